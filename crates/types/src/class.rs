@@ -1,0 +1,148 @@
+//! What the protocol needs to know about an operation, and nothing more: its class and the keys it
+//! touches. A state machine says both through pure functions of the operation's bytes.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+/// Class of an operation: decides which path it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    /// Changes nothing.
+    Read,
+    /// Nilext update of one key whose result does not depend on the old value: SET, blind DEL.
+    Overwrite,
+    /// Nilext update that reads the old value, or touches several keys: blind INCRBY, blind MSET.
+    Merge,
+    /// Update that returns state: INCR, GETSET, SET NX.
+    Update,
+}
+
+impl Class {
+    /// True if the operation only returns an acknowledgement (Skyros 3: nil-externality).
+    #[must_use]
+    pub const fn is_nilext(self) -> bool {
+        matches!(self, Self::Overwrite | Self::Merge)
+    }
+
+    /// Class of two operations run as one, on the same key.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        match (self, other) {
+            (a, b) if a == b => a,
+            // A read in the company of an update returns state.
+            (Self::Read, _) | (_, Self::Read) | (Self::Update, _) | (_, Self::Update) => Self::Update,
+            _ => Self::Merge,
+        }
+    }
+}
+
+/// The hashes of the keys an operation touches. Two different keys may share a hash: that costs a
+/// false conflict, never correctness.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Footprint {
+    /// One key.
+    One(u64),
+    /// Several keys: sorted, without duplicates.
+    Many(Box<[u64]>),
+    /// Every key there is or may be: FLUSHALL, SCAN, DBSIZE.
+    All,
+}
+
+impl Footprint {
+    /// The footprint of a set of key hashes; an empty set becomes an empty `Many`.
+    #[must_use]
+    pub fn of(mut hashes: Vec<u64>) -> Self {
+        hashes.sort_unstable();
+        hashes.dedup();
+        match hashes.as_slice() {
+            [one] => Self::One(*one),
+            _ => Self::Many(hashes.into_boxed_slice()),
+        }
+    }
+
+    /// The key hashes; `None` for [`Footprint::All`].
+    #[must_use]
+    pub fn keys(&self) -> Option<&[u64]> {
+        match self {
+            Self::One(key) => Some(core::slice::from_ref(key)),
+            Self::Many(keys) => Some(keys),
+            Self::All => None,
+        }
+    }
+
+    /// True if some key may be in both.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        let (Some(mine), Some(theirs)) = (self.keys(), other.keys()) else { return true };
+        let (short, long) = if mine.len() <= theirs.len() { (mine, theirs) } else { (theirs, mine) };
+        short.iter().any(|key| long.binary_search(key).is_ok())
+    }
+
+    /// The footprint of two operations run as one.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        match (self.keys(), other.keys()) {
+            (Some(a), Some(b)) if a == b => self.clone(),
+            (Some(a), Some(b)) => Self::of([a, b].concat()),
+            _ => Self::All,
+        }
+    }
+}
+
+/// Hash of a key: fixed for ever and everywhere, so that every replica and client agrees on what
+/// overlaps. Multiply-and-fold over 8-byte words, after wyhash; not resistant to crafted collisions,
+/// which would only cost their author the fast path.
+#[must_use]
+pub fn key_hash(key: &[u8]) -> u64 {
+    const K0: u64 = 0xa076_1d64_78bd_642f;
+    const K1: u64 = 0xe703_7ed1_a0b4_28db;
+    const fn fold(a: u64, b: u64) -> u64 {
+        let product = a as u128 * b as u128;
+        (product as u64) ^ ((product >> 64) as u64)
+    }
+    let mut hash = K0 ^ (key.len() as u64).wrapping_mul(K1);
+    let mut words = key.chunks_exact(8);
+    for word in &mut words {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(word);
+        hash = fold(hash ^ u64::from_le_bytes(bytes), K1);
+    }
+    let mut tail = [0; 8];
+    let rest = words.remainder();
+    tail[..rest.len()].copy_from_slice(rest);
+    fold(fold(hash ^ u64::from_le_bytes(tail), K1) ^ K0, K1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    #[test]
+    fn overlap_is_symmetric_and_exact() {
+        let a = Footprint::of(vec![3, 1, 3]);
+        assert_eq!(a.keys(), Some(&[1, 3][..]));
+        assert!(a.overlaps(&Footprint::One(3)) && Footprint::One(3).overlaps(&a));
+        assert!(!a.overlaps(&Footprint::One(2)));
+        assert!(Footprint::All.overlaps(&a) && a.overlaps(&Footprint::All));
+        assert!(!Footprint::of(vec![]).overlaps(&a));
+    }
+
+    #[test]
+    fn join_never_hides_state() {
+        assert_eq!(Class::Read.join(Class::Overwrite), Class::Update);
+        assert_eq!(Class::Overwrite.join(Class::Overwrite), Class::Overwrite);
+        assert_eq!(Class::Overwrite.join(Class::Merge), Class::Merge);
+        assert_eq!(Class::Merge.join(Class::Update), Class::Update);
+        assert_eq!(Class::Read.join(Class::Read), Class::Read);
+    }
+
+    #[test]
+    fn key_hash_is_fixed_for_ever() {
+        // Golden values: changing them would make old and new processes disagree on overlaps.
+        let golden = [key_hash(b""), key_hash(b"a"), key_hash(b"key:000000000042")];
+        assert_eq!(golden, GOLDEN);
+        assert_ne!(key_hash(b"a"), key_hash(b"a\0"));
+    }
+    const GOLDEN: [u64; 3] = [0x832f_f0d4_5093_5050, 0x3560_7cf0_29fc_1bcc, 0x75f0_ec7a_75c0_b610];
+}

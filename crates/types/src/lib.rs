@@ -1,0 +1,19 @@
+//! Plain values shared by every other crate: identifiers, time, timestamps, quorum arithmetic,
+//! operation classes, footprints and limits. No I/O, no clock, no randomness: `no_std`.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod class;
+mod ids;
+pub mod limits;
+mod prng;
+mod quorum;
+mod time;
+
+pub use class::{Class, Footprint, key_hash};
+pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
+pub use prng::Prng;
+pub use quorum::{FastQuorum, Group, InvalidGroupSize};
+pub use time::{Instant, Now, Timestamp, WallTime};

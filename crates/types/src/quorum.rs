@@ -1,0 +1,143 @@
+//! Quorum arithmetic of a group of `n = 2f + 1` replicas.
+
+use crate::{ReplicaId, View};
+use core::fmt;
+
+/// Which acknowledgements complete a nilext update in one round trip. Fixed when a cluster is
+/// created: the two modes recover the durability log differently and cannot be mixed on one key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FastQuorum {
+    /// `f + 1` acknowledgements including the leader's; only overwrites of one key qualify.
+    #[default]
+    Majority,
+    /// `f + ceil(f/2) + 1` including the leader's (Skyros 4.2); every nilext update qualifies.
+    Supermajority,
+}
+
+impl fmt::Display for FastQuorum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Majority => "majority",
+            Self::Supermajority => "supermajority",
+        })
+    }
+}
+
+/// The size of a replica group and every threshold derived from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Group {
+    size: u8,
+}
+
+/// A group must have an odd number of members, from 1 to 7.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InvalidGroupSize(pub usize);
+
+impl fmt::Display for InvalidGroupSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a group has 1, 3, 5 or 7 replicas, not {}", self.0)
+    }
+}
+
+impl core::error::Error for InvalidGroupSize {}
+
+impl Group {
+    /// A group of `size` members.
+    ///
+    /// # Errors
+    /// [`InvalidGroupSize`] unless `size` is 1, 3, 5 or 7.
+    pub const fn new(size: usize) -> Result<Self, InvalidGroupSize> {
+        match size {
+            1 | 3 | 5 | 7 => Ok(Self { size: size as u8 }),
+            _ => Err(InvalidGroupSize(size)),
+        }
+    }
+
+    /// Number of members, `n`.
+    #[must_use]
+    pub const fn size(self) -> usize {
+        self.size as usize
+    }
+
+    /// Failures the group survives, `f`.
+    #[must_use]
+    pub const fn faults(self) -> usize {
+        (self.size as usize - 1) / 2
+    }
+
+    /// Members in a majority, `f + 1`.
+    #[must_use]
+    pub const fn majority(self) -> usize {
+        self.faults() + 1
+    }
+
+    /// Members in a supermajority, `f + ceil(f/2) + 1` (Skyros 4.2).
+    #[must_use]
+    pub const fn supermajority(self) -> usize {
+        self.faults() + self.recovery_threshold()
+    }
+
+    /// In supermajority mode an update is recovered if at least this many of the `f + 1` surviving
+    /// durability logs hold it: `ceil(f/2) + 1` (Skyros 4.6).
+    #[must_use]
+    pub const fn recovery_threshold(self) -> usize {
+        self.faults().div_ceil(2) + 1
+    }
+
+    /// Acknowledgements, the leader's among them, that complete a nilext update in `mode`.
+    #[must_use]
+    pub const fn fast_quorum(self, mode: FastQuorum) -> usize {
+        match mode {
+            FastQuorum::Majority => self.majority(),
+            FastQuorum::Supermajority => self.supermajority(),
+        }
+    }
+
+    /// The leader of `view`: member `view mod n`.
+    #[must_use]
+    pub const fn leader(self, view: View) -> ReplicaId {
+        ReplicaId((view.0 % self.size as u64) as u8)
+    }
+
+    /// Every member, in order.
+    pub fn members(self) -> impl Iterator<Item = ReplicaId> + Clone {
+        (0..self.size).map(ReplicaId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_follow_the_papers() {
+        // n, f, majority, supermajority, recovery threshold
+        for (n, f, majority, supermajority, threshold) in
+            [(1, 0, 1, 1, 1), (3, 1, 2, 3, 2), (5, 2, 3, 4, 2), (7, 3, 4, 6, 3)]
+        {
+            let group = Group::new(n).unwrap();
+            assert_eq!(group.faults(), f);
+            assert_eq!(group.majority(), majority);
+            assert_eq!(group.supermajority(), supermajority);
+            assert_eq!(group.recovery_threshold(), threshold);
+            // What recovery rests on: a supermajority and a view change's majority share enough logs.
+            assert!(group.supermajority() + group.majority() - n >= threshold);
+            // Two updates recovered this way share a log among any f + 1.
+            assert!(2 * threshold > group.majority());
+        }
+    }
+
+    #[test]
+    fn even_and_large_groups_are_refused() {
+        for size in [0, 2, 4, 6, 8, 9, 255] {
+            assert_eq!(Group::new(size), Err(InvalidGroupSize(size)));
+        }
+    }
+
+    #[test]
+    fn leadership_goes_round() {
+        let group = Group::new(3).unwrap();
+        let leaders: [u8; 5] = core::array::from_fn(|v| group.leader(View(v as u64)).0);
+        assert_eq!(leaders, [0, 1, 2, 0, 1]);
+    }
+}

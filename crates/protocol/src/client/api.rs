@@ -1,0 +1,121 @@
+//! What goes into a client and what comes out of it.
+
+use crate::message::{Body, Message, Refusal};
+use core::time::Duration;
+use syros_types::{FastQuorum, Group, ReplicaId};
+
+/// Settings of a client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// The group.
+    pub group: Group,
+    /// The cluster's fast quorum mode.
+    pub fast_quorum: FastQuorum,
+    /// Seed of nonces and jitter; two clients that start at one time must differ in it.
+    pub seed: u64,
+    /// An operation without an answer is sent again after this long.
+    pub resend: Duration,
+    /// A nilext update whose fast quorum is not complete after this long is ordered by the leader.
+    pub sync_after: Duration,
+    /// An operation without an answer after this long ends as [`Outcome::Unknown`] (or
+    /// [`Outcome::Refused`] if it was never sent).
+    pub give_up_after: Duration,
+    /// Most operations in flight; more are refused by `submit`.
+    pub in_flight_max: usize,
+    /// A session that has issued no update for this long is replaced before the next one. Well below
+    /// the replicas' session timeout.
+    pub session_idle_max: Duration,
+    /// A known-wrong variant to run, for the simulator.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::replica::PlantedBug>,
+}
+
+impl Config {
+    /// The defaults.
+    #[must_use]
+    pub const fn new(group: Group, fast_quorum: FastQuorum, seed: u64) -> Self {
+        Self {
+            group,
+            fast_quorum,
+            seed,
+            resend: Duration::from_millis(100),
+            sync_after: Duration::from_millis(20),
+            give_up_after: Duration::from_secs(10),
+            in_flight_max: 65_536,
+            session_idle_max: Duration::from_secs(300),
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
+    }
+}
+
+/// The client's name for an operation it was given: 1, 2, 3, ... in order of submission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub u64);
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// A nilext update is durable on a quorum; it returns nothing but this.
+    Done,
+    /// The result of a read or of an update.
+    Reply(Body),
+    /// It was not executed and never will be.
+    Refused(Refusal),
+    /// Nobody can tell whether an update was or will be executed: no answer within the time allowed.
+    Unknown,
+    /// No answer within the time allowed to a read, or an update that was never sent: it has had no effect.
+    TimedOut,
+}
+
+/// Too many operations are in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Busy {
+    /// The limit.
+    pub in_flight_max: usize,
+}
+
+impl core::fmt::Display for Busy {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{} operations are in flight already", self.in_flight_max)
+    }
+}
+
+impl core::error::Error for Busy {}
+
+/// Something happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A message arrived from a replica.
+    Message {
+        /// From whom.
+        from: ReplicaId,
+        /// The message.
+        message: Message,
+    },
+    /// There is a working connection to the replica now. None is assumed at the start.
+    Connected(ReplicaId),
+    /// The connection to the replica is gone; what was sent on it may be lost.
+    Disconnected(ReplicaId),
+    /// The deadline passed.
+    Tick,
+}
+
+/// Something must be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send a message to a replica.
+    Send {
+        /// To whom.
+        to: ReplicaId,
+        /// What.
+        message: Message,
+    },
+    /// An operation ended.
+    Completed {
+        /// Which.
+        token: Token,
+        /// How.
+        outcome: Outcome,
+    },
+}

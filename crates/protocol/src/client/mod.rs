@@ -1,0 +1,676 @@
+//! The client: it counts the fast quorums, so it is as much a part of the protocol as the replicas.
+//!
+//! A nilext update goes to every replica; it is done when enough of one view, the leader among them,
+//! have answered `Ok`. Everything else, and every update that cannot be fast, goes to the leader.
+//! What is not answered is sent again under the same id; a new view makes the client send everything
+//! outstanding again, with new timestamps.
+
+mod api;
+#[cfg(test)]
+mod tests;
+
+pub use api::{Action, Busy, Config, Event, Outcome, Token};
+
+use crate::message::{Body, Message, Path, Refusal, Request};
+use alloc::collections::VecDeque;
+use syros_types::{
+    Class, FastQuorum, Footprint, Instant, Now, OperationId, Prng, ReplicaId, SessionId, View, WallTime,
+};
+
+/// A set of replicas, as bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Replicas(u8);
+
+impl Replicas {
+    const fn with(self, replica: ReplicaId) -> Self {
+        Self(self.0 | 1 << replica.0)
+    }
+
+    const fn without(self, replica: ReplicaId) -> Self {
+        Self(self.0 & !(1 << replica.0))
+    }
+
+    const fn contains(self, replica: ReplicaId) -> bool {
+        self.0 & 1 << replica.0 != 0
+    }
+
+    const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Update {
+    token: Token,
+    body: Body,
+    /// May use the durability logs.
+    fast: bool,
+    invoked: Instant,
+    sent: Instant,
+    /// Timestamp it carries in the current view; a resend within the view must not change it,
+    /// because another replica may hold it already.
+    micros: u64,
+    path: Path,
+    /// Was sent at least once: it may have been executed.
+    attempts: u32,
+    /// Was sent to followers: one of them may hand it to the leader later.
+    shared: bool,
+    oks: Replicas,
+    /// Those that will not answer `Ok` in this view.
+    refusals: Replicas,
+}
+
+#[derive(Clone, Debug)]
+struct Read {
+    token: Token,
+    body: Body,
+    invoked: Instant,
+    sent: Instant,
+    attempts: u32,
+}
+
+/// Operations by number, in order of submission; answered ones leave a hole until they reach the front.
+#[derive(Clone, Debug)]
+struct Window<T> {
+    first: u64,
+    slots: VecDeque<Option<T>>,
+    live: usize,
+}
+
+impl<T> Window<T> {
+    const fn new() -> Self {
+        Self { first: 1, slots: VecDeque::new(), live: 0 }
+    }
+
+    fn push(&mut self, item: T) -> u64 {
+        self.slots.push_back(Some(item));
+        self.live += 1;
+        self.end() - 1
+    }
+
+    /// The number the next item will get.
+    fn end(&self) -> u64 {
+        self.first + self.slots.len() as u64
+    }
+
+    fn get_mut(&mut self, number: u64) -> Option<&mut T> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.slots.get_mut(index)?.as_mut()
+    }
+
+    fn remove(&mut self, number: u64) -> Option<T> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let item = self.slots.get_mut(index)?.take()?;
+        self.live -= 1;
+        while matches!(self.slots.front(), Some(None)) {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        Some(item)
+    }
+
+    /// The first number that is still live, from `number` on.
+    fn next_live(&self, number: u64) -> Option<u64> {
+        let start = usize::try_from(number.max(self.first) - self.first).ok()?;
+        let offset = self.slots.iter().skip(start).position(Option::is_some)?;
+        Some(self.first + (start + offset) as u64)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Session {
+    /// None, and none needed yet.
+    None,
+    /// Asked for.
+    Registering { nonce: u64, sent: Instant },
+    /// In use.
+    Active(SessionId),
+}
+
+/// One client of a cluster, with one session.
+#[derive(Clone, Debug)]
+pub struct Client {
+    config: Config,
+    now: Now,
+    prng: Prng,
+    view: View,
+    session: Session,
+    last_update: Instant,
+    updates: Window<Update>,
+    reads: Window<Read>,
+    last_token: Token,
+    connected: Replicas,
+    /// Replicas that did not answer in time; not waited for until they do answer.
+    slow: Replicas,
+    leader_heard: Instant,
+    probed: Instant,
+    /// How far the cluster's clocks are ahead of this one, microseconds.
+    clock_offset: u64,
+    last_micros: u64,
+    scan_at: Instant,
+    actions: VecDeque<Action>,
+}
+
+impl Client {
+    /// A client that knows no replica to be reachable yet.
+    #[must_use]
+    pub const fn new(config: Config, now: Now) -> Self {
+        Self {
+            prng: Prng::new(config.seed),
+            config,
+            now,
+            view: View(0),
+            session: Session::None,
+            last_update: now.instant,
+            updates: Window::new(),
+            reads: Window::new(),
+            last_token: Token(0),
+            connected: Replicas(0),
+            slow: Replicas(0),
+            leader_heard: now.instant,
+            probed: now.instant,
+            clock_offset: 0,
+            last_micros: 0,
+            scan_at: Instant::NEVER,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Takes on an operation. `class` and `footprint` are what the state machine says of `body`.
+    ///
+    /// # Errors
+    /// [`Busy`] if `in_flight_max` operations are in flight.
+    pub fn submit(
+        &mut self,
+        now: Now,
+        body: Body,
+        class: Class,
+        footprint: &Footprint,
+    ) -> Result<Token, Busy> {
+        self.now = now;
+        // The slots count, not the live ones: one stuck operation must not let the window grow on.
+        if self.updates.slots.len() + self.reads.slots.len() >= self.config.in_flight_max {
+            return Err(Busy { in_flight_max: self.config.in_flight_max });
+        }
+        self.last_token.0 += 1;
+        let token = self.last_token;
+        let (invoked, sent) = (now.instant, now.instant);
+        if class == Class::Read {
+            let number = self.reads.push(Read { token, body, invoked, sent, attempts: 0 });
+            self.send_read(number);
+        } else {
+            self.refresh_session();
+            let fast = match self.config.fast_quorum {
+                FastQuorum::Majority => class == Class::Overwrite && matches!(footprint, Footprint::One(_)),
+                FastQuorum::Supermajority => class.is_nilext(),
+            };
+            self.last_update = now.instant;
+            let sequence = self.updates.push(Update {
+                token,
+                body,
+                fast,
+                invoked,
+                sent,
+                micros: 0,
+                path: Path::Ordered,
+                attempts: 0,
+                shared: false,
+                oks: Replicas(0),
+                refusals: Replicas(0),
+            });
+            match self.session {
+                Session::Active(session) => self.send_update(session, sequence),
+                Session::Registering { .. } => {}
+                Session::None => self.register(),
+            }
+        }
+        self.schedule_scan();
+        Ok(token)
+    }
+
+    /// Takes in one event.
+    pub fn handle(&mut self, now: Now, event: Event) {
+        self.now = now;
+        match event {
+            Event::Message { from, message } => {
+                if from.index() < self.config.group.size() {
+                    self.slow = self.slow.without(from);
+                    if from == self.leader() {
+                        self.leader_heard = now.instant;
+                    }
+                    self.on_message(from, message);
+                }
+            }
+            Event::Connected(replica) => {
+                self.connected = self.connected.with(replica);
+                self.slow = self.slow.without(replica);
+                self.send_outstanding_to(replica);
+            }
+            Event::Disconnected(replica) => self.connected = self.connected.without(replica),
+            Event::Tick => {}
+        }
+        if now.instant >= self.scan_at {
+            self.scan();
+        }
+    }
+
+    /// The next thing to do; `None` when there is nothing.
+    pub fn poll(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When to call `handle` with [`Event::Tick`] if nothing else happens before.
+    #[must_use]
+    pub const fn deadline(&self) -> Instant {
+        self.scan_at
+    }
+
+    /// Operations in flight.
+    #[must_use]
+    pub const fn in_flight(&self) -> usize {
+        self.updates.live + self.reads.live
+    }
+
+    /// The newest view this client has heard of.
+    #[must_use]
+    pub const fn view(&self) -> View {
+        self.view
+    }
+
+    fn leader(&self) -> ReplicaId {
+        self.config.group.leader(self.view)
+    }
+
+    fn on_message(&mut self, from: ReplicaId, message: Message) {
+        match message {
+            Message::Ok { view, id, clock } => {
+                self.observe(clock);
+                if let Some(sequence) = self.own(id) {
+                    self.on_ok(from, view, sequence);
+                }
+                self.observe_view(view);
+            }
+            Message::Conflict { view, id, clock } => {
+                self.observe(clock);
+                if let Some(sequence) = self.own(id)
+                    && view == self.view
+                {
+                    self.on_no_ok(from, sequence);
+                }
+                self.observe_view(view);
+            }
+            Message::Committed { view, id, clock, reply } => {
+                self.observe(clock);
+                if let Some(sequence) = self.own(id) {
+                    let outcome = if reply.is_empty() { Outcome::Done } else { Outcome::Reply(reply) };
+                    self.finish_update(sequence, outcome);
+                }
+                self.observe_view(view);
+            }
+            Message::ReadReply { view, number, reply } => {
+                self.finish_read(number, Outcome::Reply(reply));
+                self.observe_view(view);
+            }
+            Message::Refused { view, id, clock, refusal } => {
+                if refusal == Refusal::ClockSkew {
+                    // Another replica's clock, or this one's, is ahead; fall back to the lower.
+                    self.clock_offset = clock.0.saturating_sub(self.now.wall.0);
+                } else {
+                    self.observe(clock);
+                }
+                self.on_refused(from, view, id, refusal);
+                self.observe_view(view);
+            }
+            Message::ReadRefused { view, number, refusal } => {
+                if view == self.view {
+                    self.finish_read(number, Outcome::Refused(refusal));
+                }
+                self.observe_view(view);
+            }
+            Message::Registered { view, nonce, session } => {
+                if matches!(self.session, Session::Registering { nonce: mine, .. } if mine == nonce) {
+                    self.session = Session::Active(session);
+                    self.for_each_update(|client, sequence| client.send_update(session, sequence));
+                }
+                self.observe_view(view);
+            }
+            Message::WrongView { view } => self.observe_view(view),
+            // Messages between replicas are not for a client.
+            _ => {}
+        }
+    }
+
+    /// The sequence number of an operation of this session.
+    fn own(&self, id: OperationId) -> Option<u64> {
+        matches!(self.session, Session::Active(session) if session == id.session).then_some(id.sequence)
+    }
+
+    fn on_ok(&mut self, from: ReplicaId, view: View, sequence: u64) {
+        // Only answers of one view make a quorum.
+        if view != self.view && !self.planted_counts_all_views() {
+            return;
+        }
+        let (leader, quorum) = (self.leader(), self.config.group.fast_quorum(self.config.fast_quorum));
+        let leaderless = self.planted_needs_no_leader();
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        update.oks = update.oks.with(from);
+        if update.fast && update.oks.len() >= quorum && (update.oks.contains(leader) || leaderless) {
+            self.finish_update(sequence, Outcome::Done);
+        }
+    }
+
+    /// `from` will not answer `Ok`: when that makes the fast quorum impossible, the leader orders.
+    fn on_no_ok(&mut self, from: ReplicaId, sequence: u64) {
+        let group = self.config.group;
+        let quorum = group.fast_quorum(self.config.fast_quorum);
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        update.refusals = update.refusals.with(from);
+        let impossible = group.size() - update.refusals.len() < quorum
+            || update.refusals.contains(group.leader(self.view));
+        if impossible && update.path == Path::Durability {
+            self.order(sequence);
+        }
+    }
+
+    fn on_refused(&mut self, from: ReplicaId, view: View, id: OperationId, refusal: Refusal) {
+        let registering = matches!(self.session, Session::Registering { nonce, .. } if nonce == id.sequence);
+        if registering && id.session == SessionId(0) {
+            return self.abandon_unsent(refusal);
+        }
+        if view != self.view {
+            return;
+        }
+        let Some(sequence) = self.own(id) else { return };
+        let leader = self.leader();
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        // Sent once, to the leader alone, and refused there: it is nowhere.
+        let nowhere = update.attempts == 1 && !update.shared && from == leader;
+        match refusal {
+            // A duplicate of something answered long ago.
+            Refusal::Stale => {}
+            // Every replica says so of these bytes.
+            Refusal::Malformed => self.finish_update(sequence, Outcome::Refused(refusal)),
+            Refusal::ClockSkew => self.on_no_ok(from, sequence),
+            Refusal::UnknownSession => {
+                if from == leader {
+                    self.end_session();
+                } else {
+                    self.on_no_ok(from, sequence);
+                }
+            }
+            Refusal::LogFull | Refusal::Overloaded | Refusal::DiskFailed => {
+                if from != leader {
+                    self.on_no_ok(from, sequence);
+                } else if nowhere {
+                    self.finish_update(sequence, Outcome::Refused(refusal));
+                } else {
+                    self.finish_update(sequence, Outcome::Unknown);
+                }
+            }
+        }
+    }
+
+    /// No session is to be had: what was never sent ends here.
+    fn abandon_unsent(&mut self, refusal: Refusal) {
+        self.session = Session::None;
+        self.for_each_update(|client, sequence| {
+            client.finish_update(sequence, Outcome::Refused(refusal));
+        });
+    }
+
+    /// The session has expired. What was sent under it may have been executed before that.
+    fn end_session(&mut self) {
+        self.for_each_update(|client, sequence| client.finish_update(sequence, Outcome::Unknown));
+        self.session = Session::None;
+        self.updates = Window::new();
+    }
+
+    /// Replaces a session that the cluster may be about to expire, while nothing depends on it.
+    fn refresh_session(&mut self) {
+        let idle = self.now.instant.since(self.last_update) >= self.config.session_idle_max;
+        if idle && self.updates.live == 0 && matches!(self.session, Session::Active(_)) {
+            self.session = Session::None;
+            self.updates = Window::new();
+        }
+    }
+
+    fn register(&mut self) {
+        // Never 0, and never the same twice: an answer to an older attempt must not be taken.
+        let nonce = self.prng.next_u64() | 1;
+        self.session = Session::Registering { nonce, sent: self.now.instant };
+        let view = self.view;
+        self.send(self.leader(), Message::Register { view, nonce });
+    }
+
+    fn send(&mut self, to: ReplicaId, message: Message) {
+        if self.connected.contains(to) {
+            self.actions.push_back(Action::Send { to, message });
+        }
+    }
+
+    /// True if enough replicas, the leader among them, can be expected to answer.
+    fn fast_quorum_in_reach(&self) -> bool {
+        let usable = Replicas(self.connected.0 & !self.slow.0);
+        usable.contains(self.leader())
+            && usable.len() >= self.config.group.fast_quorum(self.config.fast_quorum)
+    }
+
+    fn next_micros(&mut self) -> u64 {
+        let clock = self.now.wall.0.saturating_add(self.clock_offset);
+        self.last_micros = clock.max(self.last_micros + 1);
+        self.last_micros
+    }
+
+    /// Sends an update for the first time in this view.
+    fn send_update(&mut self, session: SessionId, sequence: u64) {
+        let micros = self.next_micros();
+        let fast_quorum_in_reach = self.fast_quorum_in_reach();
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        update.micros = micros;
+        update.oks = Replicas(0);
+        update.refusals = Replicas(0);
+        update.path = if update.fast && fast_quorum_in_reach { Path::Durability } else { Path::Ordered };
+        self.transmit(session, sequence, None);
+    }
+
+    /// Has the leader order an update, which it may have in its durability log already.
+    fn order(&mut self, sequence: u64) {
+        let Session::Active(session) = self.session else { return };
+        if let Some(update) = self.updates.get_mut(sequence) {
+            update.path = Path::Ordered;
+            self.transmit(session, sequence, None);
+        }
+    }
+
+    /// Puts an update on the wire, as its path says: to all, or to the leader; or to `only`.
+    fn transmit(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
+        let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
+        let (acked_below, connected) = (self.updates.first, self.connected);
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        update.sent = now;
+        let id = OperationId { session, sequence };
+        let request = Request { id, micros: update.micros, acked_below, body: update.body.clone() };
+        let path = update.path;
+        let wanted = |to: ReplicaId| {
+            connected.contains(to)
+                && only.is_none_or(|only| only == to)
+                && (path == Path::Durability || to == leader)
+        };
+        for to in group.members().filter(|to| wanted(*to)) {
+            update.attempts = update.attempts.saturating_add(1);
+            update.shared |= to != leader;
+            let message = Message::Request { view, path, request: request.clone() };
+            self.actions.push_back(Action::Send { to, message });
+        }
+    }
+
+    fn send_read(&mut self, number: u64) {
+        let (view, to, now) = (self.view, self.leader(), self.now.instant);
+        let Some(read) = self.reads.get_mut(number) else { return };
+        read.sent = now;
+        read.attempts = read.attempts.saturating_add(1);
+        let body = read.body.clone();
+        self.send(to, Message::Read { view, number, body });
+    }
+
+    fn for_each_update(&mut self, mut visit: impl FnMut(&mut Self, u64)) {
+        let (mut number, end) = (self.updates.first, self.updates.end());
+        while let Some(live) = self.updates.next_live(number).filter(|live| *live < end) {
+            visit(self, live);
+            number = live + 1;
+        }
+    }
+
+    fn for_each_read(&mut self, mut visit: impl FnMut(&mut Self, u64)) {
+        let (mut number, end) = (self.reads.first, self.reads.end());
+        while let Some(live) = self.reads.next_live(number).filter(|live| *live < end) {
+            visit(self, live);
+            number = live + 1;
+        }
+    }
+
+    /// A replica can be reached again: whatever concerns it goes there.
+    fn send_outstanding_to(&mut self, replica: ReplicaId) {
+        let leads = replica == self.leader();
+        match self.session {
+            Session::Active(session) => self.for_each_update(|client, sequence| {
+                let unsent = client.updates.get_mut(sequence).is_some_and(|u| u.attempts == 0);
+                if unsent {
+                    client.send_update(session, sequence);
+                } else {
+                    client.transmit(session, sequence, Some(replica));
+                }
+            }),
+            Session::Registering { .. } if leads => self.register(),
+            _ => {}
+        }
+        if leads {
+            self.for_each_read(Self::send_read);
+        }
+    }
+
+    fn observe(&mut self, clock: WallTime) {
+        self.clock_offset = self.clock_offset.max(clock.0.saturating_sub(self.now.wall.0));
+    }
+
+    /// A newer view: everything outstanding starts anew in it.
+    fn observe_view(&mut self, view: View) {
+        if view <= self.view {
+            return;
+        }
+        self.view = view;
+        self.leader_heard = self.now.instant;
+        match self.session {
+            Session::Active(session) => {
+                self.for_each_update(|client, sequence| client.send_update(session, sequence));
+            }
+            Session::Registering { .. } => self.register(),
+            Session::None => {}
+        }
+        self.for_each_read(Self::send_read);
+    }
+
+    fn schedule_scan(&mut self) {
+        if self.scan_at == Instant::NEVER {
+            self.scan_at = self.now.instant.after(self.config.sync_after / 2);
+        }
+    }
+
+    /// Looks after everything outstanding: gives up, has the leader order, sends again, probes.
+    fn scan(&mut self) {
+        self.scan_at = Instant::NEVER;
+        self.for_each_update(Self::look_after_update);
+        self.for_each_read(Self::look_after_read);
+        if let Session::Registering { sent, .. } = self.session
+            && self.now.instant.since(sent) >= self.config.resend
+        {
+            if self.updates.live == 0 {
+                self.session = Session::None;
+            } else {
+                self.register();
+            }
+        }
+        if self.in_flight() > 0 {
+            self.probe();
+            self.schedule_scan();
+        }
+    }
+
+    fn look_after_update(&mut self, sequence: u64) {
+        let now = self.now.instant;
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        if now.since(update.invoked) >= self.config.give_up_after {
+            let outcome = if update.attempts == 0 { Outcome::TimedOut } else { Outcome::Unknown };
+            return self.finish_update(sequence, outcome);
+        }
+        let Session::Active(session) = self.session else { return };
+        let silent = now.since(update.sent);
+        if update.path == Path::Durability && silent >= self.config.sync_after {
+            let missing = Replicas(self.connected.0 & !update.oks.0 & !update.refusals.0);
+            self.slow = Replicas(self.slow.0 | missing.0);
+            self.order(sequence);
+        } else if silent >= self.config.resend {
+            self.transmit(session, sequence, None);
+        }
+    }
+
+    fn look_after_read(&mut self, number: u64) {
+        let now = self.now.instant;
+        let Some(read) = self.reads.get_mut(number) else { return };
+        if now.since(read.invoked) >= self.config.give_up_after {
+            self.finish_read(number, Outcome::TimedOut);
+        } else if now.since(read.sent) >= self.config.resend {
+            self.send_read(number);
+        }
+    }
+
+    /// The leader is silent: asks everybody whether there is a newer view, with a request that only
+    /// the leader of its view would act on.
+    fn probe(&mut self) {
+        let now = self.now.instant;
+        let patience = self.config.sync_after;
+        if now.since(self.leader_heard) < patience || now.since(self.probed) < patience {
+            return;
+        }
+        self.probed = now;
+        let view = self.view;
+        for to in self.config.group.members() {
+            // An empty body is no operation; a follower answers with its view all the same.
+            self.send(to, Message::Read { view, number: 0, body: Body::from([]) });
+        }
+    }
+
+    fn finish_update(&mut self, sequence: u64, outcome: Outcome) {
+        if let Some(update) = self.updates.remove(sequence) {
+            self.actions.push_back(Action::Completed { token: update.token, outcome });
+        }
+    }
+
+    fn finish_read(&mut self, number: u64, outcome: Outcome) {
+        if let Some(read) = self.reads.remove(number) {
+            self.actions.push_back(Action::Completed { token: read.token, outcome });
+        }
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn planted_needs_no_leader(&self) -> bool {
+        self.config.planted == Some(crate::replica::PlantedBug::FastQuorumWithoutLeader)
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn planted_counts_all_views(&self) -> bool {
+        self.config.planted == Some(crate::replica::PlantedBug::AcksOfOtherViewsCounted)
+    }
+
+    #[cfg(not(feature = "planted-bugs"))]
+    #[expect(clippy::unused_self, reason = "same signature as with planted bugs")]
+    const fn planted_needs_no_leader(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(feature = "planted-bugs"))]
+    #[expect(clippy::unused_self, reason = "same signature as with planted bugs")]
+    const fn planted_counts_all_views(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,214 @@
+//! What a client sends, and when it calls an operation done.
+
+use super::*;
+use alloc::vec::Vec;
+use core::time::Duration;
+use syros_types::Group;
+
+type Sent = Vec<(u8, Message)>;
+type Done = Vec<(Token, Outcome)>;
+
+struct Harness {
+    client: Client,
+    now: Now,
+}
+
+fn id(sequence: u64) -> OperationId {
+    OperationId { session: SessionId(9), sequence }
+}
+
+impl Harness {
+    /// A client with a session, connected to `connected` of `n` replicas.
+    fn new(n: usize, mode: FastQuorum, connected: &[u8]) -> Self {
+        let now = Now { instant: Instant(1_000_000), wall: WallTime(1_000) };
+        let mut client = Client::new(Config::new(Group::new(n).unwrap(), mode, 1), now);
+        for replica in connected {
+            client.handle(now, Event::Connected(ReplicaId(*replica)));
+        }
+        let mut harness = Self { client, now };
+        harness.submit(Class::Update);
+        let nonce = harness.drain().0.iter().find_map(|(_, message)| match message {
+            Message::Register { nonce, .. } => Some(*nonce),
+            _ => None,
+        });
+        let registered = Message::Registered { view: View(0), nonce: nonce.unwrap(), session: SessionId(9) };
+        harness.receive(0, registered);
+        let reply = Body::from([1]);
+        let committed = Message::Committed { view: View(0), id: id(1), clock: WallTime(0), reply };
+        harness.receive(0, committed);
+        harness.drain();
+        harness
+    }
+
+    fn submit(&mut self, class: Class) -> Token {
+        self.client.submit(self.now, Body::from([7]), class, &Footprint::One(1)).unwrap()
+    }
+
+    fn receive(&mut self, from: u8, message: Message) {
+        self.client.handle(self.now, Event::Message { from: ReplicaId(from), message });
+    }
+
+    fn ok(&mut self, from: u8, view: u64, sequence: u64) {
+        self.receive(from, Message::Ok { view: View(view), id: id(sequence), clock: WallTime(0) });
+    }
+
+    fn drain(&mut self) -> (Sent, Done) {
+        let (mut sent, mut done) = (Vec::new(), Vec::new());
+        while let Some(action) = self.client.poll() {
+            match action {
+                Action::Send { to, message } => sent.push((to.0, message)),
+                Action::Completed { token, outcome } => done.push((token, outcome)),
+            }
+        }
+        (sent, done)
+    }
+
+    fn pass(&mut self, duration: Duration) {
+        self.now.instant = self.now.instant.after(duration);
+        self.client.handle(self.now, Event::Tick);
+    }
+}
+
+fn paths(sent: &[(u8, Message)]) -> Vec<(u8, Path, u64)> {
+    let path = |(to, message): &(u8, Message)| match message {
+        Message::Request { path, request, .. } => Some((*to, *path, request.id.sequence)),
+        _ => None,
+    };
+    sent.iter().filter_map(path).collect()
+}
+
+#[test]
+fn done_with_a_fast_quorum_that_includes_the_leader() {
+    for (n, mode, quorum) in [
+        (3, FastQuorum::Majority, 2),
+        (3, FastQuorum::Supermajority, 3),
+        (5, FastQuorum::Majority, 3),
+        (5, FastQuorum::Supermajority, 4),
+        (7, FastQuorum::Supermajority, 6),
+        (1, FastQuorum::Majority, 1),
+    ] {
+        let all: Vec<u8> = (0..n as u8).collect();
+        let mut harness = Harness::new(n, mode, &all);
+        let token = harness.submit(Class::Overwrite);
+        assert_eq!(harness.drain().0.len(), n, "sent to all");
+        // All but the leader, twice each: never enough.
+        for _ in 0..2 {
+            (1..n as u8).for_each(|from| harness.ok(from, 0, 2));
+        }
+        let early = harness.drain().1;
+        assert!(early.is_empty(), "n={n} {mode}: done without the leader");
+        harness.ok(0, 0, 2);
+        assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
+
+        let token = harness.submit(Class::Overwrite);
+        (0..quorum as u8 - 1).for_each(|from| harness.ok(from, 0, 3));
+        assert!(harness.drain().1.is_empty(), "n={n} {mode}: done too early");
+        harness.ok(quorum as u8 - 1, 0, 3);
+        assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
+    }
+}
+
+#[test]
+fn acknowledgements_of_two_views_do_not_add_up() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    harness.submit(Class::Overwrite);
+    harness.drain();
+    harness.ok(0, 0, 2);
+    harness.receive(2, Message::WrongView { view: View(3) });
+    let (sent, _) = harness.drain();
+    assert_eq!(sent.len(), 3, "sent again in the new view");
+    harness.ok(1, 0, 2);
+    harness.ok(1, 3, 2);
+    assert!(harness.drain().1.is_empty());
+    harness.ok(0, 3, 2);
+    assert_eq!(harness.drain().1.len(), 1);
+}
+
+#[test]
+fn conflicts_make_the_leader_order() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    let token = harness.submit(Class::Overwrite);
+    harness.drain();
+    harness.ok(0, 0, 2);
+    for from in [1, 2] {
+        let conflict = Message::Conflict { view: View(0), id: id(2), clock: WallTime(0) };
+        harness.receive(from, conflict);
+    }
+    let (sent, done) = harness.drain();
+    assert!(done.is_empty());
+    assert_eq!(paths(&sent), [(0, Path::Ordered, 2)]);
+    let reply = Body::from([]);
+    harness.receive(0, Message::Committed { view: View(0), id: id(2), clock: WallTime(0), reply });
+    assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
+}
+
+#[test]
+fn without_a_fast_quorum_in_reach_the_leader_orders_from_the_start() {
+    let mut harness = Harness::new(3, FastQuorum::Supermajority, &[0, 1]);
+    harness.submit(Class::Merge);
+    assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 2)]);
+    // A silent replica is waited for once.
+    let mut harness = Harness::new(3, FastQuorum::Supermajority, &[0, 1, 2]);
+    harness.submit(Class::Merge);
+    harness.drain();
+    harness.ok(0, 0, 2);
+    harness.ok(1, 0, 2);
+    harness.pass(Duration::from_millis(20));
+    assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 2)]);
+    harness.submit(Class::Merge);
+    assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 3)]);
+    harness.ok(2, 0, 2);
+    harness.submit(Class::Merge);
+    assert_eq!(paths(&harness.drain().0).len(), 3);
+}
+
+#[test]
+fn refused_means_nowhere_and_unknown_means_unknown() {
+    let refused =
+        |sequence, refusal| Message::Refused { view: View(0), id: id(sequence), clock: WallTime(0), refusal };
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    let only_leader = harness.submit(Class::Update);
+    let shared = harness.submit(Class::Overwrite);
+    harness.receive(0, refused(2, Refusal::LogFull));
+    harness.receive(0, refused(3, Refusal::LogFull));
+    let done = harness.drain().1;
+    assert_eq!(done, [(only_leader, Outcome::Refused(Refusal::LogFull)), (shared, Outcome::Unknown)]);
+
+    let silent = harness.submit(Class::Update);
+    harness.pass(Duration::from_secs(11));
+    assert_eq!(harness.drain().1, [(silent, Outcome::Unknown)]);
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0]);
+    harness.client.handle(harness.now, Event::Disconnected(ReplicaId(0)));
+    let unsent = harness.submit(Class::Update);
+    let read = harness.submit(Class::Read);
+    harness.pass(Duration::from_secs(11));
+    assert_eq!(harness.drain().1, [(unsent, Outcome::TimedOut), (read, Outcome::TimedOut)]);
+}
+
+#[test]
+fn a_silent_leader_is_looked_for() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    harness.submit(Class::Read);
+    harness.drain();
+    harness.pass(Duration::from_millis(25));
+    let (sent, _) = harness.drain();
+    assert_eq!(sent.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [0, 1, 2]);
+    harness.receive(1, Message::WrongView { view: View(1) });
+    let (sent, _) = harness.drain();
+    assert!(matches!(sent.as_slice(), [(1, Message::Read { view: View(1), number: 1, .. })]));
+}
+
+#[test]
+fn the_window_is_bounded_and_an_expired_session_is_replaced() {
+    let mut harness = Harness::new(1, FastQuorum::Majority, &[0]);
+    harness.client.config.in_flight_max = 2;
+    harness.submit(Class::Update);
+    harness.submit(Class::Update);
+    let busy = harness.client.submit(harness.now, Body::from([7]), Class::Update, &Footprint::One(1));
+    assert_eq!(busy, Err(Busy { in_flight_max: 2 }));
+    let refusal = Refusal::UnknownSession;
+    harness.receive(0, Message::Refused { view: View(0), id: id(2), clock: WallTime(0), refusal });
+    assert_eq!(harness.drain().1.len(), 2);
+    harness.submit(Class::Update);
+    assert!(matches!(harness.drain().0.as_slice(), [(0, Message::Register { .. })]));
+}

@@ -1,0 +1,328 @@
+//! The durability log (Skyros 4.1): updates that are accepted and not yet finalized, in order of
+//! arrival, with an index by key.
+
+use crate::hash::HashMap;
+use crate::message::Update;
+use alloc::collections::VecDeque;
+use syros_types::{Footprint, Instant, OperationId, Timestamp};
+
+/// How many pending updates touch each key, and the newest of their timestamps.
+#[derive(Clone, Debug, Default)]
+pub struct KeyIndex {
+    keys: HashMap<u64, Pending>,
+    /// Pending updates whose footprint is everything.
+    all: Pending,
+    /// Every pending update.
+    total: Pending,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    count: u32,
+    /// At least the newest timestamp among the counted; may be that of one already removed, which
+    /// can only cause a needless conflict.
+    newest: Timestamp,
+}
+
+impl Pending {
+    fn add(&mut self, timestamp: Timestamp) {
+        self.count += 1;
+        self.newest = self.newest.max(timestamp);
+    }
+
+    /// Returns true when nothing is left.
+    fn remove(&mut self) -> bool {
+        assert!(self.count > 0, "removed what was never added");
+        self.count -= 1;
+        if self.count == 0 {
+            *self = Self::default();
+        }
+        self.count == 0
+    }
+}
+
+impl KeyIndex {
+    /// Counts an update.
+    pub fn add(&mut self, footprint: &Footprint, timestamp: Timestamp) {
+        self.total.add(timestamp);
+        match footprint.keys() {
+            None => self.all.add(timestamp),
+            Some(keys) => {
+                for key in keys {
+                    self.keys.entry(*key).or_default().add(timestamp);
+                }
+            }
+        }
+    }
+
+    /// Forgets an update that was counted.
+    pub fn remove(&mut self, footprint: &Footprint) {
+        self.total.remove();
+        match footprint.keys() {
+            None => {
+                self.all.remove();
+            }
+            Some(keys) => {
+                for key in keys {
+                    if self.keys.get_mut(key).is_some_and(Pending::remove) {
+                        self.keys.remove(key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The newest timestamp of the pending updates that overlap `footprint` (or a newer one).
+    #[must_use]
+    pub fn newest(&self, footprint: &Footprint) -> Option<Timestamp> {
+        let Some(keys) = footprint.keys() else {
+            return (self.total.count > 0).then_some(self.total.newest);
+        };
+        if self.total.count == 0 {
+            return None;
+        }
+        let all = (self.all.count > 0).then_some(self.all.newest);
+        keys.iter().filter_map(|key| self.keys.get(key).map(|p| p.newest)).chain(all).max()
+    }
+
+    /// True if something pending overlaps `footprint`.
+    #[must_use]
+    pub fn overlaps(&self, footprint: &Footprint) -> bool {
+        self.newest(footprint).is_some()
+    }
+
+    /// Forgets everything.
+    pub fn clear(&mut self) {
+        self.keys.clear();
+        self.all = Pending::default();
+        self.total = Pending::default();
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Slot {
+    update: Update,
+    arrived: Instant,
+    ordered: bool,
+}
+
+/// The durability log of one replica.
+///
+/// Invariants: an id appears at most once; `unordered` counts the slots not yet ordered; every slot
+/// before `next_unordered` is empty or ordered.
+#[derive(Clone, Debug, Default)]
+pub struct DurabilityLog {
+    /// Arrival number `first + i`; emptied slots keep their place until they reach the front.
+    slots: VecDeque<Option<Slot>>,
+    first: u64,
+    next_unordered: u64,
+    unordered: usize,
+    bytes: usize,
+    ids: HashMap<OperationId, u64>,
+    keys: KeyIndex,
+}
+
+impl DurabilityLog {
+    /// Number of updates.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// True if there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ids.is_empty()
+    }
+
+    /// Number of updates not yet ordered.
+    #[must_use]
+    pub const fn unordered(&self) -> usize {
+        self.unordered
+    }
+
+    /// Bytes of the bodies.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// True if the update is in it.
+    #[must_use]
+    pub fn contains(&self, id: OperationId) -> bool {
+        self.ids.contains_key(&id)
+    }
+
+    /// The newest timestamp of the updates that overlap `footprint`.
+    #[must_use]
+    pub fn newest(&self, footprint: &Footprint) -> Option<Timestamp> {
+        self.keys.newest(footprint)
+    }
+
+    /// True if some update overlaps `footprint`.
+    #[must_use]
+    pub fn overlaps(&self, footprint: &Footprint) -> bool {
+        self.keys.overlaps(footprint)
+    }
+
+    /// Appends an update that is not in it.
+    ///
+    /// # Panics
+    /// If it is.
+    pub fn insert(&mut self, update: Update, now: Instant) {
+        let number = self.first + self.slots.len() as u64;
+        let before = self.ids.insert(update.request.id, number);
+        assert!(before.is_none(), "an update enters the durability log once");
+        self.keys.add(&update.footprint, update.request.timestamp());
+        self.bytes += update.request.body.len();
+        self.unordered += 1;
+        self.slots.push_back(Some(Slot { update, arrived: now, ordered: false }));
+    }
+
+    fn slot_mut(&mut self, id: OperationId) -> Option<&mut Slot> {
+        let number = *self.ids.get(&id)?;
+        self.slots.get_mut(usize::try_from(number - self.first).ok()?)?.as_mut()
+    }
+
+    /// Marks an update as ordered and returns a copy of it; `None` if it is not here.
+    pub fn order(&mut self, id: OperationId) -> Option<Update> {
+        let slot = self.slot_mut(id)?;
+        let newly_ordered = !core::mem::replace(&mut slot.ordered, true);
+        let update = slot.update.clone();
+        self.unordered -= usize::from(newly_ordered);
+        Some(update)
+    }
+
+    /// The update with this id.
+    #[must_use]
+    pub fn get(&self, id: OperationId) -> Option<&Update> {
+        let number = *self.ids.get(&id)?;
+        let slot = self.slots.get(usize::try_from(number - self.first).ok()?)?;
+        slot.as_ref().map(|slot| &slot.update)
+    }
+
+    /// The first update, in order of arrival, that is not ordered: marked as ordered and copied.
+    pub fn order_next(&mut self) -> Option<Update> {
+        if self.unordered == 0 {
+            return None;
+        }
+        loop {
+            let index = usize::try_from(self.next_unordered.max(self.first) - self.first).ok()?;
+            self.next_unordered = self.first + index as u64 + 1;
+            if let Some(slot) = self.slots.get_mut(index)?
+                && !slot.ordered
+            {
+                slot.ordered = true;
+                self.unordered -= 1;
+                return Some(slot.update.clone());
+            }
+        }
+    }
+
+    /// Removes an update.
+    pub fn remove(&mut self, id: OperationId) -> Option<Update> {
+        let number = self.ids.remove(&id)?;
+        let slot = self.slots.get_mut(usize::try_from(number - self.first).ok()?)?.take()?;
+        self.keys.remove(&slot.update.footprint);
+        self.bytes -= slot.update.request.body.len();
+        self.unordered -= usize::from(!slot.ordered);
+        while matches!(self.slots.front(), Some(None)) {
+            self.slots.pop_front();
+            self.first += 1;
+        }
+        Some(slot.update)
+    }
+
+    /// Removes everything.
+    pub fn clear(&mut self) {
+        self.first += self.slots.len() as u64;
+        self.next_unordered = self.first;
+        self.slots.clear();
+        self.ids.clear();
+        self.keys.clear();
+        self.unordered = 0;
+        self.bytes = 0;
+    }
+
+    /// Every update in order of arrival.
+    pub fn iter(&self) -> impl Iterator<Item = &Update> {
+        self.slots.iter().flatten().map(|slot| &slot.update)
+    }
+
+    /// Updates that arrived at or before `moment` and are not ordered, in order of arrival.
+    pub fn unordered_since(&self, moment: Instant) -> impl Iterator<Item = &Update> {
+        let old = self.slots.iter().take_while(move |s| s.as_ref().is_none_or(|s| s.arrived <= moment));
+        old.flatten().filter(|slot| !slot.ordered).map(|slot| &slot.update)
+    }
+
+    /// Slots held, the emptied ones included: what memory the log takes beyond its updates.
+    #[must_use]
+    pub fn slots(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Body, Request};
+    use alloc::vec::Vec;
+    use syros_types::{Class, SessionId};
+
+    fn update(sequence: u64, key: u64, micros: u64) -> Update {
+        let id = OperationId { session: SessionId(1), sequence };
+        let request = Request { id, micros, acked_below: 1, body: Body::from([7; 3]) };
+        Update { request, class: Class::Overwrite, footprint: Footprint::One(key) }
+    }
+
+    fn id(sequence: u64) -> OperationId {
+        OperationId { session: SessionId(1), sequence }
+    }
+
+    #[test]
+    fn orders_in_arrival_order_once() {
+        let mut dlog = DurabilityLog::default();
+        for n in 1..=4 {
+            dlog.insert(update(n, n, n), Instant(n));
+        }
+        dlog.remove(id(1));
+        assert!(dlog.order(id(3)).is_some());
+        assert_eq!(dlog.unordered(), 2);
+        let mut ordered = Vec::new();
+        while let Some(update) = dlog.order_next() {
+            ordered.push(update.request.id.sequence);
+        }
+        assert_eq!(ordered, [2, 4]);
+        dlog.insert(update(5, 5, 5), Instant(5));
+        assert_eq!(dlog.order_next().map(|u| u.request.id), Some(id(5)));
+        assert_eq!((dlog.len(), dlog.unordered(), dlog.bytes()), (4, 0, 12));
+        dlog.clear();
+        assert!(dlog.is_empty() && dlog.order_next().is_none() && !dlog.overlaps(&Footprint::All));
+    }
+
+    #[test]
+    fn newest_timestamp_by_key() {
+        let mut dlog = DurabilityLog::default();
+        dlog.insert(update(1, 10, 100), Instant(0));
+        dlog.insert(update(2, 10, 50), Instant(0));
+        dlog.insert(update(3, 11, 70), Instant(0));
+        assert_eq!(dlog.newest(&Footprint::One(10)).map(|t| t.micros), Some(100));
+        assert_eq!(dlog.newest(&Footprint::One(12)), None);
+        assert_eq!(dlog.newest(&Footprint::All).map(|t| t.micros), Some(100));
+        dlog.remove(id(1));
+        dlog.remove(id(2));
+        assert!(!dlog.overlaps(&Footprint::One(10)));
+        assert!(dlog.overlaps(&Footprint::of(Vec::from([10, 11]))));
+    }
+
+    #[test]
+    fn old_unordered_updates_are_found() {
+        let mut dlog = DurabilityLog::default();
+        for n in 1..=3 {
+            dlog.insert(update(n, n, n), Instant(n * 10));
+        }
+        dlog.order(id(1));
+        let old: Vec<u64> = dlog.unordered_since(Instant(20)).map(|u| u.request.id.sequence).collect();
+        assert_eq!(old, [2]);
+    }
+}

@@ -1,0 +1,494 @@
+//! Everything that travels between clients and replicas, and what an update and a log entry are.
+
+use alloc::boxed::Box;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use core::fmt;
+use syros_types::{
+    Class, Footprint, Instant, OpNumber, OperationId, ReplicaId, SessionId, Timestamp, View, WallTime,
+};
+
+/// The bytes of an operation or of a reply: one allocation, shared by durability log, log, network
+/// and engine. The core never looks inside.
+pub type Body = Arc<[u8]>;
+
+/// What a state machine says of an operation from its bytes alone: the two pure functions that give
+/// it the fast path. `None` means the bytes are no operation.
+pub type Describe = fn(&[u8]) -> Option<(Class, Footprint)>;
+
+/// An update as a client issued it. A resend has the same id and body, and a new timestamp.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Request {
+    /// Identity: the update takes effect at most once under it.
+    pub id: OperationId,
+    /// Hybrid logical clock of the client when it sent this, microseconds since the Unix epoch.
+    pub micros: u64,
+    /// Every operation of the session with a smaller sequence number has been answered.
+    pub acked_below: u64,
+    /// The operation.
+    pub body: Body,
+}
+
+impl Request {
+    /// The timestamp that orders updates of one key in recovery: (micros, session).
+    #[must_use]
+    pub const fn timestamp(&self) -> Timestamp {
+        Timestamp { micros: self.micros, session: self.id.session.0 }
+    }
+}
+
+/// A request together with what the state machine says of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Update {
+    /// The request.
+    pub request: Request,
+    /// Its class.
+    pub class: Class,
+    /// The keys it touches.
+    pub footprint: Footprint,
+}
+
+/// One entry of the consensus log.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct LogEntry {
+    /// The view whose leader appended it. Two logs that agree on (number, view) of an entry agree on
+    /// everything before it.
+    pub view: View,
+    /// Log time: never decreases along the log; decides expiry, so that no two replicas disagree.
+    pub time: WallTime,
+    /// What it does.
+    pub payload: Payload,
+}
+
+/// What a log entry does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Payload {
+    /// One update.
+    Update(Update),
+    /// What a view change recovered from the durability logs, in timestamp order. One indivisible
+    /// entry: across keys, a reader must not see half of it.
+    Recovered(Box<[Update]>),
+    /// Registers a session whose id is this entry's op number; `nonce` tells the client it is its own.
+    Register {
+        /// Chosen by the client.
+        nonce: u64,
+    },
+    /// Ends sessions that have been idle for longer than the session timeout, in log time.
+    Expire(Box<[SessionId]>),
+    /// Only lets log time move on, so that keys expire.
+    Tick,
+}
+
+impl LogEntry {
+    /// The updates in the entry, in execution order.
+    #[must_use]
+    pub fn updates(&self) -> &[Update] {
+        match &self.payload {
+            Payload::Update(update) => core::slice::from_ref(update),
+            Payload::Recovered(updates) => updates,
+            Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => &[],
+        }
+    }
+
+    /// Approximate memory the entry takes, in bytes.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let bodies: usize = self.updates().iter().map(|u| u.request.body.len() + 64).sum();
+        size_of::<Self>() + bodies
+    }
+}
+
+/// One entry as a Prepare carries it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Prepared {
+    /// An update that the follower should have in its durability log.
+    Reference(OperationId),
+    /// An update with its body.
+    Full(Request),
+    /// See [`Payload::Register`].
+    Register {
+        /// Chosen by the client.
+        nonce: u64,
+    },
+    /// See [`Payload::Expire`].
+    Expire(Box<[SessionId]>),
+    /// See [`Payload::Tick`].
+    Tick,
+}
+
+/// How a client wants an update treated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Path {
+    /// Into the durability log; answered with `Ok` or `Conflict` (by the leader: `Committed`).
+    Durability,
+    /// Leader only: order it (and all before it) now; answered with `Committed`. Also what the papers
+    /// call sync, when the update is already in the leader's durability log.
+    Ordered,
+}
+
+/// Why a replica would not take an operation. It left no trace there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The timestamp is further ahead of the replica's clock than allowed.
+    ClockSkew,
+    /// The session never existed or has expired.
+    UnknownSession,
+    /// The session has already been told the answer of this operation.
+    Stale,
+    /// The bytes are no operation, or of a class that does not belong on this path.
+    Malformed,
+    /// The log or durability log has reached its limit in memory.
+    LogFull,
+    /// Too much is waiting.
+    Overloaded,
+    /// The disk refused a write; the replica takes no updates.
+    DiskFailed,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::ClockSkew => "the timestamp is too far ahead of the replica's clock",
+            Self::UnknownSession => "the session is unknown or has expired",
+            Self::Stale => "the session has already acknowledged this operation",
+            Self::Malformed => "the operation is malformed",
+            Self::LogFull => "the log has reached its memory limit",
+            Self::Overloaded => "overloaded, retry later",
+            Self::DiskFailed => "the disk of the replica failed",
+        })
+    }
+}
+
+/// Who stands behind a StartViewChange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ViewChangeReason {
+    /// The sender misses its leader, and would move if `f` others do too. It has not moved yet.
+    Suspicion,
+    /// The sender has moved to the view.
+    Moved,
+    /// The sender leads the receiver's view and gives it up: leases it was granted are void.
+    Abdication,
+}
+
+/// What a replica tells of itself; the content of `syros status`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct StatusReport {
+    /// Position in the group.
+    pub replica: u8,
+    /// Members of the group.
+    pub replicas: u8,
+    /// `leader`, `follower`, `view-change` or `recovering`.
+    pub role: RoleName,
+    /// True in supermajority mode.
+    pub supermajority: bool,
+    /// Current view.
+    pub view: u64,
+    /// Last op number in the log.
+    pub op_number: u64,
+    /// Last committed op number.
+    pub commit: u64,
+    /// Last applied op number.
+    pub applied: u64,
+    /// Updates in the durability log.
+    pub dlog_length: u64,
+    /// Registered sessions.
+    pub sessions: u64,
+    /// Bytes held by log and durability log.
+    pub log_bytes: u64,
+    /// Updates accepted into the durability log and acknowledged in one round trip.
+    pub fast_updates: u64,
+    /// Updates answered with `Conflict`.
+    pub conflicts: u64,
+    /// Updates the leader ordered before it answered.
+    pub slow_updates: u64,
+    /// Reads answered at once.
+    pub fast_reads: u64,
+    /// Reads that waited for ordering or for leadership to be confirmed.
+    pub slow_reads: u64,
+    /// Operations refused, for whatever reason.
+    pub refused: u64,
+    /// View changes this replica entered since it started.
+    pub view_changes: u64,
+}
+
+/// The role a status report names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum RoleName {
+    /// Normal, and leads the view.
+    Leader,
+    /// Normal, follows.
+    Follower,
+    /// Between views.
+    #[default]
+    ViewChange,
+    /// Lost its memory and waits for a new view.
+    Recovering,
+}
+
+impl fmt::Display for RoleName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Leader => "leader",
+            Self::Follower => "follower",
+            Self::ViewChange => "view-change",
+            Self::Recovering => "recovering",
+        })
+    }
+}
+
+/// Every message. Client to replica, replica to client, replica to replica.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Message {
+    /// Client to leader: register a session.
+    Register {
+        /// The client's view.
+        view: View,
+        /// Comes back in [`Message::Registered`].
+        nonce: u64,
+    },
+    /// Client to replicas: an update.
+    Request {
+        /// The view it was sent for; any other view refuses it.
+        view: View,
+        /// How to treat it.
+        path: Path,
+        /// The update.
+        request: Request,
+    },
+    /// Client to leader: a read.
+    Read {
+        /// The client's view.
+        view: View,
+        /// Chosen by the client; comes back in the reply.
+        number: u64,
+        /// The operation, of class `Read`.
+        body: Body,
+    },
+    /// Anyone to a replica: tell your status.
+    StatusRequest,
+
+    /// Leader to client: the session is registered.
+    Registered {
+        /// The leader's view.
+        view: View,
+        /// From the request.
+        nonce: u64,
+        /// The new session.
+        session: SessionId,
+    },
+    /// Replica to client: the update is durable here (in `fsync` mode: on disk).
+    Ok {
+        /// The replica's view.
+        view: View,
+        /// The update.
+        id: OperationId,
+        /// The replica's wall clock.
+        clock: WallTime,
+    },
+    /// Replica to client: something pending has a later timestamp; nothing was stored.
+    Conflict {
+        /// The replica's view.
+        view: View,
+        /// The update.
+        id: OperationId,
+        /// The replica's wall clock.
+        clock: WallTime,
+    },
+    /// Leader to client: the update is committed and executed.
+    Committed {
+        /// The leader's view.
+        view: View,
+        /// The update.
+        id: OperationId,
+        /// The replica's wall clock.
+        clock: WallTime,
+        /// What it returned; empty for a nilext update.
+        reply: Body,
+    },
+    /// Leader to client: the result of a read.
+    ReadReply {
+        /// The leader's view.
+        view: View,
+        /// From the request.
+        number: u64,
+        /// The result.
+        reply: Body,
+    },
+    /// Replica to client: the update was not taken.
+    Refused {
+        /// The replica's view.
+        view: View,
+        /// The update.
+        id: OperationId,
+        /// The replica's wall clock.
+        clock: WallTime,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Replica to client: the read was not taken.
+    ReadRefused {
+        /// The replica's view.
+        view: View,
+        /// From the request.
+        number: u64,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Replica to anyone: this is my view, yours is another.
+    WrongView {
+        /// The replica's view; its leader is `view mod n`.
+        view: View,
+    },
+    /// Replica to anyone: the answer to [`Message::StatusRequest`].
+    Status(Box<StatusReport>),
+
+    /// Leader to followers: append these entries (VR 4.1).
+    Prepare {
+        /// The leader's view.
+        view: View,
+        /// Op number of the first entry.
+        first: OpNumber,
+        /// The leader's commit number.
+        commit: OpNumber,
+        /// The leader's monotonic clock when this was sent; comes back in PrepareOk.
+        sent_at: Instant,
+        /// Log time of all entries.
+        time: WallTime,
+        /// The entries.
+        entries: Vec<Prepared>,
+    },
+    /// Leader to followers: commit, heartbeat, lease request.
+    Commit {
+        /// The leader's view.
+        view: View,
+        /// The leader's commit number.
+        commit: OpNumber,
+        /// The last op number in the leader's log.
+        op_number: OpNumber,
+        /// As in [`Message::Prepare`].
+        sent_at: Instant,
+    },
+    /// Follower to leader: my log is durable up to here; I will not leave the view for one lease
+    /// duration counted from `sent_at`.
+    PrepareOk {
+        /// The follower's view.
+        view: View,
+        /// Durable up to this op number.
+        op_number: OpNumber,
+        /// Executed up to this op number.
+        applied: OpNumber,
+        /// From the message this answers; 0 if it answers none and promises nothing.
+        sent_at: Instant,
+    },
+    /// Follower to leader: I lack the bodies of these updates.
+    FetchBodies {
+        /// The follower's view.
+        view: View,
+        /// Which.
+        ids: Vec<OperationId>,
+    },
+    /// Leader to follower: the bodies.
+    Bodies {
+        /// The leader's view.
+        view: View,
+        /// The updates.
+        requests: Vec<Request>,
+    },
+    /// Follower to leader: an update that has stayed in my durability log for long; order it.
+    Forward {
+        /// The follower's view.
+        view: View,
+        /// The updates.
+        requests: Vec<Request>,
+    },
+    /// Replica to replica: send me the log from here on (VR 5.2).
+    GetState {
+        /// The sender's view.
+        view: View,
+        /// First op number wanted.
+        from: OpNumber,
+    },
+    /// Replica to replica: a part of the log.
+    NewState {
+        /// The sender's view.
+        view: View,
+        /// Op number of the first entry.
+        first: OpNumber,
+        /// The sender's commit number.
+        commit: OpNumber,
+        /// The entries.
+        entries: Vec<LogEntry>,
+    },
+    /// Replica to all: a view change (VR 4.2).
+    StartViewChange {
+        /// The view to move to.
+        view: View,
+        /// Why.
+        reason: ViewChangeReason,
+    },
+    /// Replica to the new leader: what I have (VR 4.2, with the durability log of Skyros 4.6).
+    DoViewChange(Box<DoViewChange>),
+    /// New leader to all: the log of the new view (VR 4.2).
+    StartView(Box<StartView>),
+    /// Replica to the leader of a newer view: let me in.
+    GetStartView {
+        /// The view the sender wants to enter.
+        view: View,
+        /// The sender's commit number.
+        commit: OpNumber,
+    },
+    /// A replica that lost its memory to all: I need a new view, in whose making I take no part.
+    Rejoin {
+        /// The newest view the sender may have acted in.
+        view: View,
+    },
+}
+
+/// Content of a DoViewChange.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DoViewChange {
+    /// The view to start.
+    pub view: View,
+    /// The last view in which the sender was normal.
+    pub last_normal: View,
+    /// The sender's commit number.
+    pub commit: OpNumber,
+    /// View of the entry at `commit`; `View(0)` when that is 0.
+    pub commit_view: View,
+    /// The sender's log after `commit`.
+    pub suffix: Vec<LogEntry>,
+    /// The sender's durability log, in arrival order.
+    pub dlog: Vec<Request>,
+}
+
+impl DoViewChange {
+    /// The sender's last op number.
+    #[must_use]
+    pub const fn op_number(&self) -> OpNumber {
+        OpNumber(self.commit.0 + self.suffix.len() as u64)
+    }
+}
+
+/// Content of a StartView.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct StartView {
+    /// The new view.
+    pub view: View,
+    /// The entries of `suffix` follow this op number; everything up to it is committed.
+    pub base: OpNumber,
+    /// View of the entry at `base`; `View(0)` when that is 0.
+    pub base_view: View,
+    /// The leader's commit number.
+    pub commit: OpNumber,
+    /// The leader's log after `base`.
+    pub suffix: Vec<LogEntry>,
+}
+
+/// Where a message comes from or goes to. A client's address is a number its driver chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Peer {
+    /// A member of the group.
+    Replica(ReplicaId),
+    /// A client connection.
+    Client(u64),
+}

@@ -1,0 +1,109 @@
+//! Recovery of the durability log in a view change (Skyros 4.6), with rules of our own.
+//!
+//! Skyros orders the recovered updates by pairwise majorities between the surviving logs. With five
+//! replicas those majorities can form a cycle, and no rule that sees only the logs' order can be
+//! right: `syros check recovery --rule paper --replicas 5` prints a counterexample. Here timestamps
+//! decide; see `docs/PROTOCOL.md` for the argument.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::vec::Vec;
+use syros_types::{FastQuorum, Group, OperationId, Timestamp};
+
+/// What recovery needs to know of an update.
+pub trait Recoverable {
+    /// Its identity.
+    fn id(&self) -> OperationId;
+    /// Its timestamp.
+    fn timestamp(&self) -> Timestamp;
+    /// The hashes of its keys; `None` for all keys.
+    fn keys(&self) -> Option<&[u64]>;
+}
+
+/// Selects and orders what is to be executed, from the durability logs of those among the `f + 1`
+/// senders that were last normal in the newest view. Updates already in the log must be left out by
+/// the caller.
+///
+/// - majority mode: the union of the logs; of the updates of one key only the newest survives, the
+///   others count as overwritten by it;
+/// - supermajority mode: the updates that at least `ceil(f/2) + 1` of the logs hold.
+///
+/// The result is sorted by timestamp.
+#[must_use]
+pub fn recover<'a, U: Recoverable>(mode: FastQuorum, group: Group, logs: &[Vec<&'a U>]) -> Vec<&'a U> {
+    let mut held: BTreeMap<OperationId, (usize, &'a U)> = BTreeMap::new();
+    for log in logs {
+        // A log holds an update once; counting it twice would forge a quorum.
+        let distinct: BTreeMap<OperationId, &'a U> =
+            log.iter().map(|update| (update.id(), *update)).collect();
+        for (id, update) in distinct {
+            held.entry(id).or_insert((0, update)).0 += 1;
+        }
+    }
+    let threshold = match mode {
+        FastQuorum::Majority => 1,
+        FastQuorum::Supermajority => group.recovery_threshold(),
+    };
+    let mut survivors: Vec<&'a U> =
+        held.into_values().filter(|(logs, _)| *logs >= threshold).map(|(_, update)| update).collect();
+    survivors.sort_by_key(|update| (update.timestamp(), update.id()));
+    if mode == FastQuorum::Majority {
+        let mut overwritten: BTreeSet<u64> = BTreeSet::new();
+        let mut newest_first: Vec<&'a U> = survivors.into_iter().rev().collect();
+        newest_first.retain(|update| {
+            let keys = update.keys().unwrap_or(&[]);
+            // Only overwrites of one key enter the durability log in this mode.
+            debug_assert_eq!(keys.len(), 1, "majority mode holds overwrites of one key");
+            keys.iter().all(|key| overwritten.insert(*key))
+        });
+        newest_first.reverse();
+        survivors = newest_first;
+    }
+    survivors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use syros_types::SessionId;
+
+    #[derive(Debug, PartialEq)]
+    struct Entry(u64, u64, [u64; 1]);
+
+    impl Recoverable for Entry {
+        fn id(&self) -> OperationId {
+            OperationId { session: SessionId(1), sequence: self.0 }
+        }
+        fn timestamp(&self) -> Timestamp {
+            Timestamp { micros: self.1, session: 1 }
+        }
+        fn keys(&self) -> Option<&[u64]> {
+            Some(&self.2)
+        }
+    }
+
+    fn sequences(recovered: &[&Entry]) -> Vec<u64> {
+        recovered.iter().map(|e| e.0).collect()
+    }
+
+    #[test]
+    fn majority_keeps_the_newest_of_each_key() {
+        let (a, b, c) = (Entry(1, 10, [1]), Entry(2, 20, [1]), Entry(3, 5, [2]));
+        let group = Group::new(3).unwrap();
+        let recovered = recover(FastQuorum::Majority, group, &[vec![&a, &c], vec![&b]]);
+        assert_eq!(sequences(&recovered), [3, 2]);
+    }
+
+    #[test]
+    fn supermajority_needs_enough_logs_and_sorts_by_timestamp() {
+        let (a, b, c) = (Entry(1, 10, [1]), Entry(2, 20, [1]), Entry(3, 15, [1]));
+        let group = Group::new(5).unwrap();
+        // The cyclic surviving logs {ab, bc, ca} of the paper's rule.
+        let recovered =
+            recover(FastQuorum::Supermajority, group, &[vec![&a, &b], vec![&b, &c], vec![&c, &a]]);
+        assert_eq!(sequences(&recovered), [1, 3, 2]);
+        // Held once, even if twice in one log: not enough.
+        let recovered = recover(FastQuorum::Supermajority, group, &[vec![&a, &a], vec![&b], vec![&b]]);
+        assert_eq!(sequences(&recovered), [2]);
+    }
+}

@@ -1,0 +1,189 @@
+//! What goes into a replica and what comes out of it.
+
+use crate::message::{Body, Describe, LogEntry, Message, Peer};
+use crate::record::{Record, Ticket};
+use core::time::Duration;
+use syros_types::{FastQuorum, Group, OpNumber, ReplicaId, View};
+
+/// When an acknowledgement may leave.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Durability {
+    /// After the record is on this replica's disk.
+    #[default]
+    Fsync,
+    /// At once: the copies on other replicas are the durability. Only view numbers are on disk; a
+    /// restarted replica is amnesiac.
+    Replicated,
+}
+
+/// Settings of a replica. All members of a group must agree on everything but `replica` and `seed`.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The group.
+    pub group: Group,
+    /// Which member this is.
+    pub replica: ReplicaId,
+    /// Fast quorum mode, fixed when the cluster is created.
+    pub fast_quorum: FastQuorum,
+    /// When acknowledgements leave.
+    pub durability: Durability,
+    /// The state machine's pure functions.
+    pub describe: Describe,
+    /// Seed of the jitter of this replica's timers.
+    pub seed: u64,
+    /// Heartbeats of an otherwise silent leader.
+    pub heartbeat: Duration,
+    /// A follower promises not to change views for this long after it heard its leader.
+    pub lease: Duration,
+    /// Part of the lease given up for clocks that run at different rates, in parts per million.
+    pub clock_drift_ppm: u32,
+    /// Silence of the leader after which a follower suspects it. At least `lease`.
+    pub suspect_after: Duration,
+    /// A view change that has not ended after this long moves on to the next view (doubling).
+    pub view_change_timeout: Duration,
+    /// Messages that may have been lost are sent again after this long.
+    pub resend: Duration,
+    /// Updates that nobody waits for are ordered at most this long after they arrived.
+    pub order_delay: Duration,
+    /// A follower waits this long for a body that a Prepare referred to before it asks for it.
+    pub fetch_delay: Duration,
+    /// A follower hands an update to the leader that has been in its durability log for this long.
+    pub forward_after: Duration,
+    /// A timestamp further ahead of the replica's clock is refused.
+    pub clock_skew_max: Duration,
+    /// Sessions without an update for this long, in log time, are ended.
+    pub session_timeout: Duration,
+    /// Most sessions at a time.
+    pub sessions_max: usize,
+    /// Most updates in one Prepare.
+    pub batch_max: usize,
+    /// Most bytes of log and durability log held in memory; beyond, updates are refused.
+    pub log_bytes_max: usize,
+    /// Most updates in the durability log; beyond, updates are refused.
+    pub dlog_length_max: usize,
+    /// Most reads and updates waiting for the leader at a time.
+    pub waiting_max: usize,
+    /// A known-wrong variant to run, for the simulator.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::replica::PlantedBug>,
+}
+
+impl Config {
+    /// The defaults for member `replica` of `group`.
+    #[must_use]
+    pub const fn new(group: Group, replica: ReplicaId, describe: Describe) -> Self {
+        Self {
+            group,
+            replica,
+            fast_quorum: FastQuorum::Majority,
+            durability: Durability::Fsync,
+            describe,
+            seed: replica.0 as u64,
+            heartbeat: Duration::from_millis(25),
+            lease: Duration::from_millis(250),
+            clock_drift_ppm: 10_000,
+            suspect_after: Duration::from_millis(300),
+            view_change_timeout: Duration::from_millis(300),
+            resend: Duration::from_millis(50),
+            order_delay: Duration::from_micros(500),
+            fetch_delay: Duration::from_micros(500),
+            forward_after: Duration::from_secs(1),
+            clock_skew_max: Duration::from_millis(500),
+            session_timeout: Duration::from_secs(600),
+            sessions_max: 65_536,
+            batch_max: 1024,
+            log_bytes_max: 1 << 30,
+            dlog_length_max: 262_144,
+            waiting_max: 262_144,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
+        }
+    }
+}
+
+/// How a replica comes up.
+#[derive(Clone, Debug)]
+pub enum Boot {
+    /// First start of a new cluster: nothing on disk, nobody has ever acted under this identity.
+    Fresh,
+    /// The write-ahead log was read back whole.
+    Restored(crate::replica::Restored),
+    /// Memory is gone, the view number is not: enters only a view started after now (its quorum
+    /// excludes this replica), because acknowledgements it gave and forgot may still be counted.
+    Amnesiac {
+        /// The newest view this replica may have acted in.
+        view: View,
+    },
+}
+
+/// Something happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A message arrived.
+    Message {
+        /// From whom.
+        from: Peer,
+        /// The message.
+        message: Message,
+    },
+    /// Every record up to this ticket is on disk.
+    Persisted(Ticket),
+    /// The disk failed: no record after the last `Persisted` one can be relied upon.
+    PersistFailed,
+    /// Log entries up to here have been executed, in order.
+    Applied {
+        /// The last one.
+        through: OpNumber,
+        /// Results of the updates of class `Update` among them, in order, with their op numbers.
+        replies: alloc::vec::Vec<(OpNumber, Body)>,
+    },
+    /// The earliest moment at which some key expires (`None`: no key will), if it changed.
+    NextExpiry(Option<syros_types::WallTime>),
+    /// A client connection closed: nothing more need be sent there.
+    ClientGone(u64),
+    /// The deadline passed.
+    Tick,
+}
+
+/// Something must be done. Actions are to be carried out in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send `message` to `to` once every record up to `after` is on disk.
+    Send {
+        /// To whom.
+        to: Peer,
+        /// What.
+        message: Message,
+        /// Not before this is on disk.
+        after: Ticket,
+    },
+    /// Append a record to the write-ahead log, and report [`Event::Persisted`] some time later.
+    Persist {
+        /// Its number: one more than the last.
+        ticket: Ticket,
+        /// The record.
+        record: Record,
+    },
+    /// Execute the log entries after the last applied one, up to here, in order
+    /// ([`Replica::entry`](crate::replica::Replica::entry)), and report [`Event::Applied`]. A log
+    /// entry never changes once it is to be executed.
+    Apply {
+        /// The last one to execute.
+        through: OpNumber,
+    },
+    /// Execute a read on the state now applied and send its result to `to` as
+    /// [`Message::ReadReply`] with this view and number.
+    Read {
+        /// The client.
+        to: Peer,
+        /// The view in which the read is answered.
+        view: View,
+        /// The client's number for it.
+        number: u64,
+        /// The operation.
+        body: Body,
+    },
+}
+
+/// A replica's log entry, as [`Replica::entry`](crate::replica::Replica::entry) gives it.
+pub type EntryRef<'a> = &'a LogEntry;

@@ -1,0 +1,559 @@
+//! The replica: Viewstamped Replication with a durability log in front of it (VR 4, Skyros 4).
+//!
+//! `handle` an event, drain `poll`, come back at `deadline`. Work that several messages share (one
+//! Prepare for all that was ordered, one PrepareOk for all that was appended, one heartbeat for all
+//! reads that need one) is emitted when `poll` runs dry, so a driver that handles everything its
+//! sockets had ready before it drains gets batching without any timer.
+
+mod api;
+mod ordering;
+mod planted;
+mod reads;
+mod requests;
+mod restore;
+mod state_transfer;
+mod view_change;
+
+#[cfg(test)]
+mod tests;
+
+pub use api::{Action, Boot, Config, Durability, EntryRef, Event};
+#[cfg(feature = "planted-bugs")]
+pub use planted::PlantedBug;
+#[cfg(not(feature = "planted-bugs"))]
+use planted::PlantedBug;
+pub use restore::{InvalidRecord, Restored};
+
+use crate::durability_log::{DurabilityLog, KeyIndex};
+use crate::hash::HashMap;
+use crate::log::Log;
+use crate::message::{LogEntry, Message, Peer, Prepared, RoleName, StatusReport};
+use crate::record::{Record, Ticket};
+use crate::sessions::Sessions;
+use alloc::boxed::Box;
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use ordering::Parked;
+use reads::WaitingRead;
+use requests::Waiter;
+use state_transfer::Transfer;
+use syros_types::{Instant, Now, OpNumber, OperationId, Prng, ReplicaId, View, WallTime};
+use view_change::ViewChange;
+
+/// Entries executed at a time: bounds how long one `Apply` keeps a driver from its sockets.
+const APPLY_CHUNK: u64 = 16_384;
+
+/// A follower that has seen nothing to append hears of a commit within this time.
+const COMMIT_DELAY: Duration = Duration::from_millis(2);
+
+/// What a replica is doing (VR 4: status).
+#[derive(Clone, Debug)]
+enum Status {
+    /// Takes part in its view.
+    Normal,
+    /// Has left its last view and has not entered the next.
+    ViewChange(Box<ViewChange>),
+    /// Lost its memory; waits for a view newer than the one it may have acted in.
+    Recovering,
+}
+
+/// What a leader knows of a member.
+#[derive(Clone, Copy, Debug, Default)]
+struct Progress {
+    /// Its log is durable up to here, in this view.
+    op_number: OpNumber,
+    /// The newest `sent_at` it has answered: it had not left the view when it did.
+    heard: Option<Instant>,
+}
+
+/// One member of the group.
+///
+/// Invariants, checked after every event: `applied <= commit <= op_number`; normal implies
+/// `last_normal == view`; the unemitted batch ends at the end of the log.
+#[derive(Clone, Debug)]
+pub struct Replica {
+    config: Config,
+    now: Now,
+    prng: Prng,
+    status: Status,
+    view: View,
+    last_normal: View,
+    log: Log,
+    commit: OpNumber,
+    applied: OpNumber,
+    apply_requested: OpNumber,
+    dlog: DurabilityLog,
+    /// Updates in the log and not yet applied.
+    ordered: HashMap<OperationId, OpNumber>,
+    /// Keys of the updates in the log that are neither applied nor in the durability log.
+    pending: KeyIndex,
+    sessions: Sessions,
+    next_expiry: Option<WallTime>,
+    disk_failed: bool,
+
+    actions: VecDeque<Action>,
+    ticket: Ticket,
+    persisted: Ticket,
+    /// The record that makes the current view durable.
+    view_ticket: Ticket,
+    /// (record, last op number it holds), oldest first, not yet on disk.
+    appends: VecDeque<(Ticket, OpNumber)>,
+    /// The log is on disk up to here.
+    persisted_op: OpNumber,
+
+    // Leader.
+    progress: Vec<Progress>,
+    /// Entries at the end of the log that no Prepare has carried yet.
+    batch: Vec<Prepared>,
+    batch_bytes: usize,
+    uncommitted_bytes: usize,
+    waiters: BTreeMap<OpNumber, Vec<Waiter>>,
+    waiting: usize,
+    reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
+    reads_unconfirmed: VecDeque<WaitingRead>,
+    heartbeat_due: bool,
+    heartbeat_at: Instant,
+    order_at: Instant,
+    sessions_at: Instant,
+
+    // Follower.
+    leader_commit: OpNumber,
+    parked: VecDeque<Parked>,
+    fetched: HashMap<OperationId, crate::message::Update>,
+    fetch_at: Instant,
+    ack_due: Option<Instant>,
+    forward_at: Instant,
+    /// Last sign of life of the leader: until one lease later, a promise not to change views.
+    leader_contact: Instant,
+    suspect_at: Instant,
+    suspecting: bool,
+    /// Per member: the newest view it wanted to move to, when, and whether it has moved.
+    wants: Vec<Option<view_change::Want>>,
+    transfer: Option<Transfer>,
+    state_requested: Option<Instant>,
+    start_view_requested: Option<Instant>,
+
+    counters: Counters,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Counters {
+    fast_updates: u64,
+    conflicts: u64,
+    slow_updates: u64,
+    fast_reads: u64,
+    slow_reads: u64,
+    refused: u64,
+    view_changes: u64,
+}
+
+impl Replica {
+    /// A replica that has just started.
+    ///
+    /// # Panics
+    /// If the configuration contradicts itself: a replica outside its group, or followers that
+    /// suspect their leader before the lease they granted it has ended.
+    #[must_use]
+    pub fn new(config: Config, boot: Boot, now: Now) -> Self {
+        assert!(config.replica.index() < config.group.size(), "the replica is a member of its group");
+        assert!(config.suspect_after >= config.lease, "a lease ends before its holder is suspected");
+        let members = config.group.size();
+        let prng = Prng::new(config.seed ^ (u64::from(config.replica.0) << 56));
+        let mut replica = Self {
+            now,
+            prng,
+            status: Status::Normal,
+            view: View(0),
+            last_normal: View(0),
+            log: Log::new(),
+            commit: OpNumber(0),
+            applied: OpNumber(0),
+            apply_requested: OpNumber(0),
+            dlog: DurabilityLog::default(),
+            ordered: HashMap::default(),
+            pending: KeyIndex::default(),
+            sessions: Sessions::default(),
+            next_expiry: None,
+            disk_failed: false,
+            actions: VecDeque::new(),
+            ticket: Ticket(0),
+            persisted: Ticket(0),
+            view_ticket: Ticket(0),
+            appends: VecDeque::new(),
+            persisted_op: OpNumber(0),
+            progress: vec![Progress::default(); members],
+            batch: Vec::new(),
+            batch_bytes: 0,
+            uncommitted_bytes: 0,
+            waiters: BTreeMap::new(),
+            waiting: 0,
+            reads_unapplied: BTreeMap::new(),
+            reads_unconfirmed: VecDeque::new(),
+            heartbeat_due: false,
+            heartbeat_at: now.instant,
+            order_at: Instant::NEVER,
+            sessions_at: now.instant,
+            leader_commit: OpNumber(0),
+            parked: VecDeque::new(),
+            fetched: HashMap::default(),
+            fetch_at: Instant::NEVER,
+            ack_due: None,
+            forward_at: now.instant.after(config.forward_after),
+            leader_contact: now.instant,
+            suspect_at: Instant::NEVER,
+            suspecting: false,
+            wants: vec![None; members],
+            transfer: None,
+            state_requested: None,
+            start_view_requested: None,
+            counters: Counters::default(),
+            config,
+        };
+        replica.hear_leader();
+        match boot {
+            Boot::Fresh => {
+                // On disk before anything depends on it, so that a restart knows this life took place.
+                replica.persist_view();
+                replica.schedule_leader_work();
+            }
+            Boot::Restored(restored) => replica.boot_restored(restored),
+            Boot::Amnesiac { view } => replica.boot_amnesiac(view),
+        }
+        replica.check_invariants();
+        replica
+    }
+
+    /// Takes in one event.
+    pub fn handle(&mut self, now: Now, event: Event) {
+        // Clocks may jump; monotonic time as told to this replica may not go back.
+        self.now = Now { instant: self.now.instant.max(now.instant), wall: now.wall };
+        match event {
+            Event::Message { from, message } => self.on_message(from, message),
+            Event::Persisted(ticket) => self.on_persisted(ticket),
+            Event::PersistFailed => self.on_persist_failed(),
+            Event::Applied { through, replies } => self.on_applied(through, replies),
+            Event::NextExpiry(moment) => self.next_expiry = moment,
+            Event::ClientGone(client) => self.on_client_gone(client),
+            Event::Tick => self.on_tick(),
+        }
+        self.check_invariants();
+    }
+
+    /// The next thing to do; `None` when there is nothing. Drain it after one or several `handle`s.
+    pub fn poll(&mut self) -> Option<Action> {
+        if self.actions.is_empty() {
+            self.flush_deferred();
+        }
+        self.actions.pop_front()
+    }
+
+    /// When to call `handle` with [`Event::Tick`] if nothing else happens before.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        match &self.status {
+            Status::Normal if self.is_leader() => {
+                self.heartbeat_at.min(self.order_at).min(self.sessions_at).min(self.expiry_deadline())
+            }
+            Status::Normal => self.suspect_at.min(self.fetch_at).min(self.forward_at),
+            Status::ViewChange(change) => change.deadline(),
+            Status::Recovering => self.suspect_at,
+        }
+    }
+
+    /// The log entry with this number.
+    ///
+    /// # Panics
+    /// If the log has no such entry. Every entry that an [`Action::Apply`] covers is there.
+    #[must_use]
+    pub fn entry(&self, number: OpNumber) -> EntryRef<'_> {
+        self.log.entry(number).expect("the log holds every entry that is to be applied")
+    }
+
+    /// The last applied op number.
+    #[must_use]
+    pub const fn applied(&self) -> OpNumber {
+        self.applied
+    }
+
+    /// The commit number.
+    #[must_use]
+    pub const fn commit(&self) -> OpNumber {
+        self.commit
+    }
+
+    /// The current view.
+    #[must_use]
+    pub const fn view(&self) -> View {
+        self.view
+    }
+
+    /// True if the replica is normal and leads its view.
+    #[must_use]
+    pub fn is_leader(&self) -> bool {
+        self.is_normal() && self.leader() == self.config.replica
+    }
+
+    /// True if the replica takes part in its view.
+    #[must_use]
+    pub const fn is_normal(&self) -> bool {
+        matches!(self.status, Status::Normal)
+    }
+
+    /// What there is to tell.
+    #[must_use]
+    pub fn status(&self) -> StatusReport {
+        let role = match self.status {
+            Status::Normal if self.is_leader() => RoleName::Leader,
+            Status::Normal => RoleName::Follower,
+            Status::ViewChange(_) => RoleName::ViewChange,
+            Status::Recovering => RoleName::Recovering,
+        };
+        StatusReport {
+            replica: self.config.replica.0,
+            replicas: self.config.group.size() as u8,
+            role,
+            supermajority: self.config.fast_quorum == syros_types::FastQuorum::Supermajority,
+            view: self.view.0,
+            op_number: self.log.op_number().0,
+            commit: self.commit.0,
+            applied: self.applied.0,
+            dlog_length: self.dlog.len() as u64,
+            sessions: self.sessions.len() as u64,
+            log_bytes: (self.log.bytes() + self.dlog.bytes()) as u64,
+            fast_updates: self.counters.fast_updates,
+            conflicts: self.counters.conflicts,
+            slow_updates: self.counters.slow_updates,
+            fast_reads: self.counters.fast_reads,
+            slow_reads: self.counters.slow_reads,
+            refused: self.counters.refused,
+            view_changes: self.counters.view_changes,
+        }
+    }
+
+    fn on_message(&mut self, from: Peer, message: Message) {
+        match (from, message) {
+            (_, Message::StatusRequest) => {
+                let report = Box::new(self.status());
+                self.send(from, Message::Status(report));
+            }
+            (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),
+            (_, Message::Request { view, path, request }) => self.on_request(from, view, path, request),
+            (_, Message::Read { view, number, body }) => self.on_read(from, view, number, body),
+            (Peer::Replica(replica), message) if self.is_other_member(replica) => {
+                self.on_replica_message(replica, message);
+            }
+            // Whatever else a client sends is not for a replica.
+            _ => self.counters.refused += 1,
+        }
+    }
+
+    fn is_other_member(&self, replica: ReplicaId) -> bool {
+        replica != self.config.replica && replica.index() < self.config.group.size()
+    }
+
+    fn on_replica_message(&mut self, from: ReplicaId, message: Message) {
+        match message {
+            Message::Prepare { view, first, commit, sent_at, time, entries } => {
+                if self.heard_leader(from, view) {
+                    self.on_prepare(first, commit, sent_at, time, entries);
+                }
+            }
+            Message::Commit { view, commit, op_number, sent_at } => {
+                if self.heard_leader(from, view) {
+                    self.on_commit(commit, op_number, sent_at);
+                }
+            }
+            Message::PrepareOk { view, op_number, sent_at, applied: _ } => {
+                self.on_prepare_ok(from, view, op_number, sent_at);
+            }
+            Message::FetchBodies { view, ids } => self.on_fetch_bodies(from, view, &ids),
+            Message::Bodies { view, requests } => self.on_bodies(view, requests),
+            Message::Forward { view, requests } => self.on_forward(view, requests),
+            Message::GetState { view, from: first } => self.on_get_state(from, view, first),
+            Message::NewState { view, first, commit, entries } => {
+                self.on_new_state(view, first, commit, entries);
+            }
+            Message::StartViewChange { view, reason } => self.on_start_view_change(from, view, reason),
+            Message::DoViewChange(change) => self.on_do_view_change(from, *change),
+            Message::StartView(start) => self.on_start_view(from, *start),
+            Message::GetStartView { view, commit: _ } => self.on_get_start_view(from, view),
+            Message::Rejoin { view } => self.on_rejoin(from, view),
+            Message::WrongView { view } => self.ask_for_start_view(view),
+            // Answers to clients: not for a replica.
+            _ => self.counters.refused += 1,
+        }
+    }
+
+    fn on_tick(&mut self) {
+        match self.status {
+            Status::Normal if self.is_leader() => self.on_leader_tick(),
+            Status::Normal => self.on_follower_tick(),
+            Status::ViewChange(_) => self.on_view_change_tick(),
+            Status::Recovering => self.on_recovering_tick(),
+        }
+    }
+
+    fn on_leader_tick(&mut self) {
+        let now = self.now.instant;
+        if now >= self.order_at {
+            self.order_all();
+        }
+        if now >= self.heartbeat_at {
+            self.heartbeat_due = true;
+        }
+        if now >= self.expiry_deadline() {
+            self.next_expiry = None;
+            self.append_tick();
+        }
+        if now >= self.sessions_at {
+            self.sessions_at = now.after(self.config.session_timeout / 8);
+            self.expire_sessions();
+        }
+    }
+
+    fn on_follower_tick(&mut self) {
+        let now = self.now.instant;
+        if now >= self.fetch_at {
+            self.fetch_missing_bodies();
+        }
+        if now >= self.forward_at {
+            self.forward_at = now.after(self.config.forward_after / 2);
+            self.forward_old_updates();
+        }
+        if now >= self.suspect_at {
+            self.suspect();
+        }
+    }
+
+    /// Emits what several events may share.
+    fn flush_deferred(&mut self) {
+        self.emit_batch();
+        if self.heartbeat_due {
+            self.emit_heartbeat();
+        }
+        if let Some(sent_at) = self.ack_due.take() {
+            self.emit_prepare_ok(sent_at);
+        }
+        let through = self.commit.min(OpNumber(self.applied.0 + APPLY_CHUNK));
+        if self.apply_requested == self.applied && through > self.applied {
+            self.apply_requested = through;
+            self.actions.push_back(Action::Apply { through });
+        }
+    }
+
+    fn leader(&self) -> ReplicaId {
+        self.config.group.leader(self.view)
+    }
+
+    fn others(&self) -> impl Iterator<Item = ReplicaId> + use<> {
+        let me = self.config.replica;
+        self.config.group.members().filter(move |member| *member != me)
+    }
+
+    /// Sends once the current view is on disk.
+    fn send(&mut self, to: Peer, message: Message) {
+        let after = self.view_ticket;
+        self.actions.push_back(Action::Send { to, message, after });
+    }
+
+    /// Sends once everything emitted so far is on disk.
+    fn send_durable(&mut self, to: Peer, message: Message) {
+        let after = self.ticket;
+        self.actions.push_back(Action::Send { to, message, after });
+    }
+
+    fn broadcast(&mut self, message: &Message) {
+        for replica in self.others() {
+            self.send(Peer::Replica(replica), message.clone());
+        }
+    }
+
+    fn persist(&mut self, record: Record) -> Ticket {
+        self.ticket.0 += 1;
+        self.actions.push_back(Action::Persist { ticket: self.ticket, record });
+        self.ticket
+    }
+
+    /// Persists what only `fsync` durability keeps.
+    fn persist_data(&mut self, record: impl FnOnce() -> Record) {
+        if self.config.durability == Durability::Fsync {
+            self.persist(record());
+        }
+    }
+
+    fn persist_view(&mut self) {
+        if self.planted(PlantedBug::ViewChangeBeforePersist) {
+            return;
+        }
+        self.view_ticket = self.persist(Record::View { view: self.view, last_normal: self.last_normal });
+    }
+
+    fn on_persisted(&mut self, ticket: Ticket) {
+        assert!(ticket <= self.ticket, "only what was emitted can be on disk");
+        self.persisted = self.persisted.max(ticket);
+        while let Some((appended, op_number)) = self.appends.front().copied()
+            && appended <= self.persisted
+        {
+            self.appends.pop_front();
+            self.persisted_op = self.persisted_op.max(op_number);
+        }
+        if self.is_leader() {
+            self.advance_commit();
+        }
+    }
+
+    fn on_persist_failed(&mut self) {
+        self.disk_failed = true;
+    }
+
+    /// The log ends with entries that the record just emitted holds.
+    fn note_append(&mut self) {
+        match self.config.durability {
+            Durability::Fsync => self.appends.push_back((self.ticket, self.log.op_number())),
+            Durability::Replicated => self.persisted_op = self.log.op_number(),
+        }
+    }
+
+    const fn memory_bytes(&self) -> usize {
+        self.log.bytes() + self.dlog.bytes()
+    }
+
+    /// Log time of what is appended now.
+    fn log_time(&self) -> WallTime {
+        self.log.last_time().max(self.now.wall)
+    }
+
+    fn append_entry(&mut self, entry: LogEntry) -> OpNumber {
+        let number = self.log.op_number().next();
+        for update in entry.updates() {
+            self.ordered.insert(update.request.id, number);
+            if !self.dlog.contains(update.request.id) {
+                self.pending.add(&update.footprint, update.request.timestamp());
+            }
+        }
+        self.log.append(entry)
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn planted(&self, bug: PlantedBug) -> bool {
+        self.config.planted == Some(bug)
+    }
+
+    #[cfg(not(feature = "planted-bugs"))]
+    #[expect(clippy::unused_self, reason = "same signature as with planted bugs")]
+    const fn planted(&self, _bug: PlantedBug) -> bool {
+        false
+    }
+
+    fn check_invariants(&self) {
+        assert!(self.applied <= self.commit, "applied {:?} > commit {:?}", self.applied, self.commit);
+        assert!(self.commit <= self.log.op_number(), "commit beyond the log");
+        assert!(self.persisted_op <= self.log.op_number(), "persisted beyond the log");
+        assert!(self.last_normal <= self.view, "normal in a view not reached");
+        if self.is_normal() {
+            assert!(self.last_normal == self.view, "a normal replica is normal in its view");
+        }
+    }
+}

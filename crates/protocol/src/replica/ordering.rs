@@ -1,0 +1,478 @@
+//! Background ordering (Skyros 4.3) on VR's normal operation (VR 4.1): Prepare, PrepareOk, Commit.
+//! A Prepare ships ids of what the followers should have in their durability logs, and bodies of the
+//! rest; no body is sent or written to disk twice.
+
+use super::{Action, COMMIT_DELAY, PlantedBug, Replica};
+use crate::message::{Body, LogEntry, Message, Payload, Peer, Prepared, Request, Update};
+use crate::record::{Record, describe};
+use alloc::vec::Vec;
+use syros_types::{Instant, OpNumber, OperationId, ReplicaId, View, WallTime};
+
+/// Bytes of bodies after which a batch leaves at once.
+const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// Prepares a follower holds back while bodies are missing; later ones come by state transfer.
+const PARKED_MAX: usize = 256;
+
+/// A Prepare whose entries are not all here yet.
+#[derive(Clone, Debug)]
+pub(super) struct Parked {
+    first: OpNumber,
+    commit: OpNumber,
+    time: WallTime,
+    entries: Vec<Prepared>,
+    /// Entries before this one are known to be complete.
+    complete: usize,
+}
+
+impl Parked {
+    const fn last(&self) -> OpNumber {
+        OpNumber(self.first.0 + self.entries.len() as u64 - 1)
+    }
+}
+
+impl Replica {
+    /// Leader: what was accepted is ordered soon, or at once when there is a batch of it.
+    pub(super) fn schedule_ordering(&mut self) {
+        if self.dlog.unordered() >= self.config.batch_max {
+            self.order_all();
+        } else {
+            self.order_at = self.order_at.min(self.now.instant.after(self.config.order_delay));
+        }
+    }
+
+    /// Leader: appends everything in the durability log to the log, in order of arrival.
+    pub(super) fn order_all(&mut self) {
+        self.order_at = Instant::NEVER;
+        while let Some(update) = self.dlog.order_next() {
+            let prepared = Prepared::Reference(update.request.id);
+            let entry =
+                LogEntry { view: self.view, time: self.log_time(), payload: Payload::Update(update.clone()) };
+            if self.planted(PlantedBug::DlogDropsOrdered) {
+                self.dlog.remove(update.request.id);
+            }
+            self.append_to_batch(entry, prepared);
+        }
+    }
+
+    /// Leader: appends an entry that the next Prepare will carry.
+    pub(super) fn append_to_batch(&mut self, mut entry: LogEntry, prepared: Prepared) -> OpNumber {
+        // A batch has one time.
+        if !self.batch.is_empty() {
+            entry.time = self.log.last_time();
+        }
+        if let Prepared::Full(request) = &prepared {
+            self.batch_bytes += request.body.len();
+        }
+        self.uncommitted_bytes += entry.memory_bytes();
+        self.batch.push(prepared);
+        let number = self.append_entry(entry);
+        if self.batch.len() >= self.config.batch_max || self.batch_bytes >= BATCH_BYTES_MAX {
+            self.emit_batch();
+        }
+        number
+    }
+
+    /// Leader: sends and persists the entries appended since the last time.
+    pub(super) fn emit_batch(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        let entries = core::mem::take(&mut self.batch);
+        self.batch_bytes = 0;
+        let first = OpNumber(self.log.op_number().0 + 1 - entries.len() as u64);
+        let (view, commit, time) = (self.view, self.commit, self.log.last_time());
+        let sent_at = self.now.instant;
+        for replica in self.others() {
+            let entries = entries.clone();
+            self.send(
+                Peer::Replica(replica),
+                Message::Prepare { view, first, commit, sent_at, time, entries },
+            );
+        }
+        self.persist_data(|| Record::Append { first, view, time, commit, entries });
+        self.note_append();
+        self.heartbeat_due = false;
+        self.heartbeat_at = sent_at.after(self.config.heartbeat);
+        self.advance_commit();
+    }
+
+    pub(super) fn emit_heartbeat(&mut self) {
+        self.heartbeat_due = false;
+        if !self.is_leader() {
+            return;
+        }
+        let sent_at = self.now.instant;
+        self.heartbeat_at = sent_at.after(self.config.heartbeat);
+        let (view, commit, op_number) = (self.view, self.commit, self.log.op_number());
+        self.broadcast(&Message::Commit { view, commit, op_number, sent_at });
+    }
+
+    /// Leader: work that starts with a view.
+    pub(super) fn schedule_leader_work(&mut self) {
+        self.heartbeat_due = self.is_leader();
+        self.heartbeat_at = self.now.instant;
+        self.sessions_at = self.now.instant.after(self.config.session_timeout / 8);
+    }
+
+    pub(super) fn expiry_deadline(&self) -> Instant {
+        match self.next_expiry {
+            None => Instant::NEVER,
+            Some(moment) => {
+                let wait = core::time::Duration::from_micros(moment.0.saturating_sub(self.now.wall.0));
+                self.now.instant.after(wait)
+            }
+        }
+    }
+
+    /// Follower: a sign of life of the leader of `view`. True if it leads the view this replica is
+    /// normal in; otherwise does what the difference of views asks for.
+    pub(super) fn heard_leader(&mut self, from: ReplicaId, view: View) -> bool {
+        if view < self.view {
+            if self.is_normal() {
+                let view = self.view;
+                self.send(Peer::Replica(from), Message::WrongView { view });
+            }
+            return false;
+        }
+        if view > self.view || !self.is_normal() {
+            self.ask_for_start_view(view);
+            return false;
+        }
+        if from != self.leader() {
+            return false;
+        }
+        self.hear_leader();
+        true
+    }
+
+    /// Starts the time after which the leader is suspected, and with it the promise made to it.
+    pub(super) fn hear_leader(&mut self) {
+        self.suspecting = false;
+        self.leader_contact = self.now.instant;
+        // Spread, so that not all followers suspect at one moment; never before the promise ends.
+        let jitter = self.prng.below((self.config.suspect_after / 8).as_nanos() as u64);
+        self.suspect_at =
+            self.now.instant.after(self.config.suspect_after).after(core::time::Duration::from_nanos(jitter));
+    }
+
+    /// Answers with the newest leader clock heard, once for all messages handled together.
+    pub(super) fn owe_ack(&mut self, sent_at: Instant) {
+        self.ack_due = Some(self.ack_due.map_or(sent_at, |due| due.max(sent_at)));
+    }
+
+    pub(super) fn emit_prepare_ok(&mut self, sent_at: Instant) {
+        if !self.is_normal() || self.is_leader() {
+            return;
+        }
+        let to = Peer::Replica(self.leader());
+        let (view, op_number, applied) = (self.view, self.log.op_number(), self.applied);
+        let message = Message::PrepareOk { view, op_number, applied, sent_at };
+        if self.planted(PlantedBug::PrepareOkBeforePersist) {
+            self.send(to, message);
+        } else {
+            // Waits for no more than the log: updates accepted since need not be on disk for it.
+            let after = self.appends.back().map_or(self.view_ticket, |(ticket, _)| *ticket);
+            self.actions.push_back(Action::Send { to, message, after: after.max(self.view_ticket) });
+        }
+    }
+
+    /// Follower: entries to append.
+    pub(super) fn on_prepare(
+        &mut self,
+        mut first: OpNumber,
+        commit: OpNumber,
+        sent_at: Instant,
+        time: WallTime,
+        mut entries: Vec<Prepared>,
+    ) {
+        self.owe_ack(sent_at);
+        let operations = entries.iter().all(|entry| match entry {
+            Prepared::Full(request) => (self.config.describe)(&request.body).is_some(),
+            _ => true,
+        });
+        if !operations {
+            self.counters.refused += 1;
+            return;
+        }
+        self.leader_commit = self.leader_commit.max(commit);
+        let expected = self.parked.back().map_or(self.log.op_number(), Parked::last).next();
+        if first > expected || self.parked.len() >= PARKED_MAX {
+            self.request_state();
+        } else {
+            let known = usize::try_from(expected.0 - first.0).unwrap_or(usize::MAX);
+            if known < entries.len() && !self.disk_failed {
+                entries.drain(..known);
+                first = expected;
+                self.parked.push_back(Parked { first, commit, time, entries, complete: 0 });
+                self.append_parked();
+            }
+        }
+        self.follow_commit();
+    }
+
+    /// Follower: appends the parked Prepares that are complete.
+    pub(super) fn append_parked(&mut self) {
+        while let Some(parked) = self.parked.front_mut() {
+            while let Some(entry) = parked.entries.get(parked.complete) {
+                if let Prepared::Reference(id) = entry
+                    && !self.dlog.contains(*id)
+                    && !self.fetched.contains_key(id)
+                {
+                    if self.fetch_at == Instant::NEVER {
+                        self.fetch_at = self.now.instant.after(self.config.fetch_delay);
+                    }
+                    return;
+                }
+                parked.complete += 1;
+            }
+            if let Some(parked) = self.parked.pop_front() {
+                self.append_prepared(parked);
+            }
+        }
+        self.fetch_at = Instant::NEVER;
+        self.fetched.clear();
+        self.follow_commit();
+    }
+
+    /// Follower: appends one Prepare whose bodies are all here.
+    fn append_prepared(&mut self, parked: Parked) {
+        let Parked { first, commit, time, entries, .. } = parked;
+        assert!(first == self.log.op_number().next(), "parked Prepares continue the log");
+        let view = self.view;
+        let mut record_entries = Vec::with_capacity(entries.len());
+        for prepared in entries {
+            let (payload, kept) = match prepared {
+                Prepared::Reference(id) => self.resolve(id),
+                Prepared::Full(request) => match describe(self.config.describe, request) {
+                    Some(update) => {
+                        self.dlog.order(update.request.id);
+                        let request = update.request.clone();
+                        (Payload::Update(update), Prepared::Full(request))
+                    }
+                    None => unreachable!("checked when the Prepare arrived"),
+                },
+                Prepared::Register { nonce } => (Payload::Register { nonce }, Prepared::Register { nonce }),
+                Prepared::Expire(ids) => (Payload::Expire(ids.clone()), Prepared::Expire(ids)),
+                Prepared::Tick => (Payload::Tick, Prepared::Tick),
+            };
+            record_entries.push(kept);
+            self.append_entry(LogEntry { view, time, payload });
+        }
+        self.persist_data(|| Record::Append { first, view, time, commit, entries: record_entries });
+        self.note_append();
+    }
+
+    /// Follower: the update behind a reference, and how the write-ahead log may refer to it.
+    fn resolve(&mut self, id: OperationId) -> (Payload, Prepared) {
+        if let Some(update) = self.dlog.order(id) {
+            return (Payload::Update(update), Prepared::Reference(id));
+        }
+        let update = self.fetched.remove(&id).expect("complete Prepares have every body");
+        let request = update.request.clone();
+        (Payload::Update(update), Prepared::Full(request))
+    }
+
+    /// Follower: asks for bodies that have not come by themselves.
+    pub(super) fn fetch_missing_bodies(&mut self) {
+        self.fetch_at = Instant::NEVER;
+        let Some(parked) = self.parked.front() else { return };
+        let missing = parked.entries.iter().filter_map(|entry| match entry {
+            Prepared::Reference(id) if !self.dlog.contains(*id) && !self.fetched.contains_key(id) => {
+                Some(*id)
+            }
+            _ => None,
+        });
+        let ids: Vec<OperationId> = missing.collect();
+        if !ids.is_empty() {
+            self.fetch_at = self.now.instant.after(self.config.resend);
+            let message = Message::FetchBodies { view: self.view, ids };
+            self.send(Peer::Replica(self.leader()), message);
+        }
+    }
+
+    pub(super) fn on_fetch_bodies(&mut self, from: ReplicaId, view: View, ids: &[OperationId]) {
+        if !self.is_leader() || view != self.view || ids.len() > self.config.batch_max {
+            return;
+        }
+        let mut requests = Vec::with_capacity(ids.len());
+        for id in ids {
+            let in_log = || {
+                let entry = self.log.entry(*self.ordered.get(id)?)?;
+                entry.updates().iter().find(|update| update.request.id == *id)
+            };
+            // What is neither here nor unapplied has been committed; state transfer brings it.
+            if let Some(update) = self.dlog.get(*id).or_else(in_log) {
+                requests.push(update.request.clone());
+            }
+        }
+        if requests.len() == ids.len() {
+            self.send(Peer::Replica(from), Message::Bodies { view, requests });
+        } else {
+            self.send_state_after_parked(from);
+        }
+    }
+
+    /// The follower waits for bodies that are no longer at hand by id: it gets the entries.
+    fn send_state_after_parked(&mut self, to: ReplicaId) {
+        let known = self.progress[to.index()].op_number;
+        self.on_get_state(to, self.view, known.next());
+    }
+
+    pub(super) fn on_bodies(&mut self, view: View, requests: Vec<Request>) {
+        if !self.is_normal() || view != self.view || self.parked.is_empty() {
+            return;
+        }
+        for request in requests {
+            let id = request.id;
+            if let Some(update) = describe(self.config.describe, request) {
+                self.fetched.insert(id, update);
+            }
+        }
+        self.append_parked();
+        if self.is_normal() {
+            let sent_at = Instant(0);
+            self.owe_ack(sent_at);
+        }
+    }
+
+    /// Follower: heartbeat and commit number.
+    pub(super) fn on_commit(&mut self, commit: OpNumber, op_number: OpNumber, sent_at: Instant) {
+        self.owe_ack(sent_at);
+        self.leader_commit = self.leader_commit.max(commit);
+        let expected = self.parked.back().map_or(self.log.op_number(), Parked::last);
+        if op_number > expected {
+            self.request_state();
+        }
+        self.follow_commit();
+    }
+
+    /// Follower: commits what the leader has committed and this log holds.
+    pub(super) fn follow_commit(&mut self) {
+        if self.is_normal() {
+            self.commit = self.commit.max(self.leader_commit.min(self.log.op_number()));
+        }
+    }
+
+    /// Leader: a follower's log is durable up to here.
+    pub(super) fn on_prepare_ok(
+        &mut self,
+        from: ReplicaId,
+        view: View,
+        op_number: OpNumber,
+        sent_at: Instant,
+    ) {
+        if !self.is_leader() || view != self.view || op_number > self.log.op_number() {
+            return;
+        }
+        let progress = &mut self.progress[from.index()];
+        progress.op_number = progress.op_number.max(op_number);
+        // Zero answers no heartbeat and promises nothing.
+        if sent_at.0 > 0 && sent_at <= self.now.instant && progress.heard.is_none_or(|heard| heard < sent_at)
+        {
+            progress.heard = Some(sent_at);
+            self.answer_confirmed_reads();
+        }
+        self.advance_commit();
+    }
+
+    /// Leader: commits what a majority, counting durable copies only, has.
+    pub(super) fn advance_commit(&mut self) {
+        if !self.is_leader() {
+            return;
+        }
+        let me = self.config.replica;
+        let mut durable: [OpNumber; 8] = [OpNumber(0); 8];
+        for (index, progress) in self.progress.iter().enumerate() {
+            durable[index] = if index == me.index() { self.persisted_op } else { progress.op_number };
+        }
+        let members = &mut durable[..self.config.group.size()];
+        members.sort_unstable_by(|a, b| b.cmp(a));
+        let enough = self.config.group.majority() - usize::from(self.planted(PlantedBug::CommitTooEarly));
+        let candidate = members[enough.max(1) - 1];
+        if candidate <= self.commit {
+            return;
+        }
+        for number in self.commit.0 + 1..=candidate.0 {
+            let bytes = self.log.entry(OpNumber(number)).map_or(0, LogEntry::memory_bytes);
+            self.uncommitted_bytes = self.uncommitted_bytes.saturating_sub(bytes);
+        }
+        self.commit = candidate;
+        self.heartbeat_at = self.heartbeat_at.min(self.now.instant.after(COMMIT_DELAY));
+    }
+
+    /// Entries have been executed: record completions, finalize, answer.
+    pub(super) fn on_applied(&mut self, through: OpNumber, replies: Vec<(OpNumber, Body)>) {
+        assert!(through <= self.apply_requested, "only what was asked for is applied");
+        let mut replies = replies.into_iter().peekable();
+        for number in self.applied.0 + 1..=through.0 {
+            let number = OpNumber(number);
+            let entry = self.log.entry(number).expect("applied entries are in the log");
+            match &entry.payload {
+                Payload::Register { .. } => {
+                    self.sessions.register(syros_types::SessionId(number.0), entry.time);
+                }
+                Payload::Expire(ids) => self.sessions.expire(ids),
+                Payload::Tick | Payload::Update(_) | Payload::Recovered(_) => {}
+            }
+            for update in entry.updates() {
+                let request = &update.request;
+                let reply = if update.class.is_nilext() {
+                    None
+                } else {
+                    let (answered, reply) =
+                        replies.next().expect("every update that returns state has a reply");
+                    assert!(answered == number, "replies come in log order");
+                    Some(reply)
+                };
+                self.sessions.complete(request.id, request.acked_below, reply, entry.time);
+                self.ordered.remove(&request.id);
+                let dropped_early = self.planted(PlantedBug::DlogDropsOrdered);
+                if self.dlog.remove(request.id).is_none() && !dropped_early {
+                    self.pending.remove(&update.footprint);
+                }
+            }
+            self.applied = number;
+            if !self.waiters.is_empty() {
+                self.answer_waiters(number);
+            }
+        }
+        self.answer_applied_reads();
+    }
+
+    /// Recomputes what is derived from the unapplied part of the log, after a view was entered.
+    pub(super) fn rebuild_pending(&mut self) {
+        self.ordered.clear();
+        self.pending.clear();
+        self.uncommitted_bytes = 0;
+        for number in self.applied.0 + 1..=self.log.op_number().0 {
+            let Some(entry) = self.log.entry(OpNumber(number)) else { continue };
+            if number > self.commit.0 {
+                self.uncommitted_bytes += entry.memory_bytes();
+            }
+            for update in entry.updates() {
+                self.ordered.insert(update.request.id, OpNumber(number));
+                if !self.dlog.contains(update.request.id) {
+                    self.pending.add(&update.footprint, update.request.timestamp());
+                }
+            }
+        }
+    }
+
+    /// Removes the last log entry, which is not committed.
+    pub(super) fn pop_entry(&mut self) {
+        assert!(self.log.op_number() > self.commit, "committed entries stay");
+        let Some(entry) = self.log.pop() else { return };
+        for update in entry.updates() {
+            self.ordered.remove(&update.request.id);
+            if !self.dlog.contains(update.request.id) {
+                self.pending.remove(&update.footprint);
+            }
+        }
+    }
+
+    /// Describes what travelled, for entries that came as requests.
+    pub(super) fn describe_all(&self, requests: Vec<Request>) -> Vec<Update> {
+        requests.into_iter().filter_map(|request| describe(self.config.describe, request)).collect()
+    }
+}

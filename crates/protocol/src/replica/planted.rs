@@ -1,0 +1,61 @@
+//! Known-wrong variants, for the simulator and the model checker: each must be caught. They are
+//! compiled in only with the feature `planted-bugs`, and even then run only when a configuration
+//! names one.
+
+/// Declares the bugs with their names and what is wrong in each.
+macro_rules! planted_bugs {
+    ($($bug:ident = $name:literal: $what:literal;)*) => {
+        /// A known-wrong variant of the protocol.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(
+            not(feature = "planted-bugs"),
+            allow(dead_code, unreachable_pub, reason = "public, and wholly used, only with the feature")
+        )]
+        pub enum PlantedBug {
+            $(#[doc = $what] $bug,)*
+        }
+
+        #[cfg(feature = "planted-bugs")]
+        impl PlantedBug {
+            /// Every one.
+            pub const ALL: &[Self] = &[$(Self::$bug,)*];
+
+            /// Its name on the command line.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$bug => $name,)* }
+            }
+
+            /// What is wrong in it.
+            #[must_use]
+            pub const fn description(self) -> &'static str {
+                match self { $(Self::$bug => $what,)* }
+            }
+        }
+    };
+}
+
+planted_bugs! {
+    NoConflictCheck = "no-conflict-check": "The accept rule ignores timestamps.";
+    RecoverEverything = "recover-everything": "Majority mode recovers overwritten updates too, after newer ones.";
+    RecoverInArrivalOrder = "recover-in-arrival-order": "Recovered updates are ordered as one log has them, not by timestamp.";
+    RecoveryThresholdTooHigh = "recovery-threshold-too-high": "Supermajority mode wants one log more than the quorum promises.";
+    RecoverNothing = "recover-nothing": "The new leader forgets the durability logs.";
+    AmnesiacRejoinsAtOnce = "amnesiac-rejoins-at-once": "A replica that lost its memory goes on in the view it was in.";
+    OkBeforePersist = "ok-before-persist": "Ok leaves before the update is on disk.";
+    PrepareOkBeforePersist = "prepare-ok-before-persist": "PrepareOk leaves before the entries are on disk.";
+    ViewChangeBeforePersist = "view-change-before-persist": "DoViewChange leaves before the view is on disk, and the view is not written.";
+    ReadWithoutLease = "read-without-lease": "The leader answers reads without a lease or a round of heartbeats.";
+    PromiseForgotten = "promise-forgotten": "A follower joins a view change before the lease it granted has ended.";
+    ReadSkipsPending = "read-skips-pending": "A read does not wait for pending updates of its keys.";
+    NoDeduplication = "no-deduplication": "Completion records are not looked at.";
+    RestartedLeaderResumes = "restarted-leader-resumes": "A leader that restarts goes on leading its view.";
+    CommitTooEarly = "commit-too-early": "An entry commits when one replica fewer than a majority has it.";
+    DlogNotCleared = "dlog-not-cleared": "Entering a view leaves the durability log as it was.";
+    DlogDropsOrdered = "dlog-drops-ordered": "The leader's durability log drops updates when they are ordered, not when they are finalized.";
+    OkForOrdered = "ok-for-ordered": "The leader answers Ok for an update that is ordered after a conflict and not yet committed.";
+    FastQuorumWithoutLeader = "fast-quorum-without-leader": "A client completes an update without the leader's Ok.";
+    AnyViewAccepted = "any-view-accepted": "A replica accepts requests sent for another view.";
+    StaleLogChosen = "stale-log-chosen": "The new leader takes the longest log whatever view it was last normal in.";
+    AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";
+}

@@ -1,0 +1,369 @@
+//! Requests of clients: sessions, the accept rule (Skyros 4.2, with timestamps), duplicates.
+
+use super::{Action, PlantedBug, Replica};
+use crate::message::{Body, LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
+use crate::record::{Record, describe, empty_body};
+use crate::sessions::Known;
+use alloc::vec::Vec;
+use syros_types::{Class, FastQuorum, Footprint, OpNumber, OperationId, SessionId, View};
+
+/// Bytes of bodies the durability log may hold. A DoViewChange carries it whole.
+const DLOG_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes of log entries that may be uncommitted. A DoViewChange and a StartView carry them whole.
+const UNCOMMITTED_BYTES_MAX: usize = 64 << 20;
+
+/// Someone to answer when an entry has been executed.
+#[derive(Clone, Debug)]
+pub(super) struct Waiter {
+    pub(super) to: Peer,
+    pub(super) what: Awaited,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Awaited {
+    Update(OperationId),
+    Registration { nonce: u64 },
+}
+
+impl Replica {
+    /// True if the replica may act on a client's request of this view; tells the client if not.
+    pub(super) fn accepts_view(&mut self, from: Peer, view: View) -> bool {
+        if !self.is_normal() {
+            return false;
+        }
+        if view != self.view && !self.planted(PlantedBug::AnyViewAccepted) {
+            let view = self.view;
+            self.send(from, Message::WrongView { view });
+            return false;
+        }
+        true
+    }
+
+    fn refuse(&mut self, to: Peer, id: OperationId, refusal: Refusal) {
+        self.counters.refused += 1;
+        let (view, clock) = (self.view, self.now.wall);
+        self.send(to, Message::Refused { view, id, clock, refusal });
+    }
+
+    pub(super) fn on_register(&mut self, from: Peer, view: View, nonce: u64) {
+        if !self.accepts_view(from, view) {
+            return;
+        }
+        if !self.is_leader() {
+            let view = self.view;
+            self.send(from, Message::WrongView { view });
+            return;
+        }
+        let id = OperationId { session: SessionId(0), sequence: nonce };
+        if self.sessions.len() >= self.config.sessions_max {
+            return self.refuse(from, id, Refusal::Overloaded);
+        }
+        if let Some(refusal) = self.no_room_in_log() {
+            return self.refuse(from, id, refusal);
+        }
+        let number = self.append_ordered(Payload::Register { nonce }, Prepared::Register { nonce });
+        self.wait(number, Waiter { to: from, what: Awaited::Registration { nonce } });
+    }
+
+    pub(super) fn on_request(&mut self, from: Peer, view: View, path: Path, request: Request) {
+        if !self.accepts_view(from, view) {
+            return;
+        }
+        let id = request.id;
+        let Some(update) = describe(self.config.describe, request) else {
+            return self.refuse(from, id, Refusal::Malformed);
+        };
+        if update.class == Class::Read || (path == Path::Durability && !self.may_use_dlog(&update)) {
+            return self.refuse(from, id, Refusal::Malformed);
+        }
+        if path == Path::Ordered && !self.is_leader() {
+            let view = self.view;
+            return self.send(from, Message::WrongView { view });
+        }
+        if self.answer_duplicate(from, path, id) {
+            return;
+        }
+        if self.disk_failed {
+            return self.refuse(from, id, Refusal::DiskFailed);
+        }
+        match path {
+            Path::Ordered => self.order_now(from, update),
+            Path::Durability => self.accept(from, update),
+        }
+    }
+
+    /// Which updates may enter the durability log: it depends on the mode, because the two modes
+    /// recover it differently.
+    fn may_use_dlog(&self, update: &Update) -> bool {
+        match self.config.fast_quorum {
+            FastQuorum::Majority => {
+                update.class == Class::Overwrite && matches!(update.footprint, Footprint::One(_))
+            }
+            FastQuorum::Supermajority => update.class.is_nilext(),
+        }
+    }
+
+    /// Answers an operation this replica knows already, or cannot know. True if it is dealt with.
+    fn answer_duplicate(&mut self, from: Peer, path: Path, id: OperationId) -> bool {
+        let (view, clock) = (self.view, self.now.wall);
+        let known =
+            if self.planted(PlantedBug::NoDeduplication) { Known::New } else { self.sessions.lookup(id) };
+        match known {
+            Known::New => {}
+            Known::Executed(reply) => {
+                let reply = reply.unwrap_or_else(empty_body);
+                let message = if self.is_leader() {
+                    Message::Committed { view, id, clock, reply }
+                } else {
+                    Message::Ok { view, id, clock }
+                };
+                self.send_durable(from, message);
+                return true;
+            }
+            Known::Acknowledged => {
+                self.refuse(from, id, Refusal::Stale);
+                return true;
+            }
+            Known::BeyondWindow => {
+                self.refuse(from, id, Refusal::Overloaded);
+                return true;
+            }
+            Known::UnknownSession => {
+                // A session registered in an entry not applied here yet is not unknown.
+                let registered_later = id.session.0 > self.applied.0;
+                let possible = !self.is_leader() || id.session.0 <= self.log.op_number().0;
+                if !(registered_later && possible) {
+                    self.refuse(from, id, Refusal::UnknownSession);
+                    return true;
+                }
+            }
+        }
+        if self.planted(PlantedBug::NoDeduplication) && !self.dlog.contains(id) {
+            return false;
+        }
+        if path == Path::Durability && self.dlog.contains(id) {
+            self.send_durable(from, Message::Ok { view, id, clock });
+            return true;
+        }
+        if let Some(number) = self.ordered.get(&id).copied() {
+            // A leader that has ordered an update without accepting it (it met a conflict, or came
+            // by the ordered path) vouches for it only once it is committed: its timestamp may be
+            // below that of a completed update, and recovery would then drop it.
+            if self.is_leader() && !self.planted(PlantedBug::OkForOrdered) {
+                self.wait(number, Waiter { to: from, what: Awaited::Update(id) });
+            } else {
+                self.send_durable(from, Message::Ok { view, id, clock });
+            }
+            return true;
+        }
+        if path == Path::Ordered && self.dlog.contains(id) {
+            self.order_all();
+            if let Some(number) = self.ordered.get(&id).copied() {
+                self.counters.slow_updates += 1;
+                self.wait(number, Waiter { to: from, what: Awaited::Update(id) });
+            }
+            return true;
+        }
+        false
+    }
+
+    /// Why the leader can order nothing more at present.
+    fn no_room_in_log(&self) -> Option<Refusal> {
+        if self.disk_failed {
+            Some(Refusal::DiskFailed)
+        } else if self.memory_bytes() >= self.config.log_bytes_max {
+            Some(Refusal::LogFull)
+        } else if self.uncommitted_bytes >= UNCOMMITTED_BYTES_MAX || self.waiting >= self.config.waiting_max {
+            Some(Refusal::Overloaded)
+        } else {
+            None
+        }
+    }
+
+    /// Leader: orders everything accepted so far, then this, and answers when it is executed.
+    fn order_now(&mut self, from: Peer, update: Update) {
+        let id = update.request.id;
+        if let Some(refusal) = self.no_room_in_log() {
+            return self.refuse(from, id, refusal);
+        }
+        self.counters.slow_updates += 1;
+        self.order_all();
+        let number = self.append_full(update);
+        self.wait(number, Waiter { to: from, what: Awaited::Update(id) });
+    }
+
+    /// Appends an update that is not in the durability log.
+    pub(super) fn append_full(&mut self, update: Update) -> OpNumber {
+        let prepared = Prepared::Full(update.request.clone());
+        self.append_ordered(Payload::Update(update), prepared)
+    }
+
+    fn append_ordered(&mut self, payload: Payload, prepared: Prepared) -> OpNumber {
+        let entry = LogEntry { view: self.view, time: self.log_time(), payload };
+        self.append_to_batch(entry, prepared)
+    }
+
+    pub(super) fn append_tick(&mut self) {
+        if self.no_room_in_log().is_none() {
+            self.append_ordered(Payload::Tick, Prepared::Tick);
+        }
+    }
+
+    /// Leader: ends idle sessions through the log.
+    pub(super) fn expire_sessions(&mut self) {
+        // One entry's worth; the rest goes with a later scan.
+        const EXPIRED_AT_ONCE_MAX: usize = 1024;
+        let idle = self.sessions.idle(self.log_time(), self.config.session_timeout, EXPIRED_AT_ONCE_MAX);
+        if !idle.is_empty() && self.dlog.is_empty() && self.no_room_in_log().is_none() {
+            let idle = idle.into_boxed_slice();
+            self.append_ordered(Payload::Expire(idle.clone()), Prepared::Expire(idle));
+        }
+    }
+
+    /// The accept rule: conflict, or into the durability log.
+    fn accept(&mut self, from: Peer, update: Update) {
+        let (view, clock, id) = (self.view, self.now.wall, update.request.id);
+        let skew_max = u64::try_from(self.config.clock_skew_max.as_micros()).unwrap_or(u64::MAX);
+        if update.request.micros > clock.0.saturating_add(skew_max) {
+            return self.refuse(from, id, Refusal::ClockSkew);
+        }
+        if self.memory_bytes() >= self.config.log_bytes_max {
+            return self.refuse(from, id, Refusal::LogFull);
+        }
+        let dlog_full = self.dlog.len() >= self.config.dlog_length_max
+            || self.dlog.slots() >= self.config.dlog_length_max.saturating_mul(2)
+            || self.dlog.bytes() >= DLOG_BYTES_MAX;
+        if dlog_full {
+            return self.refuse(from, id, Refusal::Overloaded);
+        }
+        let newest = self.dlog.newest(&update.footprint);
+        let conflict = newest.is_some_and(|newest| newest > update.request.timestamp());
+        if conflict && !self.planted(PlantedBug::NoConflictCheck) {
+            self.counters.conflicts += 1;
+            if self.is_leader() {
+                self.order_now(from, update);
+            } else {
+                self.send(from, Message::Conflict { view, id, clock });
+            }
+            return;
+        }
+        let request = update.request.clone();
+        self.dlog.insert(update, self.now.instant);
+        self.persist_data(|| Record::Accept(request));
+        self.counters.fast_updates += 1;
+        if self.planted(PlantedBug::OkBeforePersist) {
+            self.send(from, Message::Ok { view, id, clock });
+        } else {
+            self.send_durable(from, Message::Ok { view, id, clock });
+        }
+        if self.is_leader() {
+            self.schedule_ordering();
+        } else if !self.parked.is_empty() {
+            self.append_parked();
+        }
+    }
+
+    pub(super) fn wait(&mut self, number: OpNumber, waiter: Waiter) {
+        self.waiting += 1;
+        self.waiters.entry(number).or_default().push(waiter);
+    }
+
+    /// Answers those who waited for an entry.
+    pub(super) fn answer_waiters(&mut self, number: OpNumber) {
+        let Some(waiters) = self.waiters.remove(&number) else { return };
+        self.waiting -= waiters.len();
+        let (view, clock) = (self.view, self.now.wall);
+        for Waiter { to, what } in waiters {
+            let message = match what {
+                Awaited::Registration { nonce } => {
+                    Message::Registered { view, nonce, session: SessionId(number.0) }
+                }
+                Awaited::Update(id) => {
+                    let reply = match self.sessions.lookup(id) {
+                        Known::Executed(reply) => reply.unwrap_or_else(empty_body),
+                        // The client has acknowledged it meanwhile, or its session has ended.
+                        _ => continue,
+                    };
+                    Message::Committed { view, id, clock, reply }
+                }
+            };
+            self.send(to, message);
+        }
+    }
+
+    /// Followers' old updates: order those that are not known.
+    pub(super) fn on_forward(&mut self, view: View, requests: Vec<Request>) {
+        if !self.is_leader() || view != self.view {
+            return;
+        }
+        for request in requests {
+            let id = request.id;
+            let Some(update) = describe(self.config.describe, request) else { continue };
+            let new = self.sessions.lookup(id) == Known::New
+                && !self.dlog.contains(id)
+                && !self.ordered.contains_key(&id)
+                && self.may_use_dlog(&update);
+            if new && self.no_room_in_log().is_none() {
+                self.order_all();
+                self.append_full(update);
+            }
+        }
+    }
+
+    /// Follower: updates that have been here for long were not accepted by the leader, or not seen.
+    /// Their client may be gone. The leader orders them, so that the durability log stays short;
+    /// those that their client has acknowledged (it was told they were refused) are dropped.
+    pub(super) fn forward_old_updates(&mut self) {
+        // Enough to drain any backlog in seconds, and one modest message.
+        const FORWARDED_AT_ONCE_MAX: usize = 256;
+        let age = self.config.forward_after;
+        let Some(moment) = self.now.instant.0.checked_sub(age.as_nanos() as u64) else { return };
+        let mut forward = Vec::new();
+        let mut drop = Vec::new();
+        for update in self.dlog.unordered_since(syros_types::Instant(moment)).take(FORWARDED_AT_ONCE_MAX) {
+            match self.sessions.lookup(update.request.id) {
+                Known::Acknowledged | Known::Executed(_) => drop.push(update.request.id),
+                _ => forward.push(update.request.clone()),
+            }
+        }
+        for id in drop {
+            self.dlog.remove(id);
+        }
+        if !forward.is_empty() {
+            let message = Message::Forward { view: self.view, requests: forward };
+            self.send(Peer::Replica(self.leader()), message);
+        }
+    }
+
+    pub(super) fn on_client_gone(&mut self, client: u64) {
+        let gone = Peer::Client(client);
+        self.waiters.retain(|_, waiters| {
+            waiters.retain(|waiter| waiter.to != gone);
+            !waiters.is_empty()
+        });
+        self.waiting = self.waiters.values().map(Vec::len).sum();
+        self.forget_reads_of(gone);
+    }
+
+    /// The replica leaves its view: those who wait will find the new one.
+    pub(super) fn abandon_waiters(&mut self) {
+        let view = self.view;
+        let mut told: Vec<Peer> = self.waiters.values().flatten().map(|waiter| waiter.to).collect();
+        told.extend(self.waiting_readers());
+        told.sort_unstable();
+        told.dedup();
+        self.waiters.clear();
+        self.waiting = 0;
+        self.forget_all_reads();
+        for to in told {
+            self.send(to, Message::WrongView { view });
+        }
+    }
+
+    /// Emits an execution of a read.
+    pub(super) fn emit_read(&mut self, to: Peer, number: u64, body: Body) {
+        let view = self.view;
+        self.actions.push_back(Action::Read { to, view, number, body });
+    }
+}

@@ -1,0 +1,195 @@
+//! Catching up by log transfer (VR 5.2). Within a view the leader's log is simply continued. Between
+//! views only committed entries are taken over in place, because an entry that this replica vouched
+//! for in an earlier view may be truncated only where a committed entry proves it never committed,
+//! or when the new view's whole log is installed at once.
+
+use super::{Replica, Status};
+use crate::message::{LogEntry, Message, Peer, StartView};
+use crate::record::Record;
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use syros_types::{OpNumber, ReplicaId, View};
+
+/// Bytes and entries in one part of a transfer: large enough to amortize the round trip, small
+/// enough not to keep the sender from its clients.
+const TRANSFER_BYTES_MAX: usize = 1 << 20;
+const TRANSFER_ENTRIES_MAX: u64 = 8192;
+
+/// A StartView that cannot be installed before the log up to its base is here.
+#[derive(Clone, Debug)]
+pub(super) struct Transfer {
+    pub(super) from: ReplicaId,
+    pub(super) start: Box<StartView>,
+}
+
+impl Replica {
+    /// Follower: asks the leader for what follows the log; not again until `resend` has passed.
+    pub(super) fn request_state(&mut self) {
+        let again = self.state_requested.map(|at| at.after(self.config.resend));
+        if again.is_some_and(|again| self.now.instant < again) {
+            return;
+        }
+        self.request_state_from(self.leader(), self.log.op_number().next());
+    }
+
+    /// Asks for the log from `first` on.
+    pub(super) fn request_state_from(&mut self, source: ReplicaId, first: OpNumber) {
+        self.state_requested = Some(self.now.instant);
+        let view = self.view;
+        self.send(Peer::Replica(source), Message::GetState { view, from: first });
+    }
+
+    pub(super) fn on_get_state(&mut self, from: ReplicaId, view: View, first: OpNumber) {
+        let same_view = self.is_normal() && view == self.view;
+        let last = if same_view { self.log.op_number() } else { self.commit };
+        let mut entries = Vec::new();
+        let mut bytes = 0;
+        let mut number = first;
+        while number.0 > 0
+            && number <= last
+            && bytes < TRANSFER_BYTES_MAX
+            && number.0 - first.0 < TRANSFER_ENTRIES_MAX
+        {
+            let Some(entry) = self.log.entry(number) else { break };
+            bytes += entry.memory_bytes();
+            entries.push(entry.clone());
+            number = number.next();
+        }
+        if !entries.is_empty() {
+            let commit = self.commit;
+            let view = self.view;
+            self.send(Peer::Replica(from), Message::NewState { view, first, commit, entries });
+        }
+    }
+
+    pub(super) fn on_new_state(
+        &mut self,
+        view: View,
+        first: OpNumber,
+        commit: OpNumber,
+        entries: Vec<LogEntry>,
+    ) {
+        let op_number = self.log.op_number();
+        if first.0 == 0 || first > op_number.next() || entries.is_empty() {
+            return;
+        }
+        if self.is_normal() {
+            if view == self.view && !self.is_leader() {
+                self.continue_log(first, commit, entries);
+            }
+        } else if self.awaits_transfer() {
+            self.take_committed(first, commit, entries);
+            self.try_install();
+            if self.awaits_transfer() {
+                self.request_transfer();
+            }
+        }
+    }
+
+    /// Normal follower: appends what the leader's log has after this one.
+    fn continue_log(&mut self, first: OpNumber, commit: OpNumber, mut entries: Vec<LogEntry>) {
+        self.leader_commit = self.leader_commit.max(commit);
+        let base = self.log.op_number();
+        let known = usize::try_from(base.0 + 1 - first.0).unwrap_or(usize::MAX);
+        if known < entries.len() && !self.disk_failed {
+            // What is parked overlaps; whatever follows is asked for again.
+            self.parked.clear();
+            self.fetched.clear();
+            self.fetch_at = syros_types::Instant::NEVER;
+            let new = entries.split_off(known);
+            for entry in &new {
+                for update in entry.updates() {
+                    self.dlog.order(update.request.id);
+                }
+                self.append_entry(entry.clone());
+            }
+            self.persist_data(|| Record::Transfer { base, entries: new });
+            self.note_append();
+            self.owe_ack(syros_types::Instant(0));
+            self.request_state_from(self.leader(), self.log.op_number().next());
+        }
+        self.follow_commit();
+    }
+
+    /// Between views: takes over those of the entries that are committed.
+    fn take_committed(&mut self, first: OpNumber, commit: OpNumber, mut entries: Vec<LogEntry>) {
+        let committed = commit.0.saturating_sub(first.0 - 1);
+        entries.truncate(usize::try_from(committed).unwrap_or(usize::MAX));
+        let last = OpNumber(first.0 - 1 + entries.len() as u64);
+        let (unchanged, changed) = self.reconcile(OpNumber(first.0 - 1), entries);
+        if changed {
+            let suffix = self.log.suffix(unchanged);
+            self.persist_data(|| Record::Transfer { base: unchanged, entries: suffix });
+            self.note_append();
+        }
+        self.commit = self.commit.max(last);
+    }
+
+    /// Makes the log agree with `entries` after `base`, keeping what agrees already. Returns the last
+    /// op number left as it was, and whether anything changed.
+    pub(super) fn reconcile(&mut self, base: OpNumber, entries: Vec<LogEntry>) -> (OpNumber, bool) {
+        assert!(base <= self.log.op_number(), "entries must connect to the log");
+        let mut unchanged = base;
+        let mut entries = entries.into_iter().peekable();
+        while let Some(entry) = entries.peek()
+            && self.log.view_at(unchanged.next()) == Some(entry.view)
+        {
+            unchanged = unchanged.next();
+            entries.next();
+        }
+        let changed = entries.peek().is_some();
+        if changed {
+            self.truncate(unchanged);
+            for entry in entries {
+                self.append_entry(entry);
+            }
+        }
+        (unchanged, changed)
+    }
+
+    /// Removes the entries after `last`.
+    pub(super) fn truncate(&mut self, last: OpNumber) {
+        while self.log.op_number() > last {
+            self.pop_entry();
+        }
+        self.persisted_op = self.persisted_op.min(last);
+        for (_, op_number) in &mut self.appends {
+            *op_number = (*op_number).min(last);
+        }
+    }
+
+    /// True if everything up to `base` is in the log and agrees with whoever names it.
+    pub(super) fn agrees_up_to(&self, base: OpNumber, base_view: View) -> bool {
+        self.commit >= base || self.log.view_at(base) == Some(base_view)
+    }
+
+    fn awaits_transfer(&self) -> bool {
+        self.transfer.is_some()
+            || matches!(&self.status, Status::ViewChange(change) if change.source.is_some())
+    }
+
+    /// Asks for the next part of what keeps this replica from entering the view.
+    pub(super) fn request_transfer(&mut self) {
+        let source = match (&self.transfer, &self.status) {
+            (Some(transfer), _) => Some(transfer.from),
+            (None, Status::ViewChange(change)) => change.source,
+            _ => None,
+        };
+        if let Some(source) = source {
+            self.request_state_from(source, self.commit.next());
+        }
+    }
+
+    /// Enters the view if nothing is missing any more.
+    pub(super) fn try_install(&mut self) {
+        if let Some(transfer) = self.transfer.take() {
+            if self.agrees_up_to(transfer.start.base, transfer.start.base_view) {
+                self.enter_as_follower(*transfer.start);
+            } else {
+                self.transfer = Some(transfer);
+            }
+        } else if matches!(self.status, Status::ViewChange(_)) {
+            self.try_start_view();
+        }
+    }
+}

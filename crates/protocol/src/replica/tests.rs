@@ -1,0 +1,344 @@
+//! Scripted situations on replicas that exchange messages without a network: what leaves, and what
+//! is true afterwards. Random ones are the simulator's.
+
+use super::*;
+use crate::message::{Body, Path, Payload, Request, ViewChangeReason};
+use alloc::string::String;
+use std::collections::BTreeSet;
+use syros_types::{Class, FastQuorum, Footprint, Group, SessionId};
+
+/// Operations here are `CK...`: class letter, key letter, anything.
+fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
+    let class = match body.first()? {
+        b'r' => Class::Read,
+        b'o' => Class::Overwrite,
+        b'm' => Class::Merge,
+        b'u' => Class::Update,
+        _ => return None,
+    };
+    Some((class, Footprint::One(u64::from(*body.get(1)?))))
+}
+
+struct Cluster {
+    replicas: Vec<Replica>,
+    executed: Vec<Vec<String>>,
+    now: Now,
+    down: BTreeSet<usize>,
+    /// Messages to clients: (client, from, message).
+    inbox: Vec<(u64, usize, Message)>,
+    reads: Vec<(usize, u64)>,
+    wire: VecDeque<(usize, usize, Message)>,
+}
+
+const CLIENT: Peer = Peer::Client(7);
+
+impl Cluster {
+    fn new(n: usize, mode: FastQuorum) -> Self {
+        let now = Now { instant: Instant(1_000_000_000), wall: WallTime(1_000_000) };
+        let group = Group::new(n).unwrap();
+        let replicas = group.members().map(|id| {
+            let config = Config { fast_quorum: mode, ..Config::new(group, id, describe) };
+            Replica::new(config, Boot::Fresh, now)
+        });
+        let replicas: Vec<Replica> = replicas.collect();
+        let mut cluster = Self {
+            executed: vec![Vec::new(); n],
+            replicas,
+            now,
+            down: BTreeSet::new(),
+            inbox: Vec::new(),
+            reads: Vec::new(),
+            wire: VecDeque::new(),
+        };
+        cluster.settle();
+        cluster
+    }
+
+    fn event(&mut self, replica: usize, event: Event) {
+        if self.down.contains(&replica) {
+            return;
+        }
+        self.replicas[replica].handle(self.now, event);
+        while let Some(action) = self.replicas[replica].poll() {
+            match action {
+                // The disk is instantaneous here.
+                Action::Persist { ticket, .. } => {
+                    self.replicas[replica].handle(self.now, Event::Persisted(ticket))
+                }
+                Action::Send { to: Peer::Replica(to), message, .. } => {
+                    self.wire.push_back((replica, to.index(), message));
+                }
+                Action::Send { to: Peer::Client(to), message, .. } => self.inbox.push((to, replica, message)),
+                Action::Read { number, .. } => self.reads.push((replica, number)),
+                Action::Apply { through } => self.apply(replica, through),
+            }
+        }
+    }
+
+    fn apply(&mut self, replica: usize, through: OpNumber) {
+        let mut replies = Vec::new();
+        for n in self.replicas[replica].applied().0 + 1..=through.0 {
+            for update in self.replicas[replica].entry(OpNumber(n)).updates() {
+                self.executed[replica].push(String::from_utf8_lossy(&update.request.body).into_owned());
+                if !update.class.is_nilext() {
+                    replies.push((OpNumber(n), Body::from(*b"reply")));
+                }
+            }
+        }
+        self.replicas[replica].handle(self.now, Event::Applied { through, replies });
+    }
+
+    /// Delivers everything, until silence.
+    fn settle(&mut self) {
+        while let Some((from, to, message)) = self.wire.pop_front() {
+            if !self.down.contains(&from) {
+                let from = Peer::Replica(ReplicaId(from as u8));
+                self.event(to, Event::Message { from, message });
+            }
+        }
+    }
+
+    /// Lets time pass, in steps of a millisecond.
+    fn pass(&mut self, millis: u64) {
+        for _ in 0..millis {
+            self.now.instant.0 += 1_000_000;
+            self.now.wall.0 += 1_000;
+            for replica in 0..self.replicas.len() {
+                if self.replicas[replica].deadline() <= self.now.instant {
+                    self.event(replica, Event::Tick);
+                }
+            }
+            self.settle();
+        }
+    }
+
+    fn leader(&self) -> usize {
+        let alive = (0..self.replicas.len()).filter(|r| !self.down.contains(r));
+        alive.filter(|r| self.replicas[*r].is_leader()).max_by_key(|r| self.replicas[*r].view()).unwrap()
+    }
+
+    fn register(&mut self) -> SessionId {
+        let (leader, view) = (self.leader(), self.replicas[self.leader()].view());
+        self.event(leader, Event::Message { from: CLIENT, message: Message::Register { view, nonce: 1 } });
+        self.settle();
+        self.pass(30);
+        let session = self.inbox.iter().find_map(|(_, _, message)| match message {
+            Message::Registered { session, .. } => Some(*session),
+            _ => None,
+        });
+        self.inbox.clear();
+        session.unwrap()
+    }
+
+    fn request(&self, session: SessionId, sequence: u64, micros: u64, path: Path, body: &str) -> Message {
+        let view = self.replicas[self.leader()].view();
+        let id = OperationId { session, sequence };
+        let request = Request { id, micros, acked_below: 1, body: Body::from(body.as_bytes()) };
+        Message::Request { view, path, request }
+    }
+
+    fn send(&mut self, to: &[usize], message: &Message) {
+        for to in to {
+            self.event(*to, Event::Message { from: CLIENT, message: message.clone() });
+        }
+    }
+
+    fn answers(&mut self) -> Vec<(usize, &'static str)> {
+        let name = |message: &Message| match message {
+            Message::Ok { .. } => "ok",
+            Message::Conflict { .. } => "conflict",
+            Message::Committed { .. } => "committed",
+            Message::WrongView { .. } => "wrong view",
+            Message::Refused { .. } => "refused",
+            _ => "other",
+        };
+        self.inbox.drain(..).map(|(_, from, message)| (from, name(&message))).collect()
+    }
+}
+
+#[test]
+fn a_nilext_update_is_acknowledged_before_it_is_ordered() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let request = cluster.request(session, 1, 5, Path::Durability, "oA1");
+    cluster.send(&[0, 1, 2], &request);
+    assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+    assert!(cluster.executed.iter().all(Vec::is_empty));
+    cluster.pass(30);
+    assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]));
+    assert!(cluster.replicas.iter().all(|replica| replica.dlog.is_empty()));
+    // A duplicate is answered and not executed.
+    cluster.send(&[0, 1], &request);
+    assert_eq!(cluster.answers(), [(0, "committed"), (1, "ok")]);
+    cluster.pass(30);
+    assert_eq!(cluster.executed[0].len(), 1);
+}
+
+#[test]
+fn an_older_timestamp_conflicts_and_the_leader_orders_at_once() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let newer = cluster.request(session, 1, 50, Path::Durability, "oA1");
+    let older = cluster.request(session, 2, 40, Path::Durability, "oA2");
+    cluster.send(&[0, 1, 2], &newer);
+    cluster.answers();
+    cluster.send(&[0, 1, 2], &older);
+    cluster.settle();
+    assert_eq!(cluster.answers(), [(1, "conflict"), (2, "conflict"), (0, "committed")]);
+    assert_eq!(cluster.executed[0], ["oA1", "oA2"]);
+}
+
+#[test]
+fn a_reference_without_body_is_fetched() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let request = cluster.request(session, 1, 5, Path::Durability, "oA1");
+    cluster.send(&[0, 1], &request);
+    cluster.pass(100);
+    assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]));
+}
+
+#[test]
+fn a_read_waits_for_what_is_pending_on_its_key_only() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let request = cluster.request(session, 1, 5, Path::Durability, "oA1");
+    cluster.send(&[0, 1, 2], &request);
+    let view = View(0);
+    cluster.send(&[0], &Message::Read { view, number: 1, body: Body::from(*b"rB") });
+    assert_eq!(cluster.reads, [(0, 1)]);
+    cluster.send(&[0], &Message::Read { view, number: 2, body: Body::from(*b"rA") });
+    assert_eq!(cluster.reads, [(0, 1)]);
+    cluster.settle();
+    assert_eq!((cluster.reads.clone(), cluster.executed[0].len()), (vec![(0, 1), (0, 2)], 1));
+}
+
+#[test]
+fn a_leader_without_lease_answers_after_a_round_of_heartbeats() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    cluster.register();
+    cluster.now.instant.0 += 260_000_000;
+    cluster.send(&[0], &Message::Read { view: View(0), number: 1, body: Body::from(*b"rA") });
+    assert!(cluster.reads.is_empty());
+    cluster.settle();
+    assert_eq!(cluster.reads, [(0, 1)]);
+}
+
+#[test]
+fn a_view_change_recovers_what_was_acknowledged() {
+    for mode in [FastQuorum::Majority, FastQuorum::Supermajority] {
+        for n in [3, 5, 7] {
+            let mut cluster = Cluster::new(n, mode);
+            let session = cluster.register();
+            let everyone: Vec<usize> = (0..n).collect();
+            for (sequence, body) in [(1, "oA1"), (2, "oB1"), (3, "oA2")] {
+                let request = cluster.request(session, sequence, sequence, Path::Durability, body);
+                cluster.send(&everyone, &request);
+            }
+            cluster.down.insert(0);
+            cluster.wire.clear();
+            cluster.pass(700);
+            assert_eq!(cluster.leader(), 1);
+            let expected: &[&str] =
+                if mode == FastQuorum::Majority { &["oB1", "oA2"] } else { &["oA1", "oB1", "oA2"] };
+            assert!(
+                cluster.executed[1..].iter().all(|executed| executed == expected),
+                "{:?}",
+                cluster.executed
+            );
+            // The old leader, which slept, is let in again.
+            cluster.down.clear();
+            cluster.pass(300);
+            assert!(cluster.replicas.iter().all(|replica| replica.is_normal() && replica.view() == View(1)));
+            assert_eq!(cluster.executed[0], expected);
+        }
+    }
+}
+
+#[test]
+fn one_replica_without_links_disturbs_nobody() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    cluster.down.insert(2);
+    cluster.pass(2000);
+    cluster.down.clear();
+    cluster.pass(500);
+    assert!(cluster.replicas.iter().all(|replica| replica.view() == View(0) && replica.is_normal()));
+}
+
+#[test]
+fn an_amnesiac_enters_only_a_new_view() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let request = cluster.request(session, 1, 5, Path::Ordered, "uA1");
+    cluster.send(&[0], &request);
+    cluster.settle();
+    assert_eq!(cluster.answers(), [(0, "committed")]);
+    let config = cluster.replicas[2].config.clone();
+    cluster.replicas[2] = Replica::new(config, Boot::Amnesiac { view: View(0) }, cluster.now);
+    cluster.executed[2].clear();
+    cluster.pass(500);
+    assert!(cluster.replicas.iter().all(|replica| replica.is_normal() && replica.view() == View(3)));
+    assert!(cluster.executed.iter().all(|executed| executed == &["uA1"]));
+}
+
+#[test]
+fn a_follower_far_behind_catches_up_across_a_view_change() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    cluster.down.insert(2);
+    for sequence in 1..=20_000 {
+        let request = cluster.request(session, sequence, sequence, Path::Ordered, "uA1");
+        cluster.send(&[0], &request);
+        cluster.settle();
+    }
+    assert_eq!(cluster.executed[0].len(), 20_000);
+    // A new view, in which the laggard is needed.
+    let view = View(3);
+    let reason = ViewChangeReason::Moved;
+    let from = Peer::Replica(ReplicaId(1));
+    cluster.event(0, Event::Message { from, message: Message::StartViewChange { view, reason } });
+    cluster.settle();
+    cluster.down.clear();
+    cluster.down.insert(1);
+    cluster.pass(2000);
+    assert_eq!(cluster.executed[2].len(), 20_000);
+    assert!(cluster.replicas[2].is_normal());
+}
+
+#[test]
+fn recovered_updates_are_one_entry() {
+    let mut cluster = Cluster::new(3, FastQuorum::Supermajority);
+    let session = cluster.register();
+    for (sequence, body) in [(1, "mA1"), (2, "mB1")] {
+        let request = cluster.request(session, sequence, sequence, Path::Durability, body);
+        cluster.send(&[0, 1, 2], &request);
+    }
+    cluster.down.insert(0);
+    cluster.pass(700);
+    let entry = cluster.replicas[1].entry(cluster.replicas[1].applied()).clone();
+    assert!(matches!(entry.payload, Payload::Recovered(updates) if updates.len() == 2));
+}
+
+#[test]
+fn malformed_and_misplaced_requests_are_refused_without_a_trace() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    for (path, body) in [
+        (Path::Durability, "x"),
+        (Path::Durability, ""),
+        (Path::Durability, "mA"),
+        (Path::Durability, "uA"),
+        (Path::Ordered, "rA"),
+    ] {
+        let request = cluster.request(session, 1, 5, path, body);
+        cluster.send(&[0], &request);
+        assert_eq!(cluster.answers(), [(0, "refused")], "{body}");
+    }
+    let skewed = cluster.request(session, 1, u64::MAX, Path::Durability, "oA");
+    let unknown = cluster.request(SessionId(99), 1, 5, Path::Ordered, "uA");
+    cluster.send(&[0], &skewed);
+    cluster.send(&[0], &unknown);
+    assert_eq!(cluster.answers(), [(0, "refused"), (0, "refused")]);
+    cluster.pass(50);
+    assert!(cluster.executed[0].is_empty() && cluster.replicas[0].dlog.is_empty());
+}

@@ -1,0 +1,591 @@
+//! View changes (VR 4.2), with recovery of the durability log (Skyros 4.6) and two additions:
+//!
+//! - a replica that misses its leader says so before it moves, and moves only once `f` others miss
+//!   it too; so one replica with a bad link never disturbs a healthy view, and a promise made to the
+//!   leader (its lease) is always waited out, because a replica suspects only after it has ended;
+//! - a leader that learns of a replica stuck in a newer view, or of one that lost its memory, starts
+//!   a new view itself and stays leader.
+
+use super::{PlantedBug, Progress, Replica, Status};
+use crate::message::{
+    DoViewChange, LogEntry, Message, Payload, Peer, Request, StartView, Update, ViewChangeReason,
+};
+use crate::record::{Record, Ticket};
+use crate::recovery::{Recoverable, recover};
+use crate::sessions::Known;
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use syros_types::{Instant, OpNumber, OperationId, ReplicaId, Timestamp, View};
+
+/// Longest time between attempts: a group that cannot form a quorum must notice soon when it can.
+const VIEW_CHANGE_TIMEOUT_MAX: Duration = Duration::from_secs(4);
+
+/// A view change under way.
+#[derive(Clone, Debug)]
+pub(super) struct ViewChange {
+    resend_at: Instant,
+    timeout_at: Instant,
+    timeout: Duration,
+    /// New leader: what it was sent, its own included.
+    changes: BTreeMap<ReplicaId, DoViewChange>,
+    /// New leader: the `f + 1` senders it goes by, once it has as many.
+    chosen: Vec<ReplicaId>,
+    /// New leader: whom it fetches committed entries from before it can start the view.
+    pub(super) source: Option<ReplicaId>,
+}
+
+impl ViewChange {
+    pub(super) fn deadline(&self) -> Instant {
+        self.resend_at.min(self.timeout_at)
+    }
+}
+
+/// What a member was last heard to want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Want {
+    view: View,
+    moved: bool,
+    at: Instant,
+}
+
+impl Recoverable for Update {
+    fn id(&self) -> OperationId {
+        self.request.id
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        self.request.timestamp()
+    }
+
+    fn keys(&self) -> Option<&[u64]> {
+        self.footprint.keys()
+    }
+}
+
+impl Replica {
+    /// Follower: the leader has been silent for too long.
+    pub(super) fn suspect(&mut self) {
+        assert!(
+            self.now.instant >= self.leader_contact.after(self.config.lease),
+            "a promise to the leader is waited out"
+        );
+        self.suspecting = true;
+        self.suspect_at = self.now.instant.after(self.config.resend);
+        let view = View(self.view.0 + 1);
+        self.broadcast(&Message::StartViewChange { view, reason: ViewChangeReason::Suspicion });
+        self.move_if_others_agree();
+    }
+
+    /// Members heard lately to want a view that `wanted` accepts.
+    fn count_wants(&self, wanted: impl Fn(&Want) -> bool) -> usize {
+        let horizon = self.config.resend * 4;
+        let recent = |want: &&Want| want.at.after(horizon) >= self.now.instant;
+        self.wants.iter().flatten().filter(recent).filter(|want| wanted(want)).count()
+    }
+
+    fn move_if_others_agree(&mut self) {
+        let view = self.view;
+        if !self.suspecting || self.count_wants(|want| want.view > view) < self.config.group.faults() {
+            return;
+        }
+        let highest = self.wants.iter().flatten().map(|want| want.view).max().unwrap_or_default();
+        self.move_to(highest.max(View(view.0 + 1)), ViewChangeReason::Moved);
+    }
+
+    /// Leaves what belongs to the current view only.
+    fn leave_view(&mut self) {
+        // What is in the log must be on disk before a record that builds upon it.
+        if self.is_leader() {
+            self.emit_batch();
+        }
+        self.suspecting = false;
+        self.heartbeat_due = false;
+        self.ack_due = None;
+        self.order_at = Instant::NEVER;
+        self.fetch_at = Instant::NEVER;
+        self.parked.clear();
+        self.fetched.clear();
+        self.transfer = None;
+        self.state_requested = None;
+        self.start_view_requested = None;
+        self.progress = vec![Progress::default(); self.config.group.size()];
+    }
+
+    /// Moves to `view`, which begins when `f` others have moved too.
+    pub(super) fn move_to(&mut self, view: View, reason: ViewChangeReason) {
+        assert!(view > self.view, "views only grow");
+        let timeout = match &self.status {
+            Status::ViewChange(change) => (change.timeout * 2).min(VIEW_CHANGE_TIMEOUT_MAX),
+            _ => self.config.view_change_timeout,
+        };
+        self.leave_view();
+        self.view = view;
+        self.begin_view_change(timeout);
+        self.abandon_waiters();
+        self.persist_view();
+        self.broadcast(&Message::StartViewChange { view, reason });
+        self.send_do_view_change();
+    }
+
+    /// Status view-change, with its timers.
+    pub(super) fn begin_view_change(&mut self, timeout: Duration) {
+        let jitter = Duration::from_nanos(self.prng.below((timeout / 4).as_nanos() as u64));
+        self.status = Status::ViewChange(Box::new(ViewChange {
+            resend_at: self.now.instant.after(self.config.resend),
+            timeout_at: self.now.instant.after(timeout).after(jitter),
+            timeout,
+            changes: BTreeMap::new(),
+            chosen: Vec::new(),
+            source: None,
+        }));
+    }
+
+    pub(super) fn send_do_view_change(&mut self) {
+        let unordered = self.dlog.iter().filter(|update| !self.ordered.contains_key(&update.request.id));
+        let dlog: Vec<Request> = unordered.map(|update| update.request.clone()).collect();
+        let change = DoViewChange {
+            view: self.view,
+            last_normal: self.last_normal,
+            commit: self.commit,
+            commit_view: self.log.view_at(self.commit).unwrap_or_default(),
+            suffix: self.log.suffix(self.commit),
+            dlog,
+        };
+        let leader = self.leader();
+        if leader == self.config.replica {
+            self.add_change(leader, change);
+        } else {
+            let message = Message::DoViewChange(Box::new(change));
+            if self.planted(PlantedBug::ViewChangeBeforePersist) {
+                self.send(Peer::Replica(leader), message);
+            } else {
+                self.send_durable(Peer::Replica(leader), message);
+            }
+        }
+    }
+
+    pub(super) fn on_view_change_tick(&mut self) {
+        let now = self.now.instant;
+        let Status::ViewChange(change) = &mut self.status else { return };
+        let timed_out = now >= change.timeout_at;
+        if now >= change.resend_at {
+            change.resend_at = now.after(self.config.resend);
+            let waits = self.transfer.is_some() || change.source.is_some();
+            let view = self.view;
+            self.broadcast(&Message::StartViewChange { view, reason: ViewChangeReason::Moved });
+            if waits {
+                self.request_transfer();
+            } else {
+                self.send_do_view_change();
+            }
+        }
+        if timed_out {
+            self.on_view_change_timeout();
+        }
+    }
+
+    /// The view has not started in time: its leader may be dead.
+    fn on_view_change_timeout(&mut self) {
+        let view = self.view;
+        if self.count_wants(|want| want.view > view || (want.moved && want.view == view))
+            >= self.config.group.faults()
+        {
+            let highest = self.wants.iter().flatten().map(|want| want.view).max().unwrap_or_default();
+            return self.move_to(highest.max(View(view.0 + 1)), ViewChangeReason::Moved);
+        }
+        // Alone. Others that are normal in this view may miss its leader too: tell them.
+        let Status::ViewChange(change) = &mut self.status else { return };
+        change.timeout_at = self.now.instant.after(self.config.resend);
+        let next = View(view.0 + 1);
+        self.broadcast(&Message::StartViewChange { view: next, reason: ViewChangeReason::Suspicion });
+    }
+
+    pub(super) fn on_recovering_tick(&mut self) {
+        self.suspect_at = self.now.instant.after(self.config.resend);
+        let view = self.view;
+        if self.transfer.is_some() {
+            self.request_transfer();
+        } else {
+            self.broadcast(&Message::Rejoin { view });
+        }
+    }
+
+    fn note_want(&mut self, from: ReplicaId, view: View, moved: bool) {
+        let at = self.now.instant;
+        self.wants[from.index()] = Some(Want { view, moved, at });
+    }
+
+    pub(super) fn on_start_view_change(&mut self, from: ReplicaId, view: View, reason: ViewChangeReason) {
+        let moved = reason != ViewChangeReason::Suspicion;
+        match &self.status {
+            Status::Normal if view <= self.view => {
+                let view = self.view;
+                self.send(Peer::Replica(from), Message::WrongView { view });
+            }
+            Status::Normal => {
+                self.note_want(from, view, moved);
+                if moved && from == self.leader() {
+                    // The leader has left this view for good, and its lease with it.
+                    self.move_to(view, ViewChangeReason::Moved);
+                } else if self.is_leader() {
+                    // Whoever has moved cannot come back by itself.
+                    if moved {
+                        self.abdicate(view);
+                    }
+                } else if self.planted(PlantedBug::PromiseForgotten) {
+                    self.move_to(view, ViewChangeReason::Moved);
+                } else {
+                    self.move_if_others_agree();
+                }
+            }
+            Status::ViewChange(_) if view >= self.view => {
+                self.note_want(from, view, moved);
+                if moved && view > self.view {
+                    self.move_to(view, ViewChangeReason::Moved);
+                }
+            }
+            Status::ViewChange(_) | Status::Recovering => {}
+        }
+    }
+
+    /// Leader: starts a view, `at_least` this one, that it leads again.
+    fn abdicate(&mut self, at_least: View) {
+        let mut view = at_least.max(View(self.view.0 + 1));
+        while self.config.group.leader(view) != self.config.replica {
+            view.0 += 1;
+        }
+        self.move_to(view, ViewChangeReason::Abdication);
+    }
+
+    /// A replica that lost its memory may enter only a view in whose making it took no part.
+    pub(super) fn on_rejoin(&mut self, from: ReplicaId, view: View) {
+        if !self.is_leader() {
+            return;
+        }
+        if self.view > view {
+            // It never acted in this view: it would have known of it.
+            self.send_start_view(from);
+        } else {
+            self.abdicate(View(view.0 + 1));
+        }
+    }
+
+    pub(super) fn on_do_view_change(&mut self, from: ReplicaId, change: DoViewChange) {
+        let view = change.view;
+        if matches!(self.status, Status::Recovering) {
+            return;
+        }
+        if view < self.view || (view == self.view && self.is_normal()) {
+            if self.is_leader() {
+                self.send_start_view(from);
+            } else if self.is_normal() {
+                let view = self.view;
+                self.send(Peer::Replica(from), Message::WrongView { view });
+            }
+            return;
+        }
+        self.on_start_view_change(from, view, ViewChangeReason::Moved);
+        if view == self.view && self.leader() == self.config.replica && !self.is_normal() {
+            self.add_change(from, change);
+        }
+    }
+
+    fn add_change(&mut self, from: ReplicaId, change: DoViewChange) {
+        let Status::ViewChange(state) = &mut self.status else { return };
+        if state.chosen.is_empty() {
+            state.changes.insert(from, change);
+            let quorum = self.config.group.majority();
+            let me = self.config.replica;
+            if state.changes.len() >= quorum && state.changes.contains_key(&me) {
+                let others = state.changes.keys().copied().filter(|sender| *sender != me);
+                // Exactly f + 1: with more, two recovered updates need not share a log.
+                state.chosen = core::iter::once(me).chain(others.take(quorum - 1)).collect();
+                self.try_start_view();
+            }
+        }
+    }
+
+    /// New leader: starts the view once it has `f + 1` DoViewChanges and the best log's beginning.
+    pub(super) fn try_start_view(&mut self) {
+        let Status::ViewChange(state) = &mut self.status else { return };
+        if state.chosen.is_empty() {
+            return;
+        }
+        let chosen: Vec<(ReplicaId, &DoViewChange)> =
+            state.chosen.iter().map(|sender| (*sender, &state.changes[sender])).collect();
+        #[cfg(feature = "planted-bugs")]
+        let by_length = self.config.planted == Some(PlantedBug::StaleLogChosen);
+        #[cfg(not(feature = "planted-bugs"))]
+        let by_length = false;
+        let rank = |change: &DoViewChange| {
+            if by_length { (View(0), change.op_number()) } else { (change.last_normal, change.op_number()) }
+        };
+        // Among equals this replica's own, which comes first: nothing to transfer.
+        let mut best = chosen[0];
+        for candidate in &chosen[1..] {
+            if rank(candidate.1) > rank(best.1) {
+                best = *candidate;
+            }
+        }
+        let (source, base, base_view) = (best.0, best.1.commit, best.1.commit_view);
+        let own = source == self.config.replica;
+        let agrees = self.commit >= base || self.log.view_at(base) == Some(base_view);
+        if !own && !agrees {
+            state.source = Some(source);
+            return self.request_transfer();
+        }
+        let changes: Vec<(ReplicaId, DoViewChange)> = {
+            let mut all = core::mem::take(&mut state.changes);
+            let senders = core::mem::take(&mut state.chosen);
+            senders
+                .into_iter()
+                .filter_map(|sender| all.remove(&sender).map(|change| (sender, change)))
+                .collect()
+        };
+        self.start_view(source, changes);
+    }
+
+    /// New leader: takes the best log, recovers the durability logs into it, and opens the view.
+    fn start_view(&mut self, source: ReplicaId, changes: Vec<(ReplicaId, DoViewChange)>) {
+        let commit = changes.iter().map(|(_, change)| change.commit).max().unwrap_or_default();
+        let newest = changes.iter().map(|(_, change)| change.last_normal).max().unwrap_or_default();
+        let mut dlogs = Vec::new();
+        let mut unchanged = self.log.op_number();
+        for (sender, change) in changes {
+            let end = change.op_number();
+            if sender == source && sender != self.config.replica {
+                unchanged = self.reconcile(change.commit, change.suffix).0;
+                self.truncate(end);
+                unchanged = unchanged.min(end);
+            }
+            if change.last_normal == newest {
+                dlogs.push(change.dlog);
+            }
+        }
+        let recovered = self.recover_updates(dlogs);
+        self.dlog.clear();
+        if !recovered.is_empty() {
+            let payload = Payload::Recovered(recovered.into_boxed_slice());
+            self.append_entry(LogEntry { view: self.view, time: self.log_time(), payload });
+        }
+        self.commit = self.commit.max(commit.min(self.log.op_number()));
+        self.become_normal(unchanged);
+        self.send_start_view_to_all();
+        self.schedule_leader_work();
+        self.advance_commit();
+    }
+
+    /// What the durability logs hold that is not in the log, selected and ordered.
+    fn recover_updates(&self, dlogs: Vec<Vec<Request>>) -> Vec<Update> {
+        if self.planted(PlantedBug::RecoverNothing) {
+            return Vec::new();
+        }
+        let dlogs: Vec<Vec<Update>> = dlogs.into_iter().map(|dlog| self.describe_all(dlog)).collect();
+        let logs: Vec<Vec<&Update>> = dlogs
+            .iter()
+            .map(|dlog| dlog.iter().filter(|update| self.may_recover(update.request.id)).collect())
+            .collect();
+        #[cfg(feature = "planted-bugs")]
+        if let Some(wrong) = self.recover_wrongly(&logs) {
+            return wrong;
+        }
+        recover(self.config.fast_quorum, self.config.group, &logs).into_iter().cloned().collect()
+    }
+
+    fn may_recover(&self, id: OperationId) -> bool {
+        if self.ordered.contains_key(&id) {
+            return false;
+        }
+        match self.sessions.lookup(id) {
+            Known::New => true,
+            Known::UnknownSession => id.session.0 > self.applied.0,
+            Known::Executed(_) | Known::Acknowledged | Known::BeyondWindow => {
+                self.planted(PlantedBug::NoDeduplication)
+            }
+        }
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn recover_wrongly(&self, logs: &[Vec<&Update>]) -> Option<Vec<Update>> {
+        let count = |id| logs.iter().filter(|log| log.iter().any(|update| update.request.id == id)).count();
+        let mut union: Vec<Update> = Vec::new();
+        for update in logs.iter().flatten() {
+            if union.iter().all(|other| other.request.id != update.request.id) {
+                union.push((*update).clone());
+            }
+        }
+        let threshold = match self.config.fast_quorum {
+            syros_types::FastQuorum::Majority => 1,
+            syros_types::FastQuorum::Supermajority => self.config.group.recovery_threshold(),
+        };
+        match self.config.planted? {
+            PlantedBug::RecoverEverything => {
+                union.retain(|update| count(update.request.id) >= threshold);
+                union.sort_by_key(|update| update.request.timestamp());
+            }
+            PlantedBug::RecoverInArrivalOrder => {
+                union.retain(|update| count(update.request.id) >= threshold);
+                let right = recover(self.config.fast_quorum, self.config.group, logs);
+                union.retain(|update| right.iter().any(|kept| kept.request.id == update.request.id));
+            }
+            PlantedBug::RecoveryThresholdTooHigh => {
+                union.retain(|update| count(update.request.id) > threshold);
+                union.sort_by_key(|update| update.request.timestamp());
+            }
+            _ => return None,
+        }
+        Some(union)
+    }
+
+    /// Normal in the current view, with a log that was left as it was up to `unchanged`.
+    fn become_normal(&mut self, unchanged: OpNumber) {
+        self.status = Status::Normal;
+        self.last_normal = self.view;
+        self.counters.view_changes += 1;
+        self.suspecting = false;
+        self.transfer = None;
+        self.state_requested = None;
+        self.rebuild_pending();
+        match self.config.durability {
+            super::Durability::Fsync => {
+                let (view, commit) = (self.view, self.commit);
+                let suffix = self.log.suffix(unchanged);
+                self.view_ticket = self.persist(Record::EnterView { view, base: unchanged, commit, suffix });
+            }
+            super::Durability::Replicated => self.persist_view(),
+        }
+        self.note_append();
+        self.hear_leader();
+        self.forward_at = self.now.instant.after(self.config.forward_after);
+    }
+
+    fn start_view_message(&self) -> Message {
+        let base = self.commit;
+        Message::StartView(Box::new(StartView {
+            view: self.view,
+            base,
+            base_view: self.log.view_at(base).unwrap_or_default(),
+            commit: self.commit,
+            suffix: self.log.suffix(base),
+        }))
+    }
+
+    fn send_start_view_to_all(&mut self) {
+        let message = self.start_view_message();
+        self.broadcast(&message);
+    }
+
+    fn send_start_view(&mut self, to: ReplicaId) {
+        let message = self.start_view_message();
+        self.send(Peer::Replica(to), message);
+    }
+
+    /// Asks to be let into a view that has started without this replica.
+    pub(super) fn ask_for_start_view(&mut self, view: View) {
+        let entered = view == self.view && self.is_normal();
+        let forbidden = view == self.view && matches!(self.status, Status::Recovering);
+        let leader = self.config.group.leader(view);
+        if view < self.view
+            || entered
+            || forbidden
+            || leader == self.config.replica
+            || self.transfer.is_some()
+        {
+            return;
+        }
+        let again = self.start_view_requested.map(|at| at.after(self.config.resend));
+        if again.is_some_and(|again| self.now.instant < again) {
+            return;
+        }
+        self.start_view_requested = Some(self.now.instant);
+        let commit = self.commit;
+        self.send(Peer::Replica(leader), Message::GetStartView { view, commit });
+    }
+
+    pub(super) fn on_get_start_view(&mut self, from: ReplicaId, view: View) {
+        if self.is_leader() && view <= self.view {
+            self.send_start_view(from);
+        }
+    }
+
+    pub(super) fn on_start_view(&mut self, from: ReplicaId, start: StartView) {
+        let view = start.view;
+        let entered = view == self.view && self.is_normal();
+        let forbidden = view == self.view && matches!(self.status, Status::Recovering);
+        if from != self.config.group.leader(view) || view < self.view || entered || forbidden {
+            return;
+        }
+        if self.agrees_up_to(start.base, start.base_view) {
+            return self.enter_as_follower(start);
+        }
+        if !matches!(self.status, Status::Recovering) && view > self.view {
+            // The group has moved on: this replica stops acting in its view before it takes over
+            // entries of later ones.
+            self.leave_view();
+            self.view = view;
+            self.begin_view_change(self.config.view_change_timeout);
+            self.abandon_waiters();
+            self.persist_view();
+        }
+        self.transfer = Some(super::Transfer { from, start: Box::new(start) });
+        self.request_transfer();
+    }
+
+    /// Follower: the new view's log replaces this one's, and the durability log is cleared.
+    pub(super) fn enter_as_follower(&mut self, start: StartView) {
+        let StartView { view, base, commit, suffix, .. } = start;
+        self.leave_view();
+        self.view = view;
+        // Not normal while the log changes hands.
+        self.begin_view_change(self.config.view_change_timeout);
+        self.abandon_waiters();
+        let end = OpNumber(base.0 + suffix.len() as u64);
+        let (unchanged, _) = self.reconcile(base, suffix);
+        self.truncate(end);
+        if !self.planted(PlantedBug::DlogNotCleared) {
+            self.dlog.clear();
+        }
+        self.leader_commit = commit;
+        self.commit = self.commit.max(commit.min(self.log.op_number()));
+        self.become_normal(unchanged);
+        self.owe_ack(Instant(0));
+    }
+
+    pub(super) fn boot_restored(&mut self, restored: super::Restored) {
+        let (view, last_normal, commit, log, dlog) = restored.into_parts();
+        self.view = view;
+        self.last_normal = last_normal;
+        self.log = log;
+        self.commit = commit;
+        self.persisted_op = self.log.op_number();
+        for update in self.describe_all(dlog) {
+            self.dlog.insert(update, self.now.instant);
+        }
+        self.rebuild_pending();
+        if view > last_normal {
+            self.begin_view_change(self.config.view_change_timeout);
+            self.send_do_view_change();
+        } else if self.leader() == self.config.replica {
+            if self.planted(PlantedBug::RestartedLeaderResumes) {
+                return self.schedule_leader_work();
+            }
+            // It may have sent Prepares that it never wrote down: it must not fill those numbers
+            // with anything else in the same view.
+            self.move_to(View(view.0 + 1), ViewChangeReason::Moved);
+        }
+    }
+
+    pub(super) fn boot_amnesiac(&mut self, view: View) {
+        self.view = view;
+        self.last_normal = view;
+        if self.planted(PlantedBug::AmnesiacRejoinsAtOnce) {
+            return self.schedule_leader_work();
+        }
+        self.status = Status::Recovering;
+        self.suspect_at = self.now.instant;
+        self.view_ticket = Ticket(0);
+    }
+}

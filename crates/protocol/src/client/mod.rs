@@ -13,6 +13,7 @@ pub use api::{Action, Busy, Config, Event, Outcome, Token};
 
 use crate::message::{Body, Message, Path, Refusal, Request};
 use alloc::collections::VecDeque;
+use core::time::Duration;
 use syros_types::{
     Class, FastQuorum, Footprint, Instant, Now, OperationId, Prng, ReplicaId, SessionId, View, WallTime,
 };
@@ -148,6 +149,8 @@ pub struct Client {
     clock_offset: u64,
     last_micros: u64,
     scan_at: Instant,
+    /// Smoothed time from sending an update to its end, nanoseconds.
+    latency: u64,
     actions: VecDeque<Action>,
 }
 
@@ -172,6 +175,7 @@ impl Client {
             clock_offset: 0,
             last_micros: 0,
             scan_at: Instant::NEVER,
+            latency: 0,
             actions: VecDeque::new(),
         }
     }
@@ -596,8 +600,15 @@ impl Client {
         }
     }
 
+    /// A timeout that a cluster under load does not run into: answers that take long for everybody
+    /// are not lost, and sending them again would only add to the load.
+    fn patience(&self, timeout: Duration) -> Duration {
+        timeout.max(Duration::from_nanos(self.latency.saturating_mul(4)))
+    }
+
     fn look_after_update(&mut self, sequence: u64) {
         let now = self.now.instant;
+        let (sync_after, resend) = (self.patience(self.config.sync_after), self.patience(self.config.resend));
         let Some(update) = self.updates.get_mut(sequence) else { return };
         if now.since(update.invoked) >= self.config.give_up_after {
             let outcome = if update.attempts == 0 { Outcome::TimedOut } else { Outcome::Unknown };
@@ -605,21 +616,22 @@ impl Client {
         }
         let Session::Active(session) = self.session else { return };
         let silent = now.since(update.sent);
-        if update.path == Path::Durability && silent >= self.config.sync_after {
+        if update.path == Path::Durability && silent >= sync_after {
             let missing = Replicas(self.connected.0 & !update.oks.0 & !update.refusals.0);
             self.slow = Replicas(self.slow.0 | missing.0);
             self.order(sequence);
-        } else if silent >= self.config.resend {
+        } else if silent >= resend {
             self.transmit(session, sequence, None);
         }
     }
 
     fn look_after_read(&mut self, number: u64) {
         let now = self.now.instant;
+        let resend = self.patience(self.config.resend);
         let Some(read) = self.reads.get_mut(number) else { return };
         if now.since(read.invoked) >= self.config.give_up_after {
             self.finish_read(number, Outcome::TimedOut);
-        } else if now.since(read.sent) >= self.config.resend {
+        } else if now.since(read.sent) >= resend {
             self.send_read(number);
         }
     }
@@ -642,6 +654,10 @@ impl Client {
 
     fn finish_update(&mut self, sequence: u64, outcome: Outcome) {
         if let Some(update) = self.updates.remove(sequence) {
+            if update.attempts > 0 {
+                let sample = self.now.instant.since(update.sent).as_nanos() as u64;
+                self.latency = self.latency - self.latency / 8 + sample / 8;
+            }
             self.actions.push_back(Action::Completed { token: update.token, outcome });
         }
     }

@@ -132,8 +132,4 @@ impl Replica {
         self.reads_unapplied.clear();
         self.reads_unconfirmed.clear();
     }
-
-    pub(super) fn waiting_readers(&self) -> impl Iterator<Item = Peer> {
-        self.reads_unapplied.values().flatten().chain(&self.reads_unconfirmed).map(|read| read.to)
-    }
 }

@@ -346,19 +346,12 @@ impl Replica {
         self.forget_reads_of(gone);
     }
 
-    /// The replica leaves its view: those who wait will find the new one.
+    /// The replica leaves its view. Those who wait are not told of the next: it may never begin, and
+    /// a client that believed in it would be lost to the view that goes on. They will ask around.
     pub(super) fn abandon_waiters(&mut self) {
-        let view = self.view;
-        let mut told: Vec<Peer> = self.waiters.values().flatten().map(|waiter| waiter.to).collect();
-        told.extend(self.waiting_readers());
-        told.sort_unstable();
-        told.dedup();
         self.waiters.clear();
         self.waiting = 0;
         self.forget_all_reads();
-        for to in told {
-            self.send(to, Message::WrongView { view });
-        }
     }
 
     /// Emits an execution of a read.

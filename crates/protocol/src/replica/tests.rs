@@ -63,7 +63,7 @@ impl Cluster {
             match action {
                 // The disk is instantaneous here.
                 Action::Persist { ticket, .. } => {
-                    self.replicas[replica].handle(self.now, Event::Persisted(ticket))
+                    self.replicas[replica].handle(self.now, Event::Persisted(ticket));
                 }
                 Action::Send { to: Peer::Replica(to), message, .. } => {
                     self.wire.push_back((replica, to.index(), message));

@@ -1,0 +1,101 @@
+//! What a body is, told from its bytes alone.
+
+use crate::encoding::Malformed;
+use crate::limits::OPERATIONS_PER_BODY_MAX;
+use crate::operation::Operation;
+use syros_types::limits::BODY_BYTES_MAX;
+use syros_types::{Class, Footprint, key_hash};
+
+/// What the protocol needs to know about a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The class of all its operations run as one.
+    pub class: Class,
+    /// The keys of all its operations.
+    pub footprint: Footprint,
+}
+
+/// Class and footprint of a body. A pure function of bytes that need not be trusted: every replica
+/// gets the same answer. One pass, and no allocation if there is only one key.
+///
+/// # Errors
+/// [`Malformed`] if the body is empty, above a limit, or contains anything but whole operations.
+pub fn describe(body: &[u8]) -> Result<Description, Malformed> {
+    if body.len() > BODY_BYTES_MAX {
+        return Err(Malformed::TooLong { length: body.len() as u64, limit: BODY_BYTES_MAX as u64 });
+    }
+    let mut rest = body;
+    let first = Operation::decode(&mut rest)?;
+    if rest.is_empty() {
+        return Ok(Description { class: first.class(), footprint: first.footprint() });
+    }
+    describe_packed(body, first)
+}
+
+/// The description of a body that has several operations and starts with `first`.
+fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Malformed> {
+    let mut class = first.class();
+    // As long as every operation names this one key, nothing is collected.
+    let single = first.single_key();
+    let mut hashes: Vec<u64> = Vec::new();
+    for operation in operations(body) {
+        let operation = operation?;
+        class = class.join(operation.class());
+        if single.is_some() && operation.single_key() == single {
+            continue;
+        }
+        if let Some(keys) = operation.keys() {
+            keys.each(|key| hashes.push(key_hash(key)));
+        }
+    }
+    // Overwrites of several keys are no overwrite of one, not even if the keys share a hash.
+    if class == Class::Overwrite && !hashes.is_empty() {
+        class = Class::Merge;
+    }
+    let footprint = match single {
+        Some(key) if hashes.is_empty() => Footprint::One(key_hash(key)),
+        _ => {
+            hashes.extend(single.map(key_hash));
+            Footprint::of(hashes)
+        }
+    };
+    Ok(Description { class, footprint })
+}
+
+/// The operations of a body, in the order of their execution. Ends after the first error; a body
+/// without operations is one.
+#[must_use]
+pub const fn operations(body: &[u8]) -> Operations<'_> {
+    Operations { rest: body, taken: 0, failed: false }
+}
+
+/// Iterator over the [`operations`] of a body.
+#[derive(Clone, Debug)]
+pub struct Operations<'a> {
+    rest: &'a [u8],
+    taken: usize,
+    failed: bool,
+}
+
+impl<'a> Iterator for Operations<'a> {
+    type Item = Result<Operation<'a>, Malformed>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.failed || (self.rest.is_empty() && self.taken > 0) {
+            return None;
+        }
+        let result = if self.taken == OPERATIONS_PER_BODY_MAX {
+            let limit = OPERATIONS_PER_BODY_MAX as u64;
+            Err(Malformed::TooLong { length: limit + 1, limit })
+        } else {
+            Operation::decode(&mut self.rest)
+        };
+        let result = result.and_then(|operation| {
+            let alone = self.taken == 0 && self.rest.is_empty();
+            if operation.concerns_all_keys() && !alone { Err(Malformed::NotAlone) } else { Ok(operation) }
+        });
+        self.taken += 1;
+        self.failed = result.is_err();
+        Some(result)
+    }
+}

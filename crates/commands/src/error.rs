@@ -1,0 +1,184 @@
+//! Errors of commands, in the words of Redis 7.0.
+
+use core::fmt;
+use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX};
+
+/// Why a command was refused before it became an operation. Its text, [`CommandError::write`], is
+/// Redis 7.0's where Redis has the same error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CommandError {
+    /// No such command; carries the name and the first arguments as Redis quotes them.
+    Unknown {
+        /// The name as sent, cut at a NUL byte or at 128 bytes, as Redis does.
+        name: Vec<u8>,
+        /// The arguments, each quoted and followed by a space, cut after about 128 bytes.
+        arguments: Vec<u8>,
+    },
+    /// Too few or too many arguments for this command.
+    Arity(&'static str),
+    /// An option that the command does not have, or that excludes another.
+    Syntax,
+    /// An argument is not a 64-bit integer in Redis's strict syntax.
+    NotInteger,
+    /// An argument is not a floating point number.
+    NotFloat,
+    /// An expiry is not positive, or overflows, in this command.
+    InvalidExpireTime(&'static str),
+    /// SETRANGE with a negative offset.
+    OffsetOutOfRange,
+    /// DECRBY by the smallest integer, whose negation is none.
+    DecrementOverflow,
+    /// SCAN with a cursor that is not a number.
+    InvalidCursor,
+    /// EXPIRE with NX and another condition.
+    ExpireNxWithOther,
+    /// EXPIRE with both GT and LT.
+    ExpireGtWithLt,
+    /// EXPIRE with an option that it does not have.
+    UnsupportedOption(Vec<u8>),
+    /// A value is, or would become, longer than
+    /// [`VALUE_BYTES_MAX`](syros_types::limits::VALUE_BYTES_MAX).
+    ValueTooLong,
+    /// A key of so many bytes is longer than [`KEY_BYTES_MAX`].
+    KeyTooLong(usize),
+    /// So many keys are more than [`KEYS_PER_OPERATION_MAX`].
+    TooManyKeys(usize),
+    /// A pattern of so many bytes is longer than [`PATTERN_BYTES_MAX`](crate::limits::PATTERN_BYTES_MAX).
+    PatternTooLong(usize),
+    /// The operation would be longer than [`BODY_BYTES_MAX`].
+    OperationTooLong(usize),
+    /// BLIND in front of a command that only reads, or is no operation on data.
+    BlindNotUpdate(&'static str),
+}
+
+impl CommandError {
+    /// Appends the text of the error reply: the code and the message, without the leading `-` and
+    /// without a line end. Line breaks that the client sent are replaced by spaces, as Redis does.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        let start = out.len();
+        match self {
+            Self::Unknown { name, arguments } => {
+                out.extend_from_slice(b"ERR unknown command '");
+                out.extend_from_slice(name);
+                out.extend_from_slice(b"', with args beginning with: ");
+                out.extend_from_slice(arguments);
+            }
+            Self::UnsupportedOption(option) => {
+                out.extend_from_slice(b"ERR Unsupported option ");
+                out.extend_from_slice(option);
+            }
+            other => out.extend_from_slice(other.to_string().as_bytes()),
+        }
+        for byte in &mut out[start..] {
+            if matches!(*byte, b'\r' | b'\n') {
+                *byte = b' ';
+            }
+        }
+    }
+
+    /// The text of the error reply, see [`CommandError::write`].
+    #[must_use]
+    pub fn text(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.write(&mut out);
+        out
+    }
+}
+
+impl fmt::Display for CommandError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { name, arguments } => write!(
+                f,
+                "ERR unknown command '{}', with args beginning with: {}",
+                String::from_utf8_lossy(name),
+                String::from_utf8_lossy(arguments)
+            ),
+            Self::Arity(name) => write!(f, "ERR wrong number of arguments for '{name}' command"),
+            Self::Syntax => f.write_str("ERR syntax error"),
+            Self::NotInteger => f.write_str(ExecutionError::NotInteger.text()),
+            Self::NotFloat => f.write_str(ExecutionError::NotFloat.text()),
+            Self::InvalidExpireTime(name) => write!(f, "ERR invalid expire time in '{name}' command"),
+            Self::OffsetOutOfRange => f.write_str("ERR offset is out of range"),
+            Self::DecrementOverflow => f.write_str("ERR decrement would overflow"),
+            Self::InvalidCursor => f.write_str("ERR invalid cursor"),
+            Self::ExpireNxWithOther => {
+                f.write_str("ERR NX and XX, GT or LT options at the same time are not compatible")
+            }
+            Self::ExpireGtWithLt => f.write_str("ERR GT and LT options at the same time are not compatible"),
+            Self::UnsupportedOption(option) => {
+                write!(f, "ERR Unsupported option {}", String::from_utf8_lossy(option))
+            }
+            Self::ValueTooLong => f.write_str(ExecutionError::ValueTooLong.text()),
+            Self::KeyTooLong(bytes) => {
+                write!(f, "ERR key of {bytes} bytes exceeds the maximum of {KEY_BYTES_MAX}")
+            }
+            Self::TooManyKeys(keys) => {
+                write!(f, "ERR {keys} keys in one command exceed the maximum of {KEYS_PER_OPERATION_MAX}")
+            }
+            Self::PatternTooLong(bytes) => {
+                let max = crate::limits::PATTERN_BYTES_MAX;
+                write!(f, "ERR pattern of {bytes} bytes exceeds the maximum of {max}")
+            }
+            Self::OperationTooLong(bytes) => {
+                write!(f, "ERR command of {bytes} bytes exceeds the maximum of {BODY_BYTES_MAX}")
+            }
+            Self::BlindNotUpdate(name) => {
+                write!(f, "ERR BLIND needs an update, and '{name}' is none")
+            }
+        }
+    }
+}
+
+impl core::error::Error for CommandError {}
+
+/// Why an operation failed when it was executed; the state is unchanged by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExecutionError {
+    /// The stored value is not a 64-bit integer.
+    NotInteger,
+    /// The stored value is not a floating point number.
+    NotFloat,
+    /// The sum is not a 64-bit integer.
+    IncrementOverflow,
+    /// The sum is not finite.
+    NotFinite,
+    /// The value would become longer than [`VALUE_BYTES_MAX`](syros_types::limits::VALUE_BYTES_MAX).
+    ValueTooLong,
+    /// RENAME of a key that does not exist.
+    NoSuchKey,
+    /// The replies exceed [`REPLY_BYTES_MAX`](crate::limits::REPLY_BYTES_MAX).
+    ReplyTooLong,
+    /// The body is malformed.
+    Malformed,
+    /// An update where only reads may be executed.
+    NotRead,
+}
+
+impl ExecutionError {
+    /// The text of the error reply: Redis 7.0's where Redis has the same error.
+    #[must_use]
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::NotInteger => "ERR value is not an integer or out of range",
+            Self::NotFloat => "ERR value is not a valid float",
+            Self::IncrementOverflow => "ERR increment or decrement would overflow",
+            Self::NotFinite => "ERR increment would produce NaN or Infinity",
+            Self::ValueTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+            Self::NoSuchKey => "ERR no such key",
+            Self::ReplyTooLong => "ERR reply exceeds the maximum of 134217728 bytes",
+            Self::Malformed => "ERR malformed operation",
+            Self::NotRead => "ERR update where only a read is allowed",
+        }
+    }
+}
+
+const _: () = assert!(crate::limits::REPLY_BYTES_MAX == 134_217_728, "the text above names the limit");
+
+impl fmt::Display for ExecutionError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text())
+    }
+}
+
+impl core::error::Error for ExecutionError {}

@@ -1,0 +1,57 @@
+//! The one place that knows Redis commands: which there are, how they are written, what class each
+//! is, which keys it touches, and how it and its replies travel as bytes.
+//!
+//! The way of a command: [`parse`] turns the client's words into an [`Operation`];
+//! [`Operation::encode`] turns that into a *body*, one or more operations in a row that execute
+//! atomically and in order; every replica calls [`describe`] on the untrusted body to learn its class
+//! and footprint; an engine executes [`operations`] of the body and answers with the concatenated
+//! encodings of one [`Reply`] per operation, which [`ReplyRef`] reads without copying.
+#![forbid(unsafe_code)]
+
+mod describe;
+mod encoding;
+mod error;
+mod extended;
+mod number;
+mod operation;
+mod parse;
+mod reply;
+mod table;
+
+pub use describe::{Description, Operations, describe, operations};
+pub use encoding::Malformed;
+pub use error::{CommandError, ExecutionError};
+pub use extended::Extended;
+pub use number::{parse_integer, write_integer};
+pub use operation::{
+    Arguments, ArgumentsIter, Command, Condition, Deadline, ExpireCondition, Lifetime, Operation, TtlChange,
+    Unit,
+};
+pub use parse::{Parsed, parse};
+pub use reply::{
+    ArrayRef, Reply, ReplyRef, put_array, put_bulk, put_error, put_integer, put_nil, put_ok, put_simple,
+};
+pub use table::{CommandSpec, KeyPositions, Kind, Local, commands, lookup};
+
+/// Limits of operations and replies that only this crate and the engines share, each with its reason.
+pub mod limits {
+    /// Most operations packed into one body. Bounds the work one request can cause, like
+    /// [`KEYS_PER_OPERATION_MAX`](syros_types::limits::KEYS_PER_OPERATION_MAX).
+    pub const OPERATIONS_PER_BODY_MAX: usize = 65_536;
+
+    /// Longest pattern of KEYS and of SCAN's MATCH, in bytes. Matching costs the product of the
+    /// lengths of pattern and key in the worst case; this keeps the worst key below a tenth of a second.
+    pub const PATTERN_BYTES_MAX: usize = 1024;
+
+    /// The replies to one body may grow to this many bytes plus one value. A reply is one buffer at
+    /// every station of its way; without a bound one MGET could name a value of 16 MiB 65,536 times.
+    pub const REPLY_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+    /// Latest expiry, in milliseconds since the Unix epoch: Redis's, the largest signed 64-bit number.
+    pub const EXPIRY_MS_MAX: u64 = i64::MAX as u64;
+
+    /// Longest relative expiry, in milliseconds. Redis refuses one that overflows when added to the
+    /// current time; the reply to a SET must not depend on the time it executes at, so here the bound
+    /// is fixed, low enough that the sum does not overflow before the year 2109.
+    pub const RELATIVE_EXPIRY_MS_MAX: u64 = EXPIRY_MS_MAX - (1 << 42);
+}

@@ -1,0 +1,269 @@
+//! Replies as values and as bytes.
+//!
+//! A reply is a tag and its content: nothing for nil and OK, a zigzag varint for an integer, a varint
+//! length and bytes for strings and errors, a varint count and that many replies for an array. The
+//! replies to a body are concatenated in the order of its operations.
+
+use crate::encoding::{
+    Malformed, put_bytes, put_signed, put_varint, take_bytes, take_signed, take_u8, take_varint,
+};
+use core::fmt;
+
+mod tag {
+    pub(super) const NIL: u8 = 0;
+    pub(super) const OK: u8 = 1;
+    pub(super) const INTEGER: u8 = 2;
+    pub(super) const BULK: u8 = 3;
+    pub(super) const SIMPLE: u8 = 4;
+    pub(super) const ARRAY: u8 = 5;
+    pub(super) const ERROR: u8 = 6;
+}
+
+/// Deepest nesting of arrays: SCAN answers an array in an array.
+const DEPTH_MAX: usize = 2;
+
+/// An owned reply. The hot paths write replies with the `put_` functions and read them as
+/// [`ReplyRef`]; this is for everybody else.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Reply {
+    /// No value.
+    Nil,
+    /// The simple string `OK`.
+    Ok,
+    /// An integer.
+    Integer(i64),
+    /// A string of any bytes.
+    Bulk(Vec<u8>),
+    /// A short status without line breaks, such as the answer of TYPE.
+    Simple(Vec<u8>),
+    /// Several replies as one.
+    Array(Vec<Reply>),
+    /// An error: its code and message, such as `ERR no such key`.
+    Error(Vec<u8>),
+}
+
+impl Reply {
+    /// Appends the reply's encoding.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Nil => put_nil(out),
+            Self::Ok => put_ok(out),
+            Self::Integer(value) => put_integer(out, *value),
+            Self::Bulk(bytes) => put_bulk(out, bytes),
+            Self::Simple(text) => put_simple(out, text),
+            Self::Array(replies) => {
+                put_array(out, replies.len());
+                replies.iter().for_each(|reply| reply.encode(out));
+            }
+            Self::Error(text) => put_error(out, text),
+        }
+    }
+
+    /// Takes one reply off the front of `input`, which is left behind it.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the bytes are no reply.
+    pub fn decode(input: &mut &[u8]) -> Result<Self, Malformed> {
+        ReplyRef::decode(input).map(ReplyRef::to_owned)
+    }
+
+    /// All of the concatenated replies to a body.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the bytes are anything but whole replies.
+    pub fn decode_all(mut input: &[u8]) -> Result<Vec<Self>, Malformed> {
+        let mut replies = Vec::new();
+        while !input.is_empty() {
+            replies.push(Self::decode(&mut input)?);
+        }
+        Ok(replies)
+    }
+}
+
+/// Appends the encoding of [`Reply::Nil`].
+pub fn put_nil(out: &mut Vec<u8>) {
+    out.push(tag::NIL);
+}
+
+/// Appends the encoding of [`Reply::Ok`].
+pub fn put_ok(out: &mut Vec<u8>) {
+    out.push(tag::OK);
+}
+
+/// Appends the encoding of [`Reply::Integer`].
+pub fn put_integer(out: &mut Vec<u8>, value: i64) {
+    out.push(tag::INTEGER);
+    put_signed(out, value);
+}
+
+/// Appends the encoding of [`Reply::Bulk`].
+pub fn put_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.push(tag::BULK);
+    put_bytes(out, bytes);
+}
+
+/// Appends the encoding of [`Reply::Simple`].
+pub fn put_simple(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(tag::SIMPLE);
+    put_bytes(out, text);
+}
+
+/// Appends the head of a [`Reply::Array`]; `count` replies must follow.
+pub fn put_array(out: &mut Vec<u8>, count: usize) {
+    out.push(tag::ARRAY);
+    put_varint(out, count as u64);
+}
+
+/// Appends the encoding of [`Reply::Error`].
+pub fn put_error(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(tag::ERROR);
+    put_bytes(out, text);
+}
+
+/// A reply whose bytes are borrowed from its encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReplyRef<'a> {
+    /// See [`Reply::Nil`].
+    Nil,
+    /// See [`Reply::Ok`].
+    Ok,
+    /// See [`Reply::Integer`].
+    Integer(i64),
+    /// See [`Reply::Bulk`].
+    Bulk(&'a [u8]),
+    /// See [`Reply::Simple`].
+    Simple(&'a [u8]),
+    /// See [`Reply::Array`].
+    Array(ArrayRef<'a>),
+    /// See [`Reply::Error`].
+    Error(&'a [u8]),
+}
+
+impl<'a> ReplyRef<'a> {
+    /// Takes one reply off the front of `input`, which is left behind it.
+    ///
+    /// # Errors
+    /// [`Malformed`] if the bytes are no reply; an array's elements are checked too.
+    pub fn decode(input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        Self::decode_at(input, 0)
+    }
+
+    fn decode_at(input: &mut &'a [u8], depth: usize) -> Result<Self, Malformed> {
+        Ok(match take_u8(input)? {
+            tag::NIL => Self::Nil,
+            tag::OK => Self::Ok,
+            tag::INTEGER => Self::Integer(take_signed(input)?),
+            tag::BULK => Self::Bulk(take_bytes(input)?),
+            tag::SIMPLE => Self::Simple(take_bytes(input)?),
+            tag::ARRAY if depth == DEPTH_MAX => return Err(Malformed::TooDeep),
+            tag::ARRAY => {
+                let count = take_varint(input)?;
+                let start = *input;
+                for _ in 0..count {
+                    Self::decode_at(input, depth + 1)?;
+                }
+                let bytes = &start[..start.len() - input.len()];
+                Self::Array(ArrayRef { count: count as usize, bytes })
+            }
+            tag::ERROR => Self::Error(take_bytes(input)?),
+            other => return Err(Malformed::Tag(other)),
+        })
+    }
+
+    /// The reply with its own copy of the bytes.
+    #[must_use]
+    pub fn to_owned(self) -> Reply {
+        match self {
+            Self::Nil => Reply::Nil,
+            Self::Ok => Reply::Ok,
+            Self::Integer(value) => Reply::Integer(value),
+            Self::Bulk(bytes) => Reply::Bulk(bytes.to_vec()),
+            Self::Simple(text) => Reply::Simple(text.to_vec()),
+            Self::Array(array) => Reply::Array(array.map(ReplyRef::to_owned).collect()),
+            Self::Error(text) => Reply::Error(text.to_vec()),
+        }
+    }
+}
+
+/// The replies in an array: an iterator over them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct ArrayRef<'a> {
+    count: usize,
+    bytes: &'a [u8],
+}
+
+impl<'a> Iterator for ArrayRef<'a> {
+    type Item = ReplyRef<'a>;
+
+    fn next(&mut self) -> Option<ReplyRef<'a>> {
+        self.count = self.count.checked_sub(1)?;
+        // Checked, to this depth, when the array was decoded.
+        ReplyRef::decode(&mut self.bytes).ok()
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.count, Some(self.count))
+    }
+}
+
+impl ExactSizeIterator for ArrayRef<'_> {}
+
+impl fmt::Debug for ArrayRef<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(*self).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_have_golden_bytes() {
+        let golden: [(Reply, &[u8]); 9] = [
+            (Reply::Nil, &[0]),
+            (Reply::Ok, &[1]),
+            (Reply::Integer(0), &[2, 0]),
+            (Reply::Integer(-1), &[2, 1]),
+            (Reply::Integer(64), &[2, 0x80, 1]),
+            (Reply::Bulk(b"ab".to_vec()), &[3, 2, b'a', b'b']),
+            (Reply::Simple(b"none".to_vec()), &[4, 4, b'n', b'o', b'n', b'e']),
+            (Reply::Array(vec![Reply::Nil, Reply::Array(vec![Reply::Ok])]), &[5, 2, 0, 5, 1, 1]),
+            (Reply::Error(b"E".to_vec()), &[6, 1, b'E']),
+        ];
+        let (mut all, mut replies) = (Vec::new(), Vec::new());
+        for (reply, bytes) in golden {
+            let mut out = Vec::new();
+            reply.encode(&mut out);
+            assert_eq!(out, bytes, "{reply:?}");
+            all.extend_from_slice(bytes);
+            replies.push(reply);
+        }
+        assert_eq!(Reply::decode_all(&all), Ok(replies));
+    }
+
+    #[test]
+    fn a_bulk_is_borrowed() {
+        let mut out = Vec::new();
+        put_bulk(&mut out, b"value");
+        let mut input = &out[..];
+        let Ok(ReplyRef::Bulk(bytes)) = ReplyRef::decode(&mut input) else { panic!("no bulk") };
+        assert!(std::ptr::eq(bytes, &raw const out[2..]));
+        assert!(input.is_empty());
+    }
+
+    #[test]
+    fn bad_replies_are_refused() {
+        for (bytes, error) in [
+            (&[][..], Malformed::Truncated),
+            (&[7], Malformed::Tag(7)),
+            (&[3, 2, b'a'], Malformed::Truncated),
+            (&[2, 0x80, 0], Malformed::Number),
+            (&[5, 2, 1], Malformed::Truncated),
+            (&[5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Truncated),
+            (&[5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
+        ] {
+            assert_eq!(ReplyRef::decode(&mut { bytes }), Err(error), "{bytes:?}");
+        }
+    }
+}

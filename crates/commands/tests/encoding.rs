@@ -1,0 +1,260 @@
+//! The bytes of operations are fixed for ever: a change of any golden value here is a change of format.
+
+use syros_commands::{Command, Malformed, Operation, Parsed, describe, limits, operations, parse};
+use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
+use syros_types::{Class, Footprint, Prng, key_hash};
+
+/// The body of a command given as words separated by spaces.
+fn body(command: &str) -> Vec<u8> {
+    let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+    let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("{command} is no operation") };
+    let mut out = Vec::new();
+    operation.encode(&mut out);
+    out
+}
+
+const SECONDS_10: [u8; 2] = [0x90, 0x4e];
+
+/// Command, class, encoding.
+fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Merge, Overwrite, Read, Update};
+    let [low, high] = SECONDS_10;
+    vec![
+        ("GET k", Read, vec![1, 1, b'k']),
+        ("GETEX k", Read, vec![1, 1, b'k']),
+        ("MGET a bc", Read, vec![2, 2, 1, b'a', 2, b'b', b'c']),
+        ("STRLEN k", Read, vec![3, 1, b'k']),
+        ("GETRANGE k 1 -1", Read, vec![4, 1, b'k', 2, 1]),
+        ("SUBSTR k 64 0", Read, vec![4, 1, b'k', 0x80, 1, 0]),
+        ("EXISTS a", Read, vec![5, 1, 1, b'a']),
+        ("TYPE k", Read, vec![6, 1, b'k']),
+        ("TTL k", Read, vec![7, 1, b'k']),
+        ("PTTL k", Read, vec![8, 1, b'k']),
+        ("EXPIRETIME k", Read, vec![9, 1, b'k']),
+        ("PEXPIRETIME k", Read, vec![10, 1, b'k']),
+        ("SCAN 0", Read, vec![11, 0, 0, 10]),
+        ("SCAN 300 MATCH * COUNT 5", Read, vec![11, 0, 0xac, 2, 5]),
+        ("SCAN 1 MATCH a* TYPE string", Read, [&[11, 3, 1, 10, 2][..], b"a*", &[6], b"string"].concat()),
+        ("KEYS *", Read, vec![12, 1, b'*']),
+        ("RANDOMKEY", Read, vec![13]),
+        ("DBSIZE", Read, vec![14]),
+        ("SET k v", Overwrite, vec![32, 1, b'k', 1, b'v']),
+        ("set k v NX", Update, vec![33, 1, 1, b'k', 1, b'v']),
+        ("SET k v XX GET", Update, vec![33, 0x12, 1, b'k', 1, b'v']),
+        ("SET k v KEEPTTL", Merge, vec![33, 4, 1, b'k', 1, b'v']),
+        ("SET k v EX 10", Overwrite, vec![33, 8, low, high, 1, b'k', 1, b'v']),
+        ("SETEX k 10 v", Overwrite, vec![33, 8, low, high, 1, b'k', 1, b'v']),
+        ("PSETEX k 10 v", Overwrite, vec![33, 8, 10, 1, b'k', 1, b'v']),
+        ("SET k v EXAT 10", Overwrite, vec![33, 12, low, high, 1, b'k', 1, b'v']),
+        ("GETSET k v", Update, vec![33, 0x10, 1, b'k', 1, b'v']),
+        ("BLIND GETSET k v", Overwrite, vec![0xa1, 0x10, 1, b'k', 1, b'v']),
+        ("BLIND SET k v", Overwrite, vec![0xa0, 1, b'k', 1, b'v']),
+        ("BLIND SET k v NX", Merge, vec![0xa1, 1, 1, b'k', 1, b'v']),
+        ("MSET k v", Overwrite, vec![34, 2, 1, b'k', 1, b'v']),
+        ("MSET a b c d", Merge, vec![34, 4, 1, b'a', 1, b'b', 1, b'c', 1, b'd']),
+        ("MSETNX k v", Update, vec![35, 2, 1, b'k', 1, b'v']),
+        ("SETNX k v", Update, vec![36, 1, b'k', 1, b'v']),
+        ("GETDEL k", Update, vec![37, 1, b'k']),
+        ("BLIND GETDEL k", Overwrite, vec![0xa5, 1, b'k']),
+        ("GETEX k PERSIST", Update, vec![38, 1, b'k', 0]),
+        ("GETEX k PX 3", Update, vec![38, 1, b'k', 1, 3]),
+        ("GETEX k PXAT 3", Update, vec![38, 1, b'k', 2, 3]),
+        ("APPEND k v", Update, vec![39, 1, b'k', 1, b'v']),
+        ("BLIND APPEND k v", Merge, vec![0xa7, 1, b'k', 1, b'v']),
+        ("SETRANGE k 5 v", Update, vec![40, 1, b'k', 5, 1, b'v']),
+        ("INCR k", Update, vec![41, 1, b'k', 2]),
+        ("DECR k", Update, vec![41, 1, b'k', 1]),
+        ("INCRBY k 5", Update, vec![41, 1, b'k', 10]),
+        ("DECRBY k 5", Update, vec![41, 1, b'k', 9]),
+        ("BLIND INCRBY k 5", Merge, vec![0xa9, 1, b'k', 10]),
+        ("INCRBYFLOAT k 1", Update, vec![42, 1, b'k', 0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f]),
+        ("DEL k", Update, vec![43, 1, 1, b'k']),
+        ("BLIND DEL k", Overwrite, vec![0xab, 1, 1, b'k']),
+        ("BLIND UNLINK k l", Merge, vec![0xab, 2, 1, b'k', 1, b'l']),
+        ("RENAME a b", Update, vec![44, 1, b'a', 1, b'b']),
+        ("RENAMENX a b", Update, vec![45, 1, b'a', 1, b'b']),
+        ("EXPIRE k 10", Update, vec![46, 1, b'k', 1, low, high, 0]),
+        ("PEXPIRE k 10 NX", Update, vec![46, 1, b'k', 1, 10, 1]),
+        ("EXPIREAT k 10 XX", Update, vec![46, 1, b'k', 2, low, high, 2]),
+        ("PEXPIREAT k 10 GT XX", Update, vec![46, 1, b'k', 2, 10, 3]),
+        ("PEXPIREAT k -10 LT", Update, vec![46, 1, b'k', 2, 0, 4]),
+        ("PEXPIREAT k 10 LT XX", Update, vec![46, 1, b'k', 2, 10, 5]),
+        ("BLIND PERSIST k", Merge, vec![0xaf, 1, b'k']),
+        ("FLUSHALL", Merge, vec![48]),
+        ("FLUSHDB ASYNC", Merge, vec![48]),
+        ("BLIND FLUSHALL", Merge, vec![0xb0]),
+    ]
+}
+
+#[test]
+fn operations_have_golden_bytes_and_classes() {
+    for (command, class, bytes) in golden() {
+        assert_eq!(body(command), bytes, "{command}");
+        assert_eq!(describe(&bytes).map(|description| description.class), Ok(class), "{command}");
+        let mut rest = &bytes[..];
+        let operation = Operation::decode(&mut rest).unwrap();
+        assert!(rest.is_empty(), "{command}");
+        let mut again = Vec::new();
+        operation.encode(&mut again);
+        assert_eq!(again, bytes, "{command}");
+    }
+}
+
+#[test]
+fn every_prefix_is_truncated_and_every_byte_is_read() {
+    for (command, _, bytes) in golden() {
+        for length in 0..bytes.len() {
+            assert_eq!(describe(&bytes[..length]), Err(Malformed::Truncated), "{command} cut to {length}");
+        }
+        for index in 0..bytes.len() {
+            let mut other = bytes.clone();
+            other[index] ^= 0x41;
+            let decoded: Result<Vec<_>, _> = operations(&other).collect();
+            let original: Result<Vec<_>, _> = operations(&bytes).collect();
+            assert_ne!(decoded, original, "{command} with another byte {index}");
+        }
+    }
+}
+
+#[test]
+fn malformed_bodies_are_refused() {
+    for (bytes, error) in [
+        (&[][..], Malformed::Truncated),
+        (&[0], Malformed::Opcode(0)),
+        (&[15], Malformed::Opcode(15)),
+        (&[49, 0], Malformed::Opcode(49)),
+        (&[0x81, 1, b'k'], Malformed::BlindRead(1)),
+        (&[1, 0x81, 0, b'k'], Malformed::Number),
+        (&[2, 0], Malformed::Count(0)),
+        (&[34, 1, 1, b'k'], Malformed::Count(1)),
+        (&[33, 0, 1, b'k', 1, b'v'], Malformed::Options(0)),
+        (&[33, 3, 1, b'k', 1, b'v'], Malformed::Options(3)),
+        (&[33, 0x20, 1, b'k', 1, b'v'], Malformed::Options(0x20)),
+        (&[11, 4, 0, 1], Malformed::Options(4)),
+        (&[11, 0, 0, 0], Malformed::Count(0)),
+        (&[38, 1, b'k', 3, 3], Malformed::Options(3)),
+        (&[46, 1, b'k', 0, 3, 0], Malformed::Options(0)),
+        (&[46, 1, b'k', 1, 3, 6], Malformed::Options(6)),
+        (&[42, 1, b'k', 1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x3f], Malformed::Number),
+        (&[41, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2], Malformed::Number),
+        (&[1, 0, 0], Malformed::Opcode(0)),
+        (&[14, 14], Malformed::NotAlone),
+        (&[1, 0, 48], Malformed::NotAlone),
+        (&[48, 1, 0], Malformed::NotAlone),
+    ] {
+        assert_eq!(describe(bytes), Err(error), "{bytes:?}");
+    }
+}
+
+#[test]
+fn limits_are_enforced() {
+    fn too_long(length: usize, limit: usize) -> Malformed {
+        Malformed::TooLong { length: length as u64, limit: limit as u64 }
+    }
+    fn encoded(command: Command<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        Operation::new(command).encode(&mut out);
+        out
+    }
+    let long = vec![b'x'; VALUE_BYTES_MAX + 1];
+    let get = |length| describe(&encoded(Command::Get { key: &long[..length] })).map(|_| ());
+    assert_eq!(get(KEY_BYTES_MAX), Ok(()));
+    assert_eq!(get(KEY_BYTES_MAX + 1), Err(too_long(KEY_BYTES_MAX + 1, KEY_BYTES_MAX)));
+    let append =
+        |length| describe(&encoded(Command::Append { key: b"k", value: &long[..length] })).map(|_| ());
+    assert_eq!(append(VALUE_BYTES_MAX), Ok(()));
+    assert_eq!(append(VALUE_BYTES_MAX + 1), Err(too_long(VALUE_BYTES_MAX + 1, VALUE_BYTES_MAX)));
+    let set_range = encoded(Command::SetRange { key: b"k", offset: VALUE_BYTES_MAX as u64, value: b"v" });
+    assert_eq!(describe(&set_range), Err(too_long(VALUE_BYTES_MAX + 1, VALUE_BYTES_MAX)));
+    let keys = encoded(Command::Keys { pattern: &long[..limits::PATTERN_BYTES_MAX + 1] });
+    let too_long_pattern = too_long(limits::PATTERN_BYTES_MAX + 1, limits::PATTERN_BYTES_MAX);
+    assert_eq!(describe(&keys), Err(too_long_pattern));
+    // A count that promises more than is there must not make anybody allocate.
+    let many = [2, 0x81, 0x80, 0x04];
+    assert_eq!(describe(&many), Err(too_long(KEYS_PER_OPERATION_MAX + 1, KEYS_PER_OPERATION_MAX)));
+    assert_eq!(describe(&[1, 0].repeat(limits::OPERATIONS_PER_BODY_MAX)).map(|_| ()), Ok(()));
+    let packed = [1, 0].repeat(limits::OPERATIONS_PER_BODY_MAX + 1);
+    let limit = limits::OPERATIONS_PER_BODY_MAX;
+    assert_eq!(describe(&packed), Err(too_long(limit + 1, limit)));
+    let huge = vec![14; BODY_BYTES_MAX + 1];
+    assert_eq!(describe(&huge), Err(too_long(BODY_BYTES_MAX + 1, BODY_BYTES_MAX)));
+}
+
+#[test]
+fn what_parse_accepts_within_limits_decodes() {
+    let key = vec![b'k'; KEY_BYTES_MAX];
+    let value = vec![b'v'; VALUE_BYTES_MAX];
+    let words: [&[u8]; 5] = [b"SET", &key, &value, b"PXAT", b"9223372036854775807"];
+    let Ok(Parsed::Data(operation)) = parse(&words) else { panic!("the largest SET is refused") };
+    let mut out = Vec::new();
+    operation.encode(&mut out);
+    assert_eq!(describe(&out).map(|description| description.class), Ok(Class::Overwrite));
+}
+
+#[test]
+fn footprints_name_the_keys() {
+    let hash = |key: &str| key_hash(key.as_bytes());
+    for (command, footprint) in [
+        ("GET k", Footprint::One(hash("k"))),
+        ("MGET k", Footprint::One(hash("k"))),
+        ("MGET k k", Footprint::One(hash("k"))),
+        ("MSET a x b y", Footprint::of(vec![hash("a"), hash("b")])),
+        ("RENAME a b", Footprint::of(vec![hash("b"), hash("a")])),
+        ("DEL a b a", Footprint::of(vec![hash("a"), hash("b")])),
+        ("BLIND DEL a", Footprint::One(hash("a"))),
+        ("SCAN 0", Footprint::All),
+        ("KEYS a", Footprint::All),
+        ("DBSIZE", Footprint::All),
+        ("RANDOMKEY", Footprint::All),
+        ("FLUSHALL", Footprint::All),
+    ] {
+        assert_eq!(describe(&body(command)).unwrap().footprint, footprint, "{command}");
+    }
+}
+
+#[test]
+fn packed_operations_are_joined() {
+    let hash = |key: &str| key_hash(key.as_bytes());
+    let one = Footprint::One(hash("k"));
+    let both = Footprint::of(vec![hash("k"), hash("l")]);
+    for (commands, class, footprint) in [
+        (&["SET k 1", "SET k 2"][..], Class::Overwrite, one.clone()),
+        (&["SET k 1", "BLIND DEL k"], Class::Overwrite, one.clone()),
+        (&["SET k 1", "BLIND INCR k"], Class::Merge, one.clone()),
+        (&["SET k 1", "INCR k"], Class::Update, one.clone()),
+        (&["SET k 1", "GET k"], Class::Update, one.clone()),
+        (&["GET k", "TTL k"], Class::Read, one),
+        (&["SET k 1", "SET l 2"], Class::Merge, both.clone()),
+        (&["SET k 1", "SET l 2", "SET k 3"], Class::Merge, both.clone()),
+        (&["MGET k l", "GET k"], Class::Read, both),
+    ] {
+        let packed: Vec<u8> = commands.iter().flat_map(|command| body(command)).collect();
+        let description = describe(&packed).unwrap();
+        assert_eq!((description.class, description.footprint), (class, footprint), "{commands:?}");
+        assert_eq!(operations(&packed).count(), commands.len());
+    }
+}
+
+#[test]
+fn random_bytes_never_panic_and_reencode_to_themselves() {
+    let golden = golden();
+    let mut prng = Prng::new(1);
+    let mut accepted = 0;
+    for _ in 0..200_000 {
+        let (_, _, bytes) = &golden[prng.below(golden.len() as u64) as usize];
+        let mut bytes = bytes.clone();
+        for _ in 0..prng.below(3) {
+            let index = prng.below(bytes.len() as u64) as usize;
+            bytes[index] = prng.next_u64() as u8;
+        }
+        let decoded: Result<Vec<_>, _> = operations(&bytes).collect();
+        let described = describe(&bytes);
+        assert_eq!(decoded.as_ref().err(), described.as_ref().err(), "{bytes:?}");
+        let Ok(decoded) = decoded else { continue };
+        let mut again = Vec::new();
+        decoded.iter().for_each(|operation| operation.encode(&mut again));
+        assert_eq!(again, bytes, "an operation has exactly one encoding");
+        accepted += 1;
+    }
+    assert!(accepted > 50_000, "only {accepted} bodies were accepted");
+}

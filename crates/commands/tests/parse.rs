@@ -1,0 +1,132 @@
+//! Syntax and error texts. The texts are those of redis-server 7.0.15; a differential test in the
+//! storage crate compares many more with a running one.
+
+use syros_commands::{CommandError, Kind, Local, Parsed, commands, parse};
+use syros_types::limits::{KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
+
+fn error(words: &[&[u8]]) -> String {
+    match parse(words) {
+        Ok(parsed) => panic!("accepted as {parsed:?}"),
+        Err(error) => String::from_utf8(error.text()).unwrap(),
+    }
+}
+
+fn error_of(command: &str) -> String {
+    error(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>())
+}
+
+#[test]
+fn errors_have_the_words_of_redis() {
+    const INTEGER: &str = "ERR value is not an integer or out of range";
+    const SYNTAX: &str = "ERR syntax error";
+    for (command, text) in [
+        ("foo a b", "ERR unknown command 'foo', with args beginning with: 'a' 'b' "),
+        ("get", "ERR wrong number of arguments for 'get' command"),
+        ("GET a b", "ERR wrong number of arguments for 'get' command"),
+        ("mset a b c", "ERR wrong number of arguments for 'mset' command"),
+        ("set k v ex", SYNTAX),
+        ("set k v nx xx", SYNTAX),
+        ("set k v keepttl ex 10", SYNTAX),
+        ("set k v ex 10 keepttl", SYNTAX),
+        ("set k v ex 10 px 10", SYNTAX),
+        ("set k v persist", SYNTAX),
+        ("set k v ex x", INTEGER),
+        ("set k v ex 0", "ERR invalid expire time in 'set' command"),
+        ("set k v px 9223372036854775807", "ERR invalid expire time in 'set' command"),
+        ("setex k 0 v", "ERR invalid expire time in 'setex' command"),
+        ("psetex k -1 v", "ERR invalid expire time in 'psetex' command"),
+        ("getex k ex 0", "ERR invalid expire time in 'getex' command"),
+        ("getex k ex 10 persist", SYNTAX),
+        ("getex k keepttl", SYNTAX),
+        ("expire k 9223372036854775807", "ERR invalid expire time in 'expire' command"),
+        ("expire k -9223372036854775808", "ERR invalid expire time in 'expire' command"),
+        ("expire k 10 foo", "ERR Unsupported option foo"),
+        ("expire k abc nx gt", "ERR NX and XX, GT or LT options at the same time are not compatible"),
+        ("expire k 10 gt lt", "ERR GT and LT options at the same time are not compatible"),
+        ("expire k 1.5", INTEGER),
+        ("decrby k -9223372036854775808", "ERR decrement would overflow"),
+        ("incrbyfloat k abc", "ERR value is not a valid float"),
+        ("setrange k -1 v", "ERR offset is out of range"),
+        ("setrange k 16777216 v", "ERR string exceeds maximum allowed size (proto-max-bulk-len)"),
+        ("getrange k 0 x", INTEGER),
+        ("scan x", "ERR invalid cursor"),
+        ("scan 0 count 0", SYNTAX),
+        ("scan 0 match", SYNTAX),
+        ("scan 0 count x", INTEGER),
+        ("flushall now", SYNTAX),
+        ("flushall async sync", SYNTAX),
+        ("blind", "ERR wrong number of arguments for 'blind' command"),
+        ("blind get k", "ERR BLIND needs an update, and 'get' is none"),
+        ("blind getex k", "ERR BLIND needs an update, and 'getex' is none"),
+        ("blind ping", "ERR BLIND needs an update, and 'ping' is none"),
+        ("blind blind set k v", "ERR BLIND needs an update, and 'blind' is none"),
+        ("blind foo k", "ERR unknown command 'foo', with args beginning with: 'k' "),
+        ("blind del", "ERR wrong number of arguments for 'del' command"),
+    ] {
+        assert_eq!(error_of(command), text, "{command}");
+    }
+}
+
+#[test]
+fn unknown_commands_are_quoted_within_bounds() {
+    let long = vec![b'x'; 300];
+    let text = error(&[&long, &long, b"never"]);
+    let (name, argument) = ("x".repeat(128), "x".repeat(128));
+    assert_eq!(text, format!("ERR unknown command '{name}', with args beginning with: '{argument}' "));
+    assert_eq!(
+        error(&[b"a\r\nb\0c", b"d\ne"]),
+        "ERR unknown command 'a  b', with args beginning with: 'd e' "
+    );
+    assert_eq!(error(&[]), "ERR unknown command '', with args beginning with: ");
+}
+
+#[test]
+fn limits_have_errors_of_their_own() {
+    let key = vec![b'k'; KEY_BYTES_MAX + 1];
+    let value = vec![b'v'; VALUE_BYTES_MAX + 1];
+    let keys = vec![&b"k"[..]; KEYS_PER_OPERATION_MAX + 2];
+    assert_eq!(parse(&[b"GET", &key]), Err(CommandError::KeyTooLong(KEY_BYTES_MAX + 1)));
+    assert_eq!(parse(&[b"SET", b"k", &value]), Err(CommandError::ValueTooLong));
+    let mut words = keys.clone();
+    words[0] = b"MGET";
+    assert_eq!(parse(&words), Err(CommandError::TooManyKeys(KEYS_PER_OPERATION_MAX + 1)));
+    let fits = &value[..VALUE_BYTES_MAX];
+    let Err(CommandError::OperationTooLong(_)) = parse(&[b"MSET", b"a", fits, b"b", fits]) else {
+        panic!("two largest values fit into one operation")
+    };
+    assert_eq!(parse(&[b"KEYS", &key[..2000]]), Err(CommandError::PatternTooLong(2000)));
+}
+
+#[test]
+fn local_commands_are_passed_on() {
+    assert_eq!(parse(&[b"ping"]), Ok(Parsed::Local(Local::Ping)));
+    assert_eq!(parse(&[b"HELLO", b"3"]), Ok(Parsed::Local(Local::Hello)));
+    assert_eq!(error_of("echo"), "ERR wrong number of arguments for 'echo' command");
+}
+
+/// The table's class of every command is that of a simple use of it.
+#[test]
+fn the_table_knows_the_classes() {
+    for spec in commands() {
+        let Kind::Data(class) = spec.kind else { continue };
+        // As many keys as the command can name at once, and one option where it changes the class.
+        let arguments: &[&str] = match spec.name {
+            "mget" | "exists" | "del" | "unlink" => &["a", "b"],
+            "mset" | "msetnx" => &["a", "1", "b", "2"],
+            "getrange" | "substr" => &["k", "0", "1"],
+            "setex" | "psetex" | "setrange" => &["k", "1", "v"],
+            "getex" => &["k", "PERSIST"],
+            "scan" => &["0"],
+            "keys" => &["*"],
+            "dbsize" | "randomkey" | "flushall" | "flushdb" => &[],
+            _ if spec.accepts(2) => &["k"],
+            _ => &["k", "1"],
+        };
+        let words: Vec<&[u8]> =
+            core::iter::once(spec.name).chain(arguments.iter().copied()).map(str::as_bytes).collect();
+        match parse(&words) {
+            Ok(Parsed::Data(operation)) => assert_eq!(operation.class(), class, "{}", spec.name),
+            other => panic!("{}: {other:?}", spec.name),
+        }
+    }
+}

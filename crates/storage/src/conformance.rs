@@ -1,0 +1,336 @@
+//! What every engine has to pass, as ordinary functions that panic where an engine is wrong.
+
+mod generator;
+mod scripts;
+mod twin;
+
+pub use generator::Generator;
+pub use twin::Twin;
+
+use crate::Engine;
+use std::collections::{BTreeMap, BTreeSet};
+use syros_commands::limits::REPLY_BYTES_MAX;
+use syros_commands::{Command, Operation, Parsed, Reply, operations, parse};
+use syros_types::limits::VALUE_BYTES_MAX;
+use syros_types::{Prng, WallTime};
+
+/// Runs the whole suite on engines made by `make`, which must be empty and at time 0.
+///
+/// # Panics
+/// If an engine breaks the contract of [`Engine`].
+pub fn test_all<E: Engine>(make: impl Fn() -> E) {
+    scripts::test(&make);
+    test_log_time(&make);
+    test_bodies(&make);
+    test_scan(&make);
+    test_limits(&make);
+    test_digest(&make);
+    for seed in 0..4 {
+        test_against_twin(&make, seed, 10_000);
+    }
+}
+
+/// The encoded operation of a command in words.
+///
+/// # Panics
+/// If the words are no operation on data.
+#[must_use]
+pub fn body_of(words: &[&[u8]]) -> Vec<u8> {
+    match parse(words) {
+        Ok(Parsed::Data(operation)) => {
+            let mut body = Vec::new();
+            operation.encode(&mut body);
+            body
+        }
+        other => panic!("{words:?} is no operation: {other:?}"),
+    }
+}
+
+/// The body of these commands, their words separated by single spaces.
+fn body(commands: &[&str]) -> Vec<u8> {
+    let words = |command: &&str| body_of(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+    commands.iter().flat_map(words).collect()
+}
+
+fn apply<E: Engine>(engine: &mut E, time: WallTime, body: &[u8]) -> Vec<Reply> {
+    // What is in the buffer already must stay there.
+    let mut reply = b"before".to_vec();
+    engine.apply(time, body, &mut reply);
+    assert!(reply.starts_with(b"before"));
+    Reply::decode_all(&reply[6..]).expect("an engine wrote a malformed reply")
+}
+
+fn read<E: Engine>(engine: &E, now: WallTime, body: &[u8]) -> Vec<Reply> {
+    let mut reply = b"before".to_vec();
+    engine.read(now, body, &mut reply);
+    assert!(reply.starts_with(b"before"));
+    Reply::decode_all(&reply[6..]).expect("an engine wrote a malformed reply")
+}
+
+const fn ms(ms: u64) -> WallTime {
+    WallTime(ms * 1000)
+}
+
+fn bulk(text: &str) -> Reply {
+    Reply::Bulk(text.as_bytes().to_vec())
+}
+
+/// Existence follows log time, which never goes back; only TTL looks at the clock.
+fn test_log_time<E: Engine>(make: &impl Fn() -> E) {
+    let mut engine = make();
+    assert_eq!((engine.time(), engine.next_expiry(), engine.len()), (ms(0), None, 0));
+    apply(&mut engine, ms(100), &body(&["SET a 1 PX 50", "SET b 2 PX 70", "SET c 3"]));
+    assert_eq!((engine.time(), engine.next_expiry(), engine.len()), (ms(100), Some(ms(150)), 3));
+    let ttl = body(&["PTTL a", "TTL a", "GET a"]);
+    let at = |engine: &E, now| read(engine, now, &ttl);
+    assert_eq!(at(&engine, ms(0)), [Reply::Integer(50), Reply::Integer(0), bulk("1")]);
+    assert_eq!(at(&engine, ms(120))[0], Reply::Integer(30));
+    // The clock says expired, the log does not: the key is there, with the least there is left.
+    assert_eq!(at(&engine, ms(10_000)), [Reply::Integer(1), Reply::Integer(0), bulk("1")]);
+    // An earlier time counts as the latest.
+    assert_eq!(apply(&mut engine, ms(1), &body(&["PTTL a"])), [Reply::Integer(50)]);
+    engine.advance(ms(2));
+    assert_eq!(engine.time(), ms(100));
+    engine.advance(WallTime(149_999));
+    assert_eq!(engine.len(), 3);
+    engine.advance(ms(150));
+    assert_eq!((engine.len(), engine.next_expiry()), (2, Some(ms(170))));
+    assert_eq!(at(&engine, ms(0)), [Reply::Integer(-2), Reply::Integer(-2), Reply::Nil]);
+    // Applying removes what has expired before it executes.
+    assert_eq!(
+        apply(&mut engine, ms(170), &body(&["EXISTS b", "SET b 3 NX"])),
+        [Reply::Integer(0), Reply::Ok]
+    );
+    assert_eq!((engine.len(), engine.next_expiry()), (2, None));
+}
+
+/// Bodies of several operations, malformed ones, and updates where only reads are allowed.
+fn test_bodies<E: Engine>(make: &impl Fn() -> E) {
+    let mut engine = make();
+    let packed =
+        body(&["SET k 1", "INCR k", "BLIND INCR k", "APPEND k x", "INCR k", "BLIND INCR k", "GET k"]);
+    let not_integer = Reply::Error(b"ERR value is not an integer or out of range".to_vec());
+    assert_eq!(
+        apply(&mut engine, ms(1), &packed),
+        [Reply::Ok, Reply::Integer(2), Reply::Ok, Reply::Integer(2), not_integer, Reply::Ok, bulk("3x")]
+    );
+    let digest = engine.digest();
+    let malformed = [Reply::Error(b"ERR malformed operation".to_vec())];
+    let mut broken = body(&["SET k 5", "SET l 6"]);
+    for bytes in [vec![], vec![0], vec![0xff; 40], {
+        broken.pop();
+        broken
+    }] {
+        assert_eq!(apply(&mut engine, ms(1), &bytes), malformed, "{bytes:?}");
+        assert_eq!(read(&engine, ms(1), &bytes), malformed, "{bytes:?}");
+    }
+    let not_read = Reply::Error(b"ERR update where only a read is allowed".to_vec());
+    let mixed = body(&["GET k", "SET k 9", "MSET k 1", "BLIND DEL k", "STRLEN k"]);
+    let expected = [bulk("3x"), not_read.clone(), not_read.clone(), not_read, Reply::Integer(2)];
+    assert_eq!(read(&engine, ms(1), &mixed), expected);
+    assert_eq!(engine.digest(), digest, "malformed bodies and reads change nothing");
+}
+
+/// Goes through all of SCAN, changing the engine after every step by `disturb`.
+fn scan_all<E: Engine>(
+    engine: &mut E,
+    count: u64,
+    pattern: Option<&[u8]>,
+    mut disturb: impl FnMut(&mut E),
+) -> Vec<Vec<u8>> {
+    let (mut cursor, mut found) = (0, Vec::new());
+    for _ in 0..100_000 {
+        let mut body = Vec::new();
+        Operation::new(Command::Scan { cursor, pattern, count, only_type: None }).encode(&mut body);
+        let Some(Reply::Array(parts)) = read(engine, ms(0), &body).pop() else { panic!("SCAN: no array") };
+        let [Reply::Bulk(next), Reply::Array(keys)] = &parts[..] else { panic!("SCAN: {parts:?}") };
+        found.extend(keys.iter().map(|key| match key {
+            Reply::Bulk(key) => key.clone(),
+            other => panic!("SCAN: {other:?}"),
+        }));
+        cursor = String::from_utf8_lossy(next).parse().expect("a cursor is a number");
+        if cursor == 0 {
+            return found;
+        }
+        disturb(engine);
+    }
+    panic!("SCAN does not end");
+}
+
+/// SCAN visits every key that is there from start to end, whatever else comes and goes.
+fn test_scan<E: Engine>(make: &impl Fn() -> E) {
+    assert_eq!(scan_all(&mut make(), 10, None, |_| ()), Vec::<Vec<u8>>::new());
+    let mut prng = Prng::new(11);
+    for round in 0..60 {
+        let mut engine = make();
+        for number in 0..200 {
+            apply(
+                &mut engine,
+                ms(0),
+                &body(&[&format!("SET stay:{number} x"), &format!("SET go:{number} x")]),
+            );
+        }
+        let stay: BTreeSet<Vec<u8>> = (0..200).map(|number| format!("stay:{number}").into_bytes()).collect();
+        if round == 0 {
+            let found = scan_all(&mut engine, 7, None, |_| ());
+            assert_eq!(found.len(), 400, "without changes every key comes once");
+            let matching = scan_all(&mut engine, 7, Some(b"stay:*"), |_| ());
+            assert_eq!((matching.len(), matching.into_iter().collect::<BTreeSet<_>>()), (200, stay.clone()));
+        }
+        let found = scan_all(&mut engine, 1 + prng.below(20), None, |engine| {
+            for _ in 0..prng.below(8) {
+                let number = prng.below(200);
+                let command = match prng.below(5) {
+                    0 => format!("SET new:{number} x"),
+                    1 => format!("RENAME go:{number} moved:{number}"),
+                    2 => format!("SET stay:{number} again PX 100000"),
+                    3 => format!("SET go:{number} x EXAT 1"),
+                    _ => format!("DEL go:{number} new:{number}"),
+                };
+                apply(engine, ms(0), &body(&[&command]));
+            }
+        });
+        let found: BTreeSet<Vec<u8>> = found.into_iter().collect();
+        assert!(found.is_superset(&stay), "SCAN missed {:?}", stay.difference(&found).next());
+    }
+}
+
+/// Values and replies stay within their limits.
+fn test_limits<E: Engine>(make: &impl Fn() -> E) {
+    let mut engine = make();
+    let value = vec![b'v'; VALUE_BYTES_MAX];
+    assert_eq!(apply(&mut engine, ms(0), &body_of(&[b"SET", b"k", &value])), [Reply::Ok]);
+    let too_long = Reply::Error(b"ERR string exceeds maximum allowed size (proto-max-bulk-len)".to_vec());
+    assert_eq!(apply(&mut engine, ms(0), &body(&["APPEND k x"])), [too_long]);
+    assert_eq!(apply(&mut engine, ms(0), &body(&["STRLEN k"])), [Reply::Integer(VALUE_BYTES_MAX as i64)]);
+    assert!(engine.memory_bytes() > VALUE_BYTES_MAX);
+    let times = REPLY_BYTES_MAX / VALUE_BYTES_MAX;
+    let reply_too_long = Reply::Error(b"ERR reply exceeds the maximum of 134217728 bytes".to_vec());
+    let mut words = vec![&b"k"[..]; times + 2];
+    words[0] = b"MGET";
+    assert_eq!(read(&engine, ms(0), &body_of(&words)), std::slice::from_ref(&reply_too_long));
+    // Packed reads stop once they are over the limit; what answers OK alone is still executed.
+    let mut commands = vec!["GET k"; times];
+    commands.extend(["STRLEN k", "INCR n", "SET m 1", "BLIND INCR n"]);
+    let replies = apply(&mut engine, ms(0), &body(&commands));
+    let expected = [reply_too_long.clone(), reply_too_long, Reply::Ok, Reply::Ok];
+    assert_eq!(replies[times..], expected);
+    assert_eq!(apply(&mut engine, ms(0), &body(&["MGET n m"])), [Reply::Array(vec![bulk("1"), bulk("1")])]);
+    apply(&mut engine, ms(0), &body(&["FLUSHALL"]));
+    assert!(engine.memory_bytes() < VALUE_BYTES_MAX, "memory is given back");
+}
+
+/// The digest is that of the state, whatever way led to it.
+fn test_digest<E: Engine>(make: &impl Fn() -> E) {
+    let state = |commands: &[&str]| {
+        let mut engine = make();
+        apply(&mut engine, ms(10), &body(commands));
+        engine.digest()
+    };
+    let base = state(&["SET a 1", "SET b 2 PX 100"]);
+    assert_eq!(base, state(&["SET c 3", "SET b x", "SET b 2 PXAT 110", "SET a 0", "INCR a", "DEL c"]));
+    for other in [
+        &["SET a 1"][..],
+        &["SET a 2", "SET b 1 PX 100"],
+        &["SET a 1", "SET b 2"],
+        &["SET a 1", "SET b 2 PX 101"],
+        &["SET a 1 PX 100", "SET b 2 PX 100"],
+    ] {
+        assert_ne!(base, state(other), "{other:?}");
+    }
+    let (mut earlier, later) = (make(), {
+        let mut engine = make();
+        engine.advance(ms(1));
+        engine
+    });
+    assert_ne!(earlier.digest(), later.digest());
+    earlier.advance(ms(1));
+    assert_eq!(earlier.digest(), later.digest());
+}
+
+/// Compares an engine with the [`Twin`] on `steps` random bodies.
+///
+/// # Panics
+/// If they ever differ in a reply, their number of keys, the next expiry or the digest.
+pub fn test_against_twin<E: Engine>(make: &impl Fn() -> E, seed: u64, steps: usize) {
+    let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
+    generator.blind = true;
+    let mut prng = Prng::new(!seed);
+    let (mut engine, mut twin, mut now) = (make(), Twin::default(), 0u64);
+    let mut succeeded: BTreeMap<String, usize> = BTreeMap::new();
+    for step in 0..steps {
+        match prng.below(20) {
+            0 => now += prng.below(2_000_000),
+            1 => now = now.saturating_sub(prng.below(5_000)),
+            2..10 => now += prng.below(20_000),
+            _ => {}
+        }
+        let mut body = Vec::new();
+        let mut shown = String::new();
+        for _ in 0..1 + prng.below(4).saturating_sub(1) {
+            let words = generator.command();
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            if let Ok(Parsed::Data(operation)) = parse(&words) {
+                if operation.concerns_all_keys() {
+                    // Such an operation is a body of its own.
+                    (body, shown) = (Vec::new(), String::new());
+                }
+                operation.encode(&mut body);
+                shown += &format!("{operation:?}; ");
+                if operation.concerns_all_keys() {
+                    break;
+                }
+            }
+        }
+        if body.is_empty() {
+            continue;
+        }
+        let time = WallTime(now);
+        let only_reads = operations(&body).flatten().all(|operation| operation.command.is_read());
+        let replies = if only_reads && prng.chance(9, 10) {
+            read(&engine, time, &body)
+        } else {
+            twin.advance(time);
+            apply(&mut engine, time, &body)
+        };
+        let expected: Vec<Reply> = operations(&body).flatten().map(|op| twin.execute(time, &op)).collect();
+        assert_eq!(replies.len(), expected.len());
+        for ((operation, reply), expected) in operations(&body).flatten().zip(replies).zip(expected) {
+            let reply = normalized(&operation, reply, &twin);
+            assert_eq!(reply, expected, "seed {seed}, step {step}: {operation:?} in {shown}");
+            if !matches!(reply, Reply::Error(_) | Reply::Nil) {
+                let name = format!("{:?}", operation.command);
+                let end = name.find(' ').unwrap_or(name.len());
+                *succeeded.entry(name[..end].to_string()).or_default() += 1;
+            }
+        }
+        assert_eq!(engine.len(), twin.len(), "seed {seed}, step {step}: {shown}");
+        assert_eq!(engine.next_expiry(), twin.next_expiry(), "seed {seed}, step {step}: {shown}");
+        assert_eq!(engine.digest(), twin.digest(), "seed {seed}, step {step}: {shown}");
+    }
+    // Every kind of command but RANDOMKEY, whose answers are not compared.
+    assert!(steps < 10_000 || succeeded.len() == 27, "too few commands succeeded: {succeeded:?}");
+}
+
+/// What engines may answer differently, reduced to what they must agree in.
+fn normalized(operation: &Operation<'_>, reply: Reply, twin: &Twin) -> Reply {
+    match (operation.command, reply) {
+        (Command::Keys { .. }, Reply::Array(mut keys)) => {
+            keys.sort_by_key(|key| format!("{key:?}"));
+            Reply::Array(keys)
+        }
+        // One step visits everything if the cursor is 0 and the count large enough.
+        (Command::Scan { cursor: 0, count, .. }, Reply::Array(mut parts)) if count > 1000 => {
+            if let Some(Reply::Array(keys)) = parts.get_mut(1) {
+                keys.sort_by_key(|key| format!("{key:?}"));
+            }
+            Reply::Array(parts)
+        }
+        (Command::Scan { .. }, Reply::Array(_)) => Reply::Nil,
+        (Command::RandomKey, Reply::Bulk(key)) => {
+            assert!(twin.contained_lately(&key), "RANDOMKEY invented {key:?}");
+            Reply::Nil
+        }
+        (_, reply) => reply,
+    }
+}

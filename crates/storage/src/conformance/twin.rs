@@ -1,0 +1,320 @@
+//! The dumb twin: a second, naive implementation that engines are compared with. It looks up a key
+//! several times rather than think, and shares nothing with the engines but the types of operations.
+
+use crate::{Digest, glob_matches};
+use std::collections::BTreeMap;
+use syros_commands::{
+    Command, Condition, Deadline, ExpireCondition, Extended, Lifetime, Operation, Reply, TtlChange, Unit,
+    parse_integer,
+};
+use syros_types::WallTime;
+use syros_types::limits::VALUE_BYTES_MAX;
+
+/// A model of an engine. It does not implement SCAN step by step, nor the limits of replies.
+#[derive(Clone, Debug, Default)]
+pub struct Twin {
+    time: WallTime,
+    keys: BTreeMap<Vec<u8>, (Vec<u8>, Option<u64>)>,
+    /// Keys at the start of the last operation but for reads: RANDOMKEY may have seen one of them.
+    before: Vec<Vec<u8>>,
+}
+
+fn error(text: &str) -> Reply {
+    Reply::Error(text.as_bytes().to_vec())
+}
+
+const fn one_if(condition: bool) -> Reply {
+    Reply::Integer(condition as i64)
+}
+
+impl Twin {
+    /// See [`Engine::advance`](crate::Engine::advance).
+    pub fn advance(&mut self, time: WallTime) {
+        self.time = self.time.max(time);
+        let now = self.time.as_millis();
+        self.keys.retain(|_, (_, expiry)| expiry.is_none_or(|expiry| expiry > now));
+    }
+
+    /// Number of keys.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// True if there are no keys.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// See [`Engine::next_expiry`](crate::Engine::next_expiry).
+    #[must_use]
+    pub fn next_expiry(&self) -> Option<WallTime> {
+        let earliest = self.keys.values().filter_map(|(_, expiry)| *expiry).min();
+        earliest.map(|ms| WallTime(ms.saturating_mul(1000)))
+    }
+
+    /// See [`Engine::digest`](crate::Engine::digest).
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let mut digest = Digest::new(self.time);
+        for (key, (value, expiry)) in self.keys.iter().rev() {
+            digest.add(key, value, *expiry);
+        }
+        digest.finish()
+    }
+
+    pub(super) fn contained_lately(&self, key: &[u8]) -> bool {
+        self.before.iter().any(|other| other == key) || self.keys.contains_key(key)
+    }
+
+    /// Executes an operation at the twin's log time; `now` is the time that TTL looks at. SCAN answers
+    /// all keys if its count exceeds 1000 and its cursor is 0, and nil otherwise; RANDOMKEY always nil.
+    #[must_use]
+    pub fn execute(&mut self, now: WallTime, operation: &Operation<'_>) -> Reply {
+        if !operation.command.is_read() {
+            self.before.extend(self.keys.keys().cloned());
+            self.before.sort();
+            self.before.dedup();
+        }
+        let saved = self.keys.clone();
+        let reply = if operation.command.is_read() {
+            self.read(now, &operation.command)
+        } else {
+            self.update(&operation.command)
+        };
+        if matches!(reply, Reply::Error(_)) {
+            self.keys = saved;
+        }
+        // What an update has set to expire in the past is gone.
+        self.advance(self.time);
+        if operation.blind { Reply::Ok } else { reply }
+    }
+
+    fn value(&self, key: &[u8]) -> Option<&Vec<u8>> {
+        self.keys.get(key).map(|(value, _)| value)
+    }
+
+    fn expiry(&self, key: &[u8]) -> Option<u64> {
+        self.keys.get(key).and_then(|(_, expiry)| *expiry)
+    }
+
+    fn bulk(&self, key: &[u8]) -> Reply {
+        self.value(key).map_or(Reply::Nil, |value| Reply::Bulk(value.clone()))
+    }
+
+    fn insert(&mut self, key: &[u8], value: Vec<u8>, expiry: Option<u64>) {
+        self.keys.insert(key.to_vec(), (value, expiry));
+    }
+
+    fn absolute(&self, deadline: Deadline) -> u64 {
+        match deadline {
+            Deadline::After(ms) => (self.time.as_millis() + ms).min(i64::MAX as u64),
+            Deadline::At(ms) => ms,
+        }
+    }
+
+    fn matching(&self, pattern: &[u8]) -> Reply {
+        let mut keys: Vec<Reply> =
+            self.keys.keys().filter(|key| glob_matches(pattern, key)).cloned().map(Reply::Bulk).collect();
+        keys.sort_by_key(|key| format!("{key:?}"));
+        Reply::Array(keys)
+    }
+
+    fn read(&self, now: WallTime, command: &Command<'_>) -> Reply {
+        match *command {
+            Command::Get { key } => self.bulk(key),
+            Command::MGet { keys } => Reply::Array(keys.iter().map(|key| self.bulk(key)).collect()),
+            Command::StrLen { key } => Reply::Integer(self.value(key).map_or(0, |value| value.len() as i64)),
+            Command::GetRange { key, start, end } => {
+                let value = self.value(key).cloned().unwrap_or_default();
+                let length = value.len() as i128;
+                let from = if start < 0 { length + i128::from(start) } else { i128::from(start) };
+                let to = if end < 0 { length + i128::from(end) } else { i128::from(end) };
+                // Redis moves an end before the first byte up to it, unless the range is upside down.
+                let (from, to) = (from.max(0), to.max(0));
+                let upside_down = start < 0 && end < 0 && start > end;
+                let inside = |index: i128| !upside_down && from <= index && index <= to;
+                let kept = value.iter().enumerate().filter(|(index, _)| inside(*index as i128));
+                Reply::Bulk(kept.map(|(_, byte)| *byte).collect())
+            }
+            Command::Exists { keys } => {
+                Reply::Integer(keys.iter().filter(|key| self.keys.contains_key(*key)).count() as i64)
+            }
+            Command::Type { key } => {
+                Reply::Simple(if self.keys.contains_key(key) { b"string".to_vec() } else { b"none".to_vec() })
+            }
+            Command::Ttl { key, unit } => {
+                let now = self.time.max(now).as_millis();
+                self.moment(key, unit, |expiry| if expiry > now { expiry - now } else { 1 })
+            }
+            Command::ExpireTime { key, unit } => self.moment(key, unit, |expiry| expiry),
+            Command::Scan { cursor: 0, pattern, count: 1001.., only_type } => {
+                let string = only_type.is_none_or(|name| name.eq_ignore_ascii_case(b"string"));
+                let all = self.matching(pattern.unwrap_or(b"*"));
+                let keys = if string { all } else { Reply::Array(vec![]) };
+                Reply::Array(vec![Reply::Bulk(b"0".to_vec()), keys])
+            }
+            Command::Keys { pattern } => self.matching(pattern),
+            Command::DbSize => Reply::Integer(self.keys.len() as i64),
+            _ => Reply::Nil,
+        }
+    }
+
+    fn moment(&self, key: &[u8], unit: Unit, show: impl Fn(u64) -> u64) -> Reply {
+        Reply::Integer(match (self.value(key), self.expiry(key), unit) {
+            (None, ..) => -2,
+            (_, None, _) => -1,
+            (_, Some(expiry), Unit::Milliseconds) => show(expiry) as i64,
+            (_, Some(expiry), Unit::Seconds) => ((show(expiry) + 500) / 1000) as i64,
+        })
+    }
+
+    fn update(&mut self, command: &Command<'_>) -> Reply {
+        match *command {
+            Command::Set { key, value, condition, lifetime, get } => {
+                let old = self.bulk(key);
+                let expiry = match lifetime {
+                    Lifetime::Forever => None,
+                    Lifetime::Keep => self.expiry(key),
+                    Lifetime::Until(deadline) => Some(self.absolute(deadline)),
+                };
+                let allowed = condition == Condition::Always
+                    || (condition == Condition::IfPresent) == self.keys.contains_key(key);
+                if allowed {
+                    self.insert(key, value.to_vec(), expiry);
+                }
+                match (get, allowed) {
+                    (true, _) => old,
+                    (_, true) => Reply::Ok,
+                    _ => Reply::Nil,
+                }
+            }
+            Command::MSet { pairs } => {
+                pairs.pairs().for_each(|(key, value)| self.insert(key, value.to_vec(), None));
+                Reply::Ok
+            }
+            Command::MSetNx { pairs } => {
+                let taken = pairs.pairs().any(|(key, _)| self.keys.contains_key(key));
+                if !taken {
+                    pairs.pairs().for_each(|(key, value)| self.insert(key, value.to_vec(), None));
+                }
+                one_if(!taken)
+            }
+            Command::SetNx { key, value } => {
+                let free = !self.keys.contains_key(key);
+                self.keys.entry(key.to_vec()).or_insert_with(|| (value.to_vec(), None));
+                one_if(free)
+            }
+            Command::GetDel { key } => {
+                let old = self.bulk(key);
+                self.keys.remove(key);
+                old
+            }
+            Command::GetEx { key, change } => {
+                let new = match change {
+                    TtlChange::Persist => None,
+                    TtlChange::Until(deadline) => Some(self.absolute(deadline)),
+                };
+                let old = self.bulk(key);
+                if let Some((_, expiry)) = self.keys.get_mut(key) {
+                    *expiry = new;
+                }
+                old
+            }
+            Command::Del { keys } => {
+                Reply::Integer(keys.iter().filter_map(|key| self.keys.remove(key)).count() as i64)
+            }
+            Command::Persist { key } => {
+                one_if(self.keys.get_mut(key).and_then(|(_, expiry)| expiry.take()).is_some())
+            }
+            Command::FlushAll => {
+                self.keys.clear();
+                Reply::Ok
+            }
+            Command::Expire { key, deadline, condition } => self.expire(key, deadline, condition),
+            _ => self.rewrite(command),
+        }
+    }
+
+    fn expire(&mut self, key: &[u8], deadline: Deadline, condition: ExpireCondition) -> Reply {
+        let new = self.absolute(deadline);
+        let Some((_, expiry)) = self.keys.get_mut(key) else { return Reply::Integer(0) };
+        // No expiry is the latest of all.
+        let old = expiry.unwrap_or(u64::MAX);
+        let allowed = match condition {
+            ExpireCondition::Always => true,
+            ExpireCondition::IfNone => expiry.is_none(),
+            ExpireCondition::IfSome => expiry.is_some(),
+            ExpireCondition::IfLater => new > old,
+            ExpireCondition::IfEarlier => new < old,
+            ExpireCondition::IfSomeAndEarlier => expiry.is_some() && new < old,
+        };
+        if allowed {
+            *expiry = Some(new);
+        }
+        one_if(allowed)
+    }
+
+    /// The updates that compute a new value from the old one, or move it.
+    fn rewrite(&mut self, command: &Command<'_>) -> Reply {
+        match *command {
+            Command::Append { key, value } => {
+                let new = [&self.value(key).cloned().unwrap_or_default()[..], value].concat();
+                let length = new.len();
+                self.insert(key, new, self.expiry(key));
+                match length {
+                    0..=VALUE_BYTES_MAX => Reply::Integer(length as i64),
+                    _ => error("ERR string exceeds maximum allowed size (proto-max-bulk-len)"),
+                }
+            }
+            Command::SetRange { key, offset, value } => {
+                let mut new = self.value(key).cloned().unwrap_or_default();
+                if !value.is_empty() {
+                    for (index, byte) in value.iter().enumerate() {
+                        while new.len() <= offset as usize + index {
+                            new.push(0);
+                        }
+                        new[offset as usize + index] = *byte;
+                    }
+                    self.insert(key, new.clone(), self.expiry(key));
+                }
+                Reply::Integer(new.len() as i64)
+            }
+            Command::IncrBy { key, delta } => {
+                let old = self.value(key).cloned().unwrap_or(b"0".to_vec());
+                let Some(old) = parse_integer(&old) else {
+                    return error("ERR value is not an integer or out of range");
+                };
+                let sum = i128::from(old) + i128::from(delta);
+                let Ok(sum) = i64::try_from(sum) else {
+                    return error("ERR increment or decrement would overflow");
+                };
+                self.insert(key, sum.to_string().into_bytes(), self.expiry(key));
+                Reply::Integer(sum)
+            }
+            Command::IncrByFloat { key, delta } => {
+                let old = self.value(key).cloned().unwrap_or(b"0".to_vec());
+                let Some(old) = Extended::parse(&old) else { return error("ERR value is not a valid float") };
+                let Some(sum) = old.checked_add(delta) else {
+                    return error("ERR increment would produce NaN or Infinity");
+                };
+                let mut new = Vec::new();
+                sum.write(&mut new);
+                self.insert(key, new, self.expiry(key));
+                self.bulk(key)
+            }
+            Command::Rename { from, to } | Command::RenameNx { from, to } => {
+                let only_if_free = matches!(command, Command::RenameNx { .. });
+                let Some(entry) = self.keys.get(from).cloned() else { return error("ERR no such key") };
+                if only_if_free && self.keys.contains_key(to) {
+                    return Reply::Integer(0);
+                }
+                self.keys.remove(from);
+                self.keys.insert(to.to_vec(), entry);
+                if only_if_free { Reply::Integer(1) } else { Reply::Ok }
+            }
+            _ => unreachable!("{command:?} is handled elsewhere"),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! The tables of the in-memory engine: keys, and those that expire.
+
+use crate::hash::KeyHashBuilder;
+use core::num::NonZeroU64;
+use indexmap::IndexMap;
+use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
+use std::collections::BTreeSet;
+
+/// Expiry in milliseconds since the Unix epoch.
+pub(crate) type Expiry = Option<NonZeroU64>;
+
+/// A key's value and expiry.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    value: Vec<u8>,
+    expiry: Expiry,
+}
+
+impl Entry {
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    pub(crate) const fn expiry(&self) -> Expiry {
+        self.expiry
+    }
+}
+
+/// Keys with their values. Their positions, which SCAN and the order of KEYS show, are determined by
+/// the sequence of changes alone, never by hashes.
+#[derive(Clone, Debug)]
+pub(crate) struct Keyspace {
+    entries: IndexMap<Box<[u8]>, Entry, KeyHashBuilder>,
+    /// The keys that have an expiry, the earliest first. Untouched by those that have none.
+    expiries: BTreeSet<(NonZeroU64, Box<[u8]>)>,
+    /// Sum of the lengths of all keys and values, and once more of the keys in `expiries`.
+    content_bytes: usize,
+}
+
+/// What a heap allocation costs besides its bytes: about the allocator's granularity.
+const ALLOCATION_BYTES: usize = 16;
+/// What a key costs in the table: hash, key, entry, and its slot in the index at the usual load.
+const ENTRY_BYTES: usize = size_of::<(u64, Box<[u8]>, Entry)>() + 12 + 2 * ALLOCATION_BYTES;
+/// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
+const EXPIRY_BYTES: usize = size_of::<(NonZeroU64, Box<[u8]>)>() * 3 / 2 + ALLOCATION_BYTES;
+
+impl Keyspace {
+    pub(crate) fn new(hash_seed: u64) -> Self {
+        let entries = IndexMap::with_hasher(KeyHashBuilder::new(hash_seed));
+        Self { entries, expiries: BTreeSet::new(), content_bytes: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    /// The key and entry at a position below [`Self::len`].
+    pub(crate) fn at(&self, position: usize) -> Option<(&[u8], &Entry)> {
+        self.entries.get_index(position).map(|(key, entry)| (&**key, entry))
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
+        self.entries.iter().map(|(key, entry)| (&**key, entry))
+    }
+
+    /// Sets value and expiry. Allocates nothing if the key exists, the new value fits well into the
+    /// old one's memory, and neither has an expiry.
+    pub(crate) fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
+        match self.entries.raw_entry_mut_v1().from_key(key) {
+            RawEntryMut::Occupied(mut slot) => {
+                let entry = slot.get_mut();
+                self.content_bytes = self.content_bytes - entry.value.len() + value.len();
+                overwrite(&mut entry.value, value);
+                let old = core::mem::replace(&mut entry.expiry, expiry);
+                self.index_expiry(key, old, expiry);
+            }
+            RawEntryMut::Vacant(slot) => {
+                slot.insert(key.into(), Entry { value: value.to_vec(), expiry });
+                self.content_bytes += key.len() + value.len();
+                self.index_expiry(key, None, expiry);
+            }
+        }
+    }
+
+    /// Changes a value in place; the expiry stays. `None`, and nothing happens, if there is no such
+    /// key. If `change` fails it must have left the value as it was.
+    pub(crate) fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
+        let entry = self.entries.get_mut(key)?;
+        let before = entry.value.len();
+        let result = change(&mut entry.value);
+        self.content_bytes = self.content_bytes - before + entry.value.len();
+        Some(result)
+    }
+
+    /// Changes the expiry of a key that exists.
+    pub(crate) fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            let old = core::mem::replace(&mut entry.expiry, expiry);
+            self.index_expiry(key, old, expiry);
+        }
+    }
+
+    /// Removes a key. The last key takes its position: one that SCAN, which counts positions down,
+    /// has not visited yet never moves to where it has been.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Entry> {
+        let entry = self.entries.swap_remove(key)?;
+        self.content_bytes -= key.len() + entry.value.len();
+        self.index_expiry(key, entry.expiry, None);
+        Some(entry)
+    }
+
+    /// Gives `entry`, taken from another key, to `key`.
+    pub(crate) fn put(&mut self, key: &[u8], entry: Entry) {
+        self.remove(key);
+        self.content_bytes += key.len() + entry.value.len();
+        self.index_expiry(key, None, entry.expiry);
+        self.entries.insert(key.into(), entry);
+    }
+
+    pub(crate) fn clear(&mut self) {
+        let empty = IndexMap::with_hasher(*self.entries.hasher());
+        // Dropping the old table instead of emptying it gives its memory back.
+        self.entries = empty;
+        self.expiries.clear();
+        self.content_bytes = 0;
+    }
+
+    fn index_expiry(&mut self, key: &[u8], old: Expiry, new: Expiry) {
+        if old == new {
+            return;
+        }
+        let mut owned: Option<Box<[u8]>> = None;
+        if let Some(old) = old {
+            let probe = (old, key.into());
+            self.expiries.remove(&probe);
+            self.content_bytes -= key.len();
+            owned = Some(probe.1);
+        }
+        if let Some(new) = new {
+            self.expiries.insert((new, owned.unwrap_or_else(|| key.into())));
+            self.content_bytes += key.len();
+        }
+    }
+
+    /// The earliest expiry.
+    pub(crate) fn next_expiry(&self) -> Expiry {
+        self.expiries.first().map(|(expiry, _)| *expiry)
+    }
+
+    /// Removes every key whose expiry is at or before `now_ms`, in the order of expiries and keys.
+    pub(crate) fn remove_expired(&mut self, now_ms: u64) {
+        while self.next_expiry().is_some_and(|expiry| expiry.get() <= now_ms) {
+            let Some((_, key)) = self.expiries.pop_first() else { return };
+            self.content_bytes -= key.len();
+            if let Some(entry) = self.entries.swap_remove(&key) {
+                self.content_bytes -= key.len() + entry.value.len();
+            }
+        }
+    }
+
+    /// About how many bytes of memory everything takes; what a value's memory has to spare, at most
+    /// as much again, is not counted.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.content_bytes + self.entries.len() * ENTRY_BYTES + self.expiries.len() * EXPIRY_BYTES
+    }
+
+    /// Checks what the fields promise of each other, in time proportional to the data.
+    #[cfg(test)]
+    pub(crate) fn check(&self) {
+        let expiring = self.iter().filter_map(|(key, entry)| Some((entry.expiry?, Box::from(key))));
+        assert_eq!(expiring.collect::<BTreeSet<_>>(), self.expiries);
+        let values: usize = self.iter().map(|(key, entry)| key.len() + entry.value.len()).sum();
+        let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();
+        assert_eq!(values + keys, self.content_bytes);
+    }
+}
+
+/// Makes `new` the content of `value`, in its memory unless that is too small or far too large.
+fn overwrite(value: &mut Vec<u8>, new: &[u8]) {
+    const SPARE_BYTES: usize = 64;
+    let capacity = value.capacity();
+    if capacity < new.len() || capacity > 2 * new.len() + SPARE_BYTES {
+        *value = new.to_vec();
+    } else {
+        value.clear();
+        value.extend_from_slice(new);
+    }
+}

@@ -1,0 +1,78 @@
+//! The contract of a storage engine, the suite every engine has to pass, and the in-memory engine.
+//!
+//! An engine is a deterministic state machine: its state is a function of the bodies applied to it and
+//! the log times they were applied at. It knows no clock, no randomness and no network.
+#![forbid(unsafe_code)]
+
+pub mod conformance;
+mod digest;
+mod execute;
+mod glob;
+mod hash;
+mod keyspace;
+mod memory;
+
+pub use digest::Digest;
+pub use glob::glob_matches;
+pub use memory::MemoryEngine;
+
+use syros_types::WallTime;
+
+/// A store of keys, their values and expiries, which executes the bodies of `syros-commands`.
+///
+/// **Log time.** Every entry of the consensus log carries the time at which its leader ordered it.
+/// The engine's log time is the latest it was told; an earlier one counts as that. A key whose expiry
+/// is at or before log time, both in milliseconds, does not exist. So whether a key exists depends on
+/// the log alone and is the same on every replica.
+///
+/// **Equal histories, equal answers.** Two engines of one type to which the same bodies were applied at
+/// the same times give the same reply to every body, SCAN's cursors and the order of KEYS included.
+/// Engines of different types may order keys differently, but agree in everything else.
+pub trait Engine {
+    /// Moves log time on to `time`, removes what has expired, and executes all operations of `body` in
+    /// order, as one: nobody sees the state between them. Appends one encoded reply per operation to
+    /// `reply`. An operation that fails answers an error and changes nothing; those after it go on. A
+    /// blind operation answers OK, and if it fails, nobody is told.
+    ///
+    /// A malformed body is answered by a single error and changes nothing but log time.
+    ///
+    /// Relative expiries count from log time. Reads are allowed, and see the state between operations.
+    ///
+    /// Once the replies to a body have grown beyond
+    /// [`REPLY_BYTES_MAX`](syros_commands::limits::REPLY_BYTES_MAX), an operation that answers anything
+    /// but OK is not executed and answers an error instead.
+    fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>);
+
+    /// Executes a body of reads and appends one encoded reply per operation to `reply`. An operation
+    /// that is no read answers an error; a malformed body is answered by a single error.
+    ///
+    /// `now` never decides whether a key exists: that would let two replicas disagree. It only makes
+    /// TTL and PTTL, which count from the later of `now` and log time, go down while nothing is
+    /// applied; a key that exists has at least 1 ms left. RANDOMKEY also draws its choice from it.
+    fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>);
+
+    /// Moves log time on to `time` and removes what has expired.
+    fn advance(&mut self, time: WallTime);
+
+    /// Log time.
+    fn time(&self) -> WallTime;
+
+    /// The earliest expiry of any key: the time at which [`Engine::advance`] has something to do.
+    fn next_expiry(&self) -> Option<WallTime>;
+
+    /// Number of keys that exist.
+    fn len(&self) -> usize;
+
+    /// True if no key exists.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// About how many bytes of memory the data takes, overhead included.
+    fn memory_bytes(&self) -> usize;
+
+    /// [`Digest`] of the whole state: keys, values, expiries and log time. Equal, on engines of any
+    /// type, if and, but for collisions of 64 bits, only if the states are equal. Takes time
+    /// proportional to the data.
+    fn digest(&self) -> u64;
+}

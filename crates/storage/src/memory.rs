@@ -1,0 +1,176 @@
+//! The in-memory engine.
+
+use crate::execute::{self, View};
+use crate::keyspace::Keyspace;
+use crate::{Digest, Engine};
+use core::num::NonZeroU64;
+use syros_commands::{ExecutionError, Malformed, Operation, operations, put_error, put_ok};
+use syros_types::WallTime;
+use syros_types::limits::BODY_BYTES_MAX;
+
+/// An [`Engine`] that keeps everything in memory.
+///
+/// A clone is independent of the original and gives the same answers. Keys that share an expiry are
+/// all removed at once: a million of them take as long as a million deletions.
+#[derive(Clone, Debug)]
+pub struct MemoryEngine {
+    keys: Keyspace,
+    time: WallTime,
+}
+
+impl Default for MemoryEngine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl MemoryEngine {
+    /// An empty engine at time 0, for simulations and tests: whoever chooses keys can make them
+    /// collide in its tables.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::with_hash_seed(0)
+    }
+
+    /// An empty engine at time 0 whose tables cannot be attacked with colliding keys by anybody who
+    /// does not know the seed. Engines with different seeds give the same answers.
+    #[must_use]
+    pub fn with_hash_seed(seed: u64) -> Self {
+        Self { keys: Keyspace::new(seed), time: WallTime(0) }
+    }
+
+    /// Executes one operation and appends its reply.
+    fn execute(&mut self, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
+        let start = reply.len();
+        let command = &operation.command;
+        // An operation that answers OK alone is executed in any case: it cannot add much.
+        let outcome = if start > view.reply_end && !operation.class().is_nilext() {
+            Err(ExecutionError::ReplyTooLong)
+        } else if command.is_read() {
+            execute::read(&self.keys, view, command, reply)
+        } else {
+            execute::update(&mut self.keys, self.time.as_millis(), command, reply)
+        };
+        if operation.blind {
+            reply.truncate(start);
+            put_ok(reply);
+        } else {
+            replace_error(outcome, start, reply);
+        }
+    }
+
+    /// Executes one operation that must only read and appends its reply.
+    fn execute_read(&self, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
+        let start = reply.len();
+        let outcome = if start > view.reply_end {
+            Err(ExecutionError::ReplyTooLong)
+        } else {
+            execute::read(&self.keys, view, &operation.command, reply)
+        };
+        replace_error(outcome, start, reply);
+    }
+}
+
+/// If the operation failed, replaces what it added to `reply` after `start` by the error.
+fn replace_error(outcome: Result<(), ExecutionError>, start: usize, reply: &mut Vec<u8>) {
+    if let Err(error) = outcome {
+        reply.truncate(start);
+        put_error(reply, error.text().as_bytes());
+    }
+}
+
+/// The first operation of a body, and whether there are more; fails if any is malformed.
+fn check(body: &[u8]) -> Result<(Operation<'_>, bool), Malformed> {
+    if body.len() > BODY_BYTES_MAX {
+        return Err(Malformed::TooLong { length: body.len() as u64, limit: BODY_BYTES_MAX as u64 });
+    }
+    let mut rest = body;
+    let first = Operation::decode(&mut rest)?;
+    if !rest.is_empty() {
+        operations(body).try_for_each(|operation| operation.map(drop))?;
+    }
+    Ok((first, !rest.is_empty()))
+}
+
+impl Engine for MemoryEngine {
+    fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        self.advance(time);
+        let view = View::new(self.time, reply);
+        match check(body) {
+            Ok((first, false)) => self.execute(view, &first, reply),
+            Ok((_, true)) => {
+                for operation in operations(body).flatten() {
+                    self.execute(view, &operation, reply);
+                }
+            }
+            Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
+        }
+    }
+
+    fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        let view = View::new(now.max(self.time), reply);
+        match check(body) {
+            Ok((first, false)) => self.execute_read(view, &first, reply),
+            Ok((_, true)) => {
+                for operation in operations(body).flatten() {
+                    self.execute_read(view, &operation, reply);
+                }
+            }
+            Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
+        }
+    }
+
+    fn advance(&mut self, time: WallTime) {
+        self.time = self.time.max(time);
+        self.keys.remove_expired(self.time.as_millis());
+    }
+
+    fn time(&self) -> WallTime {
+        self.time
+    }
+
+    fn next_expiry(&self) -> Option<WallTime> {
+        self.keys.next_expiry().map(|expiry| WallTime(expiry.get().saturating_mul(1000)))
+    }
+
+    fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        size_of::<Self>() + self.keys.memory_bytes()
+    }
+
+    fn digest(&self) -> u64 {
+        let mut digest = Digest::new(self.time);
+        for (key, entry) in self.keys.iter() {
+            digest.add(key, entry.value(), entry.expiry().map(NonZeroU64::get));
+        }
+        digest.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conformance::Generator;
+    use syros_commands::{Parsed, parse};
+
+    #[test]
+    fn the_tables_agree_after_every_change() {
+        let mut generator = Generator::new(3, 1..4000, 1..2_000_000);
+        let mut engine = MemoryEngine::new();
+        for step in 0..20_000 {
+            let words = generator.command();
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let Ok(Parsed::Data(operation)) = parse(&words) else { continue };
+            let mut body = Vec::new();
+            operation.encode(&mut body);
+            engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
+            engine.keys.check();
+        }
+        engine.advance(WallTime(u64::MAX));
+        engine.keys.check();
+        assert_eq!(engine.next_expiry(), None);
+    }
+}

@@ -32,6 +32,18 @@ pub fn describe(body: &[u8]) -> Result<Description, Malformed> {
     describe_packed(body, first)
 }
 
+/// True if nothing is left of `older` once `newer` has run after it: both overwrite one key, and it
+/// is the same key. The key itself is compared, not its hash.
+#[must_use]
+pub fn overwrites(newer: &[u8], older: &[u8]) -> bool {
+    fn overwritten(body: &[u8]) -> Option<&[u8]> {
+        let class = describe(body).ok()?.class;
+        let first = operations(body).next()?.ok()?;
+        if class == Class::Overwrite { first.single_key() } else { None }
+    }
+    overwritten(newer).is_some_and(|key| overwritten(older) == Some(key))
+}
+
 /// The description of a body that has several operations and starts with `first`.
 fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Malformed> {
     let mut class = first.class();

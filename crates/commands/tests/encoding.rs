@@ -258,3 +258,23 @@ fn random_bytes_never_panic_and_reencode_to_themselves() {
     }
     assert!(accepted > 50_000, "only {accepted} bodies were accepted");
 }
+
+#[test]
+fn only_an_overwrite_of_the_same_key_overwrites() {
+    let body = |words: &[&[u8]]| {
+        let mut body = Vec::new();
+        let Ok(syros_commands::Parsed::Data(operation)) = syros_commands::parse(words) else {
+            panic!("{words:?}")
+        };
+        operation.encode(&mut body);
+        body
+    };
+    let set = body(&[b"SET", b"k", b"1"]);
+    let delete = body(&[b"BLIND", b"DEL", b"k"]);
+    let other = body(&[b"SET", b"l", b"1"]);
+    let increment = body(&[b"BLIND", b"INCR", b"k"]);
+    let overwrites = syros_commands::overwrites;
+    assert!(overwrites(&set, &delete) && overwrites(&delete, &set) && overwrites(&set, &set));
+    assert!(!overwrites(&set, &other) && !overwrites(&set, &increment) && !overwrites(&increment, &set));
+    assert!(!overwrites(&set, b"garbage") && !overwrites(b"", b""));
+}

@@ -16,6 +16,11 @@ pub type Body = Arc<[u8]>;
 /// it the fast path. `None` means the bytes are no operation.
 pub type Describe = fn(&[u8]) -> Option<(Class, Footprint)>;
 
+/// Whether the first of two overwrites would leave nothing of the second if it ran after it: a pure
+/// function of their bytes. Key hashes do not decide it: two keys may share one, and a completed
+/// update would be dropped for an update of another key.
+pub type Overwrites = fn(newer: &[u8], older: &[u8]) -> bool;
+
 /// An update as a client issued it. A resend has the same id and body, and a new timestamp.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Request {

@@ -5,7 +5,7 @@
 //! right: `syros check recovery --rule paper --replicas 5` prints a counterexample. Here timestamps
 //! decide; see `docs/PROTOCOL.md` for the argument.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use syros_types::{FastQuorum, Group, OperationId, Timestamp};
 
@@ -15,8 +15,8 @@ pub trait Recoverable {
     fn id(&self) -> OperationId;
     /// Its timestamp.
     fn timestamp(&self) -> Timestamp;
-    /// The hashes of its keys; `None` for all keys.
-    fn keys(&self) -> Option<&[u64]>;
+    /// The hash of the key it overwrites, if it is an overwrite of one key.
+    fn overwritten_key(&self) -> Option<u64>;
 }
 
 /// Selects and orders what is to be executed, from the durability logs of those among the `f + 1`
@@ -27,9 +27,15 @@ pub trait Recoverable {
 ///   others count as overwritten by it;
 /// - supermajority mode: the updates that at least `ceil(f/2) + 1` of the logs hold.
 ///
-/// The result is sorted by timestamp.
+/// The result is sorted by timestamp. `overwrites(newer, older)` says whether nothing is left of
+/// `older` once `newer` has run; hashes of keys only narrow down whom to compare.
 #[must_use]
-pub fn recover<'a, U: Recoverable>(mode: FastQuorum, group: Group, logs: &[Vec<&'a U>]) -> Vec<&'a U> {
+pub fn recover<'a, U: Recoverable>(
+    mode: FastQuorum,
+    group: Group,
+    logs: &[Vec<&'a U>],
+    overwrites: impl Fn(&U, &U) -> bool,
+) -> Vec<&'a U> {
     let mut held: BTreeMap<OperationId, (usize, &'a U)> = BTreeMap::new();
     for log in logs {
         // A log holds an update once; counting it twice would forge a quorum.
@@ -47,18 +53,30 @@ pub fn recover<'a, U: Recoverable>(mode: FastQuorum, group: Group, logs: &[Vec<&
         held.into_values().filter(|(logs, _)| *logs >= threshold).map(|(_, update)| update).collect();
     survivors.sort_by_key(|update| (update.timestamp(), update.id()));
     if mode == FastQuorum::Majority {
-        let mut overwritten: BTreeSet<u64> = BTreeSet::new();
-        let mut newest_first: Vec<&'a U> = survivors.into_iter().rev().collect();
-        newest_first.retain(|update| {
-            let keys = update.keys().unwrap_or(&[]);
-            // Only overwrites of one key enter the durability log in this mode.
-            debug_assert_eq!(keys.len(), 1, "majority mode holds overwrites of one key");
-            keys.iter().all(|key| overwritten.insert(*key))
-        });
-        newest_first.reverse();
-        survivors = newest_first;
+        survivors = newest_of_each_key(survivors, overwrites);
     }
     survivors
+}
+
+/// Leaves out updates that a newer one overwrites. `updates` is sorted by timestamp, and so is the
+/// result.
+fn newest_of_each_key<'a, U: Recoverable>(
+    updates: Vec<&'a U>,
+    overwrites: impl Fn(&U, &U) -> bool,
+) -> Vec<&'a U> {
+    let mut kept: BTreeMap<u64, Vec<&'a U>> = BTreeMap::new();
+    let mut newest_first: Vec<&'a U> = updates.into_iter().rev().collect();
+    newest_first.retain(|update| {
+        let Some(key) = update.overwritten_key() else { return true };
+        let same_hash = kept.entry(key).or_default();
+        let survives = !same_hash.iter().any(|newer| overwrites(newer, update));
+        if survives {
+            same_hash.push(update);
+        }
+        survives
+    });
+    newest_first.reverse();
+    newest_first
 }
 
 #[cfg(test)]
@@ -68,7 +86,7 @@ mod tests {
     use syros_types::SessionId;
 
     #[derive(Debug, PartialEq)]
-    struct Entry(u64, u64, [u64; 1]);
+    struct Entry(u64, u64, [u64; 2]);
 
     impl Recoverable for Entry {
         fn id(&self) -> OperationId {
@@ -77,9 +95,14 @@ mod tests {
         fn timestamp(&self) -> Timestamp {
             Timestamp { micros: self.1, session: 1 }
         }
-        fn keys(&self) -> Option<&[u64]> {
-            Some(&self.2)
+        fn overwritten_key(&self) -> Option<u64> {
+            Some(self.2[0])
         }
+    }
+
+    /// The second number tells keys of one hash apart.
+    fn same_key(newer: &Entry, older: &Entry) -> bool {
+        newer.2 == older.2
     }
 
     fn sequences(recovered: &[&Entry]) -> Vec<u64> {
@@ -88,22 +111,31 @@ mod tests {
 
     #[test]
     fn majority_keeps_the_newest_of_each_key() {
-        let (a, b, c) = (Entry(1, 10, [1]), Entry(2, 20, [1]), Entry(3, 5, [2]));
+        let (a, b, c) = (Entry(1, 10, [1, 0]), Entry(2, 20, [1, 0]), Entry(3, 5, [2, 0]));
         let group = Group::new(3).unwrap();
-        let recovered = recover(FastQuorum::Majority, group, &[vec![&a, &c], vec![&b]]);
+        let recovered = recover(FastQuorum::Majority, group, &[vec![&a, &c], vec![&b]], same_key);
         assert_eq!(sequences(&recovered), [3, 2]);
     }
 
     #[test]
+    fn keys_that_share_a_hash_do_not_overwrite_each_other() {
+        let (a, b, newer) = (Entry(1, 10, [1, 0]), Entry(2, 20, [1, 7]), Entry(3, 30, [1, 7]));
+        let group = Group::new(3).unwrap();
+        let recovered = recover(FastQuorum::Majority, group, &[vec![&a, &b], vec![&newer]], same_key);
+        assert_eq!(sequences(&recovered), [1, 3]);
+    }
+
+    #[test]
     fn supermajority_needs_enough_logs_and_sorts_by_timestamp() {
-        let (a, b, c) = (Entry(1, 10, [1]), Entry(2, 20, [1]), Entry(3, 15, [1]));
+        let (a, b, c) = (Entry(1, 10, [1, 0]), Entry(2, 20, [1, 0]), Entry(3, 15, [1, 0]));
         let group = Group::new(5).unwrap();
         // The cyclic surviving logs {ab, bc, ca} of the paper's rule.
         let recovered =
-            recover(FastQuorum::Supermajority, group, &[vec![&a, &b], vec![&b, &c], vec![&c, &a]]);
+            recover(FastQuorum::Supermajority, group, &[vec![&a, &b], vec![&b, &c], vec![&c, &a]], same_key);
         assert_eq!(sequences(&recovered), [1, 3, 2]);
         // Held once, even if twice in one log: not enough.
-        let recovered = recover(FastQuorum::Supermajority, group, &[vec![&a, &a], vec![&b], vec![&b]]);
+        let recovered =
+            recover(FastQuorum::Supermajority, group, &[vec![&a, &a], vec![&b], vec![&b]], same_key);
         assert_eq!(sequences(&recovered), [2]);
     }
 }

@@ -1,6 +1,6 @@
 //! What goes into a replica and what comes out of it.
 
-use crate::message::{Body, Describe, LogEntry, Message, Peer};
+use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer};
 use crate::record::{Record, Ticket};
 use core::time::Duration;
 use syros_types::{FastQuorum, Group, OpNumber, ReplicaId, View};
@@ -27,8 +27,10 @@ pub struct Config {
     pub fast_quorum: FastQuorum,
     /// When acknowledgements leave.
     pub durability: Durability,
-    /// The state machine's pure functions.
+    /// What the state machine says of an operation.
     pub describe: Describe,
+    /// What the state machine says of two overwrites.
+    pub overwrites: Overwrites,
     /// Seed of the jitter of this replica's timers.
     pub seed: u64,
     /// Heartbeats of an otherwise silent leader.
@@ -69,15 +71,16 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults for member `replica` of `group`.
+    /// The defaults for member `replica` of `group`, and the two functions of the state machine.
     #[must_use]
-    pub const fn new(group: Group, replica: ReplicaId, describe: Describe) -> Self {
+    pub const fn new(group: Group, replica: ReplicaId, describe: Describe, overwrites: Overwrites) -> Self {
         Self {
             group,
             replica,
             fast_quorum: FastQuorum::Majority,
             durability: Durability::Fsync,
             describe,
+            overwrites,
             seed: replica.0 as u64,
             heartbeat: Duration::from_millis(25),
             lease: Duration::from_millis(250),

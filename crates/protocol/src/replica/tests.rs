@@ -37,7 +37,10 @@ impl Cluster {
         let now = Now { instant: Instant(1_000_000_000), wall: WallTime(1_000_000) };
         let group = Group::new(n).unwrap();
         let replicas = group.members().map(|id| {
-            let config = Config { fast_quorum: mode, ..Config::new(group, id, describe) };
+            let config = Config {
+                fast_quorum: mode,
+                ..Config::new(group, id, describe, |newer, older| newer[1] == older[1])
+            };
             Replica::new(config, Boot::Fresh, now)
         });
         let replicas: Vec<Replica> = replicas.collect();

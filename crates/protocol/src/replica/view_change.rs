@@ -18,7 +18,7 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{Instant, OpNumber, OperationId, ReplicaId, Timestamp, View};
+use syros_types::{Class, Footprint, Instant, OpNumber, OperationId, ReplicaId, Timestamp, View};
 
 /// Longest time between attempts: a group that cannot form a quorum must notice soon when it can.
 const VIEW_CHANGE_TIMEOUT_MAX: Duration = Duration::from_secs(4);
@@ -60,8 +60,11 @@ impl Recoverable for Update {
         self.request.timestamp()
     }
 
-    fn keys(&self) -> Option<&[u64]> {
-        self.footprint.keys()
+    fn overwritten_key(&self) -> Option<u64> {
+        match (self.class, &self.footprint) {
+            (Class::Overwrite, Footprint::One(key)) => Some(*key),
+            _ => None,
+        }
     }
 }
 
@@ -392,7 +395,15 @@ impl Replica {
         if let Some(wrong) = self.recover_wrongly(&logs) {
             return wrong;
         }
-        recover(self.config.fast_quorum, self.config.group, &logs).into_iter().cloned().collect()
+        let recovered = self.recover_rightly(&logs);
+        recovered.into_iter().cloned().collect()
+    }
+
+    fn recover_rightly<'a>(&self, logs: &[Vec<&'a Update>]) -> Vec<&'a Update> {
+        let overwrites = self.config.overwrites;
+        recover(self.config.fast_quorum, self.config.group, logs, |newer, older| {
+            overwrites(&newer.request.body, &older.request.body)
+        })
     }
 
     fn may_recover(&self, id: OperationId) -> bool {
@@ -428,7 +439,7 @@ impl Replica {
             }
             PlantedBug::RecoverInArrivalOrder => {
                 union.retain(|update| count(update.request.id) >= threshold);
-                let right = recover(self.config.fast_quorum, self.config.group, logs);
+                let right = self.recover_rightly(logs);
                 union.retain(|update| right.iter().any(|kept| kept.request.id == update.request.id));
             }
             PlantedBug::RecoveryThresholdTooHigh => {

@@ -1,0 +1,19 @@
+//! Load on a cluster, and what it costs.
+//!
+//! [`run`] keeps a fixed number of operations in flight (a closed loop): every writer waits for its
+//! answer, then sends the next. All sessions are driven by the calling thread, so that the load
+//! generator takes as little as possible of the machine it often shares with the replicas. Besides
+//! throughput and latency it reports the CPU time that the replicas, and it itself, spent on an
+//! operation: where everything shares a machine, that is what decides.
+#![forbid(unsafe_code)]
+
+mod error;
+mod load;
+mod options;
+mod process;
+mod report;
+
+pub use error::Error;
+pub use load::run;
+pub use options::Options;
+pub use report::{CpuUse, Failures, Latency, Report};

@@ -1,0 +1,407 @@
+//! What clients asked for, when, and what they were told.
+
+use std::fmt;
+
+/// Most operations of one history. Indexes are 32-bit numbers and a search keeps some hundred bytes
+/// for every operation; real histories are a hundred times shorter.
+pub const OPERATIONS_MAX: usize = 100_000;
+
+/// Longest value, in bytes, that is printed in full; of a longer one only the beginning is.
+const PRINTED_BYTES_MAX: usize = 60;
+
+/// What an operation does. Semantics are those of Redis: a missing key counts as empty text to an
+/// append and as 0 to an increment; an increment of something that is no 64-bit integer fails without
+/// effect. Whether an update was blind shows in its [`Output`].
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// Reads a value (GET). Answer: [`Output::Value`].
+    Get(u32),
+    /// Reads several values at one moment (MGET). Answer: [`Output::Values`].
+    GetMany(Vec<u32>),
+    /// Reads the length of a value, 0 if missing (STRLEN). Answer: [`Output::Number`].
+    Length(u32),
+    /// Writes a value (SET). Answer: [`Output::Done`].
+    Set(u32, Vec<u8>),
+    /// Writes several values at one moment, from left to right (MSET). Answer: [`Output::Done`].
+    SetMany(Vec<(u32, Vec<u8>)>),
+    /// Writes a value if there is none (SETNX). Answer: [`Output::Flag`], true if it wrote.
+    SetIfAbsent(u32, Vec<u8>),
+    /// Writes a value and reads the one before (GETSET). Answer: [`Output::Value`].
+    Exchange(u32, Vec<u8>),
+    /// Adds to the end of a value (APPEND). Answer: [`Output::Number`], the new length.
+    Append(u32, Vec<u8>),
+    /// Adds to an integer (INCRBY). Answer: [`Output::Number`], the sum, or [`Output::Error`].
+    Increment(u32, i64),
+    /// Removes a value (DEL). Answer: [`Output::Flag`], true if there was one.
+    Delete(u32),
+    /// Several operations as one, in order; one that fails does not stop the others. Answer:
+    /// [`Output::Batch`]. Does not nest.
+    Batch(Vec<Input>),
+}
+
+impl Input {
+    /// Calls `visit` with every key the operation touches; a key may come twice.
+    pub fn for_each_key(&self, visit: &mut dyn FnMut(u32)) {
+        match self {
+            Self::Get(key)
+            | Self::Length(key)
+            | Self::Set(key, _)
+            | Self::SetIfAbsent(key, _)
+            | Self::Exchange(key, _)
+            | Self::Append(key, _)
+            | Self::Increment(key, _)
+            | Self::Delete(key) => visit(*key),
+            Self::GetMany(keys) => keys.iter().for_each(|key| visit(*key)),
+            Self::SetMany(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
+            Self::Batch(parts) => parts.iter().for_each(|part| part.for_each_key(visit)),
+        }
+    }
+
+    /// True if it can change nothing, whatever it finds.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        match self {
+            Self::Get(_) | Self::GetMany(_) | Self::Length(_) => true,
+            Self::Batch(parts) => parts.iter().all(Self::is_read),
+            _ => false,
+        }
+    }
+
+    /// True if `output` may be an answer to this operation, as far as its form goes.
+    fn admits(&self, output: &Output) -> bool {
+        match (self, output) {
+            (Self::Get(_) | Self::Exchange(..), Output::Value(_))
+            | (Self::Length(_) | Self::Append(..), Output::Number(_))
+            | (Self::Increment(..), Output::Number(_) | Output::Error)
+            | (Self::SetIfAbsent(..) | Self::Delete(_), Output::Flag(_)) => true,
+            (Self::GetMany(keys), Output::Values(values)) => keys.len() == values.len(),
+            (Self::Batch(parts), Output::Batch(outputs)) => {
+                parts.len() == outputs.len() && parts.iter().zip(outputs).all(|(part, out)| part.admits(out))
+            }
+            (Self::Batch(parts), Output::Done) => !parts.iter().any(Self::is_read),
+            (input, Output::Done) => !input.is_read(),
+            _ => false,
+        }
+    }
+
+    fn is_nested(&self) -> bool {
+        matches!(self, Self::Batch(parts) if parts.iter().any(|part| matches!(part, Self::Batch(_))))
+    }
+}
+
+/// What the client was told.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Output {
+    /// The update is done, and nothing more: the answer to SET, and to any update asked for blindly.
+    /// It says nothing about the state, not even that the update did not fail on the value it found.
+    Done,
+    /// A value, or none.
+    Value(Option<Vec<u8>>),
+    /// Several values, in the order of the keys asked for.
+    Values(Vec<Option<Vec<u8>>>),
+    /// A length or a sum.
+    Number(i64),
+    /// Whether the update found what it needed.
+    Flag(bool),
+    /// The increment failed: not an integer, or overflow.
+    Error,
+    /// One answer for every part of a batch.
+    Batch(Vec<Output>),
+}
+
+/// How an operation ended, as far as its client knows.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// The client has its answer: the operation took effect between its invocation and `completed`.
+    Acknowledged {
+        /// When the answer came.
+        completed: u64,
+        /// The answer.
+        output: Output,
+    },
+    /// It was refused and never took effect.
+    Failed,
+    /// Nobody knows: it took effect at some time after its invocation, be it after the end of the
+    /// history, or never.
+    Unknown,
+}
+
+/// One operation of one client.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Operation {
+    /// Who asked, for the reader of an explanation. A process may have several operations in flight.
+    pub process: u64,
+    /// When it asked.
+    pub invoked: u64,
+    /// What it asked for.
+    pub input: Input,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// Names an operation of a history: its position in [`History::operations`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationIndex(pub usize);
+
+/// Operations of one run, in the order in which they were recorded.
+///
+/// Times are plain numbers on one clock. One operation precedes another if it completed at a smaller
+/// number than the other was invoked at; equal numbers count as concurrent. A simulation should
+/// therefore number its events rather than use a virtual time that stands still between them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    operations: Vec<Operation>,
+}
+
+impl History {
+    /// A history of nothing.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { operations: Vec::new() }
+    }
+
+    /// Records that `process` asked for `input` at time `at`. Until told otherwise, the outcome is
+    /// unknown.
+    ///
+    /// # Errors
+    /// [`HistoryError::TooManyOperations`], [`HistoryError::NestedBatch`].
+    pub fn invoke(&mut self, process: u64, at: u64, input: Input) -> Result<OperationIndex, HistoryError> {
+        if self.operations.len() >= OPERATIONS_MAX {
+            return Err(HistoryError::TooManyOperations);
+        }
+        if input.is_nested() {
+            return Err(HistoryError::NestedBatch);
+        }
+        self.operations.push(Operation { process, invoked: at, input, outcome: Outcome::Unknown });
+        Ok(OperationIndex(self.operations.len() - 1))
+    }
+
+    /// Records that the client got the answer `output` at time `at`.
+    ///
+    /// # Errors
+    /// [`HistoryError`] if the operation is not there, has ended already or was invoked later, or if
+    /// this is no answer to it.
+    pub fn acknowledge(
+        &mut self,
+        index: OperationIndex,
+        at: u64,
+        output: Output,
+    ) -> Result<(), HistoryError> {
+        let operation = self.open(index)?;
+        if at < operation.invoked {
+            return Err(HistoryError::CompletedBeforeInvoked {
+                index,
+                invoked: operation.invoked,
+                completed: at,
+            });
+        }
+        if !operation.input.admits(&output) {
+            return Err(HistoryError::NoAnswerToThis { index, output });
+        }
+        operation.outcome = Outcome::Acknowledged { completed: at, output };
+        Ok(())
+    }
+
+    /// Records that the operation was refused and will never take effect.
+    ///
+    /// # Errors
+    /// [`HistoryError::NoSuchOperation`], [`HistoryError::AlreadyEnded`].
+    pub fn fail(&mut self, index: OperationIndex) -> Result<(), HistoryError> {
+        self.open(index)?.outcome = Outcome::Failed;
+        Ok(())
+    }
+
+    /// Every operation, in the order of invocation calls.
+    #[must_use]
+    pub fn operations(&self) -> &[Operation] {
+        &self.operations
+    }
+
+    fn open(&mut self, index: OperationIndex) -> Result<&mut Operation, HistoryError> {
+        let operation = self.operations.get_mut(index.0).ok_or(HistoryError::NoSuchOperation(index))?;
+        match operation.outcome {
+            Outcome::Unknown => Ok(operation),
+            _ => Err(HistoryError::AlreadyEnded(index)),
+        }
+    }
+}
+
+/// Why something cannot be recorded: a mistake of whoever records, never of the system under test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HistoryError {
+    /// More than [`OPERATIONS_MAX`] operations.
+    TooManyOperations,
+    /// A batch inside a batch.
+    NestedBatch,
+    /// There is no such operation.
+    NoSuchOperation(OperationIndex),
+    /// The operation was acknowledged or failed before.
+    AlreadyEnded(OperationIndex),
+    /// The answer came before the question.
+    CompletedBeforeInvoked {
+        /// Which operation.
+        index: OperationIndex,
+        /// When it was invoked.
+        invoked: u64,
+        /// When it is said to have completed.
+        completed: u64,
+    },
+    /// The answer has a form that the operation never gives.
+    NoAnswerToThis {
+        /// Which operation.
+        index: OperationIndex,
+        /// The answer.
+        output: Output,
+    },
+}
+
+impl fmt::Display for HistoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooManyOperations => write!(f, "a history holds at most {OPERATIONS_MAX} operations"),
+            Self::NestedBatch => f.write_str("a batch holds plain operations, no batches"),
+            Self::NoSuchOperation(index) => write!(f, "there is no operation {}", index.0),
+            Self::AlreadyEnded(index) => write!(f, "operation {} has ended already", index.0),
+            Self::CompletedBeforeInvoked { index, invoked, completed } => {
+                write!(f, "operation {} was invoked at {invoked}, after its end at {completed}", index.0)
+            }
+            Self::NoAnswerToThis { index, output } => {
+                write!(f, "\"{output}\" is no answer to operation {}", index.0)
+            }
+        }
+    }
+}
+
+impl std::error::Error for HistoryError {}
+
+/// Bytes as people read them: escaped, in quotes, cut when long.
+pub(crate) struct Text<'a>(pub(crate) &'a [u8]);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.0[..self.0.len().min(PRINTED_BYTES_MAX)];
+        write!(f, "\"{}\"", shown.escape_ascii())?;
+        if shown.len() < self.0.len() {
+            write!(f, ".. ({} bytes)", self.0.len())?;
+        }
+        Ok(())
+    }
+}
+
+/// A value or none, as people read it.
+pub(crate) struct MaybeText<'a>(pub(crate) Option<&'a [u8]>);
+
+impl fmt::Display for MaybeText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(bytes) => Text(bytes).fmt(f),
+            None => f.write_str("nothing"),
+        }
+    }
+}
+
+impl fmt::Display for Input {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Get(key) => write!(f, "get k{key}"),
+            Self::GetMany(keys) => {
+                f.write_str("get")?;
+                keys.iter().try_for_each(|key| write!(f, " k{key}"))
+            }
+            Self::Length(key) => write!(f, "length k{key}"),
+            Self::Set(key, value) => write!(f, "set k{key} {}", Text(value)),
+            Self::SetMany(pairs) => {
+                f.write_str("set")?;
+                pairs.iter().try_for_each(|(key, value)| write!(f, " k{key} {}", Text(value)))
+            }
+            Self::SetIfAbsent(key, value) => write!(f, "set-if-absent k{key} {}", Text(value)),
+            Self::Exchange(key, value) => write!(f, "exchange k{key} {}", Text(value)),
+            Self::Append(key, value) => write!(f, "append k{key} {}", Text(value)),
+            Self::Increment(key, delta) => write!(f, "increment k{key} {delta}"),
+            Self::Delete(key) => write!(f, "delete k{key}"),
+            Self::Batch(parts) => {
+                let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
+                write!(f, "[{}]", parts.join("; "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Done => f.write_str("done"),
+            Self::Value(value) => MaybeText(value.as_deref()).fmt(f),
+            Self::Values(values) => {
+                let values: Vec<String> =
+                    values.iter().map(|value| MaybeText(value.as_deref()).to_string()).collect();
+                f.write_str(&values.join(" "))
+            }
+            Self::Number(number) => number.fmt(f),
+            Self::Flag(flag) => flag.fmt(f),
+            Self::Error => f.write_str("error"),
+            Self::Batch(outputs) => {
+                let outputs: Vec<String> = outputs.iter().map(ToString::to_string).collect();
+                write!(f, "[{}]", outputs.join("; "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { process, invoked, input, outcome } = self;
+        match outcome {
+            Outcome::Acknowledged { completed, output } => {
+                write!(f, "process {process} [{invoked}, {completed}] {input} -> {output}")
+            }
+            Outcome::Failed => write!(f, "process {process} [{invoked}, -] {input} -> refused"),
+            Outcome::Unknown => write!(f, "process {process} [{invoked}, ?] {input} -> unknown"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_ends_once_and_after_it_began() {
+        let mut history = History::new();
+        let get = history.invoke(1, 10, Input::Get(7)).unwrap();
+        let early = history.acknowledge(get, 9, Output::Value(None));
+        assert_eq!(
+            early,
+            Err(HistoryError::CompletedBeforeInvoked { index: get, invoked: 10, completed: 9 })
+        );
+        history.acknowledge(get, 10, Output::Value(None)).unwrap();
+        assert_eq!(history.fail(get), Err(HistoryError::AlreadyEnded(get)));
+        let absent = OperationIndex(5);
+        assert_eq!(history.fail(absent), Err(HistoryError::NoSuchOperation(absent)));
+    }
+
+    #[test]
+    fn answers_fit_their_questions() {
+        let mut history = History::new();
+        let mut fits = |input: Input, output: Output| {
+            let index = history.invoke(0, 0, input).unwrap();
+            history.acknowledge(index, 1, output).is_ok()
+        };
+        assert!(fits(Input::Append(1, vec![]), Output::Done));
+        assert!(fits(Input::Increment(1, 2), Output::Error));
+        assert!(!fits(Input::Get(1), Output::Done));
+        assert!(!fits(Input::Get(1), Output::Number(1)));
+        assert!(!fits(Input::GetMany(vec![1, 2]), Output::Values(vec![None])));
+        let batch = Input::Batch(vec![Input::Delete(1), Input::Get(1)]);
+        assert!(fits(batch.clone(), Output::Batch(vec![Output::Done, Output::Value(None)])));
+        assert!(!fits(batch.clone(), Output::Done));
+        assert!(!fits(batch.clone(), Output::Batch(vec![Output::Done])));
+        assert_eq!(history.invoke(0, 0, Input::Batch(vec![batch])), Err(HistoryError::NestedBatch));
+    }
+
+    #[test]
+    fn long_and_odd_values_are_printed_safely() {
+        assert_eq!(Text(b"a\n\xff").to_string(), "\"a\\n\\xff\"");
+        assert!(Text(&[b'x'; 500]).to_string().ends_with("\".. (500 bytes)"));
+    }
+}

@@ -1,0 +1,12 @@
+//! Judges the system from outside, as data, and shares no code with what it judges.
+//!
+//! - [`history`] and [`linearizability`]: was there an order of the operations, within their real
+//!   times, in which one copy of the data would have given the same answers?
+//! - [`recovery`]: does a rule that rebuilds the durability log in a view change keep every completed
+//!   update and every real-time order, whatever the surviving replicas hold?
+#![forbid(unsafe_code)]
+
+pub mod history;
+pub mod linearizability;
+pub mod recovery;
+mod store;

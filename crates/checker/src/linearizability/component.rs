@@ -1,0 +1,255 @@
+//! A history taken apart: the operations on one set of keys, and what a search must know of each.
+
+use crate::history::{History, Input, Operation, Outcome, Output};
+use std::collections::{BTreeMap, HashMap};
+
+/// A set of keys as bits. With more than 64 keys in one component several share a bit: a mask then
+/// stands for a larger set, which costs pruning and never correctness (see [`Placeable::erases`]).
+pub(super) type KeyMask = u64;
+
+/// An operation that may have a place in the order.
+pub(super) struct Placeable<'h> {
+    /// As recorded.
+    pub(super) operation: &'h Operation,
+    /// When it completed; never, if the outcome is unknown.
+    pub(super) completed: u64,
+    /// What the client was told; `None` if the outcome is unknown.
+    pub(super) told: Option<&'h Output>,
+    /// The keys it touches, as positions in [`Component::keys`], sorted.
+    pub(super) touched: Vec<u32>,
+    /// The keys it touches.
+    pub(super) keys: KeyMask,
+    /// The keys whose old value decides what it does or whether the answer is right.
+    pub(super) observes: KeyMask,
+    /// Those of the observed keys whose old value the answer does not give away in full: it may find
+    /// one there that nobody ever saw.
+    pub(super) blurred: KeyMask,
+    /// Those of the blurred keys that the answer still tells something about: a length, a flag.
+    pub(super) told_of: KeyMask,
+    /// The keys it overwrites without looking. Empty where masks are inexact.
+    pub(super) erases: KeyMask,
+    /// With this answer it changed nothing, wherever its place.
+    pub(super) inert: bool,
+    /// For an unknown operation: the one before it with the same input. Of two that differ only in
+    /// their invocation the earlier one may always stand for the later.
+    pub(super) twin: Option<u32>,
+}
+
+/// The operations on one set of keys that no other operation joins to further keys.
+pub(super) struct Component<'h> {
+    /// The keys, sorted.
+    pub(super) keys: Vec<u32>,
+    /// Acknowledged operations by invocation, then unknown ones by invocation.
+    pub(super) operations: Vec<Placeable<'h>>,
+    /// How many are acknowledged.
+    pub(super) acknowledged: usize,
+    /// For every key, the values that some client was shown in full, sorted.
+    pub(super) shown: Vec<Vec<&'h [u8]>>,
+}
+
+impl<'h> Component<'h> {
+    /// Takes a history apart. Leaves out what has no place in any order or could have any place:
+    /// refused operations, and reads without an answer.
+    pub(super) fn split(history: &'h History) -> Vec<Self> {
+        let relevant = |operation: &&Operation| match operation.outcome {
+            Outcome::Acknowledged { .. } => true,
+            Outcome::Unknown => !operation.input.is_read(),
+            Outcome::Failed => false,
+        };
+        let mut joined = Joined::default();
+        for operation in history.operations().iter().filter(relevant) {
+            let mut first = None;
+            operation.input.for_each_key(&mut |key| {
+                let representative = *first.get_or_insert(key);
+                joined.join(representative, key);
+            });
+        }
+        let mut members: BTreeMap<u32, Vec<&'h Operation>> = BTreeMap::new();
+        for operation in history.operations().iter().filter(relevant) {
+            let mut root = None;
+            operation.input.for_each_key(&mut |key| root = Some(joined.root(key)));
+            // An operation without keys constrains nothing.
+            if let Some(root) = root {
+                members.entry(root).or_default().push(operation);
+            }
+        }
+        members.into_values().map(Self::of).collect()
+    }
+
+    fn of(members: Vec<&'h Operation>) -> Self {
+        let mut keys = Vec::new();
+        for operation in &members {
+            operation.input.for_each_key(&mut |key| keys.push(key));
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        let mut operations: Vec<Placeable<'h>> =
+            members.into_iter().map(|operation| Placeable::new(operation, &keys)).collect();
+        operations.sort_by_key(|placeable| {
+            (placeable.told.is_none(), placeable.operation.invoked, placeable.completed)
+        });
+        let acknowledged = operations.iter().filter(|placeable| placeable.told.is_some()).count();
+        let mut last_with: HashMap<&Input, u32> = HashMap::new();
+        for (index, placeable) in operations.iter_mut().enumerate().skip(acknowledged) {
+            placeable.twin = last_with.insert(&placeable.operation.input, index as u32);
+        }
+        let mut shown = vec![Vec::new(); keys.len()];
+        for placeable in &operations[..acknowledged] {
+            if let Some(told) = placeable.told {
+                collect_shown(&placeable.operation.input, told, &keys, &mut shown);
+            }
+        }
+        for values in &mut shown {
+            values.sort_unstable();
+            values.dedup();
+        }
+        Self { keys, operations, acknowledged, shown }
+    }
+
+    /// True if some outcome is unknown.
+    pub(super) fn has_unknown(&self) -> bool {
+        self.acknowledged < self.operations.len()
+    }
+}
+
+impl<'h> Placeable<'h> {
+    fn new(operation: &'h Operation, keys: &[u32]) -> Self {
+        let (completed, told) = match &operation.outcome {
+            Outcome::Acknowledged { completed, output } => (*completed, Some(output)),
+            Outcome::Failed | Outcome::Unknown => (u64::MAX, None),
+        };
+        let mut touched = Vec::new();
+        operation.input.for_each_key(&mut |key| touched.push(position(keys, key)));
+        touched.sort_unstable();
+        touched.dedup();
+        let mask = |positions: &[u32]| positions.iter().fold(0, |mask, at| mask | bit(*at));
+        let (mut observes, mut blurred, mut told_of) = (0, 0, 0);
+        observed(&operation.input, told, &mut |key, sight| {
+            let key = bit(position(keys, key));
+            observes |= key;
+            blurred |= if sight == Sight::Whole { 0 } else { key };
+            told_of |= if sight == Sight::Part { key } else { 0 };
+        });
+        let all = touched.iter().fold(0, |mask, at| mask | bit(*at));
+        Self {
+            operation,
+            completed,
+            told,
+            keys: all,
+            observes,
+            blurred,
+            told_of,
+            erases: if keys.len() <= 64 { all & !observes } else { 0 },
+            inert: told.is_some_and(|told| is_inert(&operation.input, told)),
+            touched,
+            twin: None,
+        }
+    }
+}
+
+const fn bit(position: u32) -> KeyMask {
+    1 << (position % 64)
+}
+
+fn position(keys: &[u32], key: u32) -> u32 {
+    // Every key of the component's operations is in the list.
+    keys.partition_point(|other| *other < key) as u32
+}
+
+/// What an answer shows of the value that an operation found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sight {
+    /// All of it.
+    Whole,
+    /// Something: a length, whether there was one.
+    Part,
+    /// Nothing; only the effect depends on it.
+    Nothing,
+}
+
+/// Visits the keys whose old value matters to the effect or the answer.
+fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sight)) {
+    let part = if told.is_none_or(|told| *told == Output::Done) { Sight::Nothing } else { Sight::Part };
+    match (input, told) {
+        (Input::Get(key), _) | (Input::Exchange(key, _), Some(Output::Value(_))) => visit(*key, Sight::Whole),
+        (Input::GetMany(keys), _) => keys.iter().for_each(|key| visit(*key, Sight::Whole)),
+        // The sum tells the integer before it, so it was no text.
+        (Input::Increment(key, _), Some(Output::Number(_))) => visit(*key, Sight::Whole),
+        (Input::Delete(key), Some(Output::Flag(_)))
+        | (
+            Input::Increment(key, _)
+            | Input::Length(key)
+            | Input::SetIfAbsent(key, _)
+            | Input::Append(key, _),
+            _,
+        ) => visit(*key, part),
+        (Input::Set(..) | Input::SetMany(_) | Input::Exchange(..) | Input::Delete(_), _) => {}
+        // What a part shows may be the work of the part before it.
+        (Input::Batch(parts), told) => {
+            for (index, part) in parts.iter().enumerate() {
+                let told = match told {
+                    Some(Output::Batch(outputs)) => outputs.get(index),
+                    _ => None,
+                };
+                let dim = |sight| if sight == Sight::Nothing { sight } else { Sight::Part };
+                observed(part, told, &mut |key, sight| visit(key, dim(sight)));
+            }
+        }
+    }
+}
+
+/// True if an operation that gave this answer changed nothing.
+fn is_inert(input: &Input, told: &Output) -> bool {
+    match (input, told) {
+        (Input::Get(_) | Input::GetMany(_) | Input::Length(_), _)
+        | (Input::SetIfAbsent(..) | Input::Delete(_), Output::Flag(false))
+        | (Input::Increment(..), Output::Error) => true,
+        (Input::Batch(parts), Output::Batch(outputs)) => {
+            parts.iter().zip(outputs).all(|(part, told)| is_inert(part, told))
+        }
+        _ => false,
+    }
+}
+
+fn collect_shown<'h>(input: &'h Input, told: &'h Output, keys: &[u32], shown: &mut [Vec<&'h [u8]>]) {
+    let mut show = |key: &u32, value: &'h Option<Vec<u8>>| {
+        if let Some(value) = value {
+            shown[position(keys, *key) as usize].push(value);
+        }
+    };
+    match (input, told) {
+        (Input::Get(key) | Input::Exchange(key, _), Output::Value(value)) => show(key, value),
+        (Input::GetMany(asked), Output::Values(values)) => {
+            asked.iter().zip(values).for_each(|(key, value)| show(key, value));
+        }
+        (Input::Batch(parts), Output::Batch(outputs)) => {
+            for (part, told) in parts.iter().zip(outputs) {
+                collect_shown(part, told, keys, shown);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Disjoint sets of keys.
+#[derive(Default)]
+struct Joined {
+    parent: BTreeMap<u32, u32>,
+}
+
+impl Joined {
+    fn root(&mut self, key: u32) -> u32 {
+        let mut root = key;
+        while let Some(parent) = self.parent.get(&root).filter(|parent| **parent != root) {
+            root = *parent;
+        }
+        self.parent.insert(key, root);
+        root
+    }
+
+    fn join(&mut self, a: u32, b: u32) {
+        let (a, b) = (self.root(a), self.root(b));
+        // The smaller key leads, so that components come out sorted by their smallest key.
+        self.parent.insert(a.max(b), a.min(b));
+    }
+}

@@ -1,0 +1,179 @@
+//! Values as small numbers, and what an operation makes of them, computed once.
+
+use super::component::{Component, Placeable};
+use crate::store::{Store, agrees, apply, may_become_integer};
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A value of some key: a position in the table of values, or [`MISSING`].
+pub(super) type ValueId = u32;
+
+/// No value.
+pub(super) const MISSING: ValueId = 0;
+
+/// Stands in the table for "the answer would be another one".
+const REFUSED: ValueId = ValueId::MAX;
+
+/// Multiply and rotate, after Firefox's hash: the tables are probed a few times for every step, never
+/// iterated, and nobody crafts their keys.
+#[derive(Default)]
+pub(super) struct QuickHasher(u64);
+
+impl Hasher for QuickHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.write_u64(u64::from(value));
+    }
+
+    fn write_u64(&mut self, value: u64) {
+        self.0 = (self.0.rotate_left(5) ^ value).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    fn finish(&self) -> u64 {
+        // The low bits select the bucket and the multiplication leaves the entropy in the high ones.
+        self.0 ^ (self.0 >> 32)
+    }
+}
+
+/// Builds [`QuickHasher`]s.
+pub(super) type Quick = BuildHasherDefault<QuickHasher>;
+
+/// The values met so far, and the transitions between them.
+pub(super) struct Values {
+    /// Values by id; the first stands for [`MISSING`].
+    bytes: Vec<Vec<u8>>,
+    ids: HashMap<Vec<u8>, ValueId, Quick>,
+    /// For an operation on one key: (operation, value) to the new value or [`REFUSED`].
+    single: HashMap<(u32, ValueId), ValueId, Quick>,
+    /// For operations on several keys: operation and values to the new values; empty if refused.
+    several: HashMap<Box<[u32]>, Box<[ValueId]>, Quick>,
+    /// For every key, the byte that unseen values are made of. See [`Values::canonical`].
+    filler: Vec<Option<u8>>,
+    scratch: Vec<u32>,
+}
+
+impl Values {
+    pub(super) fn new(component: &Component<'_>) -> Self {
+        let filler = component.shown.iter().map(|shown| filler(shown)).collect();
+        Self {
+            bytes: vec![Vec::new()],
+            ids: HashMap::default(),
+            single: HashMap::default(),
+            several: HashMap::default(),
+            filler,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// What `operation`, which is number `index`, makes of `state`: the new values of the keys it
+    /// touches go into `new`. False, and nothing in `new`, if the answer would be another one than
+    /// the client was told.
+    pub(super) fn step(
+        &mut self,
+        component: &Component<'_>,
+        index: u32,
+        state: &[ValueId],
+        new: &mut Vec<ValueId>,
+    ) -> bool {
+        new.clear();
+        let operation = &component.operations[index as usize];
+        if let [at] = operation.touched[..] {
+            let old = state[at as usize];
+            let value = match self.single.get(&(index, old)) {
+                Some(value) => *value,
+                None => {
+                    let value = self.execute(component, operation, state).map_or(REFUSED, |new| new[0]);
+                    self.single.insert((index, old), value);
+                    value
+                }
+            };
+            if value != REFUSED {
+                new.push(value);
+            }
+            return value != REFUSED;
+        }
+        self.scratch.clear();
+        self.scratch.push(index);
+        self.scratch.extend(operation.touched.iter().map(|at| state[*at as usize]));
+        if let Some(values) = self.several.get(self.scratch.as_slice()) {
+            new.extend_from_slice(values);
+        } else {
+            let values = self.execute(component, operation, state).unwrap_or_default();
+            new.extend_from_slice(&values);
+            self.several.insert(self.scratch.as_slice().into(), values.into());
+        }
+        !new.is_empty()
+    }
+
+    fn execute(
+        &mut self,
+        component: &Component<'_>,
+        operation: &Placeable<'_>,
+        state: &[ValueId],
+    ) -> Option<Vec<ValueId>> {
+        let mut store = Store::new();
+        for at in &operation.touched {
+            let old = state[*at as usize];
+            if old != MISSING {
+                store.insert(component.keys[*at as usize], self.bytes[old as usize].clone());
+            }
+        }
+        let answer = apply(&mut store, &operation.operation.input);
+        if operation.told.is_some_and(|told| !agrees(told, &answer)) {
+            return None;
+        }
+        let new = |at: &u32| match store.remove(&component.keys[*at as usize]) {
+            Some(value) => {
+                let value = self.canonical(component, *at, value);
+                self.id(value)
+            }
+            None => MISSING,
+        };
+        Some(operation.touched.iter().map(new).collect())
+    }
+
+    /// A value that no client was shown, with or without something appended, and that is no part of
+    /// an integer either, is known only by its length: every operation treats all such values of a
+    /// key alike. One of them stands for all, else the orders of appends would all be different.
+    fn canonical(&self, component: &Component<'_>, at: u32, value: Vec<u8>) -> Vec<u8> {
+        let Some(filler) = self.filler[at as usize] else { return value };
+        let shown = &component.shown[at as usize];
+        let next = shown.partition_point(|other| **other < *value);
+        let is_shown = shown.get(next).is_some_and(|other| other.starts_with(&value));
+        if is_shown || may_become_integer(&value) { value } else { vec![filler; value.len()] }
+    }
+
+    /// True if `value` of the key at position `at` is one that no client was shown, nor a beginning
+    /// of one.
+    pub(super) fn is_unseen(&self, at: u32, value: ValueId) -> bool {
+        let first = self.bytes[value as usize].first();
+        first.is_some() && first == self.filler[at as usize].as_ref()
+    }
+
+    fn id(&mut self, value: Vec<u8>) -> ValueId {
+        if let Some(id) = self.ids.get(&value) {
+            return *id;
+        }
+        let id = self.bytes.len() as ValueId;
+        self.bytes.push(value.clone());
+        self.ids.insert(value, id);
+        id
+    }
+}
+
+/// A byte that begins no shown value and no integer, if there is one.
+fn filler(shown: &[&[u8]]) -> Option<u8> {
+    (0..=u8::MAX)
+        .find(|byte| !may_become_integer(&[*byte]) && !shown.iter().any(|value| value.first() == Some(byte)))
+}

@@ -1,0 +1,212 @@
+//! The connection to one replica: made, lost and made again.
+
+use crate::endpoint::Endpoint;
+use crate::error::LinkError;
+use crate::options::Options;
+use core::time::Duration;
+use mio::{Registry, Token};
+use std::net::SocketAddr;
+use syros_net::{Backoff, Connection, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
+use syros_protocol::message::Message;
+use syros_types::Instant;
+use syros_wire::{Channel, Hello, Sender, decode_client_message, put_frame, put_message_frame};
+
+/// A link's state.
+#[derive(Debug)]
+enum State {
+    /// Not connected; the next attempt is made then.
+    Waiting { until: Instant },
+    /// The socket is being connected; given up then.
+    Dialing { dialing: Dialing, until: Instant },
+    /// Connected, our handshake is on its way, theirs has not come; given up then.
+    Greeting { connection: Box<Connection>, until: Instant },
+    /// In use.
+    Ready { connection: Box<Connection> },
+}
+
+/// What a link has to report.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Report {
+    /// The replica's handshake. The link is in use if the receiver does not object.
+    Greeted(Hello),
+    /// A message.
+    Message(Message),
+}
+
+/// The connection to one replica.
+#[derive(Debug)]
+pub(crate) struct Link {
+    endpoint: Endpoint,
+    token: Token,
+    state: State,
+    /// An event for a socket that is being connected has come.
+    is_signalled: bool,
+    backoff: Backoff,
+    dial_timeout: Duration,
+    last_error: Option<LinkError>,
+}
+
+/// How a link is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkStatus {
+    /// The replica's address in use, or tried last.
+    pub address: SocketAddr,
+    /// True if the replica can be talked to.
+    pub is_connected: bool,
+    /// Why it could not be talked to the last time it could not.
+    pub last_error: Option<LinkError>,
+}
+
+impl Link {
+    pub(crate) fn new(endpoint: Endpoint, token: Token, options: &Options, seed: u64) -> Self {
+        Self {
+            endpoint,
+            token,
+            state: State::Waiting { until: Instant(0) },
+            is_signalled: false,
+            backoff: Backoff::new(options.backoff_first, options.backoff_max, seed),
+            dial_timeout: options.dial_timeout,
+            last_error: None,
+        }
+    }
+
+    pub(crate) fn status(&self) -> LinkStatus {
+        let is_connected = matches!(self.state, State::Ready { .. });
+        LinkStatus { address: self.endpoint.current(), is_connected, last_error: self.last_error }
+    }
+
+    /// Takes note of an event.
+    pub(crate) fn note(&mut self, event: &mio::event::Event) {
+        match &mut self.state {
+            State::Waiting { .. } => {}
+            State::Dialing { .. } => self.is_signalled = true,
+            State::Greeting { connection, .. } | State::Ready { connection } => connection.note(event),
+        }
+    }
+
+    /// When the link must be moved on even if no event comes.
+    pub(crate) const fn deadline(&self) -> Instant {
+        match self.state {
+            State::Waiting { until } | State::Dialing { until, .. } | State::Greeting { until, .. } => until,
+            State::Ready { .. } => Instant::NEVER,
+        }
+    }
+
+    /// True if the link can be moved on at once.
+    pub(crate) fn is_readable(&self) -> bool {
+        match &self.state {
+            State::Waiting { .. } | State::Dialing { .. } => false,
+            State::Greeting { connection, .. } | State::Ready { connection } => connection.is_readable(),
+        }
+    }
+
+    /// Moves on a link that is not in use yet: connects when it is time, greets, gives up.
+    pub(crate) fn advance(
+        &mut self,
+        now: Instant,
+        hello: &Hello,
+        registry: &Registry,
+    ) -> Result<(), LinkError> {
+        let is_late = now >= self.deadline();
+        let signalled = core::mem::take(&mut self.is_signalled);
+        let state = core::mem::replace(&mut self.state, State::Waiting { until: now });
+        self.state = match state {
+            State::Waiting { .. } if is_late => {
+                let dialing = Dialing::start(self.endpoint.current(), registry, self.token)?;
+                State::Dialing { dialing, until: now.after(self.dial_timeout) }
+            }
+            State::Dialing { dialing, until } if signalled => match dialing.progress() {
+                Progress::Pending(dialing) => State::Dialing { dialing, until },
+                Progress::Connected(stream) => {
+                    let mut connection = Connection::adopt(stream, Limits::NODE)?;
+                    put_frame(connection.outbound(), Channel::Handshake, |out| hello.encode(out));
+                    State::Greeting { connection: Box::new(connection), until }
+                }
+                Progress::Failed(error) => return Err(error.into()),
+            },
+            State::Dialing { .. } | State::Greeting { .. } if is_late => return Err(LinkError::TimedOut),
+            other => other,
+        };
+        Ok(())
+    }
+
+    /// One read, if there may be something to read.
+    pub(crate) fn read(&mut self) -> Result<(), LinkError> {
+        let (State::Greeting { connection, .. } | State::Ready { connection }) = &mut self.state else {
+            return Ok(());
+        };
+        if !connection.is_readable() {
+            return Ok(());
+        }
+        match connection.read() {
+            // A full buffer is emptied by `next`, frame by frame, since any frame fits into it.
+            ReadOutcome::Received(_) | ReadOutcome::Nothing | ReadOutcome::Full => Ok(()),
+            ReadOutcome::Closed => Err(LinkError::Closed),
+            ReadOutcome::Failed(error) => Err(error.into()),
+        }
+    }
+
+    /// The next thing received.
+    pub(crate) fn next(&mut self) -> Result<Option<Report>, LinkError> {
+        let (is_greeted, connection) = match &mut self.state {
+            State::Waiting { .. } | State::Dialing { .. } => return Ok(None),
+            State::Greeting { connection, .. } => (false, connection),
+            State::Ready { connection } => (true, connection),
+        };
+        let Some(frame) = connection.next_frame().map_err(LinkError::Frame)? else { return Ok(None) };
+        match (is_greeted, frame.channel) {
+            (true, Channel::Client) => {
+                let message = decode_client_message(frame.payload).map_err(LinkError::Malformed)?;
+                Ok(Some(Report::Message(message)))
+            }
+            (false, Channel::Handshake) => {
+                let hello = Hello::decode(frame.payload)?;
+                if matches!(hello.sender, Sender::Client) {
+                    return Err(LinkError::NotReplica);
+                }
+                Ok(Some(Report::Greeted(hello)))
+            }
+            _ => Err(LinkError::NoHello),
+        }
+    }
+
+    /// The replica is the right one: the link is in use from now on.
+    pub(crate) fn accept(&mut self) {
+        let state = core::mem::replace(&mut self.state, State::Waiting { until: Instant(0) });
+        self.state = match state {
+            State::Greeting { connection, .. } => State::Ready { connection },
+            other => other,
+        };
+        self.backoff.reset();
+    }
+
+    /// Gives the connection up and tries again later. True if it was in use.
+    pub(crate) fn fail(&mut self, now: Instant, error: LinkError) -> bool {
+        let was_ready = matches!(self.state, State::Ready { .. });
+        self.last_error = Some(error);
+        self.state = State::Waiting { until: now.after(self.backoff.after_failure()) };
+        self.endpoint.rotate();
+        was_ready
+    }
+
+    /// Appends a message to the output, unless the link is not in use or the replica does not read:
+    /// what the protocol sends it sends again if it is not answered.
+    pub(crate) fn send(&mut self, message: &Message) {
+        if let State::Ready { connection } = &mut self.state
+            && !connection.is_clogged()
+        {
+            put_message_frame(connection.outbound(), Channel::Client, message);
+        }
+    }
+
+    /// At most one write.
+    pub(crate) fn flush(&mut self) -> Result<(), LinkError> {
+        if let State::Greeting { connection, .. } | State::Ready { connection } = &mut self.state
+            && connection.wants_flush()
+            && let FlushOutcome::Failed(error) = connection.flush()
+        {
+            return Err(error.into());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,6 @@
+//! The client against a small fake cluster on loopback sockets.
+
+mod agreement;
+mod fake;
+mod operations;
+mod trouble;

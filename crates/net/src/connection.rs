@@ -1,0 +1,206 @@
+//! A connection: a socket and its two buffers.
+
+use crate::inbound::{Inbound, ReadOutcome};
+use crate::outbound::{FlushOutcome, Outbound};
+use mio::net::TcpStream;
+use mio::{Interest, Registry, Token};
+use std::io::Result;
+use std::net::SocketAddr;
+use syros_types::limits::FRAME_BYTES_MAX;
+use syros_wire::{CLIENT_FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame, FrameError};
+
+/// Limits of a connection's buffers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Longest frame that may come, in bytes after its length field.
+    pub frame_bytes_max: usize,
+    /// Output that the socket has not taken, in bytes, from which on the connection counts as clogged.
+    /// One message may go above it, so that any can be sent.
+    pub backlog_bytes_max: usize,
+}
+
+impl Limits {
+    /// A connection that a client made. Its requests are bounded by the largest operation; a client that
+    /// does not read its answers may hold 16 MiB of them, about a second's worth on a fast network.
+    pub const CLIENT: Self =
+        Self { frame_bytes_max: CLIENT_FRAME_BYTES_MAX, backlog_bytes_max: 16 * 1024 * 1024 };
+
+    /// A connection between nodes, or of a client to a node: any frame may come. The peer is trusted to
+    /// read; one that has stopped for longer than 64 MiB of messages gets the later ones by asking again.
+    pub const NODE: Self = Self { frame_bytes_max: FRAME_BYTES_MAX, backlog_bytes_max: 64 * 1024 * 1024 };
+}
+
+/// What a connection has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Read system calls.
+    pub reads: u64,
+    /// Write system calls.
+    pub writes: u64,
+    /// Bytes received.
+    pub bytes_in: u64,
+    /// Bytes that the socket took.
+    pub bytes_out: u64,
+}
+
+/// A connected socket and its buffers. Does at most one system call at a time, only when told to.
+#[derive(Debug)]
+pub struct Connection {
+    stream: TcpStream,
+    inbound: Inbound,
+    outbound: Outbound,
+    limits: Limits,
+    /// A read may find something.
+    is_readable: bool,
+    /// The peer has shut down its side, or the socket failed: reads must go on until they say so.
+    is_read_closed: bool,
+    counters: Counters,
+}
+
+impl Connection {
+    /// Takes over a stream that was accepted, and registers it for events with `token`.
+    ///
+    /// # Errors
+    /// Whatever the system says; the stream is closed then.
+    pub fn register(
+        mut stream: TcpStream,
+        limits: Limits,
+        registry: &Registry,
+        token: Token,
+    ) -> Result<Self> {
+        registry.register(&mut stream, token, Interest::READABLE | Interest::WRITABLE)?;
+        Self::adopt(stream, limits)
+    }
+
+    /// Takes over a stream that is registered for reading and writing already, as
+    /// [`Dialing`](crate::Dialing) leaves it.
+    ///
+    /// # Errors
+    /// Whatever the system says; the stream is closed then.
+    pub fn adopt(stream: TcpStream, limits: Limits) -> Result<Self> {
+        // Every write is a batch already: holding it back for more would only cost time.
+        stream.set_nodelay(true)?;
+        Ok(Self {
+            stream,
+            // Room for one whole frame, wherever it begins.
+            inbound: Inbound::new(limits.frame_bytes_max.saturating_add(2 * FRAME_HEADER_BYTES)),
+            outbound: Outbound::default(),
+            limits,
+            // Something may have come before the registration; the first read finds out.
+            is_readable: true,
+            is_read_closed: false,
+            counters: Counters::default(),
+        })
+    }
+
+    /// Takes note of an event of this connection.
+    pub fn note(&mut self, event: &mio::event::Event) {
+        if event.is_readable() || event.is_read_closed() || event.is_error() {
+            self.is_readable = true;
+        }
+        if event.is_read_closed() || event.is_error() {
+            self.is_read_closed = true;
+        }
+        if event.is_writable() || event.is_write_closed() || event.is_error() {
+            self.outbound.unblock();
+        }
+    }
+
+    /// True if a read may find something: an event said so, and no read has since found the socket empty.
+    #[must_use]
+    pub const fn is_readable(&self) -> bool {
+        self.is_readable
+    }
+
+    /// One read. The time that counts as the arrival of what it finds must be taken *after* it.
+    pub fn read(&mut self) -> ReadOutcome {
+        self.counters.reads += 1;
+        let (outcome, room) = self.inbound.read_from(&mut self.stream);
+        match outcome {
+            ReadOutcome::Received(count) => {
+                self.counters.bytes_in += count as u64;
+                // epoll(7): a short read of a stream socket says that it was emptied. If its end is known
+                // to follow, there will be no other event for it.
+                self.is_readable = count == room || self.is_read_closed;
+            }
+            ReadOutcome::Nothing | ReadOutcome::Closed | ReadOutcome::Failed(_) => self.is_readable = false,
+            ReadOutcome::Full => {}
+        }
+        outcome
+    }
+
+    /// Takes the next frame off what has been received, if it is there whole.
+    ///
+    /// # Errors
+    /// [`FrameError`] if the bytes are no frame, or it is above the limit: the connection is of no more use.
+    pub fn next_frame(&mut self) -> std::result::Result<Option<Frame<'_>>, FrameError> {
+        self.inbound.next_frame(self.limits.frame_bytes_max)
+    }
+
+    /// What has been received and not been consumed, for protocols without frames.
+    #[must_use]
+    pub fn received(&self) -> &[u8] {
+        self.inbound.received()
+    }
+
+    /// Drops the first `count` bytes received.
+    ///
+    /// # Panics
+    /// If there are fewer.
+    pub fn consume(&mut self, count: usize) {
+        self.inbound.consume(count);
+    }
+
+    /// Both halves at once, for input that is answered straight from its buffer.
+    pub const fn halves(&mut self) -> (&mut Inbound, &mut Outbound) {
+        (&mut self.inbound, &mut self.outbound)
+    }
+
+    /// The buffer to append output to, and nothing else.
+    pub const fn outbound(&mut self) -> &mut Vec<u8> {
+        self.outbound.buffer()
+    }
+
+    /// Bytes of output that the socket has not taken yet.
+    #[must_use]
+    pub const fn backlog(&self) -> usize {
+        self.outbound.backlog()
+    }
+
+    /// True if output has gathered beyond the limit: the peer does not read. Who serves a client stops
+    /// reading from it until this ends; who sends messages that are sent again anyway drops them.
+    #[must_use]
+    pub const fn is_clogged(&self) -> bool {
+        self.backlog() > self.limits.backlog_bytes_max
+    }
+
+    /// True if a flush would do something: there is output, and the socket is not known to be full.
+    #[must_use]
+    pub const fn wants_flush(&self) -> bool {
+        !self.outbound.is_empty() && !self.outbound.is_blocked()
+    }
+
+    /// At most one write of all that is to be sent.
+    pub fn flush(&mut self) -> FlushOutcome {
+        let (outcome, written) = self.outbound.write_to(&mut self.stream);
+        if let Some(count) = written {
+            self.counters.writes += 1;
+            self.counters.bytes_out += count as u64;
+        }
+        outcome
+    }
+
+    /// The other end.
+    ///
+    /// # Errors
+    /// Whatever the system says, such as that there is none any more.
+    pub fn peer_address(&self) -> Result<SocketAddr> {
+        self.stream.peer_addr()
+    }
+
+    /// What the connection has done so far.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+}

@@ -1,0 +1,21 @@
+//! Non-blocking connections for event loops on mio: replicas and clients share them.
+//!
+//! One turn of a loop: poll; [`note`](Connection::note) every event; of every connection that
+//! [`is_readable`](Connection::is_readable), one [`read`](Connection::read), then its frames
+//! ([`next_frame`](Connection::next_frame)) or raw bytes; at the end one
+//! [`flush`](Connection::flush) of every connection with output. A connection that is still readable
+//! after its read goes first in the next turn, which then polls without waiting: mio reports edges,
+//! and an edge comes only once.
+#![forbid(unsafe_code)]
+
+mod backoff;
+mod connection;
+mod dial;
+mod inbound;
+mod outbound;
+
+pub use backoff::Backoff;
+pub use connection::{Connection, Counters, Limits};
+pub use dial::{Dialing, Progress};
+pub use inbound::{Inbound, ReadOutcome};
+pub use outbound::{FlushOutcome, Outbound};

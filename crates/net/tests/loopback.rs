@@ -1,0 +1,170 @@
+//! Connections over real sockets.
+
+use mio::net::TcpListener;
+use mio::{Events, Interest, Poll, Token};
+use std::net::SocketAddr;
+use std::time::Duration;
+use syros_net::{Connection, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
+use syros_wire::{Channel, FrameError, put_frame};
+
+const LISTENER: Token = Token(0);
+const DIALLED: Token = Token(1);
+const ACCEPTED: Token = Token(2);
+
+fn poll_once(poll: &mut Poll, events: &mut Events) {
+    poll.poll(events, Some(Duration::from_secs(10))).unwrap();
+    assert!(!events.is_empty(), "nothing happened for 10 s");
+}
+
+/// Two ends of one connection: the one that dialled, the one that accepted.
+fn pair(poll: &mut Poll, limits: Limits) -> (Connection, Connection) {
+    let mut listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    poll.registry().register(&mut listener, LISTENER, Interest::READABLE).unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut dialing = Some(Dialing::start(address, poll.registry(), DIALLED).unwrap());
+    let (mut dialled, mut accepted) = (None, None);
+    let mut events = Events::with_capacity(16);
+    while dialled.is_none() || accepted.is_none() {
+        poll_once(poll, &mut events);
+        for event in &events {
+            if event.token() == LISTENER {
+                let (stream, _) = listener.accept().unwrap();
+                accepted = Some(Connection::register(stream, limits, poll.registry(), ACCEPTED).unwrap());
+            } else if let Some(some) = dialing.take() {
+                match some.progress() {
+                    Progress::Pending(pending) => dialing = Some(pending),
+                    Progress::Connected(stream) => dialled = Some(Connection::adopt(stream, limits).unwrap()),
+                    Progress::Failed(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+    (dialled.unwrap(), accepted.unwrap())
+}
+
+#[test]
+fn large_and_small_frames_arrive_in_order() {
+    let mut poll = Poll::new().unwrap();
+    let (mut sender, mut receiver) = pair(&mut poll, Limits::NODE);
+    let payload = |round: usize| vec![round as u8; if round % 10 == 9 { 3_000_000 } else { round * 7 }];
+    for round in 0..40 {
+        put_frame(sender.outbound(), Channel::Replica, |out| out.extend_from_slice(&payload(round)));
+    }
+    let mut events = Events::with_capacity(16);
+    let mut received = 0;
+    while received < 40 {
+        if sender.wants_flush()
+            && let FlushOutcome::Failed(error) = sender.flush()
+        {
+            panic!("{error}");
+        }
+        if !receiver.is_readable() {
+            poll_once(&mut poll, &mut events);
+            for event in &events {
+                match event.token() {
+                    DIALLED => sender.note(event),
+                    _ => receiver.note(event),
+                }
+            }
+            continue;
+        }
+        if let ReadOutcome::Failed(error) = receiver.read() {
+            panic!("{error}");
+        }
+        while let Some(frame) = receiver.next_frame().unwrap() {
+            assert_eq!(frame.channel, Channel::Replica);
+            assert!(frame.payload == payload(received), "frame {received}");
+            received += 1;
+        }
+    }
+    assert_eq!(sender.backlog(), 0);
+    assert_eq!(sender.counters().bytes_out, receiver.counters().bytes_in);
+}
+
+#[test]
+fn the_end_of_a_connection_is_found_behind_its_last_bytes() {
+    let mut poll = Poll::new().unwrap();
+    let (mut sender, mut receiver) = pair(&mut poll, Limits::CLIENT);
+    put_frame(sender.outbound(), Channel::Client, |out| out.extend_from_slice(b"last words"));
+    assert!(matches!(sender.flush(), FlushOutcome::Done));
+    drop(sender);
+    let mut events = Events::with_capacity(16);
+    let mut frames = 0;
+    loop {
+        while !receiver.is_readable() {
+            poll_once(&mut poll, &mut events);
+            events.iter().filter(|event| event.token() == ACCEPTED).for_each(|event| receiver.note(event));
+        }
+        match receiver.read() {
+            ReadOutcome::Closed => break,
+            ReadOutcome::Received(_) | ReadOutcome::Nothing => {}
+            outcome => panic!("{outcome:?}"),
+        }
+        while let Some(frame) = receiver.next_frame().unwrap() {
+            assert_eq!(frame.payload, b"last words");
+            frames += 1;
+        }
+    }
+    assert_eq!(frames, 1);
+    assert!(!receiver.is_readable());
+}
+
+#[test]
+fn a_peer_that_does_not_read_clogs_the_connection() {
+    let mut poll = Poll::new().unwrap();
+    let limits = Limits { frame_bytes_max: 1 << 20, backlog_bytes_max: 1 << 20 };
+    let (mut sender, mut receiver) = pair(&mut poll, limits);
+    while !sender.is_clogged() {
+        put_frame(sender.outbound(), Channel::Client, |out| out.resize(out.len() + 100_000, 1));
+        assert!(!matches!(sender.flush(), FlushOutcome::Failed(_)));
+    }
+    assert!(!sender.wants_flush(), "the socket is full");
+    let mut events = Events::with_capacity(16);
+    while sender.is_clogged() {
+        receiver.read();
+        while receiver.next_frame().unwrap().is_some() {}
+        poll.poll(&mut events, Some(Duration::from_millis(1))).unwrap();
+        for event in &events {
+            match event.token() {
+                DIALLED => sender.note(event),
+                _ => receiver.note(event),
+            }
+        }
+        if sender.wants_flush() {
+            sender.flush();
+        }
+    }
+}
+
+#[test]
+fn a_frame_above_the_limit_is_refused() {
+    let mut poll = Poll::new().unwrap();
+    let limits = Limits { frame_bytes_max: 100, backlog_bytes_max: 1000 };
+    let (mut sender, mut receiver) = pair(&mut poll, limits);
+    put_frame(sender.outbound(), Channel::Client, |out| out.resize(out.len() + 100, 1));
+    sender.flush();
+    while !matches!(receiver.read(), ReadOutcome::Received(_)) {}
+    assert_eq!(receiver.next_frame(), Err(FrameError::TooLong { length: 101, limit: 100 }));
+}
+
+#[test]
+fn a_port_that_nobody_listens_on_is_refused() {
+    let mut poll = Poll::new().unwrap();
+    let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let mut dialing = match Dialing::start(address, poll.registry(), DIALLED) {
+        Ok(dialing) => dialing,
+        Err(_) => return,
+    };
+    let mut events = Events::with_capacity(16);
+    loop {
+        poll_once(&mut poll, &mut events);
+        match dialing.progress() {
+            Progress::Pending(pending) => dialing = pending,
+            Progress::Connected(_) => panic!("connected to nobody"),
+            Progress::Failed(error) => {
+                assert_eq!(error.kind(), std::io::ErrorKind::ConnectionRefused);
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! One client's connection.
+
+use crate::bytes::ByteQueue;
+use crate::info::ServerInfo;
+use crate::limits::{COMMANDS_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
+use crate::local::{self, Session};
+use crate::parser::{Parser, Step};
+use crate::schedule::{Completion, Schedule, Submission};
+use crate::writer::{Protocol, write_error};
+use std::collections::VecDeque;
+use syros_commands::{Parsed, parse};
+use syros_types::WallTime;
+
+/// Who is connected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Number of the connection, unique in this process: what CLIENT ID answers.
+    pub id: u64,
+    /// The client's address, as CLIENT INFO shows it: `127.0.0.1:50000`.
+    pub address: String,
+    /// The server's address of this connection.
+    pub local_address: String,
+}
+
+/// What a connection may need to know to answer a command by itself.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The time of day.
+    pub now: WallTime,
+    /// The server, for INFO and CONFIG.
+    pub info: &'a dyn ServerInfo,
+}
+
+/// One client's connection: bytes in, submissions out; completions in, bytes out.
+///
+/// The driver
+/// - calls [`receive`](Self::receive) with the received bytes that have not been consumed, whenever
+///   there are new ones, and, if there are any, whenever [`is_paused`](Self::is_paused) has become
+///   false; it should not read from the socket while the connection is paused;
+/// - then calls [`poll_submit`](Self::poll_submit) until there is nothing, after `receive`, `complete`
+///   and `sent` alike;
+/// - hands the end of every submission to [`complete`](Self::complete), in any order;
+/// - sends [`output`](Self::output), says with [`sent`](Self::sent) how much of it has been sent, and
+///   closes the socket when there is no output and [`is_finished`](Self::is_finished) is true.
+///
+/// To pack commands as well as possible, it polls only when it has no more input to give.
+#[derive(Debug)]
+pub struct Connection {
+    parser: Parser,
+    /// Empty; kept for its memory.
+    words: Vec<&'static [u8]>,
+    front: Front,
+}
+
+/// Everything behind the parser.
+#[derive(Debug)]
+struct Front {
+    session: Session,
+    schedule: Schedule,
+    /// Commands without a reply in `output`, in the order of the requests.
+    slots: VecDeque<Slot>,
+    output: ByteQueue,
+    /// Replies that the connection gave itself and that wait for earlier ones.
+    held: ByteQueue,
+    /// No further input is looked at: QUIT or a protocol error.
+    closing: bool,
+    commands: u64,
+}
+
+/// A command that waits for its reply, or whose reply waits for earlier ones.
+#[derive(Clone, Copy, Debug)]
+enum Slot {
+    /// Its reply is the next one of this group; the protocol is the one chosen when it was received.
+    Group { slot: u64, protocol: Protocol },
+    /// Its reply is the next so many bytes of `held`.
+    Local { bytes: usize },
+}
+
+/// Capacity for more words than this is not kept for later requests.
+const WORDS_KEPT_MAX: usize = 1024;
+
+impl Connection {
+    /// A connection that was accepted `now`.
+    #[must_use]
+    pub fn new(identity: Identity, now: WallTime) -> Self {
+        Self {
+            parser: Parser::new(),
+            words: Vec::new(),
+            front: Front {
+                session: Session::new(identity, now),
+                schedule: Schedule::new(),
+                slots: VecDeque::new(),
+                output: ByteQueue::default(),
+                held: ByteQueue::default(),
+                closing: false,
+                commands: 0,
+            },
+        }
+    }
+
+    /// Takes received bytes; returns how many of them were consumed. What is left must come again in
+    /// front of what is received next.
+    pub fn receive(&mut self, bytes: &[u8], context: &Context<'_>) -> usize {
+        let mut words: Vec<&[u8]> = std::mem::take(&mut self.words);
+        let mut rest = bytes;
+        while !self.front.closing && !self.front.is_paused() {
+            let consumed = match self.parser.next(rest) {
+                Ok(Step::Incomplete) => break,
+                Ok(Step::Empty { consumed }) => consumed,
+                Ok(Step::Multibulk { consumed }) => {
+                    self.parser.words(rest, &mut words);
+                    self.front.command(&words, consumed, context);
+                    consumed
+                }
+                Ok(Step::Inline { consumed }) => {
+                    self.front.command(&self.parser.inline_words(), consumed, context);
+                    consumed
+                }
+                Err(error) => {
+                    self.front.reply_error(|text| error.write(text));
+                    self.front.closing = true;
+                    0
+                }
+            };
+            rest = &rest[consumed..];
+        }
+        words.clear();
+        if words.capacity() <= WORDS_KEPT_MAX {
+            // Collecting nothing in place turns the lifetime of the empty vector back into any.
+            self.words = words.into_iter().map(|_| -> &'static [u8] { &[] }).collect();
+        }
+        if self.front.closing { bytes.len() } else { bytes.len() - rest.len() }
+    }
+
+    /// An incomplete request at the front of the unconsumed bytes needs at least this many in all: what
+    /// the driver's buffer must have room for.
+    #[must_use]
+    pub fn bytes_needed(&self) -> usize {
+        self.parser.needed()
+    }
+
+    /// True while no input is consumed because too much is under way. Becomes false again when
+    /// completions come in and output is sent.
+    #[must_use]
+    pub fn is_paused(&self) -> bool {
+        self.front.is_paused()
+    }
+
+    /// The next submission, if one may go.
+    pub fn poll_submit(&mut self) -> Option<Submission> {
+        self.front.schedule.poll(self.front.output.len() + self.front.held.len())
+    }
+
+    /// Takes the end of a submission. False if none with this slot is in flight; then nothing happens.
+    pub fn complete(&mut self, slot: u64, completion: Completion) -> bool {
+        let known = self.front.schedule.complete(slot, completion);
+        if known {
+            self.front.answer();
+        }
+        known
+    }
+
+    /// Bytes to be sent to the client.
+    #[must_use]
+    pub fn output(&self) -> &[u8] {
+        self.front.output.as_slice()
+    }
+
+    /// So many bytes of the output have been sent.
+    pub fn sent(&mut self, bytes: usize) {
+        self.front.output.take(bytes);
+    }
+
+    /// True if there will be no further output: the client said QUIT, or was not understood, or let its
+    /// replies pile up, and every reply that it is to get is in the output.
+    #[must_use]
+    pub fn is_finished(&self) -> bool {
+        self.front.closing && self.front.slots.is_empty()
+    }
+
+    /// Commands received whose replies are not in the output yet.
+    #[must_use]
+    pub fn outstanding(&self) -> usize {
+        self.front.slots.len()
+    }
+
+    /// Commands received so far.
+    #[must_use]
+    pub const fn commands(&self) -> u64 {
+        self.front.commands
+    }
+}
+
+impl Front {
+    fn is_paused(&self) -> bool {
+        self.slots.len() >= COMMANDS_MAX
+            || !self.schedule.has_room()
+            || self.reply_bytes() >= REPLY_BYTES_PAUSE
+    }
+
+    /// Bytes of replies that are in memory.
+    const fn reply_bytes(&self) -> usize {
+        self.output.len() + self.held.len() + self.schedule.reply_bytes()
+    }
+
+    /// One command, received in `request_bytes` bytes.
+    fn command(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
+        self.commands += 1;
+        match parse(words) {
+            Ok(Parsed::Data(operation)) => {
+                let slot = self.schedule.add(&operation, request_bytes);
+                self.slots.push_back(Slot::Group { slot, protocol: self.session.protocol });
+            }
+            Ok(Parsed::Local(command)) => {
+                self.closing =
+                    self.reply(|session, out| local::answer(command, words, session, context, out));
+            }
+            Err(error) => self.reply_error(|text| error.write(text)),
+        }
+    }
+
+    fn reply_error(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let mut text = Vec::new();
+        write(&mut text);
+        self.reply(|_, out| write_error(out, &text));
+    }
+
+    /// Gives a reply of the connection's own, in its turn.
+    fn reply<R>(&mut self, write: impl FnOnce(&mut Session, &mut Vec<u8>) -> R) -> R {
+        if self.slots.is_empty() {
+            return write(&mut self.session, self.output.tail());
+        }
+        let before = self.held.len();
+        let result = write(&mut self.session, self.held.tail());
+        self.slots.push_back(Slot::Local { bytes: self.held.len() - before });
+        result
+    }
+
+    /// Moves to the output whatever is its turn.
+    fn answer(&mut self) {
+        while let Some(slot) = self.slots.front() {
+            match *slot {
+                Slot::Group { slot, protocol } => {
+                    if !self.schedule.answer(slot, protocol, self.output.tail()) {
+                        break;
+                    }
+                }
+                Slot::Local { bytes } => {
+                    let reply = self.held.as_slice().get(..bytes).unwrap_or_default();
+                    self.output.tail().extend_from_slice(reply);
+                    self.held.take(bytes);
+                }
+            }
+            self.slots.pop_front();
+        }
+        if self.reply_bytes() > REPLY_BYTES_MAX {
+            self.cut_off();
+        }
+    }
+
+    /// Gives up a client whose replies have outgrown the memory they may take.
+    fn cut_off(&mut self) {
+        self.closing = true;
+        self.slots.clear();
+        self.held.clear();
+        self.output.clear();
+        self.schedule.abandon();
+    }
+}

@@ -1,0 +1,75 @@
+//! The Redis protocol of Syros, without sockets.
+//!
+//! A [`Connection`] takes the bytes a client sent and gives [`Submission`]s, encoded operations for the
+//! replicated state machine; it takes their [`Completion`]s and gives the bytes of the replies, in the
+//! order of the requests. It also answers what needs no data: PING, HELLO, INFO, COMMAND and the like.
+//! Whoever drives it owns the sockets, the clock and the client of the group.
+#![forbid(unsafe_code)]
+
+mod bytes;
+mod connection;
+mod info;
+mod local;
+mod locks;
+mod parser;
+mod schedule;
+mod writer;
+
+pub use connection::{Connection, Context, Identity};
+pub use info::{ServerInfo, ServerReport};
+pub use parser::{Parser, ProtocolError, Step};
+pub use schedule::{Completion, Submission};
+pub use writer::{
+    Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_reply,
+    write_set, write_simple, write_verbatim,
+};
+
+/// Limits of a connection, each with its reason.
+pub mod limits {
+    use syros_types::limits::{BODY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
+
+    /// Longest inline request and longest header line, in bytes: Redis's own limit.
+    pub const LINE_BYTES_MAX: usize = 64 * 1024;
+
+    /// Most words of one request: MSET of the most keys, its name, and as much again so that a somewhat
+    /// longer one gets an error that says what is wrong, instead of losing its connection.
+    pub const WORDS_MAX: usize = 4 * KEYS_PER_OPERATION_MAX;
+
+    /// Longest request, in bytes. A longer one could not become an operation; the client would wait for
+    /// it to be received only to be told so.
+    pub const REQUEST_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
+
+    /// Most commands of one connection without a reply. Four thousand in flight fill any network, and
+    /// bound what one connection takes from the others.
+    pub const COMMANDS_MAX: usize = 4096;
+
+    /// A connection that has handed over, or waits to hand over, operations of this many bytes takes no
+    /// further commands. Room for one largest value while another is on its way.
+    pub const OPERATION_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
+
+    /// A connection with this many bytes of replies that its client has not taken yet takes no further
+    /// commands: as much as a socket buffer holds keeps the client busy, more only costs memory.
+    pub const REPLY_BYTES_PAUSE: usize = 4 * 1024 * 1024;
+
+    /// No operation that returns values is handed over while the replies expected and held exceed this
+    /// many bytes. What replies will be is guessed from what they were.
+    pub const REPLY_BYTES_EXPECTED_MAX: usize = 64 * 1024 * 1024;
+
+    /// A connection whose replies take more memory than this is cut off: the guess was wrong by more
+    /// than an order of magnitude, and the other connections need the memory.
+    pub const REPLY_BYTES_MAX: usize = 1024 * 1024 * 1024;
+
+    /// Longest body that still takes in another command, in bytes. Sending this much takes about 2 ms
+    /// on a 1 Gbit/s network; packing more would save less than it delays.
+    pub const PACK_BYTES_MAX: usize = 256 * 1024;
+
+    /// Most values that the replies to one pack may hold. As many of the largest ones fit into one
+    /// reply, with one to spare for everything else in it: a command never fails for being packed.
+    pub const PACK_VALUES_MAX: usize = syros_commands::limits::REPLY_BYTES_MAX / VALUE_BYTES_MAX - 1;
+
+    const _: () = assert!(COMMANDS_MAX <= syros_commands::limits::OPERATIONS_PER_BODY_MAX);
+    const _: () = assert!(PACK_BYTES_MAX < BODY_BYTES_MAX);
+    const _: () = assert!(PACK_VALUES_MAX > 0);
+    const _: () = assert!(WORDS_MAX > 2 * KEYS_PER_OPERATION_MAX);
+    const _: () = assert!(REPLY_BYTES_MAX > 4 * syros_commands::limits::REPLY_BYTES_MAX);
+}

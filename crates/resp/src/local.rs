@@ -1,0 +1,194 @@
+//! The commands that a connection answers by itself.
+
+mod client;
+mod command;
+mod config;
+mod hello;
+
+use crate::connection::{Context, Identity};
+use crate::info::info_text;
+use crate::writer::{
+    Protocol, write_array, write_bulk, write_error, write_integer, write_simple, write_verbatim,
+};
+use syros_commands::{CommandError, Local, parse_integer};
+use syros_types::WallTime;
+
+/// What a client has said of itself and its wishes.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) identity: Identity,
+    pub(crate) connected_at: WallTime,
+    pub(crate) protocol: Protocol,
+    /// What CLIENT SETNAME set; empty at first.
+    pub(crate) name: Vec<u8>,
+    /// What CLIENT SETINFO set.
+    pub(crate) library_name: Vec<u8>,
+    pub(crate) library_version: Vec<u8>,
+}
+
+impl Session {
+    pub(crate) const fn new(identity: Identity, now: WallTime) -> Self {
+        Self {
+            identity,
+            connected_at: now,
+            protocol: Protocol::Resp2,
+            name: Vec::new(),
+            library_name: Vec::new(),
+            library_version: Vec::new(),
+        }
+    }
+}
+
+/// Answers a command whose number of words fits the table. True if the connection is to be closed.
+pub(crate) fn answer(
+    command: Local,
+    words: &[&[u8]],
+    session: &mut Session,
+    context: &Context<'_>,
+    out: &mut Vec<u8>,
+) -> bool {
+    match command {
+        Local::Ping => ping(words, out),
+        Local::Echo => write_bulk(out, words[1]),
+        Local::Time => time(context.now, out),
+        Local::Select => select(words[1], out),
+        Local::Info => {
+            let text = info_text(&context.info.report(), context.now, &words[1..]);
+            write_verbatim(out, session.protocol, text.as_bytes());
+        }
+        Local::Hello => hello::answer(words, session, out),
+        Local::Client => client::answer(words, session, context.now, out),
+        Local::Command => command::answer(words, session.protocol, out),
+        Local::Config => config::answer(words, session.protocol, context.info, out),
+        Local::Reset => {
+            session.protocol = Protocol::Resp2;
+            session.name.clear();
+            write_simple(out, b"RESET");
+        }
+        Local::Quit => {
+            write_simple(out, b"OK");
+            return true;
+        }
+    }
+    false
+}
+
+fn ping(words: &[&[u8]], out: &mut Vec<u8>) {
+    match words {
+        [_] => write_simple(out, b"PONG"),
+        [_, text] => write_bulk(out, text),
+        _ => write_command_error(out, &CommandError::Arity("ping")),
+    }
+}
+
+fn time(now: WallTime, out: &mut Vec<u8>) {
+    write_array(out, 2);
+    write_bulk(out, (now.0 / 1_000_000).to_string().as_bytes());
+    write_bulk(out, (now.0 % 1_000_000).to_string().as_bytes());
+}
+
+fn select(word: &[u8], out: &mut Vec<u8>) {
+    match parse_integer(word) {
+        Some(0) => write_simple(out, b"OK"),
+        Some(index) if i32::try_from(index).is_ok() => write_error(out, b"ERR DB index is out of range"),
+        Some(_) => {
+            let (min, max) = (i32::MIN, i32::MAX);
+            let text = format!("ERR value is out of range, value must between {min} and {max}");
+            write_error(out, text.as_bytes());
+        }
+        None => write_command_error(out, &CommandError::NotInteger),
+    }
+}
+
+pub(crate) fn write_command_error(out: &mut Vec<u8>, error: &CommandError) {
+    write_error(out, &error.text());
+}
+
+/// One subcommand: its name in lower case, its number of words (negative: at least so many), and the
+/// lines of HELP about it.
+struct Subcommand {
+    name: &'static str,
+    arity: i8,
+    help: &'static [&'static str],
+}
+
+/// The subcommand that the second word names, in a group of subcommands, and HELP; or the reply has been
+/// written, which says what is wrong or was asked for.
+fn subcommand(
+    group: &'static str,
+    subcommands: &'static [Subcommand],
+    words: &[&[u8]],
+    out: &mut Vec<u8>,
+) -> Option<&'static str> {
+    let name = words.get(1).copied().unwrap_or_default();
+    if name.eq_ignore_ascii_case(b"help") && words.len() == 2 {
+        write_help(group, subcommands, out);
+        return None;
+    }
+    let Some(found) =
+        subcommands.iter().find(|candidate| name.eq_ignore_ascii_case(candidate.name.as_bytes()))
+    else {
+        write_unknown_subcommand(group, name, out);
+        return None;
+    };
+    let arity = usize::from(found.arity.unsigned_abs());
+    let fits = if found.arity < 0 { words.len() >= arity } else { words.len() == arity };
+    if !fits {
+        let name = found.name;
+        write_error(out, format!("ERR wrong number of arguments for '{group}|{name}' command").as_bytes());
+        return None;
+    }
+    Some(found.name)
+}
+
+/// Redis shows this much of a name that it does not know.
+const SHOWN_BYTES_MAX: usize = 128;
+
+fn write_unknown_subcommand(group: &str, name: &[u8], out: &mut Vec<u8>) {
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len()).min(SHOWN_BYTES_MAX);
+    let mut text = b"ERR unknown subcommand '".to_vec();
+    text.extend_from_slice(&name[..end]);
+    text.extend_from_slice(b"'. Try ");
+    text.extend_from_slice(group.to_ascii_uppercase().as_bytes());
+    text.extend_from_slice(b" HELP.");
+    write_error(out, &text);
+}
+
+fn write_help(group: &str, subcommands: &[Subcommand], out: &mut Vec<u8>) {
+    let lines = subcommands.iter().map(|subcommand| subcommand.help.len()).sum::<usize>();
+    write_array(out, lines + 3);
+    let group = group.to_ascii_uppercase();
+    write_simple(out, format!("{group} <subcommand> [<arg> [value] [opt] ...]. Subcommands are:").as_bytes());
+    for line in subcommands.iter().flat_map(|subcommand| subcommand.help) {
+        write_simple(out, line.as_bytes());
+    }
+    write_simple(out, b"HELP");
+    write_simple(out, b"    Prints this help.");
+}
+
+/// A name or version that a client gives itself: no blanks, no control characters, nothing beyond ASCII.
+fn is_plain(text: &[u8]) -> bool {
+    text.iter().all(u8::is_ascii_graphic)
+}
+
+/// Longest name of a client, in bytes: CLIENT INFO repeats it, and a connection keeps it.
+const NAME_BYTES_MAX: usize = 1024;
+
+/// Sets a client's name. False if the reply is an error, which has been written.
+fn set_name(session: &mut Session, name: &[u8], out: &mut Vec<u8>) -> bool {
+    if !is_plain(name) {
+        write_error(out, b"ERR Client names cannot contain spaces, newlines or special characters.");
+        return false;
+    }
+    if name.len() > NAME_BYTES_MAX {
+        let text = format!("ERR client name of {} bytes exceeds the maximum of {NAME_BYTES_MAX}", name.len());
+        write_error(out, text.as_bytes());
+        return false;
+    }
+    session.name = name.to_vec();
+    true
+}
+
+fn write_id(session: &Session, out: &mut Vec<u8>) {
+    write_integer(out, session.identity.id.cast_signed());
+}

@@ -1,0 +1,109 @@
+//! CLIENT: what a client says and asks of its own connection.
+
+use super::{
+    NAME_BYTES_MAX, Session, Subcommand, is_plain, set_name, subcommand, write_command_error, write_id,
+};
+use crate::writer::{write_bulk, write_error, write_nil, write_simple, write_verbatim};
+use syros_commands::CommandError;
+use syros_types::WallTime;
+
+const SUBCOMMANDS: [Subcommand; 6] = [
+    Subcommand {
+        name: "getname",
+        arity: 2,
+        help: &["GETNAME", "    Return the name of the current connection."],
+    },
+    Subcommand { name: "id", arity: 2, help: &["ID", "    Return the ID of the current connection."] },
+    Subcommand {
+        name: "info",
+        arity: 2,
+        help: &["INFO", "    Return information about the current client connection."],
+    },
+    Subcommand {
+        name: "no-evict",
+        arity: 3,
+        help: &["NO-EVICT (ON|OFF)", "    Accepted; connections are never evicted."],
+    },
+    Subcommand {
+        name: "setinfo",
+        arity: 4,
+        help: &["SETINFO (LIB-NAME|LIB-VER) <value>", "    Set the name or version of the client library."],
+    },
+    Subcommand {
+        name: "setname",
+        arity: 3,
+        help: &["SETNAME <name>", "    Assign the name <name> to the current connection."],
+    },
+];
+
+pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out: &mut Vec<u8>) {
+    match subcommand("client", &SUBCOMMANDS, words, out) {
+        Some("getname") if session.name.is_empty() => write_nil(out, session.protocol),
+        Some("getname") => write_bulk(out, &session.name),
+        Some("id") => write_id(session, out),
+        Some("info") => write_verbatim(out, session.protocol, &info_line(session, now)),
+        Some("no-evict") => no_evict(words[2], out),
+        Some("setinfo") => set_info(session, words[2], words[3], out),
+        Some("setname") => set_own_name(session, words[2], out),
+        _ => {}
+    }
+}
+
+fn set_own_name(session: &mut Session, name: &[u8], out: &mut Vec<u8>) {
+    if set_name(session, name, out) {
+        write_simple(out, b"OK");
+    }
+}
+
+fn no_evict(mode: &[u8], out: &mut Vec<u8>) {
+    if [&b"on"[..], b"off"].iter().any(|known| mode.eq_ignore_ascii_case(known)) {
+        write_simple(out, b"OK");
+    } else {
+        write_command_error(out, &CommandError::Syntax);
+    }
+}
+
+/// CLIENT SETINFO is newer than the Redis imitated here, but client libraries send it first of all.
+fn set_info(session: &mut Session, option: &[u8], value: &[u8], out: &mut Vec<u8>) {
+    let (option, field) = match option {
+        name if name.eq_ignore_ascii_case(b"lib-name") => ("lib-name", &mut session.library_name),
+        name if name.eq_ignore_ascii_case(b"lib-ver") => ("lib-ver", &mut session.library_version),
+        other => {
+            let mut text = b"ERR Unrecognized option '".to_vec();
+            text.extend_from_slice(&other[..other.len().min(super::SHOWN_BYTES_MAX)]);
+            text.push(b'\'');
+            return write_error(out, &text);
+        }
+    };
+    if !is_plain(value) {
+        let text = format!("ERR {option} cannot contain spaces, newlines or special characters.");
+        return write_error(out, text.as_bytes());
+    }
+    if value.len() > NAME_BYTES_MAX {
+        let text = format!("ERR {option} of {} bytes exceeds the maximum of {NAME_BYTES_MAX}", value.len());
+        return write_error(out, text.as_bytes());
+    }
+    *field = value.to_vec();
+    write_simple(out, b"OK");
+}
+
+/// The line of CLIENT INFO: those of Redis's fields that mean something here.
+fn info_line(session: &Session, now: WallTime) -> Vec<u8> {
+    let identity = &session.identity;
+    let age = now.0.saturating_sub(session.connected_at.0) / 1_000_000;
+    let mut line =
+        format!("id={} addr={} laddr={} name=", identity.id, identity.address, identity.local_address)
+            .into_bytes();
+    line.extend_from_slice(&session.name);
+    let protocol = session.protocol.number();
+    line.extend_from_slice(
+        format!(" age={age} idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=client|info user=default resp={protocol}")
+            .as_bytes(),
+    );
+    line.extend_from_slice(b" lib-name=");
+    line.extend_from_slice(&session.library_name);
+    line.extend_from_slice(b" lib-ver=");
+    line.extend_from_slice(&session.library_version);
+    line.push(b'\n');
+    line
+}

@@ -1,0 +1,423 @@
+//! From commands to submissions and back: what is in flight together, and what is packed into one.
+//!
+//! # Order
+//! Replies come out in the order of the requests. Commands of one connection that touch the same key
+//! take effect in the order of the requests too, unless both only read; commands on different keys are
+//! in flight together and may take effect in any order, like those of different connections.
+//!
+//! # Packing
+//! Commands that must run one after the other and wait at the same time are *packed*: their operations
+//! become one body, which is executed atomically and in order, and whose replies are dealt out to them
+//! again. A command is packed with the last group of commands on its keys if that group has not been
+//! submitted yet, whether because its turn has not come or because the input received at once is still
+//! being read. Thirty SETs of one key that arrive together are one nilext update; thirty INCRs are one
+//! update, not thirty round trips.
+//!
+//! Which classes go together? Count the round trips until the *last* reply of two commands on one key:
+//! an overwrite takes one, an update two, a read one, or two if it finds an update that is not ordered
+//! yet.
+//!
+//! | commands   | one after the other | packed |
+//! |------------|---------------------|--------|
+//! | read, read | 1 (together)        | 1      |
+//! | overwrite, overwrite | 2         | 1      |
+//! | update, anything     | 3 or more | 2      |
+//! | overwrite, read      | 2 to 3    | 2      |
+//! | overwrite, update    | 3         | 2      |
+//! | read, overwrite      | 2         | 2      |
+//! | overwrite, read, overwrite | 3 to 4 | 2   |
+//!
+//! A pack of any classes takes two round trips at most, so a command joins whatever update waits, even
+//! though a read that joins overwrites makes an update of them: their replies come one round trip later
+//! than they could, and the last reply, for which a pipeline waits, no later, mostly sooner, and with
+//! fewer messages. Only where nothing is to be gained do they stay apart: an update does not join
+//! a read that waits. The read's reply then comes after one round trip, and overwrites that follow it
+//! stay nilext.
+
+use crate::limits::{
+    COMMANDS_MAX, OPERATION_BYTES_MAX, PACK_BYTES_MAX, PACK_VALUES_MAX, REPLY_BYTES_EXPECTED_MAX,
+};
+use crate::locks::{Gate, KeyLocks, Passage};
+use crate::writer::{Protocol, write_error, write_reply, write_simple};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use syros_commands::{Command, Operation, ReplyRef, describe};
+use syros_types::{Class, Footprint};
+
+/// Something to be executed by the group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submission {
+    /// This connection's name for it, unique for its lifetime; goes back with the completion.
+    pub slot: u64,
+    /// One or more encoded operations.
+    pub body: Arc<[u8]>,
+    /// The class of the body.
+    pub class: Class,
+    /// The keys of the body.
+    pub footprint: Footprint,
+}
+
+/// How a submission ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Completion {
+    /// A nilext update is durable: every command in it is answered with `+OK`.
+    Done,
+    /// The encoded replies to its operations, one after the other.
+    Reply(Arc<[u8]>),
+    /// It was not executed and never will be, for this reason.
+    Refused(String),
+    /// Nobody can tell whether it was, or will be, executed.
+    Unknown,
+    /// It had no effect: a read without an answer, or an update that was never sent.
+    TimedOut,
+    /// Too much is in flight; it was not sent.
+    Overloaded,
+}
+
+impl Completion {
+    /// Bytes it holds.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Reply(bytes) => bytes.len(),
+            Self::Refused(text) => text.len(),
+            Self::Done | Self::Unknown | Self::TimedOut | Self::Overloaded => 0,
+        }
+    }
+}
+
+/// One or more commands that are one submission.
+#[derive(Debug)]
+struct Group {
+    footprint: Footprint,
+    class: Class,
+    /// Locks it still waits for.
+    waits: u32,
+    /// Commands in it.
+    commands: u32,
+    /// Commands whose replies have been written.
+    answered: u32,
+    /// Values that its replies may hold.
+    values: u32,
+    /// Bytes it is charged with.
+    charge: usize,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    /// Not submitted yet: its operations so far.
+    Waiting(Vec<u8>),
+    InFlight,
+    /// Over; the replies before `position` have been written.
+    Ended {
+        completion: Completion,
+        position: usize,
+    },
+}
+
+impl Group {
+    fn passage(&self) -> Passage {
+        match (self.class == Class::Read, &self.footprint) {
+            (true, Footprint::All) => Passage::ReadAll,
+            (false, Footprint::All) => Passage::UpdateAll,
+            (true, _) => Passage::ReadSome,
+            (false, _) => Passage::UpdateSome,
+        }
+    }
+}
+
+/// What a group costs besides its body, in bytes: itself, its slots and its locks.
+const GROUP_COST: usize = 256;
+/// What every key beyond the first costs: its place in two footprints and its lock.
+const KEY_COST: usize = 96;
+
+/// Bodies kept for later groups, and how long they may be.
+const SPARE_BODIES_MAX: usize = 64;
+const SPARE_BODY_BYTES_MAX: usize = 4096;
+
+/// The guess at the length of a value before there was any, in bytes: enough to be cautious with, and
+/// no bother to anybody, for short replies bring it down quickly.
+const VALUE_BYTES_GUESS: usize = 256 * 1024;
+/// The guess never falls below this, at which as many values are allowed for as there can be commands.
+const VALUE_BYTES_GUESS_MIN: usize = REPLY_BYTES_EXPECTED_MAX / COMMANDS_MAX;
+
+/// The groups of one connection.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    /// Groups with commands to be answered, in the order of their first commands.
+    groups: VecDeque<Group>,
+    /// Slot of the first group. The first of all is 1.
+    base: u64,
+    locks: KeyLocks,
+    gate: Gate,
+    /// The newest group on all keys; 0 if there was none.
+    last_all: u64,
+    /// Groups that hold all their locks, to be submitted.
+    ready: VecDeque<u64>,
+    /// Empty; kept for its memory.
+    granted: Vec<u64>,
+    spare_bodies: Vec<Vec<u8>>,
+    /// Bytes of all groups that have not ended.
+    charged: usize,
+    /// Bytes of completions that wait for earlier ones.
+    held: usize,
+    /// Values that the replies of groups in flight may hold.
+    values_in_flight: usize,
+    /// A guess at the length of the next value, in bytes.
+    value_bytes: usize,
+}
+
+/// How many values the replies to an operation may hold.
+fn values_of(operation: &Operation<'_>) -> u32 {
+    if operation.blind {
+        return 0;
+    }
+    match operation.command {
+        Command::Get { .. }
+        | Command::GetRange { .. }
+        | Command::GetDel { .. }
+        | Command::GetEx { .. }
+        | Command::Set { get: true, .. }
+        // Keys, not values, but any number of them. Such an operation is never packed.
+        | Command::Scan { .. }
+        | Command::Keys { .. } => 1,
+        Command::MGet { keys } => u32::try_from(keys.len()).unwrap_or(u32::MAX),
+        _ => 0,
+    }
+}
+
+impl Schedule {
+    pub(crate) fn new() -> Self {
+        Self {
+            groups: VecDeque::new(),
+            base: 1,
+            locks: KeyLocks::default(),
+            gate: Gate::default(),
+            last_all: 0,
+            ready: VecDeque::new(),
+            granted: Vec::new(),
+            spare_bodies: Vec::new(),
+            charged: 0,
+            held: 0,
+            values_in_flight: 0,
+            value_bytes: VALUE_BYTES_GUESS,
+        }
+    }
+
+    /// Bytes of completions that wait for earlier ones.
+    pub(crate) const fn reply_bytes(&self) -> usize {
+        self.held
+    }
+
+    /// True if there is room for another operation.
+    pub(crate) const fn has_room(&self) -> bool {
+        self.charged < OPERATION_BYTES_MAX
+    }
+
+    fn index(&self, slot: u64) -> Option<usize> {
+        usize::try_from(slot.checked_sub(self.base)?).ok().filter(|index| *index < self.groups.len())
+    }
+
+    /// Takes an operation that was received in `request_bytes` bytes; returns the slot of its group.
+    pub(crate) fn add(&mut self, operation: &Operation<'_>, request_bytes: usize) -> u64 {
+        let footprint = operation.footprint();
+        let class = operation.class();
+        let values = values_of(operation);
+        if let Some(slot) = self.last_on(&footprint)
+            && self.joins(slot, class, values, request_bytes)
+        {
+            let index = (slot - self.base) as usize;
+            let group = &mut self.groups[index];
+            if let State::Waiting(body) = &mut group.state {
+                let before = body.len();
+                operation.encode(body);
+                let bytes = body.len() - before;
+                group.class = group.class.join(class);
+                group.commands += 1;
+                group.values += values;
+                group.charge += bytes;
+                self.charged += bytes;
+            }
+            return slot;
+        }
+        self.add_group(operation, footprint, class, values)
+    }
+
+    /// The group that is the last one on every key of a footprint.
+    fn last_on(&self, footprint: &Footprint) -> Option<u64> {
+        // An operation on all keys is always a body of its own.
+        let (first, others) = footprint.keys()?.split_first()?;
+        let last = self.locks.last(*first)?;
+        let common = others.iter().all(|key| self.locks.last(*key) == Some(last));
+        // A group on all keys locks none of them, but comes after those that did before it.
+        (common && last > self.last_all).then_some(last)
+    }
+
+    /// True if an operation may join a group: see the notes at the top.
+    fn joins(&self, slot: u64, class: Class, values: u32, request_bytes: usize) -> bool {
+        let Some(group) = self.index(slot).and_then(|index| self.groups.get(index)) else { return false };
+        let State::Waiting(body) = &group.state else { return false };
+        (class == Class::Read || group.class != Class::Read)
+            && group.values.saturating_add(values) <= PACK_VALUES_MAX as u32
+            && body.len() + request_bytes <= PACK_BYTES_MAX
+    }
+
+    fn add_group(
+        &mut self,
+        operation: &Operation<'_>,
+        footprint: Footprint,
+        class: Class,
+        values: u32,
+    ) -> u64 {
+        let slot = self.base + self.groups.len() as u64;
+        let mut body = self.spare_bodies.pop().unwrap_or_default();
+        operation.encode(&mut body);
+        let keys = footprint.keys().map_or(0, <[u64]>::len);
+        let charge = GROUP_COST + body.len() + keys.saturating_sub(1) * KEY_COST;
+        self.charged += charge;
+        let state = State::Waiting(body);
+        let mut group = Group { footprint, class, waits: 0, commands: 1, answered: 0, values, charge, state };
+        match group.footprint.keys() {
+            Some(keys) => {
+                for key in keys {
+                    group.waits += u32::from(!self.locks.acquire(*key, slot, class == Class::Read));
+                }
+            }
+            None => self.last_all = slot,
+        }
+        group.waits += u32::from(!self.gate.enter(slot, group.passage()));
+        if group.waits == 0 {
+            self.ready.push_back(slot);
+        }
+        self.groups.push_back(group);
+        slot
+    }
+
+    /// The next group whose turn has come, given that replies of `unsent` bytes wait for the client.
+    pub(crate) fn poll(&mut self, unsent: usize) -> Option<Submission> {
+        let slot = *self.ready.front()?;
+        let index = self.index(slot)?;
+        let values = self.groups[index].values as usize;
+        let expected = (self.values_in_flight + values) * self.value_bytes + self.held + unsent;
+        // The only one in flight must be let through, or nothing would ever change.
+        if values > 0 && self.values_in_flight > 0 && expected > REPLY_BYTES_EXPECTED_MAX {
+            return None;
+        }
+        self.ready.pop_front();
+        self.values_in_flight += values;
+        let group = &mut self.groups[index];
+        let State::Waiting(mut body) = std::mem::replace(&mut group.state, State::InFlight) else {
+            unreachable!("a group becomes ready once, before it is submitted");
+        };
+        if group.commands > 1
+            && let Ok(description) = describe(&body)
+        {
+            // Keys that share a hash, and several keys, make a difference to the class of a pack.
+            debug_assert_eq!(description.footprint, group.footprint);
+            group.class = description.class;
+        }
+        let submission = Submission {
+            slot,
+            body: Arc::from(body.as_slice()),
+            class: group.class,
+            footprint: group.footprint.clone(),
+        };
+        if self.spare_bodies.len() < SPARE_BODIES_MAX && body.capacity() <= SPARE_BODY_BYTES_MAX {
+            body.clear();
+            self.spare_bodies.push(body);
+        }
+        Some(submission)
+    }
+
+    /// Notes the end of a submission and lets those go that waited for it. False if there is no such
+    /// submission in flight.
+    pub(crate) fn complete(&mut self, slot: u64, completion: Completion) -> bool {
+        let Some(index) = self.index(slot) else { return false };
+        let group = &mut self.groups[index];
+        if !matches!(group.state, State::InFlight) {
+            return false;
+        }
+        let (bytes, values) = (completion.bytes(), group.values as usize);
+        group.state = State::Ended { completion, position: 0 };
+        self.charged -= group.charge;
+        self.held += bytes;
+        self.values_in_flight -= values;
+        if let Some(bytes_each) = bytes.checked_div(values) {
+            let decayed = self.value_bytes - self.value_bytes / 8;
+            self.value_bytes = decayed.max(bytes_each).max(VALUE_BYTES_GUESS_MIN);
+        }
+        let passage = group.passage();
+        let mut granted = std::mem::take(&mut self.granted);
+        for key in group.footprint.keys().unwrap_or_default() {
+            self.locks.release(*key, &mut granted);
+        }
+        self.gate.leave(passage, &mut granted);
+        self.locks.shrink();
+        for slot in granted.drain(..) {
+            let Some(index) = self.index(slot) else { continue };
+            let group = &mut self.groups[index];
+            group.waits -= 1;
+            if group.waits == 0 {
+                self.ready.push_back(slot);
+            }
+        }
+        self.granted = granted;
+        true
+    }
+
+    /// Writes the reply to the next command of a group that has ended. False if it has not.
+    pub(crate) fn answer(&mut self, slot: u64, protocol: Protocol, out: &mut Vec<u8>) -> bool {
+        let Some(index) = self.index(slot) else { return false };
+        let group = &mut self.groups[index];
+        let State::Ended { completion, position } = &mut group.state else { return false };
+        match completion {
+            Completion::Done if group.class.is_nilext() => write_simple(out, b"OK"),
+            Completion::Done => write_error(out, b"ERR internal error: a result was expected"),
+            Completion::Reply(bytes) => write_next(out, protocol, bytes, position),
+            Completion::Refused(text) => {
+                write_error(out, format!("TRYAGAIN the command was not executed: {text}").as_bytes());
+            }
+            Completion::Unknown => write_error(
+                out,
+                b"UNKNOWN the update may or may not have been executed: there was no answer in time",
+            ),
+            Completion::TimedOut => {
+                write_error(out, b"TIMEOUT the command was not executed: there was no answer in time");
+            }
+            Completion::Overloaded => write_error(
+                out,
+                b"OVERLOADED the command was not executed: too many operations are in flight",
+            ),
+        }
+        group.answered += 1;
+        if group.answered == group.commands {
+            self.held -= completion.bytes();
+            *completion = Completion::Done;
+            while self.groups.front().is_some_and(|group| group.answered == group.commands) {
+                self.groups.pop_front();
+                self.base += 1;
+            }
+        }
+        true
+    }
+
+    /// Forgets everything; completions of what was in flight will be refused.
+    pub(crate) fn abandon(&mut self) {
+        let base = self.base + self.groups.len() as u64;
+        *self = Self { base, ..Self::new() };
+    }
+}
+
+/// Writes the encoded reply at `position` and moves on behind it.
+fn write_next(out: &mut Vec<u8>, protocol: Protocol, bytes: &[u8], position: &mut usize) {
+    let mut rest = bytes.get(*position..).unwrap_or_default();
+    match ReplyRef::decode(&mut rest) {
+        Ok(reply) => {
+            *position = bytes.len() - rest.len();
+            write_reply(out, protocol, reply);
+        }
+        Err(malformed) => {
+            write_error(out, format!("ERR internal error: malformed reply: {malformed}").as_bytes());
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Replies as the client reads them: RESP2 and RESP3. Everything is appended to one buffer; nothing is
+//! allocated besides.
+
+use syros_commands::ReplyRef;
+pub(crate) use syros_commands::write_integer as write_digits;
+
+/// Version of the protocol that a client has chosen with HELLO.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Protocol {
+    /// What every client understands.
+    #[default]
+    Resp2,
+    /// With types for maps, sets, nil, and more.
+    Resp3,
+}
+
+impl Protocol {
+    /// Its number, as HELLO takes it.
+    #[must_use]
+    pub const fn number(self) -> i64 {
+        match self {
+            Self::Resp2 => 2,
+            Self::Resp3 => 3,
+        }
+    }
+}
+
+const LINE_END: &[u8] = b"\r\n";
+
+fn write_header(out: &mut Vec<u8>, mark: u8, number: i64) {
+    out.push(mark);
+    write_digits(out, number);
+    out.extend_from_slice(LINE_END);
+}
+
+/// Appends a reply of the state machine.
+pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
+    match reply {
+        ReplyRef::Ok => write_simple(out, b"OK"),
+        ReplyRef::Bulk(bytes) => write_bulk(out, bytes),
+        ReplyRef::Integer(value) => write_integer(out, value),
+        ReplyRef::Nil => write_nil(out, protocol),
+        ReplyRef::Simple(text) => write_simple(out, text),
+        ReplyRef::Error(text) => write_error(out, text),
+        ReplyRef::Array(replies) => {
+            write_array(out, replies.len());
+            replies.for_each(|reply| write_reply(out, protocol, reply));
+        }
+    }
+}
+
+/// Appends the absence of a value: `_` in RESP3, a bulk string of length -1 in RESP2.
+pub fn write_nil(out: &mut Vec<u8>, protocol: Protocol) {
+    out.extend_from_slice(match protocol {
+        Protocol::Resp2 => b"$-1\r\n",
+        Protocol::Resp3 => b"_\r\n",
+    });
+}
+
+/// Appends a simple string, which must not have line breaks in it.
+pub fn write_simple(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'+');
+    out.extend_from_slice(text);
+    out.extend_from_slice(LINE_END);
+}
+
+/// Appends an error: code and message. Line breaks in it become blanks, for it ends at the first.
+pub fn write_error(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'-');
+    out.extend(text.iter().map(|byte| if matches!(byte, b'\r' | b'\n') { b' ' } else { *byte }));
+    out.extend_from_slice(LINE_END);
+}
+
+/// Appends an integer.
+pub fn write_integer(out: &mut Vec<u8>, value: i64) {
+    write_header(out, b':', value);
+}
+
+/// Appends a string of any bytes.
+pub fn write_bulk(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.reserve(bytes.len() + 16);
+    write_header(out, b'$', bytes.len() as i64);
+    out.extend_from_slice(bytes);
+    out.extend_from_slice(LINE_END);
+}
+
+/// Appends a text for people to read: in RESP3 a verbatim string.
+pub fn write_verbatim(out: &mut Vec<u8>, protocol: Protocol, text: &[u8]) {
+    if protocol == Protocol::Resp2 {
+        return write_bulk(out, text);
+    }
+    write_header(out, b'=', text.len() as i64 + 4);
+    out.extend_from_slice(b"txt:");
+    out.extend_from_slice(text);
+    out.extend_from_slice(LINE_END);
+}
+
+/// Appends the head of an array; `count` replies must follow.
+pub fn write_array(out: &mut Vec<u8>, count: usize) {
+    write_header(out, b'*', count as i64);
+}
+
+/// Appends the head of a map; `count` keys, each with its value, must follow. In RESP2 an array.
+pub fn write_map(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
+    match protocol {
+        Protocol::Resp2 => write_array(out, count * 2),
+        Protocol::Resp3 => write_header(out, b'%', count as i64),
+    }
+}
+
+/// Appends the head of a set; `count` members must follow. In RESP2 an array.
+pub fn write_set(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
+    match protocol {
+        Protocol::Resp2 => write_array(out, count),
+        Protocol::Resp3 => write_header(out, b'~', count as i64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syros_commands::Reply;
+
+    fn written(protocol: Protocol, reply: &Reply) -> String {
+        let (mut encoded, mut out) = (Vec::new(), Vec::new());
+        reply.encode(&mut encoded);
+        write_reply(&mut out, protocol, ReplyRef::decode(&mut &encoded[..]).unwrap());
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn replies_in_both_protocols() {
+        let nested = Reply::Array(vec![Reply::Bulk(b"0".to_vec()), Reply::Array(vec![Reply::Nil])]);
+        for (reply, resp2, resp3) in [
+            (Reply::Ok, "+OK\r\n", "+OK\r\n"),
+            (Reply::Nil, "$-1\r\n", "_\r\n"),
+            (Reply::Integer(-42), ":-42\r\n", ":-42\r\n"),
+            (Reply::Bulk(b"a\r\nb".to_vec()), "$4\r\na\r\nb\r\n", "$4\r\na\r\nb\r\n"),
+            (Reply::Bulk(Vec::new()), "$0\r\n\r\n", "$0\r\n\r\n"),
+            (Reply::Simple(b"none".to_vec()), "+none\r\n", "+none\r\n"),
+            (Reply::Error(b"ERR a\r\nb".to_vec()), "-ERR a  b\r\n", "-ERR a  b\r\n"),
+            (nested, "*2\r\n$1\r\n0\r\n*1\r\n$-1\r\n", "*2\r\n$1\r\n0\r\n*1\r\n_\r\n"),
+        ] {
+            assert_eq!(written(Protocol::Resp2, &reply), resp2);
+            assert_eq!(written(Protocol::Resp3, &reply), resp3);
+        }
+    }
+
+    #[test]
+    fn heads_in_both_protocols() {
+        for (protocol, expected) in
+            [(Protocol::Resp2, "*4\r\n*2\r\n$2\r\nhi\r\n"), (Protocol::Resp3, "%2\r\n~2\r\n=6\r\ntxt:hi\r\n")]
+        {
+            let mut out = Vec::new();
+            write_map(&mut out, protocol, 2);
+            write_set(&mut out, protocol, 2);
+            write_verbatim(&mut out, protocol, b"hi");
+            assert_eq!(out, expected.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! A store of one hash table, and a driver that runs a connection against it.
+#![allow(dead_code, reason = "every test file uses a part of this")]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use syros_commands::{
+    Command, Condition, Operation, Reply, describe, operations, put_array, put_bulk, put_error, put_integer,
+    put_nil, put_ok,
+};
+use syros_resp::{Completion, Connection, Context, Identity, ServerInfo, ServerReport, Submission};
+use syros_types::WallTime;
+
+pub(crate) struct Server;
+
+impl ServerInfo for Server {
+    fn report(&self) -> ServerReport {
+        ServerReport {
+            version: "0.1.0".into(),
+            clients_max: 10_000,
+            keys: 3,
+            role: "leader".into(),
+            status: "normal".into(),
+            ..ServerReport::default()
+        }
+    }
+    fn reset_statistics(&self) {}
+}
+
+pub(crate) const CONTEXT: Context<'static> = Context { now: WallTime(1_700_000_000_123_456), info: &Server };
+
+pub(crate) fn connection(id: u64) -> Connection {
+    let identity = Identity { id, address: "127.0.0.1:50000".into(), local_address: "127.0.0.1:6379".into() };
+    Connection::new(identity, CONTEXT.now)
+}
+
+/// A request as client libraries send it.
+pub(crate) fn request(words: &[&str]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());
+    }
+    bytes
+}
+
+/// Requests of words separated by blanks, one request per line.
+pub(crate) fn requests(lines: &[&str]) -> Vec<u8> {
+    lines.iter().flat_map(|line| request(&line.split(' ').collect::<Vec<_>>())).collect()
+}
+
+/// Keys and values.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Store(pub(crate) BTreeMap<Vec<u8>, Vec<u8>>);
+
+impl Store {
+    /// Executes a body; the encoded replies.
+    pub(crate) fn execute(&mut self, body: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        for operation in operations(body) {
+            self.execute_one(&operation.expect("a well-formed body"), &mut out);
+        }
+        out
+    }
+
+    /// Executes a submission; how it would end.
+    pub(crate) fn run(&mut self, submission: &Submission) -> Completion {
+        let description = describe(&submission.body).expect("a well-formed body");
+        assert_eq!(description.class, submission.class);
+        assert_eq!(description.footprint, submission.footprint);
+        let reply = self.execute(&submission.body);
+        if submission.class.is_nilext() {
+            let replies = Reply::decode_all(&reply).expect("replies");
+            assert!(replies.iter().all(|reply| *reply == Reply::Ok), "nilext updates answer OK: {replies:?}");
+            return Completion::Done;
+        }
+        Completion::Reply(Arc::from(reply))
+    }
+
+    fn execute_one(&mut self, operation: &Operation<'_>, out: &mut Vec<u8>) {
+        let before = out.len();
+        self.execute_command(&operation.command, out);
+        if operation.blind {
+            out.truncate(before);
+            put_ok(out);
+        }
+    }
+
+    fn put_value(&self, key: &[u8], out: &mut Vec<u8>) {
+        match self.0.get(key) {
+            Some(value) => put_bulk(out, value),
+            None => put_nil(out),
+        }
+    }
+
+    fn execute_command(&mut self, command: &Command<'_>, out: &mut Vec<u8>) {
+        match *command {
+            Command::Get { key } => self.put_value(key, out),
+            Command::MGet { keys } => {
+                put_array(out, keys.len());
+                keys.iter().for_each(|key| self.put_value(key, out));
+            }
+            Command::StrLen { key } => put_integer(out, self.0.get(key).map_or(0, Vec::len) as i64),
+            Command::Exists { keys } => {
+                put_integer(out, keys.iter().filter(|key| self.0.contains_key(*key)).count() as i64);
+            }
+            Command::DbSize => put_integer(out, self.0.len() as i64),
+            Command::Set { key, value, condition, get, .. } => {
+                let present = self.0.contains_key(key);
+                let allowed = match condition {
+                    Condition::Always => true,
+                    Condition::IfAbsent => !present,
+                    Condition::IfPresent => present,
+                };
+                match (get, allowed) {
+                    (true, _) => self.put_value(key, out),
+                    (false, true) => put_ok(out),
+                    (false, false) => put_nil(out),
+                }
+                if allowed {
+                    self.0.insert(key.to_vec(), value.to_vec());
+                }
+            }
+            Command::MSet { pairs } => {
+                for (key, value) in pairs.pairs() {
+                    self.0.insert(key.to_vec(), value.to_vec());
+                }
+                put_ok(out);
+            }
+            Command::GetDel { key } => {
+                self.put_value(key, out);
+                self.0.remove(key);
+            }
+            Command::Append { key, value } => {
+                let stored = self.0.entry(key.to_vec()).or_default();
+                stored.extend_from_slice(value);
+                put_integer(out, stored.len() as i64);
+            }
+            Command::IncrBy { key, delta } => {
+                let text = self.0.get(key).map_or("0", |value| str::from_utf8(value).unwrap_or("?"));
+                match text.parse::<i64>().ok().and_then(|value| value.checked_add(delta)) {
+                    Some(value) => {
+                        self.0.insert(key.to_vec(), value.to_string().into_bytes());
+                        put_integer(out, value);
+                    }
+                    None => put_error(out, b"ERR value is not an integer or out of range"),
+                }
+            }
+            Command::Del { keys } => {
+                let removed = keys.iter().filter(|key| self.0.remove(*key).is_some()).count();
+                put_integer(out, removed as i64);
+            }
+            Command::Rename { from, to } => match self.0.remove(from) {
+                Some(value) => {
+                    self.0.insert(to.to_vec(), value);
+                    put_ok(out);
+                }
+                None => put_error(out, b"ERR no such key"),
+            },
+            Command::FlushAll => {
+                self.0.clear();
+                put_ok(out);
+            }
+            ref other => panic!("the test store does not know {other:?}"),
+        }
+    }
+}
+
+/// Every submission that may go now.
+pub(crate) fn submissions(connection: &mut Connection) -> Vec<Submission> {
+    std::iter::from_fn(|| connection.poll_submit()).collect()
+}
+
+/// Completes everything at once, in order, until nothing is left to do.
+pub(crate) fn settle(connection: &mut Connection, store: &mut Store) {
+    while let Some(submission) = connection.poll_submit() {
+        let completion = store.run(&submission);
+        assert!(connection.complete(submission.slot, completion));
+    }
+}
+
+/// Takes the output.
+pub(crate) fn output(connection: &mut Connection) -> Vec<u8> {
+    let bytes = connection.output().to_vec();
+    connection.sent(bytes.len());
+    bytes
+}
+
+/// Feeds whole input to a connection that answers at once; the output, and whether it ended.
+pub(crate) fn serve(connection: &mut Connection, store: &mut Store, input: &[u8]) -> (Vec<u8>, bool) {
+    let (mut rest, mut out) = (input, Vec::new());
+    loop {
+        let consumed = connection.receive(rest, &CONTEXT);
+        rest = &rest[consumed..];
+        settle(connection, store);
+        out.extend(output(connection));
+        if consumed == 0 || connection.is_finished() {
+            return (out, connection.is_finished());
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! What is in flight together, what is packed, and what holds a connection back.
+
+mod common;
+
+use common::{CONTEXT, Store, connection, output, request, requests, serve, settle, submissions};
+use std::sync::Arc;
+use syros_commands::{operations, put_bulk, put_integer, put_nil, put_ok};
+use syros_resp::limits::{COMMANDS_MAX, OPERATION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
+use syros_resp::{Completion, Connection};
+use syros_types::{Class, Footprint, key_hash};
+
+/// Receives lines and returns class and number of operations of what may go.
+fn submitted(connection: &mut Connection, lines: &[&str]) -> Vec<(Class, usize)> {
+    let input = requests(lines);
+    assert_eq!(connection.receive(&input, &CONTEXT), input.len());
+    submissions(connection)
+        .into_iter()
+        .map(|submission| (submission.class, operations(&submission.body).count()))
+        .collect()
+}
+
+fn submitted_at_first(lines: &[&str]) -> Vec<(Class, usize)> {
+    submitted(&mut connection(1), lines)
+}
+
+#[test]
+fn commands_on_different_keys_go_together() {
+    let classes = submitted_at_first(&["SET a 1", "GET b", "INCR c", "SET d 1"]);
+    assert_eq!(classes, [(Class::Overwrite, 1), (Class::Read, 1), (Class::Update, 1), (Class::Overwrite, 1)]);
+}
+
+#[test]
+fn a_run_on_one_key_is_one_submission() {
+    assert_eq!(submitted_at_first(&["SET k 1"; 16]), [(Class::Overwrite, 16)]);
+    assert_eq!(submitted_at_first(&["INCR k"; 16]), [(Class::Update, 16)]);
+    assert_eq!(submitted_at_first(&["BLIND INCR k"; 3]), [(Class::Merge, 3)]);
+    assert_eq!(submitted_at_first(&["SET k 1", "BLIND INCR k"]), [(Class::Merge, 2)]);
+    assert_eq!(submitted_at_first(&["FLUSHALL", "FLUSHALL"]), [(Class::Merge, 1)]);
+    assert_eq!(submitted_at_first(&["STRLEN k"; 16]), [(Class::Read, 16)]);
+}
+
+#[test]
+fn interleaved_runs_are_packed_each() {
+    let classes = submitted_at_first(&["SET a 1", "SET b 1", "SET a 2", "SET b 2", "SET a 3"]);
+    assert_eq!(classes, [(Class::Overwrite, 3), (Class::Overwrite, 2)]);
+}
+
+#[test]
+fn a_read_joins_updates_but_no_update_joins_a_read() {
+    assert_eq!(submitted_at_first(&["SET k 1", "GET k", "SET k 2"]), [(Class::Update, 3)]);
+    let mut connection = connection(1);
+    assert_eq!(submitted(&mut connection, &["GET k", "SET k 1", "SET k 2"]), [(Class::Read, 1)]);
+    let mut reply = Vec::new();
+    put_bulk(&mut reply, b"old");
+    assert!(connection.complete(1, Completion::Reply(Arc::from(reply))));
+    assert_eq!(output(&mut connection), b"$3\r\nold\r\n");
+    assert_eq!(submitted(&mut connection, &[]), [(Class::Overwrite, 2)]);
+}
+
+#[test]
+fn a_command_on_some_keys_of_a_waiting_group_joins_it() {
+    assert_eq!(submitted_at_first(&["MSET a 1 b 2", "SET a 3", "SET b 4"]), [(Class::Merge, 3)]);
+    // `b` has been taken over by another group: joining the first would overtake it.
+    let mut connection = connection(1);
+    assert_eq!(submitted(&mut connection, &["MSET a 1 b 2"]), [(Class::Merge, 1)]);
+    assert_eq!(submitted(&mut connection, &["SET b 3", "MSET a 4 b 5"]), []);
+    let mut store = Store::default();
+    connection.complete(1, Completion::Done);
+    settle(&mut connection, &mut store);
+    assert_eq!(store.0.get(&b"b"[..]), Some(&b"5".to_vec()));
+}
+
+#[test]
+fn what_overlaps_waits_and_is_packed_meanwhile() {
+    let mut connection = connection(1);
+    assert_eq!(submitted(&mut connection, &["INCR k"]), [(Class::Update, 1)]);
+    assert_eq!(submitted(&mut connection, &["INCR k"]), []);
+    assert_eq!(submitted(&mut connection, &["SET other 1"]), [(Class::Overwrite, 1)]);
+    assert_eq!(submitted(&mut connection, &["INCR k", "GET k"]), []);
+    let mut reply = Vec::new();
+    put_integer(&mut reply, 1);
+    assert!(connection.complete(1, Completion::Reply(Arc::from(&reply[..]))));
+    assert_eq!(output(&mut connection), b":1\r\n");
+    let next = submissions(&mut connection);
+    assert_eq!(next.len(), 1);
+    assert_eq!((next[0].class, operations(&next[0].body).count()), (Class::Update, 3));
+    assert_eq!(next[0].footprint, Footprint::One(key_hash(b"k")));
+    // The replies of a pack go to their commands, and the one that ended before waits for its turn.
+    assert!(connection.complete(3, Completion::Done));
+    assert_eq!(output(&mut connection), b"");
+    reply.clear();
+    put_integer(&mut reply, 2);
+    put_integer(&mut reply, 3);
+    put_bulk(&mut reply, b"3");
+    assert!(connection.complete(2, Completion::Reply(Arc::from(reply))));
+    assert_eq!(output(&mut connection), b":2\r\n+OK\r\n:3\r\n$1\r\n3\r\n");
+    assert_eq!(connection.outstanding(), 0);
+}
+
+#[test]
+fn reads_of_one_key_go_together_and_hold_back_its_updates() {
+    let mut connection = connection(1);
+    assert_eq!(submitted(&mut connection, &["GET k"]), [(Class::Read, 1)]);
+    assert_eq!(submitted(&mut connection, &["GET k", "MGET k j"]), [(Class::Read, 1), (Class::Read, 1)]);
+    assert_eq!(submitted(&mut connection, &["SET k 1"]), []);
+    // A read does not overtake the update that waits; it joins it.
+    assert_eq!(submitted(&mut connection, &["GET k", "GET j"]), [(Class::Read, 1)]);
+    for slot in [3, 1] {
+        assert!(connection.complete(slot, Completion::TimedOut));
+        assert_eq!(submissions(&mut connection), []);
+    }
+    assert!(connection.complete(2, Completion::TimedOut));
+    assert_eq!(submissions(&mut connection).len(), 1);
+}
+
+#[test]
+fn operations_on_all_keys_wait_for_all_and_hold_back_all() {
+    let mut connection = connection(1);
+    assert_eq!(submitted(&mut connection, &["SET a 1", "FLUSHALL", "SET b 1"]), [(Class::Overwrite, 1)]);
+    assert!(connection.complete(1, Completion::Done));
+    assert_eq!(submitted(&mut connection, &[]), [(Class::Merge, 1)]);
+    assert!(connection.complete(2, Completion::Done));
+    assert_eq!(submitted(&mut connection, &["DBSIZE", "GET c"]), [(Class::Overwrite, 1)]);
+    assert!(connection.complete(3, Completion::Done));
+    assert_eq!(submitted(&mut connection, &[]), [(Class::Read, 1), (Class::Read, 1)]);
+}
+
+#[test]
+fn a_pack_never_outgrows_a_reply() {
+    let classes = submitted_at_first(&["GET k"; 16]);
+    assert_eq!(classes, [(Class::Read, 7), (Class::Read, 7), (Class::Read, 2)]);
+    let value = "v".repeat(100_000);
+    let line = format!("SET k {value}");
+    assert_eq!(submitted_at_first(&[&line[..]; 4]), [(Class::Overwrite, 2)]);
+}
+
+#[test]
+fn every_ending_has_a_clear_text() {
+    for (completion, text) in [
+        (Completion::Done, "+OK"),
+        (
+            Completion::Refused("the log is full".into()),
+            "-TRYAGAIN the command was not executed: the log is full",
+        ),
+        (
+            Completion::Unknown,
+            "-UNKNOWN the update may or may not have been executed: there was no answer in time",
+        ),
+        (Completion::TimedOut, "-TIMEOUT the command was not executed: there was no answer in time"),
+        (
+            Completion::Overloaded,
+            "-OVERLOADED the command was not executed: too many operations are in flight",
+        ),
+    ] {
+        let mut connection = connection(1);
+        assert_eq!(submitted(&mut connection, &["SET k 1", "SET k 2"]), [(Class::Overwrite, 2)]);
+        assert!(connection.complete(1, completion.clone()));
+        assert_eq!(output(&mut connection), format!("{text}\r\n{text}\r\n").as_bytes());
+        assert!(!connection.complete(1, completion), "twice");
+    }
+    // What a state machine must never do: acknowledge a read, or answer too little.
+    let mut connection = connection(1);
+    submitted(&mut connection, &["GET k", "INCR j", "INCR j"]);
+    assert!(!connection.complete(0, Completion::Done) && !connection.complete(3, Completion::Done));
+    assert!(connection.complete(1, Completion::Done));
+    assert!(output(&mut connection).starts_with(b"-ERR internal error"));
+    let mut one = Vec::new();
+    put_ok(&mut one);
+    assert!(connection.complete(2, Completion::Reply(Arc::from(one))));
+    assert!(output(&mut connection).starts_with(b"+OK\r\n-ERR internal error"));
+    assert!(!connection.complete(2, Completion::Done));
+}
+
+#[test]
+fn too_many_commands_pause_the_connection() {
+    let mut connection = connection(1);
+    let input: Vec<u8> =
+        (0..COMMANDS_MAX + 10).flat_map(|key| request(&["INCR", &format!("k{key:05}")])).collect();
+    let consumed = connection.receive(&input, &CONTEXT);
+    assert_eq!((connection.outstanding(), connection.is_paused()), (COMMANDS_MAX, true));
+    assert_eq!(connection.receive(&input[consumed..], &CONTEXT), 0);
+    assert_eq!(submissions(&mut connection).len(), COMMANDS_MAX);
+    // It is the oldest that counts: the others keep their place until it is answered.
+    assert!(connection.complete(2, Completion::Unknown));
+    assert!(connection.is_paused());
+    assert!(connection.complete(1, Completion::Unknown));
+    assert!(!connection.is_paused());
+    assert_eq!(connection.receive(&input[consumed..], &CONTEXT), 2 * request(&["INCR", "k00000"]).len());
+}
+
+#[test]
+fn large_operations_and_unread_replies_pause_the_connection() {
+    let mut connection1 = connection(1);
+    let value = "v".repeat(1 << 20);
+    let mut taken = 0;
+    while !connection1.is_paused() {
+        let input = request(&["SET", &format!("k{taken}"), &value]);
+        assert_eq!(connection1.receive(&input, &CONTEXT), input.len());
+        taken += 1;
+    }
+    assert_eq!(taken, OPERATION_BYTES_MAX.div_ceil(1 << 20));
+    settle(&mut connection1, &mut Store::default());
+    assert!(!connection1.is_paused());
+
+    let mut connection2 = connection(2);
+    let input = request(&["ECHO", &value]);
+    for _ in 0..REPLY_BYTES_PAUSE >> 20 {
+        assert_eq!(connection2.receive(&input, &CONTEXT), input.len());
+    }
+    assert!(connection2.is_paused());
+    assert_eq!(connection2.receive(&input, &CONTEXT), 0);
+    connection2.sent(1 << 20);
+    assert!(!connection2.is_paused());
+}
+
+/// As many values are asked for at once as are expected to fit; nothing is lost or stuck.
+#[test]
+fn large_values_are_read_a_few_at_a_time() {
+    let mut connection = connection(1);
+    let mut store = Store::default();
+    let keys = 300;
+    for key in 0..keys {
+        store.0.insert(format!("k{key}").into_bytes(), vec![b'v'; 1 << 20]);
+    }
+    let input: Vec<u8> = (0..keys).flat_map(|key| request(&["GET", &format!("k{key}")])).collect();
+    assert_eq!(connection.receive(&input, &CONTEXT), input.len());
+    let (mut most, mut received, mut answered) = (0, 0, 0);
+    loop {
+        let batch = submissions(&mut connection);
+        if batch.is_empty() {
+            break;
+        }
+        most = most.max(batch.len());
+        answered += batch.len();
+        for submission in batch {
+            let completion = store.run(&submission);
+            assert!(connection.complete(submission.slot, completion));
+            received += output(&mut connection).len();
+        }
+    }
+    assert_eq!((answered, connection.outstanding()), (keys, 0));
+    assert_eq!(received, keys * ((1 << 20) + "$1048576\r\n\r\n".len()));
+    assert!(most <= 256, "{most}");
+}
+
+#[test]
+fn a_connection_whose_replies_outgrow_all_memory_is_cut_off() {
+    let mut connection = connection(1);
+    let lines: Vec<String> = (0..12).map(|key| format!("GET k{key}")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(submitted(&mut connection, &lines).len(), 12);
+    // The oldest is not answered, so that the others pile up; they share their memory in this test.
+    let reply: Arc<[u8]> = vec![0; 128 << 20].into();
+    let before = (2..=12).take_while(|slot| {
+        assert!(connection.complete(*slot, Completion::Reply(reply.clone())));
+        !connection.is_finished()
+    });
+    assert_eq!(before.count(), REPLY_BYTES_MAX >> 27);
+    assert_eq!((connection.outstanding(), output(&mut connection).len()), (0, 0));
+    assert!(!connection.complete(1, Completion::Done) && !connection.complete(12, Completion::Done));
+    assert_eq!(connection.receive(b"PING\r\n", &CONTEXT), 6);
+    assert_eq!(output(&mut connection), b"");
+}
+
+#[test]
+fn quit_and_protocol_errors_end_a_connection_after_what_came_before() {
+    for (end, reply) in [
+        (&b"QUIT\r\nSET k 2\r\n"[..], &b"+OK\r\n"[..]),
+        (b"*1\r\nx\r\nSET k 2\r\n", b"-ERR Protocol error: expected '$', got 'x'\r\n"),
+    ] {
+        let mut connection = connection(1);
+        let input = [&requests(&["SET k 1"]), end].concat();
+        assert_eq!(connection.receive(&input, &CONTEXT), input.len());
+        assert!(!connection.is_finished());
+        assert_eq!(connection.receive(b"SET k 3\r\n", &CONTEXT), 9);
+        assert_eq!(submissions(&mut connection).len(), 1);
+        assert!(connection.complete(1, Completion::Done));
+        assert_eq!(output(&mut connection), [b"+OK\r\n", reply].concat());
+        assert!(connection.is_finished());
+    }
+}
+
+#[test]
+fn local_replies_keep_their_turn_and_their_protocol() {
+    let mut connection = connection(1);
+    let lines = ["PING", "GET k", "PING", "HELLO 3 SETNAME me", "GET k", "ECHO x", "CLIENT GETNAME"];
+    assert_eq!(submitted(&mut connection, &lines), [(Class::Read, 2)]);
+    assert_eq!(output(&mut connection), b"+PONG\r\n");
+    let mut reply = Vec::new();
+    put_nil(&mut reply);
+    put_nil(&mut reply);
+    assert!(connection.complete(1, Completion::Reply(Arc::from(reply))));
+    let text = String::from_utf8(output(&mut connection)).unwrap();
+    assert!(text.starts_with("$-1\r\n+PONG\r\n%7\r\n"), "{text}");
+    assert!(text.ends_with("*0\r\n_\r\n$1\r\nx\r\n$2\r\nme\r\n"), "{text}");
+}
+
+#[test]
+fn info_shows_what_the_server_reports() {
+    let mut connection = connection(1);
+    let (out, _) = serve(&mut connection, &mut Store::default(), b"INFO\r\n");
+    let text = String::from_utf8(out).unwrap();
+    for expected in [
+        "# Server\r\nredis_version:7.0.15\r\n",
+        "\r\n\r\n# Clients\r\nconnected_clients:0\r\nmaxclients:10000\r\n",
+        "# Memory\r\nused_memory:0\r\n",
+        "# Replication\r\nrole:master\r\n",
+        "# Keyspace\r\ndb0:keys=3,expires=0,avg_ttl=0\r\n",
+        "# Syros\r\nrole:leader\r\nstatus:normal\r\n",
+    ] {
+        assert!(text.contains(expected), "{expected:?} in {text}");
+    }
+    let (out, _) = serve(&mut connection, &mut Store::default(), b"INFO syros KEYSPACE nosuch\r\n");
+    let text = String::from_utf8(out).unwrap();
+    assert!(
+        text.contains("\r\n# Keyspace\r\n") && text.contains("# Syros\r\n") && !text.contains("# Server")
+    );
+}

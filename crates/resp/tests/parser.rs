@@ -1,0 +1,167 @@
+//! The parser alone: every split of the input gives the same requests, limits hold, garbage does no harm.
+
+use syros_resp::limits::{LINE_BYTES_MAX, REQUEST_BYTES_MAX, WORDS_MAX};
+use syros_resp::{Parser, ProtocolError, Step};
+use syros_types::Prng;
+use syros_types::limits::VALUE_BYTES_MAX;
+
+type Words = Vec<Vec<u8>>;
+
+/// Parses input that arrives in pieces of these lengths (the last one repeated).
+fn parse_in_pieces(input: &[u8], pieces: impl Fn(usize) -> usize) -> (Vec<Words>, Option<ProtocolError>) {
+    let (mut parser, mut requests) = (Parser::new(), Vec::new());
+    let (mut start, mut end, mut round) = (0, 0, 0);
+    loop {
+        let front = &input[start..end];
+        let consumed = match parser.next(front) {
+            Ok(Step::Incomplete) if end == input.len() => return (requests, None),
+            Ok(Step::Incomplete) => {
+                assert!(parser.needed() <= REQUEST_BYTES_MAX + 2);
+                end = input.len().min(end + pieces(round).max(1));
+                round += 1;
+                continue;
+            }
+            Ok(Step::Empty { consumed }) => consumed,
+            Ok(Step::Multibulk { consumed }) => {
+                let mut words = Vec::new();
+                parser.words(front, &mut words);
+                requests.push(words.into_iter().map(<[u8]>::to_vec).collect());
+                consumed
+            }
+            Ok(Step::Inline { consumed }) => {
+                requests.push(parser.inline_words().into_iter().map(<[u8]>::to_vec).collect());
+                consumed
+            }
+            Err(error) => return (requests, Some(error)),
+        };
+        assert!(consumed > 0 && consumed <= front.len());
+        start += consumed;
+    }
+}
+
+fn parse(input: &[u8]) -> (Vec<Words>, Option<ProtocolError>) {
+    parse_in_pieces(input, |_| usize::MAX / 2)
+}
+
+fn words(list: &[&[u8]]) -> Words {
+    list.iter().map(|word| word.to_vec()).collect()
+}
+
+#[test]
+fn every_split_gives_the_same_requests() {
+    let input: &[u8] = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$12\r\nvalue\r\nvalue\r\nPING\r\n\r\n*0\r\n*-1\r\n  set k \"a b\\x41\\n\" \r\n*1\r\n$0\r\n\r\n*2\r\n$4\r\nECHO\r\n$100\r\n0123456789012345678901234567890123456789012345678901234567890123456789012345678901234567890123456789\r\nGET 'it''s\n";
+    let (requests, error) = parse(input);
+    assert_eq!(requests.len(), 5);
+    assert_eq!(requests[0], words(&[b"SET", b"k", b"value\r\nvalue"]));
+    assert_eq!(requests[2], words(&[b"set", b"k", b"a bA\n"]));
+    assert_eq!(requests[3], words(&[b""]));
+    assert_eq!(error, Some(ProtocolError::UnbalancedQuotes));
+    for piece in 1..input.len() {
+        assert_eq!(parse_in_pieces(input, |_| piece), (requests.clone(), error), "pieces of {piece}");
+        let two = |round| if round == 0 { piece } else { usize::MAX / 2 };
+        assert_eq!(parse_in_pieces(input, two), (requests.clone(), error), "split at {piece}");
+    }
+}
+
+#[test]
+fn errors_and_their_limits() {
+    let value = VALUE_BYTES_MAX;
+    for (input, expected) in [
+        (b"*1\r\n:1\r\n".to_vec(), Some(ProtocolError::ExpectedDollar(b':'))),
+        (b"*1\r\n\r\n\r\n".to_vec(), Some(ProtocolError::ExpectedDollar(b'\r'))),
+        (b"*x\r\n".to_vec(), Some(ProtocolError::InvalidMultibulkLength)),
+        (b"*\r\n".to_vec(), Some(ProtocolError::InvalidMultibulkLength)),
+        (b"*99999999999999999999\r\n".to_vec(), Some(ProtocolError::InvalidMultibulkLength)),
+        (format!("*{WORDS_MAX}\r\n").into_bytes(), None),
+        (format!("*{}\r\n", WORDS_MAX + 1).into_bytes(), Some(ProtocolError::InvalidMultibulkLength)),
+        (b"*1\r\n$-1\r\n".to_vec(), Some(ProtocolError::InvalidBulkLength)),
+        (b"*1\r\n$\r\n".to_vec(), Some(ProtocolError::InvalidBulkLength)),
+        (b"*1\r\n$01\r\n".to_vec(), Some(ProtocolError::InvalidBulkLength)),
+        (b"*1\r\n$1a\r\n".to_vec(), Some(ProtocolError::InvalidBulkLength)),
+        (format!("*1\r\n${value}\r\n").into_bytes(), None),
+        (format!("*1\r\n${}\r\n", value + 1).into_bytes(), Some(ProtocolError::InvalidBulkLength)),
+        (vec![b'a'; LINE_BYTES_MAX], None),
+        (vec![b'a'; LINE_BYTES_MAX + 1], Some(ProtocolError::TooBigInline)),
+        ([&b"*"[..], &vec![b'1'; LINE_BYTES_MAX]].concat(), Some(ProtocolError::TooBigMultibulkCount)),
+        ([&b"*1\r\n$"[..], &vec![b'1'; LINE_BYTES_MAX]].concat(), Some(ProtocolError::TooBigBulkCount)),
+        (b"\"a\"b\r\n".to_vec(), Some(ProtocolError::UnbalancedQuotes)),
+    ] {
+        let shown = String::from_utf8_lossy(&input[..input.len().min(40)]).into_owned();
+        assert_eq!(parse(&input).1, expected, "{shown}");
+        assert_eq!(parse_in_pieces(&input, |_| 1).1, expected, "{shown}, byte by byte");
+    }
+}
+
+#[test]
+fn a_request_that_could_be_no_operation_is_refused_before_it_arrives() {
+    let mut parser = Parser::new();
+    let value = vec![b'v'; VALUE_BYTES_MAX];
+    let mut input = b"*9\r\n".to_vec();
+    for _ in 0..9 {
+        input.extend_from_slice(format!("${VALUE_BYTES_MAX}\r\n").as_bytes());
+        match parser.next(&input) {
+            Ok(step) => assert_eq!(step, Step::Incomplete),
+            Err(error) => {
+                assert_eq!(error, ProtocolError::TooBigRequest);
+                assert!(input.len() <= REQUEST_BYTES_MAX);
+                return;
+            }
+        }
+        assert!(parser.needed() > input.len() + VALUE_BYTES_MAX);
+        input.extend_from_slice(&value);
+        input.extend_from_slice(b"\r\n");
+    }
+    panic!("nine of the largest values are more than any operation");
+}
+
+/// If every call looked at all that has arrived, this would look at 10^13 bytes.
+#[test]
+fn a_large_request_in_small_pieces_is_not_scanned_again() {
+    let mut input = format!("*{WORDS_MAX}\r\n").into_bytes();
+    for _ in 0..WORDS_MAX {
+        input.extend_from_slice(b"$10\r\n0123456789\r\n");
+    }
+    let start = std::time::Instant::now();
+    let (requests, error) = parse_in_pieces(&input, |_| 7);
+    assert_eq!((requests.len(), requests[0].len(), error), (1, WORDS_MAX, None));
+    assert!(start.elapsed().as_secs() < 20);
+}
+
+#[test]
+fn garbage_does_no_harm() {
+    let alphabet = b"*$+-0123456789\r\n\r\n\"'\\x \0\xffabSETget";
+    let mut prng = Prng::new(7);
+    for _ in 0..30_000 {
+        let length = prng.below(60) as usize;
+        let mut input: Vec<u8> = (0..length)
+            .map(|_| match prng.below(10) {
+                0 => prng.next_u64() as u8,
+                _ => alphabet[prng.below(alphabet.len() as u64) as usize],
+            })
+            .collect();
+        if prng.chance(1, 3) {
+            input.splice(0..0, *b"*2\r\n$3\r\nGET\r\n$");
+        }
+        let whole = parse(&input);
+        let seed = prng.next_u64();
+        let pieces = |round| (Prng::new(seed ^ round as u64).below(5) + 1) as usize;
+        assert_eq!(parse_in_pieces(&input, pieces), whole, "{:?}", input.escape_ascii().to_string());
+    }
+}
+
+/// Input that is not what the contract says must not panic either.
+#[test]
+fn input_that_does_not_continue_does_no_harm() {
+    let mut prng = Prng::new(8);
+    let pieces: [&[u8]; 8] =
+        [b"*2\r\n$3\r\nGET", b"*", b"$5\r\n", b"", b"GET k\r", b"*1\r\n$4\r\nPI", b"\r\n", b"\0"];
+    for _ in 0..2000 {
+        let mut parser = Parser::new();
+        for _ in 0..10 {
+            let piece = pieces[prng.below(8) as usize];
+            if let Ok(Step::Multibulk { .. }) = parser.next(piece) {
+                parser.words(b"short", &mut Vec::new());
+            }
+        }
+    }
+}

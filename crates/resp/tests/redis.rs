@@ -1,0 +1,349 @@
+//! The same requests to a connection and to a real Redis 7: the same replies.
+
+mod common;
+
+use common::{Store, connection, request, requests, serve};
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+const REDIS: &str = "/usr/bin/redis-server";
+
+/// A Redis server, which ends with the test.
+struct Redis {
+    process: Child,
+    directory: PathBuf,
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        // It may have ended by itself; then there is nothing to be done.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+impl Redis {
+    /// `None`, with a notice, where Redis is not installed.
+    fn start(name: &str) -> Option<Self> {
+        if !std::path::Path::new(REDIS).exists() {
+            eprintln!("skipped: {REDIS} is not installed");
+            return None;
+        }
+        let directory = std::env::temp_dir().join(format!("syros-resp-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let process = Command::new(REDIS)
+            .args(["--port", "0", "--save", "", "--appendonly", "no", "--unixsocket"])
+            .arg(directory.join("redis.sock"))
+            .current_dir(&directory)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let redis = Self { process, directory };
+        for _ in 0..200 {
+            if redis.connect().is_ok() {
+                return Some(redis);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        panic!("Redis does not answer");
+    }
+
+    fn connect(&self) -> std::io::Result<UnixStream> {
+        UnixStream::connect(self.directory.join("redis.sock"))
+    }
+
+    /// What Redis answers, until it has closed the connection or answered a mark at the end; whether it
+    /// closed it; and the connection's id.
+    fn ask(&self, input: &[u8]) -> (Vec<u8>, bool, u64) {
+        let mut stream = self.connect().unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        stream.write_all(b"CLIENT ID\r\n").unwrap();
+        let mut buffer = [0; 65536];
+        let length = stream.read(&mut buffer).unwrap();
+        let id = str::from_utf8(&buffer[1..length - 2]).unwrap().parse().unwrap();
+        // Either may fail if Redis has closed the connection already.
+        let _ = stream.write_all(input);
+        let _ = stream.write_all(&request(&["ECHO", MARK]));
+        let mut reply = Vec::new();
+        loop {
+            match stream.read(&mut buffer) {
+                Ok(0) => return (reply, true, id),
+                Ok(length) => reply.extend_from_slice(&buffer[..length]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                    return (reply, true, id);
+                }
+                Err(error) => panic!("no answer to {:?}: {error}", input.escape_ascii().to_string()),
+            }
+            if let Some(reply) = reply.strip_suffix(format!("${}\r\n{MARK}\r\n", MARK.len()).as_bytes()) {
+                return (reply.to_vec(), false, id);
+            }
+        }
+    }
+
+    /// Asserts that a connection answers as Redis does.
+    fn compare(&self, input: &[u8]) {
+        let (expected, closed, id) = self.ask(input);
+        let (reply, finished) = serve(&mut connection(id), &mut Store::default(), input);
+        let shown = input[..input.len().min(200)].escape_ascii();
+        assert_eq!(reply.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{shown}");
+        assert_eq!(finished, closed, "{shown}");
+        self.ask(b"FLUSHALL\r\n");
+    }
+}
+
+const MARK: &str = "--the end of the test--";
+
+#[test]
+fn protocol_errors_are_those_of_redis() {
+    let Some(redis) = Redis::start("errors") else { return };
+    let set = "*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$1\r\nv\r\n";
+    for end in [
+        "*1\r\nPING\r\n",
+        "*1\r\n\r\n\r\n",
+        "*1\r\n\n\r\n",
+        "*1\r\n:3\r\n",
+        "*1\r\n\x7f\r\n",
+        "*1\r\n$x\r\n",
+        "*1\r\n$-1\r\n",
+        "*1\r\n$\r\n",
+        "*1\r\n$ 4\r\n",
+        "*1\r\n$99999999999\r\n",
+        "*1\r\n$18446744073709551617\r\n",
+        "*x\r\n",
+        "*\r\n",
+        "*1 \r\n",
+        "*+1\r\n",
+        "*2147483648\r\n",
+        "*99999999999999999999\r\n",
+        "SET k \"v\r\n",
+        "SET k 'v\r\n",
+        "SET k \"v\"x\r\n",
+        "SET k 'v'x\r\n",
+    ] {
+        redis.compare(end.as_bytes());
+        redis.compare(format!("{set}{end}").as_bytes());
+    }
+    redis.compare(&vec![b'a'; 3_000_000]);
+    redis.compare(&[&b"*"[..], &vec![b'1'; 3_000_000]].concat());
+    redis.compare(&[&b"*1\r\n$"[..], &vec![b'1'; 3_000_000]].concat());
+}
+
+#[test]
+fn inline_commands_are_those_of_redis() {
+    let Some(redis) = Redis::start("inline") else { return };
+    for line in [
+        "PING",
+        "ping",
+        "  PING  ",
+        "\tPING\tx",
+        "",
+        "   ",
+        "ECHO \"a b\"",
+        "ECHO 'a b'",
+        "ECHO \"\\x41\\n\\r\\t\\b\\a\\\\\\\"\\q\\xzz\\x4\"",
+        "ECHO 'it\\'s \\n'",
+        "ECHO a\"b c\"",
+        "ECHO a'b c' ",
+        "ECHO \"\"",
+        "ECHO ''",
+        "ECHO a\x0bb",
+        "ECHO \"a\"\x0b",
+        "PING\r",
+        "ECHO a\rb",
+        "SET k v",
+        "NOSUCH \"a\\r\\nb\" c",
+    ] {
+        redis.compare(format!("{line}\r\n").as_bytes());
+        redis.compare(format!("{line}\n").as_bytes());
+    }
+    redis.compare(b"*0\r\n*-5\r\n\r\nPING\r\n*1\r\n$4\r\nPINGxxPING\r\n");
+}
+
+#[test]
+fn local_commands_are_those_of_redis() {
+    let Some(redis) = Redis::start("local") else { return };
+    for line in [
+        "PING",
+        "PING a",
+        "PING a b",
+        "ECHO",
+        "ECHO a",
+        "ECHO a b",
+        "TIME a",
+        "SELECT 0",
+        "SELECT 16",
+        "SELECT -1",
+        "SELECT x",
+        "SELECT 99999999999",
+        "RESET a",
+        "RESET",
+        "QUIT",
+        "QUIT a",
+        "HELLO",
+        "HELLO 2",
+        "HELLO 3",
+        "HELLO 4",
+        "HELLO 1",
+        "HELLO x",
+        "HELLO 3 AUTH default any",
+        "HELLO 3 AUTH other any",
+        "HELLO 3 AUTH default",
+        "HELLO 3 SETNAME me",
+        "HELLO 3 SETNAME",
+        "HELLO 2 setname me AUTH default x",
+        "HELLO 3 NOSUCH",
+        "HELLO SETNAME me",
+        "CLIENT",
+        "CLIENT ID",
+        "CLIENT ID x",
+        "CLIENT GETNAME",
+        "CLIENT SETNAME",
+        "CLIENT NOSUCH",
+        "CLIENT nosuch a",
+        "CLIENT NO-EVICT on",
+        "CLIENT NO-EVICT x",
+        "CONFIG",
+        "CONFIG GET",
+        "CONFIG GET nosuch",
+        "CONFIG GET save",
+        "CONFIG GET save maxmemory",
+        "CONFIG GET maxmem?ry",
+        "CONFIG NOSUCH",
+        "CONFIG RESETSTAT",
+        "CONFIG RESETSTAT x",
+        "CONFIG REWRITE",
+        "CONFIG SET save",
+        "COMMAND NOSUCH",
+        "COMMAND COUNT x",
+        "COMMAND GETKEYS SET k v",
+        "COMMAND GETKEYS MSET k v j w",
+        "COMMAND GETKEYS DEL a b c",
+        "COMMAND GETKEYS RENAME a b",
+        "COMMAND GETKEYS PING",
+        "COMMAND GETKEYS NOSUCH",
+        "COMMAND GETKEYS GET",
+        "COMMAND GETKEYS PING x",
+        "COMMAND GETKEYS NOSUCH x",
+        "COMMAND GETKEYS GET k j",
+        "COMMAND INFO nosuch",
+        "COMMAND DOCS nosuch",
+        "INFO nosuch",
+        "NOSUCH",
+        "NOSUCH a b",
+        "GET",
+        "GET a b",
+        "SET k",
+    ] {
+        redis.compare(&requests(&[line]));
+        redis.compare(&requests(&["HELLO 3", line, "CLIENT GETNAME"]));
+        redis.compare(&requests(&["SET k v", line, "GET k", "GET j"]));
+    }
+    for lines in [
+        &["CLIENT SETNAME me", "CLIENT GETNAME", "RESET", "CLIENT GETNAME"][..],
+        &["HELLO 3 SETNAME me", "CLIENT GETNAME", "GET nosuch", "RESET", "GET nosuch"],
+        &["HELLO 3", "HELLO 2", "GET nosuch"],
+        &["CLIENT SETNAME me", "CLIENT SETNAME ", "CLIENT GETNAME"],
+    ] {
+        redis.compare(&requests(lines));
+    }
+    redis.compare(&request(&["CLIENT", "SETNAME", "a b"]));
+    redis.compare(&request(&["CLIENT", "SETNAME", "a\nb"]));
+    redis.compare(&request(&["HELLO", "3", "SETNAME", "a b"]));
+    redis.compare(&request(&[&"x".repeat(300), &"y".repeat(300), "z"]));
+}
+
+#[test]
+fn pipelines_are_answered_as_by_redis() {
+    let Some(redis) = Redis::start("pipelines") else { return };
+    redis.compare(&requests(&[
+        "SET k 1",
+        "INCR k",
+        "GET k",
+        "PING",
+        "APPEND k 0",
+        "GET k",
+        "INCR k",
+        "MSET a 1 b 2",
+        "MGET a b nosuch k",
+        "DEL a nosuch",
+        "EXISTS a b",
+        "DBSIZE",
+        "SET k x NX",
+        "GET k",
+        "INCR b",
+        "GETSET b x",
+        "INCR b",
+        "GETDEL k",
+        "FLUSHALL",
+        "DBSIZE",
+        "GET b",
+        "HELLO 3",
+        "GET b",
+        "MGET a b",
+        "SET b 1 GET",
+        "STRLEN b",
+    ]));
+    redis.compare(&requests(&["INCR k"; 100]));
+    redis.compare(&requests(&["SET k v", "GET k"].repeat(100)));
+}
+
+/// A reply, parsed: bulk and simple strings look alike, and so do the aggregates.
+#[derive(Debug, PartialEq, Eq)]
+enum Value {
+    Text(String),
+    List(Vec<Value>),
+}
+
+fn value(input: &mut &str) -> Value {
+    let (line, rest) = input.split_once("\r\n").unwrap();
+    *input = rest;
+    match line.split_at(1) {
+        ("$", length) if length != "-1" => {
+            let (text, rest) = rest.split_at(length.parse().unwrap());
+            *input = &rest[2..];
+            Value::Text(text.into())
+        }
+        ("*" | "~", count) => Value::List((0..count.parse().unwrap()).map(|_| value(input)).collect()),
+        ("%", count) => Value::List((0..2 * count.parse::<usize>().unwrap()).map(|_| value(input)).collect()),
+        _ => Value::Text(line.into()),
+    }
+}
+
+/// COMMAND INFO says of every command of the table what Redis says of it, but for the flags of key
+/// specifications, and tips and subcommands, which are left out.
+#[test]
+fn the_table_is_described_as_by_redis() {
+    let Some(redis) = Redis::start("table") else { return };
+    let names: Vec<&str> =
+        ["get", "set", "mget", "mset", "del", "incr", "rename", "append", "strlen", "exists"].into();
+    let mut words = vec!["COMMAND", "INFO"];
+    words.extend(&names);
+    for hello in ["HELLO 2", "HELLO 3"] {
+        let input = [requests(&[hello]), request(&words)].concat();
+        let (expected, _, id) = redis.ask(&input);
+        let (reply, _) = serve(&mut connection(id), &mut Store::default(), &input);
+        let (expected, reply) = (String::from_utf8(expected).unwrap(), String::from_utf8(reply).unwrap());
+        let (mut expected, mut reply) = (&expected[..], &reply[..]);
+        assert_eq!(value(&mut reply), value(&mut expected));
+        let (Value::List(reply), Value::List(expected)) = (value(&mut reply), value(&mut expected)) else {
+            panic!("lists")
+        };
+        assert_eq!(reply.len(), names.len());
+        for (mine, theirs) in reply.iter().zip(&expected) {
+            let (Value::List(mine), Value::List(theirs)) = (mine, theirs) else {
+                panic!("{mine:?} {theirs:?}")
+            };
+            assert_eq!((mine.len(), theirs.len()), (10, 10));
+            // Name, arity, flags, first key, last key, step, categories.
+            assert_eq!(mine[..7], theirs[..7]);
+            let (Value::List(mine), Value::List(theirs)) = (&mine[8], &theirs[8]) else { panic!("lists") };
+            let (Value::List(mine), Value::List(theirs)) = (&mine[0], &theirs[0]) else { panic!("maps") };
+            // Where the keys are; what stands before is notes and flags.
+            assert_eq!(mine[mine.len() - 4..], theirs[theirs.len() - 4..]);
+        }
+    }
+}

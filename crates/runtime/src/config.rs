@@ -1,0 +1,79 @@
+//! What a process needs to be told.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use syros_protocol::replica;
+
+/// Settings of a node: one replica with its Redis front end.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The cluster; never 0. All nodes of a cluster have the same, and refuse others.
+    pub cluster: u64,
+    /// Where each replica listens for the others and for clients, as `host:port`, in the order of
+    /// their ids. Host names are resolved anew at every attempt to connect.
+    pub replicas: Vec<String>,
+    /// Where this node listens for Redis clients.
+    pub listen_redis: SocketAddr,
+    /// Where this node listens for replicas and Syros clients.
+    pub listen_replicas: SocketAddr,
+    /// The data directory.
+    pub directory: PathBuf,
+    /// First start: the data directory is created, and must not be a replica's yet.
+    pub bootstrap: bool,
+    /// Settings of the replica.
+    pub replica: replica::Config,
+    /// Settings of the front end.
+    pub front: FrontConfig,
+}
+
+/// Settings of a gateway: a Redis front end without a replica.
+#[derive(Clone, Debug)]
+pub struct GatewayConfig {
+    /// The cluster; 0: whichever it is.
+    pub cluster: u64,
+    /// As in [`NodeConfig`].
+    pub replicas: Vec<String>,
+    /// Where the gateway listens for Redis clients.
+    pub listen_redis: SocketAddr,
+    /// How long the first replica may take to tell what cluster this is.
+    pub connect_timeout: Duration,
+    /// Settings of the front end.
+    pub front: FrontConfig,
+}
+
+/// Settings of the part that serves Redis clients, the same in a node and in a gateway.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrontConfig {
+    /// Most connections at a time, of Redis and of Syros clients together. Each costs a file
+    /// descriptor and a few kilobytes.
+    pub connections_max: usize,
+    /// A client that does not read its replies is disconnected when more bytes than this wait for it.
+    pub output_bytes_max: usize,
+    /// Most operations of this process's Redis clients in flight; further ones wait in their sockets.
+    pub in_flight_max: usize,
+    /// An operation without an answer after this long ends with an error.
+    pub operation_timeout: Duration,
+    /// A nilext update whose fast quorum is not complete after this long is ordered by the leader.
+    pub sync_after: Duration,
+    /// A session idle for longer is not used again. Below the replicas' session timeout.
+    pub session_idle_max: Duration,
+}
+
+impl Default for FrontConfig {
+    fn default() -> Self {
+        Self {
+            connections_max: 10_000,
+            output_bytes_max: 256 << 20,
+            in_flight_max: 65_536,
+            operation_timeout: Duration::from_secs(10),
+            sync_after: Duration::from_millis(20),
+            session_idle_max: Duration::from_secs(300),
+        }
+    }
+}
+
+/// A connection that has not said who it is after this long is closed. Ample for any round trip on
+/// earth and one lost packet.
+pub const GREETING_TIMEOUT: Duration = Duration::from_secs(5);

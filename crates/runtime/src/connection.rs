@@ -1,0 +1,173 @@
+//! The table of connections.
+
+use std::net::SocketAddr;
+
+use syros_net::{Connection, Dialing};
+use syros_types::{Instant, ReplicaId};
+
+/// Who is at the other end of a connection.
+pub(crate) enum Kind {
+    /// It has not said who it is. If we made the connection, it should be the replica `dialed`.
+    Greeting { dialed: Option<ReplicaId> },
+    /// A replica, or its front end.
+    Link(ReplicaId),
+    /// A Syros client.
+    Client,
+    /// A Redis client.
+    Redis(Box<syros_resp::Connection>),
+}
+
+/// An open connection.
+pub(crate) struct Open {
+    pub(crate) net: Connection,
+    pub(crate) kind: Kind,
+    /// Its name for the cores: unlike its place in the table, never used twice.
+    pub(crate) address: u64,
+    /// The other end, for log lines.
+    pub(crate) peer: Option<SocketAddr>,
+    /// It is in the list of connections to be read.
+    pub(crate) is_queued: bool,
+    /// It is in the list of connections with output.
+    pub(crate) is_dirty: bool,
+    /// It is in the list of Redis connections one of whose operations has ended.
+    pub(crate) is_answered: bool,
+    /// It has input that is not read for now, because too much waits to go out or to be done.
+    pub(crate) is_stalled: bool,
+    /// It is closed as soon as its output has gone.
+    pub(crate) is_closing: bool,
+}
+
+impl Open {
+    pub(crate) const fn new(net: Connection, kind: Kind, address: u64, peer: Option<SocketAddr>) -> Self {
+        Self {
+            net,
+            kind,
+            address,
+            peer,
+            is_queued: false,
+            is_dirty: false,
+            is_answered: false,
+            is_stalled: false,
+            is_closing: false,
+        }
+    }
+}
+
+/// A connection at any stage.
+#[expect(clippy::large_enum_variant, reason = "nearly all entries are open, and looked at often")]
+pub(crate) enum Entry {
+    /// It is being made.
+    Dialing { replica: ReplicaId, dialing: Dialing, address: u64 },
+    /// It is there.
+    Open(Open),
+}
+
+impl Entry {
+    const fn address(&self) -> u64 {
+        match self {
+            Self::Dialing { address, .. } => *address,
+            Self::Open(open) => open.address,
+        }
+    }
+}
+
+/// All connections, by their place in a table, which is also the token of their events.
+#[derive(Default)]
+pub(crate) struct Connections {
+    slots: Vec<Slot>,
+    free: Vec<usize>,
+    /// Places given up in this turn of the loop. They are not used again before the next, because
+    /// events for them may still be waiting.
+    retired: Vec<usize>,
+}
+
+#[derive(Default)]
+struct Slot {
+    uses: u32,
+    entry: Option<Entry>,
+}
+
+impl Connections {
+    /// A place for a new connection, and its address. It must be filled, or given back.
+    pub(crate) fn reserve(&mut self) -> (usize, u64) {
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::default());
+            self.slots.len() - 1
+        });
+        let slot = &mut self.slots[index];
+        slot.uses = slot.uses.wrapping_add(1);
+        (index, u64::from(slot.uses) << 32 | index as u64)
+    }
+
+    /// Gives back a place that was reserved.
+    pub(crate) fn release(&mut self, index: usize) {
+        self.retired.push(index);
+    }
+
+    /// Fills a place, whatever was there before.
+    pub(crate) fn fill(&mut self, index: usize, entry: Entry) {
+        self.slots[index].entry = Some(entry);
+    }
+
+    /// Takes a connection out and gives its place back.
+    pub(crate) fn remove(&mut self, index: usize) -> Option<Entry> {
+        let entry = self.slots.get_mut(index)?.entry.take()?;
+        self.retired.push(index);
+        Some(entry)
+    }
+
+    /// Takes a connection out; its place stays reserved.
+    pub(crate) fn take(&mut self, index: usize) -> Option<Entry> {
+        self.slots.get_mut(index)?.entry.take()
+    }
+
+    /// A turn of the loop is over: places given up may be used again.
+    pub(crate) fn recycle(&mut self) {
+        self.free.append(&mut self.retired);
+    }
+
+    /// The open connection at this place.
+    pub(crate) fn open_mut(&mut self, index: usize) -> Option<&mut Open> {
+        match self.slots.get_mut(index)?.entry.as_mut()? {
+            Entry::Open(open) => Some(open),
+            Entry::Dialing { .. } => None,
+        }
+    }
+
+    /// True if the connection at this place is still being made.
+    pub(crate) fn is_dialing(&self, index: usize) -> bool {
+        matches!(self.slots.get(index), Some(Slot { entry: Some(Entry::Dialing { .. }), .. }))
+    }
+
+    /// The place of the connection with this address, if it still exists.
+    pub(crate) fn find(&self, address: u64) -> Option<usize> {
+        let index = (address & u64::from(u32::MAX)) as usize;
+        let entry = self.slots.get(index)?.entry.as_ref()?;
+        (entry.address() == address).then_some(index)
+    }
+}
+
+/// Connections that have to get somewhere within a time that is the same for all, in order.
+#[derive(Default)]
+pub(crate) struct Deadlines(std::collections::VecDeque<(Instant, u64)>);
+
+impl Deadlines {
+    /// The connection with this address has until `deadline`, which is no earlier than any before.
+    pub(crate) fn push(&mut self, deadline: Instant, address: u64) {
+        self.0.push_back((deadline, address));
+    }
+
+    /// The next deadline.
+    pub(crate) fn next(&self) -> Instant {
+        self.0.front().map_or(Instant::NEVER, |(deadline, _)| *deadline)
+    }
+
+    /// A connection whose deadline has passed.
+    pub(crate) fn pop_due(&mut self, now: Instant) -> Option<u64> {
+        let (deadline, address) = self.0.front().copied()?;
+        (deadline <= now).then(|| {
+            self.0.pop_front();
+            address
+        })
+    }
+}

@@ -1,0 +1,700 @@
+//! The event loop: one thread, one turn after the other.
+//!
+//! A turn waits for events, reads every connection that has input, carries out what the cores want
+//! until they want nothing more, hands the log to its thread, and writes every connection that has
+//! output. So whatever came together is handled together: one system call for many messages, one
+//! Prepare for many updates.
+//!
+//! **Time.** `now` is sampled after every read and never before: a read handled by a leader whose lease
+//! is valid at `now` was received before `now`. (A process that slept in between wakes with an old
+//! `now`, and an answer that was right then; what it receives after waking gets a new one.)
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::event::Event as IoEvent;
+use mio::{Events, Poll, Token};
+use syros_net::{FlushOutcome, ReadOutcome};
+use syros_protocol::client;
+use syros_protocol::message::{Message, Peer};
+use syros_protocol::replica;
+use syros_types::{Instant, Now, ReplicaId, View};
+use syros_wire::{Channel, Hello, put_message_frame, put_read_reply_frame};
+
+use crate::accept::Listener;
+use crate::clock::Clock;
+use crate::connection::{Connections, Deadlines, Entry, Kind, Open};
+use crate::front::{Front, completion};
+use crate::info::Description;
+use crate::links::{Link, Resolver};
+use crate::local::Local;
+use crate::log_limit::LogLimit;
+use crate::stop::StopFlag;
+
+/// Token of the waker.
+pub(crate) const WAKER: Token = Token(usize::MAX);
+/// Tokens of the listeners.
+pub(crate) const REDIS_LISTENER: Token = Token(usize::MAX - 1);
+pub(crate) const REPLICA_LISTENER: Token = Token(usize::MAX - 2);
+
+/// Events taken from the system at a time; the rest comes in the next turn.
+const EVENTS_PER_TURN: usize = 1024;
+
+/// Reads of one connection in one turn. Its input buffer grows when reads fill it, so a busy connection
+/// needs few; the others should not wait for more.
+const READS_PER_TURN: usize = 4;
+
+/// The replica core sees the front end of its own process as the client with this address. No
+/// connection has it: it would be in the last place of a full table.
+const OWN_FRONT: u64 = u64::MAX;
+
+/// Messages to a replica are dropped while more bytes than this wait for it: it will ask again.
+const LINK_BACKLOG_MAX: usize = 64 * 1024 * 1024;
+
+/// Replies are moved from a Redis connection to its socket's buffer in portions of this size, so that
+/// what waits is counted in one place.
+const REPLY_PORTION_BYTES: usize = 256 * 1024;
+
+/// When a process stops, what it has done is written out within this time.
+const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Everything a process does.
+pub(crate) struct EventLoop {
+    pub(crate) poll: Poll,
+    pub(crate) clock: Clock,
+    pub(crate) now: Now,
+    pub(crate) stop: Arc<StopFlag>,
+    pub(crate) table: Connections,
+    /// Connections to be read in this turn, or the next.
+    ready: Vec<usize>,
+    /// Connections that are not read until the disk and the group have caught up.
+    throttled: Vec<usize>,
+    /// Connections with output.
+    dirty: Vec<usize>,
+    /// Redis connections one of whose operations has ended.
+    answered: Vec<usize>,
+    pub(crate) redis_listener: Listener,
+    pub(crate) replica_listener: Option<Listener>,
+    pub(crate) greetings: Deadlines,
+    pub(crate) links: Vec<Link>,
+    pub(crate) resolver: Resolver,
+    pub(crate) hello: Hello,
+    pub(crate) front: Front,
+    pub(crate) local: Option<Local>,
+    pub(crate) description: Description,
+    /// Client connections open, of every kind.
+    pub(crate) clients: usize,
+    pub(crate) clients_max: usize,
+    pub(crate) output_bytes_max: usize,
+    pub(crate) complaints: LogLimit,
+}
+
+/// What an [`EventLoop`] is made of.
+pub(crate) struct Parts {
+    pub(crate) poll: Poll,
+    pub(crate) clock: Clock,
+    pub(crate) stop: Arc<StopFlag>,
+    pub(crate) redis_listener: Listener,
+    pub(crate) replica_listener: Option<Listener>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) resolver: Resolver,
+    pub(crate) hello: Hello,
+    pub(crate) front: Front,
+    pub(crate) local: Option<Local>,
+    pub(crate) description: Description,
+    pub(crate) clients_max: usize,
+    pub(crate) output_bytes_max: usize,
+}
+
+impl EventLoop {
+    pub(crate) fn new(parts: Parts) -> Self {
+        Self {
+            now: parts.clock.now(),
+            poll: parts.poll,
+            clock: parts.clock,
+            stop: parts.stop,
+            table: Connections::default(),
+            ready: Vec::new(),
+            throttled: Vec::new(),
+            dirty: Vec::new(),
+            answered: Vec::new(),
+            redis_listener: parts.redis_listener,
+            replica_listener: parts.replica_listener,
+            greetings: Deadlines::default(),
+            links: parts.links,
+            resolver: parts.resolver,
+            hello: parts.hello,
+            front: parts.front,
+            local: parts.local,
+            description: parts.description,
+            clients: 0,
+            clients_max: parts.clients_max,
+            output_bytes_max: parts.output_bytes_max,
+            complaints: LogLimit::default(),
+        }
+    }
+
+    /// Runs until it is told to stop. An error: the system does not let us wait for events.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        let mut events = Events::with_capacity(EVENTS_PER_TURN);
+        if let Some(local) = &self.local {
+            self.front.client.handle(self.now, client::Event::Connected(local.me));
+        }
+        while !self.stop.is_set() {
+            self.turn(&mut events)?;
+        }
+        self.shut_down();
+        Ok(())
+    }
+
+    fn turn(&mut self, events: &mut Events) -> io::Result<()> {
+        match self.poll.poll(events, self.timeout()) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => result?,
+        }
+        self.now = self.clock.now();
+        for event in events.iter() {
+            self.note(event);
+        }
+        self.accept_waiting();
+        self.dial_due();
+        if !self.throttled.is_empty() && !self.is_overloaded() {
+            self.ready.append(&mut self.throttled);
+        }
+        // Places that are queued during this loop wait for the next turn.
+        let mut ready = std::mem::take(&mut self.ready);
+        for index in ready.drain(..) {
+            self.serve(index);
+        }
+        if self.ready.is_empty() {
+            self.ready = ready;
+        }
+        self.close_silent();
+        self.tick();
+        self.drain();
+        if let Some(local) = &mut self.local {
+            local.submit();
+        }
+        self.flush();
+        self.table.recycle();
+        Ok(())
+    }
+
+    /// How long to wait for events.
+    fn timeout(&self) -> Option<Duration> {
+        if !self.ready.is_empty() || !self.answered.is_empty() || self.wants_to_accept() {
+            return Some(Duration::ZERO);
+        }
+        let replica = self.local.as_ref().map_or(Instant::NEVER, |local| local.replica.deadline());
+        let deadline = replica
+            .min(self.front.client.deadline())
+            .min(self.greetings.next())
+            .min(self.accept_deadline())
+            .min(self.dial_deadline());
+        (deadline != Instant::NEVER).then(|| deadline.since(self.clock.now().instant))
+    }
+
+    fn note(&mut self, event: &IoEvent) {
+        match event.token() {
+            // What it wakes for is looked at in every turn.
+            WAKER => {}
+            REDIS_LISTENER => self.redis_listener.is_ready = true,
+            REPLICA_LISTENER => {
+                if let Some(listener) = &mut self.replica_listener {
+                    listener.is_ready = true;
+                }
+            }
+            Token(index) if self.table.is_dialing(index) => self.progress(index),
+            Token(index) => {
+                let Some(open) = self.table.open_mut(index) else { return };
+                open.net.note(event);
+                if open.net.is_readable() {
+                    self.queue(index);
+                }
+                self.soil(index);
+            }
+        }
+    }
+
+    /// The connection is to be read.
+    pub(crate) fn queue(&mut self, index: usize) {
+        if let Some(open) = self.table.open_mut(index)
+            && !open.is_queued
+        {
+            open.is_queued = true;
+            self.ready.push(index);
+        }
+    }
+
+    /// The connection may have output.
+    pub(crate) fn soil(&mut self, index: usize) {
+        if let Some(open) = self.table.open_mut(index) {
+            soil(open, index, &mut self.dirty);
+        }
+    }
+
+    fn is_overloaded(&self) -> bool {
+        self.front.is_full() || self.local.as_ref().is_some_and(Local::is_behind)
+    }
+
+    /// Reads a connection and handles what came.
+    fn serve(&mut self, index: usize) {
+        let is_overloaded = self.is_overloaded();
+        let Some(open) = self.table.open_mut(index) else { return };
+        let is_client = matches!(open.kind, Kind::Redis(_) | Kind::Client);
+        if is_client && is_overloaded {
+            // Stays queued, in another queue.
+            self.throttled.push(index);
+            return;
+        }
+        open.is_queued = false;
+        for _ in 0..READS_PER_TURN {
+            let Some(open) = self.table.open_mut(index) else { return };
+            if is_client && open.net.is_clogged() {
+                open.is_stalled = true;
+                return;
+            }
+            // Of a connection that is closing, only what has been received is still handled.
+            let outcome = if open.is_closing { ReadOutcome::Nothing } else { open.net.read() };
+            self.now = self.clock.now();
+            match outcome {
+                ReadOutcome::Received(_) | ReadOutcome::Nothing | ReadOutcome::Full => {
+                    if let Err(problem) = self.handle_input(index) {
+                        return self.refuse(index, &problem);
+                    }
+                }
+                ReadOutcome::Closed => return self.on_end(index),
+                ReadOutcome::Failed(error) => return self.close(index, &error.to_string()),
+            }
+            match self.table.open_mut(index) {
+                Some(open) if open.net.is_readable() && !open.is_stalled && !open.is_closing => {}
+                _ => return,
+            }
+        }
+        self.queue(index);
+    }
+
+    /// Handles all whole messages that a connection has received. An error: it sent something that no
+    /// working peer sends.
+    fn handle_input(&mut self, index: usize) -> Result<(), String> {
+        loop {
+            let Some(open) = self.table.open_mut(index) else { return Ok(()) };
+            match &open.kind {
+                Kind::Redis(_) => {
+                    self.handle_redis(index);
+                    return Ok(());
+                }
+                Kind::Greeting { .. } => {
+                    if !self.handle_greeting(index)? {
+                        return Ok(());
+                    }
+                }
+                Kind::Client => return self.handle_client(index),
+                Kind::Link(replica) => {
+                    let replica = *replica;
+                    return self.handle_link(index, replica);
+                }
+            }
+        }
+    }
+
+    /// Frames of a Syros client: requests for the replica.
+    fn handle_client(&mut self, index: usize) -> Result<(), String> {
+        let (Some(open), Some(local)) = (self.table.open_mut(index), &mut self.local) else { return Ok(()) };
+        let from = Peer::Client(open.address);
+        let (inbound, _) = open.net.halves();
+        while let Some(frame) =
+            inbound.next_frame(syros_wire::CLIENT_FRAME_BYTES_MAX).map_err(|error| error.to_string())?
+        {
+            if frame.channel != Channel::Client {
+                return Err(format!("a client sent a frame on channel {:?}", frame.channel));
+            }
+            let message =
+                syros_wire::decode_client_message(frame.payload).map_err(|error| error.to_string())?;
+            if !is_for_replica(&message) {
+                return Err("a client sent an answer".to_owned());
+            }
+            local.replica.handle(self.now, replica::Event::Message { from, message });
+        }
+        Ok(())
+    }
+
+    /// Frames of another node: messages for the replica, requests of its front end, and answers to ours.
+    fn handle_link(&mut self, index: usize, from: ReplicaId) -> Result<(), String> {
+        let Some(open) = self.table.open_mut(index) else { return Ok(()) };
+        let address = open.address;
+        let (inbound, _) = open.net.halves();
+        while let Some(frame) =
+            inbound.next_frame(syros_types::limits::FRAME_BYTES_MAX).map_err(|error| error.to_string())?
+        {
+            match (frame.channel, &mut self.local) {
+                (Channel::Client, local) => {
+                    let message = syros_wire::decode_client_message(frame.payload)
+                        .map_err(|error| error.to_string())?;
+                    match local {
+                        Some(local) if is_for_replica(&message) => {
+                            let from = Peer::Client(address);
+                            local.replica.handle(self.now, replica::Event::Message { from, message });
+                        }
+                        _ => self.front.client.handle(self.now, client::Event::Message { from, message }),
+                    }
+                }
+                (Channel::Replica, Some(local)) => {
+                    let message = syros_wire::decode_message(frame.payload, crate::describe)
+                        .map_err(|error| error.to_string())?;
+                    let from = Peer::Replica(from);
+                    local.replica.handle(self.now, replica::Event::Message { from, message });
+                }
+                (channel, _) => return Err(format!("unexpected frame on channel {channel:?}")),
+            }
+        }
+        Ok(())
+    }
+
+    /// Redis commands.
+    fn handle_redis(&mut self, index: usize) {
+        let Self { table, front, local, description, clients, clients_max, now, .. } = self;
+        let Some(open) = table.open_mut(index) else { return };
+        let Kind::Redis(redis) = &mut open.kind else { return };
+        let info = description.view(local.as_ref(), front, *clients, *clients_max, *now);
+        let context = syros_resp::Context { now: now.wall, info: &info };
+        let before = redis.commands();
+        let received = open.net.received();
+        if !received.is_empty() {
+            let consumed = redis.receive(received, &context);
+            open.net.consume(consumed);
+        }
+        let commands = &front.statistics.commands;
+        commands.set(commands.get() + redis.commands() - before);
+        if redis.is_paused() {
+            open.is_stalled = true;
+        }
+        submit(open, front, *now);
+        soil(open, index, &mut self.dirty);
+    }
+
+    /// The other end sends no more.
+    fn on_end(&mut self, index: usize) {
+        let Some(open) = self.table.open_mut(index) else { return };
+        let waits = match &open.kind {
+            Kind::Redis(redis) => redis.outstanding() > 0 || !redis.output().is_empty(),
+            Kind::Greeting { .. } | Kind::Link(_) | Kind::Client => false,
+        };
+        if waits || (open.net.backlog() > 0 && !matches!(open.kind, Kind::Link(_))) {
+            // It may have closed only its own direction, and wait for its replies.
+            open.is_closing = true;
+            self.soil(index);
+        } else {
+            self.close(index, "the other end closed the connection");
+        }
+    }
+
+    /// What the cores wait for in time, and what the disk has done.
+    fn tick(&mut self) {
+        let now = self.now;
+        if let Some(local) = &mut self.local {
+            local.note_progress(now);
+            if now.instant >= local.replica.deadline() {
+                local.replica.handle(now, replica::Event::Tick);
+            }
+        }
+        if now.instant >= self.front.client.deadline() {
+            self.front.client.handle(now, client::Event::Tick);
+        }
+    }
+
+    /// Carries out what the cores want, until they want nothing more.
+    fn drain(&mut self) {
+        loop {
+            let mut is_quiet = true;
+            while let Some((to, message)) = self.local.as_mut().and_then(Local::pop_released) {
+                is_quiet = false;
+                self.deliver(to, message);
+            }
+            while let Some(action) = self.local.as_mut().and_then(|local| local.replica.poll()) {
+                is_quiet = false;
+                self.act(action);
+            }
+            while let Some(action) = self.front.client.poll() {
+                is_quiet = false;
+                match action {
+                    client::Action::Send { to, message } => self.send_request(to, message),
+                    client::Action::Completed { token, outcome } => self.complete(token, outcome),
+                }
+            }
+            while let Some(index) = self.answered.pop() {
+                is_quiet = false;
+                self.go_on(index);
+            }
+            if is_quiet {
+                return;
+            }
+        }
+    }
+
+    fn act(&mut self, action: replica::Action) {
+        let Some(local) = &mut self.local else { return };
+        match action {
+            replica::Action::Send { to, message, after } => {
+                if let Some(message) = local.release_or_hold(to, message, after) {
+                    self.deliver(to, message);
+                }
+            }
+            replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
+            replica::Action::Apply { through } => local.apply(through, self.now),
+            replica::Action::Read { to, view, number, body } => self.read(to, view, number, &body),
+        }
+    }
+
+    /// Sends a message of the replica.
+    fn deliver(&mut self, to: Peer, message: Message) {
+        match to {
+            Peer::Client(OWN_FRONT) => {
+                let Some(local) = &self.local else { return };
+                let event = client::Event::Message { from: local.me, message };
+                self.front.client.handle(self.now, event);
+            }
+            Peer::Client(address) => self.put_for_client(address, |out| {
+                put_message_frame(out, Channel::Client, &message);
+            }),
+            Peer::Replica(replica) => self.put_for_replica(replica, Channel::Replica, &message),
+        }
+    }
+
+    /// Executes a read and sends its result: for another process straight into the connection's buffer.
+    fn read(&mut self, to: Peer, view: View, number: u64, body: &[u8]) {
+        let (now, Some(local)) = (self.now, &mut self.local) else { return };
+        match to {
+            Peer::Client(address) if address != OWN_FRONT => {
+                let Self { table, dirty, .. } = self;
+                let Some(index) = table.find(address) else { return };
+                let Some(open) = table.open_mut(index) else { return };
+                let engine = &local.engine;
+                put_read_reply_frame(open.net.outbound(), view, number, |out| {
+                    syros_storage::Engine::read(engine, now.wall, body, out);
+                });
+                soil(open, index, dirty);
+            }
+            to => {
+                let reply = local.read(now, body);
+                self.deliver(to, Message::ReadReply { view, number, reply });
+            }
+        }
+    }
+
+    /// Sends a request of the front end.
+    fn send_request(&mut self, to: ReplicaId, message: Message) {
+        match &mut self.local {
+            Some(local) if local.me == to => {
+                let event = replica::Event::Message { from: Peer::Client(OWN_FRONT), message };
+                local.replica.handle(self.now, event);
+            }
+            _ => self.put_for_replica(to, Channel::Client, &message),
+        }
+    }
+
+    fn put_for_replica(&mut self, to: ReplicaId, channel: Channel, message: &Message) {
+        let Some(index) = self.links.get(to.index()).and_then(|link| link.connection) else { return };
+        let Some(open) = self.table.open_mut(index) else { return };
+        if open.net.backlog() <= LINK_BACKLOG_MAX {
+            put_message_frame(open.net.outbound(), channel, message);
+            soil(open, index, &mut self.dirty);
+        }
+    }
+
+    fn put_for_client(&mut self, address: u64, put: impl FnOnce(&mut Vec<u8>)) {
+        let Some(index) = self.table.find(address) else { return };
+        let Some(open) = self.table.open_mut(index) else { return };
+        put(open.net.outbound());
+        soil(open, index, &mut self.dirty);
+    }
+
+    /// An operation of a Redis client has ended.
+    fn complete(&mut self, token: client::Token, outcome: client::Outcome) {
+        let Some(waiting) = self.front.take(token) else { return };
+        // Gone if the client has disconnected meanwhile.
+        let Some(index) = self.table.find(waiting.address) else { return };
+        let Some(open) = self.table.open_mut(index) else { return };
+        let Kind::Redis(redis) = &mut open.kind else { return };
+        redis.complete(waiting.slot, completion(outcome));
+        if !open.is_answered {
+            open.is_answered = true;
+            self.answered.push(index);
+        }
+    }
+
+    /// Lets a Redis connection go on after some of its operations have ended.
+    fn go_on(&mut self, index: usize) {
+        let Some(open) = self.table.open_mut(index) else { return };
+        open.is_answered = false;
+        submit(open, &mut self.front, self.now);
+        soil(open, index, &mut self.dirty);
+        self.unstall(index);
+    }
+
+    /// Reads a connection again if what it waited for is over.
+    fn unstall(&mut self, index: usize) {
+        let Some(open) = self.table.open_mut(index) else { return };
+        let is_paused = matches!(&open.kind, Kind::Redis(redis) if redis.is_paused());
+        if open.is_stalled && !is_paused && !open.net.is_clogged() {
+            open.is_stalled = false;
+            self.queue(index);
+        }
+    }
+
+    /// Writes what there is to write.
+    fn flush(&mut self) {
+        let mut dirty = std::mem::take(&mut self.dirty);
+        for index in dirty.drain(..) {
+            self.flush_one(index);
+        }
+        if self.dirty.is_empty() {
+            self.dirty = dirty;
+        }
+    }
+
+    fn flush_one(&mut self, index: usize) {
+        let Some(open) = self.table.open_mut(index) else { return };
+        open.is_dirty = false;
+        let is_done = loop {
+            if let Kind::Redis(redis) = &mut open.kind
+                && open.net.backlog() == 0
+            {
+                let output = redis.output();
+                let portion = output.len().min(REPLY_PORTION_BYTES);
+                open.net.outbound().extend_from_slice(&output[..portion]);
+                redis.sent(portion);
+            }
+            if !open.net.wants_flush() {
+                break open.net.backlog() == 0;
+            }
+            match open.net.flush() {
+                FlushOutcome::Done => {}
+                FlushOutcome::Blocked => break false,
+                FlushOutcome::Failed(error) => return self.close(index, &error.to_string()),
+            }
+        };
+        let (is_finished, waiting_bytes) = match &open.kind {
+            Kind::Redis(redis) => {
+                let is_over = open.is_closing && redis.outstanding() == 0;
+                (redis.is_finished() || is_over, redis.output().len() + open.net.backlog())
+            }
+            Kind::Greeting { .. } | Kind::Link(_) | Kind::Client => (open.is_closing, open.net.backlog()),
+        };
+        if is_done && is_finished {
+            return self.close(index, "it has got all its replies");
+        }
+        if waiting_bytes > self.output_bytes_max && !matches!(open.kind, Kind::Link(_)) {
+            let limit = self.output_bytes_max;
+            return self.refuse(
+                index,
+                &format!("{waiting_bytes} bytes of replies wait for it, the limit is {limit}"),
+            );
+        }
+        // Replies that have gone may let the connection submit more.
+        if let Kind::Redis(_) = open.kind
+            && submit(open, &mut self.front, self.now)
+            && !open.is_answered
+        {
+            open.is_answered = true;
+            self.answered.push(index);
+        }
+        self.unstall(index);
+    }
+
+    /// Closes a connection whose other end does what it must not.
+    pub(crate) fn refuse(&mut self, index: usize, problem: &str) {
+        let Some(open) = self.table.open_mut(index) else { return };
+        // What goes wrong with a connection that we make is logged where it is tried again.
+        if !matches!(open.kind, Kind::Greeting { dialed: Some(_) }) {
+            let peer = open.peer.map_or_else(|| "a client".to_owned(), |peer| peer.to_string());
+            let line = format_args!("closed the connection of {peer}: {problem}");
+            self.complaints.warn(self.now.instant, line);
+        }
+        self.close(index, problem);
+    }
+
+    /// Closes a connection and tells the cores.
+    pub(crate) fn close(&mut self, index: usize, reason: &str) {
+        let Some(Entry::Open(open)) = self.table.remove(index) else { return };
+        let gone = replica::Event::ClientGone(open.address);
+        match open.kind {
+            Kind::Link(replica) => {
+                self.on_link_lost(replica, index, reason);
+                if let Some(local) = &mut self.local {
+                    local.replica.handle(self.now, gone);
+                }
+            }
+            Kind::Client => {
+                self.clients -= 1;
+                if let Some(local) = &mut self.local {
+                    local.replica.handle(self.now, gone);
+                }
+            }
+            Kind::Redis(_) | Kind::Greeting { dialed: None } => self.clients -= 1,
+            Kind::Greeting { dialed: Some(replica) } => self.on_dial_failed(replica, reason),
+        }
+    }
+
+    /// Closes connections that did not say in time who they are.
+    fn close_silent(&mut self) {
+        while let Some(address) = self.greetings.pop_due(self.now.instant) {
+            let Some(index) = self.table.find(address) else { continue };
+            if self.table.is_dialing(index) {
+                self.give_up_dialing(index, "no answer");
+            } else if matches!(self.table.open_mut(index), Some(Open { kind: Kind::Greeting { .. }, .. })) {
+                self.refuse(index, "it has not said who it is");
+            }
+        }
+    }
+
+    /// Writes the log out, and sends what waited for it.
+    fn shut_down(&mut self) {
+        let deadline = self.clock.now().instant.after(SETTLE_PATIENCE);
+        while self.local.as_ref().is_some_and(|local| !local.is_settled()) && self.now.instant < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+            self.now = self.clock.now();
+            if let Some(local) = &mut self.local {
+                local.submit();
+                local.note_progress(self.now);
+            }
+            self.drain();
+        }
+        self.flush();
+        let Some(local) = self.local.take() else { return };
+        let me = local.me;
+        match local.close() {
+            Ok(()) => log::info!("{me} has stopped: {}", self.stop.reason()),
+            Err(error) => log::error!("{me} has stopped: {}; {error}", self.stop.reason()),
+        }
+    }
+}
+
+/// Hands over what a Redis connection wants to submit. True if there was anything.
+fn submit(open: &mut Open, front: &mut Front, now: Now) -> bool {
+    let Kind::Redis(redis) = &mut open.kind else { return false };
+    let mut has_submitted = false;
+    while let Some(submission) = redis.poll_submit() {
+        has_submitted = true;
+        if let Some((slot, completion)) = front.submit(now, open.address, submission) {
+            redis.complete(slot, completion);
+        }
+    }
+    has_submitted
+}
+
+fn soil(open: &mut Open, index: usize, dirty: &mut Vec<usize>) {
+    if !open.is_dirty {
+        open.is_dirty = true;
+        dirty.push(index);
+    }
+}
+
+/// True for what clients send to replicas, false for what replicas answer.
+const fn is_for_replica(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::Register { .. } | Message::Request { .. } | Message::Read { .. } | Message::StatusRequest
+    )
+}

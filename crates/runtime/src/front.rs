@@ -1,0 +1,121 @@
+//! The Redis front end's client of the group, and whose operation is whose.
+
+use std::cell::Cell;
+use std::collections::VecDeque;
+
+use syros_protocol::client::{Client, Config, Outcome, Token};
+use syros_resp::{Completion, Submission};
+use syros_types::Now;
+
+/// The front end of a process.
+pub(crate) struct Front {
+    pub(crate) client: Client,
+    /// Who waits for each operation, from token `base` on. Operations end in any order; what has ended
+    /// leaves from the front.
+    waiting: VecDeque<Option<Waiting>>,
+    base: u64,
+    in_flight_max: usize,
+    pub(crate) statistics: Statistics,
+}
+
+/// A submission of a Redis connection.
+#[derive(Clone, Copy)]
+pub(crate) struct Waiting {
+    /// The connection's address.
+    pub(crate) address: u64,
+    /// The connection's name for it.
+    pub(crate) slot: u64,
+}
+
+/// Counters of INFO. Cells, because whoever asks for them may reset them while the front end is lent out.
+#[derive(Default)]
+pub(crate) struct Statistics {
+    /// Connections accepted since the start.
+    connections: Cell<u64>,
+    connections_at_reset: Cell<u64>,
+    /// Commands received since the last reset.
+    pub(crate) commands: Cell<u64>,
+}
+
+impl Statistics {
+    /// Counts a connection, and returns its number.
+    pub(crate) fn next_connection(&self) -> u64 {
+        self.connections.set(self.connections.get() + 1);
+        self.connections.get()
+    }
+
+    /// Connections accepted since the last reset.
+    pub(crate) fn connections_since_reset(&self) -> u64 {
+        self.connections.get() - self.connections_at_reset.get()
+    }
+
+    pub(crate) fn reset(&self) {
+        self.connections_at_reset.set(self.connections.get());
+        self.commands.set(0);
+    }
+}
+
+/// Ended operations that wait behind one that has not ended, at most: beyond, new ones wait. They take
+/// 24 bytes each.
+const WINDOW_MAX: usize = 1 << 22;
+
+impl Front {
+    /// `config.in_flight_max` is raised, so that what is accepted below `in_flight_max` never hits it.
+    pub(crate) fn new(mut config: Config, now: Now) -> Self {
+        let in_flight_max = config.in_flight_max;
+        // A connection checked at the limit may still hand over all of its commands.
+        config.in_flight_max = 2 * in_flight_max + syros_resp::limits::COMMANDS_MAX;
+        Self {
+            client: Client::new(config, now),
+            waiting: VecDeque::new(),
+            base: 1,
+            in_flight_max,
+            statistics: Statistics::default(),
+        }
+    }
+
+    /// True if no further operations should be taken for now.
+    pub(crate) fn is_full(&self) -> bool {
+        self.client.in_flight() >= self.in_flight_max || self.waiting.len() >= WINDOW_MAX
+    }
+
+    /// Hands an operation to the client. Gives back how it ended if it did so at once.
+    pub(crate) fn submit(
+        &mut self,
+        now: Now,
+        address: u64,
+        submission: Submission,
+    ) -> Option<(u64, Completion)> {
+        let Submission { slot, body, class, footprint } = submission;
+        match self.client.submit(now, body, class, &footprint) {
+            Ok(Token(token)) => {
+                debug_assert_eq!(token, self.base + self.waiting.len() as u64, "tokens count up");
+                self.waiting.push_back(Some(Waiting { address, slot }));
+                None
+            }
+            Err(_) => Some((slot, Completion::Overloaded)),
+        }
+    }
+
+    /// Who waits for this operation, which has ended.
+    pub(crate) fn take(&mut self, token: Token) -> Option<Waiting> {
+        let index = usize::try_from(token.0.checked_sub(self.base)?).ok()?;
+        let waiting = self.waiting.get_mut(index)?.take();
+        while let Some(None) = self.waiting.front() {
+            self.waiting.pop_front();
+            self.base += 1;
+        }
+        waiting
+    }
+}
+
+/// The end of an operation, as a connection wants to hear of it.
+pub(crate) fn completion(outcome: Outcome) -> Completion {
+    match outcome {
+        Outcome::Done => Completion::Done,
+        Outcome::Reply(reply) => Completion::Reply(reply),
+        Outcome::Refused(refusal) => Completion::Refused(refusal.to_string()),
+        Outcome::Unknown => Completion::Unknown,
+        Outcome::TimedOut => Completion::TimedOut,
+    }
+}

@@ -1,0 +1,106 @@
+//! What INFO tells.
+
+use syros_protocol::message::RoleName;
+use syros_protocol::replica::Durability;
+use syros_resp::{ServerInfo, ServerReport};
+use syros_storage::Engine;
+use syros_types::{FastQuorum, Instant, Now};
+
+use crate::front::Front;
+use crate::local::Local;
+
+/// What about a process never changes.
+#[derive(Clone, Debug)]
+pub(crate) struct Description {
+    pub(crate) run_id: String,
+    pub(crate) redis_port: u16,
+    pub(crate) fast_quorum: FastQuorum,
+    pub(crate) group_size: usize,
+    /// Where the replicas listen.
+    pub(crate) replicas: Vec<String>,
+}
+
+impl Description {
+    /// The process as it is now.
+    pub(crate) fn view<'a>(
+        &'a self,
+        local: Option<&'a Local>,
+        front: &'a Front,
+        clients: usize,
+        clients_max: usize,
+        now: Now,
+    ) -> View<'a> {
+        View { description: self, local, front, clients, clients_max, now }
+    }
+}
+
+/// Everything that INFO asks about.
+pub(crate) struct View<'a> {
+    description: &'a Description,
+    local: Option<&'a Local>,
+    front: &'a Front,
+    clients: usize,
+    clients_max: usize,
+    now: Now,
+}
+
+impl ServerInfo for View<'_> {
+    fn report(&self) -> ServerReport {
+        let Description { run_id, redis_port, fast_quorum, group_size, .. } = self.description;
+        let statistics = &self.front.statistics;
+        let view = self.front.client.view();
+        let mut report = ServerReport {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            process_id: std::process::id(),
+            run_id: run_id.clone(),
+            tcp_port: *redis_port,
+            // The clock counts from the start of the process.
+            uptime_seconds: self.now.instant.since(Instant(0)).as_secs(),
+            clients: self.clients as u64,
+            clients_max: self.clients_max as u64,
+            connections_received: statistics.connections_since_reset(),
+            commands_processed: statistics.commands.get(),
+            memory_bytes: resident_bytes().unwrap_or(0),
+            role: "gateway".to_owned(),
+            status: "normal".to_owned(),
+            fast_quorum: fast_quorum.to_string(),
+            group_size: *group_size as u64,
+            view: view.0,
+            leader: u8::try_from(view.0 % *group_size as u64).unwrap_or(0),
+            ..ServerReport::default()
+        };
+        if let Some(local) = self.local {
+            let status = local.replica.status();
+            report.keys = local.engine.len() as u64;
+            report.fsync = local.durability == Durability::Fsync;
+            (report.role, report.status) = match status.role {
+                RoleName::Leader | RoleName::Follower => (status.role.to_string(), "normal".to_owned()),
+                RoleName::ViewChange | RoleName::Recovering => {
+                    ("follower".to_owned(), status.role.to_string())
+                }
+            };
+            report.replica = Some(status.replica);
+            report.view = status.view;
+            report.leader = u8::try_from(status.view % *group_size as u64).unwrap_or(0);
+            report.commit = status.commit;
+            report.applied = status.applied;
+            report.durability_log = status.dlog_length;
+            report.fast_updates = status.fast_updates;
+            report.slow_updates = status.slow_updates;
+            report.reads = status.fast_reads + status.slow_reads;
+        }
+        report
+    }
+
+    fn reset_statistics(&self) {
+        self.front.statistics.reset();
+    }
+}
+
+/// Memory of this process, as the system counts it.
+fn resident_bytes() -> Option<u64> {
+    // The second number is the resident pages (proc(5)); elsewhere there is no such file.
+    let text = std::fs::read_to_string("/proc/self/statm").ok()?;
+    let pages: u64 = text.split_whitespace().nth(1)?.parse().ok()?;
+    pages.checked_mul(rustix::param::page_size() as u64)
+}

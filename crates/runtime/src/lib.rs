@@ -1,0 +1,33 @@
+//! The processes of Syros: a node (one replica with a Redis front end) and a gateway (a front end
+//! alone). Everything here is I/O around the state machines of `syros-protocol` and `syros-resp`;
+//! nothing decides what a message means.
+//!
+//! One thread runs the event loop; another writes and syncs the log; a third looks up host names.
+#![forbid(unsafe_code)]
+
+mod accept;
+mod clock;
+mod config;
+mod connection;
+mod directory;
+mod discover;
+mod event_loop;
+mod front;
+mod info;
+mod links;
+mod local;
+mod log_limit;
+mod node;
+mod socket;
+mod stop;
+
+pub use config::{FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig};
+pub use directory::{
+    DIRECTORY_FORMAT, DataDirectory, DirectoryError, Identity, durability_name, durability_named,
+    fast_quorum_named, read_identity,
+};
+pub use discover::{DiscoverError, query_status};
+pub use local::{LogError, ReplayError};
+pub use node::{GatewayNode, Node, StartError, describe, replica_config};
+pub use socket::ListenError;
+pub use stop::Stopper;

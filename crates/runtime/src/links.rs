@@ -1,0 +1,188 @@
+//! Connections to the other replicas: of two replicas the one with the higher id connects to the
+//! other; a gateway connects to all.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use mio::{Token, Waker};
+use syros_net::{Backoff, Connection, Dialing, Limits, Progress};
+use syros_protocol::client;
+use syros_types::{Instant, ReplicaId};
+use syros_wire::{Channel, put_frame};
+
+use crate::config::GREETING_TIMEOUT;
+use crate::connection::{Entry, Kind, Open};
+use crate::event_loop::EventLoop;
+use crate::socket::configure_link;
+
+/// Attempts to connect are this far apart at first, and at most: a replica that was restarted should be
+/// back at once, one that is down should cost nothing.
+const DIAL_FIRST: Duration = Duration::from_millis(50);
+const DIAL_MAX: Duration = Duration::from_secs(1);
+
+/// The connection to one replica.
+pub(crate) struct Link {
+    /// Where it listens, as `host:port`; `None` if it connects to us, or is us.
+    pub(crate) dials: Option<String>,
+    /// The connection, once both sides have said who they are.
+    pub(crate) connection: Option<usize>,
+    /// When to connect; [`Instant::NEVER`] while an attempt is under way, or succeeded.
+    dial_at: Instant,
+    backoff: Backoff,
+    /// The last attempt failed, and that was logged.
+    is_known_down: bool,
+}
+
+impl Link {
+    pub(crate) fn new(dials: Option<String>, seed: u64) -> Self {
+        let dial_at = if dials.is_some() { Instant(0) } else { Instant::NEVER };
+        let backoff = Backoff::new(DIAL_FIRST, DIAL_MAX, seed);
+        Self { dials, connection: None, dial_at, backoff, is_known_down: false }
+    }
+
+    pub(crate) fn note_success(&mut self) {
+        self.backoff.reset();
+        self.is_known_down = false;
+    }
+
+    fn try_later(&mut self, now: Instant) {
+        if self.dials.is_some() {
+            self.dial_at = now.after(self.backoff.after_failure());
+        }
+    }
+}
+
+/// Looks up host names on a thread of its own, because the system's resolver may take its time.
+pub(crate) struct Resolver {
+    requests: Sender<(ReplicaId, String)>,
+    answers: Receiver<(ReplicaId, Result<SocketAddr, String>)>,
+}
+
+impl Resolver {
+    pub(crate) fn start(waker: Arc<Waker>) -> std::io::Result<Self> {
+        let (requests, incoming) = channel::<(ReplicaId, String)>();
+        let (outgoing, answers) = channel();
+        std::thread::Builder::new().name("resolver".to_owned()).spawn(move || {
+            for (replica, name) in incoming {
+                let found = match name.to_socket_addrs() {
+                    Ok(mut addresses) => addresses.next().ok_or_else(|| "it has no address".to_owned()),
+                    Err(error) => Err(error.to_string()),
+                };
+                // The loop is gone, or will take the answer when it is woken.
+                if outgoing.send((replica, found)).is_err() || waker.wake().is_err() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { requests, answers })
+    }
+}
+
+impl EventLoop {
+    /// When the next attempt to connect is due.
+    pub(crate) fn dial_deadline(&self) -> Instant {
+        self.links.iter().map(|link| link.dial_at).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Starts the attempts that are due, and goes on with those whose host name has been looked up.
+    pub(crate) fn dial_due(&mut self) {
+        while let Ok((replica, found)) = self.resolver.answers.try_recv() {
+            match found {
+                Ok(address) => self.dial(replica, address),
+                Err(problem) => self.on_dial_failed(replica, &problem),
+            }
+        }
+        if self.dial_deadline() > self.now.instant {
+            return;
+        }
+        for index in 0..self.links.len() {
+            let link = &mut self.links[index];
+            let Some(name) = link.dials.clone().filter(|_| link.dial_at <= self.now.instant) else {
+                continue;
+            };
+            link.dial_at = Instant::NEVER;
+            let replica = ReplicaId(u8::try_from(index).unwrap_or(u8::MAX));
+            match name.parse() {
+                Ok(address) => self.dial(replica, address),
+                // The resolver's thread ends only with us.
+                Err(_) => drop(self.resolver.requests.send((replica, name))),
+            }
+        }
+    }
+
+    fn dial(&mut self, replica: ReplicaId, to: SocketAddr) {
+        let (index, address) = self.table.reserve();
+        match Dialing::start(to, self.poll.registry(), Token(index)) {
+            Ok(dialing) => {
+                self.table.fill(index, Entry::Dialing { replica, dialing, address });
+                self.greetings.push(self.now.instant.after(GREETING_TIMEOUT), address);
+            }
+            Err(error) => {
+                self.table.release(index);
+                self.on_dial_failed(replica, &error.to_string());
+            }
+        }
+    }
+
+    /// Something has happened to a connection that is being made.
+    pub(crate) fn progress(&mut self, index: usize) {
+        let Some(Entry::Dialing { replica, dialing, address }) = self.table.take(index) else { return };
+        let stream = match dialing.progress() {
+            Progress::Pending(dialing) => {
+                return self.table.fill(index, Entry::Dialing { replica, dialing, address });
+            }
+            Progress::Connected(stream) => stream,
+            Progress::Failed(error) => {
+                self.table.release(index);
+                return self.on_dial_failed(replica, &error.to_string());
+            }
+        };
+        let peer = stream.peer_addr().ok();
+        match configure_link(&stream).and_then(|()| Connection::adopt(stream, Limits::NODE)) {
+            Ok(mut net) => {
+                let ours = self.hello;
+                put_frame(net.outbound(), Channel::Handshake, |out| ours.encode(out));
+                let kind = Kind::Greeting { dialed: Some(replica) };
+                self.table.fill(index, Entry::Open(Open::new(net, kind, address, peer)));
+                self.soil(index);
+                self.queue(index);
+            }
+            Err(error) => {
+                self.table.release(index);
+                self.on_dial_failed(replica, &error.to_string());
+            }
+        }
+    }
+
+    /// Gives up an attempt that takes too long.
+    pub(crate) fn give_up_dialing(&mut self, index: usize, reason: &str) {
+        if let Some(Entry::Dialing { replica, .. }) = self.table.remove(index) {
+            self.on_dial_failed(replica, reason);
+        }
+    }
+
+    /// An attempt to connect has failed.
+    pub(crate) fn on_dial_failed(&mut self, replica: ReplicaId, reason: &str) {
+        let link = &mut self.links[replica.index()];
+        if !link.is_known_down {
+            link.is_known_down = true;
+            let name = link.dials.as_deref().unwrap_or_default();
+            log::warn!("cannot connect to {replica} at {name}: {reason}; will keep trying");
+        }
+        link.try_later(self.now.instant);
+    }
+
+    /// The connection to a replica is gone.
+    pub(crate) fn on_link_lost(&mut self, replica: ReplicaId, index: usize, reason: &str) {
+        let link = &mut self.links[replica.index()];
+        if link.connection != Some(index) {
+            return;
+        }
+        link.connection = None;
+        log::info!("lost the connection to {replica}: {reason}");
+        link.try_later(self.now.instant);
+        self.front.client.handle(self.now, client::Event::Disconnected(replica));
+    }
+}

@@ -1,0 +1,303 @@
+//! The replica of a node: its core, the engine that executes its log, and the write-ahead log.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::Waker;
+use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer};
+use syros_protocol::record::{Record, Ticket};
+use syros_protocol::replica::{Boot, Config, Durability, Event, InvalidRecord, Replica, Restored};
+use syros_storage::{Engine, MemoryEngine};
+use syros_types::{Class, Now, OpNumber, ReplicaId, WallTime};
+use syros_wal::{AppendError, FileDisk, FileDiskError, GroupCommit, OpenError, Options, Wal, WalError};
+use syros_wire::Malformed;
+
+use crate::clock::Clock;
+use crate::directory::{DataDirectory, DirectoryError};
+
+/// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
+/// so that what other replicas send in the meantime still fits.
+const WAITING_BYTES_PAUSE: usize = syros_wal::WAITING_BYTES_DEFAULT / 2;
+
+/// How long to wait for room in a log that is full.
+const FULL_LOG_PAUSE: Duration = Duration::from_millis(1);
+
+/// Why a write-ahead log cannot be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LogError {
+    /// Its directory cannot be used.
+    Directory(FileDiskError),
+    /// It cannot be read: damaged, gone, or of another format or owner.
+    Open(OpenError<ReplayError>),
+    /// A replica that starts for the first time has records already.
+    NotNew {
+        /// How many.
+        records: u64,
+    },
+    /// The directory cannot be made the replica's.
+    Claim(DirectoryError),
+    /// The system gives no thread.
+    Thread(std::io::Error),
+}
+
+/// A record that is intact and makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplayError {
+    /// Its bytes are no record.
+    Malformed(Malformed),
+    /// It cannot follow those before it.
+    Invalid(InvalidRecord),
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => error.fmt(f),
+            Self::Invalid(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReplayError {}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(error) => error.fmt(f),
+            Self::Open(error) => error.fmt(f),
+            Self::NotNew { records } => write!(
+                f,
+                "the directory has no identity, but a write-ahead log with {records} records; a replica that \
+                 ever ran must not be started as a new one"
+            ),
+            Self::Claim(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "cannot start the thread of the write-ahead log: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for LogError {}
+
+/// What a message waits for.
+type Held = (Ticket, Peer, Message);
+
+/// A replica and what it drives.
+pub(crate) struct Local {
+    pub(crate) me: ReplicaId,
+    pub(crate) replica: Replica,
+    pub(crate) engine: MemoryEngine,
+    pub(crate) durability: Durability,
+    wal: GroupCommit<FileDisk>,
+    /// Records before this process: ticket t of the replica is record `records_before + t`.
+    records_before: u64,
+    persisted: Ticket,
+    has_failed: bool,
+    /// Messages whose records are not on disk yet, by ticket, then in the order they were sent.
+    held: VecDeque<Held>,
+    next_expiry: Option<WallTime>,
+    record: Vec<u8>,
+    reply: Vec<u8>,
+    /// Locked as long as this exists.
+    _directory: DataDirectory,
+}
+
+impl Local {
+    /// Reads the log back and boots the replica. `waker` is used when records have reached the disk.
+    pub(crate) fn start(
+        config: Config,
+        cluster: u64,
+        directory: DataDirectory,
+        engine: MemoryEngine,
+        clock: Clock,
+        waker: Arc<Waker>,
+    ) -> Result<Self, LogError> {
+        let disk = FileDisk::open(&directory.wal()).map_err(LogError::Directory)?;
+        let defaults = Options::new(cluster, config.replica);
+        let options = Options {
+            may_create: directory.is_new(),
+            // What other replicas send is bounded by their memory. A log that refuses it would stop
+            // everything, heartbeats too.
+            waiting_bytes_max: defaults.waiting_bytes_max.max(config.log_bytes_max),
+            ..defaults
+        };
+        let mut restored = Restored::new(&config);
+        let (wal, recovery) = Wal::open(disk, options, |_, payload| {
+            let record =
+                syros_wire::decode_record(payload, config.describe).map_err(ReplayError::Malformed)?;
+            restored.replay(record).map_err(ReplayError::Invalid)
+        })
+        .map_err(LogError::Open)?;
+        if let Some(cut) = &recovery.cut {
+            log::warn!("write-ahead log: {cut}, as a crash in the middle of a write leaves it");
+        }
+        let records = (recovery.last.0 + 1).saturating_sub(recovery.first.0);
+        if directory.is_new() && records > 0 {
+            return Err(LogError::NotNew { records });
+        }
+        let (me, durability, view) = (config.replica, config.durability, restored.view());
+        let boot = match durability {
+            _ if directory.is_new() => Boot::Fresh,
+            Durability::Fsync => Boot::Restored(restored),
+            Durability::Replicated => Boot::Amnesiac { view },
+        };
+        log::info!(
+            "{me} starts {} in view {}, with {records} records ({} bytes) in the write-ahead log",
+            match &boot {
+                Boot::Fresh => "for the first time",
+                Boot::Restored(_) => "again",
+                Boot::Amnesiac { .. } => "again, without its memory,",
+            },
+            view.0,
+            recovery.bytes
+        );
+        directory.claim().map_err(LogError::Claim)?;
+        let records_before = wal.appended().0;
+        let wake = move || {
+            // Fails only if the loop is gone, and then nobody waits.
+            let _ = waker.wake();
+        };
+        Ok(Self {
+            me,
+            replica: Replica::new(config, boot, clock.now()),
+            engine,
+            durability,
+            wal: GroupCommit::start(wal, wake).map_err(LogError::Thread)?,
+            records_before,
+            persisted: Ticket(0),
+            has_failed: false,
+            held: VecDeque::new(),
+            next_expiry: None,
+            record: Vec::new(),
+            reply: Vec::new(),
+            _directory: directory,
+        })
+    }
+
+    /// Appends a record to the log.
+    pub(crate) fn persist(&mut self, ticket: Ticket, record: &Record) {
+        self.record.clear();
+        syros_wire::encode_record(record, &mut self.record);
+        loop {
+            match self.wal.append(&[&self.record]) {
+                Ok(number) => {
+                    assert_eq!(number.0, self.records_before + ticket.0, "records are numbered like tickets");
+                    return;
+                }
+                // Reading from clients stops long before this, so it is other replicas that are too fast
+                // for this disk; everything has to wait for it.
+                Err(AppendError::Full { .. }) => {
+                    self.wal.submit();
+                    std::thread::sleep(FULL_LOG_PAUSE);
+                }
+                // Reported by `note_progress`: nothing will ever be persisted again.
+                Err(AppendError::Failed(_)) => return,
+                Err(error @ (AppendError::Empty | AppendError::TooLong { .. })) => {
+                    unreachable!("a record is bounded like the message it came with: {error}")
+                }
+            }
+        }
+    }
+
+    /// Lets the log's thread write what has been appended.
+    pub(crate) fn submit(&mut self) {
+        self.wal.submit();
+    }
+
+    /// Tells the replica what has reached the disk since the last call, or that the disk has failed.
+    pub(crate) fn note_progress(&mut self, now: Now) {
+        let persisted = Ticket(self.wal.persisted().0 - self.records_before);
+        if persisted > self.persisted {
+            self.persisted = persisted;
+            self.replica.handle(now, Event::Persisted(persisted));
+        }
+        if !self.has_failed
+            && let Some(error) = self.wal.error()
+        {
+            self.has_failed = true;
+            log::error!(
+                "{error}; {} takes no updates until it is started again with a working disk",
+                self.me
+            );
+            self.replica.handle(now, Event::PersistFailed);
+        }
+    }
+
+    /// True if everything appended is on disk, or never will be.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.has_failed || (self.wal.persisted() == self.wal.appended() && self.held.is_empty())
+    }
+
+    /// True if clients should wait until the disk has caught up.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed
+    }
+
+    /// The message, if it may leave now; else it is kept until it may.
+    pub(crate) fn release_or_hold(&mut self, to: Peer, message: Message, after: Ticket) -> Option<Message> {
+        if after <= self.persisted {
+            return Some(message);
+        }
+        // Nearly always the largest so far.
+        let place = match self.held.back() {
+            Some((last, ..)) if *last > after => self.held.partition_point(|(ticket, ..)| *ticket <= after),
+            _ => self.held.len(),
+        };
+        self.held.insert(place, (after, to, message));
+        None
+    }
+
+    /// The next message that was held and may leave now.
+    pub(crate) fn pop_released(&mut self) -> Option<(Peer, Message)> {
+        let (after, ..) = self.held.front()?;
+        if *after > self.persisted {
+            return None;
+        }
+        self.held.pop_front().map(|(_, to, message)| (to, message))
+    }
+
+    /// Executes the log up to `through`, and tells the replica.
+    pub(crate) fn apply(&mut self, through: OpNumber, now: Now) {
+        let mut replies: Vec<(OpNumber, Body)> = Vec::new();
+        for number in self.replica.applied().0 + 1..=through.0 {
+            let number = OpNumber(number);
+            let LogEntry { time, payload, .. } = self.replica.entry(number);
+            match payload {
+                Payload::Update(update) => {
+                    self.reply.clear();
+                    self.engine.apply(*time, &update.request.body, &mut self.reply);
+                    if update.class == Class::Update {
+                        replies.push((number, Body::from(self.reply.as_slice())));
+                    }
+                }
+                Payload::Recovered(updates) => {
+                    for update in updates {
+                        self.reply.clear();
+                        self.engine.apply(*time, &update.request.body, &mut self.reply);
+                    }
+                }
+                Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => self.engine.advance(*time),
+            }
+        }
+        self.replica.handle(now, Event::Applied { through, replies });
+        let next_expiry = self.engine.next_expiry();
+        if next_expiry != self.next_expiry {
+            self.next_expiry = next_expiry;
+            self.replica.handle(now, Event::NextExpiry(next_expiry));
+        }
+    }
+
+    /// Executes a read for a client of this process.
+    pub(crate) fn read(&mut self, now: Now, body: &[u8]) -> Body {
+        self.reply.clear();
+        self.engine.read(now.wall, body, &mut self.reply);
+        Body::from(self.reply.as_slice())
+    }
+
+    /// Puts on disk what has been appended, and ends the log's thread.
+    pub(crate) fn close(self) -> Result<(), WalError> {
+        self.wal.close().map(|_| ())
+    }
+}

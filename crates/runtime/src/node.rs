@@ -1,0 +1,293 @@
+//! Processes: a node, and a gateway.
+
+use std::fmt;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::sync::Arc;
+
+use mio::{Poll, Waker};
+use syros_protocol::client;
+use syros_protocol::replica::Config;
+use syros_storage::MemoryEngine;
+use syros_types::{Class, FastQuorum, Footprint, Group, InvalidGroupSize, Prng, ReplicaId};
+use syros_wire::{Hello, Member, Sender};
+
+use crate::accept::Listener;
+use crate::clock::Clock;
+use crate::config::{FrontConfig, GatewayConfig, NodeConfig};
+use crate::directory::{DataDirectory, DirectoryError, Identity};
+use crate::discover::{DiscoverError, discover};
+use crate::event_loop::{EventLoop, Parts, REDIS_LISTENER, REPLICA_LISTENER, WAKER};
+use crate::front::Front;
+use crate::info::Description;
+use crate::links::{Link, Resolver};
+use crate::local::{Local, LogError};
+use crate::socket::ListenError;
+use crate::stop::{StopFlag, Stopper};
+
+/// Why a process cannot start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The list of replicas is of an impossible length.
+    Group(InvalidGroupSize),
+    /// The list of replicas and the replica's configuration disagree.
+    GroupMismatch {
+        /// Length of the list.
+        listed: usize,
+        /// Size of the group in the replica's configuration.
+        configured: usize,
+    },
+    /// The data directory cannot be used.
+    Directory(DirectoryError),
+    /// The write-ahead log cannot be used.
+    Log {
+        /// The data directory.
+        directory: std::path::PathBuf,
+        /// Why.
+        source: LogError,
+    },
+    /// A port cannot be listened on.
+    Listen(ListenError),
+    /// No replica tells what cluster this is.
+    Discover(DiscoverError),
+    /// The system lacks something that every process needs.
+    System {
+        /// What.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group(error) => error.fmt(f),
+            Self::GroupMismatch { listed, configured } => {
+                write!(f, "{listed} replicas are listed, but the group has {configured}")
+            }
+            Self::Directory(error) => error.fmt(f),
+            Self::Log { directory, source } => write!(f, "directory {}: {source}", directory.display()),
+            Self::Listen(error) => error.fmt(f),
+            Self::Discover(error) => error.fmt(f),
+            Self::System { what, source } => write!(f, "cannot get {what}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<DirectoryError> for StartError {
+    fn from(error: DirectoryError) -> Self {
+        Self::Directory(error)
+    }
+}
+
+impl From<ListenError> for StartError {
+    fn from(error: ListenError) -> Self {
+        Self::Listen(error)
+    }
+}
+
+fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
+    move |source| StartError::System { what, source }
+}
+
+/// The default settings of member `replica` of `group`, with the operations of `syros-commands`.
+#[must_use]
+pub const fn replica_config(group: Group, replica: ReplicaId) -> Config {
+    Config::new(group, replica, describe, syros_commands::overwrites)
+}
+
+/// What the protocol needs to know of an operation, from its bytes alone.
+#[must_use]
+pub fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
+    let described: Result<syros_commands::Description, _> = syros_commands::describe(body);
+    described.ok().map(|description| (description.class, description.footprint))
+}
+
+/// One replica with its Redis front end, ready to run.
+pub struct Node(Process);
+
+/// A Redis front end without a replica, ready to run.
+pub struct GatewayNode(Process);
+
+/// What nodes and gateways have in common.
+struct Process {
+    event_loop: EventLoop,
+    stopper: Stopper,
+}
+
+/// What a process is in its cluster.
+struct Place {
+    hello: Hello,
+    group: Group,
+    fast_quorum: FastQuorum,
+    replicas: Vec<String>,
+    /// It connects to the replicas with ids below this.
+    connects_below: usize,
+}
+
+/// What a process needs of the system before anything else.
+struct Base {
+    poll: Poll,
+    waker: Arc<Waker>,
+    clock: Clock,
+    prng: Prng,
+}
+
+impl Base {
+    fn new() -> Result<Self, StartError> {
+        let poll = Poll::new().map_err(system("an event queue"))?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(system("a waker"))?;
+        // RandomState is seeded by the system; what is drawn here decides jitter, nonces and the places
+        // of keys in tables.
+        let prng = Prng::new(RandomState::new().hash_one("syros"));
+        Ok(Self { poll, waker: Arc::new(waker), clock: Clock::start(), prng })
+    }
+
+    fn into_process(
+        mut self,
+        place: Place,
+        front: &FrontConfig,
+        redis_listener: Listener,
+        node: Option<(Listener, Local)>,
+    ) -> Result<Process, StartError> {
+        let Place { hello, group, fast_quorum, replicas, connects_below } = place;
+        let mut config = client::Config::new(group, fast_quorum, self.prng.next_u64());
+        config.sync_after = front.sync_after;
+        config.give_up_after = front.operation_timeout;
+        config.in_flight_max = front.in_flight_max;
+        config.session_idle_max = front.session_idle_max;
+        let link = |(index, address): (usize, &String)| {
+            let dials = (index < connects_below).then(|| address.clone());
+            Link::new(dials, self.prng.next_u64())
+        };
+        let links = replicas.iter().enumerate().map(link).collect();
+        let run_id =
+            format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
+        let redis_port = redis_listener.address.port();
+        let description = Description { run_id, redis_port, fast_quorum, group_size: group.size(), replicas };
+        let (replica_listener, local) = node.unzip();
+        let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
+        let flag = Arc::new(StopFlag::default());
+        let stopper = Stopper { flag: Arc::clone(&flag), waker: self.waker };
+        let event_loop = EventLoop::new(Parts {
+            front: Front::new(config, self.clock.now()),
+            poll: self.poll,
+            clock: self.clock,
+            stop: flag,
+            redis_listener,
+            replica_listener,
+            links,
+            resolver,
+            hello,
+            local,
+            description,
+            clients_max: front.connections_max,
+            output_bytes_max: front.output_bytes_max,
+        });
+        Ok(Process { event_loop, stopper })
+    }
+}
+
+impl Node {
+    /// Opens or creates the data directory, reads the write-ahead log back and opens the ports.
+    ///
+    /// # Errors
+    /// [`StartError`] names what is in the way.
+    pub fn start(config: NodeConfig) -> Result<Self, StartError> {
+        let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
+        let (listed, configured) = (group.size(), config.replica.group.size());
+        if listed != configured {
+            return Err(StartError::GroupMismatch { listed, configured });
+        }
+        let identity = Identity {
+            cluster: config.cluster,
+            replica: config.replica.replica,
+            group,
+            fast_quorum: config.replica.fast_quorum,
+            durability: config.replica.durability,
+        };
+        let directory = DataDirectory::open(&config.directory, identity, config.bootstrap)?;
+        let mut base = Base::new()?;
+        // The ports before the log: a node that cannot have them leaves everything as it was.
+        let registry = base.poll.registry();
+        let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
+        let replicas = Listener::open(config.listen_replicas, "replicas", registry, REPLICA_LISTENER)?;
+        log::info!("{identity} listens on {} for Redis clients", redis.address);
+
+        let engine = MemoryEngine::with_hash_seed(base.prng.next_u64());
+        let replica = Config { seed: base.prng.next_u64(), ..config.replica };
+        let waker = Arc::clone(&base.waker);
+        let local = Local::start(replica, config.cluster, directory, engine, base.clock, waker)
+            .map_err(|source| StartError::Log { directory: config.directory, source })?;
+        let member = Member { replica: identity.replica, group, fast_quorum: identity.fast_quorum };
+        let place = Place {
+            hello: Hello { cluster: config.cluster, sender: Sender::Replica(member) },
+            group,
+            fast_quorum: identity.fast_quorum,
+            replicas: config.replicas,
+            connects_below: identity.replica.index(),
+        };
+        base.into_process(place, &config.front, redis, Some((replicas, local))).map(Self)
+    }
+
+    /// Serves until it is told to stop.
+    ///
+    /// # Errors
+    /// When the system does not let it wait for events any more.
+    pub fn run(self) -> io::Result<()> {
+        self.0.event_loop.run()
+    }
+
+    /// What ends the node from another thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.0.stopper.clone()
+    }
+}
+
+impl GatewayNode {
+    /// Asks the replicas what cluster this is, and opens the port.
+    ///
+    /// # Errors
+    /// [`StartError`] names what is in the way.
+    pub fn start(config: GatewayConfig) -> Result<Self, StartError> {
+        let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
+        let base = Base::new()?;
+        let registry = base.poll.registry();
+        let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
+        let (cluster, member) = discover(&config.replicas, config.cluster, config.connect_timeout)
+            .map_err(StartError::Discover)?;
+        log::info!(
+            "gateway to cluster {cluster:016x} of {} replicas (fast quorum {}) listens on {}",
+            group.size(),
+            member.fast_quorum,
+            redis.address
+        );
+        let place = Place {
+            hello: Hello { cluster, sender: Sender::Client },
+            group,
+            fast_quorum: member.fast_quorum,
+            connects_below: config.replicas.len(),
+            replicas: config.replicas,
+        };
+        base.into_process(place, &config.front, redis, None).map(Self)
+    }
+
+    /// Serves until it is told to stop.
+    ///
+    /// # Errors
+    /// When the system does not let it wait for events any more.
+    pub fn run(self) -> io::Result<()> {
+        self.0.event_loop.run()
+    }
+
+    /// What ends the gateway from another thread.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.0.stopper.clone()
+    }
+}

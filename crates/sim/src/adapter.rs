@@ -1,0 +1,63 @@
+//! The one place that knows how the other crates are called.
+
+use std::rc::Rc;
+use syros_commands::Reply;
+use syros_protocol::message::{Body, Message};
+use syros_storage::{Engine as _, MemoryEngine};
+use syros_types::{Class, Footprint, WallTime};
+
+/// What the state machine says of an operation.
+pub(crate) fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
+    syros_commands::describe(body).ok().map(|description| (description.class, description.footprint))
+}
+
+/// A message as bytes.
+pub(crate) fn encode_message(message: &Message) -> Rc<[u8]> {
+    let mut bytes = Vec::with_capacity(64);
+    syros_wire::encode_message(message, &mut bytes);
+    bytes.into()
+}
+
+/// Bytes as a message.
+pub(crate) fn decode_message(bytes: &[u8]) -> Message {
+    syros_wire::decode_message(bytes, describe).expect("what was encoded can be decoded")
+}
+
+/// The engine of a replica.
+#[derive(Debug, Default)]
+pub(crate) struct Engine(MemoryEngine);
+
+impl Engine {
+    pub(crate) fn apply(&mut self, time: WallTime, body: &[u8]) -> Body {
+        let mut reply = Vec::new();
+        self.0.apply(time, body, &mut reply);
+        reply.into()
+    }
+
+    pub(crate) fn read(&self, now: WallTime, body: &[u8]) -> Body {
+        let mut reply = Vec::new();
+        self.0.read(now, body, &mut reply);
+        reply.into()
+    }
+
+    pub(crate) fn advance(&mut self, time: WallTime) {
+        self.0.advance(time);
+    }
+
+    pub(crate) fn next_expiry(&self) -> Option<WallTime> {
+        self.0.next_expiry()
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        self.0.digest()
+    }
+}
+
+/// The first of the replies in a body, if it is a string.
+pub(crate) fn bulk(body: &[u8]) -> Option<Vec<u8>> {
+    match Reply::decode(&mut &*body) {
+        Ok(Reply::Bulk(bytes)) => Some(bytes),
+        _ => None,
+    }
+}
+

@@ -1,0 +1,97 @@
+//! One life of a client process: the real client core and what it has asked for.
+
+use crate::adapter;
+use crate::clock::{Clock, VirtualTime};
+use crate::history::OperationIndex;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
+use syros_types::ReplicaId;
+
+/// What a client wants of the world after it ran.
+#[derive(Debug)]
+pub enum ClientEffect {
+    /// A message leaves.
+    Send {
+        /// To whom.
+        to: ReplicaId,
+        /// Encoded.
+        bytes: Rc<[u8]>,
+    },
+    /// An operation ended.
+    Completed {
+        /// Which.
+        operation: OperationIndex,
+        /// How.
+        outcome: Outcome,
+    },
+}
+
+/// One life of a client process.
+#[derive(Debug)]
+pub struct ClientProcess {
+    /// The core.
+    pub core: Client,
+    /// The process's clock.
+    pub clock: Clock,
+    /// When the process is to run next if nothing arrives; wake-ups for other times are void.
+    pub wake_at: Option<VirtualTime>,
+    /// Address of the connection to each replica that has one.
+    pub connections: Vec<Option<u64>>,
+    operations: BTreeMap<Token, OperationIndex>,
+}
+
+impl ClientProcess {
+    /// Starts a client.
+    #[must_use]
+    pub fn new(config: Config, clock: Clock, time: VirtualTime) -> Self {
+        let connections = vec![None; config.group.size()];
+        let core = Client::new(config, clock.now(time));
+        Self { core, clock, wake_at: None, connections, operations: BTreeMap::new() }
+    }
+
+    /// Asks for an operation. False if the client has too much in flight.
+    #[must_use]
+    pub fn submit(&mut self, time: VirtualTime, body: &[u8], operation: OperationIndex) -> bool {
+        let Some((class, footprint)) = adapter::describe(body) else { return false };
+        let now = self.clock.now(time);
+        match self.core.submit(now, body.into(), class, &footprint) {
+            Ok(token) => {
+                self.operations.insert(token, operation);
+                true
+            }
+            Err(_busy) => false,
+        }
+    }
+
+    /// Handles one event.
+    pub fn handle(&mut self, time: VirtualTime, event: Event) {
+        self.core.handle(self.clock.now(time), event);
+    }
+
+    /// Carries out what the core wants.
+    pub fn drain(&mut self, effects: &mut Vec<ClientEffect>) {
+        while let Some(action) = self.core.poll() {
+            effects.push(match action {
+                Action::Send { to, message } => {
+                    ClientEffect::Send { to, bytes: adapter::encode_message(&message) }
+                }
+                Action::Completed { token, outcome } => {
+                    let operation = self.operations.remove(&token).expect("a token ends once");
+                    ClientEffect::Completed { operation, outcome }
+                }
+            });
+        }
+    }
+
+    /// Operations that have not ended.
+    pub fn unfinished(&self) -> impl Iterator<Item = OperationIndex> {
+        self.operations.values().copied()
+    }
+
+    /// When the process wants to run if nothing arrives; `None` if never.
+    #[must_use]
+    pub fn deadline(&self) -> Option<VirtualTime> {
+        self.clock.when(self.core.deadline())
+    }
+}

@@ -1,0 +1,86 @@
+//! What clients asked for and were told, in the order in which it happened.
+
+use crate::clock::VirtualTime;
+use crate::workload::Step;
+use syros_protocol::client::Outcome;
+
+/// One operation of one client.
+#[derive(Clone, Debug)]
+pub struct Invocation {
+    /// Number of the client process; a client that crashed and came back is another one.
+    pub client: u64,
+    /// What it asked for.
+    pub steps: Vec<Step>,
+    /// Place of the invocation in the order of all invocations and completions.
+    pub invoked: u64,
+    /// Virtual time of the invocation.
+    pub invoked_at: VirtualTime,
+    /// How it ended; `None` if nobody was left to be told.
+    pub finished: Option<Finished>,
+}
+
+/// How an operation ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// Place of the completion in the order of all invocations and completions.
+    pub order: u64,
+    /// Virtual time of the completion.
+    pub at: VirtualTime,
+    /// What the client was told.
+    pub outcome: Outcome,
+}
+
+/// Name of an operation in a history.
+pub type OperationIndex = usize;
+
+/// All operations of a run.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    operations: Vec<Invocation>,
+    moments: u64,
+    open: usize,
+}
+
+impl History {
+    /// A client asks for something.
+    pub fn invoke(&mut self, client: u64, steps: Vec<Step>, at: VirtualTime) -> OperationIndex {
+        self.moments += 1;
+        let invoked = self.moments;
+        self.open += 1;
+        self.operations.push(Invocation { client, steps, invoked, invoked_at: at, finished: None });
+        self.operations.len() - 1
+    }
+
+    /// A client is told the outcome.
+    pub fn finish(&mut self, index: OperationIndex, outcome: Outcome, at: VirtualTime) {
+        self.moments += 1;
+        let finished = Finished { order: self.moments, at, outcome };
+        let before = self.operations[index].finished.replace(finished);
+        assert!(before.is_none(), "an operation ends once");
+        self.open -= 1;
+    }
+
+    /// The client of an operation is gone: nobody will be told how it ends.
+    pub fn abandon(&mut self, index: OperationIndex) {
+        assert!(self.operations[index].finished.is_none(), "only what has not ended is abandoned");
+        self.open -= 1;
+    }
+
+    /// True if no client waits for anything.
+    #[must_use]
+    pub const fn all_finished(&self) -> bool {
+        self.open == 0
+    }
+
+    /// Every operation, in the order of invocation.
+    #[must_use]
+    pub fn operations(&self) -> &[Invocation] {
+        &self.operations
+    }
+
+    /// One operation.
+    #[must_use]
+    pub fn get(&self, index: OperationIndex) -> &Invocation {
+        &self.operations[index]
+    }
+}

@@ -1,0 +1,161 @@
+//! What must hold at every moment, whatever the clients saw.
+
+use core::fmt;
+use std::collections::BTreeMap;
+use syros_protocol::message::{LogEntry, Payload};
+use syros_protocol::replica::Replica;
+use syros_types::{OpNumber, OperationId, ReplicaId, View, key_hash};
+
+/// What everybody must agree on after one log entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Checkpoint {
+    /// Digest of all entries up to this one.
+    log: u64,
+    /// Digest of the engine's state after it.
+    engine: u64,
+    /// Who got there first.
+    by: ReplicaId,
+}
+
+/// One replica process as it was when last looked at.
+#[derive(Clone, Copy, Debug, Default)]
+struct Life {
+    view: View,
+    commit: OpNumber,
+    applied: OpNumber,
+}
+
+/// A broken invariant, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken(pub String);
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Watches all replicas.
+#[derive(Debug, Default)]
+pub struct Invariants {
+    /// Checkpoint after entry `i + 1`.
+    checkpoints: Vec<Checkpoint>,
+    /// Where each operation was executed.
+    executed: BTreeMap<OperationId, OpNumber>,
+    lives: Vec<Life>,
+    /// The view each replica has told others it is in, across its lives.
+    told: Vec<View>,
+    broken: Option<Broken>,
+}
+
+/// Folds a value into a running digest.
+const fn fold(digest: u64, value: u64) -> u64 {
+    let product = (digest ^ value) as u128 * 0xa076_1d64_78bd_642f_e703_7ed1_a0b4_28db_u128;
+    (product as u64) ^ ((product >> 64) as u64) ^ value.rotate_left(31)
+}
+
+/// Digest of what must be equal in two copies of an entry. A resent request may differ between copies
+/// in its timestamp and in what it acknowledges: neither changes what the entry does.
+fn entry_digest(mut digest: u64, entry: &LogEntry) -> u64 {
+    digest = fold(digest, entry.view.0);
+    digest = fold(digest, entry.time.0);
+    for update in entry.updates() {
+        digest = fold(digest, update.request.id.session.0);
+        digest = fold(digest, update.request.id.sequence);
+        digest = fold(digest, key_hash(&update.request.body));
+    }
+    match &entry.payload {
+        Payload::Update(_) => fold(digest, 1),
+        Payload::Recovered(_) => fold(digest, 2),
+        Payload::Register { nonce } => fold(fold(digest, 3), *nonce),
+        Payload::Expire(ids) => ids.iter().fold(fold(digest, 4), |digest, id| fold(digest, id.0)),
+        Payload::Tick => fold(digest, 5),
+    }
+}
+
+impl Invariants {
+    /// Watches `replicas` replicas.
+    #[must_use]
+    pub fn new(replicas: usize) -> Self {
+        Self {
+            lives: vec![Life::default(); replicas],
+            told: vec![View(0); replicas],
+            ..Self::default()
+        }
+    }
+
+    /// The first invariant that was broken.
+    #[must_use]
+    pub const fn broken(&self) -> Option<&Broken> {
+        self.broken.as_ref()
+    }
+
+    fn fail(&mut self, what: String) {
+        self.broken.get_or_insert(Broken(what));
+    }
+
+    /// A replica process starts.
+    pub fn started(&mut self, replica: ReplicaId, core: &Replica) {
+        self.lives[replica.index()] = Life::default();
+        let told = self.told[replica.index()];
+        if core.view() < told {
+            self.fail(format!("{replica} restarts in view {} after it told others {}", core.view().0, told.0));
+        }
+        self.observe(replica, core);
+    }
+
+    /// A message that binds its sender to `view` has left `replica`.
+    pub fn told_view(&mut self, replica: ReplicaId, view: View) {
+        let told = &mut self.told[replica.index()];
+        *told = (*told).max(view);
+    }
+
+    /// The newest view that `replica` has bound itself to.
+    #[must_use]
+    pub fn told(&self, replica: ReplicaId) -> View {
+        self.told[replica.index()]
+    }
+
+    /// A replica has handled something.
+    pub fn observe(&mut self, replica: ReplicaId, core: &Replica) {
+        let now = Life { view: core.view(), commit: core.commit(), applied: core.applied() };
+        let before = std::mem::replace(&mut self.lives[replica.index()], now);
+        if now.view < before.view {
+            self.fail(format!("{replica} goes back from view {} to {}", before.view.0, now.view.0));
+        }
+        if now.commit < before.commit {
+            self.fail(format!("{replica} takes back commit {}, now {}", before.commit.0, now.commit.0));
+        }
+        if now.applied < before.applied || now.applied > now.commit {
+            self.fail(format!("{replica} has applied {} of {} committed", now.applied.0, now.commit.0));
+        }
+    }
+
+    /// A replica has executed an entry, and its engine's state now has this digest.
+    pub fn executed(&mut self, replica: ReplicaId, number: OpNumber, entry: &LogEntry, engine: u64) {
+        let index = (number.0 - 1) as usize;
+        let before = index.checked_sub(1).map_or(0, |index| self.checkpoints[index].log);
+        let mine = Checkpoint { log: entry_digest(before, entry), engine, by: replica };
+        if let Some(theirs) = self.checkpoints.get(index).copied() {
+            if theirs.log != mine.log {
+                self.fail(format!("{replica} and {} disagree on committed entry {}", theirs.by, number.0));
+            } else if theirs.engine != mine.engine {
+                self.fail(format!("{replica} and {} differ in state after entry {}", theirs.by, number.0));
+            }
+            return;
+        }
+        self.checkpoints.push(mine);
+        for update in entry.updates() {
+            if let Some(first) = self.executed.insert(update.request.id, number) {
+                let id = update.request.id;
+                self.fail(format!("operation {id} is executed at {} and again at {}", first.0, number.0));
+            }
+        }
+    }
+
+    /// Entries executed by whoever got furthest.
+    #[must_use]
+    pub const fn entries(&self) -> usize {
+        self.checkpoints.len()
+    }
+}

@@ -1,0 +1,185 @@
+//! A replica's disk, and the real write-ahead log on it.
+
+use crate::adapter;
+use syros_protocol::record::{Record, Ticket};
+use syros_protocol::replica::{Config, Restored};
+use syros_types::{Prng, ReplicaId, View};
+use syros_wal::memory_disk::MemoryDisk;
+use syros_wal::{Cause, OpenError, Options, RecordNumber, Wal, WalError};
+
+/// The cluster that all simulated logs belong to.
+const CLUSTER: u64 = 1;
+
+/// How a disk operation of a process ended badly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskTrouble {
+    /// The machine stopped in the middle of it.
+    Stopped,
+    /// The disk refused; the log writes nothing any more.
+    Failed,
+}
+
+impl From<WalError> for DiskTrouble {
+    fn from(error: WalError) -> Self {
+        match error {
+            WalError::Disk(error) if error.cause == Cause::Stopped => Self::Stopped,
+            _ => Self::Failed,
+        }
+    }
+}
+
+/// A disk, which outlives the processes that use it.
+#[derive(Debug)]
+pub struct Disk {
+    disk: MemoryDisk,
+    /// A log was opened on it before.
+    used: bool,
+}
+
+/// Faults about to happen to a disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DiskFault {
+    /// The machine stops at the operation after so many others.
+    Stop(u64),
+    /// The next append fails after so many bytes.
+    Write(usize),
+    /// The next sync fails.
+    Sync,
+}
+
+impl Disk {
+    /// An empty disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { disk: MemoryDisk::new(), used: false }
+    }
+
+    /// Has a fault happen. A stop that is not met is cancelled by [`Disk::cancel_stop`].
+    pub fn plan(&self, fault: DiskFault) {
+        match fault {
+            DiskFault::Stop(after) => self.disk.stop_at(self.disk.operations() + 1 + after),
+            DiskFault::Write(written) => self.disk.fail_next_write(Cause::Full, written),
+            DiskFault::Sync => self.disk.fail_next_sync(Cause::Io),
+        }
+    }
+
+    /// Takes back a planned stop.
+    pub fn cancel_stop(&self) {
+        self.disk.stop_at(u64::MAX);
+    }
+
+    /// Power fails: what was not synced may be lost or torn.
+    pub fn crash(&self, prng: &mut Prng) {
+        self.disk.crash(prng);
+    }
+
+    /// The disk is replaced by an empty one that holds nothing but the view the replica has reached,
+    /// which somebody kept elsewhere.
+    ///
+    /// # Panics
+    /// Never: nothing fails on a new disk.
+    pub fn replace(&mut self, config: &Config, view: View) {
+        *self = Self::new();
+        let mut journal = Journal::open_new(self, config).expect("a new disk works");
+        journal.append(Ticket(1), &Record::View { view, last_normal: view });
+        journal.write().and_then(|_| journal.sync()).expect("a new disk works");
+    }
+}
+
+impl Default for Disk {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The write-ahead log of one life of a process.
+#[derive(Debug)]
+pub struct Journal {
+    wal: Wal<MemoryDisk>,
+    /// Record number of ticket 0 in this life.
+    base: u64,
+    encoded: Vec<u8>,
+    /// A sync is under way.
+    syncing: bool,
+}
+
+/// Size of a segment: small, so that a run goes through several.
+const SEGMENT_BYTES: u64 = 8 * 1024;
+
+fn options(replica: ReplicaId, used: bool) -> Options {
+    Options { segment_bytes: SEGMENT_BYTES, may_create: !used, ..Options::new(CLUSTER, replica) }
+}
+
+impl Journal {
+    /// Opens the log on a disk and reads back the replica's state.
+    ///
+    /// # Errors
+    /// [`DiskTrouble::Stopped`] if the machine stops meanwhile.
+    ///
+    /// # Panics
+    /// If what comes back is not what was written: a bug of the log, of the format or of the replica.
+    pub fn open(disk: &mut Disk, config: &Config) -> Result<(Self, Restored), DiskTrouble> {
+        let mut restored = Restored::new(config);
+        let options = options(config.replica, disk.used);
+        let opened = Wal::open(disk.disk.clone(), options, |_, bytes| {
+            let record = syros_wire::decode_record(bytes, adapter::describe).expect("records decode");
+            restored.replay(record)
+        });
+        match opened {
+            Ok((wal, recovery)) => {
+                disk.used = true;
+                let RecordNumber(base) = recovery.last;
+                Ok((Self { wal, base, encoded: Vec::new(), syncing: false }, restored))
+            }
+            Err(OpenError::Disk(error)) if error.cause == Cause::Stopped => Err(DiskTrouble::Stopped),
+            Err(error) => panic!("{} cannot read its log back: {error:?}", config.replica),
+        }
+    }
+
+    fn open_new(disk: &mut Disk, config: &Config) -> Result<Self, DiskTrouble> {
+        Self::open(disk, config).map(|(journal, _)| journal)
+    }
+
+    /// Takes a record.
+    ///
+    /// # Panics
+    /// If the replica's tickets are not consecutive.
+    pub fn append(&mut self, ticket: Ticket, record: &Record) {
+        self.encoded.clear();
+        syros_wire::encode_record(record, &mut self.encoded);
+        match self.wal.append(&[&self.encoded]) {
+            Ok(RecordNumber(number)) => {
+                assert!(number == self.base + ticket.0, "tickets number the records");
+            }
+            // The process has been told that its disk failed; it may not have looked yet.
+            Err(error) => assert!(self.wal.error().is_some(), "the log takes records: {error}"),
+        }
+    }
+
+    /// True if something waits for the disk and no sync is under way.
+    #[must_use]
+    pub const fn wants_sync(&self) -> bool {
+        !self.syncing && self.wal.error().is_none() && self.wal.appended().0 > self.wal.persisted().0
+    }
+
+    /// Writes what was appended. Returns the last ticket that the next sync covers.
+    ///
+    /// # Errors
+    /// [`DiskTrouble`].
+    pub fn write(&mut self) -> Result<Ticket, DiskTrouble> {
+        self.syncing = true;
+        self.wal.flush()?;
+        Ok(Ticket(self.wal.appended().0 - self.base))
+    }
+
+    /// Makes durable what was written.
+    ///
+    /// # Errors
+    /// [`DiskTrouble`].
+    pub fn sync(&mut self) -> Result<(), DiskTrouble> {
+        self.syncing = false;
+        self.wal.sync()?;
+        Ok(())
+    }
+}
+

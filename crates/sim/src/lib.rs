@@ -1,0 +1,38 @@
+//! Deterministic simulation of Syros: the real replica and client cores, the real write-ahead log and
+//! the real engine, under a virtual network, virtual clocks and virtual disks.
+//!
+//! One thread, one event queue, one seed. Everything random is drawn from the seed, nothing depends on
+//! the order of a hash table, so a seed is a complete description of a run: running it again gives the
+//! same events in the same order, byte for byte ([`SeedReport::trace_hash`]).
+//!
+//! A seed draws a world ([`Swarm`]), lives through a safety phase in which things break
+//! ([`NemesisSettings`](swarm::NemesisSettings)), then through a liveness phase in which everything is
+//! repaired and has to get going again, and is judged: were the clients told a linearizable story, did
+//! the replicas agree at every step ([`invariants`]), and are they equal in the end?
+//!
+//! [`Scenario`] plays scripted situations in the same world.
+#![forbid(unsafe_code)]
+
+mod adapter;
+pub mod client;
+pub mod clock;
+pub mod history;
+pub mod invariants;
+pub mod journal;
+mod nemesis;
+pub mod network;
+pub mod process;
+pub mod scenario;
+pub mod scheduler;
+mod seeds;
+mod settle;
+pub mod swarm;
+pub mod trace;
+mod verdict;
+pub mod workload;
+mod world;
+
+pub use scenario::{Node, Play, Scenario};
+pub use seeds::{Options, SeedReport, Summary, replay_command, run_planted, run_range, run_seed, run_swarm};
+pub use swarm::Swarm;
+pub use world::World;

@@ -1,0 +1,263 @@
+//! What breaks in the safety phase, and how it is put together again.
+
+use crate::network::NodeIndex;
+use crate::swarm::MILLI;
+use crate::world::{Happening, World};
+use syros_protocol::replica::Durability;
+
+/// The kinds of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    Crash,
+    LoseDisk,
+    CrashAll,
+    Partition,
+    Isolate,
+    OneWay,
+    Pause,
+    ClockJump,
+    ClientCrash,
+    Disconnect,
+    Slow,
+}
+
+impl World {
+    /// Schedules the next fault, if there are to be any.
+    pub(crate) fn schedule_strike(&mut self) {
+        let interval = self.swarm.nemesis.interval;
+        if interval > 0 {
+            let at = self.now() + 1 + self.dice.nemesis.below(2 * interval);
+            self.scheduler.schedule(at, Happening::Strike);
+        }
+    }
+
+    /// How long the next fault lasts.
+    pub(crate) fn fault_duration(&mut self) -> u64 {
+        1 + self.dice.nemesis.below(self.swarm.nemesis.duration.max(1))
+    }
+
+    /// The kind of the next fault; `None` if all are switched off.
+    fn draw_fault(&mut self) -> Option<Fault> {
+        let settings = &self.swarm.nemesis;
+        let weights = [
+            (Fault::Crash, settings.crash),
+            (Fault::LoseDisk, settings.lose_disk),
+            (Fault::CrashAll, settings.crash_all),
+            (Fault::Partition, settings.partition),
+            (Fault::Isolate, settings.isolate),
+            (Fault::OneWay, settings.one_way),
+            (Fault::Pause, settings.pause),
+            (Fault::ClockJump, settings.clock_jump),
+            (Fault::ClientCrash, settings.client_crash),
+            (Fault::Disconnect, settings.disconnect),
+            (Fault::Slow, settings.slow),
+        ];
+        let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
+        let mut at = self.dice.nemesis.below(total);
+        for (fault, weight) in weights {
+            match at.checked_sub(weight) {
+                Some(rest) => at = rest,
+                None => return Some(fault),
+            }
+        }
+        None
+    }
+
+    /// A replica to suffer: the leader, as often as the swarm says.
+    fn victim(&mut self) -> usize {
+        let any = self.dice.nemesis.below(self.replicas.len() as u64) as usize;
+        if self.dice.nemesis.chance(self.swarm.nemesis.leader_percent, 100) {
+            self.leader().unwrap_or(any)
+        } else {
+            any
+        }
+    }
+
+    /// Something breaks.
+    pub(crate) fn strike(&mut self) {
+        if self.settling {
+            return;
+        }
+        self.schedule_strike();
+        let Some(fault) = self.draw_fault() else { return };
+        let victim = self.victim();
+        let now = self.now();
+        self.faults += 1;
+        self.trace.fold(fault as u64);
+        self.trace.line(now, format_args!("fault: {fault:?}, replica {victim}"));
+        match fault {
+            Fault::Crash => {
+                if self.replicas[victim].process.is_some() && self.may_crash() {
+                    let power = self.dice.nemesis.chance(1, 2);
+                    self.crash_for_a_while(victim, power);
+                }
+            }
+            Fault::LoseDisk => {
+                if self.replicas[victim].process.is_some() && self.may_forget() {
+                    self.crash_for_a_while(victim, true);
+                    self.replicas[victim].lost_disk = true;
+                }
+            }
+            Fault::CrashAll => {
+                if self.swarm.durability == Durability::Fsync {
+                    (0..self.replicas.len()).for_each(|replica| self.crash_for_a_while(replica, true));
+                }
+            }
+            Fault::Partition => {
+                let pieces = 2 + self.dice.nemesis.below(2);
+                self.partition_at_random(pieces);
+                self.mend_later();
+            }
+            Fault::Isolate => {
+                let with_clients = self.dice.nemesis.chance(1, 2);
+                self.isolate(victim, with_clients);
+                self.mend_later();
+            }
+            Fault::OneWay => {
+                self.cut_one_way(victim);
+                self.mend_later();
+            }
+            Fault::Pause => {
+                let duration = self.fault_duration();
+                self.pause(victim, duration);
+            }
+            Fault::ClockJump => self.jump_a_clock(victim),
+            Fault::ClientCrash => self.replace_a_client(),
+            Fault::Disconnect => {
+                let slot = self.dice.nemesis.below(self.clients.len().max(1) as u64) as usize;
+                if slot < self.clients.len() {
+                    self.break_connection(slot, victim);
+                }
+            }
+            Fault::Slow => self.slow_down(victim),
+        }
+    }
+
+    /// True if one more replica may crash. Without fsync the copies in memory are the durability: more
+    /// than `f` replicas at a time may not be without.
+    pub(crate) fn may_crash(&self) -> bool {
+        match self.swarm.durability {
+            Durability::Fsync => true,
+            Durability::Replicated => self.may_forget(),
+        }
+    }
+
+    /// True if one more replica may lose all it knows but its view.
+    fn may_forget(&self) -> bool {
+        self.without_memory() < self.group.faults()
+    }
+
+    /// Crashes a replica and starts it again some time later.
+    pub(crate) fn crash_for_a_while(&mut self, replica: usize, power: bool) {
+        if self.replicas[replica].process.is_none() {
+            return;
+        }
+        self.faults += 1;
+        self.crash(replica, power);
+        let at = self.now() + self.fault_duration();
+        let life = self.replicas[replica].life;
+        self.scheduler.schedule(at, Happening::Restart { replica, life });
+    }
+
+    fn mend_later(&mut self) {
+        let at = self.now() + self.fault_duration();
+        self.scheduler.schedule(at, Happening::Mend);
+    }
+
+    /// Every process falls into one of `pieces` pieces; half of the clients still reach everybody.
+    fn partition_at_random(&mut self, pieces: u64) {
+        let nodes = self.replicas.len() + self.clients.len();
+        let place: Vec<Option<u64>> = (0..nodes)
+            .map(|node| {
+                let everywhere = node >= self.replicas.len() && self.dice.nemesis.chance(1, 2);
+                let piece = self.dice.nemesis.below(pieces);
+                (!everywhere).then_some(piece)
+            })
+            .collect();
+        for from in 0..nodes {
+            for to in 0..nodes {
+                if let (Some(a), Some(b)) = (place[from], place[to])
+                    && a != b
+                {
+                    self.network.set_cut(from, to, true);
+                }
+            }
+        }
+    }
+
+    /// Cuts a replica off from the others, and from clients too if `with_clients`.
+    pub fn isolate(&mut self, replica: NodeIndex, with_clients: bool) {
+        let nodes = if with_clients { self.replicas.len() + self.clients.len() } else { self.replicas.len() };
+        for other in (0..nodes).filter(|other| *other != replica) {
+            self.network.set_cut(replica, other, true);
+            self.network.set_cut(other, replica, true);
+        }
+    }
+
+    /// Cuts the replicas into these pieces; clients reach everybody.
+    pub fn partition(&mut self, pieces: &[&[usize]]) {
+        for (index, piece) in pieces.iter().enumerate() {
+            for (other_index, other) in pieces.iter().enumerate() {
+                if index != other_index {
+                    for from in *piece {
+                        other.iter().for_each(|to| self.network.set_cut(*from, *to, true));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Cuts one direction: from a replica to one other or to all, or from all to it.
+    fn cut_one_way(&mut self, replica: usize) {
+        let n = self.replicas.len();
+        let kind = self.dice.nemesis.below(3);
+        let peer = self.dice.nemesis.below(n as u64) as usize;
+        for other in (0..n).filter(|other| *other != replica) {
+            match kind {
+                0 if other == peer => self.network.set_cut(replica, other, true),
+                1 => self.network.set_cut(replica, other, true),
+                2 => self.network.set_cut(other, replica, true),
+                _ => {}
+            }
+        }
+    }
+
+    /// The wall clock of a replica or of a client jumps.
+    fn jump_a_clock(&mut self, replica: usize) {
+        let reach = [2_000, 300_000, 3_000_000][self.dice.nemesis.below(3) as usize];
+        let micros = self.dice.nemesis.below(2 * reach) as i64 - reach as i64;
+        let client = self.dice.nemesis.below(2 * self.clients.len() as u64) as usize;
+        if let Some(slot) = self.clients.get_mut(client) {
+            slot.wall_offset += micros;
+            if let Some(process) = &mut slot.process {
+                process.clock.jump(micros);
+            }
+        } else {
+            let slot = &mut self.replicas[replica];
+            slot.wall_offset += micros;
+            if let Some(process) = &mut slot.process {
+                process.clock.jump(micros);
+            }
+        }
+    }
+
+    /// A client dies; another takes its place.
+    fn replace_a_client(&mut self) {
+        let slot = self.dice.nemesis.below(self.clients.len().max(1) as u64) as usize;
+        if self.clients.get(slot).is_some_and(|slot| slot.process.is_some()) {
+            self.crash_client(slot);
+            let at = self.now() + self.fault_duration();
+            let life = self.clients[slot].life;
+            self.scheduler.schedule(at, Happening::Respawn { slot, life });
+        }
+    }
+
+    /// All links of a replica become slow.
+    fn slow_down(&mut self, replica: usize) {
+        let delay = self.dice.nemesis.below(30 * MILLI) / u64::from(self.swarm.protocol.speed);
+        for other in (0..self.replicas.len() + self.clients.len()).filter(|other| *other != replica) {
+            self.network.set_delay(replica, other, delay);
+            self.network.set_delay(other, replica, delay);
+        }
+    }
+}

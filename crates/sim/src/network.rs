@@ -1,0 +1,203 @@
+//! The virtual network: what becomes of a message that somebody sends.
+//!
+//! Every directed link has its own delay. Links lose, duplicate and reorder, hold single messages back
+//! for long enough to arrive views later, and can be cut one way or both. What is in flight when a
+//! link is cut arrives all the same unless the swarm says otherwise.
+
+use crate::clock::VirtualTime;
+use syros_types::Prng;
+
+/// A process as the network sees it: replicas first, then client slots.
+pub type NodeIndex = usize;
+
+/// What the network does to messages; all probabilities in parts per million.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NetworkFaults {
+    /// Shortest and longest one-way delay a link may be given, nanoseconds.
+    pub delay: (u64, u64),
+    /// Longest additional delay of a single message, nanoseconds.
+    pub jitter: u64,
+    /// Messages that vanish.
+    pub loss_ppm: u64,
+    /// Messages that arrive twice.
+    pub duplicate_ppm: u64,
+    /// Messages held back, each by up to `straggle`.
+    pub straggler_ppm: u64,
+    /// Longest time a straggler is held back, nanoseconds.
+    pub straggle: u64,
+    /// Cutting a link also drops what is in flight on it.
+    pub cut_drops_in_flight: bool,
+    /// Messages of one link never overtake each other.
+    pub in_order: bool,
+}
+
+impl NetworkFaults {
+    /// A network that delivers everything once, in order, after exactly `delay` nanoseconds.
+    #[must_use]
+    pub const fn none(delay: u64) -> Self {
+        Self {
+            delay: (delay, delay),
+            jitter: 0,
+            loss_ppm: 0,
+            duplicate_ppm: 0,
+            straggler_ppm: 0,
+            straggle: 0,
+            cut_drops_in_flight: false,
+            in_order: true,
+        }
+    }
+}
+
+/// One direction between two processes.
+#[derive(Clone, Debug)]
+struct Link {
+    delay: u64,
+    cut: bool,
+    /// When the last message on it arrives, for links that keep order.
+    busy_until: VirtualTime,
+}
+
+/// When a message arrives: not at all, once, or twice.
+pub type Arrivals = [Option<VirtualTime>; 2];
+
+/// All links between all processes.
+#[derive(Debug)]
+pub struct Network {
+    nodes: usize,
+    links: Vec<Link>,
+    faults: NetworkFaults,
+    prng: Prng,
+}
+
+impl Network {
+    /// A network between `nodes` processes; link delays are drawn from `prng`.
+    #[must_use]
+    pub fn new(nodes: usize, faults: NetworkFaults, mut prng: Prng) -> Self {
+        let (shortest, longest) = faults.delay;
+        let links = (0..nodes * nodes)
+            .map(|_| {
+                let delay = shortest + prng.below(longest - shortest + 1);
+                Link { delay, cut: false, busy_until: 0 }
+            })
+            .collect();
+        Self { nodes, links, faults, prng }
+    }
+
+    /// Decides what becomes of a message sent now. The second value counts injected faults.
+    pub fn send(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime) -> (Arrivals, u64) {
+        let faults = &self.faults;
+        let link = &mut self.links[from * self.nodes + to];
+        let prng = &mut self.prng;
+        if link.cut {
+            return ([None, None], 0);
+        }
+        if faults.loss_ppm > 0 && prng.chance(faults.loss_ppm, 1_000_000) {
+            return ([None, None], 1);
+        }
+        let mut injected = 0;
+        let mut arrival = |prng: &mut Prng| {
+            let mut at = now + link.delay;
+            if faults.jitter > 0 {
+                at += prng.below(faults.jitter);
+            }
+            if faults.straggler_ppm > 0 && prng.chance(faults.straggler_ppm, 1_000_000) {
+                injected += 1;
+                at += prng.below(faults.straggle);
+            } else if faults.in_order {
+                at = at.max(link.busy_until);
+                link.busy_until = at;
+            }
+            at
+        };
+        let first = arrival(prng);
+        let mut second = None;
+        if faults.duplicate_ppm > 0 && prng.chance(faults.duplicate_ppm, 1_000_000) {
+            second = Some(arrival(prng));
+        }
+        injected += u64::from(second.is_some());
+        ([Some(first), second], injected)
+    }
+
+    /// True if what arrives now on this link is to be dropped.
+    #[must_use]
+    pub fn drops_arrival(&self, from: NodeIndex, to: NodeIndex) -> bool {
+        self.faults.cut_drops_in_flight && self.is_cut(from, to)
+    }
+
+    /// True if nothing gets from `from` to `to`.
+    #[must_use]
+    pub fn is_cut(&self, from: NodeIndex, to: NodeIndex) -> bool {
+        self.links[from * self.nodes + to].cut
+    }
+
+    /// Cuts or mends one direction.
+    pub fn set_cut(&mut self, from: NodeIndex, to: NodeIndex, cut: bool) {
+        self.links[from * self.nodes + to].cut = cut;
+    }
+
+    /// Sets the delay of one direction, nanoseconds.
+    pub fn set_delay(&mut self, from: NodeIndex, to: NodeIndex, delay: u64) {
+        self.links[from * self.nodes + to].delay = delay;
+    }
+
+    /// The delay of one direction, nanoseconds.
+    #[must_use]
+    pub fn delay(&self, from: NodeIndex, to: NodeIndex) -> u64 {
+        self.links[from * self.nodes + to].delay
+    }
+
+    /// Mends every link.
+    pub fn heal(&mut self) {
+        self.links.iter_mut().for_each(|link| link.cut = false);
+    }
+
+    /// Ends loss, duplication and stragglers for good; delays and jitter stay.
+    pub fn calm(&mut self) {
+        self.heal();
+        self.faults.loss_ppm = 0;
+        self.faults.duplicate_ppm = 0;
+        self.faults.straggler_ppm = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_perfect_network_is_exact() {
+        let mut network = Network::new(3, NetworkFaults::none(700), Prng::new(1));
+        for now in [0, 10, 1_000] {
+            assert_eq!(network.send(0, 2, now), ([Some(now + 700), None], 0));
+        }
+        network.set_cut(0, 2, true);
+        assert_eq!(network.send(0, 2, 0), ([None, None], 0));
+        assert_eq!(network.send(2, 0, 0), ([Some(700), None], 0), "the other direction is another link");
+        network.heal();
+        assert!(!network.is_cut(0, 2));
+    }
+
+    #[test]
+    fn faults_happen_about_as_often_as_asked() {
+        let faults = NetworkFaults {
+            loss_ppm: 100_000,
+            duplicate_ppm: 200_000,
+            straggler_ppm: 50_000,
+            straggle: 1_000_000,
+            jitter: 10,
+            in_order: false,
+            ..NetworkFaults::none(100)
+        };
+        let mut network = Network::new(2, faults, Prng::new(7));
+        let (mut lost, mut doubled, mut late) = (0, 0, 0);
+        for _ in 0..10_000 {
+            let ([first, second], _) = network.send(0, 1, 0);
+            lost += u64::from(first.is_none());
+            doubled += u64::from(second.is_some());
+            late += u64::from(first.is_some_and(|at| at > 200));
+        }
+        assert!((800..1_200).contains(&lost), "{lost}");
+        assert!((1_500..2_100).contains(&doubled), "{doubled}");
+        assert!((350..550).contains(&late), "{late}");
+    }
+}

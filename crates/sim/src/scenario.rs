@@ -1,0 +1,235 @@
+//! Scripted situations on the same world that seeds run in: build one, play it, judge it.
+
+use crate::adapter;
+use crate::clock::VirtualTime;
+use crate::history::OperationIndex;
+use crate::swarm::{MILLI, SECOND, Swarm};
+use crate::verdict;
+use crate::workload::Step;
+use crate::world::World;
+use syros_protocol::client::Outcome;
+use syros_protocol::replica::{Durability, PlantedBug};
+use syros_types::FastQuorum;
+
+/// A process, as scenarios name it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// A member of the group.
+    Replica(usize),
+    /// A client, by the number [`Play::client`] gave it.
+    Client(usize),
+}
+
+/// The settings of a scenario: nothing breaks but what the script breaks.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    swarm: Swarm,
+    planted: Option<PlantedBug>,
+    trace: bool,
+}
+
+/// One-way delay of every link of a scenario, unless it says otherwise: 1 ms.
+pub const DELAY: u64 = MILLI;
+
+impl Scenario {
+    /// A group of `replicas`, in majority mode, on disk, every link exactly [`DELAY`] long.
+    #[must_use]
+    pub fn new(replicas: usize) -> Self {
+        let swarm = Swarm::quiet(replicas, FastQuorum::Majority, Durability::Fsync, DELAY);
+        Self { swarm, planted: None, trace: false }
+    }
+
+    /// The fast quorum mode.
+    #[must_use]
+    pub const fn fast_quorum(mut self, mode: FastQuorum) -> Self {
+        self.swarm.fast_quorum = mode;
+        self
+    }
+
+    /// When acknowledgements leave.
+    #[must_use]
+    pub const fn durability(mut self, durability: Durability) -> Self {
+        self.swarm.durability = durability;
+        self
+    }
+
+    /// Runs a known-wrong variant.
+    #[must_use]
+    pub const fn plant(mut self, bug: PlantedBug) -> Self {
+        self.planted = Some(bug);
+        self
+    }
+
+    /// Keeps a line of text for everything that happens.
+    #[must_use]
+    pub const fn trace(mut self) -> Self {
+        self.trace = true;
+        self
+    }
+
+    /// Changes any setting.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Swarm)) -> Self {
+        change(&mut self.swarm);
+        self
+    }
+
+    /// Starts the replicas and lets the first leader establish itself.
+    #[must_use]
+    pub fn start(self) -> Play {
+        let mut play = Play { world: World::new(self.swarm, self.planted, self.trace) };
+        play.run(100 * MILLI);
+        play
+    }
+}
+
+/// A scenario under way.
+#[derive(Debug)]
+pub struct Play {
+    world: World,
+}
+
+impl Play {
+    /// The world it plays in.
+    pub const fn world(&mut self) -> &mut World {
+        &mut self.world
+    }
+
+    /// True time, in nanoseconds.
+    #[must_use]
+    pub const fn now(&self) -> VirtualTime {
+        self.world.now()
+    }
+
+    /// Adds a client, and has it connect and register its session by one operation on key 99.
+    pub fn client(&mut self) -> usize {
+        let slot = self.world.add_client();
+        self.run(10 * MILLI);
+        let first = self.submit(slot, Step::IncrBy { key: 99, delta: 1, blind: false });
+        self.finish(first);
+        // Let what this left pending be ordered.
+        self.run(100 * MILLI);
+        slot
+    }
+
+    /// Lets time pass.
+    pub fn run(&mut self, duration: u64) {
+        self.world.run_until(self.world.now() + duration);
+    }
+
+    /// A client asks for an operation.
+    pub fn submit(&mut self, client: usize, step: Step) -> OperationIndex {
+        self.world.submit(client, vec![step])
+    }
+
+    /// How an operation ended, if it has.
+    #[must_use]
+    pub fn outcome(&self, operation: OperationIndex) -> Option<Outcome> {
+        self.world.history().get(operation).finished.as_ref().map(|finished| finished.outcome.clone())
+    }
+
+    /// Lets time pass until an operation ends; returns how long it took, in nanoseconds.
+    ///
+    /// # Panics
+    /// If it does not end within 30 virtual seconds, or an invariant breaks meanwhile.
+    pub fn finish(&mut self, operation: OperationIndex) -> u64 {
+        let deadline = self.world.now() + 30 * SECOND;
+        while self.world.history().get(operation).finished.is_none() {
+            assert!(self.world.step(deadline), "operation {operation} does not end: {}", self.world.statuses());
+            if let Some(violation) = self.world.violation() {
+                panic!("{violation}");
+            }
+        }
+        let invocation = self.world.history().get(operation);
+        invocation.finished.as_ref().map_or(0, |finished| finished.at - invocation.invoked_at)
+    }
+
+    /// Asks for an operation and waits for its end.
+    pub fn call(&mut self, client: usize, step: Step) -> Outcome {
+        let operation = self.submit(client, step);
+        self.finish(operation);
+        self.outcome(operation).expect("it has ended")
+    }
+
+    /// Reads a key: its bytes, or `None` if there is no such key.
+    ///
+    /// # Panics
+    /// If the read does not succeed.
+    pub fn get(&mut self, client: usize, key: u64) -> Option<Vec<u8>> {
+        match self.call(client, Step::Get(key)) {
+            Outcome::Reply(body) => adapter::bulk(&body),
+            other => panic!("the read ended as {other:?}"),
+        }
+    }
+
+    /// The leader of the newest view that has one.
+    ///
+    /// # Panics
+    /// If there is none.
+    #[must_use]
+    pub fn leader(&self) -> usize {
+        self.world.leader().expect("there is a leader")
+    }
+
+    fn index(&self, node: Node) -> usize {
+        match node {
+            Node::Replica(replica) => replica,
+            Node::Client(slot) => self.world.client_node(slot),
+        }
+    }
+
+    /// Cuts one direction between two processes.
+    pub fn cut(&mut self, from: Node, to: Node) {
+        let (from, to) = (self.index(from), self.index(to));
+        self.world.network.set_cut(from, to, true);
+    }
+
+    /// Mends one direction between two processes.
+    pub fn mend(&mut self, from: Node, to: Node) {
+        let (from, to) = (self.index(from), self.index(to));
+        self.world.network.set_cut(from, to, false);
+    }
+
+    /// Sets the delay of one direction between two processes, in nanoseconds.
+    pub fn set_delay(&mut self, from: Node, to: Node, delay: u64) {
+        let (from, to) = (self.index(from), self.index(to));
+        self.world.network.set_delay(from, to, delay);
+    }
+
+    /// Cuts the replicas into these pieces; clients reach everybody.
+    pub fn partition(&mut self, pieces: &[&[usize]]) {
+        self.world.partition(pieces);
+    }
+
+    /// Cuts a replica off from the other replicas; clients still reach it.
+    pub fn isolate(&mut self, replica: usize) {
+        self.world.isolate(replica, false);
+    }
+
+    /// Mends every link.
+    pub fn mend_all(&mut self) {
+        self.world.network.heal();
+    }
+
+    /// Ends a replica process as a power failure does.
+    pub fn crash(&mut self, replica: usize) {
+        self.world.crash(replica, true);
+    }
+
+    /// Starts a crashed replica.
+    pub fn restart(&mut self, replica: usize) {
+        self.world.restart(replica);
+    }
+
+    /// Repairs everything, and judges: the group gets going again, all replicas become equal, and the
+    /// history is linearizable.
+    ///
+    /// # Errors
+    /// What is wrong, in words.
+    pub fn judge(mut self) -> Result<(), String> {
+        let settled = self.world.settle();
+        self.world.violation().map_or(Ok(()), Err)?;
+        verdict::judge(self.world.history())?;
+        settled
+    }
+}

@@ -1,0 +1,180 @@
+//! Running seeds: one, a range, or until a planted bug shows.
+
+use crate::verdict;
+use crate::clock::VirtualTime;
+use crate::swarm::{SECOND, Swarm};
+use crate::world::World;
+use core::fmt;
+use core::ops::Range;
+use std::cell::RefCell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+use syros_protocol::replica::PlantedBug;
+
+/// Longest safety phase, in virtual time, divided by the swarm's speed. Operations that were not issued
+/// by then are not issued at all.
+const SAFETY_PHASE_MAX: VirtualTime = 12 * SECOND;
+
+/// How to run seeds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Keep a line of text for everything that happens.
+    pub trace: bool,
+    /// Run a known-wrong variant of the protocol.
+    pub planted: Option<PlantedBug>,
+}
+
+/// What came of one seed.
+#[derive(Clone, Debug)]
+pub struct SeedReport {
+    /// The seed.
+    pub seed: u64,
+    /// Client operations invoked.
+    pub operations: u64,
+    /// Faults injected.
+    pub faults: u64,
+    /// What was wrong; `None` if nothing was.
+    pub violation: Option<String>,
+    /// Hash of everything that happened: equal for equal runs.
+    pub trace_hash: u64,
+    /// Everything that happened, one line each, if it was asked for.
+    pub trace: Vec<String>,
+    /// Virtual time that passed, in nanoseconds.
+    pub virtual_time: VirtualTime,
+}
+
+/// What came of many seeds.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Seeds run.
+    pub seeds: u64,
+    /// Client operations invoked.
+    pub operations: u64,
+    /// Faults injected.
+    pub faults: u64,
+    /// Seeds with a violation.
+    pub violations: u64,
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { seeds, operations, faults, violations } = self;
+        write!(f, "{seeds} seeds, {operations} operations, {faults} faults, {violations} violations")
+    }
+}
+
+impl Summary {
+    /// Adds one seed's result.
+    pub const fn add(&mut self, report: &SeedReport) {
+        self.seeds += 1;
+        self.operations += report.operations;
+        self.faults += report.faults;
+        self.violations += report.violation.is_some() as u64;
+    }
+}
+
+/// The command that runs one seed again.
+#[must_use]
+pub fn replay_command(seed: u64, options: &Options) -> String {
+    let planted = options.planted.map(|bug| format!(" --plant {}", bug.name())).unwrap_or_default();
+    format!("syros sim --seed {seed}{planted}")
+}
+
+thread_local! {
+    /// The replay command of the seed that this thread runs, and the panic that ended it.
+    static RUNNING: RefCell<Option<String>> = const { RefCell::new(None) };
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Makes a failed assertion of a core tell which seed it belongs to, even where panics abort.
+fn install_panic_hook() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            let running = RUNNING.with_borrow(Clone::clone);
+            match running {
+                None => before(info),
+                Some(command) => {
+                    PANIC.set(Some(format!("assertion failed: {info}")));
+                    if cfg!(panic = "abort") {
+                        eprintln!("{info}\nreplay with: {command}");
+                    }
+                }
+            }
+        }));
+    });
+}
+
+/// Runs the world of one seed.
+#[must_use]
+pub fn run_seed(seed: u64, options: &Options) -> SeedReport {
+    run_swarm(Swarm::draw(seed), options)
+}
+
+/// Runs a world.
+#[must_use]
+pub fn run_swarm(swarm: Swarm, options: &Options) -> SeedReport {
+    install_panic_hook();
+    let seed = swarm.seed;
+    RUNNING.set(Some(replay_command(seed, options)));
+    let mut world = World::new(swarm.clone(), options.planted, options.trace);
+    world.trace.line(0, format_args!("{swarm:?}"));
+    let outcome = catch_unwind(AssertUnwindSafe(|| run_phases(&mut world)));
+    RUNNING.set(None);
+    let violation = match outcome {
+        Ok(Ok(())) => None,
+        Ok(Err(violation)) => Some(violation),
+        Err(_) => Some(PANIC.take().unwrap_or_default()),
+    };
+    let virtual_time = world.now();
+    if let Some(violation) = &violation {
+        world.trace.line(virtual_time, format_args!("violation: {violation}"));
+    }
+    SeedReport {
+        seed,
+        operations: world.history.operations().len() as u64,
+        faults: world.faults,
+        violation,
+        trace_hash: world.trace.hash(),
+        trace: world.trace.into_lines(),
+        virtual_time,
+    }
+}
+
+fn run_phases(world: &mut World) -> Result<(), String> {
+    for _ in 0..world.swarm.workload.clients {
+        world.add_client();
+    }
+    world.schedule_strike();
+    let end = SAFETY_PHASE_MAX / u64::from(world.swarm.protocol.speed);
+    while world.now() < end && !(world.left_to_issue == 0 && world.history.all_finished()) {
+        if !world.step(end) {
+            break;
+        }
+        world.violation().map_or(Ok(()), Err)?;
+    }
+    let settled = world.settle();
+    world.violation().map_or(Ok(()), Err)?;
+    // A history that is wrong says more than a group that is stuck.
+    verdict::judge(&world.history)?;
+    settled
+}
+
+/// Runs the seeds of a range and calls `progress` after each.
+pub fn run_range(seeds: Range<u64>, options: &Options, mut progress: impl FnMut(&SeedReport)) -> Summary {
+    let mut summary = Summary::default();
+    for seed in seeds {
+        let report = run_seed(seed, options);
+        summary.add(&report);
+        progress(&report);
+    }
+    summary
+}
+
+/// Runs seeds 1, 2, 3, ... with a planted bug until one shows it. Returns how many seeds it took.
+#[must_use]
+pub fn run_planted(bug: PlantedBug, seeds_max: u64) -> Option<u64> {
+    let options = Options { planted: Some(bug), ..Options::default() };
+    (1..=seeds_max).find(|seed| run_seed(*seed, &options).violation.is_some())
+}

@@ -1,0 +1,164 @@
+//! The liveness phase: faults end, and the group has to get going again within a bounded time.
+
+use crate::history::OperationIndex;
+use crate::swarm::{MILLI, SECOND};
+use crate::workload::Step;
+use crate::world::World;
+use syros_protocol::client::Outcome;
+use syros_types::OpNumber;
+
+/// Longest time after the last fault until every client has had its operations done, and again until
+/// all replicas are equal; divided by the swarm's speed.
+const LIVENESS_BOUND: u64 = 30 * SECOND;
+
+/// A client's probe: what it asks for, and whether that is under way.
+#[derive(Debug)]
+struct Probe {
+    slot: usize,
+    steps: Vec<Vec<Step>>,
+    under_way: Option<OperationIndex>,
+    not_before: u64,
+}
+
+impl World {
+    /// Ends all faults and repairs everything.
+    pub fn heal(&mut self) {
+        self.settling = true;
+        self.left_to_issue = 0;
+        self.network.calm();
+        self.swarm.disk.crash_ppm = 0;
+        self.swarm.disk.fail_ppm = 0;
+        for slot in 0..self.clients.len() {
+            let wall = self.clients[slot].wall_offset.clamp(-50_000, 50_000);
+            let place = &mut self.clients[slot];
+            place.wall_offset = wall;
+            match &mut place.process {
+                Some(process) => process.clock.set_wall_offset(wall),
+                None => self.start_client(slot),
+            }
+        }
+        for replica in 0..self.replicas.len() {
+            let slot = &mut self.replicas[replica];
+            slot.wall_offset = slot.wall_offset.clamp(-50_000, 50_000);
+            slot.paused_until = 0;
+            if let Some(process) = &mut slot.process {
+                process.clock.set_wall_offset(slot.wall_offset);
+            }
+            self.start_replica(replica);
+            self.replace_failed(replica);
+            self.run_replica(replica);
+        }
+    }
+
+    /// Replaces the process of a replica whose disk failed, if the group can afford it.
+    pub(crate) fn replace_failed(&mut self, replica: usize) {
+        if self.replicas[replica].disk_failed {
+            self.crash(replica, false);
+            self.start_replica(replica);
+        }
+    }
+
+    /// Runs the liveness phase.
+    ///
+    /// # Errors
+    /// What did not happen in time, in words.
+    pub fn settle(&mut self) -> Result<(), String> {
+        self.heal();
+        let speed = u64::from(self.swarm.protocol.speed);
+        let mut probes: Vec<Probe> = Vec::new();
+        for slot in 0..self.clients.len() {
+            let key = slot as u64 % self.swarm.workload.keys;
+            let mut steps = vec![
+                vec![Step::Get(key)],
+                vec![Step::IncrBy { key, delta: 1, blind: false }],
+                vec![Step::Set(key, format!("{}", 9_000_000 + slot).into_bytes())],
+            ];
+            steps.extend((slot == 0).then(|| vec![Step::Set(0, b"9999999".to_vec())]));
+            probes.push(Probe { slot, steps, under_way: None, not_before: 0 });
+        }
+        self.probe(&mut probes)?;
+        let everything = (0..self.swarm.workload.keys).collect();
+        let last = Probe { slot: 0, steps: vec![vec![Step::MGet(everything)]], under_way: None, not_before: 0 };
+        if !self.clients.is_empty() {
+            self.probe(&mut [last])?;
+        }
+        let deadline = self.now() + LIVENESS_BOUND / speed;
+        while let Some(difference) = self.difference() {
+            if self.now() >= deadline {
+                return Err(format!("replicas do not become equal: {difference}"));
+            }
+            self.advance(10 * MILLI / speed)?;
+        }
+        Ok(())
+    }
+
+    /// Lets time pass.
+    fn advance(&mut self, duration: u64) -> Result<(), String> {
+        self.run_until(self.now() + duration);
+        self.violation().map_or(Ok(()), Err)
+    }
+
+    /// Has every client do its operations, each again until it succeeds.
+    fn probe(&mut self, probes: &mut [Probe]) -> Result<(), String> {
+        let speed = u64::from(self.swarm.protocol.speed);
+        let deadline = self.now() + LIVENESS_BOUND / speed;
+        loop {
+            let mut unfinished = None;
+            for probe in probes.iter_mut() {
+                if let Some(operation) = probe.under_way
+                    && let Some(finished) = &self.history.get(operation).finished
+                {
+                    probe.under_way = None;
+                    if matches!(finished.outcome, Outcome::Done | Outcome::Reply(_)) {
+                        probe.steps.pop();
+                    } else {
+                        probe.not_before = self.now() + 50 * MILLI / speed;
+                    }
+                }
+                let Some(steps) = probe.steps.last() else { continue };
+                unfinished = Some(probe.slot);
+                if probe.under_way.is_none() && self.now() >= probe.not_before {
+                    probe.under_way = Some(self.submit(probe.slot, steps.clone()));
+                }
+            }
+            let Some(slot) = unfinished else { return Ok(()) };
+            if self.now() >= deadline {
+                return Err(format!(
+                    "client {slot} gets nothing done {} ms after the last fault; {}",
+                    LIVENESS_BOUND / speed / MILLI,
+                    self.statuses(),
+                ));
+            }
+            self.advance(MILLI)?;
+        }
+    }
+
+    /// How the replicas differ; `None` if all are equal and have nothing left to do.
+    fn difference(&self) -> Option<String> {
+        let mut states: Vec<(OpNumber, u64)> = Vec::new();
+        for slot in &self.replicas {
+            let Some(process) = &slot.process else { return Some(self.statuses()) };
+            let status = process.core().status();
+            let busy = status.dlog_length > 0 || status.applied < status.op_number || !process.core().is_normal();
+            if busy || process.core().applied() != process.state().0 {
+                return Some(self.statuses());
+            }
+            states.push(process.state());
+        }
+        states.windows(2).any(|pair| pair[0] != pair[1]).then(|| self.statuses())
+    }
+
+    /// One line on every replica.
+    #[must_use]
+    pub fn statuses(&self) -> String {
+        let mut text = String::new();
+        for (index, slot) in self.replicas.iter().enumerate() {
+            let part = match &slot.process {
+                None => format!("[{index} down] "),
+                Some(process) => format!("[{index} {}] ", process.summary()),
+            };
+            text.push_str(&part);
+        }
+        text
+    }
+}

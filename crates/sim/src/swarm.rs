@@ -1,0 +1,359 @@
+//! Swarm testing (Groce et al., ISSTA 2012): every seed draws its own world. What faults there are and
+//! how many, how large the group is, how the clocks run, how tight the limits are: a single average
+//! configuration would never reach the corners that a thousand lopsided ones do.
+
+use crate::network::NetworkFaults;
+use core::time::Duration;
+use syros_protocol::replica::Durability;
+use syros_types::{FastQuorum, Prng};
+
+/// Nanoseconds in a microsecond.
+pub const MICRO: u64 = 1_000;
+/// Nanoseconds in a millisecond.
+pub const MILLI: u64 = 1_000_000;
+/// Nanoseconds in a second.
+pub const SECOND: u64 = 1_000_000_000;
+
+/// Everything a world is made of, drawn from one seed. Durations are in nanoseconds of true time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Swarm {
+    /// Seed of everything that happens in the world.
+    pub seed: u64,
+    /// Members of the group.
+    pub replicas: usize,
+    /// Fast quorum mode.
+    pub fast_quorum: FastQuorum,
+    /// When acknowledgements leave.
+    pub durability: Durability,
+    /// What clients do.
+    pub workload: WorkloadSettings,
+    /// What the network does.
+    pub network: NetworkFaults,
+    /// What the clocks do.
+    pub clocks: ClockSettings,
+    /// What the disks do.
+    pub disk: DiskSettings,
+    /// What breaks, and how often.
+    pub nemesis: NemesisSettings,
+    /// The protocol's own settings.
+    pub protocol: ProtocolSettings,
+    /// Longest time a process takes to get round to what has arrived.
+    pub service_delay: u64,
+    /// Longest time between executing entries and telling the core so.
+    pub apply_delay: u64,
+}
+
+/// What clients do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadSettings {
+    /// Clients at a time.
+    pub clients: usize,
+    /// Operations each client keeps in flight at most.
+    pub in_flight: usize,
+    /// Operations of the safety phase, over all clients.
+    pub operations: u64,
+    /// Distinct keys.
+    pub keys: u64,
+    /// Mean pause of a client between operations.
+    pub think: u64,
+    /// Operations of a hundred that go to the first key.
+    pub hot_key_percent: u64,
+    /// Relative weight of each kind of operation, in the order of [`crate::workload::KINDS`].
+    pub weights: [u64; crate::workload::KINDS],
+    /// Operations of a hundred that are packed with others on the same key into one body.
+    pub packed_percent: u64,
+}
+
+/// What the clocks do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockSettings {
+    /// Monotonic clocks run fast or slow by up to this much.
+    pub drift_ppm: u32,
+    /// Wall clocks are ahead or behind by up to this many microseconds.
+    pub skew_micros: u64,
+}
+
+/// What the disks do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskSettings {
+    /// Shortest and longest time of one sync.
+    pub sync_delay: (u64, u64),
+    /// Writes and syncs, in a million, at which the process crashes.
+    pub crash_ppm: u64,
+    /// Writes and syncs, in a million, that fail.
+    pub fail_ppm: u64,
+}
+
+/// What breaks. Weights are relative to each other; 0 switches a fault off.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NemesisSettings {
+    /// Mean time between two faults; 0 for no faults.
+    pub interval: u64,
+    /// Longest time a fault lasts.
+    pub duration: u64,
+    /// Faults of a hundred that single out the current leader.
+    pub leader_percent: u64,
+    /// A replica crashes.
+    pub crash: u64,
+    /// A replica crashes and its disk is gone; only its view is known.
+    pub lose_disk: u64,
+    /// All replicas crash at once.
+    pub crash_all: u64,
+    /// The group falls apart into two or three pieces.
+    pub partition: u64,
+    /// One replica is cut off from all others, and perhaps from clients.
+    pub isolate: u64,
+    /// One direction between two replicas is cut.
+    pub one_way: u64,
+    /// A process stops and goes on later, as after SIGSTOP.
+    pub pause: u64,
+    /// A wall clock jumps.
+    pub clock_jump: u64,
+    /// A client dies and another takes its place.
+    pub client_crash: u64,
+    /// A connection between a client and a replica breaks.
+    pub disconnect: u64,
+    /// All links of one replica become slow for good.
+    pub slow: u64,
+}
+
+/// The protocol's own settings that are drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtocolSettings {
+    /// Everything that measures in heartbeats is divided by this.
+    pub speed: u32,
+    /// See `Config::order_delay`.
+    pub order_delay: Duration,
+    /// See `Config::batch_max`.
+    pub batch_max: usize,
+    /// See `Config::dlog_length_max`.
+    pub dlog_length_max: usize,
+    /// See `Config::waiting_max`.
+    pub waiting_max: usize,
+    /// See `Config::forward_after`.
+    pub forward_after: Duration,
+    /// See `Config::session_timeout`.
+    pub session_timeout: Duration,
+    /// See `Config::sync_after` of the client.
+    pub sync_after: Duration,
+    /// See `Config::resend` of the client.
+    pub client_resend: Duration,
+    /// See `Config::give_up_after` of the client.
+    pub give_up_after: Duration,
+}
+
+/// Draws parameters.
+struct Draw(Prng);
+
+impl Draw {
+    /// True once in `n`.
+    const fn one_in(&mut self, n: u64) -> bool {
+        self.0.below(n) == 0
+    }
+
+    fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.0.below(choices.len() as u64) as usize]
+    }
+
+    const fn between(&mut self, low: u64, high: u64) -> u64 {
+        low + self.0.below(high - low + 1)
+    }
+
+    /// 0 as often as not, else one of `choices`.
+    fn sometimes(&mut self, choices: &[u64]) -> u64 {
+        if self.one_in(2) { 0 } else { self.of(choices) }
+    }
+}
+
+impl Swarm {
+    /// The world of this seed.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0001));
+        let replicas = draw.of(&[3, 3, 3, 3, 5, 5, 5, 5, 7, 1]);
+        let fast_quorum = draw.of(&[FastQuorum::Majority, FastQuorum::Supermajority]);
+        let durability = draw.of(&[Durability::Fsync, Durability::Replicated]);
+        let speed = draw.of(&[1, 3, 10]);
+        let operations = draw.between(80, 240);
+        let workload = WorkloadSettings::draw(&mut draw, operations);
+        let network = draw_network(&mut draw, u64::from(speed));
+        let nemesis = NemesisSettings::draw(&mut draw, u64::from(speed));
+        let protocol = ProtocolSettings::draw(&mut draw, speed);
+        Self {
+            seed,
+            replicas,
+            fast_quorum,
+            durability,
+            workload,
+            network,
+            clocks: ClockSettings {
+                drift_ppm: draw.of(&[0, 100, 5_000]) as u32,
+                skew_micros: draw.of(&[0, 100, 2_000, 50_000, 400_000]),
+            },
+            disk: DiskSettings {
+                sync_delay: draw.of(&[(0, 50 * MICRO), (100 * MICRO, 2 * MILLI), (0, 20 * MILLI)]),
+                crash_ppm: draw.sometimes(&[500, 5_000, 20_000]),
+                fail_ppm: if draw.one_in(8) { 1_000 } else { 0 },
+            },
+            nemesis,
+            protocol,
+            service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
+            apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
+        }
+    }
+
+    /// A world without faults: `replicas` replicas one exact `delay` apart, clocks in step, disks that
+    /// take no time. What scenarios start from.
+    #[must_use]
+    pub fn quiet(replicas: usize, fast_quorum: FastQuorum, durability: Durability, delay: u64) -> Self {
+        Self {
+            seed: 1,
+            replicas,
+            fast_quorum,
+            durability,
+            workload: WorkloadSettings {
+                clients: 0,
+                in_flight: 1,
+                operations: 0,
+                keys: 4,
+                think: 0,
+                hot_key_percent: 0,
+                weights: [1; crate::workload::KINDS],
+                packed_percent: 0,
+            },
+            network: NetworkFaults::none(delay),
+            clocks: ClockSettings { drift_ppm: 0, skew_micros: 0 },
+            disk: DiskSettings { sync_delay: (0, 0), crash_ppm: 0, fail_ppm: 0 },
+            nemesis: NemesisSettings::default(),
+            protocol: ProtocolSettings::default(),
+            service_delay: 0,
+            apply_delay: 0,
+        }
+    }
+}
+
+impl WorkloadSettings {
+    fn draw(draw: &mut Draw, operations: u64) -> Self {
+        let mut weights = [0; crate::workload::KINDS];
+        for weight in &mut weights {
+            *weight = draw.of(&[0, 1, 1, 2, 8]);
+        }
+        if weights.iter().all(|weight| *weight == 0) {
+            weights = [1; crate::workload::KINDS];
+        }
+        Self {
+            clients: draw.between(2, 6) as usize,
+            in_flight: draw.of(&[1, 2, 4, 8]),
+            operations,
+            keys: draw.between(2, 6),
+            think: draw.of(&[0, MILLI, 10 * MILLI, 40 * MILLI]),
+            hot_key_percent: draw.of(&[0, 50, 90]),
+            weights,
+            packed_percent: draw.sometimes(&[5, 30]),
+        }
+    }
+}
+
+fn draw_network(draw: &mut Draw, speed: u64) -> NetworkFaults {
+    let near = draw.of(&[20 * MICRO, 200 * MICRO, 2 * MILLI]) / speed;
+    let far = near * draw.of(&[1, 3, 10]);
+    NetworkFaults {
+        delay: (near, far),
+        jitter: draw.sometimes(&[near, 10 * near, 5 * MILLI / speed]),
+        loss_ppm: draw.sometimes(&[1_000, 20_000, 100_000]),
+        duplicate_ppm: draw.sometimes(&[1_000, 20_000, 200_000]),
+        straggler_ppm: draw.sometimes(&[1_000, 20_000, 100_000]),
+        straggle: draw.of(&[20 * MILLI, 500 * MILLI, 3 * SECOND]) / speed,
+        cut_drops_in_flight: draw.one_in(2),
+        in_order: draw.one_in(3),
+    }
+}
+
+impl NemesisSettings {
+    fn draw(draw: &mut Draw, speed: u64) -> Self {
+        let mut weight = || draw.of(&[0, 0, 1, 3, 9]);
+        let weights: [u64; 11] = core::array::from_fn(|_| weight());
+        let [crash, lose_disk, crash_all, partition, isolate, one_way, pause, clock_jump, client_crash, disconnect, slow] =
+            weights;
+        Self {
+            interval: if draw.one_in(16) { 0 } else { draw.of(&[50 * MILLI, 200 * MILLI, 800 * MILLI]) / speed },
+            duration: draw.of(&[50 * MILLI, 500 * MILLI, 2 * SECOND]) / speed,
+            leader_percent: draw.of(&[0, 50, 90]),
+            crash,
+            lose_disk: lose_disk / 3,
+            crash_all: crash_all / 3,
+            partition,
+            isolate,
+            one_way,
+            pause,
+            clock_jump,
+            client_crash,
+            disconnect,
+            slow: slow / 3,
+        }
+    }
+}
+
+impl Default for NemesisSettings {
+    /// No faults.
+    fn default() -> Self {
+        Self {
+            interval: 0,
+            duration: 0,
+            leader_percent: 0,
+            crash: 0,
+            lose_disk: 0,
+            crash_all: 0,
+            partition: 0,
+            isolate: 0,
+            one_way: 0,
+            pause: 0,
+            clock_jump: 0,
+            client_crash: 0,
+            disconnect: 0,
+            slow: 0,
+        }
+    }
+}
+
+impl ProtocolSettings {
+    fn draw(draw: &mut Draw, speed: u32) -> Self {
+        let scaled = |millis: u64| Duration::from_micros(millis * 1_000 / u64::from(speed));
+        Self {
+            speed,
+            order_delay: draw.of(&[
+                Duration::ZERO,
+                Duration::from_micros(500),
+                scaled(5),
+                scaled(60),
+                scaled(400),
+            ]),
+            batch_max: draw.of(&[1, 2, 7, 1024]),
+            dlog_length_max: draw.of(&[4, 32, 262_144, 262_144]),
+            waiting_max: draw.of(&[8, 262_144, 262_144]),
+            forward_after: draw.of(&[scaled(100), scaled(1_000)]),
+            session_timeout: draw.of(&[scaled(2_000), Duration::from_secs(600), Duration::from_secs(600)]),
+            sync_after: draw.of(&[scaled(5), scaled(20), scaled(200)]),
+            client_resend: draw.of(&[scaled(30), scaled(200)]),
+            give_up_after: draw.of(&[scaled(1_500), scaled(10_000)]),
+        }
+    }
+}
+
+impl Default for ProtocolSettings {
+    /// The defaults of replica and client.
+    fn default() -> Self {
+        Self {
+            speed: 1,
+            order_delay: Duration::from_micros(500),
+            batch_max: 1024,
+            dlog_length_max: 262_144,
+            waiting_max: 262_144,
+            forward_after: Duration::from_secs(1),
+            session_timeout: Duration::from_secs(600),
+            sync_after: Duration::from_millis(20),
+            client_resend: Duration::from_millis(200),
+            give_up_after: Duration::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What clients ask for: operations on few keys, so that they meet; values that tell who wrote them.
+
+use crate::swarm::WorkloadSettings;
+use syros_commands::{Arguments, Command, Condition, Lifetime, Operation};
+use syros_types::Prng;
+
+/// Kinds of operation the workload mixes, the length of [`WorkloadSettings::weights`].
+pub const KINDS: usize = 12;
+
+/// One command of an operation. Keys are numbers; [`key_name`] gives their bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// GET.
+    Get(u64),
+    /// MGET.
+    MGet(Vec<u64>),
+    /// SET.
+    Set(u64, Vec<u8>),
+    /// GETSET.
+    GetSet(u64, Vec<u8>),
+    /// SETNX.
+    SetNx(u64, Vec<u8>),
+    /// MSET.
+    MSet(Vec<(u64, Vec<u8>)>),
+    /// INCRBY.
+    IncrBy {
+        /// Key.
+        key: u64,
+        /// Increment.
+        delta: i64,
+        /// Without its reply.
+        blind: bool,
+    },
+    /// APPEND.
+    Append {
+        /// Key.
+        key: u64,
+        /// What is appended.
+        value: Vec<u8>,
+        /// Without its reply.
+        blind: bool,
+    },
+    /// DEL of one key.
+    Del {
+        /// Key.
+        key: u64,
+        /// Without its reply.
+        blind: bool,
+    },
+}
+
+/// The bytes of a key.
+#[must_use]
+pub fn key_name(key: u64) -> Vec<u8> {
+    format!("k{key}").into_bytes()
+}
+
+impl Step {
+    /// Appends the step's encoding to a body.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let mut put = |command: Command<'_>, blind: bool| Operation { command, blind }.encode(out);
+        match self {
+            Self::Get(key) => put(Command::Get { key: &key_name(*key) }, false),
+            Self::MGet(keys) => {
+                let names: Vec<Vec<u8>> = keys.iter().copied().map(key_name).collect();
+                let words: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+                put(Command::MGet { keys: Arguments::new(&words) }, false);
+            }
+            Self::Set(key, value) => put(set(&key_name(*key), value, false), false),
+            Self::GetSet(key, value) => put(set(&key_name(*key), value, true), false),
+            Self::SetNx(key, value) => put(Command::SetNx { key: &key_name(*key), value }, false),
+            Self::MSet(pairs) => {
+                let names: Vec<Vec<u8>> = pairs.iter().map(|(key, _)| key_name(*key)).collect();
+                let mut words: Vec<&[u8]> = Vec::new();
+                for (name, (_, value)) in names.iter().zip(pairs) {
+                    words.extend([name.as_slice(), value]);
+                }
+                put(Command::MSet { pairs: Arguments::new(&words) }, false);
+            }
+            Self::IncrBy { key, delta, blind } => {
+                put(Command::IncrBy { key: &key_name(*key), delta: *delta }, *blind);
+            }
+            Self::Append { key, value, blind } => put(Command::Append { key: &key_name(*key), value }, *blind),
+            Self::Del { key, blind } => {
+                put(Command::Del { keys: Arguments::new(&[&key_name(*key)]) }, *blind);
+            }
+        }
+    }
+}
+
+const fn set<'a>(key: &'a [u8], value: &'a [u8], get: bool) -> Command<'a> {
+    Command::Set { key, value, condition: Condition::Always, lifetime: Lifetime::Forever, get }
+}
+
+/// The body of some steps, executed as one.
+#[must_use]
+pub fn encode(steps: &[Step]) -> Vec<u8> {
+    let mut body = Vec::with_capacity(32);
+    steps.iter().for_each(|step| step.encode(&mut body));
+    body
+}
+
+/// Makes up operations. Every value written is new, so that a read tells which write it saw. Even keys
+/// mostly hold integers and odd ones text: INCRBY and APPEND then have something to add to.
+#[derive(Clone, Debug)]
+pub struct Workload {
+    settings: WorkloadSettings,
+    prng: Prng,
+    made: u64,
+}
+
+impl Workload {
+    /// A workload whose operations are determined by the settings and the generator.
+    #[must_use]
+    pub const fn new(settings: WorkloadSettings, prng: Prng) -> Self {
+        Self { settings, prng, made: 0 }
+    }
+
+    /// The next operation.
+    pub fn next(&mut self) -> Vec<Step> {
+        let kind = self.kind();
+        let key = self.key();
+        let mut steps = vec![self.step(kind, key)];
+        if self.prng.chance(self.settings.packed_percent, 100) {
+            for _ in 0..=self.prng.below(2) {
+                let kind = self.kind();
+                steps.push(self.step(kind, key));
+            }
+        }
+        steps
+    }
+
+    fn kind(&mut self) -> usize {
+        let total: u64 = self.settings.weights.iter().sum();
+        let mut at = self.prng.below(total);
+        for (kind, weight) in self.settings.weights.iter().enumerate() {
+            match at.checked_sub(*weight) {
+                Some(rest) => at = rest,
+                None => return kind,
+            }
+        }
+        0
+    }
+
+    fn key(&mut self) -> u64 {
+        if self.prng.chance(self.settings.hot_key_percent, 100) {
+            0
+        } else {
+            self.prng.below(self.settings.keys)
+        }
+    }
+
+    /// A value nobody has written before: an integer for even keys, text for odd ones.
+    fn value(&mut self, key: u64) -> Vec<u8> {
+        self.made += 1;
+        if key.is_multiple_of(2) {
+            (self.made * 1_000).to_string().into_bytes()
+        } else {
+            format!("v{}.", self.made).into_bytes()
+        }
+    }
+
+    /// `key`, or mostly its neighbour if that is of the wanted parity.
+    fn of_parity(&mut self, key: u64, parity: u64) -> u64 {
+        let fits = key % 2 == parity || self.settings.keys < 2 || self.prng.chance(1, 8);
+        if fits { key } else { key ^ 1 }.min(self.settings.keys - 1)
+    }
+
+    fn keys(&mut self, first: u64) -> Vec<u64> {
+        let more = 1 + self.prng.below(2);
+        let mut keys = vec![first];
+        for _ in 0..more {
+            let key = self.prng.below(self.settings.keys);
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
+        keys
+    }
+
+    fn step(&mut self, kind: usize, key: u64) -> Step {
+        let delta = 1 + self.prng.below(3) as i64;
+        match kind {
+            0 => Step::Set(key, self.value(key)),
+            1 | 2 => Step::IncrBy { key: self.of_parity(key, 0), delta, blind: kind == 1 },
+            3 | 4 => {
+                let key = self.of_parity(key, 1);
+                self.made += 1;
+                let value = format!("a{}.", self.made).into_bytes();
+                Step::Append { key, value, blind: kind == 3 }
+            }
+            5 => Step::GetSet(key, self.value(key)),
+            6 => Step::SetNx(key, self.value(key)),
+            7 => {
+                let keys = self.keys(key);
+                Step::MSet(keys.into_iter().map(|key| (key, self.value(key))).collect())
+            }
+            8 => Step::MGet(self.keys(key)),
+            9 | 10 => Step::Del { key, blind: kind == 9 },
+            _ => Step::Get(key),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::swarm::Swarm;
+    use syros_types::Class;
+
+    #[test]
+    fn every_operation_is_well_formed() {
+        let mut classes = Vec::new();
+        for seed in 0..40 {
+            let settings = Swarm::draw(seed).workload;
+            let mut workload = Workload::new(settings, Prng::new(seed));
+            for _ in 0..50 {
+                let steps = workload.next();
+                let description = syros_commands::describe(&encode(&steps)).unwrap();
+                classes.push(description.class);
+            }
+        }
+        for class in [Class::Read, Class::Overwrite, Class::Merge, Class::Update] {
+            assert!(classes.iter().filter(|c| **c == class).count() > 100, "{class:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_seed_asks_for_the_same() {
+        let make = || {
+            let mut workload = Workload::new(Swarm::draw(3).workload, Prng::new(3));
+            (0..50).map(|_| workload.next()).collect::<Vec<_>>()
+        };
+        assert_eq!(make(), make());
+    }
+}

@@ -1,0 +1,868 @@
+//! The simulated world: every process, the network between them, the disks under them, and the one
+//! queue of what happens next.
+
+use crate::adapter;
+use crate::client::{ClientEffect, ClientProcess};
+use crate::clock::{Clock, VirtualTime};
+use crate::history::{History, OperationIndex};
+use crate::invariants::Invariants;
+use crate::journal::{Disk, DiskFault, DiskTrouble, Journal};
+use crate::network::{Network, NodeIndex};
+use crate::process::{Effect, ReplicaProcess, Surroundings};
+use crate::scheduler::Scheduler;
+use crate::swarm::{MILLI, Swarm};
+use crate::trace::{Text, Trace};
+use crate::workload::{Step, Workload, encode};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use syros_protocol::client;
+use syros_protocol::message::{Body, Message, Peer, RoleName};
+use syros_protocol::record::Ticket;
+use syros_protocol::replica::{self, Boot, Durability, PlantedBug};
+use syros_types::{Group, OpNumber, Prng, ReplicaId};
+
+/// Things that happen.
+#[derive(Debug)]
+pub(crate) enum Happening {
+    /// A message arrives.
+    Arrival { from: NodeIndex, to: NodeIndex, address: u64, bytes: Rc<[u8]> },
+    /// A process looks at the time and at what has arrived.
+    Wake { node: NodeIndex, life: u64 },
+    /// A disk has finished a sync.
+    Synced { replica: usize, life: u64, ticket: Ticket },
+    /// Entries executed earlier are reported to the core.
+    Executed { replica: usize, life: u64, through: OpNumber, replies: Vec<(OpNumber, Body)> },
+    /// A client tries to connect to a replica.
+    Connect { slot: usize, life: u64, replica: usize },
+    /// A connection is found to be broken.
+    Disconnect { slot: usize, life: u64, replica: usize, address: u64 },
+    /// A client asks for its next operation.
+    Issue { slot: usize, life: u64 },
+    /// Something breaks.
+    Strike,
+    /// Cut links are mended.
+    Mend,
+    /// A crashed replica starts again.
+    Restart { replica: usize, life: u64 },
+    /// Somebody replaces a process whose disk failed.
+    Replace { replica: usize, life: u64 },
+    /// A new client takes the place of one that died.
+    Respawn { slot: usize, life: u64 },
+}
+
+/// The place of a replica in the world, which outlives its processes.
+#[derive(Debug)]
+pub(crate) struct ReplicaSlot {
+    /// The disk.
+    pub(crate) disk: Disk,
+    /// The process, while there is one.
+    pub(crate) process: Option<ReplicaProcess>,
+    /// Counts processes; what was meant for an earlier one is void.
+    pub(crate) life: u64,
+    /// The process does nothing before this.
+    pub(crate) paused_until: VirtualTime,
+    /// How far the machine's wall clock is ahead.
+    pub(crate) wall_offset: i64,
+    /// The disk has refused a write.
+    pub(crate) disk_failed: bool,
+    /// The disk is to be replaced by an empty one before the next start.
+    pub(crate) lost_disk: bool,
+}
+
+/// The place of a client in the world.
+#[derive(Debug)]
+pub(crate) struct ClientSlot {
+    pub(crate) process: Option<ClientProcess>,
+    pub(crate) life: u64,
+    pub(crate) wall_offset: i64,
+}
+
+/// Independent sources of randomness, so that changing one setting leaves the others' draws alone.
+#[derive(Debug)]
+pub(crate) struct Dice {
+    pub(crate) nemesis: Prng,
+    pub(crate) disk: Prng,
+    pub(crate) clocks: Prng,
+    pub(crate) clients: Prng,
+    pub(crate) service: Prng,
+}
+
+/// What stands in for the real world.
+#[derive(Debug)]
+pub struct World {
+    pub(crate) swarm: Swarm,
+    pub(crate) group: Group,
+    pub(crate) planted: Option<PlantedBug>,
+    pub(crate) scheduler: Scheduler<Happening>,
+    pub(crate) network: Network,
+    pub(crate) replicas: Vec<ReplicaSlot>,
+    pub(crate) clients: Vec<ClientSlot>,
+    /// Slot and life of the client that each address was given to.
+    addresses: Vec<(usize, u64)>,
+    pub(crate) workload: Workload,
+    pub(crate) left_to_issue: u64,
+    pub(crate) history: History,
+    pub(crate) invariants: Invariants,
+    pub(crate) trace: Trace,
+    pub(crate) dice: Dice,
+    pub(crate) faults: u64,
+    /// Nothing breaks any more.
+    pub(crate) settling: bool,
+    /// Messages sent by kind, if anybody counts them.
+    counts: Option<BTreeMap<&'static str, u64>>,
+    effects: Vec<Effect>,
+    client_effects: Vec<ClientEffect>,
+    /// Happenings in a row without time passing.
+    standstill: u64,
+}
+
+/// Most clients a world has room for.
+const CLIENTS_MAX: usize = 16;
+
+/// More happenings than this without time passing are an endless loop.
+const STANDSTILL_MAX: u64 = 100_000;
+
+impl World {
+    /// A world as `swarm` describes it, before anything has happened. All replicas run.
+    #[must_use]
+    pub fn new(swarm: Swarm, planted: Option<PlantedBug>, verbose: bool) -> Self {
+        let group = Group::new(swarm.replicas).expect("the swarm draws sizes that exist");
+        let mut prng = Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0002);
+        let network = Network::new(swarm.replicas + CLIENTS_MAX, swarm.network.clone(), prng.fork());
+        let workload = Workload::new(swarm.workload.clone(), prng.fork());
+        let mut dice = Dice {
+            nemesis: prng.fork(),
+            disk: prng.fork(),
+            clocks: prng.fork(),
+            clients: prng.fork(),
+            service: prng.fork(),
+        };
+        let skew = swarm.clocks.skew_micros;
+        let replicas = (0..swarm.replicas)
+            .map(|_| ReplicaSlot {
+                disk: Disk::new(),
+                process: None,
+                life: 0,
+                paused_until: 0,
+                wall_offset: offset(&mut dice.clocks, skew),
+                disk_failed: false,
+                lost_disk: false,
+            })
+            .collect();
+        let mut world = Self {
+            group,
+            planted,
+            scheduler: Scheduler::default(),
+            network,
+            replicas,
+            clients: Vec::new(),
+            addresses: Vec::new(),
+            workload,
+            left_to_issue: swarm.workload.operations,
+            history: History::default(),
+            invariants: Invariants::new(swarm.replicas),
+            trace: Trace::new(verbose),
+            dice,
+            faults: 0,
+            settling: false,
+            counts: None,
+            effects: Vec::new(),
+            client_effects: Vec::new(),
+            standstill: 0,
+            swarm,
+        };
+        for replica in 0..world.swarm.replicas {
+            world.start_replica(replica);
+        }
+        world
+    }
+
+    /// True time.
+    #[must_use]
+    pub const fn now(&self) -> VirtualTime {
+        self.scheduler.now()
+    }
+
+    /// Counts messages by kind from now on.
+    pub fn count_messages(&mut self) {
+        self.counts = Some(BTreeMap::new());
+    }
+
+    /// Messages sent by kind since [`World::count_messages`].
+    #[must_use]
+    pub fn message_counts(&self) -> BTreeMap<&'static str, u64> {
+        self.counts.clone().unwrap_or_default()
+    }
+
+    /// What clients asked for and were told.
+    #[must_use]
+    pub const fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// The replica process, if it runs.
+    #[must_use]
+    pub fn replica(&self, replica: usize) -> Option<&ReplicaProcess> {
+        self.replicas[replica].process.as_ref()
+    }
+
+    /// The leader of the newest view that has one.
+    #[must_use]
+    pub fn leader(&self) -> Option<usize> {
+        let running = self.replicas.iter().enumerate();
+        let leaders = running.filter_map(|(index, slot)| {
+            let core = slot.process.as_ref()?.core();
+            core.is_leader().then(|| (core.view(), index))
+        });
+        leaders.max().map(|(_, index)| index)
+    }
+
+    /// Lets one thing happen, if it happens no later than `until`. False if nothing does.
+    pub fn step(&mut self, until: VirtualTime) -> bool {
+        let before = self.now();
+        let Some(happening) = self.scheduler.take(until) else { return false };
+        self.standstill = if self.now() == before { self.standstill + 1 } else { 0 };
+        assert!(self.standstill < STANDSTILL_MAX, "time stands still");
+        match happening {
+            Happening::Arrival { from, to, address, bytes } => self.arrive(from, to, address, &bytes),
+            Happening::Wake { node, life } => self.wake(node, life),
+            Happening::Synced { replica, life, ticket } => self.synced(replica, life, ticket),
+            Happening::Executed { replica, life, through, replies } => {
+                self.tell(replica, life, replica::Event::Applied { through, replies });
+            }
+            Happening::Connect { slot, life, replica } => self.connect(slot, life, replica),
+            Happening::Disconnect { slot, life, replica, address } => {
+                self.disconnect(slot, life, replica, address);
+            }
+            Happening::Issue { slot, life } => self.issue(slot, life),
+            Happening::Strike => self.strike(),
+            Happening::Mend => self.network.heal(),
+            Happening::Restart { replica, life } => {
+                if self.replicas[replica].life == life {
+                    self.start_replica(replica);
+                }
+            }
+            Happening::Replace { replica, life } => {
+                if self.replicas[replica].life == life && !self.settling {
+                    self.replace_failed(replica);
+                }
+            }
+            Happening::Respawn { slot, life } => {
+                if self.clients[slot].life == life {
+                    self.start_client(slot);
+                }
+            }
+        }
+        true
+    }
+
+    /// Lets everything happen up to `until`, or until an invariant breaks.
+    pub fn run_until(&mut self, until: VirtualTime) {
+        while self.invariants.broken().is_none() && self.step(until) {}
+    }
+
+    // ---- Replicas.
+
+    fn replica_config(&mut self, replica: usize) -> replica::Config {
+        let mut config = replica::Config::new(self.group, ReplicaId(replica as u8), adapter::describe, syros_commands::overwrites);
+        let settings = &self.swarm.protocol;
+        config.fast_quorum = self.swarm.fast_quorum;
+        config.durability = self.swarm.durability;
+        config.seed = self.dice.clocks.next_u64();
+        for duration in [
+            &mut config.heartbeat,
+            &mut config.lease,
+            &mut config.suspect_after,
+            &mut config.view_change_timeout,
+            &mut config.resend,
+        ] {
+            *duration /= settings.speed;
+        }
+        config.order_delay = settings.order_delay;
+        config.forward_after = settings.forward_after;
+        config.session_timeout = settings.session_timeout;
+        config.batch_max = settings.batch_max;
+        config.dlog_length_max = settings.dlog_length_max;
+        config.waiting_max = settings.waiting_max;
+        config.planted = self.planted;
+        config
+    }
+
+    fn clock(&mut self, wall_offset: i64) -> Clock {
+        let drift = offset(&mut self.dice.clocks, u64::from(self.swarm.clocks.drift_ppm));
+        let origin = 1 + self.dice.clocks.below(1 << 40);
+        Clock::new(self.now(), origin, drift as i32, wall_offset)
+    }
+
+    /// Starts a replica, if it does not run, from what its disk holds.
+    pub(crate) fn start_replica(&mut self, replica: usize) {
+        if self.replicas[replica].process.is_some() {
+            return;
+        }
+        let config = self.replica_config(replica);
+        let lost_disk = std::mem::take(&mut self.replicas[replica].lost_disk);
+        if lost_disk {
+            let view = self.invariants.told(ReplicaId(replica as u8));
+            self.replicas[replica].disk.replace(&config, view);
+        }
+        let strike = self.draw_stop(replica, 20);
+        let slot = &mut self.replicas[replica];
+        let opened = Journal::open(&mut slot.disk, &config);
+        slot.disk.cancel_stop();
+        let Ok((journal, restored)) = opened else {
+            assert!(strike, "only a planned fault keeps a replica from starting");
+            return self.stopped_while_starting(replica);
+        };
+        let boot = match config.durability {
+            // Nothing on disk: no message of an earlier life can have left, each waits for the view.
+            _ if restored.is_empty() => Boot::Fresh,
+            Durability::Fsync if !lost_disk => Boot::Restored(restored),
+            _ => Boot::Amnesiac { view: restored.view() },
+        };
+        let clock = self.clock(self.replicas[replica].wall_offset);
+        let now = self.now();
+        let process = ReplicaProcess::new(config, boot, journal, clock, now);
+        self.trace.fold(0x5741_5254 + replica as u64);
+        self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));
+        self.invariants.started(ReplicaId(replica as u8), process.core());
+        let slot = &mut self.replicas[replica];
+        slot.life += 1;
+        slot.paused_until = 0;
+        slot.disk_failed = false;
+        slot.process = Some(process);
+        self.run_replica(replica);
+    }
+
+    /// The machine went down while the replica read its log back; it tries again later.
+    fn stopped_while_starting(&mut self, replica: usize) {
+        self.faults += 1;
+        let now = self.now();
+        self.trace.line(now, format_args!("replica {replica} crashes while it starts"));
+        let slot = &mut self.replicas[replica];
+        slot.disk.crash(&mut self.dice.disk);
+        let life = slot.life;
+        self.scheduler.schedule(now + MILLI, Happening::Restart { replica, life });
+    }
+
+    /// Ends a replica process: with `power`, as a power failure does, and what was not synced may be
+    /// lost or torn; without, as `kill -9` does.
+    pub fn crash(&mut self, replica: usize, power: bool) {
+        let now = self.now();
+        let slot = &mut self.replicas[replica];
+        if slot.process.take().is_none() {
+            return;
+        }
+        if power {
+            slot.disk.crash(&mut self.dice.disk);
+        }
+        slot.life += 1;
+        self.trace.fold(0xc4a5_0000 + replica as u64);
+        self.trace.line(now, format_args!("replica {replica} crashes, power {power}"));
+        for index in 0..self.clients.len() {
+            let life = self.clients[index].life;
+            let Some(client) = &self.clients[index].process else { continue };
+            if let Some(address) = client.connections[replica] {
+                let at = now + self.network.delay(replica, self.client_node(index));
+                let broken = Happening::Disconnect { slot: index, life, replica, address };
+                self.scheduler.schedule(at, broken);
+            }
+        }
+    }
+
+    /// Starts a crashed replica.
+    pub fn restart(&mut self, replica: usize) {
+        self.start_replica(replica);
+    }
+
+    /// Stops a replica process for a while, as SIGSTOP does: what arrives waits for it.
+    pub fn pause(&mut self, replica: usize, duration: u64) {
+        let until = self.now() + duration;
+        let slot = &mut self.replicas[replica];
+        slot.paused_until = slot.paused_until.max(until);
+        self.trace.line(self.scheduler.now(), format_args!("replica {replica} stops for {duration} ns"));
+    }
+
+    /// Members that are down, have not got their memory back, or are about to lose it because their
+    /// disk failed.
+    pub(crate) fn without_memory(&self) -> usize {
+        let recovering = |process: &ReplicaProcess| process.core().status().role == RoleName::Recovering;
+        let lost =
+            |slot: &&ReplicaSlot| slot.disk_failed || slot.process.as_ref().is_none_or(recovering);
+        self.replicas.iter().filter(lost).count()
+    }
+
+    /// Hands an event to a replica process, if it is still the one it was meant for.
+    fn tell(&mut self, replica: usize, life: u64, event: replica::Event) {
+        let slot = &mut self.replicas[replica];
+        let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
+        process.inbox.push(event);
+        let delay = self.swarm.service_delay;
+        if delay == 0 {
+            self.run_replica(replica);
+        } else {
+            let at = self.now() + self.dice.service.below(delay);
+            self.poke(replica, at);
+        }
+    }
+
+    /// Has a process run at `at`, unless it will before.
+    fn poke(&mut self, node: NodeIndex, at: VirtualTime) {
+        let n = self.replicas.len();
+        let (wake_at, life) = if node < n {
+            let slot = &mut self.replicas[node];
+            let Some(process) = &mut slot.process else { return };
+            (&mut process.wake_at, slot.life)
+        } else {
+            let slot = &mut self.clients[node - n];
+            let Some(process) = &mut slot.process else { return };
+            (&mut process.wake_at, slot.life)
+        };
+        if wake_at.is_none_or(|planned| at < planned) {
+            let at = at.max(self.scheduler.now());
+            *wake_at = Some(at);
+            self.scheduler.schedule(at, Happening::Wake { node, life });
+        }
+    }
+
+    fn wake(&mut self, node: NodeIndex, life: u64) {
+        let now = self.now();
+        let n = self.replicas.len();
+        if node < n {
+            let slot = &mut self.replicas[node];
+            let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
+            if process.wake_at == Some(now) {
+                process.wake_at = None;
+                self.run_replica(node);
+            }
+        } else {
+            let slot = &mut self.clients[node - n];
+            let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
+            if process.wake_at == Some(now) {
+                process.wake_at = None;
+                process.handle(now, client::Event::Tick);
+                self.drain_client(node - n);
+            }
+        }
+    }
+
+    /// Lets a replica process do what there is to do.
+    pub(crate) fn run_replica(&mut self, replica: usize) {
+        let time = self.now();
+        let slot = &mut self.replicas[replica];
+        let Some(process) = &mut slot.process else { return };
+        if slot.paused_until > time {
+            let until = slot.paused_until;
+            self.poke(replica, until);
+            return;
+        }
+        let mut effects = core::mem::take(&mut self.effects);
+        process.run(&mut Surroundings {
+            time,
+            invariants: &mut self.invariants,
+            trace: &mut self.trace,
+            effects: &mut effects,
+            apply_at_once: self.swarm.apply_delay == 0,
+        });
+        let life = slot.life;
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Send { to, kind, binds, bytes } => {
+                    if let Some(view) = binds {
+                        self.invariants.told_view(ReplicaId(replica as u8), view);
+                    }
+                    if let Some(counts) = &mut self.counts {
+                        *counts.entry(kind).or_default() += 1;
+                    }
+                    self.send_from_replica(replica, to, bytes);
+                }
+                Effect::Executed { through, replies } => {
+                    let delay = self.dice.service.below(self.swarm.apply_delay);
+                    let Some(process) = &mut self.replicas[replica].process else { continue };
+                    let at = process.applied_until.max(time + delay);
+                    process.applied_until = at;
+                    self.scheduler.schedule(at, Happening::Executed { replica, life, through, replies });
+                }
+            }
+        }
+        self.effects = effects;
+        self.begin_sync(replica);
+        if let Some(process) = &self.replicas[replica].process
+            && let Some(at) = process.deadline()
+        {
+            self.poke(replica, at);
+        }
+    }
+
+    fn send_from_replica(&mut self, replica: usize, to: Peer, bytes: Rc<[u8]>) {
+        let (to, address) = match to {
+            Peer::Replica(id) => (id.index(), 0),
+            Peer::Client(address) => {
+                let Some((slot, life)) = self.addresses.get(address as usize) else { return };
+                if self.clients[*slot].life != *life {
+                    return;
+                }
+                (self.client_node(*slot), address)
+            }
+        };
+        self.transmit(replica, to, address, bytes);
+    }
+
+    // ---- Disks.
+
+    /// Perhaps plans a stop of the machine at one of its next disk operations, `times` as likely as the
+    /// swarm says for one operation. True if it did.
+    fn draw_stop(&mut self, replica: usize, times: u64) -> bool {
+        let ppm = self.swarm.disk.crash_ppm * times;
+        if ppm == 0 || !self.dice.disk.chance(ppm, 1_000_000) || !self.may_crash() {
+            return false;
+        }
+        // The first operation most of the time; a new segment takes several.
+        let after = if self.dice.disk.chance(3, 4) { 0 } else { self.dice.disk.below(8) };
+        self.replicas[replica].disk.plan(DiskFault::Stop(after));
+        true
+    }
+
+    /// Perhaps plans that the disk refuses the next write or sync.
+    fn draw_failure(&mut self, replica: usize, fault: impl Fn(&mut Prng) -> DiskFault) {
+        let ppm = self.swarm.disk.fail_ppm;
+        if ppm > 0 && self.dice.disk.chance(ppm, 1_000_000) && self.may_crash() {
+            let fault = fault(&mut self.dice.disk);
+            self.replicas[replica].disk.plan(fault);
+        }
+    }
+
+    /// A disk operation of the replica's process did not succeed.
+    fn in_trouble(&mut self, replica: usize, trouble: DiskTrouble) {
+        match trouble {
+            DiskTrouble::Stopped => self.crash_for_a_while(replica, true),
+            DiskTrouble::Failed => {
+                self.faults += 1;
+                let now = self.now();
+                self.trace.line(now, format_args!("the disk of replica {replica} fails"));
+                let slot = &mut self.replicas[replica];
+                slot.disk_failed = true;
+                let life = slot.life;
+                let at = now + self.fault_duration();
+                self.scheduler.schedule(at, Happening::Replace { replica, life });
+                self.tell(replica, life, replica::Event::PersistFailed);
+            }
+        }
+    }
+
+    /// Writes what the process wants on disk, unless a sync is under way.
+    fn begin_sync(&mut self, replica: usize) {
+        let slot = &self.replicas[replica];
+        if !slot.process.as_ref().is_some_and(|process| process.journal.wants_sync()) {
+            return;
+        }
+        self.draw_stop(replica, 1);
+        self.draw_failure(replica, |prng| DiskFault::Write(prng.below(200) as usize));
+        let slot = &mut self.replicas[replica];
+        let Some(process) = &mut slot.process else { return };
+        let written = process.journal.write();
+        slot.disk.cancel_stop();
+        match written {
+            Ok(ticket) => {
+                let life = slot.life;
+                let (shortest, longest) = self.swarm.disk.sync_delay;
+                let at = self.now() + shortest + self.dice.disk.below(longest - shortest + 1);
+                self.scheduler.schedule(at, Happening::Synced { replica, life, ticket });
+            }
+            Err(trouble) => self.in_trouble(replica, trouble),
+        }
+    }
+
+    fn synced(&mut self, replica: usize, life: u64, ticket: Ticket) {
+        if self.replicas[replica].life != life {
+            return;
+        }
+        self.draw_stop(replica, 1);
+        self.draw_failure(replica, |_| DiskFault::Sync);
+        let slot = &mut self.replicas[replica];
+        let Some(process) = &mut slot.process else { return };
+        let result = process.journal.sync();
+        slot.disk.cancel_stop();
+        match result {
+            Ok(()) => {
+                self.tell(replica, life, replica::Event::Persisted(ticket));
+                self.begin_sync(replica);
+            }
+            Err(trouble) => self.in_trouble(replica, trouble),
+        }
+    }
+
+    // ---- Messages.
+
+    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, address: u64, bytes: Rc<[u8]>) {
+        let now = self.now();
+        let ([first, second], injected) = self.network.send(from, to, now);
+        self.faults += injected;
+        if let Some(at) = second {
+            let bytes = bytes.clone();
+            self.scheduler.schedule(at, Happening::Arrival { from, to, address, bytes });
+        }
+        if let Some(at) = first {
+            self.scheduler.schedule(at, Happening::Arrival { from, to, address, bytes });
+        }
+    }
+
+    fn arrive(&mut self, from: NodeIndex, to: NodeIndex, address: u64, bytes: &[u8]) {
+        if self.network.drops_arrival(from, to) {
+            return;
+        }
+        let now = self.now();
+        self.trace.fold(now);
+        self.trace.fold((from * 64 + to) as u64);
+        self.trace.fold_bytes(bytes);
+        let n = self.replicas.len();
+        let message = adapter::decode_message(bytes);
+        if self.trace.is_verbose() {
+            let (from, to) = (self.node_name(from), self.node_name(to));
+            self.trace.line(now, format_args!("{from} -> {to}: {}", message_text(&message)));
+        }
+        if to >= n {
+            let slot = to - n;
+            let (_, life) = self.addresses[address as usize];
+            let ReplicaId(from) = ReplicaId(from as u8);
+            if self.clients[slot].life == life
+                && let Some(client) = &mut self.clients[slot].process
+            {
+                client.handle(now, client::Event::Message { from: ReplicaId(from), message });
+                self.drain_client(slot);
+            }
+            return;
+        }
+        let from = if from < n { Peer::Replica(ReplicaId(from as u8)) } else { Peer::Client(address) };
+        let life = self.replicas[to].life;
+        self.tell(to, life, replica::Event::Message { from, message });
+    }
+
+    fn node_name(&self, node: NodeIndex) -> String {
+        let n = self.replicas.len();
+        if node < n { format!("replica {node}") } else { format!("client {}", node - n) }
+    }
+
+    // ---- Clients.
+
+    pub(crate) fn client_node(&self, slot: usize) -> NodeIndex {
+        self.replicas.len() + slot
+    }
+
+    /// Adds a client, which begins to connect.
+    ///
+    /// # Panics
+    /// If there are 16 already.
+    pub fn add_client(&mut self) -> usize {
+        assert!(self.clients.len() < CLIENTS_MAX, "a world has room for {CLIENTS_MAX} clients");
+        let wall_offset = offset(&mut self.dice.clocks, self.swarm.clocks.skew_micros);
+        self.clients.push(ClientSlot { process: None, life: 0, wall_offset });
+        let slot = self.clients.len() - 1;
+        self.start_client(slot);
+        slot
+    }
+
+    pub(crate) fn start_client(&mut self, slot: usize) {
+        let settings = &self.swarm.protocol;
+        let mut config = client::Config::new(self.group, self.swarm.fast_quorum, self.dice.clients.next_u64());
+        config.sync_after = settings.sync_after;
+        config.resend = settings.client_resend;
+        config.give_up_after = settings.give_up_after;
+        config.session_idle_max = settings.session_timeout / 4;
+        config.planted = self.planted;
+        let clock = self.clock(self.clients[slot].wall_offset);
+        let now = self.now();
+        let place = &mut self.clients[slot];
+        place.life += 1;
+        place.process = Some(ClientProcess::new(config, clock, now));
+        let life = place.life;
+        self.trace.line(now, format_args!("client {slot} starts"));
+        let node = self.client_node(slot);
+        for replica in 0..self.replicas.len() {
+            let delay = self.network.delay(node, replica);
+            self.scheduler.schedule(now + delay, Happening::Connect { slot, life, replica });
+        }
+        for _ in 0..self.swarm.workload.in_flight {
+            self.schedule_issue(slot);
+        }
+        self.drain_client(slot);
+    }
+
+    /// A client process ends; what it had asked for may still happen.
+    pub fn crash_client(&mut self, slot: usize) {
+        let now = self.now();
+        self.trace.line(now, format_args!("client {slot} crashes"));
+        let Some(client) = self.clients[slot].process.take() else { return };
+        self.clients[slot].life += 1;
+        client.unfinished().for_each(|operation| self.history.abandon(operation));
+        for (replica, address) in client.connections.iter().enumerate() {
+            if let Some(address) = address {
+                let life = self.replicas[replica].life;
+                self.tell(replica, life, replica::Event::ClientGone(*address));
+            }
+        }
+    }
+
+    fn connect(&mut self, slot: usize, life: u64, replica: usize) {
+        let node = self.client_node(slot);
+        if self.clients[slot].life != life {
+            return;
+        }
+        let reachable = self.replicas[replica].process.is_some()
+            && !self.network.is_cut(node, replica)
+            && !self.network.is_cut(replica, node);
+        let now = self.now();
+        if !reachable {
+            let again = now + 50 * MILLI / u64::from(self.swarm.protocol.speed);
+            self.scheduler.schedule(again, Happening::Connect { slot, life, replica });
+            return;
+        }
+        let address = self.addresses.len() as u64;
+        self.addresses.push((slot, life));
+        let Some(client) = &mut self.clients[slot].process else { return };
+        client.connections[replica] = Some(address);
+        client.handle(now, client::Event::Connected(ReplicaId(replica as u8)));
+        self.drain_client(slot);
+    }
+
+    /// One end of a broken connection finds out, if nothing keeps it from that.
+    fn disconnect(&mut self, slot: usize, life: u64, replica: usize, address: u64) {
+        let node = self.client_node(slot);
+        let place = &mut self.clients[slot];
+        let Some(client) = place.process.as_mut().filter(|_| place.life == life) else { return };
+        if client.connections[replica] != Some(address) {
+            return;
+        }
+        let now = self.scheduler.now();
+        let retry = now + 50 * MILLI / u64::from(self.swarm.protocol.speed);
+        if self.network.is_cut(replica, node) {
+            self.scheduler.schedule(retry, Happening::Disconnect { slot, life, replica, address });
+            return;
+        }
+        client.connections[replica] = None;
+        client.handle(now, client::Event::Disconnected(ReplicaId(replica as u8)));
+        self.scheduler.schedule(retry, Happening::Connect { slot, life, replica });
+        self.drain_client(slot);
+        let life = self.replicas[replica].life;
+        self.tell(replica, life, replica::Event::ClientGone(address));
+    }
+
+    /// Breaks the connection between a client and a replica; both find out at once.
+    pub(crate) fn break_connection(&mut self, slot: usize, replica: usize) {
+        let place = &self.clients[slot];
+        let life = place.life;
+        let address = place.process.as_ref().and_then(|client| client.connections[replica]);
+        if let Some(address) = address {
+            self.disconnect(slot, life, replica, address);
+        }
+    }
+
+    /// Carries out what a client wants.
+    pub(crate) fn drain_client(&mut self, slot: usize) {
+        let now = self.now();
+        let mut effects = core::mem::take(&mut self.client_effects);
+        let Some(client) = &mut self.clients[slot].process else { return };
+        client.drain(&mut effects);
+        let deadline = client.deadline();
+        let node = self.client_node(slot);
+        for effect in effects.drain(..) {
+            match effect {
+                ClientEffect::Send { to, bytes } => {
+                    let Some(client) = &self.clients[slot].process else { continue };
+                    if let Some(address) = client.connections[to.index()] {
+                        if let Some(counts) = &mut self.counts {
+                            *counts.entry("client").or_default() += 1;
+                        }
+                        self.transmit(node, to.index(), address, bytes);
+                    }
+                }
+                ClientEffect::Completed { operation, outcome } => {
+                    self.trace.fold(0xd0e5 + operation as u64);
+                    self.trace.line(
+                        now,
+                        format_args!("client {slot} operation {operation} ends: {}", outcome_text(&outcome)),
+                    );
+                    self.history.finish(operation, outcome, now);
+                    self.schedule_issue(slot);
+                }
+            }
+        }
+        self.client_effects = effects;
+        if let Some(at) = deadline {
+            self.poke(node, at);
+        }
+    }
+
+    /// Has the client ask for its next operation after a pause, if there are any left.
+    fn schedule_issue(&mut self, slot: usize) {
+        if self.left_to_issue == 0 {
+            return;
+        }
+        let think = self.swarm.workload.think;
+        let pause = if think == 0 || self.dice.clients.chance(1, 4) {
+            0
+        } else {
+            self.dice.clients.below(2 * think)
+        };
+        let life = self.clients[slot].life;
+        self.scheduler.schedule(self.now() + pause, Happening::Issue { slot, life });
+    }
+
+    fn issue(&mut self, slot: usize, life: u64) {
+        if self.clients[slot].life != life || self.left_to_issue == 0 {
+            return;
+        }
+        self.left_to_issue -= 1;
+        let steps = self.workload.next();
+        self.submit(slot, steps);
+    }
+
+    /// Has a client ask for an operation.
+    ///
+    /// # Panics
+    /// If the client does not run.
+    pub fn submit(&mut self, slot: usize, steps: Vec<Step>) -> OperationIndex {
+        let now = self.now();
+        let body = encode(&steps);
+        let life = self.clients[slot].life;
+        self.trace.fold_bytes(&body);
+        self.trace.line(
+            now,
+            format_args!("client {slot} operation {}: {steps:?}", self.history.operations().len()),
+        );
+        let operation = self.history.invoke((slot as u64) << 32 | life, steps, now);
+        let client = self.clients[slot].process.as_mut().expect("the client runs");
+        if !client.submit(now, &body, operation) {
+            self.history.finish(operation, client::Outcome::TimedOut, now);
+        }
+        self.drain_client(slot);
+        operation
+    }
+
+    /// Whether something is wrong already.
+    #[must_use]
+    pub fn violation(&self) -> Option<String> {
+        self.invariants.broken().map(ToString::to_string)
+    }
+}
+
+/// A number between `-most` and `most`.
+fn offset(prng: &mut Prng, most: u64) -> i64 {
+    prng.below(2 * most + 1) as i64 - most as i64
+}
+
+/// A message for the diary: long contents cut.
+fn message_text(message: &Message) -> String {
+    let mut text = format!("{message:?}");
+    if text.len() > 2_000 {
+        text.truncate(2_000);
+        text.push('…');
+    }
+    text
+}
+
+fn outcome_text(outcome: &client::Outcome) -> String {
+    match outcome {
+        client::Outcome::Reply(body) => format!("reply {}", Text(body)),
+        other => format!("{other:?}"),
+    }
+}

@@ -1,0 +1,196 @@
+//! The configuration file of `syros server`: docs/syros.sample.toml describes every key.
+
+mod reader;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use syros_protocol::replica::Durability;
+use syros_runtime::{FrontConfig, NodeConfig};
+use syros_types::{FastQuorum, Group, ReplicaId};
+
+pub(crate) use reader::{BytesText, ConfigError, Reader, parse_bytes};
+
+const MICROSECOND: Duration = Duration::from_micros(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+const DAY: Duration = Duration::from_secs(86_400);
+
+/// A configuration file, read and checked.
+#[derive(Debug)]
+pub(crate) struct ServerConfig {
+    /// What the node needs.
+    pub(crate) node: NodeConfig,
+    /// What the log shows.
+    pub(crate) log_level: log::LevelFilter,
+    /// Full names of all keys there are.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the test of the sample file compares them"))]
+    pub(crate) keys: Vec<String>,
+}
+
+/// Levels by their names in the file.
+pub(crate) const LOG_LEVELS: [(&str, log::LevelFilter); 4] = [
+    ("error", log::LevelFilter::Error),
+    ("warn", log::LevelFilter::Warn),
+    ("info", log::LevelFilter::Info),
+    ("debug", log::LevelFilter::Debug),
+];
+
+/// Reads the configuration in `text`. Relative directories are relative to `base`.
+pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerConfig, ConfigError> {
+    let mut root = Reader::parse(text)?;
+    let mut keys = Vec::new();
+
+    let cluster = root.required_integer("cluster", 1..=i64::MAX as u64)?;
+    let replicas = root.required_texts("replicas")?;
+    let group = check_addresses(&root, &replicas)?;
+    let id = root.required_integer("replica", 0..=group.size() as u64 - 1)?;
+    let replica = ReplicaId(u8::try_from(id).unwrap_or(u8::MAX));
+    let directory = base.join(PathBuf::from(root.required_text("directory")?));
+    let quorums = [("majority", FastQuorum::Majority), ("supermajority", FastQuorum::Supermajority)];
+    let durabilities = [("fsync", Durability::Fsync), ("replicated", Durability::Replicated)];
+
+    let mut core = syros_runtime::replica_config(group, replica);
+    core.fast_quorum = root.choice("fast-quorum", &quorums, core.fast_quorum)?;
+    core.durability = root.choice("durability", &durabilities, core.durability)?;
+    let mut front = FrontConfig::default();
+
+    let mut listen = root.section("listen")?;
+    let listen_redis = address(&mut listen, "redis", || Some(SocketAddr::from(([127, 0, 0, 1], 6379))))?;
+    let own = &replicas[replica.index()];
+    let listen_replicas = address(&mut listen, "replicas", || own.parse().ok())?;
+    keys.extend(listen.finish()?);
+
+    let mut timing = root.section("timing")?;
+    read_timing(&mut timing, &mut core, &mut front)?;
+    keys.extend(timing.finish()?);
+
+    let mut limits = root.section("limits")?;
+    read_limits(&mut limits, &mut core, &mut front)?;
+    keys.extend(limits.finish()?);
+
+    let mut log = root.section("log")?;
+    let log_level = log.choice("level", &LOG_LEVELS, log::LevelFilter::Info)?;
+    keys.extend(log.finish()?);
+    keys.extend(root.finish()?);
+
+    let node = NodeConfig {
+        cluster,
+        replicas,
+        listen_redis,
+        listen_replicas,
+        directory,
+        bootstrap,
+        replica: core,
+        front,
+    };
+    Ok(ServerConfig { node, log_level, keys })
+}
+
+/// Checks the list of replicas: 1, 3, 5 or 7 different `host:port`.
+fn check_addresses(root: &Reader, replicas: &[String]) -> Result<Group, ConfigError> {
+    let group = Group::new(replicas.len()).map_err(|error| root.error("replicas", error.to_string()))?;
+    for (position, address) in replicas.iter().enumerate() {
+        if let Err(problem) = check_address(address) {
+            return Err(root.error("replicas", problem));
+        }
+        if replicas[..position].contains(address) {
+            return Err(root.error("replicas", format!("{address} is listed twice")));
+        }
+    }
+    Ok(group)
+}
+
+/// Checks that `address` is `host:port`.
+pub(crate) fn check_address(address: &str) -> Result<(), String> {
+    let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse());
+    match port {
+        Some(Ok(1..=u16::MAX)) => Ok(()),
+        _ => Err(format!("\"{address}\" is not host:port with a port from 1 to 65535")),
+    }
+}
+
+fn address(
+    reader: &mut Reader,
+    key: &'static str,
+    default: impl FnOnce() -> Option<SocketAddr>,
+) -> Result<SocketAddr, ConfigError> {
+    match reader.text(key)? {
+        Some(text) => text.parse().map_err(|_| {
+            reader.error(key, format!("\"{text}\" is not an IP address and port, such as \"0.0.0.0:6379\""))
+        }),
+        None => default().ok_or_else(|| {
+            let problem =
+                "missing; without a default because this replica's entry in 'replicas' is a host name";
+            reader.error(key, problem)
+        }),
+    }
+}
+
+fn read_timing(
+    timing: &mut Reader,
+    core: &mut syros_protocol::replica::Config,
+    front: &mut FrontConfig,
+) -> Result<(), ConfigError> {
+    core.heartbeat = timing.duration("heartbeat", MILLISECOND..=10 * SECOND, core.heartbeat)?;
+    core.lease = timing.duration("lease", MILLISECOND..=60 * SECOND, core.lease)?;
+    core.suspect_after = timing.duration("suspect-after", MILLISECOND..=120 * SECOND, core.suspect_after)?;
+    if core.lease < 2 * core.heartbeat {
+        let problem = format!("{:?} is not at least twice the heartbeat, {:?}", core.lease, core.heartbeat);
+        return Err(timing.error("lease", problem));
+    }
+    if core.suspect_after < core.lease {
+        let problem = format!("{:?} is less than the lease, {:?}", core.suspect_after, core.lease);
+        return Err(timing.error("suspect-after", problem));
+    }
+    core.view_change_timeout =
+        timing.duration("view-change-timeout", MILLISECOND..=120 * SECOND, core.view_change_timeout)?;
+    core.resend = timing.duration("resend", MILLISECOND..=60 * SECOND, core.resend)?;
+    core.order_delay = timing.duration("order-delay", Duration::ZERO..=SECOND, core.order_delay)?;
+    core.fetch_delay = timing.duration("fetch-delay", MICROSECOND..=SECOND, core.fetch_delay)?;
+    core.forward_after = timing.duration("forward-after", MILLISECOND..=60 * SECOND, core.forward_after)?;
+    core.clock_skew_max = timing.duration("clock-skew", MILLISECOND..=DAY, core.clock_skew_max)?;
+    let drift = timing.integer("clock-drift-ppm", 0..=500_000, u64::from(core.clock_drift_ppm))?;
+    core.clock_drift_ppm = u32::try_from(drift).unwrap_or(u32::MAX);
+    core.session_timeout = timing.duration("session-timeout", 10 * SECOND..=7 * DAY, core.session_timeout)?;
+    front.session_idle_max = core.session_timeout / 2;
+    front.operation_timeout = timing.duration(
+        "operation-timeout",
+        100 * MILLISECOND..=10 * 60 * SECOND,
+        front.operation_timeout,
+    )?;
+    front.sync_after = timing.duration("sync-after", MILLISECOND..=10 * SECOND, front.sync_after)?;
+    Ok(())
+}
+
+fn read_limits(
+    limits: &mut Reader,
+    core: &mut syros_protocol::replica::Config,
+    front: &mut FrontConfig,
+) -> Result<(), ConfigError> {
+    let mut count = |key, range, value: &mut usize| -> Result<(), ConfigError> {
+        let number = limits.integer(key, range, *value as u64)?;
+        *value = usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(())
+    };
+    count("connections", 1..=1_000_000, &mut front.connections_max)?;
+    count("in-flight", 1..=16_777_216, &mut front.in_flight_max)?;
+    count("sessions", 1..=16_777_216, &mut core.sessions_max)?;
+    count("batch", 1..=65_536, &mut core.batch_max)?;
+    count("dlog-length", 1..=16_777_216, &mut core.dlog_length_max)?;
+    count("waiting", 1..=16_777_216, &mut core.waiting_max)?;
+    let mut bytes = |key, range, value: &mut usize| -> Result<(), ConfigError> {
+        let number = limits.bytes(key, range, *value as u64)?;
+        *value = usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(())
+    };
+    bytes("log-memory", LOG_MEMORY_MIN..=1 << 40, &mut core.log_bytes_max)?;
+    bytes("client-output", 1 << 20..=1 << 36, &mut front.output_bytes_max)
+}
+
+/// Smallest limit of the log: room for a few of the largest operations.
+pub(crate) const LOG_MEMORY_MIN: u64 = 64 << 20;
+
+#[cfg(test)]
+mod tests;

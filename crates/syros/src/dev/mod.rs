@@ -1,0 +1,373 @@
+//! `syros dev`: a whole cluster on this machine, one process per node.
+
+mod children;
+mod layout;
+mod ports;
+
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use syros_protocol::message::RoleName;
+use syros_protocol::replica::Durability;
+use syros_runtime::durability_name;
+use syros_types::{FastQuorum, Group};
+
+use crate::config::{LOG_MEMORY_MIN, parse_bytes};
+use crate::{signals, status};
+use children::{Children, Ended};
+use layout::{Cluster, Layout, redis_port, replica_addresses};
+
+/// How long the cluster may take to become ready.
+const READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// How often nodes are looked after.
+const WATCH_INTERVAL: Duration = Duration::from_millis(20);
+
+/// How long a command started by --exec may go on after it was asked to end.
+const EXEC_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Default of `--port`: Redis's.
+const DEFAULT_PORT: u16 = 6379;
+
+/// Options of `syros dev`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros dev                                     three nodes, Redis ports 6379, 6380, 6381
+  syros dev --replicas 5 --port 7000            five nodes, Redis ports 7000 to 7004
+  syros dev --durability replicated --fresh     in memory, starting empty
+  syros dev --exec 'redis-benchmark -p {port} -t set,get -q'
+
+The data is in ./syros-data and is there again the next time. kill -9 a node: the others go on, and it is
+started again and catches up.")]
+pub(crate) struct Options {
+    /// Number of replicas: 1, 3, 5 or 7 [default: 3, or what the directory has]
+    #[arg(long, value_name = "N")]
+    replicas: Option<usize>,
+    /// Redis port of node 0; node i has the i-th after it [default: 6379, or what the directory had]
+    #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
+    port: Option<u16>,
+    /// Where the cluster lives
+    #[arg(long, value_name = "DIR", default_value = "syros-data")]
+    dir: PathBuf,
+    /// When a write is acknowledged [default: fsync, or what the directory has]
+    #[arg(long, value_enum)]
+    durability: Option<DurabilityName>,
+    /// What completes a write in one round trip [default: majority, or what the directory has]
+    #[arg(long, value_enum)]
+    fast_quorum: Option<FastQuorumName>,
+    /// Start with an empty cluster: deletes the one in the directory, if syros dev made it
+    #[arg(long)]
+    fresh: bool,
+    /// Memory for the log of each node, such as 256MiB [default: 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_log_memory)]
+    log_memory: Option<u64>,
+    /// Run CMD in a shell once the cluster is ready, end with it, and exit with its status. {port} is the
+    /// first Redis port, {ports} all of them, {cluster} the replicas' addresses, with commas
+    #[arg(long, value_name = "CMD")]
+    exec: Option<String>,
+    /// Do not start nodes again that end by themselves
+    #[arg(long)]
+    no_restart: bool,
+    /// Keep the nodes' log lines out of the terminal; they are in DIR/node-I.log
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// [`Durability`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DurabilityName {
+    /// After it is on the disks of f + 1 replicas
+    Fsync,
+    /// After it is in the memory of f + 1 replicas
+    Replicated,
+}
+
+/// [`FastQuorum`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FastQuorumName {
+    /// f + 1 replicas, for overwrites of one key
+    Majority,
+    /// f + ceil(f/2) + 1 replicas, for every update that returns nothing
+    Supermajority,
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Self {
+        match name {
+            DurabilityName::Fsync => Self::Fsync,
+            DurabilityName::Replicated => Self::Replicated,
+        }
+    }
+}
+
+impl From<FastQuorumName> for FastQuorum {
+    fn from(name: FastQuorumName) -> Self {
+        match name {
+            FastQuorumName::Majority => Self::Majority,
+            FastQuorumName::Supermajority => Self::Supermajority,
+        }
+    }
+}
+
+fn parse_log_memory(text: &str) -> Result<u64, String> {
+    parse_bytes(text)
+        .filter(|bytes| (LOG_MEMORY_MIN..=1 << 40).contains(bytes))
+        .ok_or_else(|| "a size from 64MiB to 1TiB, such as 256MiB, is expected".to_owned())
+}
+
+/// Runs the cluster until it is asked to end.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let (sender, ended_by) = channel();
+    signals::forward(sender)?;
+    let layout = Layout::open(&options.dir)?;
+    let mut cluster = prepare(options, &layout)?;
+    let count = cluster.group.size();
+    ports::check(cluster.redis_port, count)?;
+    cluster.replica_ports = ports::for_replicas(&cluster.replica_ports, cluster.redis_port, count)?;
+    layout.store(&cluster)?;
+    layout.write_configs(&cluster, options.log_memory)?;
+
+    let shows_logs = !options.quiet && options.exec.is_none();
+    let mut children = Children::new(&layout, cluster.clone(), shows_logs);
+    children.start_all()?;
+    let leader = match wait_until_ready(&mut children, &cluster, &layout, &ended_by)? {
+        Ready::Leader(leader) => leader,
+        Ready::Interrupted(signal) => return Ok(exit_by_signal(signal)),
+    };
+    if !cluster.is_complete {
+        cluster.is_complete = true;
+        layout.store(&cluster)?;
+        children.set_complete();
+    }
+    match &options.exec {
+        Some(command) => execute(command, &cluster, &mut children, options, &ended_by),
+        None => {
+            print_how_to_connect(&layout, &cluster, &children, leader);
+            let signal = watch(&mut children, !options.no_restart, &ended_by, || None)?;
+            eprintln!("syros dev: stopping the nodes");
+            drop(children);
+            match signal {
+                Watched::Signal(signal) => Ok(exit_by_signal(signal)),
+                Watched::Command(_) => Ok(ExitCode::SUCCESS),
+            }
+        }
+    }
+}
+
+/// The cluster to run: the one in the directory, or a new one.
+fn prepare(options: &Options, layout: &Layout) -> Result<Cluster, String> {
+    let mut stored = layout.load()?;
+    if options.fresh
+        && let Some(old) = stored.take()
+    {
+        layout.delete(&old)?;
+    }
+    let directory = layout.path.display();
+    if let Some(mut cluster) = stored {
+        let same = |name: &str, asked: Option<String>, has: String| match asked {
+            Some(asked) if asked != has => Err(format!(
+                "the cluster in {directory} was made with --{name} {has}, not {asked}; choose another \
+                 directory with --dir, or delete this cluster with --fresh"
+            )),
+            _ => Ok(()),
+        };
+        same("replicas", options.replicas.map(|n| n.to_string()), cluster.group.size().to_string())?;
+        let durability = options.durability.map(|d| durability_name(d.into()).to_owned());
+        same("durability", durability, durability_name(cluster.durability).to_owned())?;
+        let quorum = options.fast_quorum.map(|q| FastQuorum::from(q).to_string());
+        same("fast-quorum", quorum, cluster.fast_quorum.to_string())?;
+        if cluster.durability == Durability::Replicated {
+            return Err(format!(
+                "the cluster in {directory} kept its data in memory only (--durability replicated), and all of \
+                 its nodes have been stopped: there is nothing to go on with. Start an empty one with --fresh"
+            ));
+        }
+        cluster.redis_port = options.port.unwrap_or(cluster.redis_port);
+        return Ok(cluster);
+    }
+    let group = Group::new(options.replicas.unwrap_or(3)).map_err(|error| format!("--replicas: {error}"))?;
+    let quorum = options.fast_quorum.map_or(FastQuorum::Majority, Into::into);
+    let durability = options.durability.map_or(Durability::Fsync, Into::into);
+    let redis_port = options.port.unwrap_or(DEFAULT_PORT);
+    Ok(Cluster { redis_port, ..Cluster::new(group, quorum, durability) })
+}
+
+enum Ready {
+    Leader(usize),
+    Interrupted(i32),
+}
+
+/// Waits until one node leads, all others follow it, and all answer Redis clients.
+fn wait_until_ready(
+    children: &mut Children<'_>,
+    cluster: &Cluster,
+    layout: &Layout,
+    ended_by: &Receiver<i32>,
+) -> Result<Ready, String> {
+    let deadline = Instant::now() + READY_WITHIN;
+    loop {
+        match ended_by.recv_timeout(WATCH_INTERVAL) {
+            Ok(signal) => return Ok(Ready::Interrupted(signal)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err("the signal watcher has ended".to_owned()),
+        }
+        if let Some(Ended { node, status, last_lines, .. }) = children.take_ended(false) {
+            let words = last_lines.join("\n  ");
+            return Err(format!("node {node} did not start ({status}); its last words:\n  {words}"));
+        }
+        let problem = match leader_of(cluster) {
+            Ok(leader) => return Ok(Ready::Leader(leader)),
+            Err(problem) => problem,
+        };
+        if Instant::now() > deadline {
+            let logs = layout.path.join("node-*.log");
+            return Err(format!(
+                "the cluster was not ready within {READY_WITHIN:?}: {problem}; the nodes' logs are in {}",
+                logs.display()
+            ));
+        }
+    }
+}
+
+/// The leader, if the cluster is ready; else what is missing.
+fn leader_of(cluster: &Cluster) -> Result<usize, String> {
+    let mut leader = None;
+    let mut views = Vec::new();
+    for (node, address) in replica_addresses(cluster).iter().enumerate() {
+        let report = status::query(address).map_err(|problem| format!("node {node}: {problem}"))?;
+        match report.role {
+            RoleName::Leader => leader = Some(node),
+            RoleName::Follower => {}
+            RoleName::ViewChange | RoleName::Recovering => {
+                return Err(format!("node {node}: {}", report.role));
+            }
+        }
+        views.push(report.view);
+        status::ping(redis_port(cluster, node)).map_err(|problem| format!("node {node}: {problem}"))?;
+    }
+    if views.iter().any(|view| *view != views[0]) {
+        return Err("the nodes are in different views".to_owned());
+    }
+    leader.ok_or_else(|| "no node leads".to_owned())
+}
+
+fn print_how_to_connect(layout: &Layout, cluster: &Cluster, children: &Children<'_>, leader: usize) {
+    println!(
+        "Syros is ready: {} replicas, fast quorum {}, durability {}",
+        cluster.group.size(),
+        cluster.fast_quorum,
+        durability_name(cluster.durability)
+    );
+    for (node, address) in replica_addresses(cluster).iter().enumerate() {
+        let pid = children.pid(node).map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+        let role = if node == leader { "  leader" } else { "" };
+        println!(
+            "  node {node}  redis 127.0.0.1:{}  replica {address}  pid {pid}{role}",
+            redis_port(cluster, node)
+        );
+    }
+    println!("  data     {}", layout.path.display());
+    println!("  connect  redis-cli -p {}", cluster.redis_port);
+    println!("  status   syros status --addr 127.0.0.1:{}", cluster.redis_port);
+    println!("Ctrl-C stops all nodes.");
+}
+
+/// Why watching ended.
+enum Watched {
+    Signal(i32),
+    Command(ExitStatus),
+}
+
+/// Looks after the nodes until a signal comes or `command` has ended.
+fn watch(
+    children: &mut Children<'_>,
+    restart: bool,
+    ended_by: &Receiver<i32>,
+    mut command: impl FnMut() -> Option<ExitStatus>,
+) -> Result<Watched, String> {
+    loop {
+        match ended_by.recv_timeout(WATCH_INTERVAL) {
+            Ok(signal) => return Ok(Watched::Signal(signal)),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err("the signal watcher has ended".to_owned()),
+        }
+        if let Some(status) = command() {
+            return Ok(Watched::Command(status));
+        }
+        while let Some(Ended { node, pid, status, last_lines }) = children.take_ended(restart) {
+            let words = if status.code().is_some() { last_lines.last().map(String::as_str) } else { None };
+            let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+            let then = if restart { "it is started again" } else { "it stays down (--no-restart)" };
+            eprintln!("syros dev: node {node} (pid {pid}) ended by itself, {status}{words}; {then}");
+        }
+        for node in children.restart_due()? {
+            if let Some(pid) = children.pid(node) {
+                eprintln!("syros dev: node {node} started again, pid {pid}");
+            }
+        }
+    }
+}
+
+/// Runs the command of `--exec`, and ends with it.
+fn execute(
+    command: &str,
+    cluster: &Cluster,
+    children: &mut Children<'_>,
+    options: &Options,
+    ended_by: &Receiver<i32>,
+) -> Result<ExitCode, String> {
+    let ports: Vec<_> = (0..cluster.group.size()).map(|node| redis_port(cluster, node).to_string()).collect();
+    let command = command
+        .replace("{port}", &ports[0])
+        .replace("{ports}", &ports.join(","))
+        .replace("{cluster}", &replica_addresses(cluster).join(","));
+    let mut shell = Command::new("sh")
+        .arg("-c")
+        .arg(&command)
+        .spawn()
+        .map_err(|error| format!("cannot run '{command}': {error}"))?;
+    let watched = watch(children, !options.no_restart, ended_by, || shell.try_wait().ok().flatten());
+    match watched {
+        Ok(Watched::Command(status)) => Ok(exit_with(status)),
+        Ok(Watched::Signal(signal)) => {
+            end(&mut shell);
+            Ok(exit_by_signal(signal))
+        }
+        Err(error) => {
+            end(&mut shell);
+            Err(error)
+        }
+    }
+}
+
+/// Asks the command to end, and kills it if it does not.
+fn end(shell: &mut Child) {
+    let pid = i32::try_from(shell.id()).ok().and_then(rustix::process::Pid::from_raw);
+    if let (Some(pid), Ok(None)) = (pid, shell.try_wait()) {
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+    }
+    let deadline = Instant::now() + EXEC_PATIENCE;
+    while matches!(shell.try_wait(), Ok(None)) && Instant::now() < deadline {
+        std::thread::sleep(WATCH_INTERVAL);
+    }
+    let _ = shell.kill();
+    let _ = shell.wait();
+}
+
+/// The exit code that shells give to a command with this status.
+fn exit_with(status: ExitStatus) -> ExitCode {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    ExitCode::from(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
+}
+
+/// Ctrl-C and SIGTERM are how this command is meant to end.
+fn exit_by_signal(signal: i32) -> ExitCode {
+    match signal {
+        signal_hook::consts::SIGINT | signal_hook::consts::SIGTERM => ExitCode::SUCCESS,
+        other => ExitCode::from(u8::try_from(128 + other).unwrap_or(1)),
+    }
+}

@@ -1,0 +1,65 @@
+//! `syros gateway`: the Redis front end without a replica.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use syros_runtime::{FrontConfig, GatewayConfig, GatewayNode};
+
+use crate::config::check_address;
+use crate::{logger, signals};
+
+/// Options of `syros gateway`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros gateway --cluster db1:7379,db2:7379,db3:7379 --port 6379
+  redis-cli -p 6379 SET greeting hello
+
+A gateway on the host of the application saves the network hop to a node: a SET takes one round trip.")]
+pub(crate) struct Options {
+    /// Where the replicas listen for each other, in the order of their ids, as host:port
+    #[arg(long, value_name = "H:P,..", value_delimiter = ',', required = true, value_parser = parse_address)]
+    cluster: Vec<String>,
+    /// Port for Redis clients
+    #[arg(long, value_name = "PORT", default_value_t = 6379)]
+    port: u16,
+    /// IP address to listen on. There is no authentication: anything but loopback is open to everybody
+    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    bind: IpAddr,
+    /// Only talk to the cluster with this id, as the nodes' configuration says it [default: any]
+    #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true)]
+    cluster_id: u64,
+    /// How long the first replica may take to answer, in seconds
+    #[arg(long, value_name = "S", default_value_t = 30)]
+    connect_timeout: u64,
+    /// Most connections of Redis clients
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = parse_connections)]
+    connections: usize,
+}
+
+fn parse_address(text: &str) -> Result<String, String> {
+    check_address(text).map(|()| text.to_owned())
+}
+
+fn parse_connections(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|number| (1..=1_000_000).contains(number));
+    number.ok_or_else(|| "a number from 1 to 1000000 is expected".to_owned())
+}
+
+/// Runs the gateway until it is asked to end.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    logger::install(log::LevelFilter::Info);
+    let config = GatewayConfig {
+        cluster: options.cluster_id,
+        replicas: options.cluster.clone(),
+        listen_redis: SocketAddr::new(options.bind, options.port),
+        connect_timeout: Duration::from_secs(options.connect_timeout),
+        front: FrontConfig { connections_max: options.connections, ..FrontConfig::default() },
+    };
+    let gateway = GatewayNode::start(config).map_err(|error| error.to_string())?;
+    let stopper = gateway.stopper();
+    signals::watch(move |signal| stopper.stop(signals::name(signal)))?;
+    gateway.run().map_err(|error| error.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}

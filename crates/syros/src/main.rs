@@ -1,0 +1,64 @@
+//! The `syros` binary: subcommands and wiring, no protocol.
+#![forbid(unsafe_code)]
+
+mod config;
+mod dev;
+mod gateway;
+mod logger;
+mod server;
+mod signals;
+mod status;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A replicated linearizable key-value store that speaks the Redis protocol.
+#[derive(Parser, Debug)]
+#[command(name = "syros", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Subcommands,
+}
+
+#[derive(Subcommand, Debug)]
+enum Subcommands {
+    /// Run a whole cluster on this machine, to try things out
+    Dev(dev::Options),
+    /// Run one node of a cluster
+    Server(server::Options),
+    /// Run a Redis front end next to an application, without a replica
+    Gateway(gateway::Options),
+    /// Show what the replicas of a cluster are doing
+    Status(status::Options),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Subcommands::Dev(options) => dev::run(&options),
+        Subcommands::Server(options) => server::run(&options),
+        Subcommands::Gateway(options) => gateway::run(&options),
+        Subcommands::Status(options) => status::run(&options),
+    };
+    result.unwrap_or_else(|problem| {
+        eprintln!("syros: {problem}");
+        ExitCode::FAILURE
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::CommandFactory;
+
+    #[test]
+    fn options_are_consistent_and_every_subcommand_has_examples() {
+        let mut command = Cli::command();
+        command.clone().debug_assert();
+        for subcommand in command.get_subcommands_mut() {
+            let name = subcommand.get_name().to_owned();
+            let help = subcommand.render_long_help().to_string();
+            assert!(help.contains("Examples:"), "syros {name} --help has no examples");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `syros server`: one node.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use syros_runtime::Node;
+
+use crate::{config, logger, signals};
+
+/// Options of `syros server`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros server --config /etc/syros/node.toml --bootstrap    the very first start: makes the data directory
+  syros server --config /etc/syros/node.toml                every later start
+
+docs/syros.sample.toml describes every key of the file. SIGTERM and SIGINT end the node cleanly.")]
+pub(crate) struct Options {
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+    /// First start of this replica in a new cluster: makes its data directory
+    #[arg(long)]
+    bootstrap: bool,
+    /// End when standard input is closed: for parents that must not leave nodes behind
+    #[arg(long)]
+    until_stdin_closes: bool,
+}
+
+/// Runs the node until it is asked to end.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let file = options.config.display();
+    let text =
+        std::fs::read_to_string(&options.config).map_err(|error| format!("cannot read {file}: {error}"))?;
+    let base = options.config.parent().unwrap_or(Path::new(""));
+    let config = config::parse(&text, base, options.bootstrap).map_err(|error| format!("{file}: {error}"))?;
+    logger::install(config.log_level);
+    let node = Node::start(config.node).map_err(|error| error.to_string())?;
+    let stopper = node.stopper();
+    if options.until_stdin_closes {
+        let stopper = stopper.clone();
+        std::thread::spawn(move || {
+            // Whatever comes is ignored; an error is an end too.
+            let mut buffer = [0; 1024];
+            while std::io::stdin().read(&mut buffer).is_ok_and(|count| count > 0) {}
+            stopper.stop("standard input was closed");
+        });
+    }
+    signals::watch(move |signal| stopper.stop(signals::name(signal)))?;
+    node.run().map_err(|error| error.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,33 @@
+//! The signals that ask a process to end.
+
+use std::sync::mpsc::Sender;
+
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+/// Calls `on_signal` with the signal's number, on a thread of its own, whenever SIGINT, SIGTERM or
+/// SIGHUP comes.
+pub(crate) fn watch(mut on_signal: impl FnMut(i32) + Send + 'static) -> Result<(), String> {
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| format!("cannot watch signals: {error}"))?;
+    std::thread::spawn(move || signals.forever().for_each(&mut on_signal));
+    Ok(())
+}
+
+/// Sends the number of every such signal to `sender`.
+pub(crate) fn forward(sender: Sender<i32>) -> Result<(), String> {
+    watch(move |signal| {
+        // Nobody listens any more: the process is about to end anyway.
+        let _ = sender.send(signal);
+    })
+}
+
+/// Name of a signal that [`watch`] watches.
+pub(crate) fn name(signal: i32) -> &'static str {
+    match signal {
+        SIGINT => "SIGINT",
+        SIGTERM => "SIGTERM",
+        SIGHUP => "SIGHUP",
+        _ => "a signal",
+    }
+}

@@ -1,0 +1,225 @@
+//! `syros status`: one line per replica.
+
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use syros_protocol::message::StatusReport;
+
+use crate::config::check_address;
+
+/// A node that does not answer within this time counts as down.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Longest INFO that is read: it is a few kilobytes.
+const INFO_BYTES_MAX: u64 = 1 << 20;
+
+/// Options of `syros status`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros status                                   the cluster of the node at 127.0.0.1:6379
+  syros status --addr db1:6379,db2:6379 --json   whichever of them answers tells about all replicas
+  syros status --replicas db1:7379,db2:7379      exactly these replicas, by their own ports
+
+Exit status 0: all replicas take part; 1: some do not answer or are between views.")]
+pub(crate) struct Options {
+    /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
+    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_value = "127.0.0.1:6379", value_parser = parse_address)]
+    addr: Vec<String>,
+    /// Ask these replicas, by the addresses at which they listen for each other
+    #[arg(long, value_name = "H:P,..", value_delimiter = ',', value_parser = parse_address, conflicts_with = "addr")]
+    replicas: Vec<String>,
+    /// One JSON object per line
+    #[arg(long)]
+    json: bool,
+}
+
+fn parse_address(text: &str) -> Result<String, String> {
+    check_address(text).map(|()| text.to_owned())
+}
+
+/// Prints the status of all replicas of a cluster.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let replicas =
+        if options.replicas.is_empty() { replicas_of(&options.addr)? } else { options.replicas.clone() };
+    let mut all_well = true;
+    for address in &replicas {
+        let report = query(address);
+        all_well &= report.as_ref().is_ok_and(is_normal);
+        let line = if options.json { json_line(address, &report) } else { text_line(address, &report) };
+        println!("{line}");
+    }
+    Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Asks a replica, at the address where it listens for others.
+pub(crate) fn query(address: &str) -> Result<StatusReport, String> {
+    syros_runtime::query_status(address)
+}
+
+fn is_normal(report: &StatusReport) -> bool {
+    use syros_protocol::message::RoleName;
+    matches!(report.role, RoleName::Leader | RoleName::Follower)
+}
+
+fn text_line(address: &str, report: &Result<StatusReport, String>) -> String {
+    let report = match report {
+        Ok(report) => report,
+        Err(problem) => return format!("{address}  down: {problem}"),
+    };
+    let mut line = format!(
+        "{address}  replica {} of {}  {:11}",
+        report.replica,
+        report.replicas,
+        report.role.to_string()
+    );
+    for (name, value) in numbers(report) {
+        let _ = write!(line, "  {name} {value}");
+    }
+    line
+}
+
+/// The numbers of a report, by name.
+fn numbers(report: &StatusReport) -> [(&'static str, u64); 14] {
+    [
+        ("view", report.view),
+        ("op", report.op_number),
+        ("commit", report.commit),
+        ("applied", report.applied),
+        ("dlog", report.dlog_length),
+        ("sessions", report.sessions),
+        ("log_bytes", report.log_bytes),
+        ("fast_updates", report.fast_updates),
+        ("slow_updates", report.slow_updates),
+        ("conflicts", report.conflicts),
+        ("fast_reads", report.fast_reads),
+        ("slow_reads", report.slow_reads),
+        ("refused", report.refused),
+        ("view_changes", report.view_changes),
+    ]
+}
+
+fn json_line(address: &str, report: &Result<StatusReport, String>) -> String {
+    let mut line = format!("{{\"address\":{}", json_text(address));
+    match report {
+        Ok(report) => {
+            let quorum = if report.supermajority { "supermajority" } else { "majority" };
+            let _ = write!(
+                line,
+                ",\"replica\":{},\"replicas\":{},\"role\":\"{}\",\"fast_quorum\":\"{quorum}\"",
+                report.replica, report.replicas, report.role
+            );
+            for (name, value) in numbers(report) {
+                let _ = write!(line, ",\"{name}\":{value}");
+            }
+        }
+        Err(problem) => {
+            let _ = write!(line, ",\"role\":\"down\",\"problem\":{}", json_text(problem));
+        }
+    }
+    line.push('}');
+    line
+}
+
+fn json_text(text: &str) -> String {
+    let mut out = String::from('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if c.is_control() => drop(write!(out, "\\u{:04x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// Where the replicas of a cluster listen, as the first node or gateway that answers says.
+fn replicas_of(addresses: &[String]) -> Result<Vec<String>, String> {
+    let mut problems = Vec::new();
+    for address in addresses {
+        match info(address).map(|text| replicas_in(&text)) {
+            Ok(replicas) if !replicas.is_empty() => return Ok(replicas),
+            Ok(_) => problems.push(format!("{address}: no node of Syros answers there")),
+            Err(problem) => problems.push(format!("{address}: {problem}")),
+        }
+    }
+    Err(format!("no status: {}", problems.join("; ")))
+}
+
+/// The addresses in the text of INFO: lines `replica_0_address:host:port`, in order.
+fn replicas_in(info: &str) -> Vec<String> {
+    let address = |line: &str| {
+        let (place, address) = line.strip_prefix("replica_")?.split_once("_address:")?;
+        place.parse::<u8>().ok().map(|_| address.to_owned())
+    };
+    info.lines().filter_map(address).collect()
+}
+
+/// The Syros section of INFO, over the Redis protocol.
+fn info(address: &str) -> Result<String, String> {
+    let mut stream = connect(address)?;
+    stream.write_all(b"INFO syros\r\n").map_err(|error| error.to_string())?;
+    let mut reader = BufReader::new(stream.take(INFO_BYTES_MAX));
+    let mut head = String::new();
+    reader.read_line(&mut head).map_err(|error| error.to_string())?;
+    let length = head.trim_end().strip_prefix('$').and_then(|length| length.parse::<usize>().ok());
+    let length = length.filter(|length| *length as u64 <= INFO_BYTES_MAX);
+    let length = length.ok_or_else(|| format!("unexpected answer {:?}", head.trim_end()))?;
+    let mut text = vec![0; length];
+    reader.read_exact(&mut text).map_err(|error| error.to_string())?;
+    String::from_utf8(text).map_err(|_| "its answer is no text".to_owned())
+}
+
+/// Checks that a Redis front end on this host answers.
+pub(crate) fn ping(port: u16) -> Result<(), String> {
+    let mut stream = connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).to_string())?;
+    let mut answer = [0; 7];
+    stream
+        .write_all(b"PING\r\n")
+        .and_then(|()| stream.read_exact(&mut answer))
+        .map_err(|error| format!("no answer to PING on port {port}: {error}"))?;
+    if &answer == b"+PONG\r\n" { Ok(()) } else { Err(format!("a strange answer to PING on port {port}")) }
+}
+
+fn connect(address: &str) -> Result<TcpStream, String> {
+    let mut last = "it has no address".to_owned();
+    for candidate in address.to_socket_addrs().map_err(|error| error.to_string())? {
+        let stream = TcpStream::connect_timeout(&candidate, ANSWER_TIMEOUT).and_then(|stream| {
+            stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
+            stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+            Ok(stream)
+        });
+        match stream {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error.to_string(),
+        }
+    }
+    Err(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_found_in_info() {
+        let info = "# Syros\r\nrole:leader\r\nreplica:0\r\nreplica_0_address:db1:7379\r\nreplica_1_address:[::1]:5\r\n";
+        assert_eq!(replicas_in(info), ["db1:7379", "[::1]:5"]);
+        assert!(replicas_in("# Server\r\nredis_version:7.0.0\r\n").is_empty());
+    }
+
+    #[test]
+    fn lines_of_both_kinds() {
+        let report = StatusReport { replica: 1, replicas: 3, view: 7, ..StatusReport::default() };
+        let text = text_line("a:1", &Ok(report.clone()));
+        assert!(text.starts_with("a:1  replica 1 of 3  view-change  view 7  "), "{text}");
+        let json = json_line("a:1", &Ok(report));
+        assert!(json.starts_with("{\"address\":\"a:1\",\"replica\":1,\"replicas\":3,"), "{json}");
+        let json = json_line("a:1", &Err("he said \"no\"".to_owned()));
+        assert_eq!(json, "{\"address\":\"a:1\",\"role\":\"down\",\"problem\":\"he said \\\"no\\\"\"}");
+    }
+}

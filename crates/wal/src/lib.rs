@@ -1,0 +1,58 @@
+//! The write-ahead log: opaque records, numbered 1, 2, 3, in checksummed segments.
+//!
+//! What the payloads mean is somebody else's business. This crate promises:
+//!
+//! - A record whose [`Wal::sync`] returned, or that [`GroupCommit::persisted`] covers, comes back from
+//!   every later [`Wal::open`], in order, whatever crashes in between.
+//! - What comes back is a prefix of what was appended, never a record nobody wrote, never one in the
+//!   wrong place (a record's number is part of its checksum).
+//! - A torn tail, which is what a crash in the middle of a write leaves, is cut and reported. Anything
+//!   else that is wrong with the files is an error ([`OpenError::Damaged`]), never taken for the end of
+//!   the log.
+//! - After a failed write or sync nothing is written any more: a failed fsync may have dropped the data
+//!   from memory and report success the next time (Rebello et al., ATC'20).
+//!
+//! # Torn or rotten
+//!
+//! Damage that is followed by a record of a later number, or lies in a segment that is not the last, is
+//! not a torn tail: the log reports it. What stays undecidable from the bytes:
+//!
+//! - Rot in the very last record, or so much of it that no record after it survives, looks exactly like
+//!   a write that a crash cut short. [`Recovery::cut`] says which record was cut, where, and how many
+//!   bytes went. A caller who knows that the record had been persisted (it shut down cleanly and noted
+//!   its last record number, or a peer holds its acknowledgement) must treat the cut as a lost disk.
+//! - A file system that writes the pages of one batch out of order can, after a power failure, show a
+//!   hole before an intact record of the same batch. That is reported as damage although nothing
+//!   acknowledged is lost: the replica then recovers from its peers, which is slow but never wrong.
+//! - A payload may contain the image of a later record. It counts only when the record that holds it is
+//!   itself torn, and then errs in the same safe direction.
+//!
+//! How an intact record is told from bytes that look like one by accident is described at
+//! [`recover_segment`].
+#![forbid(unsafe_code)]
+
+mod atomic_file;
+mod checksum;
+mod disk;
+mod file_disk;
+mod format;
+mod group_commit;
+mod later_record;
+pub mod memory_disk;
+mod recovery;
+mod segment;
+mod wal;
+
+pub use atomic_file::{
+    ATOMIC_FILE_BYTES_MAX, ATOMIC_FILE_VERSION, ReadError, WriteError, read_atomic, write_atomically,
+};
+pub use disk::{Cause, Disk, DiskError, DiskOperation};
+pub use file_disk::{FileDisk, FileDiskError};
+pub use format::{
+    FORMAT_VERSION, HEADER_BYTES, HeaderError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordFault,
+    RecordNumber, SegmentHeader, segment_name,
+};
+pub use group_commit::GroupCommit;
+pub use recovery::{Cut, Damage, OpenError, Recovery};
+pub use segment::{SegmentContents, SegmentTail, recover_segment};
+pub use wal::{AppendError, Counters, Options, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT, Wal, WalError};

@@ -1,0 +1,526 @@
+//! A disk in memory that forgets what a real one may forget, for simulation.
+//!
+//! Deterministic: what a crash leaves depends on the calls so far and on the generator it is given.
+//! The model is at least as harsh as POSIX where it matters to a log:
+//!
+//! - A crash keeps a prefix of the bytes appended since the last sync, torn at any byte, or all of
+//!   them, or none; sometimes zeros stand where the missing ones would have been, as on file systems that
+//!   write lengths before data.
+//! - A truncation that was not synced may be undone.
+//! - Every creation, rename and removal since the last directory sync survives or not on its own.
+//! - A failed sync makes nothing durable, and a later one that succeeds does not make up for it: what
+//!   was not synced then still counts as not synced, as after Linux has dropped the pages.
+//!
+//! Not modelled: pages of one write that reach the disk out of order.
+
+use crate::disk::{Cause, Disk, DiskError, DiskOperation};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use syros_types::Prng;
+
+/// A simulated disk. Clones are handles on the same disk, as many processes can see one directory; see
+/// [`MemoryDisk::duplicate`] for a second disk.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDisk {
+    state: Arc<Mutex<State>>,
+}
+
+/// An open file of a [`MemoryDisk`]. It stops working when the disk crashes, with the process that
+/// held it.
+#[derive(Clone, Debug)]
+pub struct MemoryFile {
+    name: String,
+    inode: u64,
+    crashes: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    inodes: BTreeMap<u64, Inode>,
+    inodes_created: u64,
+    /// What processes see.
+    names: BTreeMap<String, u64>,
+    /// What a crash leaves in any case.
+    durable_names: BTreeMap<String, u64>,
+    /// Changes since the last directory sync.
+    name_changes: Vec<NameChange>,
+    /// Changing operations so far.
+    operations: u64,
+    /// At this many, the machine stops.
+    stop_at: Option<u64>,
+    stopped: bool,
+    crashes: u64,
+    capacity: Option<u64>,
+    write_fault: Option<(Cause, usize)>,
+    sync_fault: Option<Cause>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Inode {
+    bytes: Vec<u8>,
+    /// So many of `bytes` are durable.
+    durable: usize,
+    /// Durable bytes that followed those until a truncation that is not durable yet.
+    truncated: Vec<u8>,
+    /// A sync failed: what was not durable then never becomes durable.
+    poisoned: bool,
+}
+
+#[derive(Clone, Debug)]
+enum NameChange {
+    Create(String, u64),
+    Rename(String, String),
+    Remove(String),
+}
+
+fn apply(names: &mut BTreeMap<String, u64>, change: &NameChange) {
+    match change {
+        NameChange::Create(name, inode) => {
+            names.insert(name.clone(), *inode);
+        }
+        NameChange::Rename(from, to) => {
+            if let Some(inode) = names.remove(from) {
+                names.insert(to.clone(), inode);
+            }
+        }
+        NameChange::Remove(name) => {
+            names.remove(name);
+        }
+    }
+}
+
+impl Inode {
+    fn crash(&mut self, prng: &mut Prng) {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        if !self.truncated.is_empty() && prng.chance(1, 2) {
+            bytes.truncate(self.durable);
+            bytes.append(&mut self.truncated);
+        } else {
+            let unsynced = bytes.len() - self.durable;
+            let kept = match prng.below(4) {
+                0 => 0,
+                1 => unsynced,
+                _ => prng.below(unsynced as u64 + 1) as usize,
+            };
+            bytes.truncate(self.durable + kept);
+            if prng.chance(1, 4) {
+                let zeros = prng.below((unsynced - kept) as u64 + 1) as usize;
+                bytes.resize(bytes.len() + zeros, 0);
+            }
+        }
+        *self = Self { durable: bytes.len(), bytes, truncated: Vec::new(), poisoned: false };
+    }
+
+    fn sync(&mut self) {
+        if !self.poisoned {
+            self.durable = self.bytes.len();
+            self.truncated.clear();
+        }
+    }
+}
+
+impl State {
+    fn error<T>(operation: DiskOperation, name: &str, cause: Cause) -> Result<T, DiskError> {
+        Err(DiskError { operation, file: name.to_owned(), cause })
+    }
+
+    fn check(&self, operation: DiskOperation, name: &str) -> Result<(), DiskError> {
+        if self.stopped { Self::error(operation, name, Cause::Stopped) } else { Ok(()) }
+    }
+
+    /// Counts a changing operation; true if the machine stops while it runs.
+    fn count(&mut self, operation: DiskOperation, name: &str) -> Result<bool, DiskError> {
+        self.check(operation, name)?;
+        self.operations += 1;
+        self.stopped = self.stop_at.is_some_and(|stop_at| self.operations >= stop_at);
+        Ok(self.stopped)
+    }
+
+    fn change_names(&mut self, change: NameChange) {
+        apply(&mut self.names, &change);
+        self.name_changes.push(change);
+    }
+
+    fn used(&self) -> u64 {
+        self.inodes.values().map(|inode| inode.bytes.len() as u64).sum()
+    }
+
+    fn inode(&mut self, operation: DiskOperation, file: &MemoryFile) -> Result<&mut Inode, DiskError> {
+        let stale = file.crashes != self.crashes;
+        match self.inodes.get_mut(&file.inode) {
+            Some(inode) if !stale => Ok(inode),
+            _ => Self::error(operation, &file.name, Cause::Stopped),
+        }
+    }
+
+    /// Forgets files without a name, as far as that can be known.
+    fn collect(&mut self) {
+        let named: Vec<u64> = self.names.values().chain(self.durable_names.values()).copied().collect();
+        self.inodes.retain(|inode, _| named.contains(inode));
+    }
+}
+
+impl MemoryDisk {
+    /// An empty disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A caller that panicked elsewhere in the test has not left this half changed.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A second, independent disk in the same state.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        Self { state: Arc::new(Mutex::new(self.state().clone())) }
+    }
+
+    /// Power fails and comes back: what was not durable is lost wholly, partly or not at all, as `prng`
+    /// decides. Open files stop working; faults that were planned and not met are forgotten, as is
+    /// [`MemoryDisk::stop_at`].
+    pub fn crash(&self, prng: &mut Prng) {
+        let mut state = self.state();
+        for change in std::mem::take(&mut state.name_changes) {
+            if prng.chance(1, 2) {
+                apply(&mut state.durable_names, &change);
+            }
+        }
+        state.names = state.durable_names.clone();
+        for inode in state.inodes.values_mut() {
+            inode.crash(prng);
+        }
+        state.collect();
+        state.crashes += 1;
+        state.stopped = false;
+        state.stop_at = None;
+        state.write_fault = None;
+        state.sync_fault = None;
+    }
+
+    /// Operations so far that change something: creations, appends, truncations, syncs of files and of
+    /// the directory, renames, removals.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// Stops the machine while it performs the operation that makes the count `operations`: that one and
+    /// all others, reads too, fail with [`Cause::Stopped`] until [`MemoryDisk::crash`]. What the
+    /// operation does may survive or not, except that a sync has done nothing.
+    pub fn stop_at(&self, operations: u64) {
+        self.state().stop_at = Some(operations);
+    }
+
+    /// Makes the next append fail after it has written `written` bytes, or all.
+    pub fn fail_next_write(&self, cause: Cause, written: usize) {
+        self.state().write_fault = Some((cause, written));
+    }
+
+    /// Makes the next sync of a file fail.
+    pub fn fail_next_sync(&self, cause: Cause) {
+        self.state().sync_fault = Some(cause);
+    }
+
+    /// Limits the bytes of all files; an append beyond writes what fits and fails with
+    /// [`Cause::Full`]. `None` takes the limit away.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.state().capacity = bytes;
+    }
+
+    /// Rot: flips the bits of `mask` in one byte of a file, on the medium. False if there is no such
+    /// byte.
+    pub fn corrupt(&self, name: &str, offset: u64, mask: u8) -> bool {
+        let mut state = self.state();
+        let Some(inode) = state.names.get(name).copied() else { return false };
+        let bytes = state.inodes.get_mut(&inode).map(|inode| &mut inode.bytes);
+        let byte = usize::try_from(offset).ok().zip(bytes).and_then(|(offset, bytes)| bytes.get_mut(offset));
+        byte.map(|byte| *byte ^= mask).is_some()
+    }
+
+    /// The bytes of a file, as processes see it.
+    #[must_use]
+    pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
+        let state = self.state();
+        let inode = state.names.get(name)?;
+        Some(state.inodes.get(inode)?.bytes.clone())
+    }
+
+    /// Gives a file these bytes, durably, whatever it was before.
+    pub fn replace(&self, name: &str, bytes: &[u8]) {
+        let mut state = self.state();
+        let inode = state.new_inode();
+        state.names.insert(name.to_owned(), inode);
+        state.durable_names.insert(name.to_owned(), inode);
+        let file = Inode { bytes: bytes.to_vec(), durable: bytes.len(), ..Inode::default() };
+        state.inodes.insert(inode, file);
+    }
+}
+
+impl State {
+    fn new_inode(&mut self) -> u64 {
+        self.inodes_created += 1;
+        self.inodes_created
+    }
+}
+
+impl Disk for MemoryDisk {
+    type File = MemoryFile;
+
+    fn create(&mut self, name: &str) -> Result<MemoryFile, DiskError> {
+        let mut state = self.state();
+        let stops = state.count(DiskOperation::Create, name)?;
+        let inode = state.new_inode();
+        state.inodes.insert(inode, Inode::default());
+        state.change_names(NameChange::Create(name.to_owned(), inode));
+        if stops {
+            return State::error(DiskOperation::Create, name, Cause::Stopped);
+        }
+        Ok(MemoryFile { name: name.to_owned(), inode, crashes: state.crashes })
+    }
+
+    fn open(&mut self, name: &str) -> Result<MemoryFile, DiskError> {
+        let state = self.state();
+        state.check(DiskOperation::Open, name)?;
+        match state.names.get(name) {
+            Some(&inode) => Ok(MemoryFile { name: name.to_owned(), inode, crashes: state.crashes }),
+            None => State::error(DiskOperation::Open, name, Cause::NotFound),
+        }
+    }
+
+    fn append(&mut self, file: &mut MemoryFile, bytes: &[u8]) -> Result<(), DiskError> {
+        let operation = DiskOperation::Append;
+        let mut state = self.state();
+        let free = state.capacity.map(|capacity| capacity.saturating_sub(state.used()));
+        let stops = state.count(operation, &file.name)?;
+        let (fault, room) = match (state.write_fault.take(), free) {
+            (Some((cause, written)), _) => (Some(cause), written),
+            (None, Some(free)) if free < bytes.len() as u64 => (Some(Cause::Full), free as usize),
+            (None, _) => (None, bytes.len()),
+        };
+        let inode = state.inode(operation, file)?;
+        inode.bytes.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        match fault {
+            _ if stops => State::error(operation, &file.name, Cause::Stopped),
+            Some(cause) => State::error(operation, &file.name, cause),
+            None => Ok(()),
+        }
+    }
+
+    fn read(&mut self, file: &MemoryFile, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        let operation = DiskOperation::Read;
+        let mut state = self.state();
+        state.check(operation, &file.name)?;
+        let inode = state.inode(operation, file)?;
+        let rest = usize::try_from(offset).ok().and_then(|offset| inode.bytes.get(offset..));
+        match rest.and_then(|rest| rest.get(..buffer.len())) {
+            Some(bytes) => {
+                buffer.copy_from_slice(bytes);
+                Ok(())
+            }
+            None => State::error(operation, &file.name, Cause::ShortRead),
+        }
+    }
+
+    fn length(&mut self, file: &MemoryFile) -> Result<u64, DiskError> {
+        let mut state = self.state();
+        state.check(DiskOperation::Length, &file.name)?;
+        Ok(state.inode(DiskOperation::Length, file)?.bytes.len() as u64)
+    }
+
+    fn truncate(&mut self, file: &mut MemoryFile, length: u64) -> Result<(), DiskError> {
+        let operation = DiskOperation::Truncate;
+        let mut state = self.state();
+        let stops = state.count(operation, &file.name)?;
+        let inode = state.inode(operation, file)?;
+        let length = usize::try_from(length).unwrap_or(usize::MAX).min(inode.bytes.len());
+        if length < inode.durable {
+            let mut truncated = inode.bytes[length..inode.durable].to_vec();
+            truncated.append(&mut inode.truncated);
+            inode.truncated = truncated;
+            inode.durable = length;
+        }
+        inode.bytes.truncate(length);
+        if stops { State::error(operation, &file.name, Cause::Stopped) } else { Ok(()) }
+    }
+
+    fn sync(&mut self, file: &mut MemoryFile) -> Result<(), DiskError> {
+        let operation = DiskOperation::Sync;
+        let mut state = self.state();
+        if state.count(operation, &file.name)? {
+            return State::error(operation, &file.name, Cause::Stopped);
+        }
+        let fault = state.sync_fault.take();
+        let inode = state.inode(operation, file)?;
+        match fault {
+            None => {
+                inode.sync();
+                Ok(())
+            }
+            Some(cause) => {
+                inode.poisoned = true;
+                State::error(operation, &file.name, cause)
+            }
+        }
+    }
+
+    fn settle(&mut self, file: &mut MemoryFile) -> Result<(), DiskError> {
+        self.sync(file)?;
+        let mut state = self.state();
+        let inode = state.inode(DiskOperation::Sync, file)?;
+        if inode.poisoned {
+            // The pages that were never written go, and the medium shows through.
+            inode.bytes.truncate(inode.durable);
+            let mut truncated = std::mem::take(&mut inode.truncated);
+            inode.bytes.append(&mut truncated);
+            inode.durable = inode.bytes.len();
+            inode.poisoned = false;
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
+        let mut state = self.state();
+        let stops = state.count(DiskOperation::Rename, from)?;
+        if !state.names.contains_key(from) {
+            return State::error(DiskOperation::Rename, from, Cause::NotFound);
+        }
+        state.change_names(NameChange::Rename(from.to_owned(), to.to_owned()));
+        if stops { State::error(DiskOperation::Rename, from, Cause::Stopped) } else { Ok(()) }
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
+        let mut state = self.state();
+        let stops = state.count(DiskOperation::Remove, name)?;
+        if !state.names.contains_key(name) {
+            return State::error(DiskOperation::Remove, name, Cause::NotFound);
+        }
+        state.change_names(NameChange::Remove(name.to_owned()));
+        if stops { State::error(DiskOperation::Remove, name, Cause::Stopped) } else { Ok(()) }
+    }
+
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        let state = self.state();
+        state.check(DiskOperation::List, "the directory")?;
+        Ok(state.names.keys().cloned().collect())
+    }
+
+    fn sync_directory(&mut self) -> Result<(), DiskError> {
+        let mut state = self.state();
+        let name = "the directory";
+        if state.count(DiskOperation::SyncDirectory, name)? {
+            return State::error(DiskOperation::SyncDirectory, name, Cause::Stopped);
+        }
+        state.durable_names = state.names.clone();
+        state.name_changes.clear();
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MemoryDisk;
+    use crate::disk::{Cause, Disk};
+    use std::collections::BTreeSet;
+    use syros_types::Prng;
+
+    /// All contents of file `name` that crashes of this disk leave.
+    fn outcomes(disk: &MemoryDisk, name: &str) -> BTreeSet<Option<Vec<u8>>> {
+        (0..500)
+            .map(|seed| {
+                let disk = disk.duplicate();
+                disk.crash(&mut Prng::new(seed));
+                disk.contents(name)
+            })
+            .collect()
+    }
+
+    fn some(outcomes: &[&[u8]]) -> BTreeSet<Option<Vec<u8>>> {
+        outcomes.iter().map(|bytes| Some(bytes.to_vec())).collect()
+    }
+
+    #[test]
+    fn unsynced_bytes_are_torn_and_synced_ones_stay() {
+        let mut disk = MemoryDisk::new();
+        let mut file = disk.create("f").unwrap();
+        disk.append(&mut file, b"ab").unwrap();
+        disk.sync(&mut file).unwrap();
+        assert_eq!(outcomes(&disk, "f").len(), 2, "the name may be lost, the content not");
+        disk.sync_directory().unwrap();
+        assert_eq!(outcomes(&disk, "f"), some(&[b"ab"]));
+        disk.append(&mut file, b"cd").unwrap();
+        let torn = some(&[b"ab", b"abc", b"abcd", b"ab\0", b"ab\0\0", b"abc\0"]);
+        assert_eq!(outcomes(&disk, "f"), torn);
+    }
+
+    #[test]
+    fn truncation_needs_a_sync() {
+        let mut disk = MemoryDisk::new();
+        disk.replace("f", b"abcd");
+        let mut file = disk.open("f").unwrap();
+        disk.truncate(&mut file, 3).unwrap();
+        disk.truncate(&mut file, 2).unwrap();
+        assert_eq!(outcomes(&disk, "f"), some(&[b"ab", b"abcd"]));
+        disk.append(&mut file, b"x").unwrap();
+        assert_eq!(outcomes(&disk, "f"), some(&[b"ab", b"abx", b"ab\0", b"abcd"]));
+        disk.sync(&mut file).unwrap();
+        assert_eq!(outcomes(&disk, "f"), some(&[b"abx"]));
+    }
+
+    #[test]
+    fn directory_changes_survive_each_on_its_own() {
+        let mut disk = MemoryDisk::new();
+        disk.replace("a", b"a");
+        disk.replace("b", b"b");
+        disk.rename("a", "b").unwrap();
+        assert_eq!(outcomes(&disk, "b"), some(&[b"a", b"b"]), "a rename is atomic");
+        disk.sync_directory().unwrap();
+        assert_eq!(outcomes(&disk, "b"), some(&[b"a"]));
+        disk.remove("b").unwrap();
+        assert_eq!(outcomes(&disk, "b"), BTreeSet::from([None, Some(b"a".to_vec())]));
+    }
+
+    #[test]
+    fn a_failed_sync_is_not_made_good() {
+        let mut disk = MemoryDisk::new();
+        disk.replace("f", b"ab");
+        let mut file = disk.open("f").unwrap();
+        disk.append(&mut file, b"c").unwrap();
+        disk.fail_next_sync(Cause::Io);
+        assert_eq!(disk.sync(&mut file).unwrap_err().cause, Cause::Io);
+        disk.sync(&mut file).unwrap();
+        assert!(outcomes(&disk, "f").contains(&Some(b"ab".to_vec())));
+        assert_eq!(disk.contents("f").unwrap(), b"abc", "what the cache shows");
+        disk.settle(&mut file).unwrap();
+        assert_eq!(disk.contents("f").unwrap(), b"ab", "what is there");
+    }
+
+    #[test]
+    fn stops_at_a_chosen_operation() {
+        let mut disk = MemoryDisk::new();
+        disk.replace("f", b"");
+        let mut file = disk.open("f").unwrap();
+        disk.stop_at(disk.operations() + 2);
+        disk.append(&mut file, b"a").unwrap();
+        assert_eq!(disk.sync(&mut file).unwrap_err().cause, Cause::Stopped);
+        assert_eq!(disk.list().unwrap_err().cause, Cause::Stopped);
+        assert_eq!(outcomes(&disk, "f"), some(&[b"", b"a", b"\0"]));
+        disk.crash(&mut Prng::new(1));
+        assert_eq!(disk.append(&mut file, b"a").unwrap_err().cause, Cause::Stopped, "the old process");
+        disk.open("f").unwrap();
+    }
+
+    #[test]
+    fn a_full_disk_takes_what_fits() {
+        let mut disk = MemoryDisk::new();
+        disk.replace("f", b"abc");
+        disk.set_capacity(Some(5));
+        let mut file = disk.open("f").unwrap();
+        assert_eq!(disk.append(&mut file, b"def").unwrap_err().cause, Cause::Full);
+        assert_eq!(disk.contents("f").unwrap(), b"abcde");
+        assert!(disk.corrupt("f", 4, 1) && !disk.corrupt("f", 5, 1) && !disk.corrupt("g", 0, 1));
+        assert_eq!(disk.contents("f").unwrap(), b"abcdd");
+    }
+}

@@ -1,0 +1,358 @@
+//! The log itself: appending, syncing, segments.
+
+use crate::disk::{Disk, DiskError};
+use crate::format::{Batch, HEADER_BYTES, RECORD_BYTES_MAX, RecordNumber, SegmentHeader, segment_name};
+use crate::recovery::{OpenError, Recovered, Recovery, create_segment, recover};
+use std::collections::VecDeque;
+use std::fmt;
+use syros_types::ReplicaId;
+
+/// Size of a segment, in bytes: 64 MiB. A segment is the unit in which old records go, so at most this
+/// much is kept longer than needed; and every new one costs four extra syncs, which is nothing once per
+/// 64 MiB.
+pub const SEGMENT_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
+
+/// How many bytes may wait for the disk: 64 MiB. What waits cannot be acknowledged; a disk that is this
+/// far behind (a second, at the speed of a poor one) is better met by refusing than by more memory.
+pub const WAITING_BYTES_DEFAULT: usize = 64 * 1024 * 1024;
+
+/// How to open a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The cluster that the log belongs to. A log of another one is refused.
+    pub cluster: u64,
+    /// The replica that the log belongs to. A log of another one is refused.
+    pub replica: ReplicaId,
+    /// A batch that would make a segment longer than this, in bytes, goes to a new one; a batch longer
+    /// than this has a segment of its own. Default [`SEGMENT_BYTES_DEFAULT`].
+    pub segment_bytes: u64,
+    /// While this many bytes wait for the disk, appending is refused; a record accepted just below the
+    /// limit may exceed it by its own length, so that no record is too long for an idle log.
+    /// Default [`WAITING_BYTES_DEFAULT`].
+    pub waiting_bytes_max: usize,
+    /// Whether to create the log if there is none. A replica that has had one must not: a log that is
+    /// gone is a lost disk, not a new replica. Default false.
+    pub may_create: bool,
+}
+
+impl Options {
+    /// The defaults, for the log of this replica of this cluster.
+    #[must_use]
+    pub const fn new(cluster: u64, replica: ReplicaId) -> Self {
+        Self {
+            cluster,
+            replica,
+            segment_bytes: SEGMENT_BYTES_DEFAULT,
+            waiting_bytes_max: WAITING_BYTES_DEFAULT,
+            may_create: false,
+        }
+    }
+
+    /// The header of the segment that begins with `first`.
+    pub(crate) const fn header(&self, first: RecordNumber) -> SegmentHeader {
+        SegmentHeader { cluster: self.cluster, replica: self.replica, first }
+    }
+}
+
+/// Why the log writes nothing any more. Final: it never goes away, and whoever opens the log again
+/// finds out what is durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WalError {
+    /// The disk failed.
+    Disk(DiskError),
+    /// The thread of a [`crate::GroupCommit`] panicked.
+    ThreadPanicked,
+}
+
+impl fmt::Display for WalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Disk(error) => write!(f, "the write-ahead log has stopped: {error}"),
+            Self::ThreadPanicked => f.write_str("the write-ahead log has stopped: its thread panicked"),
+        }
+    }
+}
+
+impl std::error::Error for WalError {}
+
+/// Why a record was not taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AppendError {
+    /// It has no bytes.
+    Empty,
+    /// It is too long.
+    TooLong {
+        /// Its length in bytes.
+        bytes: usize,
+        /// The most: [`RECORD_BYTES_MAX`].
+        limit: usize,
+    },
+    /// Too much waits for the disk; goes away as the disk catches up.
+    Full {
+        /// Bytes that wait.
+        waiting: usize,
+        /// The most: [`Options::waiting_bytes_max`].
+        limit: usize,
+    },
+    /// The log has stopped.
+    Failed(WalError),
+}
+
+impl fmt::Display for AppendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("a log record cannot be empty"),
+            Self::TooLong { bytes, limit } => {
+                write!(f, "a log record of {bytes} bytes exceeds the limit of {limit}")
+            }
+            Self::Full { waiting, limit } => {
+                write!(f, "{waiting} bytes wait for the disk, and the limit is {limit}")
+            }
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for AppendError {}
+
+/// What a log has written since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Records.
+    pub records: u64,
+    /// Bytes of those records, headers included.
+    pub bytes: u64,
+    /// Write calls for them: one per batch.
+    pub writes: u64,
+    /// Syncs of segments with records in them.
+    pub syncs: u64,
+    /// New segments.
+    pub segments: u64,
+}
+
+/// Encodes a record behind those of `batch`. `waiting` counts the bytes that are not durable yet.
+pub(crate) fn append_to(
+    batch: &mut Batch,
+    number: RecordNumber,
+    parts: &[&[u8]],
+    waiting: usize,
+    limit: usize,
+) -> Result<(), AppendError> {
+    let bytes = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
+    match u32::try_from(bytes) {
+        Ok(0) => Err(AppendError::Empty),
+        Ok(length) if bytes <= RECORD_BYTES_MAX => {
+            if waiting >= limit {
+                return Err(AppendError::Full { waiting, limit });
+            }
+            batch.push(number, length, parts);
+            Ok(())
+        }
+        _ => Err(AppendError::TooLong { bytes, limit: RECORD_BYTES_MAX }),
+    }
+}
+
+/// The write-ahead log, used synchronously: `append` as often as wanted, then `flush`, then `sync`.
+///
+/// A server hands it to a [`crate::GroupCommit`]; a simulator uses it as it is.
+#[derive(Debug)]
+pub struct Wal<D: Disk> {
+    disk: D,
+    pub(crate) options: Options,
+    /// The last segment.
+    file: D::File,
+    /// Its length in bytes.
+    length: u64,
+    /// First records of all segments; never empty.
+    segments: VecDeque<RecordNumber>,
+    /// Appended and not flushed.
+    pub(crate) batch: Batch,
+    /// persisted <= written <= appended.
+    pub(crate) appended: RecordNumber,
+    written: RecordNumber,
+    persisted: RecordNumber,
+    counters: Counters,
+    failed: Option<WalError>,
+}
+
+impl<D: Disk> Wal<D> {
+    /// Opens the log, or creates it, and hands all its records to `on_record`, in order.
+    ///
+    /// Everything that `on_record` got is durable when this returns. It holds one piece of a segment,
+    /// or one record, in memory at a time; a segment's rest when it has to judge a torn tail.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. What `on_record` got is then not the whole log and must not be used.
+    pub fn open<E>(
+        mut disk: D,
+        options: Options,
+        on_record: impl FnMut(RecordNumber, &[u8]) -> Result<(), E>,
+    ) -> Result<(Self, Recovery), OpenError<E>> {
+        let Recovered { file, length, segments, recovery } = recover(&mut disk, &options, on_record)?;
+        let last = recovery.last;
+        let wal = Self {
+            disk,
+            options,
+            file,
+            length,
+            segments,
+            batch: Batch::default(),
+            appended: last,
+            written: last,
+            persisted: last,
+            counters: Counters::default(),
+            failed: None,
+        };
+        Ok((wal, recovery))
+    }
+
+    /// Takes a record whose payload is the concatenation of `payload_parts`. Only copies it.
+    ///
+    /// # Errors
+    /// The record has then not been taken, and its number goes to the next.
+    pub fn append(&mut self, payload_parts: &[&[u8]]) -> Result<RecordNumber, AppendError> {
+        self.check().map_err(AppendError::Failed)?;
+        let number = self.appended.next();
+        let waiting = self.batch.bytes.len();
+        append_to(&mut self.batch, number, payload_parts, waiting, self.options.waiting_bytes_max)?;
+        self.appended = number;
+        Ok(number)
+    }
+
+    /// Writes what has been appended, with one write call; begins a new segment first if the current
+    /// one is full.
+    ///
+    /// # Errors
+    /// Final: see [`WalError`].
+    pub fn flush(&mut self) -> Result<(), WalError> {
+        let mut batch = std::mem::take(&mut self.batch);
+        let result = self.write(&batch);
+        batch.clear();
+        self.batch = batch;
+        result
+    }
+
+    /// Makes durable what has been flushed; does nothing if it is already.
+    ///
+    /// # Errors
+    /// Final: see [`WalError`].
+    pub fn sync(&mut self) -> Result<RecordNumber, WalError> {
+        self.check()?;
+        if self.persisted < self.written {
+            let result = self.disk.sync(&mut self.file);
+            self.noted(result)?;
+            self.counters.syncs += 1;
+            self.persisted = self.written;
+        }
+        Ok(self.persisted)
+    }
+
+    /// Removes the segments that hold only records before `record`; the last segment always stays.
+    /// Returns how many went.
+    ///
+    /// # Errors
+    /// Final: see [`WalError`].
+    pub fn remove_before(&mut self, record: RecordNumber) -> Result<usize, WalError> {
+        self.check()?;
+        let mut removed = 0;
+        while self.segments.get(1).is_some_and(|&second| second <= record) {
+            // The oldest first, and durably before the next goes: a crash must not leave a gap.
+            let name = segment_name(self.segments[0]);
+            let result = self.disk.remove(&name).and_then(|()| self.disk.sync_directory());
+            self.noted(result)?;
+            self.segments.pop_front();
+            removed += 1;
+        }
+        Ok(removed)
+    }
+
+    /// Number of the last record that was appended.
+    #[must_use]
+    pub const fn appended(&self) -> RecordNumber {
+        self.appended
+    }
+
+    /// Number of the last record that is durable.
+    #[must_use]
+    pub const fn persisted(&self) -> RecordNumber {
+        self.persisted
+    }
+
+    /// Number of the first record that the log still holds.
+    #[must_use]
+    pub fn first(&self) -> RecordNumber {
+        self.segments[0]
+    }
+
+    /// Why the log has stopped, if it has.
+    #[must_use]
+    pub const fn error(&self) -> Option<&WalError> {
+        self.failed.as_ref()
+    }
+
+    /// What has been written since the log was opened.
+    #[must_use]
+    pub const fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// The disk, for whoever keeps other files on it.
+    pub const fn disk_mut(&mut self) -> &mut D {
+        &mut self.disk
+    }
+
+    /// Closes the log. What was not flushed is gone, what was not synced may be.
+    #[must_use]
+    pub fn into_disk(self) -> D {
+        self.disk
+    }
+
+    /// Writes a batch whose first record is the one after the last written.
+    pub(crate) fn write(&mut self, batch: &Batch) -> Result<(), WalError> {
+        self.check()?;
+        if batch.records == 0 {
+            return Ok(());
+        }
+        let bytes = batch.bytes.len() as u64;
+        if self.length > HEADER_BYTES as u64 && self.length + bytes > self.options.segment_bytes {
+            self.begin_segment()?;
+        }
+        let result = self.disk.append(&mut self.file, &batch.bytes);
+        self.noted(result)?;
+        self.length += bytes;
+        self.written.0 += batch.records;
+        self.appended = self.appended.max(self.written);
+        self.counters.records += batch.records;
+        self.counters.bytes += bytes;
+        self.counters.writes += 1;
+        Ok(())
+    }
+
+    fn begin_segment(&mut self) -> Result<(), WalError> {
+        // Only the last segment may have a torn tail.
+        self.sync()?;
+        let first = self.written.next();
+        let created = create_segment(&mut self.disk, self.options.header(first));
+        self.file = self.noted(created)?;
+        self.length = HEADER_BYTES as u64;
+        self.segments.push_back(first);
+        self.counters.segments += 1;
+        Ok(())
+    }
+
+    fn check(&self) -> Result<(), WalError> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Remembers a failure for ever.
+    fn noted<T>(&mut self, result: Result<T, DiskError>) -> Result<T, WalError> {
+        result.map_err(|error| {
+            let error = WalError::Disk(error);
+            self.failed = Some(error.clone());
+            error
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! The log on real files.
+
+mod common;
+
+use common::{only_segment, open, options, payloads, write_to};
+use std::fs;
+use std::path::PathBuf;
+use syros_wal::{Cause, Disk, FileDisk, FileDiskError, Options, RecordNumber, read_atomic, write_atomically};
+
+/// A directory that goes when it is dropped.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("syros-wal-{}-{name}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        Self(path)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_log_on_files() {
+    let directory = Directory::new("log");
+    let options = Options { segment_bytes: 200, ..options() };
+    let (mut wal, ..) = open(FileDisk::open(&directory.0).unwrap(), &options).unwrap();
+    write_to(&mut wal, 30);
+    assert!(wal.remove_before(RecordNumber(10)).unwrap() > 0);
+    write_atomically(wal.disk_mut(), "identity", b"me").unwrap();
+    drop(wal);
+    let (mut wal, recovery, records) = open(FileDisk::open(&directory.0).unwrap(), &options).unwrap();
+    assert_eq!(records, payloads(30)[recovery.first.0 as usize - 1..]);
+    assert_eq!(read_atomic(wal.disk_mut(), "identity"), Ok(Some(b"me".to_vec())));
+
+    // A torn tail is cut from the file itself, and appending goes on from there.
+    let last = wal.disk_mut().list().unwrap().pop().unwrap();
+    drop(wal);
+    let path = directory.0.join(&last);
+    let mut bytes = fs::read(&path).unwrap();
+    let valid = bytes.len();
+    bytes.extend_from_slice(&[9, 0, 0, 0, 1, 2]);
+    fs::write(&path, &bytes).unwrap();
+    let (mut wal, recovery, _) = open(FileDisk::open(&directory.0).unwrap(), &options).unwrap();
+    assert_eq!((recovery.cut.unwrap().bytes, recovery.last.0), (6, 30));
+    assert_eq!(fs::metadata(&path).unwrap().len(), valid as u64);
+    write_to(&mut wal, 40);
+    drop(wal);
+    assert_eq!(open(FileDisk::open(&directory.0).unwrap(), &options).unwrap().1.last.0, 40);
+}
+
+#[test]
+fn a_directory_has_one_owner() {
+    let directory = Directory::new("owner");
+    let first = FileDisk::open(&directory.0).unwrap();
+    assert_eq!(first.path(), directory.0);
+    let error = FileDisk::open(&directory.0).unwrap_err();
+    assert!(matches!(&error, FileDiskError::Locked { process: Some(id), .. } if *id == std::process::id()));
+    let (path, process) = (directory.0.display(), std::process::id());
+    assert_eq!(error.to_string(), format!("data directory {path} is in use by process {process}"));
+    fs::write(directory.0.join("lock"), "unreadable").unwrap();
+    let error = FileDisk::open(&directory.0).unwrap_err();
+    assert_eq!(error.to_string(), format!("data directory {path} is in use by another process"));
+    drop(first);
+    FileDisk::open(&directory.0).unwrap();
+}
+
+#[test]
+fn a_directory_that_cannot_be_used() {
+    let directory = Directory::new("missing");
+    let error = FileDisk::open(&directory.0.join("below")).unwrap_err();
+    assert!(
+        matches!(&error, FileDiskError::Io { error, .. } if error.kind() == std::io::ErrorKind::NotFound)
+    );
+}
+
+#[test]
+fn file_operations() {
+    let directory = Directory::new("operations");
+    let mut disk = FileDisk::open(&directory.0).unwrap();
+    let mut file = disk.create("a").unwrap();
+    disk.append(&mut file, b"hello").unwrap();
+    disk.append(&mut file, b" there").unwrap();
+    assert_eq!(disk.length(&file), Ok(11));
+    disk.truncate(&mut file, 5).unwrap();
+    disk.append(&mut file, b"!").unwrap();
+    disk.sync(&mut file).unwrap();
+    disk.settle(&mut file).unwrap();
+    let mut buffer = [0; 5];
+    disk.read(&file, 1, &mut buffer).unwrap();
+    assert_eq!(&buffer, b"ello!");
+    assert_eq!(disk.read(&file, 2, &mut buffer).unwrap_err().cause, Cause::ShortRead);
+    let again = disk.create("a").unwrap();
+    assert_eq!(disk.length(&again), Ok(0), "replaced");
+    disk.rename("a", "b").unwrap();
+    disk.sync_directory().unwrap();
+    fs::create_dir(directory.0.join("directory")).unwrap();
+    assert_eq!(disk.list().unwrap(), ["b"], "neither the lock nor directories");
+    disk.remove("b").unwrap();
+    assert_eq!(disk.remove("b").unwrap_err().cause, Cause::NotFound);
+    assert_eq!(disk.open("b").unwrap_err().to_string(), "cannot open b: no such file");
+    for name in ["", ".", "..", "a/b", "/etc/passwd", "lock", "a\0"] {
+        assert_eq!(disk.open(name).unwrap_err().cause, Cause::Name, "{name:?}");
+    }
+    assert!(only_segment().starts_with("wal-"));
+}
+
+#[test]
+fn a_full_file_system_is_told_apart() {
+    // Linux has a file on which every write fails for lack of space.
+    let directory = Directory::new("full");
+    let mut disk = FileDisk::open(&directory.0).unwrap();
+    std::os::unix::fs::symlink("/dev/full", directory.0.join("full")).unwrap();
+    let mut file = disk.open("full").unwrap();
+    assert_eq!(disk.append(&mut file, b"x").unwrap_err().cause, Cause::Full);
+}

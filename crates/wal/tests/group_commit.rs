@@ -1,0 +1,292 @@
+//! The thread. Nothing here sleeps: a gate in the disk decides when a sync ends.
+
+mod common;
+
+use common::{open, options, payload, payloads};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::{Duration, Instant};
+use syros_types::Prng;
+use syros_wal::memory_disk::{MemoryDisk, MemoryFile};
+use syros_wal::{AppendError, Cause, Disk, DiskError, GroupCommit, Options, RecordNumber, Wal, WalError};
+
+/// A disk whose syncs announce themselves and wait for a permit.
+struct Gated {
+    disk: MemoryDisk,
+    begun: Sender<()>,
+    permits: Receiver<()>,
+}
+
+impl Disk for Gated {
+    type File = MemoryFile;
+
+    fn sync(&mut self, file: &mut MemoryFile) -> Result<(), DiskError> {
+        // A test that no longer cares has dropped its ends, which opens the gate.
+        let _ = self.begun.send(());
+        let _ = self.permits.recv();
+        self.disk.sync(file)
+    }
+
+    fn create(&mut self, name: &str) -> Result<MemoryFile, DiskError> {
+        self.disk.create(name)
+    }
+    fn open(&mut self, name: &str) -> Result<MemoryFile, DiskError> {
+        self.disk.open(name)
+    }
+    fn append(&mut self, file: &mut MemoryFile, bytes: &[u8]) -> Result<(), DiskError> {
+        self.disk.append(file, bytes)
+    }
+    fn read(&mut self, file: &MemoryFile, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        self.disk.read(file, offset, buffer)
+    }
+    fn length(&mut self, file: &MemoryFile) -> Result<u64, DiskError> {
+        self.disk.length(file)
+    }
+    fn truncate(&mut self, file: &mut MemoryFile, length: u64) -> Result<(), DiskError> {
+        self.disk.truncate(file, length)
+    }
+    fn settle(&mut self, file: &mut MemoryFile) -> Result<(), DiskError> {
+        self.disk.settle(file)
+    }
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
+        self.disk.rename(from, to)
+    }
+    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
+        self.disk.remove(name)
+    }
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        self.disk.list()
+    }
+    fn sync_directory(&mut self) -> Result<(), DiskError> {
+        self.disk.sync_directory()
+    }
+}
+
+/// The owner's end of everything.
+struct Owner {
+    disk: MemoryDisk,
+    log: GroupCommit<Gated>,
+    begun: Receiver<()>,
+    permits: Sender<()>,
+    woken: Receiver<()>,
+}
+
+fn start(options: &Options) -> Owner {
+    let disk = MemoryDisk::new();
+    // The log's creation syncs too, and should not wait at the gate.
+    drop(open(disk.clone(), options).unwrap());
+    let (begun_sender, begun) = channel();
+    let (permits, permits_receiver) = channel();
+    let gated = Gated { disk: disk.clone(), begun: begun_sender, permits: permits_receiver };
+    let (wal, ..) = open(gated, options).unwrap();
+    let (wake, woken) = channel();
+    let log = GroupCommit::start(wal, move || {
+        let _ = wake.send(());
+    })
+    .unwrap();
+    Owner { disk, log, begun, permits, woken }
+}
+
+impl Owner {
+    fn append(&mut self, records: u64) {
+        for _ in 0..records {
+            let bytes = payload(self.log.appended().0 + 1);
+            self.log.append(&[&bytes]).unwrap();
+        }
+    }
+
+    /// Opens the gate for one sync and waits until its result is published.
+    fn finish_sync(&self) {
+        self.permits.send(()).unwrap();
+        self.woken.recv().unwrap();
+    }
+
+    fn close(self) -> Result<Wal<Gated>, WalError> {
+        drop((self.permits, self.begun));
+        self.log.close()
+    }
+}
+
+#[test]
+fn one_sync_covers_what_arrived_during_the_last() {
+    let mut owner = start(&options());
+    owner.append(1);
+    assert!(owner.begun.try_recv().is_err(), "nothing happens before it is submitted");
+    owner.log.submit();
+    owner.begun.recv().unwrap();
+    for _ in 0..100 {
+        owner.append(3);
+        owner.log.submit();
+    }
+    owner.append(2);
+    assert_eq!(owner.log.persisted(), RecordNumber(0));
+    owner.finish_sync();
+    assert_eq!(owner.log.persisted(), RecordNumber(1));
+    owner.begun.recv().unwrap();
+    owner.finish_sync();
+    assert_eq!(owner.log.persisted(), RecordNumber(301), "the last two were not submitted");
+    let disk = owner.disk.clone();
+    let wal = owner.close().unwrap();
+    let counters = wal.counters();
+    assert_eq!((counters.records, counters.writes, counters.syncs), (303, 3, 3));
+    assert_eq!(open(disk, &options()).unwrap().2, payloads(303));
+}
+
+#[test]
+fn waiting_bytes_are_limited() {
+    let mut owner = start(&Options { waiting_bytes_max: 1000, ..options() });
+    let mut appended = 0;
+    let error = loop {
+        match owner.log.append(&[&[7; 92]]) {
+            Ok(_) => appended += 1,
+            Err(error) => break error,
+        }
+        owner.log.submit();
+    };
+    // Whether it lies in the first, second or third buffer: all of it waits.
+    assert_eq!((appended, error), (10, AppendError::Full { waiting: 1000, limit: 1000 }));
+    assert_eq!(owner.log.waiting_bytes(), 1000);
+    owner.begun.recv().unwrap();
+    owner.finish_sync();
+    assert!(owner.log.waiting_bytes() < 1000);
+    assert_eq!(owner.log.append(&[b"x"]), Ok(RecordNumber(11)), "the number was not used up");
+    assert_eq!(owner.close().unwrap().counters().records, 11);
+}
+
+#[test]
+fn a_failure_is_reported_and_final() {
+    let mut owner = start(&options());
+    owner.append(2);
+    owner.log.submit();
+    owner.begun.recv().unwrap();
+    owner.finish_sync();
+    owner.append(2);
+    owner.log.submit();
+    owner.begun.recv().unwrap();
+    owner.append(2);
+    owner.log.submit();
+    owner.disk.fail_next_sync(Cause::Io);
+    assert_eq!(owner.log.error(), None);
+    owner.finish_sync();
+    let error = owner.log.error().unwrap().clone();
+    assert!(error.to_string().ends_with("input/output error"), "{error}");
+    assert_eq!(owner.log.persisted(), RecordNumber(2));
+    assert_eq!(owner.log.append(&[b"x"]), Err(AppendError::Failed(error.clone())));
+    let disk = owner.disk.clone();
+    assert_eq!(owner.close().err(), Some(error));
+    disk.crash(&mut Prng::new(1));
+    let last = open(disk, &options()).unwrap().1.last.0;
+    assert!((2..=4).contains(&last), "5 and 6 were never written: {last}");
+}
+
+#[test]
+fn a_full_disk_is_reported() {
+    let mut owner = start(&options());
+    owner.disk.fail_next_write(Cause::Full, 3);
+    owner.append(1);
+    owner.log.submit();
+    owner.woken.recv().unwrap();
+    assert!(owner.log.error().unwrap().to_string().ends_with("no space left on the device"));
+}
+
+#[test]
+fn a_panic_in_the_thread_is_reported() {
+    let disk = MemoryDisk::new();
+    let (wal, ..) = open(disk, &options()).unwrap();
+    let mut log = GroupCommit::start(wal, || panic!("the callback's fault")).unwrap();
+    log.append(&[b"x"]).unwrap();
+    log.submit();
+    // Nobody can be woken by a thread that is gone, but whoever looks finds out.
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while log.error().is_none() {
+        assert!(Instant::now() < deadline, "the panic is not reported");
+        std::thread::yield_now();
+    }
+    assert_eq!(log.close().err(), Some(WalError::ThreadPanicked));
+}
+
+#[test]
+fn dropping_ends_the_thread() {
+    let mut owner = start(&options());
+    owner.append(3);
+    owner.log.submit();
+    owner.append(1);
+    let disk = owner.disk.clone();
+    drop((owner.permits, owner.begun));
+    drop(owner.log);
+    assert_eq!(open(disk, &options()).unwrap().2, payloads(3), "what was submitted was written");
+}
+
+#[test]
+fn what_was_appended_before_the_thread_goes_along() {
+    let disk = MemoryDisk::new();
+    let (mut wal, ..) = open(disk.clone(), &options()).unwrap();
+    wal.append(&[&payload(1)]).unwrap();
+    let mut log = GroupCommit::start(wal, || ()).unwrap();
+    assert_eq!(log.append(&[&payload(2)]), Ok(RecordNumber(2)));
+    let mut wal = log.close().unwrap();
+    assert_eq!((wal.appended(), wal.persisted()), (RecordNumber(2), RecordNumber(2)));
+    // And the log can be used on, with or without a thread.
+    wal.append(&[&payload(3)]).unwrap();
+    let wal = GroupCommit::start(wal, || ()).unwrap().close().unwrap();
+    assert_eq!(wal.persisted(), RecordNumber(3));
+    assert_eq!(open(disk, &options()).unwrap().2, payloads(3));
+}
+
+#[test]
+fn old_segments_go_in_the_background() {
+    let options = Options { segment_bytes: 100, ..options() };
+    let disk = MemoryDisk::new();
+    let (wal, ..) = open(disk.clone(), &options).unwrap();
+    // Waking says that a batch is durable.
+    let woken = Arc::new((Mutex::new(0_u64), Condvar::new()));
+    let theirs = Arc::clone(&woken);
+    let mut log = GroupCommit::start(wal, move || {
+        *theirs.0.lock().unwrap() += 1;
+        theirs.1.notify_one();
+    })
+    .unwrap();
+    for number in 1..=20 {
+        log.append(&[&payload(number)]).unwrap();
+        log.submit();
+        let count = woken.0.lock().unwrap();
+        drop(woken.1.wait_while(count, |count| *count < number).unwrap());
+        assert_eq!(log.persisted(), RecordNumber(number));
+    }
+    log.remove_before(RecordNumber(15));
+    log.remove_before(RecordNumber(3));
+    let wal = log.close().unwrap();
+    assert!((10..=15).contains(&wal.first().0), "{}", wal.first());
+    let (_, recovery, records) = open(disk, &options).unwrap();
+    assert_eq!(records, payloads(20)[recovery.first.0 as usize - 1..]);
+}
+
+#[test]
+fn what_is_persisted_survives_a_crash_at_any_moment() {
+    for seed in 0..200 {
+        let mut prng = Prng::new(seed);
+        let options = Options { segment_bytes: 300, waiting_bytes_max: 2_000, ..options() };
+        let disk = MemoryDisk::new();
+        let (wal, ..) = open(disk.clone(), &options).unwrap();
+        disk.stop_at(disk.operations() + 1 + prng.below(60));
+        let mut log = GroupCommit::start(wal, || ()).unwrap();
+        // Ends because the disk stops, and it does: every submission makes the thread use it.
+        loop {
+            match log.append(&[&payload(log.appended().0 + 1)]) {
+                Err(AppendError::Failed(_)) => break,
+                Ok(_) if prng.chance(2, 3) => {}
+                Ok(_) => log.submit(),
+                Err(_) => {
+                    log.submit();
+                    std::thread::yield_now();
+                }
+            }
+        }
+        let (persisted, appended) = (log.persisted().0, log.appended().0);
+        drop(log);
+        disk.crash(&mut prng);
+        let (_, recovery, records) = open(disk, &options).unwrap();
+        assert!((persisted..=appended).contains(&recovery.last.0));
+        assert_eq!(records, payloads(recovery.last.0));
+    }
+}

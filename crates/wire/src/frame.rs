@@ -1,0 +1,170 @@
+//! Frames: how messages lie on a connection. 4 bytes, little-endian: the length of what follows;
+//! 1 byte: the channel; the payload.
+
+use crate::message::{encode_message, encode_read_reply};
+use core::fmt;
+use syros_protocol::message::Message;
+use syros_types::View;
+use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
+
+/// Bytes before a frame's payload.
+pub const FRAME_HEADER_BYTES: usize = 5;
+
+/// Longest frame that a client may send: one largest operation, with plenty of room for what else is
+/// in a request. A client cannot make a replica reserve more.
+pub const CLIENT_FRAME_BYTES_MAX: usize = BODY_BYTES_MAX + 64 * 1024;
+
+const _: () = assert!(CLIENT_FRAME_BYTES_MAX < FRAME_BYTES_MAX);
+const _: () = assert!(FRAME_BYTES_MAX < u32::MAX as usize);
+
+/// Who a frame's payload is for. One connection between two nodes carries all channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Channel {
+    /// From replica to replica: a message.
+    Replica = 0,
+    /// From a client to a replica or back: a message.
+    Client = 1,
+    /// The first frame in each direction, and no other: a [`Hello`](crate::Hello).
+    Handshake = 2,
+}
+
+impl Channel {
+    /// The channel of this number.
+    #[must_use]
+    pub const fn from_number(number: u8) -> Option<Self> {
+        match number {
+            0 => Some(Self::Replica),
+            1 => Some(Self::Client),
+            2 => Some(Self::Handshake),
+            _ => None,
+        }
+    }
+}
+
+/// One frame, still in the buffer it was received into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Who it is for.
+    pub channel: Channel,
+    /// What it carries.
+    pub payload: &'a [u8],
+}
+
+/// Why the bytes received are no frame. Nothing after them can be understood either.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// The frame says that it is longer than allowed.
+    TooLong {
+        /// The length it says, in bytes after the length itself.
+        length: usize,
+        /// The largest one allowed.
+        limit: usize,
+    },
+    /// A frame without a channel.
+    Empty,
+    /// No such channel.
+    Channel(u8),
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { length, limit } => {
+                write!(f, "a frame of {length} bytes is above the limit of {limit}")
+            }
+            Self::Empty => f.write_str("a frame without a channel"),
+            Self::Channel(number) => write!(f, "a frame on channel {number}, which does not exist"),
+        }
+    }
+}
+
+impl core::error::Error for FrameError {}
+
+/// Appends a frame whose payload `write` appends.
+///
+/// # Panics
+/// If the payload is longer than [`FRAME_BYTES_MAX`] allows: whatever is sent is bounded far below.
+pub fn put_frame(out: &mut Vec<u8>, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0, 0, 0, 0, channel as u8]);
+    write(out);
+    let length = out.len() - start - 4;
+    assert!(length <= FRAME_BYTES_MAX, "a frame of {length} bytes is above the limit of {FRAME_BYTES_MAX}");
+    out[start..start + 4].copy_from_slice(&(length as u32).to_le_bytes());
+}
+
+/// Appends a frame that carries `message`.
+///
+/// # Panics
+/// See [`put_frame`].
+pub fn put_message_frame(out: &mut Vec<u8>, channel: Channel, message: &Message) {
+    put_frame(out, channel, |out| encode_message(message, out));
+}
+
+/// Appends a frame on the clients' channel that carries a `ReadReply` whose result `write` appends.
+///
+/// # Panics
+/// See [`put_frame`].
+pub fn put_read_reply_frame(out: &mut Vec<u8>, view: View, number: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    put_frame(out, Channel::Client, |out| encode_read_reply(out, view, number, write));
+}
+
+/// The first frame in `received` and the number of bytes it takes there; `None` if more bytes must
+/// come. `limit` bounds the frame's length as its header tells it.
+///
+/// # Errors
+/// [`FrameError`] if the bytes are no frame.
+pub fn split_frame(received: &[u8], limit: usize) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
+    let Some((header, rest)) = received.split_first_chunk() else { return Ok(None) };
+    let length = u32::from_le_bytes(*header) as usize;
+    if length > limit {
+        return Err(FrameError::TooLong { length, limit });
+    }
+    if length == 0 {
+        return Err(FrameError::Empty);
+    }
+    // The channel is checked as soon as it is there: a peer that speaks something else is found out early.
+    let Some((number, rest)) = rest.split_first() else { return Ok(None) };
+    let channel = Channel::from_number(*number).ok_or(FrameError::Channel(*number))?;
+    let Some(payload) = rest.get(..length - 1) else { return Ok(None) };
+    Ok(Some((Frame { channel, payload }, length + 4)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_have_golden_bytes_and_come_back() {
+        let mut out = vec![0xee];
+        put_frame(&mut out, Channel::Client, |out| out.extend_from_slice(b"abc"));
+        put_message_frame(&mut out, Channel::Replica, &Message::WrongView { view: View(7) });
+        put_read_reply_frame(&mut out, View(7), 9, |out| out.push(0xaa));
+        let first = [4, 0, 0, 0, 1, b'a', b'b', b'c'];
+        let second = [3, 0, 0, 0, 0, 23, 7];
+        let third = [5, 0, 0, 0, 1, 20, 7, 9, 0xaa];
+        assert_eq!(out, [&[0xee][..], &first, &second, &third].concat());
+
+        let mut rest = &out[1..];
+        for (channel, payload) in
+            [(Channel::Client, &first[5..]), (Channel::Replica, &second[5..]), (Channel::Client, &third[5..])]
+        {
+            for length in 0..payload.len() + FRAME_HEADER_BYTES {
+                assert_eq!(split_frame(&rest[..length], 100), Ok(None));
+            }
+            let (frame, length) = split_frame(rest, 100).unwrap().unwrap();
+            assert_eq!(frame, Frame { channel, payload });
+            rest = &rest[length..];
+        }
+        assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn bad_frames_are_refused_as_early_as_possible() {
+        assert_eq!(split_frame(&[11, 0, 0, 0], 10), Err(FrameError::TooLong { length: 11, limit: 10 }));
+        assert_eq!(split_frame(&[10, 0, 0, 0], 10), Ok(None));
+        assert_eq!(split_frame(&[0, 0, 0, 0], 10), Err(FrameError::Empty));
+        assert_eq!(split_frame(&[9, 0, 0, 0, 3], 10), Err(FrameError::Channel(3)));
+    }
+}

@@ -1,0 +1,327 @@
+//! Messages.
+
+use crate::error::Malformed;
+use crate::parts::{body, boolean_tag, path_tag, reason_tag, refusal_tag, role_tag};
+use crate::primitive::{Reader, Writer};
+use crate::tag::message as tag;
+use syros_protocol::message::{Describe, DoViewChange, Message, StartView, StatusReport};
+use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
+use syros_types::{Instant, OpNumber, SessionId, View, WallTime};
+
+/// Appends the encoding of `message`.
+pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
+    let writer = Writer::new(out);
+    match message {
+        Message::Register { view, nonce } => writer.byte(tag::REGISTER).number(view.0).fixed(*nonce),
+        Message::Request { view, path, request } => {
+            let writer = writer.byte(tag::REQUEST).number(view.0).byte(path_tag(*path));
+            writer.request_head(request).bytes(&request.body)
+        }
+        Message::Read { view, number, body } => {
+            writer.byte(tag::READ).number(view.0).number(*number).bytes(body)
+        }
+        Message::StatusRequest => writer.byte(tag::STATUS_REQUEST),
+        Message::Registered { view, nonce, session } => {
+            writer.byte(tag::REGISTERED).number(view.0).fixed(*nonce).number(session.0)
+        }
+        Message::Ok { view, id, clock } => writer.byte(tag::OK).number(view.0).id(*id).fixed(clock.0),
+        Message::Conflict { view, id, clock } => {
+            writer.byte(tag::CONFLICT).number(view.0).id(*id).fixed(clock.0)
+        }
+        Message::Committed { view, id, clock, reply } => {
+            writer.byte(tag::COMMITTED).number(view.0).id(*id).fixed(clock.0).bytes(reply)
+        }
+        Message::ReadReply { view, number, reply } => {
+            writer.with(|out| encode_read_reply(out, *view, *number, |out| out.extend_from_slice(reply)))
+        }
+        Message::Refused { view, id, clock, refusal } => {
+            let writer = writer.byte(tag::REFUSED).number(view.0).id(*id).fixed(clock.0);
+            writer.byte(refusal_tag(*refusal))
+        }
+        Message::ReadRefused { view, number, refusal } => {
+            writer.byte(tag::READ_REFUSED).number(view.0).number(*number).byte(refusal_tag(*refusal))
+        }
+        Message::WrongView { view } => writer.byte(tag::WRONG_VIEW).number(view.0),
+        Message::Status(report) => encode_status(writer.byte(tag::STATUS), report),
+        _ => encode_between_replicas(writer, message),
+    };
+}
+
+/// The messages that only replicas send each other.
+fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<'a> {
+    match message {
+        Message::Prepare { view, first, commit, sent_at, time, entries } => {
+            let writer = writer.byte(tag::PREPARE).number(view.0).number(first.0).number(commit.0);
+            writer.fixed(sent_at.0).fixed(time.0).prepared(entries)
+        }
+        Message::Commit { view, commit, op_number, sent_at } => {
+            let writer = writer.byte(tag::COMMIT).number(view.0).number(commit.0);
+            writer.number(op_number.0).fixed(sent_at.0)
+        }
+        Message::PrepareOk { view, op_number, applied, sent_at } => {
+            let writer = writer.byte(tag::PREPARE_OK).number(view.0).number(op_number.0);
+            writer.number(applied.0).fixed(sent_at.0)
+        }
+        Message::FetchBodies { view, ids } => writer.byte(tag::FETCH_BODIES).number(view.0).ids(ids),
+        Message::Bodies { view, requests } => writer.byte(tag::BODIES).number(view.0).requests(requests),
+        Message::Forward { view, requests } => writer.byte(tag::FORWARD).number(view.0).requests(requests),
+        Message::GetState { view, from } => writer.byte(tag::GET_STATE).number(view.0).number(from.0),
+        Message::NewState { view, first, commit, entries } => {
+            let writer = writer.byte(tag::NEW_STATE).number(view.0).number(first.0);
+            writer.number(commit.0).entries(entries)
+        }
+        Message::StartViewChange { view, reason } => {
+            writer.byte(tag::START_VIEW_CHANGE).number(view.0).byte(reason_tag(*reason))
+        }
+        Message::DoViewChange(change) => {
+            let DoViewChange { view, last_normal, commit, commit_view, suffix, dlog } = &**change;
+            let writer = writer.byte(tag::DO_VIEW_CHANGE).number(view.0).number(last_normal.0);
+            writer.number(commit.0).number(commit_view.0).entries(suffix).requests(dlog)
+        }
+        Message::StartView(start) => {
+            let StartView { view, base, base_view, commit, suffix } = &**start;
+            let writer = writer.byte(tag::START_VIEW).number(view.0).number(base.0);
+            writer.number(base_view.0).number(commit.0).entries(suffix)
+        }
+        Message::GetStartView { view, commit } => {
+            writer.byte(tag::GET_START_VIEW).number(view.0).number(commit.0)
+        }
+        Message::Rejoin { view } => writer.byte(tag::REJOIN).number(view.0),
+        // Named one by one, so that a new kind of message cannot be forgotten here.
+        Message::Register { .. }
+        | Message::Request { .. }
+        | Message::Read { .. }
+        | Message::StatusRequest
+        | Message::Registered { .. }
+        | Message::Ok { .. }
+        | Message::Conflict { .. }
+        | Message::Committed { .. }
+        | Message::ReadReply { .. }
+        | Message::Refused { .. }
+        | Message::ReadRefused { .. }
+        | Message::WrongView { .. }
+        | Message::Status(_) => unreachable!("encode_message encodes the messages of clients itself"),
+    }
+}
+
+/// Appends the encoding of a `ReadReply` whose result `write` appends: the engine writes it where
+/// it is sent from.
+pub fn encode_read_reply(out: &mut Vec<u8>, view: View, number: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    Writer::new(out).byte(tag::READ_REPLY).number(view.0).number(number).with(write);
+}
+
+/// The message that `bytes` encode: any message, as replicas send them to each other. Each body gets
+/// one allocation of its own; the updates of log entries are described by `describe`.
+///
+/// # Errors
+/// [`Malformed`] if the bytes are anything but one whole message.
+pub fn decode_message(bytes: &[u8], describe: Describe) -> Result<Message, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let tag = reader.byte()?;
+    let message = if tag < tag::PREPARE {
+        decode_between_clients_and_replicas(tag, &mut reader)?
+    } else {
+        decode_between_replicas(tag, &mut reader, describe)?
+    };
+    reader.end()?;
+    Ok(message)
+}
+
+/// The message that `bytes` encode, if it is one that clients send to replicas or replicas to clients.
+///
+/// # Errors
+/// [`Malformed`] if the bytes are anything but one whole message of that kind.
+pub fn decode_client_message(bytes: &[u8]) -> Result<Message, Malformed> {
+    let mut reader = Reader::new(bytes);
+    let tag = reader.byte()?;
+    if (tag::PREPARE..=tag::REJOIN).contains(&tag) {
+        return Err(Malformed::NotForClients { tag });
+    }
+    let message = decode_between_clients_and_replicas(tag, &mut reader)?;
+    reader.end()?;
+    Ok(message)
+}
+
+fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Result<Message, Malformed> {
+    Ok(match tag {
+        tag::REGISTER => Message::Register { view: View(reader.number()?), nonce: reader.fixed()? },
+        tag::REQUEST => Message::Request {
+            view: View(reader.number()?),
+            path: reader.path()?,
+            request: reader.last_request()?,
+        },
+        tag::READ => Message::Read {
+            view: View(reader.number()?),
+            number: reader.number()?,
+            body: body(reader.remainder("operation", BODY_BYTES_MAX)?),
+        },
+        tag::STATUS_REQUEST => Message::StatusRequest,
+        tag::REGISTERED => Message::Registered {
+            view: View(reader.number()?),
+            nonce: reader.fixed()?,
+            session: SessionId(reader.number()?),
+        },
+        tag::OK => {
+            Message::Ok { view: View(reader.number()?), id: reader.id()?, clock: WallTime(reader.fixed()?) }
+        }
+        tag::CONFLICT => Message::Conflict {
+            view: View(reader.number()?),
+            id: reader.id()?,
+            clock: WallTime(reader.fixed()?),
+        },
+        tag::COMMITTED => Message::Committed {
+            view: View(reader.number()?),
+            id: reader.id()?,
+            clock: WallTime(reader.fixed()?),
+            reply: body(reader.remainder("reply", FRAME_BYTES_MAX)?),
+        },
+        tag::READ_REPLY => Message::ReadReply {
+            view: View(reader.number()?),
+            number: reader.number()?,
+            reply: body(reader.remainder("reply", FRAME_BYTES_MAX)?),
+        },
+        tag::REFUSED => Message::Refused {
+            view: View(reader.number()?),
+            id: reader.id()?,
+            clock: WallTime(reader.fixed()?),
+            refusal: reader.refusal()?,
+        },
+        tag::READ_REFUSED => Message::ReadRefused {
+            view: View(reader.number()?),
+            number: reader.number()?,
+            refusal: reader.refusal()?,
+        },
+        tag::WRONG_VIEW => Message::WrongView { view: View(reader.number()?) },
+        tag::STATUS => Message::Status(Box::new(decode_status(reader)?)),
+        tag => return Err(Malformed::Tag { what: "message", tag }),
+    })
+}
+
+fn decode_between_replicas(
+    tag: u8,
+    reader: &mut Reader<'_>,
+    describe: Describe,
+) -> Result<Message, Malformed> {
+    Ok(match tag {
+        tag::PREPARE => Message::Prepare {
+            view: View(reader.number()?),
+            first: OpNumber(reader.number()?),
+            commit: OpNumber(reader.number()?),
+            sent_at: Instant(reader.fixed()?),
+            time: WallTime(reader.fixed()?),
+            entries: reader.prepared()?,
+        },
+        tag::COMMIT => Message::Commit {
+            view: View(reader.number()?),
+            commit: OpNumber(reader.number()?),
+            op_number: OpNumber(reader.number()?),
+            sent_at: Instant(reader.fixed()?),
+        },
+        tag::PREPARE_OK => Message::PrepareOk {
+            view: View(reader.number()?),
+            op_number: OpNumber(reader.number()?),
+            applied: OpNumber(reader.number()?),
+            sent_at: Instant(reader.fixed()?),
+        },
+        tag::FETCH_BODIES => Message::FetchBodies { view: View(reader.number()?), ids: reader.ids()? },
+        tag::BODIES => Message::Bodies { view: View(reader.number()?), requests: reader.requests()? },
+        tag::FORWARD => Message::Forward { view: View(reader.number()?), requests: reader.requests()? },
+        tag::GET_STATE => {
+            Message::GetState { view: View(reader.number()?), from: OpNumber(reader.number()?) }
+        }
+        tag::NEW_STATE => Message::NewState {
+            view: View(reader.number()?),
+            first: OpNumber(reader.number()?),
+            commit: OpNumber(reader.number()?),
+            entries: reader.entries(describe)?,
+        },
+        tag::START_VIEW_CHANGE => {
+            Message::StartViewChange { view: View(reader.number()?), reason: reader.reason()? }
+        }
+        tag::DO_VIEW_CHANGE => Message::DoViewChange(Box::new(DoViewChange {
+            view: View(reader.number()?),
+            last_normal: View(reader.number()?),
+            commit: OpNumber(reader.number()?),
+            commit_view: View(reader.number()?),
+            suffix: reader.entries(describe)?,
+            dlog: reader.requests()?,
+        })),
+        tag::START_VIEW => Message::StartView(Box::new(StartView {
+            view: View(reader.number()?),
+            base: OpNumber(reader.number()?),
+            base_view: View(reader.number()?),
+            commit: OpNumber(reader.number()?),
+            suffix: reader.entries(describe)?,
+        })),
+        tag::GET_START_VIEW => {
+            Message::GetStartView { view: View(reader.number()?), commit: OpNumber(reader.number()?) }
+        }
+        tag::REJOIN => Message::Rejoin { view: View(reader.number()?) },
+        tag => return Err(Malformed::Tag { what: "message", tag }),
+    })
+}
+
+fn encode_status<'a>(writer: Writer<'a>, report: &StatusReport) -> Writer<'a> {
+    let StatusReport {
+        replica,
+        replicas,
+        role,
+        supermajority,
+        view,
+        op_number,
+        commit,
+        applied,
+        dlog_length,
+        sessions,
+        log_bytes,
+        fast_updates,
+        conflicts,
+        slow_updates,
+        fast_reads,
+        slow_reads,
+        refused,
+        view_changes,
+    } = report;
+    let writer = writer.number(u64::from(*replica)).number(u64::from(*replicas));
+    let writer = writer.byte(role_tag(*role)).byte(boolean_tag(*supermajority));
+    let numbers = [
+        view,
+        op_number,
+        commit,
+        applied,
+        dlog_length,
+        sessions,
+        log_bytes,
+        fast_updates,
+        conflicts,
+        slow_updates,
+        fast_reads,
+        slow_reads,
+        refused,
+        view_changes,
+    ];
+    numbers.into_iter().fold(writer, |writer, number| writer.number(*number))
+}
+
+fn decode_status(reader: &mut Reader<'_>) -> Result<StatusReport, Malformed> {
+    Ok(StatusReport {
+        replica: reader.small("replica")?,
+        replicas: reader.small("number of replicas")?,
+        role: reader.role()?,
+        supermajority: reader.boolean()?,
+        view: reader.number()?,
+        op_number: reader.number()?,
+        commit: reader.number()?,
+        applied: reader.number()?,
+        dlog_length: reader.number()?,
+        sessions: reader.number()?,
+        log_bytes: reader.number()?,
+        fast_updates: reader.number()?,
+        conflicts: reader.number()?,
+        slow_updates: reader.number()?,
+        fast_reads: reader.number()?,
+        slow_reads: reader.number()?,
+        refused: reader.number()?,
+        view_changes: reader.number()?,
+    })
+}

@@ -1,0 +1,275 @@
+//! Numbers, and the two cursors that everything else is written with.
+
+use crate::error::Malformed;
+
+/// Most bytes of a variable-length number.
+const VARINT_BYTES_MAX: usize = 10;
+
+/// A number below this takes at most 8 bytes, and so fits into a machine word with its marks.
+const WORD_VARINT_MAX: u64 = 1 << 56;
+
+/// The high bit of every byte.
+const MARKS: u64 = 0x8080_8080_8080_8080;
+
+/// Appends fields to the output.
+pub(crate) struct Writer<'a> {
+    out: &'a mut Vec<u8>,
+}
+
+impl<'a> Writer<'a> {
+    #[inline]
+    pub(crate) const fn new(out: &'a mut Vec<u8>) -> Self {
+        Self { out }
+    }
+
+    /// One byte.
+    #[inline]
+    pub(crate) fn byte(self, byte: u8) -> Self {
+        self.out.push(byte);
+        self
+    }
+
+    /// A small number.
+    #[inline]
+    pub(crate) fn number(self, value: u64) -> Self {
+        if value < 0x80 {
+            return self.byte(value as u8);
+        }
+        if value >= WORD_VARINT_MAX {
+            return self.long_number(value);
+        }
+        // Without a loop, for the lengths of numbers vary and loops over them are mispredicted: groups
+        // of 7 bits are moved apart by halves, then all but the last are marked.
+        let spread = ((value & 0x00ff_ffff_f000_0000) << 4) | (value & 0x0fff_ffff);
+        let spread = ((spread & 0x0fff_c000_0fff_c000) << 2) | (spread & 0x0000_3fff_0000_3fff);
+        let spread = ((spread & 0x3f80_3f80_3f80_3f80) << 1) | (spread & 0x007f_007f_007f_007f);
+        let length = (70 - value.leading_zeros() as usize) / 7;
+        let marks = MARKS & ((1 << (8 * (length - 1))) - 1);
+        let end = self.out.len() + length;
+        self.out.extend_from_slice(&(spread | marks).to_le_bytes());
+        self.out.truncate(end);
+        self
+    }
+
+    #[cold]
+    fn long_number(self, mut value: u64) -> Self {
+        while value >= 0x80 {
+            self.out.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.byte(value as u8)
+    }
+
+    /// A number that is usually large.
+    #[inline]
+    pub(crate) fn fixed(self, value: u64) -> Self {
+        self.out.extend_from_slice(&value.to_le_bytes());
+        self
+    }
+
+    /// Bytes without their length.
+    #[inline]
+    pub(crate) fn bytes(self, bytes: &[u8]) -> Self {
+        self.out.extend_from_slice(bytes);
+        self
+    }
+
+    /// What `write` appends.
+    #[inline]
+    pub(crate) fn with(self, write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        write(self.out);
+        self
+    }
+
+    /// A count and that many elements, which take about `element_bytes` bytes each.
+    pub(crate) fn list<T>(
+        self,
+        elements: &[T],
+        element_bytes: usize,
+        write: impl Fn(Self, &T) -> Self,
+    ) -> Self {
+        self.out.reserve(elements.len() * element_bytes);
+        elements.iter().fold(self.number(elements.len() as u64), write)
+    }
+}
+
+/// Reads fields off the front of the input.
+pub(crate) struct Reader<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+
+    /// One byte.
+    pub(crate) const fn byte(&mut self) -> Result<u8, Malformed> {
+        let Some((first, rest)) = self.rest.split_first() else { return Err(Malformed::Truncated) };
+        self.rest = rest;
+        Ok(*first)
+    }
+
+    /// A small number.
+    #[inline]
+    pub(crate) fn number(&mut self) -> Result<u64, Malformed> {
+        if let [first, rest @ ..] = self.rest
+            && *first < 0x80
+        {
+            self.rest = rest;
+            return Ok(u64::from(*first));
+        }
+        let Some((word, _)) = self.rest.split_first_chunk() else { return self.long_number() };
+        let word = u64::from_le_bytes(*word);
+        let ends = !word & MARKS;
+        if ends == 0 {
+            return self.long_number();
+        }
+        // The reverse of what the writer does, for the bytes up to the first without a mark.
+        let length = ends.trailing_zeros() as usize / 8 + 1;
+        let word = word & (u64::MAX >> (64 - 8 * length));
+        if word >> (8 * (length - 1)) == 0 {
+            return Err(Malformed::Number);
+        }
+        let spread = word & !MARKS;
+        let value = ((spread & 0x7f00_7f00_7f00_7f00) >> 1) | (spread & 0x007f_007f_007f_007f);
+        let value = ((value & 0x3fff_0000_3fff_0000) >> 2) | (value & 0x0000_3fff_0000_3fff);
+        let value = ((value & 0x0fff_ffff_0000_0000) >> 4) | (value & 0x0fff_ffff);
+        self.rest = &self.rest[length..];
+        Ok(value)
+    }
+
+    /// A number of nine or ten bytes, or so near to the end of the input that no word can be read.
+    fn long_number(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0;
+        for (index, byte) in self.rest.iter().take(VARINT_BYTES_MAX).enumerate() {
+            value |= u64::from(byte & 0x7f) << (7 * index);
+            if *byte < 0x80 {
+                // The tenth byte holds one bit; a last byte of zero was not needed.
+                if (index == VARINT_BYTES_MAX - 1 && *byte > 1) || (index > 0 && *byte == 0) {
+                    return Err(Malformed::Number);
+                }
+                self.rest = &self.rest[index + 1..];
+                return Ok(value);
+            }
+        }
+        Err(if self.rest.len() < VARINT_BYTES_MAX { Malformed::Truncated } else { Malformed::Number })
+    }
+
+    /// A number that is usually large.
+    pub(crate) const fn fixed(&mut self) -> Result<u64, Malformed> {
+        let Some((bytes, rest)) = self.rest.split_first_chunk() else { return Err(Malformed::Truncated) };
+        self.rest = rest;
+        Ok(u64::from_le_bytes(*bytes))
+    }
+
+    /// A number of at most 8 bits.
+    pub(crate) fn small(&mut self, what: &'static str) -> Result<u8, Malformed> {
+        let value = self.number()?;
+        let limit = u64::from(u8::MAX);
+        u8::try_from(value).map_err(|_| Malformed::OutOfRange { what, value, limit })
+    }
+
+    /// The number of elements of a list, each of which takes `element_bytes_min` bytes or more: no
+    /// more than the rest of the input can hold, and so a safe amount to reserve memory for.
+    pub(crate) fn count(&mut self, element_bytes_min: usize) -> Result<usize, Malformed> {
+        let count = self.number()?;
+        match usize::try_from(count) {
+            Ok(count) if count <= self.rest.len() / element_bytes_min => Ok(count),
+            _ => Err(Malformed::Truncated),
+        }
+    }
+
+    /// Bytes with their length before them.
+    pub(crate) fn bytes(&mut self, what: &'static str, limit: usize) -> Result<&'a [u8], Malformed> {
+        let length = self.number()?;
+        if length > limit as u64 {
+            return Err(Malformed::TooLong { what, length, limit: limit as u64 });
+        }
+        let Some((bytes, rest)) = self.rest.split_at_checked(length as usize) else {
+            return Err(Malformed::Truncated);
+        };
+        self.rest = rest;
+        Ok(bytes)
+    }
+
+    /// All bytes that are left.
+    pub(crate) fn remainder(&mut self, what: &'static str, limit: usize) -> Result<&'a [u8], Malformed> {
+        let bytes = core::mem::take(&mut self.rest);
+        if bytes.len() > limit {
+            return Err(Malformed::TooLong { what, length: bytes.len() as u64, limit: limit as u64 });
+        }
+        Ok(bytes)
+    }
+
+    /// Refuses whatever follows.
+    pub(crate) const fn end(&self) -> Result<(), Malformed> {
+        match self.rest.len() {
+            0 => Ok(()),
+            bytes => Err(Malformed::Trailing { bytes }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(value: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        Writer::new(&mut out).number(value);
+        out
+    }
+
+    #[test]
+    fn numbers_have_golden_bytes_and_come_back() {
+        let golden: [(u64, &[u8]); 6] = [
+            (0, &[0]),
+            (127, &[0x7f]),
+            (128, &[0x80, 1]),
+            (300, &[0xac, 2]),
+            (1 << 63, &[0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 1]),
+            (u64::MAX, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1]),
+        ];
+        for (value, bytes) in golden {
+            assert_eq!(encoded(value), bytes);
+        }
+        for shift in 0..64 {
+            for value in [1 << shift, (1_u64 << shift) - 1, u64::MAX >> shift] {
+                let bytes = encoded(value);
+                // With and without room for a word behind it.
+                for padding in [0, 7] {
+                    let padded = [&bytes[..], &vec![0xff; padding]].concat();
+                    let mut reader = Reader::new(&padded);
+                    assert_eq!(reader.number(), Ok(value));
+                    assert_eq!(reader.rest.len(), padding);
+                }
+                for length in 0..bytes.len() {
+                    assert_eq!(Reader::new(&bytes[..length]).number(), Err(Malformed::Truncated));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn needless_and_excessive_bytes_of_a_number_are_refused() {
+        for bytes in [
+            &[0x80, 0][..],
+            &[0xff, 0x80, 0],
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2],
+            &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1],
+        ] {
+            for padding in [0, 7] {
+                let padded = [bytes, &vec![0xff; padding]].concat();
+                assert_eq!(Reader::new(&padded).number(), Err(Malformed::Number), "{padded:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_count_that_the_input_cannot_hold_is_refused() {
+        assert_eq!(Reader::new(&[3, 0, 0, 0]).count(1), Ok(3));
+        assert_eq!(Reader::new(&[3, 0, 0, 0]).count(2), Err(Malformed::Truncated));
+        assert_eq!(Reader::new(&[0xff, 0xff, 0xff, 0xff, 0x7f]).count(1), Err(Malformed::Truncated));
+    }
+}

@@ -1,0 +1,174 @@
+//! Every tag of the format. None may change its meaning; the number of a retired one stays in its
+//! table, marked as retired, and is never used again.
+
+/// Messages. 1..16: client to replica; 16..32: replica to client; 32..64: between replicas.
+pub mod message {
+    /// `Register`.
+    pub const REGISTER: u8 = 1;
+    /// `Request`.
+    pub const REQUEST: u8 = 2;
+    /// `Read`.
+    pub const READ: u8 = 3;
+    /// `StatusRequest`.
+    pub const STATUS_REQUEST: u8 = 4;
+
+    /// `Registered`.
+    pub const REGISTERED: u8 = 16;
+    /// `Ok`.
+    pub const OK: u8 = 17;
+    /// `Conflict`.
+    pub const CONFLICT: u8 = 18;
+    /// `Committed`.
+    pub const COMMITTED: u8 = 19;
+    /// `ReadReply`.
+    pub const READ_REPLY: u8 = 20;
+    /// `Refused`.
+    pub const REFUSED: u8 = 21;
+    /// `ReadRefused`.
+    pub const READ_REFUSED: u8 = 22;
+    /// `WrongView`: to anyone.
+    pub const WRONG_VIEW: u8 = 23;
+    /// `Status`: to anyone.
+    pub const STATUS: u8 = 24;
+
+    /// `Prepare`.
+    pub const PREPARE: u8 = 32;
+    /// `Commit`.
+    pub const COMMIT: u8 = 33;
+    /// `PrepareOk`.
+    pub const PREPARE_OK: u8 = 34;
+    /// `FetchBodies`.
+    pub const FETCH_BODIES: u8 = 35;
+    /// `Bodies`.
+    pub const BODIES: u8 = 36;
+    /// `Forward`.
+    pub const FORWARD: u8 = 37;
+    /// `GetState`.
+    pub const GET_STATE: u8 = 38;
+    /// `NewState`.
+    pub const NEW_STATE: u8 = 39;
+    /// `StartViewChange`.
+    pub const START_VIEW_CHANGE: u8 = 40;
+    /// `DoViewChange`.
+    pub const DO_VIEW_CHANGE: u8 = 41;
+    /// `StartView`.
+    pub const START_VIEW: u8 = 42;
+    /// `GetStartView`.
+    pub const GET_START_VIEW: u8 = 43;
+    /// `Rejoin`.
+    pub const REJOIN: u8 = 44;
+}
+
+/// Records of the write-ahead log.
+pub mod record {
+    /// `View`.
+    pub const VIEW: u8 = 1;
+    /// `Accept`.
+    pub const ACCEPT: u8 = 2;
+    /// `Append`.
+    pub const APPEND: u8 = 3;
+    /// `Transfer`.
+    pub const TRANSFER: u8 = 4;
+    /// `EnterView`.
+    pub const ENTER_VIEW: u8 = 5;
+}
+
+/// Entries of a Prepare and of an Append record.
+pub mod prepared {
+    /// `Reference`.
+    pub const REFERENCE: u8 = 1;
+    /// `Full`.
+    pub const FULL: u8 = 2;
+    /// `Register`.
+    pub const REGISTER: u8 = 3;
+    /// `Expire`.
+    pub const EXPIRE: u8 = 4;
+    /// `Tick`.
+    pub const TICK: u8 = 5;
+}
+
+/// Payloads of log entries.
+pub mod payload {
+    /// `Update`.
+    pub const UPDATE: u8 = 1;
+    /// `Recovered`.
+    pub const RECOVERED: u8 = 2;
+    /// `Register`.
+    pub const REGISTER: u8 = 3;
+    /// `Expire`.
+    pub const EXPIRE: u8 = 4;
+    /// `Tick`.
+    pub const TICK: u8 = 5;
+}
+
+/// Paths of a request.
+pub mod path {
+    /// `Durability`.
+    pub const DURABILITY: u8 = 1;
+    /// `Ordered`.
+    pub const ORDERED: u8 = 2;
+}
+
+/// Refusals.
+pub mod refusal {
+    /// `ClockSkew`.
+    pub const CLOCK_SKEW: u8 = 1;
+    /// `UnknownSession`.
+    pub const UNKNOWN_SESSION: u8 = 2;
+    /// `Stale`.
+    pub const STALE: u8 = 3;
+    /// `Malformed`.
+    pub const MALFORMED: u8 = 4;
+    /// `LogFull`.
+    pub const LOG_FULL: u8 = 5;
+    /// `Overloaded`.
+    pub const OVERLOADED: u8 = 6;
+    /// `DiskFailed`.
+    pub const DISK_FAILED: u8 = 7;
+}
+
+/// Reasons of a StartViewChange.
+pub mod reason {
+    /// `Suspicion`.
+    pub const SUSPICION: u8 = 1;
+    /// `Moved`.
+    pub const MOVED: u8 = 2;
+    /// `Abdication`.
+    pub const ABDICATION: u8 = 3;
+}
+
+/// Roles in a status report.
+pub mod role {
+    /// `Leader`.
+    pub const LEADER: u8 = 1;
+    /// `Follower`.
+    pub const FOLLOWER: u8 = 2;
+    /// `ViewChange`.
+    pub const VIEW_CHANGE: u8 = 3;
+    /// `Recovering`.
+    pub const RECOVERING: u8 = 4;
+}
+
+/// Booleans.
+pub mod boolean {
+    /// `false`.
+    pub const FALSE: u8 = 0;
+    /// `true`.
+    pub const TRUE: u8 = 1;
+}
+
+/// Senders of a handshake.
+pub mod sender {
+    /// A client.
+    pub const CLIENT: u8 = 1;
+    /// A member of the group.
+    pub const REPLICA: u8 = 2;
+}
+
+/// Fast quorum modes.
+pub mod fast_quorum {
+    /// `Majority`.
+    pub const MAJORITY: u8 = 1;
+    /// `Supermajority`.
+    pub const SUPERMAJORITY: u8 = 2;
+}

@@ -1,0 +1,234 @@
+//! The bytes of every kind of message and record. A failing test here means that processes and data
+//! directories of different releases no longer understand each other.
+
+use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe};
+use std::collections::BTreeSet;
+use syros_protocol::message::{
+    DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request, RoleName, StartView,
+    StatusReport, Update, ViewChangeReason,
+};
+use syros_protocol::record::Record;
+use syros_types::{Instant, OpNumber, OperationId, SessionId, View, WallTime};
+use syros_wire::{decode_message, decode_record, encode_message, encode_record};
+
+const fn id(session: u64, sequence: u64) -> OperationId {
+    OperationId { session: SessionId(session), sequence }
+}
+
+/// Session 5, sequence 300, acknowledged below 298.
+fn request() -> Request {
+    Request { id: id(5, 300), micros: 0x0006_1122_3344_5566, acked_below: 298, body: b"set"[..].into() }
+}
+/// Session, sequence, clock, distance; then length and body, or the body alone.
+const REQUEST_HEAD: &str = "05 ac02 6655443322110600 02";
+
+fn update() -> Update {
+    let request = request();
+    let (class, footprint) = describe(&request.body).unwrap();
+    Update { request, class, footprint }
+}
+
+fn entries() -> Vec<LogEntry> {
+    [
+        Payload::Update(update()),
+        Payload::Recovered([update(), update()].into()),
+        Payload::Register { nonce: 0x0807_0605_0403_0201 },
+        Payload::Expire([SessionId(1), SessionId(200)].into()),
+        Payload::Tick,
+    ]
+    .into_iter()
+    .map(|payload| LogEntry { view: View(3), time: WallTime(0x10), payload })
+    .collect()
+}
+fn entries_hex() -> String {
+    let start = "03 1000000000000000";
+    let request = format!("{REQUEST_HEAD} 03 736574");
+    format!(
+        "05 {start} 01 {request} {start} 02 02 {request} {request} {start} 03 0102030405060708 \
+         {start} 04 02 01 c801 {start} 05"
+    )
+}
+
+fn prepared() -> Vec<Prepared> {
+    vec![
+        Prepared::Reference(id(1, 128)),
+        Prepared::Full(request()),
+        Prepared::Register { nonce: 1 },
+        Prepared::Expire([SessionId(9)].into()),
+        Prepared::Tick,
+    ]
+}
+fn prepared_hex() -> String {
+    format!("05 01 01 8001 02 {REQUEST_HEAD} 03 736574 03 0100000000000000 04 01 09 05")
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().filter(|byte| *byte != b' ').collect();
+    digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
+}
+
+fn check(golden: &[(Message, String)]) -> BTreeSet<u8> {
+    for (message, hex) in golden {
+        let mut out = Vec::new();
+        encode_message(message, &mut out);
+        assert_eq!(out, bytes(hex), "{message:?}");
+        assert_eq!(decode_message(&out, describe).as_ref(), Ok(message));
+    }
+    golden.iter().map(|(_, hex)| bytes(hex)[0]).collect()
+}
+
+fn of_clients() -> Vec<(Message, String)> {
+    let (view, id, clock) = (View(7), id(5, 300), WallTime(0x0102));
+    let clock_hex = "0201000000000000";
+    let status = StatusReport {
+        replica: 2,
+        replicas: 3,
+        role: RoleName::Follower,
+        supermajority: true,
+        view: 1,
+        op_number: 2,
+        commit: 3,
+        applied: 4,
+        dlog_length: 5,
+        sessions: 6,
+        log_bytes: 7,
+        fast_updates: 8,
+        conflicts: 9,
+        slow_updates: 10,
+        fast_reads: 11,
+        slow_reads: 12,
+        refused: 13,
+        view_changes: 300,
+    };
+    vec![
+        (Message::Register { view, nonce: 0x0102 }, format!("01 07 {clock_hex}")),
+        (
+            Message::Request { view, path: Path::Durability, request: request() },
+            format!("02 07 01 {REQUEST_HEAD} 736574"),
+        ),
+        (
+            Message::Request { view, path: Path::Ordered, request: request() },
+            format!("02 07 02 {REQUEST_HEAD} 736574"),
+        ),
+        (Message::Read { view, number: 128, body: b"get"[..].into() }, "03 07 8001 676574".into()),
+        (Message::StatusRequest, "04".into()),
+        (Message::Registered { view, nonce: 0x0102, session: SessionId(9) }, format!("10 07 {clock_hex} 09")),
+        (Message::Ok { view, id, clock }, format!("11 07 05 ac02 {clock_hex}")),
+        (Message::Conflict { view, id, clock }, format!("12 07 05 ac02 {clock_hex}")),
+        (
+            Message::Committed { view, id, clock, reply: b"r"[..].into() },
+            format!("13 07 05 ac02 {clock_hex} 72"),
+        ),
+        (Message::ReadReply { view, number: 128, reply: b"r"[..].into() }, "14 07 8001 72".into()),
+        (Message::ReadReply { view, number: 128, reply: b""[..].into() }, "14 07 8001".into()),
+        (
+            Message::Refused { view, id, clock, refusal: Refusal::ClockSkew },
+            format!("15 07 05 ac02 {clock_hex} 01"),
+        ),
+        (Message::ReadRefused { view, number: 128, refusal: Refusal::DiskFailed }, "16 07 8001 07".into()),
+        (Message::WrongView { view: View(u64::MAX) }, "17 ffffffffffffffffff01".into()),
+        (
+            Message::Status(Box::new(status)),
+            "18 02 03 02 01 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d ac02".into(),
+        ),
+    ]
+}
+
+fn of_replicas() -> Vec<(Message, String)> {
+    let (view, sent_at, time) = (View(7), Instant(0x0a), WallTime(0x0b));
+    let (sent_hex, time_hex) = ("0a00000000000000", "0b00000000000000");
+    let (first, commit, op_number) = (OpNumber(10), OpNumber(9), OpNumber(200));
+    let entries_hex = entries_hex();
+    vec![
+        (
+            Message::Prepare { view, first, commit, sent_at, time, entries: prepared() },
+            format!("20 07 0a 09 {sent_hex} {time_hex} {}", prepared_hex()),
+        ),
+        (Message::Commit { view, commit, op_number, sent_at }, format!("21 07 09 c801 {sent_hex}")),
+        (
+            Message::PrepareOk { view, op_number, applied: OpNumber(8), sent_at },
+            format!("22 07 c801 08 {sent_hex}"),
+        ),
+        (Message::FetchBodies { view, ids: vec![id(1, 2), id(128, 3)] }, "23 07 02 01 02 8001 03".into()),
+        (Message::Bodies { view, requests: vec![request()] }, format!("24 07 01 {REQUEST_HEAD} 03 736574")),
+        (Message::Forward { view, requests: vec![request()] }, format!("25 07 01 {REQUEST_HEAD} 03 736574")),
+        (Message::GetState { view, from: first }, "26 07 0a".into()),
+        (Message::NewState { view, first, commit, entries: entries() }, format!("27 07 0a 09 {entries_hex}")),
+        (Message::StartViewChange { view, reason: ViewChangeReason::Suspicion }, "28 07 01".into()),
+        (Message::StartViewChange { view, reason: ViewChangeReason::Moved }, "28 07 02".into()),
+        (Message::StartViewChange { view, reason: ViewChangeReason::Abdication }, "28 07 03".into()),
+        (
+            Message::DoViewChange(Box::new(DoViewChange {
+                view,
+                last_normal: View(6),
+                commit,
+                commit_view: View(5),
+                suffix: entries(),
+                dlog: vec![request()],
+            })),
+            format!("29 07 06 09 05 {entries_hex} 01 {REQUEST_HEAD} 03 736574"),
+        ),
+        (
+            Message::StartView(Box::new(StartView {
+                view,
+                base: first,
+                base_view: View(6),
+                commit,
+                suffix: entries(),
+            })),
+            format!("2a 07 0a 06 09 {entries_hex}"),
+        ),
+        (Message::GetStartView { view, commit }, "2b 07 09".into()),
+        (Message::Rejoin { view }, "2c 07".into()),
+    ]
+}
+
+#[test]
+fn every_message_has_golden_bytes() {
+    let mut kinds = check(&of_clients());
+    kinds.extend(check(&of_replicas()));
+    assert_eq!(kinds.len() as u64, MESSAGE_KINDS, "a kind of message is missing here");
+}
+
+#[test]
+fn every_refusal_has_golden_bytes() {
+    let refusals = [
+        Refusal::ClockSkew,
+        Refusal::UnknownSession,
+        Refusal::Stale,
+        Refusal::Malformed,
+        Refusal::LogFull,
+        Refusal::Overloaded,
+        Refusal::DiskFailed,
+    ];
+    for (refusal, byte) in refusals.into_iter().zip(1..) {
+        let mut out = Vec::new();
+        encode_message(&Message::ReadRefused { view: View(1), number: 2, refusal }, &mut out);
+        assert_eq!(out, [22, 1, 2, byte]);
+    }
+}
+
+#[test]
+fn every_record_has_golden_bytes() {
+    let (first, commit) = (OpNumber(10), OpNumber(9));
+    let golden = [
+        (Record::View { view: View(7), last_normal: View(6) }, "01 07 06".into()),
+        (Record::Accept(request()), format!("02 {REQUEST_HEAD} 03 736574")),
+        (
+            Record::Append { first, view: View(7), time: WallTime(0x0b), commit, entries: prepared() },
+            format!("03 0a 07 0b00000000000000 09 {}", prepared_hex()),
+        ),
+        (Record::Transfer { base: first, entries: entries() }, format!("04 0a {}", entries_hex())),
+        (
+            Record::EnterView { view: View(7), base: first, commit, suffix: entries() },
+            format!("05 07 0a 09 {}", entries_hex()),
+        ),
+    ];
+    for (record, hex) in &golden {
+        let mut out = Vec::new();
+        encode_record(record, &mut out);
+        assert_eq!(out, bytes(hex), "{record:?}");
+        assert_eq!(decode_record(&out, describe).as_ref(), Ok(record));
+    }
+    assert_eq!(golden.len() as u64, RECORD_KINDS);
+}

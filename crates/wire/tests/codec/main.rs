@@ -1,0 +1,5 @@
+//! The codec, seen from outside.
+
+mod golden;
+mod properties;
+mod random;

@@ -1,0 +1,238 @@
+//! Random messages and records, and a toy state machine that describes operations.
+
+use std::sync::Arc;
+use syros_protocol::message::{
+    Body, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request, RoleName, StartView,
+    StatusReport, Update, ViewChangeReason,
+};
+use syros_protocol::record::Record;
+use syros_types::{
+    Class, Footprint, Instant, OpNumber, OperationId, Prng, SessionId, View, WallTime, key_hash,
+};
+
+/// The toy state machine: every operation is an overwrite of itself, and those that start with 0xff are
+/// no operations.
+pub(crate) fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
+    (body.first() != Some(&0xff)).then(|| (Class::Overwrite, Footprint::One(key_hash(body))))
+}
+
+/// Numbers of every length: encodings differ by length, so values are spread over lengths.
+fn number(prng: &mut Prng) -> u64 {
+    let shift = prng.below(65);
+    prng.next_u64().checked_shr(shift as u32).unwrap_or(0)
+}
+
+fn view(prng: &mut Prng) -> View {
+    View(number(prng))
+}
+
+fn op_number(prng: &mut Prng) -> OpNumber {
+    OpNumber(number(prng))
+}
+
+fn time(prng: &mut Prng) -> WallTime {
+    WallTime(number(prng))
+}
+
+fn instant(prng: &mut Prng) -> Instant {
+    Instant(number(prng))
+}
+
+fn id(prng: &mut Prng) -> OperationId {
+    OperationId { session: SessionId(number(prng)), sequence: number(prng) }
+}
+
+fn list<T>(prng: &mut Prng, element: impl Fn(&mut Prng) -> T) -> Vec<T> {
+    (0..prng.below(6)).map(|_| element(prng)).collect()
+}
+
+fn body(prng: &mut Prng) -> Body {
+    let length = if prng.chance(1, 20) { prng.below(1000) } else { prng.below(20) };
+    let mut bytes: Vec<u8> = (0..length).map(|_| prng.next_u64() as u8).collect();
+    if let Some(first) = bytes.first_mut() {
+        *first &= 0x7f;
+    }
+    Arc::from(bytes)
+}
+
+fn request(prng: &mut Prng) -> Request {
+    let id = id(prng);
+    let acked_below =
+        if prng.chance(1, 2) { id.sequence.saturating_sub(prng.below(50)) } else { number(prng) };
+    Request { id, micros: number(prng), acked_below, body: body(prng) }
+}
+
+fn update(prng: &mut Prng) -> Update {
+    let request = request(prng);
+    let (class, footprint) = describe(&request.body).unwrap();
+    Update { request, class, footprint }
+}
+
+fn entry(prng: &mut Prng) -> LogEntry {
+    let payload = match prng.below(5) {
+        0 => Payload::Update(update(prng)),
+        1 => Payload::Recovered(list(prng, update).into_boxed_slice()),
+        2 => Payload::Register { nonce: prng.next_u64() },
+        3 => Payload::Expire(list(prng, |prng| SessionId(number(prng))).into_boxed_slice()),
+        _ => Payload::Tick,
+    };
+    LogEntry { view: view(prng), time: time(prng), payload }
+}
+
+fn prepared(prng: &mut Prng) -> Prepared {
+    match prng.below(5) {
+        0 => Prepared::Reference(id(prng)),
+        1 => Prepared::Full(request(prng)),
+        2 => Prepared::Register { nonce: prng.next_u64() },
+        3 => Prepared::Expire(list(prng, |prng| SessionId(number(prng))).into_boxed_slice()),
+        _ => Prepared::Tick,
+    }
+}
+
+fn refusal(prng: &mut Prng) -> Refusal {
+    const ALL: [Refusal; 7] = [
+        Refusal::ClockSkew,
+        Refusal::UnknownSession,
+        Refusal::Stale,
+        Refusal::Malformed,
+        Refusal::LogFull,
+        Refusal::Overloaded,
+        Refusal::DiskFailed,
+    ];
+    ALL[prng.below(7) as usize]
+}
+
+fn status(prng: &mut Prng) -> StatusReport {
+    const ROLES: [RoleName; 4] =
+        [RoleName::Leader, RoleName::Follower, RoleName::ViewChange, RoleName::Recovering];
+    StatusReport {
+        replica: prng.next_u64() as u8,
+        replicas: prng.next_u64() as u8,
+        role: ROLES[prng.below(4) as usize],
+        supermajority: prng.chance(1, 2),
+        view: number(prng),
+        op_number: number(prng),
+        commit: number(prng),
+        applied: number(prng),
+        dlog_length: number(prng),
+        sessions: number(prng),
+        log_bytes: number(prng),
+        fast_updates: number(prng),
+        conflicts: number(prng),
+        slow_updates: number(prng),
+        fast_reads: number(prng),
+        slow_reads: number(prng),
+        refused: number(prng),
+        view_changes: number(prng),
+    }
+}
+
+/// Kinds of messages that [`message`] makes.
+pub(crate) const MESSAGE_KINDS: u64 = 26;
+
+/// A random message of the given kind.
+pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
+    match kind {
+        0 => Message::Register { view: view(prng), nonce: prng.next_u64() },
+        1 => {
+            let path = if prng.chance(1, 2) { Path::Durability } else { Path::Ordered };
+            Message::Request { view: view(prng), path, request: request(prng) }
+        }
+        2 => Message::Read { view: view(prng), number: number(prng), body: body(prng) },
+        3 => Message::StatusRequest,
+        4 => {
+            Message::Registered { view: view(prng), nonce: prng.next_u64(), session: SessionId(number(prng)) }
+        }
+        5 => Message::Ok { view: view(prng), id: id(prng), clock: time(prng) },
+        6 => Message::Conflict { view: view(prng), id: id(prng), clock: time(prng) },
+        7 => Message::Committed { view: view(prng), id: id(prng), clock: time(prng), reply: body(prng) },
+        8 => Message::ReadReply { view: view(prng), number: number(prng), reply: body(prng) },
+        9 => Message::Refused { view: view(prng), id: id(prng), clock: time(prng), refusal: refusal(prng) },
+        10 => Message::ReadRefused { view: view(prng), number: number(prng), refusal: refusal(prng) },
+        11 => Message::WrongView { view: view(prng) },
+        12 => Message::Status(Box::new(status(prng))),
+        _ => between_replicas(prng, kind),
+    }
+}
+
+fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
+    const REASONS: [ViewChangeReason; 3] =
+        [ViewChangeReason::Suspicion, ViewChangeReason::Moved, ViewChangeReason::Abdication];
+    match kind {
+        13 => Message::Prepare {
+            view: view(prng),
+            first: op_number(prng),
+            commit: op_number(prng),
+            sent_at: instant(prng),
+            time: time(prng),
+            entries: list(prng, prepared),
+        },
+        14 => Message::Commit {
+            view: view(prng),
+            commit: op_number(prng),
+            op_number: op_number(prng),
+            sent_at: instant(prng),
+        },
+        15 => Message::PrepareOk {
+            view: view(prng),
+            op_number: op_number(prng),
+            applied: op_number(prng),
+            sent_at: instant(prng),
+        },
+        16 => Message::FetchBodies { view: view(prng), ids: list(prng, id) },
+        17 => Message::Bodies { view: view(prng), requests: list(prng, request) },
+        18 => Message::Forward { view: view(prng), requests: list(prng, request) },
+        19 => Message::GetState { view: view(prng), from: op_number(prng) },
+        20 => Message::NewState {
+            view: view(prng),
+            first: op_number(prng),
+            commit: op_number(prng),
+            entries: list(prng, entry),
+        },
+        21 => Message::StartViewChange { view: view(prng), reason: REASONS[prng.below(3) as usize] },
+        22 => Message::DoViewChange(Box::new(DoViewChange {
+            view: view(prng),
+            last_normal: view(prng),
+            commit: op_number(prng),
+            commit_view: view(prng),
+            suffix: list(prng, entry),
+            dlog: list(prng, request),
+        })),
+        23 => Message::StartView(Box::new(StartView {
+            view: view(prng),
+            base: op_number(prng),
+            base_view: view(prng),
+            commit: op_number(prng),
+            suffix: list(prng, entry),
+        })),
+        24 => Message::GetStartView { view: view(prng), commit: op_number(prng) },
+        25 => Message::Rejoin { view: view(prng) },
+        _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
+    }
+}
+
+/// Kinds of records that [`record`] makes.
+pub(crate) const RECORD_KINDS: u64 = 5;
+
+/// A random record of the given kind.
+pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
+    match kind {
+        0 => Record::View { view: view(prng), last_normal: view(prng) },
+        1 => Record::Accept(request(prng)),
+        2 => Record::Append {
+            first: op_number(prng),
+            view: view(prng),
+            time: time(prng),
+            commit: op_number(prng),
+            entries: list(prng, prepared),
+        },
+        3 => Record::Transfer { base: op_number(prng), entries: list(prng, entry) },
+        4 => Record::EnterView {
+            view: view(prng),
+            base: op_number(prng),
+            commit: op_number(prng),
+            suffix: list(prng, entry),
+        },
+        _ => panic!("there are {RECORD_KINDS} kinds of records, not {kind}"),
+    }
+}

@@ -211,7 +211,7 @@ impl Parser {
         let unseen = input.get(self.scanned..).unwrap_or_default();
         match unseen.iter().position(|byte| *byte == b'\r') {
             Some(distance) => self.scanned += distance,
-            None => {}
+            None => self.scanned = self.scanned.max(input.len()),
         }
         if self.scanned.saturating_sub(self.position) > LINE_BYTES_MAX {
             return Err(too_big);

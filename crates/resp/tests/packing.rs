@@ -134,6 +134,36 @@ fn a_pack_never_outgrows_a_reply() {
     assert_eq!(submitted_at_first(&[&line[..]; 4]), [(Class::Overwrite, 2)]);
 }
 
+/// Two keys of 16 bytes with the same hash: the second word of each brings the hash's state to zero.
+fn keys_that_collide() -> [String; 2] {
+    const SEED: u64 = 0xa076_1d64_78bd_642f ^ 16u64.wrapping_mul(FACTOR);
+    const FACTOR: u64 = 0xe703_7ed1_a0b4_28db;
+    let mut keys = (0..u64::MAX).filter_map(|first| {
+        let product = u128::from(SEED ^ first) * u128::from(FACTOR);
+        let second = product as u64 ^ (product >> 64) as u64;
+        String::from_utf8([first.to_le_bytes(), second.to_le_bytes()].concat()).ok()
+    });
+    let keys = [(); 2].map(|()| keys.next().expect("one of a few thousand"));
+    assert_eq!(key_hash(keys[0].as_bytes()), key_hash(keys[1].as_bytes()));
+    keys
+}
+
+#[test]
+fn keys_that_share_a_hash_are_told_apart() {
+    let [a, b] = keys_that_collide();
+    assert_ne!(a, b);
+    let (mut connection, mut store) = (connection(1), Store::default());
+    let input = [request(&["SET", &a, "1"]), request(&["SET", &b, "2"])].concat();
+    connection.receive(&input, &CONTEXT);
+    let submissions = submissions(&mut connection);
+    // In one body they are no overwrite of one key: replicas would refuse it as such.
+    assert_eq!((submissions.len(), submissions[0].class), (1, Class::Merge));
+    let completion = store.run(&submissions[0]);
+    assert!(connection.complete(1, completion));
+    assert_eq!(output(&mut connection), b"+OK\r\n+OK\r\n");
+    assert_eq!(store.0.len(), 2);
+}
+
 #[test]
 fn every_ending_has_a_clear_text() {
     for (completion, text) in [

@@ -16,4 +16,4 @@ mod report;
 pub use error::Error;
 pub use load::run;
 pub use options::Options;
-pub use report::{CpuUse, Failures, Latency, Report};
+pub use report::{CpuUse, Failures, Latency, Load, Report};

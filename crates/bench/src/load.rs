@@ -53,7 +53,7 @@ impl Measurement {
         Ok(Self { started: Instant::now(), writes, reads, failures, cpu })
     }
 
-    const fn answered(&self) -> u64 {
+    fn answered(&self) -> u64 {
         self.writes.len() + self.reads.len()
     }
 
@@ -135,59 +135,72 @@ impl Workload {
         operation.encode(&mut self.body);
         let (class, footprint) = (operation.class(), operation.footprint());
         let submitted = client.submit(self.body.as_slice().into(), class, &footprint, user_token);
-        // A client has at most as many operations in flight as it has writers, and was told to take them.
-        submitted.expect("there is room for every writer");
+        submitted.expect("the client was told to take any number of operations");
     }
 }
 
-/// All clients on one event queue.
+/// All clients on one event queue. A turn costs only what the clients cost that something happened to.
 struct Clients {
     poll: Poll,
     events: Events,
-    clients: Vec<EmbeddedClient>,
+    clients: Vec<Client>,
+    /// Replicas in the group, and so tokens of each client.
+    replicas: usize,
+}
+
+/// A client, and what must be known of it to leave it alone.
+struct Client {
+    client: EmbeddedClient,
+    /// When it must have a turn even if nothing happens to it.
+    deadline: Option<Instant>,
+    /// Something has happened to it since its last flush.
+    is_active: bool,
 }
 
 impl Clients {
     fn new(options: &Options) -> Result<Self, Error> {
         let poll = Poll::new().map_err(Error::System)?;
-        let mut prng = Prng::new(options.client.seed.unwrap_or_else(|| u64::from(std::process::id())));
+        let replicas = options.endpoints.len();
+        let mut prng = Prng::new(options.client.seed.unwrap_or_default());
         let mut clients = Vec::with_capacity(options.connections);
         for index in 0..options.connections {
             let mut settings = options.client.clone();
-            // Answered operations still count until those before them are answered, too.
-            settings.in_flight_max = settings.in_flight_max.max(64 * options.writers);
-            if options.client.seed.is_some() {
-                settings.seed = Some(prng.next_u64());
-            }
-            let first_token = index * options.endpoints.len();
+            // The closed loop is the limit.
+            settings.in_flight_max = usize::MAX;
+            // Every client needs a seed of its own.
+            settings.seed = settings.seed.map(|_| prng.next_u64());
             let endpoints = options.endpoints.clone();
-            clients.push(EmbeddedClient::new(endpoints, settings, poll.registry(), first_token)?);
+            let client = EmbeddedClient::new(endpoints, settings, poll.registry(), index * replicas)?;
+            clients.push(Client { client, deadline: None, is_active: true });
         }
-        Ok(Self { poll, events: Events::with_capacity(EVENTS_MAX), clients })
+        Ok(Self { poll, events: Events::with_capacity(EVENTS_MAX), clients, replicas })
     }
 
     /// One turn of all clients: sends, waits until something comes or until `until`, and reads.
-    fn turn(
-        &mut self,
-        until: Instant,
-        replicas: usize,
-        completions: &mut Vec<Completion>,
-    ) -> Result<(), Error> {
-        let mut wait = until.saturating_duration_since(Instant::now());
+    fn turn(&mut self, until: Instant, completions: &mut Vec<Completion>) -> Result<(), Error> {
+        let now = Instant::now();
+        let mut wake = until;
         for client in &mut self.clients {
-            client.flush();
-            wait = client.wait().map_or(wait, |client| client.min(wait));
+            if core::mem::take(&mut client.is_active) {
+                client.client.flush();
+                client.deadline = client.client.wait().map(|wait| now + wait);
+            }
+            wake = client.deadline.map_or(wake, |deadline| deadline.min(wake));
         }
-        match self.poll.poll(&mut self.events, Some(wait)) {
+        match self.poll.poll(&mut self.events, Some(wake.saturating_duration_since(now))) {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(Error::System(error)),
             _ => {}
         }
         for event in &self.events {
-            let index = event.token().0 / replicas;
-            self.clients[index].note(event);
+            let client = &mut self.clients[event.token().0 / self.replicas];
+            client.is_active |= client.client.note(event);
         }
+        let now = Instant::now();
         for client in &mut self.clients {
-            client.turn(completions);
+            if client.is_active || client.deadline.is_some_and(|deadline| now >= deadline) {
+                client.is_active = true;
+                client.client.turn(completions);
+            }
         }
         Ok(())
     }
@@ -200,7 +213,6 @@ impl Clients {
 /// be read.
 pub fn run(options: &Options) -> Result<Report, Error> {
     options.check()?;
-    let replicas = options.endpoints.len();
     let mut clients = Clients::new(options)?;
     let mut completions = Vec::with_capacity(options.writers);
     connect(options, &mut clients, &mut completions)?;
@@ -209,7 +221,9 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     let mut writers: Vec<Writer> = Vec::with_capacity(options.writers);
     for index in 0..options.writers {
         let (client, is_read) = (index % options.connections, workload.choose());
-        workload.submit(&mut clients.clients[client], is_read, index as u64);
+        let target = &mut clients.clients[client];
+        workload.submit(&mut target.client, is_read, index as u64);
+        target.is_active = true;
         writers.push(Writer { client, sent: Instant::now(), is_read });
     }
 
@@ -217,7 +231,7 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     let mut end = warm;
     let mut measurement: Option<Measurement> = None;
     loop {
-        clients.turn(end, replicas, &mut completions)?;
+        clients.turn(end, &mut completions)?;
         let now = Instant::now();
         for Completion { user_token, outcome } in completions.drain(..) {
             let writer = &mut writers[user_token as usize];
@@ -226,7 +240,8 @@ pub fn run(options: &Options) -> Result<Report, Error> {
             }
             writer.is_read = workload.choose();
             writer.sent = now;
-            workload.submit(&mut clients.clients[writer.client], writer.is_read, user_token);
+            // The client is active, since it has just had a turn.
+            workload.submit(&mut clients.clients[writer.client].client, writer.is_read, user_token);
         }
         match &measurement {
             None if now >= warm => {
@@ -248,13 +263,12 @@ pub fn run(options: &Options) -> Result<Report, Error> {
 fn connect(options: &Options, clients: &mut Clients, completions: &mut Vec<Completion>) -> Result<(), Error> {
     let until = Instant::now() + options.client.connect_timeout;
     loop {
-        let mut missing =
-            clients.clients.iter().flat_map(EmbeddedClient::links).filter(|link| !link.is_connected);
-        let Some(link) = missing.next() else { return Ok(()) };
+        let mut links = clients.clients.iter().flat_map(|client| client.client.links());
+        let Some(link) = links.find(|link| !link.is_connected) else { return Ok(()) };
         if Instant::now() >= until {
             return Err(Error::Unreachable(link.address, link.last_error));
         }
-        drop(missing);
-        clients.turn(until, options.endpoints.len(), completions)?;
+        drop(links);
+        clients.turn(until, completions)?;
     }
 }

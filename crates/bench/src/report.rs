@@ -259,7 +259,7 @@ mod tests {
     fn the_line_for_machines_says_everything() {
         let golden = "{\"version\":\"0.1.0\",\"replicas\":3,\"writers\":50,\"connections\":5,\"value_bytes\":16,\
             \"keys\":100,\"reads_percent\":0,\"seed\":9,\"operations\":2000,\"seconds\":2.000,\"ops_per_s\":1000.0,\
-            \"writes\":{\"count\":1000,\"mean_us\":500.6,\"p50_us\":500.2,\"p99_us\":990.2,\"p999_us\":999.4,\
+            \"writes\":{\"count\":1000,\"mean_us\":500.5,\"p50_us\":500.2,\"p99_us\":990.2,\"p999_us\":999.4,\
             \"max_us\":1000.4},\"reads\":null,\"refused\":1,\"unknown\":2,\"timed_out\":3,\
             \"replica_cpu_us_per_op\":15.00,\"replica_processes\":[{\"pid\":10,\"cpu_s\":0.02,\
             \"cpu_us_per_op\":10.00},{\"pid\":11,\"cpu_s\":0.01,\"cpu_us_per_op\":5.00}],\

@@ -135,8 +135,7 @@ impl EmbeddedClient {
     /// `completions`. Sends nothing.
     pub fn turn(&mut self, completions: &mut Vec<Completion>) {
         for index in 0..self.links.len() {
-            let now = self.clock.now().instant;
-            if let Err(error) = self.serve(index, now) {
+            if let Err(error) = self.serve(index) {
                 self.fail(index, error);
             }
         }
@@ -203,13 +202,18 @@ impl EmbeddedClient {
     }
 
     /// Moves one link on, and takes in whatever it received.
-    fn serve(&mut self, index: usize, now: Instant) -> Result<(), LinkError> {
+    fn serve(&mut self, index: usize) -> Result<(), LinkError> {
         let link = &mut self.links[index];
-        link.advance(now, &self.hello, &self.registry)?;
+        if !link.is_ready() {
+            link.advance(self.clock.now().instant, &self.hello, &self.registry)?;
+        }
+        if !link.is_readable() {
+            return Ok(());
+        }
         let end = link.read();
-        // What came before the end still counts.
-        let from = ReplicaId(index as u8);
         let now = self.clock.now();
+        let from = ReplicaId(index as u8);
+        // What came before the end still counts.
         while let Some(report) = self.links[index].next()? {
             match report {
                 Report::Greeted(hello) => self.greet(from, hello)?,

@@ -71,8 +71,13 @@ impl Link {
     }
 
     pub(crate) fn status(&self) -> LinkStatus {
-        let is_connected = matches!(self.state, State::Ready { .. });
-        LinkStatus { address: self.endpoint.current(), is_connected, last_error: self.last_error }
+        let (address, last_error) = (self.endpoint.current(), self.last_error);
+        LinkStatus { address, is_connected: self.is_ready(), last_error }
+    }
+
+    /// True if the link is in use.
+    pub(crate) const fn is_ready(&self) -> bool {
+        matches!(self.state, State::Ready { .. })
     }
 
     /// Takes note of an event.
@@ -130,14 +135,11 @@ impl Link {
         Ok(())
     }
 
-    /// One read, if there may be something to read.
+    /// One read.
     pub(crate) fn read(&mut self) -> Result<(), LinkError> {
         let (State::Greeting { connection, .. } | State::Ready { connection }) = &mut self.state else {
             return Ok(());
         };
-        if !connection.is_readable() {
-            return Ok(());
-        }
         match connection.read() {
             // A full buffer is emptied by `next`, frame by frame, since any frame fits into it.
             ReadOutcome::Received(_) | ReadOutcome::Nothing | ReadOutcome::Full => Ok(()),
@@ -182,7 +184,7 @@ impl Link {
 
     /// Gives the connection up and tries again later. True if it was in use.
     pub(crate) fn fail(&mut self, now: Instant, error: LinkError) -> bool {
-        let was_ready = matches!(self.state, State::Ready { .. });
+        let was_ready = self.is_ready();
         self.last_error = Some(error);
         self.state = State::Waiting { until: now.after(self.backoff.after_failure()) };
         self.endpoint.rotate();

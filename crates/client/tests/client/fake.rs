@@ -27,8 +27,10 @@ pub(crate) struct Cluster {
     pub(crate) mood: Mutex<Mood>,
     store: Mutex<BTreeMap<Vec<u8>, Vec<u8>>>,
     sessions: AtomicU64,
-    /// Requests seen by each replica.
-    pub(crate) requests: Vec<AtomicU64>,
+    /// Requests for the durability log seen by each replica.
+    pub(crate) durable: Vec<AtomicU64>,
+    /// Requests to be ordered seen by each replica.
+    pub(crate) ordered: Vec<AtomicU64>,
     /// Open connections of each replica, to be cut.
     connections: Vec<Mutex<Vec<TcpStream>>>,
     is_stopped: AtomicBool,
@@ -80,7 +82,8 @@ pub(crate) fn start(hellos: Vec<Vec<u8>>) -> Arc<Cluster> {
         mood: Mutex::new(Mood::Answer),
         store: Mutex::default(),
         sessions: AtomicU64::new(1),
-        requests: hellos.iter().map(|_| AtomicU64::new(0)).collect(),
+        durable: hellos.iter().map(|_| AtomicU64::new(0)).collect(),
+        ordered: hellos.iter().map(|_| AtomicU64::new(0)).collect(),
         connections: hellos.iter().map(|_| Mutex::default()).collect(),
         is_stopped: AtomicBool::new(false),
     });
@@ -156,8 +159,9 @@ impl Cluster {
     fn answer(&self, replica: usize, message: Message) -> Option<Message> {
         let (view, clock) = (View(0), WallTime(1));
         let mood = *self.mood.lock().unwrap();
-        if matches!(message, Message::Request { .. }) {
-            self.requests[replica].fetch_add(1, Ordering::Relaxed);
+        if let Message::Request { path, .. } = &message {
+            let seen = if *path == Path::Durability { &self.durable } else { &self.ordered };
+            seen[replica].fetch_add(1, Ordering::Relaxed);
         }
         match (message, mood) {
             (Message::StatusRequest, _) => Some(Message::Status(Box::new(StatusReport {

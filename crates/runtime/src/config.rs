@@ -49,7 +49,8 @@ pub struct FrontConfig {
     /// Most connections at a time, of Redis and of Syros clients together. Each costs a file
     /// descriptor and a few kilobytes.
     pub connections_max: usize,
-    /// A client that does not read its replies is disconnected when more bytes than this wait for it.
+    /// A client that does not read its replies is disconnected when more bytes than this wait for it. It is
+    /// no longer read from long before that, at a few MiB; but what it had asked for by then may come.
     pub output_bytes_max: usize,
     /// Most operations of this process's Redis clients in flight; further ones wait in their sockets.
     pub in_flight_max: usize,
@@ -65,7 +66,7 @@ impl Default for FrontConfig {
     fn default() -> Self {
         Self {
             connections_max: 10_000,
-            output_bytes_max: 256 << 20,
+            output_bytes_max: syros_resp::limits::REPLY_BYTES_MAX,
             in_flight_max: 65_536,
             operation_timeout: Duration::from_secs(10),
             sync_after: Duration::from_millis(20),

@@ -1,9 +1,17 @@
 //! The table of connections.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use syros_net::{Connection, Dialing};
 use syros_types::{Instant, ReplicaId};
+
+/// Output that may wait is moved to a socket's buffer in portions of this size: about what the socket
+/// takes at once.
+const PORTION_BYTES: usize = 256 * 1024;
+
+/// With more than this many bytes in the buffer of a link, frames for front ends go to its overflow.
+const LINK_DIRECT_BYTES_MAX: usize = 1024 * 1024;
 
 /// Who is at the other end of a connection.
 pub(crate) enum Kind {
@@ -25,6 +33,11 @@ pub(crate) struct Open {
     pub(crate) address: u64,
     /// The other end, for log lines.
     pub(crate) peer: Option<SocketAddr>,
+    /// Frames for the front end at the other end of a link that go out when the socket has taken what is
+    /// before them, so that the replicas' own messages never wait behind megabytes of values.
+    pub(crate) overflow: VecDeque<Vec<u8>>,
+    /// Bytes in `overflow`.
+    pub(crate) overflow_bytes: usize,
     /// It is in the list of connections to be read.
     pub(crate) is_queued: bool,
     /// It is in the list of connections with output.
@@ -44,12 +57,56 @@ impl Open {
             kind,
             address,
             peer,
+            overflow: VecDeque::new(),
+            overflow_bytes: 0,
             is_queued: false,
             is_dirty: false,
             is_answered: false,
             is_stalled: false,
             is_closing: false,
         }
+    }
+
+    /// Appends a frame for a client of the replica. False if it was dropped, because more than
+    /// `limit` bytes wait at the other end of a link for the front end there.
+    pub(crate) fn put_for_client(&mut self, limit: usize, put: impl FnOnce(&mut Vec<u8>)) -> bool {
+        let is_backed_up = self.net.backlog() > LINK_DIRECT_BYTES_MAX || !self.overflow.is_empty();
+        if !is_backed_up || !matches!(self.kind, Kind::Link(_)) {
+            put(self.net.outbound());
+            return true;
+        }
+        if self.overflow_bytes > limit {
+            return false;
+        }
+        let mut frame = Vec::new();
+        put(&mut frame);
+        self.overflow_bytes += frame.len();
+        self.overflow.push_back(frame);
+        true
+    }
+
+    /// Moves what may go out now to the socket's buffer.
+    pub(crate) fn refill(&mut self) {
+        if let Kind::Redis(redis) = &mut self.kind
+            && self.net.backlog() == 0
+        {
+            let output = redis.output();
+            let portion = output.len().min(PORTION_BYTES);
+            self.net.outbound().extend_from_slice(&output[..portion]);
+            redis.sent(portion);
+        }
+        while self.net.backlog() < PORTION_BYTES
+            && let Some(frame) = self.overflow.pop_front()
+        {
+            self.overflow_bytes -= frame.len();
+            self.net.outbound().extend_from_slice(&frame);
+        }
+    }
+
+    /// Bytes that wait to go out.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        let replies = if let Kind::Redis(redis) = &self.kind { redis.output().len() } else { 0 };
+        replies + self.overflow_bytes + self.net.backlog()
     }
 }
 
@@ -149,7 +206,7 @@ impl Connections {
 
 /// Connections that have to get somewhere within a time that is the same for all, in order.
 #[derive(Default)]
-pub(crate) struct Deadlines(std::collections::VecDeque<(Instant, u64)>);
+pub(crate) struct Deadlines(VecDeque<(Instant, u64)>);
 
 impl Deadlines {
     /// The connection with this address has until `deadline`, which is no earlier than any before.

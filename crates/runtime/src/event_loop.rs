@@ -19,6 +19,7 @@ use syros_net::{FlushOutcome, ReadOutcome};
 use syros_protocol::client;
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica;
+use syros_storage::Engine;
 use syros_types::{Instant, Now, ReplicaId, View};
 use syros_wire::{Channel, Hello, put_message_frame, put_read_reply_frame};
 
@@ -51,10 +52,6 @@ const OWN_FRONT: u64 = u64::MAX;
 
 /// Messages to a replica are dropped while more bytes than this wait for it: it will ask again.
 const LINK_BACKLOG_MAX: usize = 64 * 1024 * 1024;
-
-/// Replies are moved from a Redis connection to its socket's buffer in portions of this size, so that
-/// what waits is counted in one place.
-const REPLY_PORTION_BYTES: usize = 256 * 1024;
 
 /// When a process stops, what it has done is written out within this time.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
@@ -467,12 +464,12 @@ impl EventLoop {
         let (now, Some(local)) = (self.now, &mut self.local) else { return };
         match to {
             Peer::Client(address) if address != OWN_FRONT => {
-                let Self { table, dirty, .. } = self;
+                let Self { table, dirty, output_bytes_max, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
                 let engine = &local.engine;
-                put_read_reply_frame(open.net.outbound(), view, number, |out| {
-                    syros_storage::Engine::read(engine, now.wall, body, out);
+                open.put_for_client(*output_bytes_max, |out| {
+                    put_read_reply_frame(out, view, number, |out| engine.read(now.wall, body, out));
                 });
                 soil(open, index, dirty);
             }
@@ -506,7 +503,7 @@ impl EventLoop {
     fn put_for_client(&mut self, address: u64, put: impl FnOnce(&mut Vec<u8>)) {
         let Some(index) = self.table.find(address) else { return };
         let Some(open) = self.table.open_mut(index) else { return };
-        put(open.net.outbound());
+        open.put_for_client(self.output_bytes_max, put);
         soil(open, index, &mut self.dirty);
     }
 
@@ -558,16 +555,9 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return };
         open.is_dirty = false;
         let is_done = loop {
-            if let Kind::Redis(redis) = &mut open.kind
-                && open.net.backlog() == 0
-            {
-                let output = redis.output();
-                let portion = output.len().min(REPLY_PORTION_BYTES);
-                open.net.outbound().extend_from_slice(&output[..portion]);
-                redis.sent(portion);
-            }
+            open.refill();
             if !open.net.wants_flush() {
-                break open.net.backlog() == 0;
+                break open.waiting_bytes() == 0;
             }
             match open.net.flush() {
                 FlushOutcome::Done => {}
@@ -575,22 +565,17 @@ impl EventLoop {
                 FlushOutcome::Failed(error) => return self.close(index, &error.to_string()),
             }
         };
-        let (is_finished, waiting_bytes) = match &open.kind {
-            Kind::Redis(redis) => {
-                let is_over = open.is_closing && redis.outstanding() == 0;
-                (redis.is_finished() || is_over, redis.output().len() + open.net.backlog())
-            }
-            Kind::Greeting { .. } | Kind::Link(_) | Kind::Client => (open.is_closing, open.net.backlog()),
+        let is_finished = match &open.kind {
+            Kind::Redis(redis) => redis.is_finished() || (open.is_closing && redis.outstanding() == 0),
+            Kind::Greeting { .. } | Kind::Link(_) | Kind::Client => open.is_closing,
         };
         if is_done && is_finished {
             return self.close(index, "it has got all its replies");
         }
-        if waiting_bytes > self.output_bytes_max && !matches!(open.kind, Kind::Link(_)) {
-            let limit = self.output_bytes_max;
-            return self.refuse(
-                index,
-                &format!("{waiting_bytes} bytes of replies wait for it, the limit is {limit}"),
-            );
+        let (waiting, limit) = (open.waiting_bytes(), self.output_bytes_max);
+        if waiting > limit && !matches!(open.kind, Kind::Link(_)) {
+            return self
+                .refuse(index, &format!("{waiting} bytes of replies wait for it, the limit is {limit}"));
         }
         // Replies that have gone may let the connection submit more.
         if let Kind::Redis(_) = open.kind
@@ -618,6 +603,7 @@ impl EventLoop {
     /// Closes a connection and tells the cores.
     pub(crate) fn close(&mut self, index: usize, reason: &str) {
         let Some(Entry::Open(open)) = self.table.remove(index) else { return };
+        log::debug!("closed a connection ({:?}): {reason}", open.peer);
         let gone = replica::Event::ClientGone(open.address);
         match open.kind {
             Kind::Link(replica) => {
@@ -675,6 +661,11 @@ impl EventLoop {
 fn submit(open: &mut Open, front: &mut Front, now: Now) -> bool {
     let Kind::Redis(redis) = &mut open.kind else { return false };
     let mut has_submitted = false;
+    // Reads of a leader's own front end end at once: without this, nothing would be in flight, and reads
+    // would be let through one by one until all their values were in memory.
+    if redis.output().len() > syros_resp::limits::REPLY_BYTES_EXPECTED_MAX {
+        return false;
+    }
     while let Some(submission) = redis.poll_submit() {
         has_submitted = true;
         if let Some((slot, completion)) = front.submit(now, open.address, submission) {

@@ -46,7 +46,7 @@ pub(crate) struct View<'a> {
 
 impl ServerInfo for View<'_> {
     fn report(&self) -> ServerReport {
-        let Description { run_id, redis_port, fast_quorum, group_size, .. } = self.description;
+        let Description { run_id, redis_port, fast_quorum, group_size, replicas } = self.description;
         let statistics = &self.front.statistics;
         let view = self.front.client.view();
         let mut report = ServerReport {
@@ -65,6 +65,7 @@ impl ServerInfo for View<'_> {
             status: "normal".to_owned(),
             fast_quorum: fast_quorum.to_string(),
             group_size: *group_size as u64,
+            replica_addresses: replicas.clone(),
             view: view.0,
             leader: u8::try_from(view.0 % *group_size as u64).unwrap_or(0),
             ..ServerReport::default()

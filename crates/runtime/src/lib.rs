@@ -26,7 +26,7 @@ pub use directory::{
     DIRECTORY_FORMAT, DataDirectory, DirectoryError, Identity, durability_name, durability_named,
     fast_quorum_named, read_identity,
 };
-pub use discover::{DiscoverError, query_status};
+pub use discover::DiscoverError;
 pub use local::{LogError, ReplayError};
 pub use node::{GatewayNode, Node, StartError, describe, replica_config};
 pub use socket::ListenError;

@@ -4,6 +4,7 @@ use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mio::{Poll, Waker};
 use syros_protocol::client;
@@ -24,6 +25,11 @@ use crate::links::{Link, Resolver};
 use crate::local::{Local, LogError};
 use crate::socket::ListenError;
 use crate::stop::{StopFlag, Stopper};
+
+/// The front end sends an operation without an answer again after this long. Connections lose nothing,
+/// and a new one, or a new view, makes it send again at once; this is for what a replica dropped. Much
+/// less would let large answers be asked for again while they are on their way.
+const RESEND: Duration = Duration::from_secs(2);
 
 /// Why a process cannot start.
 #[derive(Debug)]
@@ -156,6 +162,7 @@ impl Base {
     ) -> Result<Process, StartError> {
         let Place { hello, group, fast_quorum, replicas, connects_below } = place;
         let mut config = client::Config::new(group, fast_quorum, self.prng.next_u64());
+        config.resend = RESEND;
         config.sync_after = front.sync_after;
         config.give_up_after = front.operation_timeout;
         config.in_flight_max = front.in_flight_max;

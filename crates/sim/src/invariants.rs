@@ -50,7 +50,7 @@ pub struct Invariants {
 
 /// Folds a value into a running digest.
 const fn fold(digest: u64, value: u64) -> u64 {
-    let product = (digest ^ value) as u128 * 0xa076_1d64_78bd_642f_e703_7ed1_a0b4_28db_u128;
+    let product = (digest ^ value) as u128 * 0xa076_1d64_78bd_642f_u128;
     (product as u64) ^ ((product >> 64) as u64) ^ value.rotate_left(31)
 }
 

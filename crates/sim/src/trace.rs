@@ -23,7 +23,7 @@ impl Trace {
 
     /// Folds a number into the hash.
     pub const fn fold(&mut self, value: u64) {
-        let mixed = (self.hash ^ value) as u128 * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835_u128;
+        let mixed = (self.hash ^ value) as u128 * 0x9e37_79b9_7f4a_7c15_u128;
         self.hash = (mixed >> 64) as u64 ^ mixed as u64 ^ value.rotate_left(29);
     }
 

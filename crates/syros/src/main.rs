@@ -1,12 +1,16 @@
 //! The `syros` binary: subcommands and wiring, no protocol.
 #![forbid(unsafe_code)]
 
+mod bench;
+mod check;
 mod config;
 mod dev;
 mod gateway;
 mod logger;
 mod server;
 mod signals;
+#[cfg(feature = "sim")]
+mod sim;
 mod status;
 
 use std::process::ExitCode;
@@ -31,6 +35,13 @@ enum Subcommands {
     Gateway(gateway::Options),
     /// Show what the replicas of a cluster are doing
     Status(status::Options),
+    /// Put load on a cluster and measure what it costs
+    Bench(bench::Options),
+    /// Check parts of the protocol exhaustively
+    Check(check::Options),
+    /// Run whole clusters in a deterministic simulation with faults
+    #[cfg(feature = "sim")]
+    Sim(sim::Options),
 }
 
 fn main() -> ExitCode {
@@ -39,6 +50,10 @@ fn main() -> ExitCode {
         Subcommands::Server(options) => server::run(&options),
         Subcommands::Gateway(options) => gateway::run(&options),
         Subcommands::Status(options) => status::run(&options),
+        Subcommands::Bench(options) => bench::run(&options),
+        Subcommands::Check(options) => check::run(&options),
+        #[cfg(feature = "sim")]
+        Subcommands::Sim(options) => sim::run(&options),
     };
     result.unwrap_or_else(|problem| {
         eprintln!("syros: {problem}");

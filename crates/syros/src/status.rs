@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use syros_protocol::message::StatusReport;
+use syros_client::{Endpoint, StatusReport};
 
 use crate::config::check_address;
 
@@ -57,7 +57,8 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 
 /// Asks a replica, at the address where it listens for others.
 pub(crate) fn query(address: &str) -> Result<StatusReport, String> {
-    syros_runtime::query_status(address)
+    let endpoint = Endpoint::resolve(address).map_err(|error| error.to_string())?;
+    syros_client::status(endpoint.current(), ANSWER_TIMEOUT).map_err(|error| error.to_string())
 }
 
 fn is_normal(report: &StatusReport) -> bool {

@@ -10,7 +10,7 @@ use syros_protocol::replica::Durability;
 use syros_runtime::{FrontConfig, NodeConfig};
 use syros_types::{FastQuorum, Group, ReplicaId};
 
-pub(crate) use reader::{BytesText, ConfigError, Reader, parse_bytes};
+pub(crate) use reader::{BytesText, ConfigError, Reader, parse_bytes, parse_duration};
 
 const MICROSECOND: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -186,7 +186,7 @@ fn read_limits(
         Ok(())
     };
     bytes("log-memory", LOG_MEMORY_MIN..=1 << 40, &mut core.log_bytes_max)?;
-    bytes("client-output", 1 << 20..=1 << 36, &mut front.output_bytes_max)
+    bytes("client-output", 1 << 20..=1 << 30, &mut front.output_bytes_max)
 }
 
 /// Smallest limit of the log: room for a few of the largest operations.

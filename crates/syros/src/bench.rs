@@ -1,0 +1,109 @@
+//! `syros bench`: load on a cluster, and what it costs.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use syros_bench::Report;
+use syros_client::Endpoint;
+
+use crate::config::{check_address, parse_bytes, parse_duration};
+
+/// Options of `syros bench`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
+  syros dev --quiet --exec 'syros bench write --cluster {cluster} --writers 50 --duration 10s'")]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    workload: Workload,
+}
+
+#[derive(Subcommand, Debug)]
+enum Workload {
+    /// Closed-loop writers of random keys, over native connections to every replica
+    Write(WriteOptions),
+}
+
+/// Options of `syros bench write`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
+  syros bench write --cluster .. --reads-percent 95 --value-bytes 1KiB --json")]
+struct WriteOptions {
+    /// Where the replicas listen for each other, in the order of their ids, as host:port
+    #[arg(long, value_name = "H:P,..", value_delimiter = ',', required = true, value_parser = resolve)]
+    cluster: Vec<Endpoint>,
+    /// Operations in flight at any time
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    writers: usize,
+    /// Sessions that the writers are spread over, each with a connection to every replica
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    connections: usize,
+    /// Length of a value
+    #[arg(long, value_name = "SIZE", default_value = "16", value_parser = parse_size)]
+    value_bytes: u64,
+    /// Number of different keys
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    keys: u64,
+    /// Share of reads
+    #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
+    reads_percent: u8,
+    /// Load that comes first and is not measured
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
+    warm_up: Duration,
+    /// How long to measure
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    duration: Duration,
+    /// End after so many operations, if that is earlier
+    #[arg(long, value_name = "N")]
+    operations: Option<u64>,
+    /// Seed of the choice of keys
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Processes on this machine whose CPU time is measured: those of the replicas
+    #[arg(long, value_name = "PID,..", value_delimiter = ',')]
+    replica_pids: Vec<u32>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn resolve(text: &str) -> Result<Endpoint, String> {
+    check_address(text)?;
+    Endpoint::resolve(text).map_err(|error| error.to_string())
+}
+
+fn parse_size(text: &str) -> Result<u64, String> {
+    parse_bytes(text).ok_or_else(|| "a size such as 16 or 1KiB is expected".to_owned())
+}
+
+fn parse_time(text: &str) -> Result<Duration, String> {
+    parse_duration(text).ok_or_else(|| "a duration such as 10s is expected".to_owned())
+}
+
+/// Makes the load and prints what it cost.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let Workload::Write(write) = &options.workload;
+    let load = syros_bench::Options {
+        writers: write.writers,
+        connections: write.connections,
+        // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
+        value_bytes: usize::try_from(write.value_bytes).unwrap_or(usize::MAX),
+        keys: write.keys,
+        reads_percent: write.reads_percent,
+        warm_up: write.warm_up,
+        duration: write.duration,
+        operations: write.operations,
+        seed: write.seed,
+        replica_pids: write.replica_pids.clone(),
+        ..syros_bench::Options::new(write.cluster.clone())
+    };
+    let report: Report = syros_bench::run(&load).map_err(|error| error.to_string())?;
+    if write.json {
+        println!("{}", report.json());
+    } else {
+        println!("{report}");
+    }
+    Ok(if report.failures.total() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

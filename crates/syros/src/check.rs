@@ -1,0 +1,132 @@
+//! `syros check`: exhaustive checks of parts of the protocol.
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand, ValueEnum};
+use syros_checker::recovery::{self, Entry, Enumeration, OPERATIONS_MAX, Settings, enumerate};
+use syros_protocol::recovery::{Recoverable, recover};
+use syros_types::{FastQuorum, Group, OperationId, SessionId, Timestamp};
+
+/// Options of `syros check`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros check recovery --replicas 5 --ops 3 --rule paper       finds violations
+  syros check recovery --replicas 5 --ops 3 --rule majority    finds none
+
+Exit status 1: a violation was found.")]
+pub(crate) struct Options {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand, Debug)]
+enum What {
+    /// Try every durability log that replicas can hold when a view change recovers them
+    Recovery(RecoveryOptions),
+}
+
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros check recovery --replicas 5 --ops 3 --rule paper
+  syros check recovery --replicas 7 --ops 3 --rule supermajority
+
+`majority` and `supermajority` run the code that replicas run. The last line reads
+`N configurations, N violations`; the first violation is printed before it.")]
+struct RecoveryOptions {
+    /// Size of the group: 1, 3, 5 or 7
+    #[arg(long, value_name = "N", default_value = "5", value_parser = parse_group)]
+    replicas: Group,
+    /// Number of updates, all of one key
+    #[arg(long, value_name = "K", default_value = "3", value_parser = clap::value_parser!(u8).range(1..=OPERATIONS_MAX as i64))]
+    ops: u8,
+    /// How the new leader selects and orders what the durability logs hold
+    #[arg(long, value_name = "RULE")]
+    rule: Rule,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Rule {
+    /// Skyros Figure 6: pairwise majorities of the logs, sorted topologically
+    Paper,
+    /// The union, and of updates of one key the one with the latest timestamp
+    Majority,
+    /// What ceil(f/2) + 1 logs hold, by timestamp
+    Supermajority,
+}
+
+fn parse_group(text: &str) -> Result<Group, String> {
+    let size = text.parse().map_err(|_| "a number is expected".to_owned())?;
+    Group::new(size).map_err(|problem| problem.to_string())
+}
+
+/// Runs the check asked for.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let What::Recovery(options) = &options.what;
+    let found = check_recovery(options);
+    if let Some(counterexample) = &found.counterexample {
+        println!("{counterexample}");
+    }
+    println!("{} configurations, {} violations", found.configurations, found.violations);
+    Ok(if found.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn check_recovery(options: &RecoveryOptions) -> Enumeration {
+    let shows_progress = std::io::stderr().is_terminal();
+    let mut progress = |configurations: u64| {
+        if shows_progress {
+            eprint!("\r{configurations} configurations");
+            // Progress that cannot be shown is no reason to stop.
+            let _ = std::io::stderr().flush();
+        }
+    };
+    let settings = |mode, conflict_check| Settings {
+        group: options.replicas,
+        operations: usize::from(options.ops),
+        mode,
+        conflict_check,
+    };
+    let found = match options.rule {
+        // The papers know no timestamps, and so no conflicts.
+        Rule::Paper => enumerate(settings(FastQuorum::Supermajority, false), &recovery::paper, &mut progress),
+        Rule::Majority => {
+            let rule =
+                |group: Group, logs: &[Vec<Entry>]| recover_as_replicas_do(FastQuorum::Majority, group, logs);
+            enumerate(settings(FastQuorum::Majority, true), &rule, &mut progress)
+        }
+        Rule::Supermajority => {
+            let rule = |group: Group, logs: &[Vec<Entry>]| {
+                recover_as_replicas_do(FastQuorum::Supermajority, group, logs)
+            };
+            enumerate(settings(FastQuorum::Supermajority, true), &rule, &mut progress)
+        }
+    };
+    if shows_progress {
+        eprint!("\r\x1b[K");
+    }
+    found
+}
+
+/// An update as the replicas' own rule sees it. All overwrite the same key.
+struct Update(Entry);
+
+impl Recoverable for Update {
+    fn id(&self) -> OperationId {
+        OperationId { session: SessionId(1), sequence: u64::from(self.0.operation) }
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        Timestamp { micros: self.0.timestamp, session: 1 }
+    }
+
+    fn overwritten_key(&self) -> Option<u64> {
+        Some(1)
+    }
+}
+
+fn recover_as_replicas_do(mode: FastQuorum, group: Group, logs: &[Vec<Entry>]) -> Vec<u8> {
+    let updates: Vec<Vec<Update>> =
+        logs.iter().map(|log| log.iter().copied().map(Update).collect()).collect();
+    let logs: Vec<Vec<&Update>> = updates.iter().map(|log| log.iter().collect()).collect();
+    recover(mode, group, &logs, |_, _| true).into_iter().map(|update| update.0.operation).collect()
+}

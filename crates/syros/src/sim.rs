@@ -1,0 +1,84 @@
+//! `syros sim`: the deterministic simulation of a whole cluster.
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::Args;
+use syros_protocol::replica::PlantedBug;
+use syros_sim::{Options as SimOptions, SeedReport, Summary, replay_command, run_range, run_seed};
+
+/// Options of `syros sim`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros sim --seed 42                       one seed
+  syros sim --seed 42 --trace               with everything that happened, line by line
+  syros sim --seeds 1..1000                 a range
+  syros sim --seeds 1..1000 --plant no-conflict-check    must find a violation
+  syros sim --list-planted                  the known-wrong variants
+
+The same seed gives the same run, on every machine. Exit status 1: a violation was found.")]
+pub(crate) struct Options {
+    /// Run this seed
+    #[arg(long, value_name = "N", conflicts_with = "seeds")]
+    seed: Option<u64>,
+    /// Run all seeds from A up to but not including B
+    #[arg(long, value_name = "A..B", value_parser = parse_range, default_value = "1..100")]
+    seeds: std::ops::Range<u64>,
+    /// Print everything that happens; only with --seed
+    #[arg(long, requires = "seed")]
+    trace: bool,
+    /// Run a known-wrong variant of the protocol
+    #[arg(long, value_name = "BUG", value_parser = parse_planted)]
+    plant: Option<PlantedBug>,
+    /// List the known-wrong variants
+    #[arg(long)]
+    list_planted: bool,
+}
+
+fn parse_range(text: &str) -> Result<std::ops::Range<u64>, String> {
+    let ends = text.split_once("..").and_then(|(first, end)| Some((first.parse().ok()?, end.parse().ok()?)));
+    let ends = ends.filter(|(first, end): &(u64, u64)| first < end);
+    ends.map(|(first, end)| first..end).ok_or_else(|| "a range such as 1..1000 is expected".to_owned())
+}
+
+fn parse_planted(text: &str) -> Result<PlantedBug, String> {
+    let found = PlantedBug::ALL.iter().find(|bug| bug.name() == text);
+    found.copied().ok_or_else(|| "there is none of this name; --list-planted shows all".to_owned())
+}
+
+/// Runs the seeds asked for.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    if options.list_planted {
+        for bug in PlantedBug::ALL {
+            println!("{:28} {}", bug.name(), bug.description());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let settings = SimOptions { trace: options.trace, planted: options.plant };
+    let started = Instant::now();
+    let summary = match options.seed {
+        Some(seed) => {
+            let report = run_seed(seed, &settings);
+            report.trace.iter().for_each(|line| println!("{line}"));
+            println!("seed {seed}: trace hash {:016x}", report.trace_hash);
+            let mut summary = Summary::default();
+            summary.add(&report);
+            tell(&report, &settings);
+            summary
+        }
+        None => run_range(options.seeds.clone(), &settings, |report| tell(report, &settings)),
+    };
+    println!("{summary} in {:.1} s", started.elapsed().as_secs_f64());
+    Ok(if summary.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Tells of a violation, and how to see it again.
+fn tell(report: &SeedReport, settings: &SimOptions) {
+    if let Some(violation) = &report.violation {
+        println!(
+            "seed {}: {violation}\n  replay with: {} --trace",
+            report.seed,
+            replay_command(report.seed, settings)
+        );
+    }
+}

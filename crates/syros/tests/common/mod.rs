@@ -1,0 +1,213 @@
+//! What the process tests share: clusters of real processes on loopback, and a small Redis client.
+//! Everything that waits has a deadline, and every process is ended by its own id.
+#![allow(dead_code, reason = "every test file uses a part of it")]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Longest wait for anything.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The program under test.
+pub(crate) fn syros() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_syros"))
+}
+
+/// A directory of its own, deleted at the end.
+pub(crate) struct Scratch(pub(crate) PathBuf);
+
+impl Scratch {
+    pub(crate) fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("syros-test-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The first of 150 ports, of which those for 7 nodes are free now. Below the range that the system
+/// gives to outgoing connections.
+pub(crate) fn free_ports() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let pid = u16::try_from(std::process::id() % 1000).unwrap();
+        let place = NEXT.fetch_add(1, Ordering::Relaxed);
+        let first = 10_000 + (pid * 7 + place) % 140 * 150;
+        let is_free = |port: u16| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok();
+        if (first..first + 7).chain(first + 100..first + 107).all(is_free) {
+            return first;
+        }
+    }
+}
+
+/// Waits until `ready` gives something.
+pub(crate) fn wait_for<T>(what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = ready() {
+            return value;
+        }
+        assert!(Instant::now() < deadline, "{what} did not happen within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Waits for the end of a process.
+pub(crate) fn wait_for_end(process: &mut Child) -> ExitStatus {
+    wait_for("the end of a process", || process.try_wait().unwrap())
+}
+
+/// Runs a command that should end soon.
+pub(crate) fn run(command: &mut Command) -> Output {
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    // What these commands print fits into a pipe.
+    wait_for_end(&mut process);
+    process.wait_with_output().unwrap()
+}
+
+/// Both streams of a command's output, for messages and searches.
+pub(crate) fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+pub(crate) fn kill(pid: i32, signal: Signal) {
+    kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+}
+
+/// True as long as a process with this id runs.
+pub(crate) fn is_running(pid: i32) -> bool {
+    // A zombie has ended; its status waits for its parent.
+    std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))
+}
+
+/// A cluster run by `syros dev`.
+pub(crate) struct Dev {
+    pub(crate) process: Child,
+    pub(crate) port: u16,
+    pub(crate) nodes: Vec<DevNode>,
+    lines: BufReader<std::process::ChildStdout>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct DevNode {
+    pub(crate) redis: u16,
+    pub(crate) replica: u16,
+    pub(crate) pid: i32,
+    pub(crate) leads: bool,
+}
+
+impl Dev {
+    /// Starts it and waits until it says that it is ready.
+    pub(crate) fn start(dir: &Path, port: u16, options: &[&str]) -> Self {
+        let mut command = syros();
+        command.arg("dev").arg("--quiet").arg("--dir").arg(dir).arg("--port").arg(port.to_string());
+        let mut process = command.args(options).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(process.stdout.take().unwrap());
+        let mut dev = Self { process, port, nodes: Vec::new(), lines };
+        loop {
+            let mut line = String::new();
+            assert!(dev.lines.read_line(&mut line).unwrap() > 0, "syros dev ended before it was ready");
+            if line.starts_with("Ctrl-C") {
+                return dev;
+            }
+            if let Some(node) = parse_node(&line) {
+                dev.nodes.push(node);
+            }
+        }
+    }
+
+    /// The node that led when the cluster was ready.
+    pub(crate) fn leader(&self) -> &DevNode {
+        self.nodes.iter().find(|node| node.leads).expect("a node leads")
+    }
+
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        kill(self.process.id().try_into().unwrap(), Signal::TERM);
+        wait_for_end(&mut self.process)
+    }
+}
+
+impl Drop for Dev {
+    fn drop(&mut self) {
+        // Its nodes end with it.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// `  node 0  redis 127.0.0.1:6379  replica 127.0.0.1:6479  pid 17  leader`
+fn parse_node(line: &str) -> Option<DevNode> {
+    let mut words = line.split_whitespace();
+    if words.next() != Some("node") {
+        return None;
+    }
+    let words: Vec<&str> = words.collect();
+    let port = |word: &str| word.rsplit_once(':').unwrap().1.parse().unwrap();
+    let leads = words.get(7) == Some(&"leader");
+    Some(DevNode { redis: port(words[2]), replica: port(words[4]), pid: words[6].parse().unwrap(), leads })
+}
+
+/// A blocking Redis client.
+pub(crate) struct Redis {
+    stream: TcpStream,
+    reader: BufReader<TcpStream>,
+}
+
+impl Redis {
+    pub(crate) fn connect(port: u16) -> Self {
+        Self::try_connect(port).unwrap()
+    }
+
+    pub(crate) fn try_connect(port: u16) -> std::io::Result<Self> {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let reader = BufReader::new(stream.try_clone()?);
+        Ok(Self { stream, reader })
+    }
+
+    /// One command, and its reply: `+OK`, `-ERR ..`, `:7`, the text of a bulk string, or `nil`.
+    pub(crate) fn ask(&mut self, words: &[&str]) -> String {
+        self.try_ask(words).unwrap()
+    }
+
+    pub(crate) fn try_ask(&mut self, words: &[&str]) -> std::io::Result<String> {
+        let mut request = format!("*{}\r\n", words.len());
+        for word in words {
+            request += &format!("${}\r\n{word}\r\n", word.len());
+        }
+        self.stream.write_all(request.as_bytes())?;
+        self.reply()
+    }
+
+    pub(crate) fn reply(&mut self) -> std::io::Result<String> {
+        let mut line = String::new();
+        if self.reader.read_line(&mut line)? == 0 {
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
+        let line = line.trim_end();
+        match line.strip_prefix('$') {
+            Some("-1") => Ok("nil".to_owned()),
+            Some(length) => {
+                let mut bytes = vec![0; length.parse::<usize>().unwrap() + 2];
+                self.reader.read_exact(&mut bytes)?;
+                bytes.truncate(bytes.len() - 2);
+                Ok(String::from_utf8_lossy(&bytes).into_owned())
+            }
+            None => Ok(line.to_owned()),
+        }
+    }
+}

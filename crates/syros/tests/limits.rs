@@ -1,0 +1,127 @@
+//! A node at the limits of what it is given: descriptors, connections, disk.
+
+mod common;
+
+use common::{Redis, Scratch, free_ports, kill, syros, wait_for, wait_for_end};
+use rustix::process::Signal;
+use std::net::{Ipv4Addr, TcpStream};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+/// A group of one, started by a shell that first runs `preparation`.
+struct Node {
+    process: Child,
+    port: u16,
+    log: PathBuf,
+}
+
+impl Node {
+    fn start(scratch: &Scratch, preparation: &str, more: &str) -> Self {
+        let port = free_ports();
+        let config = scratch.0.join("node.toml");
+        let text = format!(
+            "cluster = 9\nreplica = 0\nreplicas = [\"127.0.0.1:{}\"]\ndirectory = \"data\"\n\
+             [listen]\nredis = \"127.0.0.1:{port}\"\n{more}",
+            port + 100
+        );
+        std::fs::write(&config, text).unwrap();
+        let program = syros().get_program().to_owned();
+        let log = scratch.0.join("log");
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(format!("{preparation}; exec \"$0\" server --config \"$1\" --bootstrap"));
+        shell.arg(program).arg(config).stderr(std::fs::File::create(&log).unwrap());
+        let node = Self { process: shell.spawn().unwrap(), port, log };
+        wait_for("a node that takes updates", || {
+            (Redis::try_connect(port).ok()?.try_ask(&["SET", "first", "1"]).ok()? == "+OK").then_some(())
+        });
+        node
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Processor time used so far, in ticks of 10 ms.
+    fn processor_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        // Fields 14 and 15 (proc(5)); the second field ends with the last parenthesis.
+        let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+
+    fn stop(mut self) {
+        kill(self.process.id().try_into().unwrap(), Signal::TERM);
+        assert!(wait_for_end(&mut self.process).success());
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn without_descriptors_it_waits_quietly_and_goes_on_afterwards() {
+    let scratch = Scratch::new("descriptors");
+    let node = Node::start(&scratch, "ulimit -n 40", "");
+    let mut friend = Redis::connect(node.port);
+    assert_eq!(friend.ask(&["PING"]), "+PONG");
+    let crowd: Vec<TcpStream> =
+        (0..100).map(|_| TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap()).collect();
+    wait_for("a line in the log", || node.log().contains("cannot accept a connection").then_some(()));
+    let before = node.processor_ticks();
+    std::thread::sleep(Duration::from_secs(2));
+    let used = node.processor_ticks() - before;
+    assert!(used < 20, "{used} ticks in 2 s: it spins");
+    assert_eq!(friend.ask(&["GET", "first"]), "1");
+    drop(crowd);
+    assert_eq!(Redis::connect(node.port).ask(&["GET", "first"]), "1");
+    node.stop();
+}
+
+#[test]
+fn one_connection_too_many_is_told_so() {
+    let scratch = Scratch::new("connections");
+    let node = Node::start(&scratch, "true", "[limits]\nconnections = 3\n");
+    let mut friends: Vec<Redis> = wait_for("three connections", || {
+        let mut friends: Vec<Redis> = (0..3).map(|_| Redis::connect(node.port)).collect();
+        friends
+            .iter_mut()
+            .all(|friend| friend.try_ask(&["PING"]).is_ok_and(|pong| pong == "+PONG"))
+            .then_some(friends)
+    });
+    let refused = Redis::connect(node.port).reply().unwrap();
+    assert_eq!(refused, "-ERR max number of clients reached");
+    friends.pop();
+    wait_for("a free place", || {
+        (Redis::try_connect(node.port).ok()?.try_ask(&["PING"]).ok()? == "+PONG").then_some(())
+    });
+    node.stop();
+}
+
+#[test]
+fn a_full_disk_stops_updates_and_nothing_else() {
+    let scratch = Scratch::new("disk");
+    // Writes beyond the limit fail as on a full disk, because the signal that they raise is ignored.
+    let node =
+        Node::start(&scratch, "trap '' XFSZ; ulimit -f 1000", "[timing]\noperation-timeout = \"2s\"\n");
+    let mut redis = Redis::connect(node.port);
+    let value = "x".repeat(100_000);
+    let refused =
+        (0..50).map(|n| redis.ask(&["SET", &format!("k{n}"), &value])).find(|answer| answer != "+OK");
+    let refused = refused.expect("the disk is full at some time");
+    assert!(refused.starts_with('-'), "{refused}");
+    assert!(redis.ask(&["INCR", "n"]).starts_with('-'));
+    assert_eq!(redis.ask(&["GET", "k0"]), value);
+    let log = node.log();
+    assert_eq!(
+        log.matches("takes no updates until it is started again with a working disk").count(),
+        1,
+        "{log}"
+    );
+    node.stop();
+    std::fs::remove_file(scratch.0.join("log")).unwrap();
+}

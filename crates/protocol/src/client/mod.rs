@@ -439,8 +439,12 @@ impl Client {
     }
 
     fn register(&mut self) {
-        // Never 0, and never the same twice: an answer to an older attempt must not be taken.
-        let nonce = self.prng.next_u64() | 1;
+        let nonce = match self.session {
+            // The same registration, sent again.
+            Session::Registering { nonce, .. } => nonce,
+            // Never 0, and not used before: an answer to an older registration must not be taken.
+            _ => self.prng.next_u64() | 1,
+        };
         self.session = Session::Registering { nonce, sent: self.now.instant };
         let view = self.view;
         self.send(self.leader(), Message::Register { view, nonce });

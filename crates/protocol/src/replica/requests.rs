@@ -56,6 +56,14 @@ impl Replica {
             return;
         }
         let id = OperationId { session: SessionId(0), sequence: nonce };
+        let waiter = Waiter { to: from, what: Awaited::Registration { nonce } };
+        let registering = |waiters: &Vec<Waiter>| {
+            waiters.iter().any(|other| matches!(other.what, Awaited::Registration { nonce: n } if n == nonce))
+        };
+        if let Some(number) = self.waiters.iter().find(|(_, w)| registering(w)).map(|(number, _)| *number) {
+            // Sent again before it was answered.
+            return self.wait(number, waiter);
+        }
         if self.sessions.len() >= self.config.sessions_max {
             return self.refuse(from, id, Refusal::Overloaded);
         }
@@ -63,7 +71,7 @@ impl Replica {
             return self.refuse(from, id, refusal);
         }
         let number = self.append_ordered(Payload::Register { nonce }, Prepared::Register { nonce });
-        self.wait(number, Waiter { to: from, what: Awaited::Registration { nonce } });
+        self.wait(number, waiter);
     }
 
     pub(super) fn on_request(&mut self, from: Peer, view: View, path: Path, request: Request) {

@@ -555,7 +555,8 @@ impl Replica {
         self.abandon_waiters();
         let end = OpNumber(base.0 + suffix.len() as u64);
         let (unchanged, _) = self.reconcile(base, suffix);
-        self.truncate(end);
+        // A transfer may have brought entries that were committed after this StartView was sent.
+        self.truncate(end.max(self.commit));
         if !self.planted(PlantedBug::DlogNotCleared) {
             self.dlog.clear();
         }

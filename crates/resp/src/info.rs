@@ -68,6 +68,8 @@ pub struct ServerReport {
     pub slow_updates: u64,
     /// Reads completed.
     pub reads: u64,
+    /// Where the replicas listen for each other, as `host:port`, in the order of their positions.
+    pub replica_addresses: Vec<String>,
 }
 
 /// The version of Redis whose commands, texts and protocol are implemented here: clients decide by it
@@ -172,7 +174,7 @@ fn keyspace(report: &ServerReport, _: WallTime, text: &mut String) {
 }
 
 fn syros(report: &ServerReport, _: WallTime, text: &mut String) {
-    line(text, "role", &report.role);
+    line(text, "replica_role", &report.role);
     line(text, "status", &report.status);
     line(text, "fast_quorum", &report.fast_quorum);
     line(text, "durability", if report.fsync { "fsync" } else { "replicated" });
@@ -188,6 +190,9 @@ fn syros(report: &ServerReport, _: WallTime, text: &mut String) {
     line(text, "fast_updates", report.fast_updates);
     line(text, "slow_updates", report.slow_updates);
     line(text, "reads", report.reads);
+    for (replica, address) in report.replica_addresses.iter().enumerate() {
+        line(text, &format!("replica_{replica}_address"), address);
+    }
 }
 
 /// The settings that CONFIG GET knows: what clients and tools ask for before they start.

@@ -336,7 +336,7 @@ fn info_shows_what_the_server_reports() {
         "# Memory\r\nused_memory:0\r\n",
         "# Replication\r\nrole:master\r\n",
         "# Keyspace\r\ndb0:keys=3,expires=0,avg_ttl=0\r\n",
-        "# Syros\r\nrole:leader\r\nstatus:normal\r\n",
+        "# Syros\r\nreplica_role:leader\r\nstatus:normal\r\n",
     ] {
         assert!(text.contains(expected), "{expected:?} in {text}");
     }

@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn addresses_are_found_in_info() {
-        let info = "# Syros\r\nrole:leader\r\nreplica:0\r\nreplica_0_address:db1:7379\r\nreplica_1_address:[::1]:5\r\n";
+        let info = "# Syros\r\nreplica_role:leader\r\nreplica:0\r\nreplica_0_address:db1:7379\r\nreplica_1_address:[::1]:5\r\n";
         assert_eq!(replicas_in(info), ["db1:7379", "[::1]:5"]);
         assert!(replicas_in("# Server\r\nredis_version:7.0.0\r\n").is_empty());
     }

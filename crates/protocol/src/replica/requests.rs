@@ -332,6 +332,10 @@ impl Replica {
         for update in self.dlog.unordered_since(syros_types::Instant(moment)).take(FORWARDED_AT_ONCE_MAX) {
             match self.sessions.lookup(update.request.id) {
                 Known::Acknowledged | Known::Executed(_) => drop.push(update.request.id),
+                // Its session has ended; the leader would refuse it.
+                Known::UnknownSession if update.request.id.session.0 <= self.applied.0 => {
+                    drop.push(update.request.id);
+                }
                 _ => forward.push(update.request.clone()),
             }
         }

@@ -113,6 +113,11 @@ impl Replica {
 
     /// Between views: takes over those of the entries that are committed.
     fn take_committed(&mut self, first: OpNumber, commit: OpNumber, mut entries: Vec<LogEntry>) {
+        // Only what continues the committed part: between it and a later part lie entries of this
+        // log that nobody has vouched for.
+        if first > self.commit.next() {
+            return;
+        }
         let committed = commit.0.saturating_sub(first.0 - 1);
         entries.truncate(usize::try_from(committed).unwrap_or(usize::MAX));
         let last = OpNumber(first.0 - 1 + entries.len() as u64);

@@ -228,3 +228,48 @@ impl Deadlines {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dialing(connections: &mut Connections, poll: &mio::Poll) -> (usize, u64) {
+        let (index, address) = connections.reserve();
+        // Nobody needs to listen there: the connection is only being made.
+        let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
+        let dialing = Dialing::start(nowhere, poll.registry(), mio::Token(index)).unwrap();
+        connections.fill(index, Entry::Dialing { replica: ReplicaId(0), dialing, address });
+        (index, address)
+    }
+
+    #[test]
+    fn addresses_are_never_used_twice_and_places_not_in_one_turn() {
+        let poll = mio::Poll::new().unwrap();
+        let mut connections = Connections::default();
+        let (first, address) = dialing(&mut connections, &poll);
+        assert_eq!(connections.find(address), Some(first));
+        assert!(connections.is_dialing(first) && connections.open_mut(first).is_none());
+        assert!(connections.remove(first).is_some() && connections.remove(first).is_none());
+        assert_eq!(connections.find(address), None);
+
+        let (second, _) = dialing(&mut connections, &poll);
+        assert_ne!(first, second, "an event for the first may be waiting");
+        connections.recycle();
+        let (third, new_address) = dialing(&mut connections, &poll);
+        assert_eq!(first, third);
+        assert_ne!(address, new_address);
+        assert_eq!((connections.find(address), connections.find(new_address)), (None, Some(first)));
+        assert_eq!(connections.find(u64::MAX), None);
+    }
+
+    #[test]
+    fn deadlines_come_in_order() {
+        let mut deadlines = Deadlines::default();
+        assert_eq!((deadlines.next(), deadlines.pop_due(Instant(100))), (Instant::NEVER, None));
+        deadlines.push(Instant(10), 1);
+        deadlines.push(Instant(20), 2);
+        assert_eq!((deadlines.next(), deadlines.pop_due(Instant(9))), (Instant(10), None));
+        assert_eq!((deadlines.pop_due(Instant(15)), deadlines.pop_due(Instant(15))), (Some(1), None));
+        assert_eq!(deadlines.pop_due(Instant(20)), Some(2));
+    }
+}

@@ -119,3 +119,47 @@ pub(crate) fn completion(outcome: Outcome) -> Completion {
         Outcome::TimedOut => Completion::TimedOut,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use syros_types::{Class, FastQuorum, Footprint, Group, Instant, WallTime};
+
+    fn submission(slot: u64) -> Submission {
+        Submission { slot, body: Arc::from([1_u8]), class: Class::Read, footprint: Footprint::One(slot) }
+    }
+
+    #[test]
+    fn operations_end_in_any_order() {
+        let config = Config::new(Group::new(1).unwrap(), FastQuorum::Majority, 1);
+        let now = Now { instant: Instant(1), wall: WallTime(1) };
+        let mut front = Front::new(config, now);
+        for slot in 1..=4 {
+            assert!(front.submit(now, 10 * slot, submission(slot)).is_none());
+        }
+        let mut take = |token| front.take(Token(token)).map(|waiting| (waiting.address, waiting.slot));
+        assert_eq!(take(3), Some((30, 3)));
+        assert_eq!(take(3), None, "it has ended already");
+        assert_eq!((take(1), take(2)), (Some((10, 1)), Some((20, 2))));
+        assert_eq!((take(0), take(1), take(9)), (None, None, None));
+        assert_eq!((front.base, front.waiting.len()), (4, 1));
+        assert!(front.submit(now, 50, submission(5)).is_none());
+        assert_eq!(front.take(Token(5)).map(|waiting| waiting.address), Some(50));
+    }
+
+    #[test]
+    fn beyond_the_limits_nothing_is_lost_silently() {
+        let mut config = Config::new(Group::new(1).unwrap(), FastQuorum::Majority, 1);
+        config.in_flight_max = 2;
+        let now = Now { instant: Instant(1), wall: WallTime(1) };
+        let mut front = Front::new(config, now);
+        let most = 4 + syros_resp::limits::COMMANDS_MAX as u64;
+        for slot in 1..=most {
+            assert_eq!(front.is_full(), slot > 2);
+            assert!(front.submit(now, 1, submission(slot)).is_none());
+        }
+        let refused = front.submit(now, 1, submission(most + 1));
+        assert_eq!(refused, Some((most + 1, Completion::Overloaded)));
+    }
+}

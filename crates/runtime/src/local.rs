@@ -81,8 +81,29 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
-/// What a message waits for.
-type Held = (Ticket, Peer, Message);
+/// Messages whose records are not on disk yet: by ticket, then in the order in which they were sent.
+#[derive(Debug, Default)]
+struct Held(VecDeque<(Ticket, Peer, Message)>);
+
+impl Held {
+    fn push(&mut self, after: Ticket, to: Peer, message: Message) {
+        // Nearly always the largest ticket so far.
+        let place = match self.0.back() {
+            Some((last, ..)) if *last > after => self.0.partition_point(|(ticket, ..)| *ticket <= after),
+            _ => self.0.len(),
+        };
+        self.0.insert(place, (after, to, message));
+    }
+
+    /// The next message that need not wait any longer.
+    fn pop(&mut self, persisted: Ticket) -> Option<(Peer, Message)> {
+        let (after, ..) = self.0.front()?;
+        if *after > persisted {
+            return None;
+        }
+        self.0.pop_front().map(|(_, to, message)| (to, message))
+    }
+}
 
 /// A replica and what it drives.
 pub(crate) struct Local {
@@ -95,8 +116,7 @@ pub(crate) struct Local {
     records_before: u64,
     persisted: Ticket,
     has_failed: bool,
-    /// Messages whose records are not on disk yet, by ticket, then in the order they were sent.
-    held: VecDeque<Held>,
+    held: Held,
     next_expiry: Option<WallTime>,
     record: Vec<u8>,
     reply: Vec<u8>,
@@ -168,7 +188,7 @@ impl Local {
             records_before,
             persisted: Ticket(0),
             has_failed: false,
-            held: VecDeque::new(),
+            held: Held::default(),
             next_expiry: None,
             record: Vec::new(),
             reply: Vec::new(),
@@ -227,7 +247,7 @@ impl Local {
 
     /// True if everything appended is on disk, or never will be.
     pub(crate) fn is_settled(&self) -> bool {
-        self.has_failed || (self.wal.persisted() == self.wal.appended() && self.held.is_empty())
+        self.has_failed || (self.wal.persisted() == self.wal.appended() && self.held.0.is_empty())
     }
 
     /// True if clients should wait until the disk has caught up.
@@ -240,22 +260,13 @@ impl Local {
         if after <= self.persisted {
             return Some(message);
         }
-        // Nearly always the largest so far.
-        let place = match self.held.back() {
-            Some((last, ..)) if *last > after => self.held.partition_point(|(ticket, ..)| *ticket <= after),
-            _ => self.held.len(),
-        };
-        self.held.insert(place, (after, to, message));
+        self.held.push(after, to, message);
         None
     }
 
     /// The next message that was held and may leave now.
     pub(crate) fn pop_released(&mut self) -> Option<(Peer, Message)> {
-        let (after, ..) = self.held.front()?;
-        if *after > self.persisted {
-            return None;
-        }
-        self.held.pop_front().map(|(_, to, message)| (to, message))
+        self.held.pop(self.persisted)
     }
 
     /// Executes the log up to `through`, and tells the replica.
@@ -299,5 +310,29 @@ impl Local {
     /// Puts on disk what has been appended, and ends the log's thread.
     pub(crate) fn close(self) -> Result<(), WalError> {
         self.wal.close().map(|_| ())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syros_types::View;
+
+    #[test]
+    fn messages_leave_when_their_own_records_are_on_disk() {
+        let mut held = Held::default();
+        for (after, view) in [(3, 1), (5, 2), (4, 3), (3, 4), (5, 5)] {
+            held.push(Ticket(after), Peer::Client(1), Message::WrongView { view: View(view) });
+        }
+        let mut released = |persisted| {
+            let mut views = Vec::new();
+            while let Some((_, Message::WrongView { view })) = held.pop(Ticket(persisted)) {
+                views.push(view.0);
+            }
+            views
+        };
+        assert_eq!(released(2), []);
+        assert_eq!(released(3), [1, 4]);
+        assert_eq!(released(9), [3, 2, 5]);
     }
 }

@@ -1,93 +1,132 @@
-//! `syros check`: exhaustive checks of rules on small configurations.
+//! `syros check`: exhaustive checks of parts of the protocol.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
-use std::time::Instant;
 
 use clap::{Args, Subcommand, ValueEnum};
-use syros_checker::recovery::{self, OPERATIONS_MAX, Settings};
-use syros_types::{FastQuorum, Group};
+use syros_checker::recovery::{self, Entry, Enumeration, OPERATIONS_MAX, Settings, enumerate};
+use syros_protocol::recovery::{Recoverable, recover};
+use syros_types::{FastQuorum, Group, OperationId, SessionId, Timestamp};
 
 /// Options of `syros check`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros check recovery --replicas 5 --ops 3 --rule paper           finds what is wrong with the published rule
-  syros check recovery --replicas 5 --ops 3 --rule supermajority   finds nothing")]
+  syros check recovery --replicas 5 --ops 3 --rule paper       finds violations
+  syros check recovery --replicas 5 --ops 3 --rule majority    finds none
+
+Exit status 1: a violation was found.")]
 pub(crate) struct Options {
     #[command(subcommand)]
-    check: Check,
+    what: What,
 }
 
 #[derive(Subcommand, Debug)]
-enum Check {
-    /// Give a recovery rule every set of durability logs that can arise, and check what it makes of them
+enum What {
+    /// Try every durability log that replicas can hold when a view change recovers them
     Recovery(RecoveryOptions),
 }
 
-/// Options of `syros check recovery`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros check recovery --replicas 3 --ops 4 --rule majority
   syros check recovery --replicas 5 --ops 3 --rule paper
+  syros check recovery --replicas 7 --ops 3 --rule supermajority
 
-Exit status 1: a violation was found; the first is shown.")]
+`majority` and `supermajority` run the code that replicas run. The last line reads
+`N configurations, N violations`; the first violation is printed before it.")]
 struct RecoveryOptions {
-    /// Number of replicas: 1, 3, 5 or 7
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    replicas: usize,
-    /// Number of updates of one key
-    #[arg(long, value_name = "K", default_value_t = 3, value_parser = parse_operations)]
-    ops: usize,
-    /// The rule
-    #[arg(long, value_enum)]
-    rule: RuleName,
+    /// Size of the group: 1, 3, 5 or 7
+    #[arg(long, value_name = "N", default_value = "5", value_parser = parse_group)]
+    replicas: Group,
+    /// Number of updates, all of one key
+    #[arg(long, value_name = "K", default_value = "3", value_parser = clap::value_parser!(u8).range(1..=OPERATIONS_MAX as i64))]
+    ops: u8,
+    /// How the new leader selects and orders what the durability logs hold
+    #[arg(long, value_name = "RULE")]
+    rule: Rule,
 }
 
-/// A recovery rule.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum RuleName {
-    /// Skyros, Figure 6: by pairwise majorities between the logs
+enum Rule {
+    /// Skyros Figure 6: pairwise majorities of the logs, sorted topologically
     Paper,
-    /// This system's, with fast quorums of f + 1: the update with the highest timestamp
+    /// The union, and of updates of one key the one with the latest timestamp
     Majority,
-    /// This system's, with fast quorums of f + ceil(f/2) + 1: by timestamp
+    /// What ceil(f/2) + 1 logs hold, by timestamp
     Supermajority,
 }
 
-fn parse_operations(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=OPERATIONS_MAX).contains(number));
-    number.ok_or_else(|| format!("a number from 1 to {OPERATIONS_MAX} is expected"))
+fn parse_group(text: &str) -> Result<Group, String> {
+    let size = text.parse().map_err(|_| "a number is expected".to_owned())?;
+    Group::new(size).map_err(|problem| problem.to_string())
 }
 
-/// Runs the check.
+/// Runs the check asked for.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let Check::Recovery(RecoveryOptions { replicas, ops, rule }) = options.check;
-    let group = Group::new(replicas).map_err(|error| format!("--replicas: {error}"))?;
-    let (rule, mode, conflict_check): (recovery::Rule<'_>, _, _) = match rule {
-        RuleName::Paper => (&recovery::paper, FastQuorum::Supermajority, false),
-        RuleName::Majority => (&recovery::majority, FastQuorum::Majority, true),
-        RuleName::Supermajority => (&recovery::supermajority, FastQuorum::Supermajority, true),
-    };
-    let started = Instant::now();
-    let shows_progress = std::io::stderr().is_terminal();
-    let settings = Settings { group, operations: ops, mode, conflict_check };
-    let found = recovery::enumerate(settings, rule, &mut |examined| {
-        if shows_progress {
-            // A line that is written over; nobody needs it if it cannot be written.
-            let _ = write!(std::io::stderr(), "\r{examined} configurations ");
-        }
-    });
-    if shows_progress {
-        eprintln!();
-    }
-    println!(
-        "{replicas} replicas, {ops} updates: {} configurations, {} violations in {:.1} s",
-        found.configurations,
-        found.violations,
-        started.elapsed().as_secs_f64()
-    );
+    let What::Recovery(options) = &options.what;
+    let found = check_recovery(options);
     if let Some(counterexample) = &found.counterexample {
         println!("{counterexample}");
     }
+    println!("{} configurations, {} violations", found.configurations, found.violations);
     Ok(if found.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn check_recovery(options: &RecoveryOptions) -> Enumeration {
+    let shows_progress = std::io::stderr().is_terminal();
+    let mut progress = |configurations: u64| {
+        if shows_progress {
+            eprint!("\r{configurations} configurations");
+            // Progress that cannot be shown is no reason to stop.
+            let _ = std::io::stderr().flush();
+        }
+    };
+    let settings = |mode, conflict_check| Settings {
+        group: options.replicas,
+        operations: usize::from(options.ops),
+        mode,
+        conflict_check,
+    };
+    let found = match options.rule {
+        // The papers know no timestamps, and so no conflicts.
+        Rule::Paper => enumerate(settings(FastQuorum::Supermajority, false), &recovery::paper, &mut progress),
+        Rule::Majority => {
+            let rule =
+                |group: Group, logs: &[Vec<Entry>]| recover_as_replicas_do(FastQuorum::Majority, group, logs);
+            enumerate(settings(FastQuorum::Majority, true), &rule, &mut progress)
+        }
+        Rule::Supermajority => {
+            let rule = |group: Group, logs: &[Vec<Entry>]| {
+                recover_as_replicas_do(FastQuorum::Supermajority, group, logs)
+            };
+            enumerate(settings(FastQuorum::Supermajority, true), &rule, &mut progress)
+        }
+    };
+    if shows_progress {
+        eprint!("\r\x1b[K");
+    }
+    found
+}
+
+/// An update as the replicas' own rule sees it. All overwrite the same key.
+struct Update(Entry);
+
+impl Recoverable for Update {
+    fn id(&self) -> OperationId {
+        OperationId { session: SessionId(1), sequence: u64::from(self.0.operation) }
+    }
+
+    fn timestamp(&self) -> Timestamp {
+        Timestamp { micros: self.0.timestamp, session: 1 }
+    }
+
+    fn overwritten_key(&self) -> Option<u64> {
+        Some(1)
+    }
+}
+
+fn recover_as_replicas_do(mode: FastQuorum, group: Group, logs: &[Vec<Entry>]) -> Vec<u8> {
+    let updates: Vec<Vec<Update>> =
+        logs.iter().map(|log| log.iter().copied().map(Update).collect()).collect();
+    let logs: Vec<Vec<&Update>> = updates.iter().map(|log| log.iter().collect()).collect();
+    recover(mode, group, &logs, |_, _| true).into_iter().map(|update| update.0.operation).collect()
 }

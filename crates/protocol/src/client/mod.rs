@@ -149,7 +149,7 @@ pub struct Client {
     clock_offset: u64,
     last_micros: u64,
     scan_at: Instant,
-    /// Smoothed time from sending an update to its end, nanoseconds.
+    /// Smoothed time from sending an operation to its end, nanoseconds.
     latency: u64,
     actions: VecDeque<Action>,
 }
@@ -656,11 +656,15 @@ impl Client {
         }
     }
 
+    fn sample_latency(&mut self, sent: Instant) {
+        let sample = self.now.instant.since(sent).as_nanos() as u64;
+        self.latency = self.latency - self.latency / 8 + sample / 8;
+    }
+
     fn finish_update(&mut self, sequence: u64, outcome: Outcome) {
         if let Some(update) = self.updates.remove(sequence) {
             if update.attempts > 0 {
-                let sample = self.now.instant.since(update.sent).as_nanos() as u64;
-                self.latency = self.latency - self.latency / 8 + sample / 8;
+                self.sample_latency(update.sent);
             }
             self.actions.push_back(Action::Completed { token: update.token, outcome });
         }
@@ -668,6 +672,7 @@ impl Client {
 
     fn finish_read(&mut self, number: u64, outcome: Outcome) {
         if let Some(read) = self.reads.remove(number) {
+            self.sample_latency(read.sent);
             self.actions.push_back(Action::Completed { token: read.token, outcome });
         }
     }

@@ -78,9 +78,12 @@ impl Replica {
                 self.continue_log(first, commit, entries);
             }
         } else if self.awaits_transfer() {
+            let before = self.commit;
             self.take_committed(first, commit, entries);
             self.try_install();
-            if self.awaits_transfer() {
+            // Only progress asks for more: an answer to a question asked twice would otherwise start
+            // another chain of questions.
+            if self.commit > before && self.awaits_transfer() {
                 self.request_transfer();
             }
         }

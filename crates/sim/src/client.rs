@@ -6,7 +6,9 @@ use crate::history::OperationIndex;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
-use syros_types::ReplicaId;
+use std::sync::Arc;
+use syros_protocol::message::{Body, Message};
+use syros_types::{OperationId, ReplicaId};
 
 /// What a client wants of the world after it ran.
 #[derive(Debug)]
@@ -17,6 +19,13 @@ pub enum ClientEffect {
         to: ReplicaId,
         /// Encoded.
         bytes: Rc<[u8]>,
+    },
+    /// An update is about to be sent for the first time.
+    Sent {
+        /// Which.
+        operation: OperationIndex,
+        /// Its id.
+        id: OperationId,
     },
     /// An operation ended.
     Completed {
@@ -38,7 +47,16 @@ pub struct ClientProcess {
     pub wake_at: Option<VirtualTime>,
     /// Address of the connection to each replica that has one.
     pub connections: Vec<Option<u64>>,
-    operations: BTreeMap<Token, OperationIndex>,
+    operations: BTreeMap<Token, Pending>,
+}
+
+/// An operation that has not ended.
+#[derive(Debug)]
+struct Pending {
+    operation: OperationIndex,
+    /// Tells which request is this operation's: the core passes the very same bytes on.
+    body: Body,
+    sent: bool,
 }
 
 impl ClientProcess {
@@ -55,9 +73,10 @@ impl ClientProcess {
     pub fn submit(&mut self, time: VirtualTime, body: &[u8], operation: OperationIndex) -> bool {
         let Some((class, footprint)) = adapter::describe(body) else { return false };
         let now = self.clock.now(time);
-        match self.core.submit(now, body.into(), class, &footprint) {
+        let body = Body::from(body);
+        match self.core.submit(now, body.clone(), class, &footprint) {
             Ok(token) => {
-                self.operations.insert(token, operation);
+                self.operations.insert(token, Pending { operation, body, sent: false });
                 true
             }
             Err(_busy) => false,
@@ -72,21 +91,35 @@ impl ClientProcess {
     /// Carries out what the core wants.
     pub fn drain(&mut self, effects: &mut Vec<ClientEffect>) {
         while let Some(action) = self.core.poll() {
-            effects.push(match action {
+            let effect = match action {
                 Action::Send { to, message } => {
+                    if let Message::Request { request, .. } = &message
+                        && let Some(operation) = self.first_sent(&request.body)
+                    {
+                        effects.push(ClientEffect::Sent { operation, id: request.id });
+                    }
                     ClientEffect::Send { to, bytes: adapter::encode_message(&message) }
                 }
                 Action::Completed { token, outcome } => {
-                    let operation = self.operations.remove(&token).expect("a token ends once");
-                    ClientEffect::Completed { operation, outcome }
+                    let pending = self.operations.remove(&token).expect("a token ends once");
+                    ClientEffect::Completed { operation: pending.operation, outcome }
                 }
-            });
+            };
+            effects.push(effect);
         }
+    }
+
+    /// The operation with this body, if its request has not been seen before.
+    fn first_sent(&mut self, body: &Body) -> Option<OperationIndex> {
+        let unsent = self.operations.values_mut().filter(|pending| !pending.sent);
+        let pending = { unsent }.find(|pending| Arc::ptr_eq(&pending.body, body))?;
+        pending.sent = true;
+        Some(pending.operation)
     }
 
     /// Operations that have not ended.
     pub fn unfinished(&self) -> impl Iterator<Item = OperationIndex> {
-        self.operations.values().copied()
+        self.operations.values().map(|pending| pending.operation)
     }
 
     /// When the process wants to run if nothing arrives; `None` if never.

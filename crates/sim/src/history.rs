@@ -3,6 +3,7 @@
 use crate::clock::VirtualTime;
 use crate::workload::Step;
 use syros_protocol::client::Outcome;
+use syros_types::{OpNumber, OperationId};
 
 /// One operation of one client.
 #[derive(Clone, Debug)]
@@ -17,6 +18,10 @@ pub struct Invocation {
     pub invoked_at: VirtualTime,
     /// How it ended; `None` if nobody was left to be told.
     pub finished: Option<Finished>,
+    /// The id under which it travelled, if it is an update and was sent.
+    pub id: Option<OperationId>,
+    /// The log entry after which the read was executed whose result the client got.
+    pub read_after: Option<OpNumber>,
 }
 
 /// How an operation ended.
@@ -47,7 +52,15 @@ impl History {
         self.moments += 1;
         let invoked = self.moments;
         self.open += 1;
-        self.operations.push(Invocation { client, steps, invoked, invoked_at: at, finished: None });
+        self.operations.push(Invocation {
+            client,
+            steps,
+            invoked,
+            invoked_at: at,
+            finished: None,
+            id: None,
+            read_after: None,
+        });
         self.operations.len() - 1
     }
 
@@ -58,6 +71,17 @@ impl History {
         let before = self.operations[index].finished.replace(finished);
         assert!(before.is_none(), "an operation ends once");
         self.open -= 1;
+    }
+
+    /// An update is sent for the first time.
+    pub fn sent(&mut self, index: OperationIndex, id: OperationId) {
+        let before = self.operations[index].id.replace(id);
+        assert!(before.is_none_or(|before| before == id), "an update travels under one id");
+    }
+
+    /// The read that ended was executed after this log entry.
+    pub fn read_after(&mut self, index: OperationIndex, number: OpNumber) {
+        self.operations[index].read_after = Some(number);
     }
 
     /// The client of an operation is gone: nobody will be told how it ends.

@@ -17,6 +17,15 @@ struct Checkpoint {
     by: ReplicaId,
 }
 
+/// Where in the log an update is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The entry.
+    pub number: OpNumber,
+    /// Its place among the entry's updates.
+    pub index: usize,
+}
+
 /// One replica process as it was when last looked at.
 #[derive(Clone, Copy, Debug, Default)]
 struct Life {
@@ -40,8 +49,10 @@ impl fmt::Display for Broken {
 pub struct Invariants {
     /// Checkpoint after entry `i + 1`.
     checkpoints: Vec<Checkpoint>,
-    /// Where each operation was executed.
-    executed: BTreeMap<OperationId, OpNumber>,
+    /// Where each operation was executed: the entry, and its place in it.
+    executed: BTreeMap<OperationId, Place>,
+    /// Updates that view changes recovered, in log order.
+    recovered: Vec<(Place, OperationId)>,
     lives: Vec<Life>,
     /// The view each replica has told others it is in, across its lives.
     told: Vec<View>,
@@ -145,12 +156,28 @@ impl Invariants {
             return;
         }
         self.checkpoints.push(mine);
-        for update in entry.updates() {
-            if let Some(first) = self.executed.insert(update.request.id, number) {
-                let id = update.request.id;
-                self.fail(format!("operation {id} is executed at {} and again at {}", first.0, number.0));
+        for (index, update) in entry.updates().iter().enumerate() {
+            let (id, place) = (update.request.id, Place { number, index });
+            if let Some(first) = self.executed.insert(id, place) {
+                let first = first.number.0;
+                self.fail(format!("operation {id} is executed at {first} and again at {}", number.0));
+            }
+            if matches!(entry.payload, Payload::Recovered(_)) {
+                self.recovered.push((place, id));
             }
         }
+    }
+
+    /// Where an update was executed.
+    #[must_use]
+    pub fn place(&self, id: OperationId) -> Option<Place> {
+        self.executed.get(&id).copied()
+    }
+
+    /// Updates that view changes recovered, in log order.
+    #[must_use]
+    pub fn recovered(&self) -> &[(Place, OperationId)] {
+        &self.recovered
     }
 
     /// Entries executed by whoever got furthest.

@@ -34,6 +34,8 @@ pub struct Disk {
     disk: MemoryDisk,
     /// A log was opened on it before.
     used: bool,
+    /// It took the place of a lost disk.
+    replaced: bool,
 }
 
 /// Faults about to happen to a disk.
@@ -51,7 +53,7 @@ impl Disk {
     /// An empty disk.
     #[must_use]
     pub fn new() -> Self {
-        Self { disk: MemoryDisk::new(), used: false }
+        Self { disk: MemoryDisk::new(), used: false, replaced: false }
     }
 
     /// Has a fault happen. A stop that is not met is cancelled by [`Disk::cancel_stop`].
@@ -79,8 +81,8 @@ impl Disk {
     /// # Panics
     /// Never: nothing fails on a new disk.
     pub fn replace(&mut self, config: &Config, view: View) {
-        *self = Self::new();
-        let mut journal = Journal::open_new(self, config).expect("a new disk works");
+        *self = Self { replaced: true, ..Self::new() };
+        let mut journal = Journal::open(self, config).expect("a new disk works").journal;
         journal.append(Ticket(1), &Record::View { view, last_normal: view });
         journal.write().and_then(|_| journal.sync()).expect("a new disk works");
     }
@@ -101,6 +103,8 @@ pub struct Journal {
     encoded: Vec<u8>,
     /// A sync is under way.
     syncing: bool,
+    /// Record by which the replica entered a view after its disk was replaced; 0 if it was not.
+    remembers_from: Option<u64>,
 }
 
 /// Size of a segment: small, so that a run goes through several.
@@ -108,6 +112,18 @@ const SEGMENT_BYTES: u64 = 8 * 1024;
 
 fn options(replica: ReplicaId, used: bool) -> Options {
     Options { segment_bytes: SEGMENT_BYTES, may_create: !used, ..Options::new(CLUSTER, replica) }
+}
+
+/// What reading a log back gives.
+#[derive(Debug)]
+pub struct Opened {
+    /// The log, ready for more.
+    pub journal: Journal,
+    /// The state it tells.
+    pub restored: Restored,
+    /// The disk took the place of a lost one, and the replica has entered no view since: what it said
+    /// before may still count, and it does not know it.
+    pub amnesiac: bool,
 }
 
 impl Journal {
@@ -118,26 +134,26 @@ impl Journal {
     ///
     /// # Panics
     /// If what comes back is not what was written: a bug of the log, of the format or of the replica.
-    pub fn open(disk: &mut Disk, config: &Config) -> Result<(Self, Restored), DiskTrouble> {
+    pub fn open(disk: &mut Disk, config: &Config) -> Result<Opened, DiskTrouble> {
         let mut restored = Restored::new(config);
+        let mut amnesiac = disk.replaced;
         let options = options(config.replica, disk.used);
         let opened = Wal::open(disk.disk.clone(), options, |_, bytes| {
             let record = syros_wire::decode_record(bytes, adapter::describe).expect("records decode");
+            amnesiac &= !matches!(record, Record::EnterView { .. });
             restored.replay(record)
         });
         match opened {
             Ok((wal, recovery)) => {
                 disk.used = true;
                 let RecordNumber(base) = recovery.last;
-                Ok((Self { wal, base, encoded: Vec::new(), syncing: false }, restored))
+                let remembers_from = (!amnesiac).then_some(0);
+                let journal = Self { wal, base, encoded: Vec::new(), syncing: false, remembers_from };
+                Ok(Opened { journal, restored, amnesiac })
             }
             Err(OpenError::Disk(error)) if error.cause == Cause::Stopped => Err(DiskTrouble::Stopped),
             Err(error) => panic!("{} cannot read its log back: {error:?}", config.replica),
         }
-    }
-
-    fn open_new(disk: &mut Disk, config: &Config) -> Result<Self, DiskTrouble> {
-        Self::open(disk, config).map(|(journal, _)| journal)
     }
 
     /// Takes a record.
@@ -150,6 +166,9 @@ impl Journal {
         match self.wal.append(&[&self.encoded]) {
             Ok(RecordNumber(number)) => {
                 assert!(number == self.base + ticket.0, "tickets number the records");
+                if matches!(record, Record::EnterView { .. }) {
+                    self.remembers_from.get_or_insert(number);
+                }
             }
             // The process has been told that its disk failed; it may not have looked yet.
             Err(error) => assert!(self.wal.error().is_some(), "the log takes records: {error}"),
@@ -160,6 +179,13 @@ impl Journal {
     #[must_use]
     pub const fn wants_sync(&self) -> bool {
         !self.syncing && self.wal.error().is_none() && self.wal.appended().0 > self.wal.persisted().0
+    }
+
+    /// True if all that the replica has promised is on this disk: not while it is a replacement whose
+    /// replica has not durably entered a view.
+    #[must_use]
+    pub fn remembers(&self) -> bool {
+        self.remembers_from.is_some_and(|number| number <= self.wal.persisted().0)
     }
 
     /// Writes what was appended. Returns the last ticket that the next sync covers.

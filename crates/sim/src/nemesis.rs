@@ -14,6 +14,7 @@ enum Fault {
     Partition,
     Isolate,
     OneWay,
+    Creep,
     Pause,
     ClockJump,
     ClientCrash,
@@ -27,7 +28,16 @@ impl World {
         let interval = self.swarm.nemesis.interval;
         if interval > 0 {
             let at = self.now() + 1 + self.dice.nemesis.below(2 * interval);
-            self.scheduler.schedule(at, Happening::Strike);
+            self.scheduler.schedule(at, Happening::Strike { again: true });
+        }
+    }
+
+    /// Perhaps schedules a fault for the time in which an operation just issued is under way.
+    pub(crate) fn strike_soon(&mut self) {
+        if self.dice.nemesis.chance(self.swarm.nemesis.per_operation_percent, 100) {
+            let (_, longest) = self.swarm.network.delay;
+            let at = self.now() + self.dice.nemesis.below(4 * longest + 1);
+            self.scheduler.schedule(at, Happening::Strike { again: false });
         }
     }
 
@@ -46,6 +56,7 @@ impl World {
             (Fault::Partition, settings.partition),
             (Fault::Isolate, settings.isolate),
             (Fault::OneWay, settings.one_way),
+            (Fault::Creep, settings.creep),
             (Fault::Pause, settings.pause),
             (Fault::ClockJump, settings.clock_jump),
             (Fault::ClientCrash, settings.client_crash),
@@ -74,11 +85,13 @@ impl World {
     }
 
     /// Something breaks.
-    pub(crate) fn strike(&mut self) {
+    pub(crate) fn strike(&mut self, again: bool) {
         if self.settling {
             return;
         }
-        self.schedule_strike();
+        if again {
+            self.schedule_strike();
+        }
         let Some(fault) = self.draw_fault() else { return };
         let victim = self.victim();
         let now = self.now();
@@ -117,6 +130,7 @@ impl World {
                 self.cut_one_way(victim);
                 self.mend_later();
             }
+            Fault::Creep => self.creep(victim),
             Fault::Pause => {
                 let duration = self.fault_duration();
                 self.pause(victim, duration);
@@ -205,6 +219,20 @@ impl World {
                 }
             }
         }
+    }
+
+    /// Cuts a replica off from the others one after the other, and mends everything later.
+    fn creep(&mut self, replica: usize) {
+        let duration = self.fault_duration();
+        let now = self.now();
+        for other in (0..self.replicas.len()).filter(|other| *other != replica) {
+            let at = now + self.dice.nemesis.below(duration);
+            for (from, to) in [(replica, other), (other, replica)] {
+                self.scheduler.schedule(at, Happening::Cut { from, to });
+            }
+        }
+        let end = now + duration + self.fault_duration();
+        self.scheduler.schedule(end, Happening::Mend);
     }
 
     /// Cuts one direction: from a replica to one other or to all, or from all to it.

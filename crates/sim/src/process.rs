@@ -23,6 +23,8 @@ pub enum Effect {
         kind: &'static str,
         /// The view that the sender may not fall behind once it has said this.
         binds: Option<View>,
+        /// The last entry the sender has executed.
+        executed: OpNumber,
         /// Encoded.
         bytes: Rc<[u8]>,
     },
@@ -161,7 +163,7 @@ impl ReplicaProcess {
                     around.time,
                     format_args!("{} sends to {to:?} after {}: {message:?}", self.id, after.0),
                 );
-                let effect = send(to, &message);
+                let effect = self.send(to, &message);
                 if after <= self.persisted {
                     around.effects.push(effect);
                 } else {
@@ -179,7 +181,8 @@ impl ReplicaProcess {
                     around.time,
                     format_args!("{} answers read {number} of {to:?} at {}", self.id, self.executed.0),
                 );
-                around.effects.push(send(to, &Message::ReadReply { view, number, reply }));
+                let effect = self.send(to, &Message::ReadReply { view, number, reply });
+                around.effects.push(effect);
             }
         }
     }
@@ -215,6 +218,13 @@ impl ReplicaProcess {
         }
     }
 
+    /// A message on its way out.
+    fn send(&self, to: Peer, message: &Message) -> Effect {
+        let bytes = adapter::encode_message(message);
+        let (kind, binds) = (kind(message), binding_view(message));
+        Effect::Send { to, kind, binds, executed: self.executed, bytes }
+    }
+
     /// Lets go of the messages whose records are on disk.
     fn release(&mut self, around: &mut Surroundings<'_>) {
         let persisted = self.persisted;
@@ -222,12 +232,6 @@ impl ReplicaProcess {
             around.effects.push(held.effect);
         }
     }
-}
-
-/// A message on its way out.
-fn send(to: Peer, message: &Message) -> Effect {
-    let bytes = adapter::encode_message(message);
-    Effect::Send { to, kind: kind(message), binds: binding_view(message), bytes }
 }
 
 /// The name of a message's kind.

@@ -229,7 +229,7 @@ impl Play {
     pub fn judge(mut self) -> Result<(), String> {
         let settled = self.world.settle();
         self.world.violation().map_or(Ok(()), Err)?;
-        verdict::judge(self.world.history())?;
+        verdict::judge(&self.world.history, &self.world.invariants)?;
         settled
     }
 }

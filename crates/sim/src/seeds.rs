@@ -157,7 +157,7 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     let settled = world.settle();
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
-    verdict::judge(&world.history)?;
+    verdict::judge(&world.history, &world.invariants)?;
     settled
 }
 

@@ -62,6 +62,9 @@ pub struct WorkloadSettings {
     pub weights: [u64; crate::workload::KINDS],
     /// Operations of a hundred that are packed with others on the same key into one body.
     pub packed_percent: u64,
+    /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
+    /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
+    pub readers: usize,
 }
 
 /// What the clocks do.
@@ -87,8 +90,11 @@ pub struct DiskSettings {
 /// What breaks. Weights are relative to each other; 0 switches a fault off.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NemesisSettings {
-    /// Mean time between two faults; 0 for no faults.
+    /// Mean time between two faults; 0 for none in the course of time.
     pub interval: u64,
+    /// Operations of a hundred that are followed by a fault within a few message delays: what is only
+    /// wrong while something is under way is found by breaking things just then.
+    pub per_operation_percent: u64,
     /// Longest time a fault lasts.
     pub duration: u64,
     /// Faults of a hundred that single out the current leader.
@@ -105,6 +111,8 @@ pub struct NemesisSettings {
     pub isolate: u64,
     /// One direction between two replicas is cut.
     pub one_way: u64,
+    /// A replica is cut off from the others one by one.
+    pub creep: u64,
     /// A process stops and goes on later, as after SIGSTOP.
     pub pause: u64,
     /// A wall clock jumps.
@@ -175,11 +183,11 @@ impl Swarm {
         let durability = draw.of(&[Durability::Fsync, Durability::Replicated]);
         let speed = draw.of(&[1, 3, 10]);
         let operations = draw.between(80, 240);
-        let workload = WorkloadSettings::draw(&mut draw, operations);
+        let workload = WorkloadSettings::draw(&mut draw, operations, u64::from(speed));
         let network = draw_network(&mut draw, u64::from(speed));
         let nemesis = NemesisSettings::draw(&mut draw, u64::from(speed));
         let protocol = ProtocolSettings::draw(&mut draw, speed);
-        Self {
+        let mut swarm = Self {
             seed,
             replicas,
             fast_quorum,
@@ -199,7 +207,90 @@ impl Swarm {
             protocol,
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
+        };
+        match draw.0.below(4) {
+            0 => swarm.become_duel(&mut draw),
+            1 => swarm.become_lease_hunt(&mut draw),
+            _ => {}
         }
+        swarm
+    }
+
+    /// Few keys, mostly nilext updates, clocks apart, a bad network, and leaders that fail while updates
+    /// are under way: what is hard about recovering durability logs.
+    fn become_duel(&mut self, draw: &mut Draw) {
+        let speed = u64::from(self.protocol.speed);
+        self.replicas = draw.of(&[3, 3, 3, 5]);
+        let workload = &mut self.workload;
+        workload.clients = draw.between(3, 6) as usize;
+        workload.in_flight = draw.of(&[1, 1, 2]);
+        workload.keys = draw.between(1, 2);
+        workload.think = draw.of(&[0, MILLI]) / speed;
+        workload.packed_percent = draw.sometimes(&[10]);
+        let merges = match self.fast_quorum {
+            FastQuorum::Majority => 0,
+            FastQuorum::Supermajority => draw.of(&[1, 4]),
+        };
+        workload.weights = [8, merges, merges, 0, 0, 0, 0, 0, 0, draw.of(&[0, 2]), 0, draw.of(&[1, 4])];
+        let network = &mut self.network;
+        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
+        network.delay = (near, draw.of(&[1, 3]) * near);
+        network.jitter = draw.of(&[near, 5 * near]);
+        network.loss_ppm = draw.of(&[0, 20_000, 150_000]);
+        network.duplicate_ppm = draw.of(&[0, 100_000, 300_000]);
+        network.straggler_ppm = draw.of(&[0, 50_000, 150_000]);
+        network.straggle = draw.of(&[10 * MILLI, 300 * MILLI, SECOND]) / speed;
+        network.in_order = false;
+        self.clocks.skew_micros = draw.of(&[500, 20_000, 300_000]);
+        self.nemesis = NemesisSettings {
+            per_operation_percent: draw.of(&[2, 5, 10]),
+            duration: draw.of(&[50 * MILLI, 500 * MILLI, 2 * SECOND]) / speed,
+            leader_percent: draw.of(&[50, 90]),
+            crash: draw.of(&[0, 3, 9]),
+            isolate: draw.of(&[0, 3, 9]),
+            pause: draw.of(&[0, 1, 3]),
+            client_crash: draw.of(&[0, 1]),
+            partition: 1,
+            ..NemesisSettings::default()
+        };
+        let scaled = |micros: u64| Duration::from_micros(micros / speed);
+        self.protocol.order_delay = draw.of(&[scaled(1_000), scaled(20_000), scaled(300_000)]);
+        self.protocol.dlog_length_max = 262_144;
+        self.protocol.waiting_max = 262_144;
+        self.disk.sync_delay = (0, near);
+    }
+
+    /// Clients that only read, and leaders that lose touch with their followers while clients still
+    /// reach them: what is hard about leases.
+    fn become_lease_hunt(&mut self, draw: &mut Draw) {
+        let speed = u64::from(self.protocol.speed);
+        self.replicas = draw.of(&[3, 3, 5]);
+        let workload = &mut self.workload;
+        workload.readers = draw.between(1, 2) as usize;
+        workload.clients = workload.readers + draw.between(1, 2) as usize;
+        workload.in_flight = 1;
+        workload.keys = draw.between(1, 2);
+        workload.think = draw.of(&[5 * MILLI, 20 * MILLI]) / speed;
+        workload.packed_percent = 0;
+        workload.weights = [8, 0, 0, draw.of(&[0, 4]), 0, 0, 0, 0, 0, 0, 0, 1];
+        self.clocks.drift_ppm = 5_000;
+        self.network = NetworkFaults {
+            jitter: draw.sometimes(&[MILLI / speed]),
+            ..NetworkFaults::none(draw.of(&[100 * MICRO, MILLI]) / speed)
+        };
+        self.disk.crash_ppm = 0;
+        self.nemesis = NemesisSettings {
+            interval: draw.of(&[200 * MILLI, 600 * MILLI]) / speed,
+            duration: draw.of(&[500 * MILLI, SECOND, 2 * SECOND]) / speed,
+            leader_percent: draw.of(&[50, 90]),
+            isolate: draw.of(&[0, 1, 3]),
+            creep: draw.of(&[1, 3, 9]),
+            one_way: draw.of(&[0, 1]),
+            pause: draw.of(&[0, 1, 3]),
+            ..NemesisSettings::default()
+        };
+        self.protocol.waiting_max = 262_144;
+        self.protocol.give_up_after = Duration::from_secs(10) / self.protocol.speed;
     }
 
     /// A world without faults: `replicas` replicas one exact `delay` apart, clocks in step, disks that
@@ -220,6 +311,7 @@ impl Swarm {
                 hot_key_percent: 0,
                 weights: [1; crate::workload::KINDS],
                 packed_percent: 0,
+                readers: 0,
             },
             network: NetworkFaults::none(delay),
             clocks: ClockSettings { drift_ppm: 0, skew_micros: 0 },
@@ -233,7 +325,7 @@ impl Swarm {
 }
 
 impl WorkloadSettings {
-    fn draw(draw: &mut Draw, operations: u64) -> Self {
+    fn draw(draw: &mut Draw, operations: u64, speed: u64) -> Self {
         let mut weights = [0; crate::workload::KINDS];
         for weight in &mut weights {
             *weight = draw.of(&[0, 1, 1, 2, 8]);
@@ -241,15 +333,20 @@ impl WorkloadSettings {
         if weights.iter().all(|weight| *weight == 0) {
             weights = [1; crate::workload::KINDS];
         }
+        // The search for a linearization is exponential in what runs at one time; with more than this,
+        // histories over several keys are not decided in reasonable time.
+        const CONCURRENT_MAX: usize = 10;
+        let clients = draw.between(2, 6) as usize;
         Self {
-            clients: draw.between(2, 6) as usize,
-            in_flight: draw.of(&[1, 2, 4, 8]),
+            clients,
+            in_flight: draw.of(&[1, 2, 4, 8]).min(CONCURRENT_MAX / clients),
             operations,
             keys: draw.between(2, 6),
-            think: draw.of(&[0, MILLI, 10 * MILLI, 40 * MILLI]),
+            think: draw.of(&[0, MILLI, 10 * MILLI, 40 * MILLI]) / speed,
             hot_key_percent: draw.of(&[0, 50, 90]),
             weights,
             packed_percent: draw.sometimes(&[5, 30]),
+            readers: draw.sometimes(&[1, 2]) as usize,
         }
     }
 }
@@ -272,11 +369,24 @@ fn draw_network(draw: &mut Draw, speed: u64) -> NetworkFaults {
 impl NemesisSettings {
     fn draw(draw: &mut Draw, speed: u64) -> Self {
         let mut weight = || draw.of(&[0, 0, 1, 3, 9]);
-        let weights: [u64; 11] = core::array::from_fn(|_| weight());
-        let [crash, lose_disk, crash_all, partition, isolate, one_way, pause, clock_jump, client_crash, disconnect, slow] =
-            weights;
+        let weights: [u64; 12] = core::array::from_fn(|_| weight());
+        let [
+            crash,
+            lose_disk,
+            crash_all,
+            partition,
+            isolate,
+            one_way,
+            creep,
+            pause,
+            clock_jump,
+            client_crash,
+            disconnect,
+            slow,
+        ] = weights;
         Self {
             interval: if draw.one_in(16) { 0 } else { draw.of(&[50 * MILLI, 200 * MILLI, 800 * MILLI]) / speed },
+            per_operation_percent: draw.sometimes(&[1, 5]),
             duration: draw.of(&[50 * MILLI, 500 * MILLI, 2 * SECOND]) / speed,
             leader_percent: draw.of(&[0, 50, 90]),
             crash,
@@ -285,6 +395,7 @@ impl NemesisSettings {
             partition,
             isolate,
             one_way,
+            creep,
             pause,
             clock_jump,
             client_crash,
@@ -299,6 +410,7 @@ impl Default for NemesisSettings {
     fn default() -> Self {
         Self {
             interval: 0,
+            per_operation_percent: 0,
             duration: 0,
             leader_percent: 0,
             crash: 0,
@@ -307,6 +419,7 @@ impl Default for NemesisSettings {
             partition: 0,
             isolate: 0,
             one_way: 0,
+            creep: 0,
             pause: 0,
             clock_jump: 0,
             client_crash: 0,

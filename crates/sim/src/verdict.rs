@@ -1,54 +1,251 @@
 //! What the clients were told, as the checker wants it.
+//!
+//! Deciding linearizability is NP-complete, and a run with many faults leaves many operations whose
+//! outcome nobody knows. But the simulator sees the log, and the log suggests an order. So first that
+//! order is put to the checker as a history without any concurrency, which it judges in linear time;
+//! if its answers are right and it respects real time, the real history has an order too. Only what
+//! fails this is searched for any other order.
 
 use crate::history::{History, Invocation};
+use crate::invariants::{Invariants, Place};
 use crate::workload::Step;
 use syros_checker::history::{History as Judged, Input, Output};
-use syros_checker::linearizability::{Verdict, check};
+use syros_checker::linearizability::{Verdict, check, check_within};
 use syros_commands::Reply;
 use syros_protocol::client::Outcome;
+
+/// Steps for the suggested order: it needs one or two for every operation.
+const SUGGESTION_STEPS: u64 = 100_000;
 
 /// Whether the history is linearizable.
 ///
 /// # Errors
 /// Why not, or why nobody can tell, in words.
-pub(crate) fn judge(history: &History) -> Result<(), String> {
-    match check(&translate(history)?) {
+pub(crate) fn judge(history: &History, invariants: &Invariants) -> Result<(), String> {
+    let operations = translate(history)?;
+    for (number, operation) in operations.iter().enumerate() {
+        let executed = history.get(number).id.and_then(|id| invariants.place(id));
+        if let (Told::Failed, Some(place)) = (&operation.told, executed) {
+            return Err(format!(
+                "operation {number}, {:?}, ended as {:?} and is executed at {}",
+                history.get(number).steps,
+                history.get(number).finished.as_ref().map(|finished| &finished.outcome),
+                place.number.0,
+            ));
+        }
+    }
+    match suggestion_holds(&operations, &suggest(history, invariants, &operations)) {
+        Ok(()) => Ok(()),
+        Err(why_not) => search(&operations, &why_not),
+    }
+}
+
+/// Searches for any order, since the suggested one does not hold.
+fn search(operations: &[Translated], why_not: &str) -> Result<(), String> {
+    let mut judged = Judged::new();
+    for operation in operations {
+        let index = judged
+            .invoke(operation.client, operation.invoked, operation.input.clone())
+            .map_err(|error| error.to_string())?;
+        match &operation.told {
+            Told::Answer { at, output } => judged.acknowledge(index, *at, output.clone()),
+            Told::Failed => judged.fail(index),
+            Told::Nothing => Ok(()),
+        }
+        .map_err(|error| error.to_string())?;
+    }
+    match check(&judged) {
         Verdict::Linearizable => Ok(()),
         Verdict::Violation { keys, explanation } => {
             Err(format!("the history is not linearizable on keys {keys:?}:\n{explanation}"))
         }
-        Verdict::Undecided { keys, steps } => {
-            Err(format!("the checker cannot decide the history of keys {keys:?} in {steps} steps"))
+        Verdict::Undecided { keys, steps } => Err(format!(
+            "no order found for the history of keys {keys:?} in {steps} steps; that of the log does not \
+             explain it: {why_not}"
+        )),
+    }
+}
+
+/// One operation in the checker's terms.
+struct Translated {
+    client: u64,
+    invoked: u64,
+    input: Input,
+    told: Told,
+}
+
+/// What its client was told.
+enum Told {
+    /// An answer.
+    Answer { at: u64, output: Output },
+    /// That it had no effect and never will.
+    Failed,
+    /// Nothing for certain.
+    Nothing,
+}
+
+/// An operation's place in the suggested order: after this entry of the log, and the rest to break ties.
+type Suggested = ((u64, u64), u64, usize);
+
+/// The order that the log suggests: updates as they were executed, reads after the entries their
+/// replica had executed, and updates that a view change dropped just before what overwrote them.
+fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]) -> Vec<usize> {
+    let at = |place: Place| (place.number.0, 2 * place.index as u64 + 1);
+    let mut placed: Vec<Suggested> = Vec::new();
+    let mut dropped = Vec::new();
+    for (number, operation) in operations.iter().enumerate() {
+        let invocation = history.get(number);
+        let executed = invocation.id.and_then(|id| invariants.place(id));
+        if let Some(place) = executed {
+            placed.push((at(place), operation.invoked, number));
+        } else if let Some(read_after) = invocation.read_after {
+            placed.push(((read_after.0, u64::MAX), operation.invoked, number));
+        } else if matches!(operation.told, Told::Answer { .. }) {
+            dropped.push(number);
         }
+    }
+    for number in dropped {
+        let (operation, steps) = (&operations[number], &history.get(number).steps);
+        let keys = key_mask(&operation.input);
+        let before = placed.iter().filter(|(_, _, other)| match operations[*other].told {
+            Told::Answer { at, .. } => at < operation.invoked,
+            _ => false,
+        });
+        // Within one recovered entry, updates of other keys may change places with it.
+        let lowest = before.map(|(at, _, other)| {
+            if key_mask(&operations[*other].input) & keys == 0 { (at.0, 0) } else { *at }
+        });
+        let lowest = lowest.max().unwrap_or_default();
+        let overwrites = |id| {
+            history.operations().iter().any(|other| {
+                other.id == Some(id) && other.steps.last().map(Step::key) == steps.last().map(Step::key)
+            })
+        };
+        let place = invariants
+            .recovered()
+            .iter()
+            .map(|(place, id)| ((place.number.0, 2 * place.index as u64), *id))
+            .find(|(place, id)| lowest <= *place && overwrites(*id));
+        if let Some((place, _)) = place {
+            placed.push((place, operation.invoked, number));
+        }
+    }
+    placed.sort_unstable();
+    placed.into_iter().map(|(_, _, number)| number).collect()
+}
+
+/// Puts a suggested order right with real time: operations that share a key stay in the order
+/// suggested, others change places where one had its answer before the other was invoked.
+///
+/// # Errors
+/// If an answered operation is missing, or if that cannot be done, in words.
+fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<usize>, String> {
+    for (number, operation) in operations.iter().enumerate() {
+        if matches!(operation.told, Told::Answer { .. }) && !order.contains(&number) {
+            return Err(format!("operation {number}, {}, is not in the log", operation.input));
+        }
+    }
+    let keys: Vec<u64> = order.iter().map(|number| key_mask(&operations[*number].input)).collect();
+    let invoked: Vec<u64> = order.iter().map(|number| operations[*number].invoked).collect();
+    let answered_at = order.iter().map(|number| match operations[*number].told {
+        Told::Answer { at, .. } => at,
+        Told::Failed | Told::Nothing => u64::MAX,
+    });
+    let answered_at: Vec<u64> = answered_at.collect();
+    let reads: Vec<bool> = order.iter().map(|number| operations[*number].input.is_read()).collect();
+    let precedes = |a: usize, b: usize| {
+        let conflict = keys[a] & keys[b] != 0 && !(reads[a] && reads[b]);
+        a != b && ((a < b && conflict) || answered_at[a] < invoked[b])
+    };
+    let all = 0..order.len();
+    let mut waits_for: Vec<usize> =
+        all.clone().map(|b| all.clone().filter(|a| precedes(*a, b)).count()).collect();
+    let mut placed = vec![false; order.len()];
+    let mut result = Vec::with_capacity(order.len());
+    let mut from = 0;
+    while result.len() < order.len() {
+        let Some(next) = (from..order.len()).find(|at| !placed[*at] && waits_for[*at] == 0) else {
+            // Every operation left waits for another one left: going back long enough finds a circle.
+            let before = |b: usize| all.clone().find(|a| !placed[*a] && precedes(*a, b)).unwrap_or(b);
+            let start = (0..order.len()).fold(from, |at, _| before(at));
+            let circle = core::iter::successors(Some(before(start)), |at| (*at != start).then(|| before(*at)));
+            let names = circle.map(|at| format!("operation {}, {}", order[at], operations[order[at]].input));
+            return Err(format!("each precedes the one before it: {}", names.collect::<Vec<_>>().join("; ")));
+        };
+        placed[next] = true;
+        result.push(order[next]);
+        while from < order.len() && placed[from] {
+            from += 1;
+        }
+        for later in all.clone().filter(|later| precedes(next, *later)) {
+            waits_for[later] -= 1;
+        }
+    }
+    Ok(result)
+}
+
+/// A bit for every key the operation touches; keys may share one.
+fn key_mask(input: &Input) -> u64 {
+    let mut mask = 0;
+    input.for_each_key(&mut |key| mask |= 1 << (key % 64));
+    mask
+}
+
+/// Whether the operations, in this order or one that differs only where it makes no difference, give
+/// the answers that were given, within their real times.
+///
+/// # Errors
+/// Why not, in words.
+fn suggestion_holds(operations: &[Translated], order: &[usize]) -> Result<(), String> {
+    let order = respect_real_time(operations, order)?;
+    let mut judged = Judged::new();
+    for (moment, number) in (0_u64..).zip(order) {
+        let operation = &operations[number];
+        let (input, output) = match &operation.told {
+            Told::Answer { output, .. } => (operation.input.clone(), output.clone()),
+            Told::Failed | Told::Nothing => (effect_of(&operation.input), Output::Done),
+        };
+        let index = judged
+            .invoke(number as u64, 2 * moment, input)
+            .map_err(|error| error.to_string())?;
+        judged.acknowledge(index, 2 * moment + 1, output).map_err(|error| error.to_string())?;
+    }
+    match check_within(&judged, SUGGESTION_STEPS) {
+        Verdict::Linearizable => Ok(()),
+        Verdict::Violation { explanation, .. } => Err(explanation),
+        Verdict::Undecided { steps, .. } => Err(format!("not decided in {steps} steps")),
+    }
+}
+
+/// The operation without its reads, whose results nobody was told.
+fn effect_of(input: &Input) -> Input {
+    match input {
+        Input::Batch(parts) => Input::Batch(parts.iter().filter(|part| !part.is_read()).cloned().collect()),
+        other => other.clone(),
     }
 }
 
 /// The history in the checker's terms.
-fn translate(history: &History) -> Result<Judged, String> {
-    let mut judged = Judged::new();
-    for (number, invocation) in history.operations().iter().enumerate() {
+fn translate(history: &History) -> Result<Vec<Translated>, String> {
+    let translated = history.operations().iter().enumerate().map(|(number, invocation)| {
         let input = match invocation.steps.as_slice() {
             [step] => input(step),
             steps => Input::Batch(steps.iter().map(input).collect()),
         };
-        let index = judged
-            .invoke(invocation.client, invocation.invoked, input)
-            .map_err(|error| error.to_string())?;
-        let Some(finished) = &invocation.finished else { continue };
-        let result = match &finished.outcome {
-            Outcome::Done => judged.acknowledge(index, finished.order, Output::Done),
-            Outcome::Reply(body) => {
+        let told = match invocation.finished.as_ref().map(|finished| (finished.order, &finished.outcome)) {
+            Some((at, Outcome::Done)) => Told::Answer { at, output: Output::Done },
+            Some((at, Outcome::Reply(body))) => {
                 let output = output(invocation, body).ok_or_else(|| {
                     format!("operation {number}, {:?}, was answered {}", invocation.steps, body.escape_ascii())
                 })?;
-                judged.acknowledge(index, finished.order, output)
+                Told::Answer { at, output }
             }
-            Outcome::Refused(_) | Outcome::TimedOut => judged.fail(index),
-            Outcome::Unknown => Ok(()),
+            Some((_, Outcome::Refused(_) | Outcome::TimedOut)) => Told::Failed,
+            Some((_, Outcome::Unknown)) | None => Told::Nothing,
         };
-        result.map_err(|error| format!("operation {number}, {:?}: {error}", invocation.steps))?;
-    }
-    Ok(judged)
+        Ok(Translated { client: invocation.client, invoked: invocation.invoked, input, told })
+    });
+    translated.collect()
 }
 
 fn input(step: &Step) -> Input {
@@ -74,8 +271,12 @@ fn output(invocation: &Invocation, body: &[u8]) -> Option<Output> {
     if replies.len() != invocation.steps.len() {
         return None;
     }
-    let mut outputs: Vec<Output> =
-        invocation.steps.iter().zip(replies).map(|(step, reply)| answer(step, reply)).collect::<Option<_>>()?;
+    let mut outputs: Vec<Output> = invocation
+        .steps
+        .iter()
+        .zip(replies)
+        .map(|(step, reply)| answer(step, reply))
+        .collect::<Option<_>>()?;
     if outputs.len() == 1 { outputs.pop() } else { Some(Output::Batch(outputs)) }
 }
 

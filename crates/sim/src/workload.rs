@@ -56,6 +56,22 @@ pub fn key_name(key: u64) -> Vec<u8> {
 }
 
 impl Step {
+    /// The first key it names.
+    #[must_use]
+    pub fn key(&self) -> u64 {
+        match self {
+            Self::Get(key)
+            | Self::Set(key, _)
+            | Self::GetSet(key, _)
+            | Self::SetNx(key, _)
+            | Self::IncrBy { key, .. }
+            | Self::Append { key, .. }
+            | Self::Del { key, .. } => *key,
+            Self::MGet(keys) => keys.first().copied().unwrap_or_default(),
+            Self::MSet(pairs) => pairs.first().map(|(key, _)| *key).unwrap_or_default(),
+        }
+    }
+
     /// Appends the step's encoding to a body.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut put = |command: Command<'_>, blind: bool| Operation { command, blind }.encode(out);
@@ -116,8 +132,13 @@ impl Workload {
         Self { settings, prng, made: 0 }
     }
 
-    /// The next operation.
-    pub fn next(&mut self) -> Vec<Step> {
+    /// The next operation of the client in this slot.
+    pub fn next(&mut self, slot: usize) -> Vec<Step> {
+        if slot < self.settings.readers {
+            let key = self.key();
+            let several = self.prng.chance(1, 8);
+            return vec![if several { Step::MGet(self.keys(key)) } else { Step::Get(key) }];
+        }
         let kind = self.kind();
         let key = self.key();
         let mut steps = vec![self.step(kind, key)];
@@ -215,7 +236,7 @@ mod tests {
             let settings = Swarm::draw(seed).workload;
             let mut workload = Workload::new(settings, Prng::new(seed));
             for _ in 0..50 {
-                let steps = workload.next();
+                let steps = workload.next(9);
                 let description = syros_commands::describe(&encode(&steps)).unwrap();
                 classes.push(description.class);
             }
@@ -229,7 +250,7 @@ mod tests {
     fn the_same_seed_asks_for_the_same() {
         let make = || {
             let mut workload = Workload::new(Swarm::draw(3).workload, Prng::new(3));
-            (0..50).map(|_| workload.next()).collect::<Vec<_>>()
+            (0..50).map(|_| workload.next(9)).collect::<Vec<_>>()
         };
         assert_eq!(make(), make());
     }

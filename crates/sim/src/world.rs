@@ -6,7 +6,7 @@ use crate::client::{ClientEffect, ClientProcess};
 use crate::clock::{Clock, VirtualTime};
 use crate::history::{History, OperationIndex};
 use crate::invariants::Invariants;
-use crate::journal::{Disk, DiskFault, DiskTrouble, Journal};
+use crate::journal::{Disk, DiskFault, DiskTrouble, Journal, Opened};
 use crate::network::{Network, NodeIndex};
 use crate::process::{Effect, ReplicaProcess, Surroundings};
 use crate::scheduler::Scheduler;
@@ -25,7 +25,7 @@ use syros_types::{Group, OpNumber, Prng, ReplicaId};
 #[derive(Debug)]
 pub(crate) enum Happening {
     /// A message arrives.
-    Arrival { from: NodeIndex, to: NodeIndex, address: u64, bytes: Rc<[u8]> },
+    Arrival { from: NodeIndex, to: NodeIndex, parcel: Parcel },
     /// A process looks at the time and at what has arrived.
     Wake { node: NodeIndex, life: u64 },
     /// A disk has finished a sync.
@@ -38,8 +38,10 @@ pub(crate) enum Happening {
     Disconnect { slot: usize, life: u64, replica: usize, address: u64 },
     /// A client asks for its next operation.
     Issue { slot: usize, life: u64 },
-    /// Something breaks.
-    Strike,
+    /// Something breaks; `again` and again, as time passes.
+    Strike { again: bool },
+    /// One direction between two processes is cut.
+    Cut { from: NodeIndex, to: NodeIndex },
     /// Cut links are mended.
     Mend,
     /// A crashed replica starts again.
@@ -48,6 +50,16 @@ pub(crate) enum Happening {
     Replace { replica: usize, life: u64 },
     /// A new client takes the place of one that died.
     Respawn { slot: usize, life: u64 },
+}
+
+/// A message on the network.
+#[derive(Clone, Debug)]
+pub(crate) struct Parcel {
+    /// Address of the client's end, if there is a client at one end.
+    address: u64,
+    /// What the sending replica had executed: nobody is told but the judge.
+    executed: OpNumber,
+    bytes: Rc<[u8]>,
 }
 
 /// The place of a replica in the world, which outlives its processes.
@@ -110,6 +122,8 @@ pub struct World {
     pub(crate) settling: bool,
     /// Messages sent by kind, if anybody counts them.
     counts: Option<BTreeMap<&'static str, u64>>,
+    /// While a client handles the result of a read: what the replica had executed when it read.
+    read_at: Option<OpNumber>,
     effects: Vec<Effect>,
     client_effects: Vec<ClientEffect>,
     /// Happenings in a row without time passing.
@@ -166,6 +180,7 @@ impl World {
             faults: 0,
             settling: false,
             counts: None,
+            read_at: None,
             effects: Vec::new(),
             client_effects: Vec::new(),
             standstill: 0,
@@ -224,7 +239,7 @@ impl World {
         self.standstill = if self.now() == before { self.standstill + 1 } else { 0 };
         assert!(self.standstill < STANDSTILL_MAX, "time stands still");
         match happening {
-            Happening::Arrival { from, to, address, bytes } => self.arrive(from, to, address, &bytes),
+            Happening::Arrival { from, to, parcel } => self.arrive(from, to, &parcel),
             Happening::Wake { node, life } => self.wake(node, life),
             Happening::Synced { replica, life, ticket } => self.synced(replica, life, ticket),
             Happening::Executed { replica, life, through, replies } => {
@@ -235,7 +250,12 @@ impl World {
                 self.disconnect(slot, life, replica, address);
             }
             Happening::Issue { slot, life } => self.issue(slot, life),
-            Happening::Strike => self.strike(),
+            Happening::Strike { again } => self.strike(again),
+            Happening::Cut { from, to } => {
+                if !self.settling {
+                    self.network.set_cut(from, to, true);
+                }
+            }
             Happening::Mend => self.network.heal(),
             Happening::Restart { replica, life } => {
                 if self.replicas[replica].life == life {
@@ -300,8 +320,7 @@ impl World {
             return;
         }
         let config = self.replica_config(replica);
-        let lost_disk = std::mem::take(&mut self.replicas[replica].lost_disk);
-        if lost_disk {
+        if std::mem::take(&mut self.replicas[replica].lost_disk) {
             let view = self.invariants.told(ReplicaId(replica as u8));
             self.replicas[replica].disk.replace(&config, view);
         }
@@ -309,14 +328,14 @@ impl World {
         let slot = &mut self.replicas[replica];
         let opened = Journal::open(&mut slot.disk, &config);
         slot.disk.cancel_stop();
-        let Ok((journal, restored)) = opened else {
+        let Ok(Opened { journal, restored, amnesiac }) = opened else {
             assert!(strike, "only a planned fault keeps a replica from starting");
             return self.stopped_while_starting(replica);
         };
         let boot = match config.durability {
             // Nothing on disk: no message of an earlier life can have left, each waits for the view.
             _ if restored.is_empty() => Boot::Fresh,
-            Durability::Fsync if !lost_disk => Boot::Restored(restored),
+            Durability::Fsync if !amnesiac => Boot::Restored(restored),
             _ => Boot::Amnesiac { view: restored.view() },
         };
         let clock = self.clock(self.replicas[replica].wall_offset);
@@ -385,7 +404,10 @@ impl World {
     /// Members that are down, have not got their memory back, or are about to lose it because their
     /// disk failed.
     pub(crate) fn without_memory(&self) -> usize {
-        let recovering = |process: &ReplicaProcess| process.core().status().role == RoleName::Recovering;
+        let fsync = self.swarm.durability == Durability::Fsync;
+        let recovering = |process: &ReplicaProcess| {
+            process.core().status().role == RoleName::Recovering || (fsync && !process.journal.remembers())
+        };
         let lost =
             |slot: &&ReplicaSlot| slot.disk_failed || slot.process.as_ref().is_none_or(recovering);
         self.replicas.iter().filter(lost).count()
@@ -466,14 +488,14 @@ impl World {
         let life = slot.life;
         for effect in effects.drain(..) {
             match effect {
-                Effect::Send { to, kind, binds, bytes } => {
+                Effect::Send { to, kind, binds, executed, bytes } => {
                     if let Some(view) = binds {
                         self.invariants.told_view(ReplicaId(replica as u8), view);
                     }
                     if let Some(counts) = &mut self.counts {
                         *counts.entry(kind).or_default() += 1;
                     }
-                    self.send_from_replica(replica, to, bytes);
+                    self.send_from_replica(replica, to, executed, bytes);
                 }
                 Effect::Executed { through, replies } => {
                     let delay = self.dice.service.below(self.swarm.apply_delay);
@@ -493,7 +515,7 @@ impl World {
         }
     }
 
-    fn send_from_replica(&mut self, replica: usize, to: Peer, bytes: Rc<[u8]>) {
+    fn send_from_replica(&mut self, replica: usize, to: Peer, executed: OpNumber, bytes: Rc<[u8]>) {
         let (to, address) = match to {
             Peer::Replica(id) => (id.index(), 0),
             Peer::Client(address) => {
@@ -504,7 +526,7 @@ impl World {
                 (self.client_node(*slot), address)
             }
         };
-        self.transmit(replica, to, address, bytes);
+        self.transmit(replica, to, Parcel { address, executed, bytes });
     }
 
     // ---- Disks.
@@ -593,48 +615,49 @@ impl World {
 
     // ---- Messages.
 
-    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, address: u64, bytes: Rc<[u8]>) {
+    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, parcel: Parcel) {
         let now = self.now();
         let ([first, second], injected) = self.network.send(from, to, now);
         self.faults += injected;
         if let Some(at) = second {
-            let bytes = bytes.clone();
-            self.scheduler.schedule(at, Happening::Arrival { from, to, address, bytes });
+            self.scheduler.schedule(at, Happening::Arrival { from, to, parcel: parcel.clone() });
         }
         if let Some(at) = first {
-            self.scheduler.schedule(at, Happening::Arrival { from, to, address, bytes });
+            self.scheduler.schedule(at, Happening::Arrival { from, to, parcel });
         }
     }
 
-    fn arrive(&mut self, from: NodeIndex, to: NodeIndex, address: u64, bytes: &[u8]) {
+    fn arrive(&mut self, from: NodeIndex, to: NodeIndex, parcel: &Parcel) {
         if self.network.drops_arrival(from, to) {
             return;
         }
         let now = self.now();
         self.trace.fold(now);
         self.trace.fold((from * 64 + to) as u64);
-        self.trace.fold_bytes(bytes);
+        self.trace.fold_bytes(&parcel.bytes);
         let n = self.replicas.len();
-        let message = adapter::decode_message(bytes);
+        let message = adapter::decode_message(&parcel.bytes);
         if self.trace.is_verbose() {
             let (from, to) = (self.node_name(from), self.node_name(to));
             self.trace.line(now, format_args!("{from} -> {to}: {}", message_text(&message)));
         }
         if to >= n {
-            let slot = to - n;
-            let (_, life) = self.addresses[address as usize];
-            let ReplicaId(from) = ReplicaId(from as u8);
-            if self.clients[slot].life == life
-                && let Some(client) = &mut self.clients[slot].process
-            {
-                client.handle(now, client::Event::Message { from: ReplicaId(from), message });
-                self.drain_client(slot);
-            }
-            return;
+            return self.arrive_at_client(from, to - n, parcel, message);
         }
-        let from = if from < n { Peer::Replica(ReplicaId(from as u8)) } else { Peer::Client(address) };
+        let from = if from < n { Peer::Replica(ReplicaId(from as u8)) } else { Peer::Client(parcel.address) };
         let life = self.replicas[to].life;
         self.tell(to, life, replica::Event::Message { from, message });
+    }
+
+    fn arrive_at_client(&mut self, from: NodeIndex, slot: usize, parcel: &Parcel, message: Message) {
+        let now = self.now();
+        let (_, life) = self.addresses[parcel.address as usize];
+        let place = &mut self.clients[slot];
+        let Some(client) = place.process.as_mut().filter(|_| place.life == life) else { return };
+        self.read_at = matches!(message, Message::ReadReply { .. }).then_some(parcel.executed);
+        client.handle(now, client::Event::Message { from: ReplicaId(from as u8), message });
+        self.drain_client(slot);
+        self.read_at = None;
     }
 
     fn node_name(&self, node: NodeIndex) -> String {
@@ -772,10 +795,15 @@ impl World {
                         if let Some(counts) = &mut self.counts {
                             *counts.entry("client").or_default() += 1;
                         }
-                        self.transmit(node, to.index(), address, bytes);
+                        let parcel = Parcel { address, executed: OpNumber(0), bytes };
+                        self.transmit(node, to.index(), parcel);
                     }
                 }
+                ClientEffect::Sent { operation, id } => self.history.sent(operation, id),
                 ClientEffect::Completed { operation, outcome } => {
+                    if let (Some(number), client::Outcome::Reply(_)) = (self.read_at, &outcome) {
+                        self.history.read_after(operation, number);
+                    }
                     self.trace.fold(0xd0e5 + operation as u64);
                     self.trace.line(
                         now,
@@ -812,8 +840,9 @@ impl World {
             return;
         }
         self.left_to_issue -= 1;
-        let steps = self.workload.next();
+        let steps = self.workload.next(slot);
         self.submit(slot, steps);
+        self.strike_soon();
     }
 
     /// Has a client ask for an operation.

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use syros_protocol::replica::PlantedBug;
-use syros_sim::{Options as SimOptions, SeedReport, Summary, replay_command, run_range, run_seed};
+use syros_sim::{Options as SimOptions, SeedReport, Summary, replay_command, run_planted, run_range, run_seed};
 
 /// Options of `syros sim`.
 #[derive(Args, Debug)]
@@ -14,6 +14,7 @@ use syros_sim::{Options as SimOptions, SeedReport, Summary, replay_command, run_
   syros sim --seed 42 --trace               with everything that happened, line by line
   syros sim --seeds 1..1000                 a range
   syros sim --seeds 1..1000 --plant no-conflict-check    must find a violation
+  syros sim --planted                       every known-wrong variant; fails if one is not found
   syros sim --list-planted                  the known-wrong variants
 
 The same seed gives the same run, on every machine. Exit status 1: a violation was found.")]
@@ -30,6 +31,12 @@ pub(crate) struct Options {
     /// Run a known-wrong variant of the protocol
     #[arg(long, value_name = "BUG", value_parser = parse_planted)]
     plant: Option<PlantedBug>,
+    /// Run every known-wrong variant until a seed shows it
+    #[arg(long, conflicts_with_all = ["seed", "plant"])]
+    planted: bool,
+    /// Give up on a variant of --planted after this many seeds
+    #[arg(long, value_name = "N", default_value = "20000", requires = "planted")]
+    within: u64,
     /// List the known-wrong variants
     #[arg(long)]
     list_planted: bool,
@@ -54,6 +61,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }
         return Ok(ExitCode::SUCCESS);
     }
+    if options.planted {
+        return Ok(find_planted(options.within));
+    }
     let settings = SimOptions { trace: options.trace, planted: options.plant };
     let started = Instant::now();
     let summary = match options.seed {
@@ -68,8 +78,31 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         }
         None => run_range(options.seeds.clone(), &settings, |report| tell(report, &settings)),
     };
-    println!("{summary} in {:.1} s", started.elapsed().as_secs_f64());
+    println!("{:.1} s", started.elapsed().as_secs_f64());
+    println!("{summary}");
     Ok(if summary.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs every planted bug; each must be found.
+fn find_planted(seeds_max: u64) -> ExitCode {
+    let (mut passed, mut failed) = (0, 0);
+    for bug in PlantedBug::ALL {
+        let started = Instant::now();
+        let found = run_planted(*bug, seeds_max);
+        let seconds = started.elapsed().as_secs_f64();
+        match found {
+            Some(seeds) => {
+                passed += 1;
+                println!("{:28} found by seed {seeds} ({seconds:.1} s)", bug.name());
+            }
+            None => {
+                failed += 1;
+                println!("{:28} NOT found within {seeds_max} seeds ({seconds:.1} s)", bug.name());
+            }
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 /// Tells of a violation, and how to see it again.

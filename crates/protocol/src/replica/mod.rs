@@ -31,7 +31,7 @@ use crate::message::{LogEntry, Message, Peer, Prepared, RoleName, StatusReport};
 use crate::record::{Record, Ticket};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -111,6 +111,9 @@ pub struct Replica {
     uncommitted_bytes: usize,
     waiters: BTreeMap<OpNumber, Vec<Waiter>>,
     waiting: usize,
+    /// Updates refused for want of room in this view, and their order.
+    refused: BTreeSet<OperationId>,
+    refused_order: VecDeque<OperationId>,
     reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
     reads_unconfirmed: VecDeque<WaitingRead>,
     heartbeat_due: bool,
@@ -189,6 +192,8 @@ impl Replica {
             uncommitted_bytes: 0,
             waiters: BTreeMap::new(),
             waiting: 0,
+            refused: BTreeSet::new(),
+            refused_order: VecDeque::new(),
             reads_unapplied: BTreeMap::new(),
             reads_unconfirmed: VecDeque::new(),
             heartbeat_due: false,

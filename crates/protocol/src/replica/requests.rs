@@ -42,8 +42,27 @@ impl Replica {
 
     fn refuse(&mut self, to: Peer, id: OperationId, refusal: Refusal) {
         self.counters.refused += 1;
+        if matches!(refusal, Refusal::Overloaded | Refusal::LogFull | Refusal::DiskFailed) && self.is_leader()
+        {
+            self.remember_refusal(id);
+        }
         let (view, clock) = (self.view, self.now.wall);
         self.send(to, Message::Refused { view, id, clock, refusal });
+    }
+
+    /// Leader: its client is told that the update will never be executed, so another copy of the
+    /// request, delayed on its way, must not be taken when there is room again.
+    fn remember_refusal(&mut self, id: OperationId) {
+        // Copies of one request are close together; a client never sends it again by itself.
+        const REFUSALS_MAX: usize = 16_384;
+        if self.refused.insert(id) {
+            self.refused_order.push_back(id);
+            if self.refused_order.len() > REFUSALS_MAX
+                && let Some(oldest) = self.refused_order.pop_front()
+            {
+                self.refused.remove(&oldest);
+            }
+        }
     }
 
     pub(super) fn on_register(&mut self, from: Peer, view: View, nonce: u64) {
@@ -94,6 +113,9 @@ impl Replica {
         }
         if self.disk_failed {
             return self.refuse(from, id, Refusal::DiskFailed);
+        }
+        if self.refused.contains(&id) {
+            return self.refuse(from, id, Refusal::Stale);
         }
         match path {
             Path::Ordered => self.order_now(from, update),

@@ -78,6 +78,12 @@ impl Replica {
                 self.continue_log(first, commit, entries);
             }
         } else if self.awaits_transfer() {
+            let entering = self.transfer.as_ref().map_or(self.view, |transfer| transfer.start.view);
+            if view > entering {
+                // The group has left that view behind. Entries of later views must not get into it.
+                self.transfer = None;
+                return self.ask_for_start_view(view);
+            }
             let before = self.commit;
             self.take_committed(first, commit, entries);
             self.try_install();

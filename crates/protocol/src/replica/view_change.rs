@@ -114,6 +114,8 @@ impl Replica {
         self.transfer = None;
         self.state_requested = None;
         self.start_view_requested = None;
+        self.refused.clear();
+        self.refused_order.clear();
         self.progress = vec![Progress::default(); self.config.group.size()];
     }
 

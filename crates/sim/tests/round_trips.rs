@@ -1,0 +1,119 @@
+//! Exact costs, in virtual time: round trips and messages of each kind of operation, without faults.
+//! Every link is one [`D`] long, nothing else takes time.
+
+use syros_protocol::client::Outcome;
+use syros_protocol::replica::Durability;
+use syros_sim::scenario::DELAY as D;
+use syros_sim::workload::Step;
+use syros_sim::{Node, Play, Scenario};
+use syros_types::FastQuorum::{self, Majority, Supermajority};
+
+fn start(replicas: usize, mode: FastQuorum) -> Play {
+    Scenario::new(replicas).fast_quorum(mode).durability(Durability::Replicated).start()
+}
+
+fn set(key: u64) -> Step {
+    Step::Set(key, b"value".to_vec())
+}
+
+fn increment(key: u64, blind: bool) -> Step {
+    Step::IncrBy { key, delta: 1, blind }
+}
+
+fn cost(play: &mut Play, client: usize, step: Step) -> u64 {
+    let operation = play.submit(client, step);
+    play.finish(operation)
+}
+
+#[test]
+fn a_set_takes_one_round_trip() {
+    for replicas in [1, 3, 5, 7] {
+        for mode in [Majority, Supermajority] {
+            let mut play = start(replicas, mode);
+            let client = play.client();
+            assert_eq!(cost(&mut play, client, set(1)), 2 * D, "n={replicas} {mode}");
+            // Again, while the first is still pending.
+            assert_eq!(cost(&mut play, client, set(1)), 2 * D, "n={replicas} {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_blind_increment_takes_one_round_trip_where_the_quorum_carries_it() {
+    for (mode, trips) in [(Supermajority, 1), (Majority, 2)] {
+        let mut play = start(3, mode);
+        let client = play.client();
+        assert_eq!(cost(&mut play, client, increment(1, true)), 2 * trips * D, "{mode}");
+    }
+}
+
+#[test]
+fn an_update_that_returns_state_takes_two() {
+    for replicas in [3, 5] {
+        for mode in [Majority, Supermajority] {
+            let mut play = start(replicas, mode);
+            let client = play.client();
+            assert_eq!(cost(&mut play, client, increment(1, false)), 4 * D, "n={replicas} {mode}");
+        }
+    }
+}
+
+#[test]
+fn a_read_at_the_leader_takes_one_and_two_behind_a_pending_update() {
+    for replicas in [3, 5] {
+        let mut play = start(replicas, Majority);
+        let client = play.client();
+        assert_eq!(cost(&mut play, client, Step::Get(1)), 2 * D, "n={replicas}");
+        let write = play.submit(client, set(1));
+        let read = play.submit(client, Step::Get(1));
+        assert_eq!((play.finish(write), play.finish(read)), (2 * D, 4 * D), "n={replicas}");
+        // Another key is not concerned.
+        let write = play.submit(client, set(1));
+        let read = play.submit(client, Step::Get(2));
+        assert_eq!((play.finish(write), play.finish(read)), (2 * D, 2 * D), "n={replicas}");
+    }
+}
+
+#[test]
+fn a_conflict_takes_two() {
+    for replicas in [3, 5] {
+        let mut play = start(replicas, Majority);
+        let (far, near) = (play.client(), play.client());
+        for replica in 0..replicas {
+            play.set_delay(Node::Client(far), Node::Replica(replica), 3 * D);
+        }
+        // The far client's update has the earlier timestamp, and meets the near one's, still pending.
+        let older = play.submit(far, set(1));
+        play.run(2 * D - D / 10);
+        let newer = play.submit(near, set(1));
+        assert_eq!(play.finish(newer), 2 * D, "n={replicas}");
+        // To the leader, from it to the followers and back, and to the client.
+        assert_eq!(play.finish(older), 3 * D + 2 * D + D, "n={replicas}");
+        assert_eq!(play.outcome(older), Some(Outcome::Done));
+    }
+}
+
+#[test]
+fn messages_of_a_set() {
+    let mut play = start(3, Majority);
+    let client = play.client();
+    play.world().count_messages();
+    cost(&mut play, client, set(1));
+    play.run(20 * D);
+    let counts = play.world().message_counts();
+    let of = |kind: &str| counts.get(kind).copied().unwrap_or(0);
+    // One to each replica, one answer from each; then ids, once to each follower, and no body again.
+    let kinds = ["client", "Ok", "Prepare", "FetchBodies", "Bodies", "Conflict", "Committed"];
+    assert_eq!(kinds.map(of), [3, 3, 2, 0, 0, 0, 0], "{counts:?}");
+}
+
+#[test]
+fn messages_of_an_update_that_returns_state() {
+    let mut play = start(3, Majority);
+    let client = play.client();
+    play.world().count_messages();
+    cost(&mut play, client, increment(1, false));
+    let counts = play.world().message_counts();
+    let of = |kind: &str| counts.get(kind).copied().unwrap_or(0);
+    assert_eq!(["client", "Ok", "Prepare", "Committed"].map(of), [1, 0, 2, 1], "{counts:?}");
+}

@@ -270,7 +270,7 @@ impl Swarm {
         workload.clients = workload.readers + draw.between(1, 2) as usize;
         workload.in_flight = 1;
         workload.keys = draw.between(1, 2);
-        workload.think = draw.of(&[5 * MILLI, 20 * MILLI]) / speed;
+        workload.think = draw.of(&[15 * MILLI, 50 * MILLI]) / speed;
         workload.packed_percent = 0;
         workload.weights = [8, 0, 0, draw.of(&[0, 4]), 0, 0, 0, 0, 0, 0, 0, 1];
         self.clocks.drift_ppm = 5_000;

@@ -122,7 +122,6 @@ impl<'h> Placeable<'h> {
         operation.input.for_each_key(&mut |key| touched.push(position(keys, key)));
         touched.sort_unstable();
         touched.dedup();
-        let mask = |positions: &[u32]| positions.iter().fold(0, |mask, at| mask | bit(*at));
         let (mut observes, mut blurred, mut told_of) = (0, 0, 0);
         observed(&operation.input, told, &mut |key, sight| {
             let key = bit(position(keys, key));

@@ -60,4 +60,3 @@ pub(crate) fn bulk(body: &[u8]) -> Option<Vec<u8>> {
         _ => None,
     }
 }
-

@@ -5,8 +5,8 @@ use crate::clock::{Clock, VirtualTime};
 use crate::history::OperationIndex;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use std::sync::Arc;
+use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 use syros_types::{OperationId, ReplicaId};
 

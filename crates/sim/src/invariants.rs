@@ -88,11 +88,7 @@ impl Invariants {
     /// Watches `replicas` replicas.
     #[must_use]
     pub fn new(replicas: usize) -> Self {
-        Self {
-            lives: vec![Life::default(); replicas],
-            told: vec![View(0); replicas],
-            ..Self::default()
-        }
+        Self { lives: vec![Life::default(); replicas], told: vec![View(0); replicas], ..Self::default() }
     }
 
     /// The first invariant that was broken.
@@ -110,7 +106,11 @@ impl Invariants {
         self.lives[replica.index()] = Life::default();
         let told = self.told[replica.index()];
         if core.view() < told {
-            self.fail(format!("{replica} restarts in view {} after it told others {}", core.view().0, told.0));
+            self.fail(format!(
+                "{replica} restarts in view {} after it told others {}",
+                core.view().0,
+                told.0
+            ));
         }
         self.observe(replica, core);
     }

@@ -135,7 +135,11 @@ impl Play {
     pub fn finish(&mut self, operation: OperationIndex) -> u64 {
         let deadline = self.world.now() + 30 * SECOND;
         while self.world.history().get(operation).finished.is_none() {
-            assert!(self.world.step(deadline), "operation {operation} does not end: {}", self.world.statuses());
+            assert!(
+                self.world.step(deadline),
+                "operation {operation} does not end: {}",
+                self.world.statuses()
+            );
             if let Some(violation) = self.world.violation() {
                 panic!("{violation}");
             }

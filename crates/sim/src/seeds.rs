@@ -1,8 +1,8 @@
 //! Running seeds: one, a range, or until a planted bug shows.
 
-use crate::verdict;
 use crate::clock::VirtualTime;
 use crate::swarm::{SECOND, Swarm};
+use crate::verdict;
 use crate::world::World;
 use core::fmt;
 use core::ops::Range;

@@ -78,7 +78,8 @@ impl World {
         }
         self.probe(&mut probes)?;
         let everything = (0..self.swarm.workload.keys).collect();
-        let last = Probe { slot: 0, steps: vec![vec![Step::MGet(everything)]], under_way: None, not_before: 0 };
+        let last =
+            Probe { slot: 0, steps: vec![vec![Step::MGet(everything)]], under_way: None, not_before: 0 };
         if !self.clients.is_empty() {
             self.probe(&mut [last])?;
         }
@@ -139,7 +140,8 @@ impl World {
         for slot in &self.replicas {
             let Some(process) = &slot.process else { return Some(self.statuses()) };
             let status = process.core().status();
-            let busy = status.dlog_length > 0 || status.applied < status.op_number || !process.core().is_normal();
+            let busy =
+                status.dlog_length > 0 || status.applied < status.op_number || !process.core().is_normal();
             if busy || process.core().applied() != process.state().0 {
                 return Some(self.statuses());
             }

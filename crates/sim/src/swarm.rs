@@ -385,7 +385,11 @@ impl NemesisSettings {
             slow,
         ] = weights;
         Self {
-            interval: if draw.one_in(16) { 0 } else { draw.of(&[50 * MILLI, 200 * MILLI, 800 * MILLI]) / speed },
+            interval: if draw.one_in(16) {
+                0
+            } else {
+                draw.of(&[50 * MILLI, 200 * MILLI, 800 * MILLI]) / speed
+            },
             per_operation_percent: draw.sometimes(&[1, 5]),
             duration: draw.of(&[50 * MILLI, 500 * MILLI, 2 * SECOND]) / speed,
             leader_percent: draw.of(&[0, 50, 90]),

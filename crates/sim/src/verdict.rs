@@ -112,9 +112,12 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
             _ => false,
         });
         // Within one recovered entry, updates of other keys may change places with it.
-        let lowest = before.map(|(at, _, other)| {
-            if key_mask(&operations[*other].input) & keys == 0 { (at.0, 0) } else { *at }
-        });
+        let lowest =
+            before.map(
+                |(at, _, other)| {
+                    if key_mask(&operations[*other].input) & keys == 0 { (at.0, 0) } else { *at }
+                },
+            );
         let lowest = lowest.max().unwrap_or_default();
         let overwrites = |id| {
             history.operations().iter().any(|other| {
@@ -168,7 +171,8 @@ fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<u
             // Every operation left waits for another one left: going back long enough finds a circle.
             let before = |b: usize| all.clone().find(|a| !placed[*a] && precedes(*a, b)).unwrap_or(b);
             let start = (0..order.len()).fold(from, |at, _| before(at));
-            let circle = core::iter::successors(Some(before(start)), |at| (*at != start).then(|| before(*at)));
+            let circle =
+                core::iter::successors(Some(before(start)), |at| (*at != start).then(|| before(*at)));
             let names = circle.map(|at| format!("operation {}, {}", order[at], operations[order[at]].input));
             return Err(format!("each precedes the one before it: {}", names.collect::<Vec<_>>().join("; ")));
         };
@@ -205,9 +209,7 @@ fn suggestion_holds(operations: &[Translated], order: &[usize]) -> Result<(), St
             Told::Answer { output, .. } => (operation.input.clone(), output.clone()),
             Told::Failed | Told::Nothing => (effect_of(&operation.input), Output::Done),
         };
-        let index = judged
-            .invoke(number as u64, 2 * moment, input)
-            .map_err(|error| error.to_string())?;
+        let index = judged.invoke(number as u64, 2 * moment, input).map_err(|error| error.to_string())?;
         judged.acknowledge(index, 2 * moment + 1, output).map_err(|error| error.to_string())?;
     }
     match check_within(&judged, SUGGESTION_STEPS) {
@@ -236,7 +238,11 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
             Some((at, Outcome::Done)) => Told::Answer { at, output: Output::Done },
             Some((at, Outcome::Reply(body))) => {
                 let output = output(invocation, body).ok_or_else(|| {
-                    format!("operation {number}, {:?}, was answered {}", invocation.steps, body.escape_ascii())
+                    format!(
+                        "operation {number}, {:?}, was answered {}",
+                        invocation.steps,
+                        body.escape_ascii()
+                    )
                 })?;
                 Told::Answer { at, output }
             }

@@ -284,7 +284,12 @@ impl World {
     // ---- Replicas.
 
     fn replica_config(&mut self, replica: usize) -> replica::Config {
-        let mut config = replica::Config::new(self.group, ReplicaId(replica as u8), adapter::describe, syros_commands::overwrites);
+        let mut config = replica::Config::new(
+            self.group,
+            ReplicaId(replica as u8),
+            adapter::describe,
+            syros_commands::overwrites,
+        );
         let settings = &self.swarm.protocol;
         config.fast_quorum = self.swarm.fast_quorum;
         config.durability = self.swarm.durability;
@@ -408,8 +413,7 @@ impl World {
         let recovering = |process: &ReplicaProcess| {
             process.core().status().role == RoleName::Recovering || (fsync && !process.journal.remembers())
         };
-        let lost =
-            |slot: &&ReplicaSlot| slot.disk_failed || slot.process.as_ref().is_none_or(recovering);
+        let lost = |slot: &&ReplicaSlot| slot.disk_failed || slot.process.as_ref().is_none_or(recovering);
         self.replicas.iter().filter(lost).count()
     }
 
@@ -686,7 +690,8 @@ impl World {
 
     pub(crate) fn start_client(&mut self, slot: usize) {
         let settings = &self.swarm.protocol;
-        let mut config = client::Config::new(self.group, self.swarm.fast_quorum, self.dice.clients.next_u64());
+        let mut config =
+            client::Config::new(self.group, self.swarm.fast_quorum, self.dice.clients.next_u64());
         config.sync_after = settings.sync_after;
         config.resend = settings.client_resend;
         config.give_up_after = settings.give_up_after;
@@ -826,11 +831,8 @@ impl World {
             return;
         }
         let think = self.swarm.workload.think;
-        let pause = if think == 0 || self.dice.clients.chance(1, 4) {
-            0
-        } else {
-            self.dice.clients.below(2 * think)
-        };
+        let pause =
+            if think == 0 || self.dice.clients.chance(1, 4) { 0 } else { self.dice.clients.below(2 * think) };
         let life = self.clients[slot].life;
         self.scheduler.schedule(self.now() + pause, Happening::Issue { slot, life });
     }

@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use clap::Args;
 use syros_protocol::replica::PlantedBug;
-use syros_sim::{Options as SimOptions, SeedReport, Summary, replay_command, run_planted, run_range, run_seed};
+use syros_sim::{
+    Options as SimOptions, SeedReport, Summary, replay_command, run_planted, run_range, run_seed,
+};
 
 /// Options of `syros sim`.
 #[derive(Args, Debug)]

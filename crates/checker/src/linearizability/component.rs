@@ -170,10 +170,11 @@ enum Sight {
 fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sight)) {
     let part = if told.is_none_or(|told| *told == Output::Done) { Sight::Nothing } else { Sight::Part };
     match (input, told) {
-        (Input::Get(key), _) | (Input::Exchange(key, _), Some(Output::Value(_))) => visit(*key, Sight::Whole),
+        (Input::Get(key), _)
+        | (Input::Exchange(key, _), Some(Output::Value(_)))
+        | (Input::Increment(key, _), Some(Output::Number(_))) => visit(*key, Sight::Whole),
         (Input::GetMany(keys), _) => keys.iter().for_each(|key| visit(*key, Sight::Whole)),
         // The sum tells the integer before it, so it was no text.
-        (Input::Increment(key, _), Some(Output::Number(_))) => visit(*key, Sight::Whole),
         (Input::Delete(key), Some(Output::Flag(_)))
         | (
             Input::Increment(key, _)

@@ -112,10 +112,8 @@ fn possible_logs(operations: usize, conflict_check: bool) -> Vec<Log> {
 /// chains of two (if `a` ended before `b` began and `c` before `d`, then `a` ended before `d` began or
 /// `c` before `b`).
 fn real_time_orders(operations: usize) -> Vec<RealTime> {
-    let pairs: Vec<(usize, usize)> = (0..operations)
-        .flat_map(|a| (0..operations).map(move |b| (a, b)))
-        .filter(|(a, b)| a != b)
-        .collect();
+    let pairs: Vec<(usize, usize)> =
+        (0..operations).flat_map(|a| (0..operations).map(move |b| (a, b))).filter(|(a, b)| a != b).collect();
     let mut orders = Vec::new();
     for chosen in 0..1_u32 << pairs.len() {
         let mut before: RealTime = [0; OPERATIONS_MAX];
@@ -131,7 +129,12 @@ fn real_time_orders(operations: usize) -> Vec<RealTime> {
         });
         let interval = pairs.iter().all(|(a, b)| {
             pairs.iter().all(|(c, d)| {
-                !is_before(*a, *b) || !is_before(*c, *d) || is_before(*a, *d) || is_before(*c, *b) || a == c || b == d
+                !is_before(*a, *b)
+                    || !is_before(*c, *d)
+                    || is_before(*a, *d)
+                    || is_before(*c, *b)
+                    || a == c
+                    || b == d
             })
         });
         if transitive && interval {
@@ -166,8 +169,10 @@ fn examine(
     followers: &[usize],
     found: &mut Enumeration,
 ) {
-    let held: Vec<&Log> = std::iter::once(leader).chain(followers.iter().copied()).map(|log| &logs[log]).collect();
-    let possible: Vec<&RealTime> = orders.iter().filter(|order| is_possible(settings, &held, order)).collect();
+    let held: Vec<&Log> =
+        std::iter::once(leader).chain(followers.iter().copied()).map(|log| &logs[log]).collect();
+    let possible: Vec<&RealTime> =
+        orders.iter().filter(|order| is_possible(settings, &held, order)).collect();
     if possible.is_empty() {
         return;
     }
@@ -239,7 +244,9 @@ fn fault(settings: Settings, held: &[&Log], before: &RealTime, answer: &[u8]) ->
         // Dropping it is allowed if something executed may be thought of as having run right after
         // it: a later overwrite that did not come before it in real time.
         let overwritten = settings.mode == FastQuorum::Majority
-            && answer.iter().any(|b| before[usize::from(*b)] & 1 << a == 0 && may_run_just_before(before, a, *b, answer));
+            && answer
+                .iter()
+                .any(|b| before[usize::from(*b)] & 1 << a == 0 && may_run_just_before(before, a, *b, answer));
         if lost && !overwritten {
             return Some(format!("{} completed and is lost", name(a)));
         }
@@ -248,7 +255,11 @@ fn fault(settings: Settings, held: &[&Log], before: &RealTime, answer: &[u8]) ->
                 && let (Some(first), Some(second)) = (place(a), place(b))
                 && first > second
             {
-                return Some(format!("{} completed before {} began and is executed after it", name(a), name(b)));
+                return Some(format!(
+                    "{} completed before {} began and is executed after it",
+                    name(a),
+                    name(b)
+                ));
             }
         }
     }
@@ -259,7 +270,11 @@ fn fault(settings: Settings, held: &[&Log], before: &RealTime, answer: &[u8]) ->
 fn may_run_just_before(before: &RealTime, a: u8, b: u8, answer: &[u8]) -> bool {
     let Some(place) = answer.iter().position(|executed| *executed == b) else { return false };
     answer.iter().enumerate().all(|(at, executed)| {
-        if at < place { before[usize::from(a)] & 1 << executed == 0 } else { before[usize::from(*executed)] & 1 << a == 0 }
+        if at < place {
+            before[usize::from(a)] & 1 << executed == 0
+        } else {
+            before[usize::from(*executed)] & 1 << a == 0
+        }
     })
 }
 

@@ -77,7 +77,8 @@ fn majority_must_drop_and_must_not_forget() {
         assert!(run(n, 2, FastQuorum::Majority, true, &union).violations > 0);
         let nothing = |_: Group, _: &[Vec<Entry>]| Vec::new();
         assert!(run(n, 1, FastQuorum::Majority, true, &nothing).violations > 0);
-        let oldest = |_: Group, logs: &[Vec<Entry>]| counted(logs, 1).into_iter().take(1).collect::<Vec<u8>>();
+        let oldest =
+            |_: Group, logs: &[Vec<Entry>]| counted(logs, 1).into_iter().take(1).collect::<Vec<u8>>();
         assert!(run(n, 2, FastQuorum::Majority, true, &oldest).violations > 0);
     }
 }

@@ -109,12 +109,12 @@ fn install_panic_hook() {
 /// Runs the world of one seed.
 #[must_use]
 pub fn run_seed(seed: u64, options: &Options) -> SeedReport {
-    run_swarm(Swarm::draw(seed), options)
+    run_swarm(&Swarm::draw(seed), options)
 }
 
 /// Runs a world.
 #[must_use]
-pub fn run_swarm(swarm: Swarm, options: &Options) -> SeedReport {
+pub fn run_swarm(swarm: &Swarm, options: &Options) -> SeedReport {
     install_panic_hook();
     let seed = swarm.seed;
     RUNNING.set(Some(replay_command(seed, options)));

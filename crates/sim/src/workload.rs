@@ -97,7 +97,7 @@ impl Step {
                 put(Command::IncrBy { key: &key_name(*key), delta: *delta }, *blind);
             }
             Self::Append { key, value, blind } => {
-                put(Command::Append { key: &key_name(*key), value }, *blind)
+                put(Command::Append { key: &key_name(*key), value }, *blind);
             }
             Self::Del { key, blind } => {
                 put(Command::Del { keys: Arguments::new(&[&key_name(*key)]) }, *blind);

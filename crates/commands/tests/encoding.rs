@@ -263,9 +263,7 @@ fn random_bytes_never_panic_and_reencode_to_themselves() {
 fn only_an_overwrite_of_the_same_key_overwrites() {
     let body = |words: &[&[u8]]| {
         let mut body = Vec::new();
-        let Ok(syros_commands::Parsed::Data(operation)) = syros_commands::parse(words) else {
-            panic!("{words:?}")
-        };
+        let Ok(Parsed::Data(operation)) = parse(words) else { panic!("{words:?}") };
         operation.encode(&mut body);
         body
     };

@@ -210,7 +210,7 @@ fn local_commands_are_those_of_redis() {
         "CONFIG GET",
         "CONFIG GET nosuch",
         "CONFIG GET save",
-        "CONFIG GET save maxmemory",
+        "CONFIG GET maxmemory",
         "CONFIG GET maxmem?ry",
         "CONFIG NOSUCH",
         "CONFIG RESETSTAT",

@@ -215,7 +215,8 @@ fn execute(history: &mut History, mut events: Vec<Event>, shape: Shape, prng: &m
             }
             (Bug::SplitSetMany, Input::SetMany(pairs)) if struck => {
                 for (number, pair) in pairs.iter().enumerate() {
-                    let at = event.completed - (event.completed - event.effect) * number as u64 / 3;
+                    let spread = event.completed.saturating_sub(event.effect) * number as u64 / 3;
+                    let at = event.completed.saturating_sub(spread);
                     late.push((at, Input::Set(pair.0, pair.1.clone())));
                 }
                 Output::Done

@@ -60,7 +60,7 @@ pub(crate) fn agrees(told: &Output, actual: &Output) -> bool {
 }
 
 /// An integer exactly as an increment writes it: no sign but a minus, no leading zeros.
-fn integer(bytes: &[u8]) -> Option<i64> {
+pub(crate) fn integer(bytes: &[u8]) -> Option<i64> {
     let number: i64 = std::str::from_utf8(bytes).ok()?.parse().ok()?;
     (number.to_string().as_bytes() == bytes).then_some(number)
 }

@@ -21,8 +21,9 @@ fn told(history: &mut History, process: u64, times: (u64, u64), input: Input, ou
 #[test]
 fn agrees_with_trying_every_order() {
     let prng = &mut Prng::new(1);
+    let histories = 100_000;
     let (mut linearizable, mut violations) = (0, 0);
-    for number in 0..60_000 {
+    for number in 0..histories {
         let history = make_up_small(prng);
         let expected = has_an_order(&history);
         let verdict = check(&history);
@@ -31,15 +32,16 @@ fn agrees_with_trying_every_order() {
             Verdict::Violation { .. } => violations += 1,
             Verdict::Undecided { .. } => panic!("history {number} is small: {history:#?}"),
         }
-        assert_eq!(verdict == Verdict::Linearizable, expected, "history {number}: {verdict:?}\n{history:#?}");
+        let lines: Vec<String> = history.operations().iter().map(ToString::to_string).collect();
+        let lines = lines.join("\n");
+        assert_eq!(verdict == Verdict::Linearizable, expected, "history {number}: {verdict:?}\n{lines}");
     }
     assert!(linearizable > 10_000 && violations > 10_000, "{linearizable} and {violations}");
 }
 
 const SHAPE: Shape = Shape {
     operations: 600,
-    // As many as the simulator runs at one time: the search is exponential in it.
-    clients: 6,
+    clients: 12,
     keys: 6,
     unknown_percent: 3,
     hot_percent: 20,
@@ -53,18 +55,18 @@ fn correct_histories_pass_quickly() {
     let mut slowest = Duration::ZERO;
     let start = Instant::now();
     let mut judged = 0;
-    for (operations, clients, keys, unknown_percent) in
-        [(200, 6, 3, 3), (600, 6, 6, 1), (1000, 6, 10, 1), (2000, 6, 10, 0), (500, 5, 1, 0)]
-    {
-        for joined in [false, true] {
-            for seed in 0..10 {
-                let shape = Shape { operations, clients, keys, unknown_percent, joined, ..SHAPE };
-                let history = make_up(shape, seed);
-                let began = Instant::now();
-                assert_eq!(check(&history), Verdict::Linearizable, "seed {seed}: {shape:?}");
-                slowest = slowest.max(began.elapsed());
-                judged += 1;
-            }
+    // Operations, clients, keys, percentage unknown. Operations on several keys join all keys, and an
+    // unknown one may be the reason for the answers of all others: fewer can be afforded then.
+    let alone = [(200, 20, 3, 5), (600, 12, 6, 3), (1000, 20, 10, 2), (2000, 20, 10, 0)].map(|s| (s, false));
+    let joined = [(200, 12, 3, 2), (600, 12, 6, 1), (1000, 16, 10, 0), (2000, 12, 10, 0)].map(|s| (s, true));
+    for ((operations, clients, keys, unknown_percent), joined) in alone.into_iter().chain(joined) {
+        for seed in 0..10 {
+            let shape = Shape { operations, clients, keys, unknown_percent, joined, ..SHAPE };
+            let history = make_up(shape, seed);
+            let began = Instant::now();
+            assert_eq!(check(&history), Verdict::Linearizable, "seed {seed}: {shape:?}");
+            slowest = slowest.max(began.elapsed());
+            judged += 1;
         }
     }
     println!("{judged} histories in {:?}, the slowest in {slowest:?}", start.elapsed());
@@ -72,7 +74,11 @@ fn correct_histories_pass_quickly() {
 
 /// Of `seeds` histories by a store with this bug, how many are found out.
 fn found_out(bug: Bug, unknown_percent: u64, seeds: u64) -> u64 {
-    let bug_rarity = if bug == Bug::SplitSetMany { 1 } else { 10 };
+    let bug_rarity = match bug {
+        Bug::SplitSetMany | Bug::ReorderedWrites => 1,
+        Bug::DuplicateIncrement => 3,
+        _ => 10,
+    };
     let shape = Shape { bug, bug_rarity, unknown_percent, ..SHAPE };
     let mut count = 0;
     for seed in 0..seeds {
@@ -94,9 +100,10 @@ fn planted_bugs_are_found() {
             let began = Instant::now();
             let found = found_out(bug, unknown_percent, 10);
             println!("{bug:?}, {unknown_percent}% unknown: {found} of 10 in {:?}", began.elapsed());
-            // With few clients, many a wrong answer is given to nobody and leaves no trace.
-            let least = 2;
-            assert!(found >= least, "{bug:?} was found in {found} of 10 histories only");
+            // What a lost or doubled update left may be the work of one that nobody knows about, or
+            // take too long to tell from it.
+            let wanted = if unknown_percent == 0 { 9 } else { 7 };
+            assert!(found >= wanted, "{bug:?} was found in {found} of 10 histories only");
         }
     }
 }

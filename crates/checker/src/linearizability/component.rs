@@ -1,5 +1,6 @@
 //! A history taken apart: the operations on one set of keys, and what a search must know of each.
 
+use super::evidence;
 use crate::history::{History, Input, Operation, Outcome, Output};
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,14 +8,35 @@ use std::collections::{BTreeMap, HashMap};
 /// stands for a larger set, which costs pruning and never correctness (see [`Placeable::erases`]).
 pub(super) type KeyMask = u64;
 
+/// A key that must not be changed between two operations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Lock {
+    /// The position of the key.
+    pub(super) at: u32,
+    /// Increments are allowed.
+    pub(super) loose: bool,
+}
+
 /// An operation that may have a place in the order.
 pub(super) struct Placeable<'h> {
     /// As recorded.
     pub(super) operation: &'h Operation,
-    /// When it completed; never, if the outcome is unknown.
+    /// It took effect at this time or later.
+    pub(super) invoked: u64,
+    /// It took effect at this time or earlier; never, if nobody knows.
     pub(super) completed: u64,
-    /// What the client was told; `None` if the outcome is unknown.
+    /// What the client was told; `None` if nobody knows whether it took effect. (One whose effect was
+    /// seen counts as if its client had been told that it is done.)
     pub(super) told: Option<&'h Output>,
+    /// Values that it must have found; only an operation on one key has any.
+    pub(super) finds: Vec<Vec<u8>>,
+    /// What others must find as this operation left it, once for each of them: until they have their
+    /// places the key is locked.
+    pub(super) opens: Vec<Lock>,
+    /// What it must find as some one operation left it.
+    pub(super) closes: Vec<Lock>,
+    /// The keys that it increments, among other things perhaps.
+    pub(super) increments: KeyMask,
     /// The keys it touches, as positions in [`Component::keys`], sorted.
     pub(super) touched: Vec<u32>,
     /// The keys it touches.
@@ -85,9 +107,9 @@ impl<'h> Component<'h> {
         keys.dedup();
         let mut operations: Vec<Placeable<'h>> =
             members.into_iter().map(|operation| Placeable::new(operation, &keys)).collect();
-        operations.sort_by_key(|placeable| {
-            (placeable.told.is_none(), placeable.operation.invoked, placeable.completed)
-        });
+        evidence::narrow(&mut operations, &keys);
+        operations
+            .sort_by_key(|placeable| (placeable.told.is_none(), placeable.invoked, placeable.completed));
         let acknowledged = operations.iter().filter(|placeable| placeable.told.is_some()).count();
         let mut last_with: HashMap<&Input, u32> = HashMap::new();
         for (index, placeable) in operations.iter_mut().enumerate().skip(acknowledged) {
@@ -129,11 +151,18 @@ impl<'h> Placeable<'h> {
             blurred |= if sight == Sight::Whole { 0 } else { key };
             told_of |= if sight == Sight::Part { key } else { 0 };
         });
+        let mut incremented = 0;
+        increments(&operation.input, &mut |key| incremented |= bit(position(keys, key)));
         let all = touched.iter().fold(0, |mask, at| mask | bit(*at));
         Self {
             operation,
+            invoked: operation.invoked,
             completed,
             told,
+            finds: Vec::new(),
+            opens: Vec::new(),
+            closes: Vec::new(),
+            increments: incremented,
             keys: all,
             observes,
             blurred,
@@ -146,11 +175,11 @@ impl<'h> Placeable<'h> {
     }
 }
 
-const fn bit(position: u32) -> KeyMask {
+pub(super) const fn bit(position: u32) -> KeyMask {
     1 << (position % 64)
 }
 
-fn position(keys: &[u32], key: u32) -> u32 {
+pub(super) fn position(keys: &[u32], key: u32) -> u32 {
     // Every key of the component's operations is in the list.
     keys.partition_point(|other| *other < key) as u32
 }
@@ -170,11 +199,11 @@ enum Sight {
 fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sight)) {
     let part = if told.is_none_or(|told| *told == Output::Done) { Sight::Nothing } else { Sight::Part };
     match (input, told) {
+        // A sum tells the integer before it, so it was no text.
         (Input::Get(key), _)
         | (Input::Exchange(key, _), Some(Output::Value(_)))
         | (Input::Increment(key, _), Some(Output::Number(_))) => visit(*key, Sight::Whole),
         (Input::GetMany(keys), _) => keys.iter().for_each(|key| visit(*key, Sight::Whole)),
-        // The sum tells the integer before it, so it was no text.
         (Input::Delete(key), Some(Output::Flag(_)))
         | (
             Input::Increment(key, _)
@@ -195,6 +224,14 @@ fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sig
                 observed(part, told, &mut |key, sight| visit(key, dim(sight)));
             }
         }
+    }
+}
+
+fn increments(input: &Input, visit: &mut dyn FnMut(u32)) {
+    match input {
+        Input::Increment(key, _) => visit(*key),
+        Input::Batch(parts) => parts.iter().for_each(|part| increments(part, visit)),
+        _ => {}
     }
 }
 

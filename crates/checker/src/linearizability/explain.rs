@@ -49,7 +49,7 @@ fn write_explanation(text: &mut String, component: &Component<'_>, end: &DeadEnd
         .iter()
         .enumerate()
         .filter(|(index, other)| {
-            let concurrent = other.operation.invoked <= target.completed;
+            let concurrent = other.invoked <= target.completed;
             concurrent && !is_placed[*index] && *index != end.target as usize && other.keys & target.keys != 0
         })
         .map(|(_, other)| other)

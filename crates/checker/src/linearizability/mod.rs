@@ -6,6 +6,7 @@
 //! to other keys. `search` says what else keeps it short.
 
 mod component;
+mod evidence;
 mod explain;
 mod search;
 mod values;

@@ -11,19 +11,22 @@
 //!   touches a key it wrote; if that erases all it wrote, it may as well never have happened. So after
 //!   it, only operations that touch what it left (*hanging* keys) and do not just erase it may follow.
 //!   Of several with the same input the earliest goes first.
+//! - *Locks*: an operation that must find what one particular operation left (`evidence` knows) does
+//!   not let anything change the key between the two.
 //! - *Memory*: a configuration that led nowhere is not entered again.
 //! - *Backjumping*: a failure names the keys it is about, such that the operations on those keys alone
 //!   have no order from there on. (Linearizability is local: real-time order adds no constraint
 //!   between keys.) A choice that touches none of these keys has no better alternative.
 
-use super::component::{Component, KeyMask, Placeable};
+use super::component::{Component, KeyMask, Lock, Placeable, bit};
 use super::values::{MISSING, Quick, ValueId, Values};
+use crate::history::Output;
 use std::collections::HashMap;
 
 /// Which operations with an unknown outcome are tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Effort {
-    /// Only those that leave values which some client was shown, or the beginning of one.
+    /// Only those that leave values which some client was shown, or something that may have led there.
     Likely,
     /// All that can make a difference.
     Everything,
@@ -107,6 +110,9 @@ pub(super) struct Search<'c, 'h> {
     trail: Vec<Placed>,
     /// For every bit of a key mask, how many operations are left whose answer tells of such a key.
     told_left: [u32; 64],
+    /// For every key, how many operations that are left must find the present value, and how many must
+    /// find it changed by nothing but increments.
+    locks: Vec<[i32; 2]>,
     /// Values that the operations on the trail replaced.
     replaced: Vec<ValueId>,
     scratch: Vec<ValueId>,
@@ -135,6 +141,7 @@ impl<'c, 'h> Search<'c, 'h> {
                 let told_of = |operation: &&Placeable<'_>| operation.told_of >> bit & 1 == 1;
                 component.operations.iter().filter(told_of).count() as u32
             }),
+            locks: vec![[0; 2]; component.keys.len()],
             replaced: Vec::new(),
             scratch: Vec::new(),
             failed: HashMap::default(),
@@ -254,6 +261,8 @@ impl<'c, 'h> Search<'c, 'h> {
         let fits = self.values.step(component, index, &self.state, &mut new);
         let verdict = if !fits {
             Err(operation.keys)
+        } else if let Some(at) = self.locked(operation, &new) {
+            Err(bit(at))
         } else if acknowledged {
             Ok(())
         } else {
@@ -266,19 +275,37 @@ impl<'c, 'h> Search<'c, 'h> {
         verdict
     }
 
+    /// A key that the operation would change although others have yet to find its present value.
+    fn locked(&self, operation: &Placeable<'_>, new: &[ValueId]) -> Option<u32> {
+        let is_locked = |at: u32, loose: bool| {
+            let own = operation.closes.iter().filter(|lock| **lock == Lock { at, loose }).count() as i32;
+            self.locks[at as usize][usize::from(loose)] > own
+        };
+        let mut keys = operation.touched.iter().copied().zip(new.iter().copied());
+        keys.find(|(at, value)| {
+            let changes = self.state[*at as usize] != *value;
+            changes
+                && (is_locked(*at, false) || (operation.increments & bit(*at) == 0 && is_locked(*at, true)))
+        })
+        .map(|(at, _)| at)
+    }
+
     /// Whether the effect of an unknown operation can matter; if not, the keys that this is due to.
     fn is_worthwhile(&mut self, index: u32, new: &[ValueId], deadline: u64) -> Result<(), KeyMask> {
         let operation = &self.component.operations[index as usize];
         if operation.touched.iter().zip(new).all(|(at, value)| self.state[*at as usize] == *value) {
             return Err(0);
         }
-        let unseen = operation.touched.iter().zip(new).any(|(at, value)| self.values.is_unseen(*at, *value));
-        if !unseen {
+        let mut left = operation.touched.iter().copied().zip(new.iter().copied());
+        if self.effort == Effort::Likely {
+            if left.any(|(at, value)| self.values.is_unlikely(self.component, at, value)) {
+                self.left_something_out = true;
+                return Err(operation.keys);
+            }
             return Ok(());
         }
-        if self.effort == Effort::Likely {
-            self.left_something_out = true;
-            return Err(operation.keys);
+        if !left.any(|(at, value)| self.values.is_unseen(at, value)) {
+            return Ok(());
         }
         // Nothing turns an unseen value into a seen one but erasing it, so whoever observes it next must
         // be content with a value that was never shown, and somebody must be told something of it.
@@ -300,7 +327,7 @@ impl<'c, 'h> Search<'c, 'h> {
             let mut at = self.next[component.acknowledged];
             while (at as usize) < component.acknowledged {
                 let operation = &component.operations[at as usize];
-                if operation.operation.invoked > deadline {
+                if operation.invoked > deadline {
                     break;
                 }
                 let observes = self.hanging == 0 || operation.observes & self.hanging != 0;
@@ -322,6 +349,7 @@ impl<'c, 'h> Search<'c, 'h> {
         for (at, value) in operation.touched.iter().zip(new) {
             self.replaced.push(std::mem::replace(&mut self.state[*at as usize], *value));
         }
+        self.turn_locks(operation, 1);
         self.trail.push(Placed { operation: index, hanging_before: self.hanging });
         self.placed[index as usize] = true;
         if operation.told.is_some() {
@@ -335,6 +363,16 @@ impl<'c, 'h> Search<'c, 'h> {
         }
     }
 
+    /// Opens and closes the locks of an operation; with -1, the other way round.
+    fn turn_locks(&mut self, operation: &Placeable<'_>, direction: i32) {
+        for lock in &operation.opens {
+            self.locks[lock.at as usize][usize::from(lock.loose)] += direction;
+        }
+        for lock in &operation.closes {
+            self.locks[lock.at as usize][usize::from(lock.loose)] -= direction;
+        }
+    }
+
     /// Takes operations out, last first, until the trail has the given length.
     fn undo(&mut self, length: usize) {
         while self.trail.len() > length {
@@ -344,6 +382,7 @@ impl<'c, 'h> Search<'c, 'h> {
                 // Every placed operation pushed one value for every key it touches.
                 self.state[*at as usize] = self.replaced.pop().unwrap_or(MISSING);
             }
+            self.turn_locks(operation, -1);
             self.placed[index as usize] = false;
             self.hanging = hanging_before;
             if operation.told.is_some() {
@@ -365,7 +404,7 @@ impl<'c, 'h> Search<'c, 'h> {
         let mut at = self.next[self.component.acknowledged];
         while (at as usize) < self.component.acknowledged {
             let operation = &self.component.operations[at as usize];
-            if operation.operation.invoked > deadline {
+            if operation.invoked > deadline {
                 break;
             }
             if operation.completed < deadline {
@@ -381,14 +420,14 @@ impl<'c, 'h> Search<'c, 'h> {
         let sentinel = self.component.acknowledged as u32;
         std::iter::successors(Some(self.next[sentinel as usize]), |at| Some(self.next[*at as usize]))
             .take_while(move |at| {
-                *at != sentinel && self.component.operations[*at as usize].operation.invoked <= deadline
+                *at != sentinel && self.component.operations[*at as usize].invoked <= deadline
             })
     }
 
     /// Unknown operations that may have taken effect by now.
     fn available_unknown(&self, deadline: u64) -> impl Iterator<Item = u32> + '_ {
         (self.component.acknowledged..self.component.operations.len())
-            .take_while(move |at| self.component.operations[*at].operation.invoked <= deadline)
+            .take_while(move |at| self.component.operations[*at].invoked <= deadline)
             .filter(|at| {
                 let twin_is_placed =
                     self.component.operations[*at].twin.is_none_or(|twin| self.placed[twin as usize]);
@@ -423,8 +462,19 @@ impl<'c, 'h> Search<'c, 'h> {
                 *at != target && !operation.inert && operation.keys & reach != 0
             })
             .collect();
-        options.sort_by_key(|at| std::cmp::Reverse(operations[*at as usize].completed));
+        // A guess about what is best tried first: what nobody noticed goes unnoticed just before
+        // something that erases it.
+        let noticed = |at: &u32| {
+            let operation = &operations[*at as usize];
+            operation.told.is_none_or(|told| *told != Output::Done) || !operation.opens.is_empty()
+        };
+        options.sort_by_key(|at| std::cmp::Reverse((noticed(at), operations[*at as usize].completed)));
+        let erases = if noticed(&target) { operations[target as usize].erases } else { 0 };
+        let covered = |at: &u32| !noticed(at) && operations[*at as usize].keys & !erases == 0;
+        let first = options.iter().copied().filter(covered).collect::<Vec<u32>>();
+        options.retain(|at| !covered(at));
         options.push(target);
+        options.extend(first);
         Frame {
             key: self.configuration(deadline),
             target,
@@ -461,11 +511,11 @@ impl<'c, 'h> Search<'c, 'h> {
             }
         };
         let acknowledged = &self.component.operations[first..self.component.acknowledged];
-        let end = first + acknowledged.partition_point(|other| other.operation.invoked <= deadline);
+        let end = first + acknowledged.partition_point(|other| other.invoked <= deadline);
         pack(first..end);
         if self.component.has_unknown() {
             let unknown = &self.component.operations[self.component.acknowledged..];
-            let count = unknown.partition_point(|other| other.operation.invoked <= deadline);
+            let count = unknown.partition_point(|other| other.invoked <= deadline);
             pack(self.component.acknowledged..self.component.acknowledged + count);
         }
         key.into()

@@ -1,7 +1,8 @@
 //! Values as small numbers, and what an operation makes of them, computed once.
 
 use super::component::{Component, Placeable};
-use crate::store::{Store, agrees, apply, may_become_integer};
+use crate::history::{Input, Output};
+use crate::store::{Store, agrees, apply, integer, may_become_integer};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -60,6 +61,8 @@ pub(super) struct Values {
     several: HashMap<Box<[u32]>, Box<[ValueId]>, Quick>,
     /// For every key, the byte that unseen values are made of. See [`Values::canonical`].
     filler: Vec<Option<u8>>,
+    /// For every key, what its integers were.
+    integers: Vec<Integers>,
     scratch: Vec<u32>,
 }
 
@@ -72,6 +75,7 @@ impl Values {
             single: HashMap::default(),
             several: HashMap::default(),
             filler,
+            integers: (0..component.keys.len()).map(|at| Integers::of(component, at as u32)).collect(),
             scratch: Vec::new(),
         }
     }
@@ -129,6 +133,12 @@ impl Values {
                 store.insert(component.keys[*at as usize], self.bytes[old as usize].clone());
             }
         }
+        if let [at] = operation.touched[..] {
+            let found = store.get(&component.keys[at as usize]);
+            if operation.finds.iter().any(|value| Some(value) != found) {
+                return None;
+            }
+        }
         let answer = apply(&mut store, &operation.operation.input);
         if operation.told.is_some_and(|told| !agrees(told, &answer)) {
             return None;
@@ -161,6 +171,17 @@ impl Values {
         first.is_some() && first == self.filler[at as usize].as_ref()
     }
 
+    /// True if it is unlikely that anybody was shown `value` of the key at position `at`, or something
+    /// made of it. A guess where integers are appended to.
+    pub(super) fn is_unlikely(&self, component: &Component<'_>, at: u32, value: ValueId) -> bool {
+        let bytes = &self.bytes[value as usize];
+        let Some(number) = integer(bytes) else { return self.is_unseen(at, value) };
+        let shown = &component.shown[at as usize];
+        let next = shown.partition_point(|other| **other < **bytes);
+        let is_shown = shown.get(next).is_some_and(|other| other.starts_with(bytes));
+        !is_shown && !self.integers[at as usize].may_come_of(number)
+    }
+
     fn id(&mut self, value: Vec<u8>) -> ValueId {
         if let Some(id) = self.ids.get(&value) {
             return *id;
@@ -169,6 +190,48 @@ impl Values {
         self.bytes.push(value.clone());
         self.ids.insert(value, id);
         id
+    }
+}
+
+/// The integers that some client was shown of a key, and how far increments may have moved one.
+struct Integers {
+    shown: Vec<i64>,
+    down: i64,
+    up: i64,
+}
+
+impl Integers {
+    fn of(component: &Component<'_>, at: u32) -> Self {
+        let mut integers = Self { shown: Vec::new(), down: 0, up: 0 };
+        integers.shown.extend(component.shown[at as usize].iter().filter_map(|value| integer(value)));
+        for placeable in component.operations.iter().filter(|placeable| placeable.touched.contains(&at)) {
+            integers.note(&placeable.operation.input, placeable.told, component.keys[at as usize]);
+        }
+        integers.shown.sort_unstable();
+        integers
+    }
+
+    fn note(&mut self, input: &Input, told: Option<&Output>, key: u32) {
+        match (input, told) {
+            (Input::Increment(other, delta), told) if *other == key => {
+                if let Some(Output::Number(sum)) = told {
+                    self.shown.push(*sum);
+                }
+                self.up = self.up.saturating_add((*delta).max(0));
+                self.down = self.down.saturating_add((*delta).min(0));
+            }
+            (Input::Batch(parts), Some(Output::Batch(told))) => {
+                parts.iter().zip(told).for_each(|(part, told)| self.note(part, Some(told), key));
+            }
+            (Input::Batch(parts), _) => parts.iter().for_each(|part| self.note(part, None, key)),
+            _ => {}
+        }
+    }
+
+    /// True if increments may have made a shown integer of this one.
+    fn may_come_of(&self, number: i64) -> bool {
+        let next = self.shown.partition_point(|shown| *shown < number.saturating_add(self.down));
+        self.shown.get(next).is_some_and(|shown| *shown <= number.saturating_add(self.up))
     }
 }
 

@@ -25,17 +25,18 @@ use syros_types::{FastQuorum, Group};
 /// Most updates that can be enumerated: beyond four, seven replicas take hours.
 pub const OPERATIONS_MAX: usize = 4;
 
-/// One entry of a durability log. Update `i` carries timestamp `i`, or the reverse; see [`Entry::timestamp`].
+/// One entry of a durability log, as a rule sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which update: 0, 1, 2, ...
+    /// Which update: 0, 1, 2, ... Says nothing about the order: the same logs are shown with the updates
+    /// numbered in the order of their timestamps and the other way round.
     pub operation: u8,
-    /// Its timestamp. Updates are named in the order of their timestamps, which loses no generality:
-    /// every real-time order is tried.
+    /// Its timestamp. Every assignment of timestamps is tried.
     pub timestamp: u64,
 }
 
-/// A rule: from the `f + 1` surviving durability logs, in order of arrival, the updates to execute.
+/// A rule: from the `f + 1` surviving durability logs, each in order of arrival, the updates to execute.
+/// It must not depend on the order of the logs, and is asked with more than one.
 pub type Rule<'a> = &'a dyn Fn(Group, &[Vec<Entry>]) -> Vec<u8>;
 
 /// What to enumerate.
@@ -63,7 +64,8 @@ pub struct Enumeration {
     pub counterexample: Option<String>,
 }
 
-/// A durability log: updates in order of arrival.
+/// A durability log: updates in order of arrival. Updates are numbered in the order of their
+/// timestamps, which loses no generality, since every real-time order is tried.
 type Log = Vec<u8>;
 
 /// `before[a]` has bit `b` if `a` completed before `b` was invoked.
@@ -214,28 +216,54 @@ fn may_have_completed(settings: Settings, held: &[&Log], operation: u8) -> bool 
     held[0].contains(&operation) && held.iter().filter(|log| log.contains(&operation)).count() >= quorum
 }
 
-/// What the rule makes of each choice of `f + 1` survivors, with their positions.
+/// What the rule makes of each choice of `f + 1` survivors, with their positions. Choices that leave
+/// the same logs count once.
 fn answers(settings: Settings, rule: Rule<'_>, held: &[&Log]) -> Vec<(Vec<usize>, Vec<u8>)> {
     let size = held.len();
     let quorum = settings.group.majority();
+    let mut seen: Vec<Vec<&Log>> = Vec::new();
     let mut answers = Vec::new();
     for chosen in 0..1_u32 << size {
         if chosen.count_ones() as usize != quorum {
             continue;
         }
         let survivors: Vec<usize> = (0..size).filter(|replica| chosen & 1 << replica != 0).collect();
-        let entry = |operation: &u8| Entry { operation: *operation, timestamp: u64::from(*operation) };
-        let logs: Vec<Vec<Entry>> =
-            survivors.iter().map(|replica| held[*replica].iter().map(entry).collect()).collect();
-        let answer = rule(settings.group, &logs);
-        answers.push((survivors, answer));
+        let mut logs: Vec<&Log> = survivors.iter().map(|replica| held[*replica]).collect();
+        logs.sort_unstable();
+        if seen.contains(&logs) {
+            continue;
+        }
+        for backwards in [false, true] {
+            let answer = ask(settings, rule, &logs, backwards);
+            if answers.last() != Some(&(survivors.clone(), answer.clone())) {
+                answers.push((survivors.clone(), answer));
+            }
+        }
+        seen.push(logs);
     }
     answers
+}
+
+/// Asks the rule; if `backwards`, with the logs in the opposite order and the updates numbered against
+/// their timestamps, neither of which may matter.
+fn ask(settings: Settings, rule: Rule<'_>, logs: &[&Log], backwards: bool) -> Vec<u8> {
+    let last = (settings.operations as u8).saturating_sub(1);
+    // An answer may name an update that does not exist; it is then none of ours under either name.
+    let rename = |operation: u8| if backwards { last.wrapping_sub(operation) } else { operation };
+    let entry = |operation: &u8| Entry { operation: rename(*operation), timestamp: u64::from(*operation) };
+    let mut shown: Vec<Vec<Entry>> = logs.iter().map(|log| log.iter().map(entry).collect()).collect();
+    if backwards {
+        shown.reverse();
+    }
+    rule(settings.group, &shown).into_iter().map(rename).collect()
 }
 
 /// What is wrong with executing `answer`, if anything.
 fn fault(settings: Settings, held: &[&Log], before: &RealTime, answer: &[u8]) -> Option<String> {
     let place = |operation: u8| answer.iter().position(|executed| *executed == operation);
+    if let Some(invented) = answer.iter().find(|executed| !held.iter().any(|log| log.contains(executed))) {
+        return Some(format!("update number {invented} is in no log and is executed"));
+    }
     for a in 0..settings.operations as u8 {
         if answer.iter().filter(|executed| **executed == a).count() > 1 {
             return Some(format!("{} is executed twice", name(a)));
@@ -279,7 +307,7 @@ fn may_run_just_before(before: &RealTime, a: u8, b: u8, answer: &[u8]) -> bool {
 }
 
 fn name(operation: u8) -> char {
-    char::from(b'a' + operation)
+    char::from(b'a'.saturating_add(operation))
 }
 
 fn names(operations: &[u8]) -> String {

@@ -16,8 +16,9 @@ fn everything(logs: &[Vec<Entry>]) -> Vec<Entry> {
 }
 
 /// Skyros Figure 6: what `ceil(f/2) + 1` logs hold; an edge from `a` to `b` if in as many logs `a`
-/// comes before `b`, or is there without `b`; then a topological order. Where the edges form a cycle,
-/// which the paper holds to be impossible, the update with the lowest number goes first.
+/// comes before `b`, or is there without `b`; then a topological order. The paper leaves open which of
+/// several free updates goes first, and holds it to be impossible that none is free because the edges
+/// form a cycle: in both cases here it is the one with the earliest timestamp.
 #[must_use]
 pub fn paper(group: Group, logs: &[Vec<Entry>]) -> Vec<u8> {
     let threshold = group.recovery_threshold();

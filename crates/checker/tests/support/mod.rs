@@ -215,8 +215,8 @@ fn execute(history: &mut History, mut events: Vec<Event>, shape: Shape, prng: &m
             }
             (Bug::SplitSetMany, Input::SetMany(pairs)) if struck => {
                 for (number, pair) in pairs.iter().enumerate() {
-                    let spread = event.completed.saturating_sub(event.effect) * number as u64 / 3;
-                    let at = event.completed.saturating_sub(spread);
+                    let at =
+                        event.completed - event.completed.saturating_sub(event.effect) * number as u64 / 3;
                     late.push((at, Input::Set(pair.0, pair.1.clone())));
                 }
                 Output::Done
@@ -297,16 +297,20 @@ fn input(shape: Shape, prng: &mut Prng, made: usize) -> Input {
     }
 }
 
-/// A history of few operations with few values, often wrong.
+/// A history of few operations with few values, often wrong. Some are dense, some have more operations
+/// one after another, some write every value once.
 pub(crate) fn make_up_small(prng: &mut Prng) -> History {
     let mut history = History::new();
     let mut store = PlainStore::default();
-    let operations = 2 + prng.below(5);
+    let stretched = prng.chance(1, 2);
+    let operations = if stretched { 4 + prng.below(6) } else { 2 + prng.below(6) };
     let keys = 1 + prng.below(3);
-    let (span, honesty) = (2 + prng.below(12), prng.below(101));
+    let (span, honesty) = (2 + prng.below(if stretched { 6 } else { 12 }), prng.below(101));
+    let distinct = prng.chance(1, 2);
     for process in 0..operations {
-        let input = small_input(prng, keys);
-        let (a, b) = (prng.below(span), prng.below(span));
+        let input = small_input(prng, keys, distinct.then_some(process));
+        let start = if stretched { 2 * process } else { 0 };
+        let (a, b) = (start + prng.below(span), start + prng.below(span));
         let index = history.invoke(process, a.min(b), input.clone()).unwrap();
         // The order of execution has little to do with the times: that alone is often a violation.
         let actual = store.execute(&input);
@@ -314,7 +318,7 @@ pub(crate) fn make_up_small(prng: &mut Prng) -> History {
             0 | 1 => {}
             2 => history.fail(index).unwrap(),
             _ => {
-                let told = if prng.chance(honesty, 100) { actual } else { distort(prng, actual) };
+                let told = if prng.chance(honesty, 100) { actual } else { distort(prng, actual, operations) };
                 let told = if !input.is_read() && prng.chance(1, 4) { blinded(&input, told) } else { told };
                 history.acknowledge(index, a.max(b), told).unwrap();
             }
@@ -323,10 +327,14 @@ pub(crate) fn make_up_small(prng: &mut Prng) -> History {
     history
 }
 
-fn small_input(prng: &mut Prng, keys: u64) -> Input {
+fn small_input(prng: &mut Prng, keys: u64, distinct: Option<u64>) -> Input {
     let key = prng.below(keys) as u32;
     let values = [&b"a"[..], b"b", b"1", b"ab", b""];
-    let value = values[prng.below(5) as usize].to_vec();
+    let value = match distinct {
+        Some(number) if prng.chance(1, 3) => (100 * number).to_string().into_bytes(),
+        Some(number) => format!("v{number}.").into_bytes(),
+        None => values[prng.below(5) as usize].to_vec(),
+    };
     match prng.below(14) {
         0..=2 => Input::Get(key),
         3 => Input::Length(key),
@@ -334,13 +342,16 @@ fn small_input(prng: &mut Prng, keys: u64) -> Input {
         6 => Input::SetIfAbsent(key, value),
         7 => Input::Exchange(key, value),
         8 => Input::Append(key, value),
-        9 => Input::Increment(key, 1),
+        9 => Input::Increment(key, 1 + prng.below(2) as i64),
         10 => Input::Delete(key),
         11 => Input::GetMany(vec![key, prng.below(keys) as u32]),
-        12 => Input::SetMany(vec![(key, value), (prng.below(keys) as u32, b"b".to_vec())]),
+        12 => Input::SetMany(vec![
+            (key, value.clone()),
+            (prng.below(keys) as u32, [value, b"b".to_vec()].concat()),
+        ]),
         _ => {
             let mut part = || loop {
-                let part = small_input(prng, keys);
+                let part = small_input(prng, keys, distinct);
                 if !matches!(part, Input::Batch(_)) {
                     return part;
                 }
@@ -350,11 +361,12 @@ fn small_input(prng: &mut Prng, keys: u64) -> Input {
     }
 }
 
-fn distort(prng: &mut Prng, output: Output) -> Output {
+fn distort(prng: &mut Prng, output: Output, operations: u64) -> Output {
     match output {
         Output::Value(_) => {
-            let values = [None, Some(&b"a"[..]), Some(b"b"), Some(b"1"), Some(b"ab")];
-            Output::Value(values[prng.below(5) as usize].map(<[u8]>::to_vec))
+            let written = format!("v{}.", prng.below(operations)).into_bytes();
+            let values = [None, Some(&b"a"[..]), Some(b"b"), Some(b"1"), Some(b"ab"), Some(&written)];
+            Output::Value(values[prng.below(6) as usize].map(<[u8]>::to_vec))
         }
         Output::Number(number) => Output::Number(number + prng.below(2) as i64),
         Output::Flag(_) => Output::Flag(prng.chance(1, 2)),

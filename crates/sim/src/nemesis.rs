@@ -122,7 +122,7 @@ impl World {
                 self.mend_later();
             }
             Fault::Isolate => {
-                let with_clients = self.dice.nemesis.chance(1, 2);
+                let with_clients = self.dice.nemesis.chance(self.swarm.nemesis.cut_clients_percent, 100);
                 self.isolate(victim, with_clients);
                 self.mend_later();
             }
@@ -261,11 +261,16 @@ impl World {
                 process.clock.jump(micros);
             }
         } else {
-            let slot = &mut self.replicas[replica];
-            slot.wall_offset += micros;
-            if let Some(process) = &mut slot.process {
-                process.clock.jump(micros);
-            }
+            self.jump_replica_clock(replica, micros);
+        }
+    }
+
+    /// The wall clock of a replica's machine moves by `micros`.
+    pub(crate) fn jump_replica_clock(&mut self, replica: usize, micros: i64) {
+        let slot = &mut self.replicas[replica];
+        slot.wall_offset += micros;
+        if let Some(process) = &mut slot.process {
+            process.clock.jump(micros);
         }
     }
 

@@ -19,6 +19,8 @@ pub struct NetworkFaults {
     pub jitter: u64,
     /// Messages that vanish.
     pub loss_ppm: u64,
+    /// Links of a hundred that lose half of their messages.
+    pub bad_link_percent: u64,
     /// Messages that arrive twice.
     pub duplicate_ppm: u64,
     /// Messages held back, each by up to `straggle`.
@@ -39,6 +41,7 @@ impl NetworkFaults {
             delay: (delay, delay),
             jitter: 0,
             loss_ppm: 0,
+            bad_link_percent: 0,
             duplicate_ppm: 0,
             straggler_ppm: 0,
             straggle: 0,
@@ -48,10 +51,14 @@ impl NetworkFaults {
     }
 }
 
+/// What a bad link loses: enough to miss out on most of what the others know, not enough to be dead.
+const BAD_LINK_LOSS_PPM: u64 = 500_000;
+
 /// One direction between two processes.
 #[derive(Clone, Debug)]
 struct Link {
     delay: u64,
+    loss_ppm: u64,
     cut: bool,
     /// When the last message on it arrives, for links that keep order.
     busy_until: VirtualTime,
@@ -77,7 +84,9 @@ impl Network {
         let links = (0..nodes * nodes)
             .map(|_| {
                 let delay = shortest + prng.below(longest - shortest + 1);
-                Link { delay, cut: false, busy_until: 0 }
+                let bad = prng.chance(faults.bad_link_percent, 100);
+                let loss_ppm = if bad { BAD_LINK_LOSS_PPM } else { faults.loss_ppm };
+                Link { delay, loss_ppm, cut: false, busy_until: 0 }
             })
             .collect();
         Self { nodes, links, faults, prng }
@@ -91,7 +100,7 @@ impl Network {
         if link.cut {
             return ([None, None], 0);
         }
-        if faults.loss_ppm > 0 && prng.chance(faults.loss_ppm, 1_000_000) {
+        if link.loss_ppm > 0 && prng.chance(link.loss_ppm, 1_000_000) {
             return ([None, None], 1);
         }
         let mut injected = 0;
@@ -154,7 +163,7 @@ impl Network {
     /// Ends loss, duplication and stragglers for good; delays and jitter stay.
     pub fn calm(&mut self) {
         self.heal();
-        self.faults.loss_ppm = 0;
+        self.links.iter_mut().for_each(|link| link.loss_ppm = 0);
         self.faults.duplicate_ppm = 0;
         self.faults.straggler_ppm = 0;
     }

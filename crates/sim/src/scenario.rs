@@ -215,6 +215,16 @@ impl Play {
         self.world.network.heal();
     }
 
+    /// Moves the wall clock of a replica's machine by `micros`.
+    pub fn jump_clock(&mut self, replica: usize, micros: i64) {
+        self.world.jump_replica_clock(replica, micros);
+    }
+
+    /// Breaks the connection between a client and a replica; the client opens another 50 ms later.
+    pub fn break_connection(&mut self, client: usize, replica: usize) {
+        self.world.break_connection(client, replica);
+    }
+
     /// Ends a replica process as a power failure does.
     pub fn crash(&mut self, replica: usize) {
         self.world.crash(replica, true);

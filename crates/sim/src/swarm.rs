@@ -99,6 +99,8 @@ pub struct NemesisSettings {
     pub duration: u64,
     /// Faults of a hundred that single out the current leader.
     pub leader_percent: u64,
+    /// Isolated replicas, of a hundred, that clients do not reach either.
+    pub cut_clients_percent: u64,
     /// A replica crashes.
     pub crash: u64,
     /// A replica crashes and its disk is gone; only its view is known.
@@ -208,12 +210,104 @@ impl Swarm {
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
         };
-        match draw.0.below(4) {
-            0 => swarm.become_duel(&mut draw),
-            1 => swarm.become_lease_hunt(&mut draw),
+        match draw.0.below(10) {
+            0 | 1 => swarm.become_duel(&mut draw),
+            2 | 3 => swarm.become_lease_hunt(&mut draw),
+            4 | 5 => swarm.become_recovery_hunt(&mut draw),
+            6 => swarm.become_session_hunt(&mut draw),
             _ => {}
         }
         swarm
+    }
+
+    /// One key, few clients whose clocks are far apart, links that lose a lot, and a leader that is cut
+    /// off from its followers but not from clients: everything is decided by what the durability logs
+    /// hold and by timestamps, and hardly anything is written twice before somebody reads it.
+    fn become_recovery_hunt(&mut self, draw: &mut Draw) {
+        let speed = u64::from(self.protocol.speed);
+        self.replicas = draw.of(&[3, 5, 5]);
+        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
+        let workload = &mut self.workload;
+        workload.clients = draw.between(2, 4) as usize;
+        workload.readers = draw.of(&[0, 1]);
+        workload.in_flight = 1;
+        workload.keys = draw.of(&[1, 1, 2]);
+        workload.think = draw.of(&[2 * near, 20 * near, MILLI]);
+        workload.packed_percent = 0;
+        let merges = match self.fast_quorum {
+            FastQuorum::Majority => 0,
+            FastQuorum::Supermajority => draw.of(&[0, 2]),
+        };
+        workload.weights = [6, merges, 0, merges, 0, 0, 0, 0, 0, 0, 0, draw.of(&[4, 8])];
+        self.network = NetworkFaults {
+            delay: (near, draw.of(&[1, 4]) * near),
+            jitter: draw.of(&[0, near]),
+            bad_link_percent: draw.of(&[10, 25, 40]),
+            duplicate_ppm: draw.of(&[0, 200_000, 500_000]),
+            straggler_ppm: draw.of(&[0, 50_000, 200_000]),
+            straggle: draw.of(&[20 * MILLI, 400 * MILLI]) / speed,
+            cut_drops_in_flight: draw.one_in(2),
+            in_order: draw.one_in(2),
+            ..NetworkFaults::none(near)
+        };
+        self.clocks.skew_micros = draw.of(&[5_000, 50_000, 300_000]);
+        self.disk.crash_ppm = 0;
+        self.disk.sync_delay = (0, near);
+        self.nemesis = NemesisSettings {
+            interval: draw.of(&[100 * MILLI, 400 * MILLI]) / speed,
+            per_operation_percent: draw.of(&[0, 5, 15]),
+            duration: draw.of(&[300 * MILLI, SECOND]) / speed,
+            leader_percent: 95,
+            cut_clients_percent: draw.of(&[0, 0, 50]),
+            crash: draw.of(&[0, 1]),
+            isolate: 6,
+            creep: draw.of(&[0, 2]),
+            partition: draw.of(&[0, 1]),
+            ..NemesisSettings::default()
+        };
+        self.protocol.order_delay = Duration::from_millis(draw.of(&[20, 300, 1_000]) / speed);
+        self.protocol.dlog_length_max = 262_144;
+        self.protocol.waiting_max = 262_144;
+        self.service_delay = 0;
+    }
+
+    /// Sessions that end while they are in use, because wall clocks jump, and updates that are sent again
+    /// over new connections: what is hard about exactly-once.
+    fn become_session_hunt(&mut self, draw: &mut Draw) {
+        let speed = u64::from(self.protocol.speed);
+        self.replicas = draw.of(&[3, 3, 5]);
+        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
+        let workload = &mut self.workload;
+        workload.clients = draw.between(2, 4) as usize;
+        workload.in_flight = draw.of(&[1, 2, 3]);
+        workload.keys = draw.of(&[2, 4]);
+        workload.think = draw.of(&[near, 10 * MILLI / speed]);
+        workload.readers = 0;
+        workload.packed_percent = 0;
+        workload.weights = [6, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, draw.of(&[2, 6])];
+        self.network = NetworkFaults {
+            delay: (near, 4 * near),
+            jitter: draw.of(&[0, near]),
+            bad_link_percent: draw.of(&[0, 20]),
+            duplicate_ppm: draw.of(&[0, 200_000]),
+            in_order: draw.one_in(2),
+            ..NetworkFaults::none(near)
+        };
+        self.clocks.skew_micros = draw.of(&[0, 2_000]);
+        self.nemesis = NemesisSettings {
+            interval: draw.of(&[20 * MILLI, 100 * MILLI]) / speed,
+            duration: draw.of(&[100 * MILLI, 500 * MILLI]) / speed,
+            leader_percent: 80,
+            crash: draw.of(&[1, 3]),
+            isolate: draw.of(&[0, 1]),
+            clock_jump: draw.of(&[3, 9]),
+            disconnect: draw.of(&[0, 3, 9]),
+            ..NemesisSettings::default()
+        };
+        self.protocol.order_delay = Duration::from_millis(draw.of(&[5, 60, 300]) / speed);
+        self.protocol.session_timeout = Duration::from_millis(draw.of(&[400, 1_500]) / speed);
+        self.protocol.dlog_length_max = 262_144;
+        self.protocol.waiting_max = 262_144;
     }
 
     /// Few keys, mostly nilext updates, clocks apart, a bad network, and leaders that fail while updates
@@ -237,6 +331,7 @@ impl Swarm {
         network.delay = (near, draw.of(&[1, 3]) * near);
         network.jitter = draw.of(&[near, 5 * near]);
         network.loss_ppm = draw.of(&[0, 20_000, 150_000]);
+        network.bad_link_percent = draw.of(&[0, 15, 30]);
         network.duplicate_ppm = draw.of(&[0, 100_000, 300_000]);
         network.straggler_ppm = draw.of(&[0, 50_000, 150_000]);
         network.straggle = draw.of(&[10 * MILLI, 300 * MILLI, SECOND]) / speed;
@@ -246,6 +341,7 @@ impl Swarm {
             per_operation_percent: draw.of(&[2, 5, 10]),
             duration: draw.of(&[50 * MILLI, 500 * MILLI, 2 * SECOND]) / speed,
             leader_percent: draw.of(&[50, 90]),
+            cut_clients_percent: 50,
             crash: draw.of(&[0, 3, 9]),
             isolate: draw.of(&[0, 3, 9]),
             pause: draw.of(&[0, 1, 3]),
@@ -358,6 +454,7 @@ fn draw_network(draw: &mut Draw, speed: u64) -> NetworkFaults {
         delay: (near, far),
         jitter: draw.sometimes(&[near, 10 * near, 5 * MILLI / speed]),
         loss_ppm: draw.sometimes(&[1_000, 20_000, 100_000]),
+        bad_link_percent: if draw.one_in(4) { 10 } else { 0 },
         duplicate_ppm: draw.sometimes(&[1_000, 20_000, 200_000]),
         straggler_ppm: draw.sometimes(&[1_000, 20_000, 100_000]),
         straggle: draw.of(&[20 * MILLI, 500 * MILLI, 3 * SECOND]) / speed,
@@ -393,6 +490,7 @@ impl NemesisSettings {
             per_operation_percent: draw.sometimes(&[1, 5]),
             duration: draw.of(&[50 * MILLI, 500 * MILLI, 2 * SECOND]) / speed,
             leader_percent: draw.of(&[0, 50, 90]),
+            cut_clients_percent: 50,
             crash,
             lose_disk: lose_disk / 3,
             crash_all: crash_all / 3,
@@ -417,6 +515,7 @@ impl Default for NemesisSettings {
             per_operation_percent: 0,
             duration: 0,
             leader_percent: 0,
+            cut_clients_percent: 0,
             crash: 0,
             lose_disk: 0,
             crash_all: 0,

@@ -51,6 +51,10 @@ struct Update {
     /// Timestamp it carries in the current view; a resend within the view must not change it,
     /// because another replica may hold it already.
     micros: u64,
+    /// What it acknowledges in the current view. Replicas take their own copies for the same: if one
+    /// that was sent later acknowledged more, whoever executed that one would take updates for dealt
+    /// with that are only in the durability logs yet.
+    acked_below: u64,
     path: Path,
     /// Was sent at least once: it may have been executed.
     attempts: u32,
@@ -216,6 +220,7 @@ impl Client {
                 invoked,
                 sent,
                 micros: 0,
+                acked_below: 0,
                 path: Path::Ordered,
                 attempts: 0,
                 shared: false,
@@ -473,8 +478,10 @@ impl Client {
     fn send_update(&mut self, session: SessionId, sequence: u64) {
         let micros = self.next_micros();
         let fast_quorum_in_reach = self.fast_quorum_in_reach();
+        let acked_below = self.updates.first;
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.micros = micros;
+        update.acked_below = acked_below;
         update.oks = Replicas(0);
         update.refusals = Replicas(0);
         update.path = if update.fast && fast_quorum_in_reach { Path::Durability } else { Path::Ordered };
@@ -493,11 +500,18 @@ impl Client {
     /// Puts an update on the wire, as its path says: to all, or to the leader; or to `only`.
     fn transmit(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
         let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
-        let (acked_below, connected) = (self.updates.first, self.connected);
+        let connected = self.connected;
+        #[cfg(feature = "planted-bugs")]
+        let acknowledge_more = (self.planted_acknowledges_more(), self.updates.first);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.sent = now;
+        #[cfg(feature = "planted-bugs")]
+        if let (true, acked_below) = acknowledge_more {
+            update.acked_below = acked_below;
+        }
         let id = OperationId { session, sequence };
-        let request = Request { id, micros: update.micros, acked_below, body: update.body.clone() };
+        let Update { micros, acked_below, .. } = *update;
+        let request = Request { id, micros, acked_below, body: update.body.clone() };
         let path = update.path;
         let wanted = |to: ReplicaId| {
             connected.contains(to)
@@ -680,6 +694,11 @@ impl Client {
     #[cfg(feature = "planted-bugs")]
     fn planted_needs_no_leader(&self) -> bool {
         self.config.planted == Some(crate::replica::PlantedBug::FastQuorumWithoutLeader)
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn planted_acknowledges_more(&self) -> bool {
+        self.config.planted == Some(crate::replica::PlantedBug::ResentAcknowledgesMore)
     }
 
     #[cfg(feature = "planted-bugs")]

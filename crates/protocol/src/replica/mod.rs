@@ -27,7 +27,7 @@ pub use restore::{InvalidRecord, Restored};
 use crate::durability_log::{DurabilityLog, KeyIndex};
 use crate::hash::HashMap;
 use crate::log::Log;
-use crate::message::{LogEntry, Message, Peer, Prepared, RoleName, StatusReport};
+use crate::message::{LogEntry, Message, Payload, Peer, Prepared, RoleName, StatusReport};
 use crate::record::{Record, Ticket};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
@@ -39,7 +39,7 @@ use ordering::Parked;
 use reads::WaitingRead;
 use requests::Waiter;
 use state_transfer::Transfer;
-use syros_types::{Instant, Now, OpNumber, OperationId, Prng, ReplicaId, View, WallTime};
+use syros_types::{Instant, Now, OpNumber, OperationId, Prng, ReplicaId, SessionId, View, WallTime};
 use view_change::ViewChange;
 
 /// Entries executed at a time: bounds how long one `Apply` keeps a driver from its sockets.
@@ -90,6 +90,8 @@ pub struct Replica {
     /// Keys of the updates in the log that are neither applied nor in the durability log.
     pending: KeyIndex,
     sessions: Sessions,
+    /// Sessions that entries of the log end which are not yet applied.
+    expiring: BTreeSet<SessionId>,
     next_expiry: Option<WallTime>,
     disk_failed: bool,
 
@@ -178,6 +180,7 @@ impl Replica {
             ordered: HashMap::default(),
             pending: KeyIndex::default(),
             sessions: Sessions::default(),
+            expiring: BTreeSet::new(),
             next_expiry: None,
             disk_failed: false,
             actions: VecDeque::new(),
@@ -537,6 +540,9 @@ impl Replica {
             if !self.dlog.contains(update.request.id) {
                 self.pending.add(&update.footprint, update.request.timestamp());
             }
+        }
+        if let Payload::Expire(ids) = &entry.payload {
+            self.expiring.extend(ids);
         }
         self.log.append(entry)
     }

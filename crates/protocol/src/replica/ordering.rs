@@ -412,7 +412,12 @@ impl Replica {
                 Payload::Register { .. } => {
                     self.sessions.register(syros_types::SessionId(number.0), entry.time);
                 }
-                Payload::Expire(ids) => self.sessions.expire(ids),
+                Payload::Expire(ids) => {
+                    self.sessions.expire(ids);
+                    ids.iter().for_each(|id| {
+                        self.expiring.remove(id);
+                    });
+                }
                 Payload::Tick | Payload::Update(_) | Payload::Recovered(_) => {}
             }
             for update in entry.updates() {
@@ -444,11 +449,15 @@ impl Replica {
     pub(super) fn rebuild_pending(&mut self) {
         self.ordered.clear();
         self.pending.clear();
+        self.expiring.clear();
         self.uncommitted_bytes = 0;
         for number in self.applied.0 + 1..=self.log.op_number().0 {
             let Some(entry) = self.log.entry(OpNumber(number)) else { continue };
             if number > self.commit.0 {
                 self.uncommitted_bytes += entry.memory_bytes();
+            }
+            if let Payload::Expire(ids) = &entry.payload {
+                self.expiring.extend(ids);
             }
             for update in entry.updates() {
                 self.ordered.insert(update.request.id, OpNumber(number));
@@ -463,6 +472,11 @@ impl Replica {
     pub(super) fn pop_entry(&mut self) {
         assert!(self.log.op_number() > self.commit, "committed entries stay");
         let Some(entry) = self.log.pop() else { return };
+        if let Payload::Expire(ids) = &entry.payload {
+            ids.iter().for_each(|id| {
+                self.expiring.remove(id);
+            });
+        }
         for update in entry.updates() {
             self.ordered.remove(&update.request.id);
             if !self.dlog.contains(update.request.id) {

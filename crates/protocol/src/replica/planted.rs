@@ -58,4 +58,6 @@ planted_bugs! {
     AnyViewAccepted = "any-view-accepted": "A replica accepts requests sent for another view.";
     StaleLogChosen = "stale-log-chosen": "The new leader takes the longest log whatever view it was last normal in.";
     AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";
+    ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
+    ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";
 }

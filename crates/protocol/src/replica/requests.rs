@@ -117,10 +117,23 @@ impl Replica {
         if self.refused.contains(&id) {
             return self.refuse(from, id, Refusal::Stale);
         }
+        if self.is_expiring(id.session) {
+            return self.refuse(from, id, Refusal::UnknownSession);
+        }
         match path {
             Path::Ordered => self.order_now(from, update),
             Path::Durability => self.accept(from, update),
         }
+    }
+
+    /// Leader: true if the end of the session is in the log. Whoever has executed it takes the session's
+    /// updates in the durability logs for dealt with, and would not recover them: vouching for one now
+    /// could lose it.
+    fn is_expiring(&self, session: SessionId) -> bool {
+        !self.expiring.is_empty()
+            && self.is_leader()
+            && self.expiring.contains(&session)
+            && !self.planted(PlantedBug::ExpiringSessionAccepted)
     }
 
     /// Which updates may enter the durability log: it depends on the mode, because the two modes
@@ -244,7 +257,8 @@ impl Replica {
     pub(super) fn expire_sessions(&mut self) {
         // One entry's worth; the rest goes with a later scan.
         const EXPIRED_AT_ONCE_MAX: usize = 1024;
-        let idle = self.sessions.idle(self.log_time(), self.config.session_timeout, EXPIRED_AT_ONCE_MAX);
+        let mut idle = self.sessions.idle(self.log_time(), self.config.session_timeout, EXPIRED_AT_ONCE_MAX);
+        idle.retain(|id| !self.expiring.contains(id));
         if !idle.is_empty() && self.dlog.is_empty() && self.no_room_in_log().is_none() {
             let idle = idle.into_boxed_slice();
             self.append_ordered(Payload::Expire(idle.clone()), Prepared::Expire(idle));
@@ -333,6 +347,7 @@ impl Replica {
             let new = self.sessions.lookup(id) == Known::New
                 && !self.dlog.contains(id)
                 && !self.ordered.contains_key(&id)
+                && !self.is_expiring(id.session)
                 && self.may_use_dlog(&update);
             if new && self.no_room_in_log().is_none() {
                 self.order_all();

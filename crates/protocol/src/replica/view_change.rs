@@ -413,11 +413,10 @@ impl Replica {
             return false;
         }
         match self.sessions.lookup(id) {
-            Known::New => true,
+            // Beyond the window is beyond that of what has been executed here, which may be long ago.
+            Known::New | Known::BeyondWindow => true,
             Known::UnknownSession => id.session.0 > self.applied.0,
-            Known::Executed(_) | Known::Acknowledged | Known::BeyondWindow => {
-                self.planted(PlantedBug::NoDeduplication)
-            }
+            Known::Executed(_) | Known::Acknowledged => self.planted(PlantedBug::NoDeduplication),
         }
     }
 

@@ -36,7 +36,14 @@ impl World {
     pub(crate) fn strike_soon(&mut self) {
         if self.dice.nemesis.chance(self.swarm.nemesis.per_operation_percent, 100) {
             let (_, longest) = self.swarm.network.delay;
-            let at = self.now() + self.dice.nemesis.below(4 * longest + 1);
+            let (_, sync) = self.swarm.disk.sync_delay;
+            // While it is being vouched for, or until it is ordered as well.
+            let ordering = if self.dice.nemesis.chance(1, 2) {
+                self.swarm.protocol.order_delay.as_nanos() as u64
+            } else {
+                0
+            };
+            let at = self.now() + self.dice.nemesis.below(4 * longest + 2 * sync + ordering + 1);
             self.scheduler.schedule(at, Happening::Strike { again: false });
         }
     }

@@ -134,6 +134,8 @@ pub struct ProtocolSettings {
     pub speed: u32,
     /// See `Config::order_delay`.
     pub order_delay: Duration,
+    /// See `Config::fetch_delay`.
+    pub fetch_delay: Duration,
     /// See `Config::batch_max`.
     pub batch_max: usize,
     /// See `Config::dlog_length_max`.
@@ -211,10 +213,11 @@ impl Swarm {
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
         };
         match draw.0.below(10) {
-            0 | 1 => swarm.become_duel(&mut draw),
-            2 | 3 => swarm.become_lease_hunt(&mut draw),
-            4 | 5 => swarm.become_recovery_hunt(&mut draw),
-            6 => swarm.become_session_hunt(&mut draw),
+            0 => swarm.become_duel(&mut draw),
+            1 => swarm.become_lease_hunt(&mut draw),
+            2..=4 => swarm.become_recovery_hunt(&mut draw),
+            5 => swarm.become_session_hunt(&mut draw),
+            6 => swarm.become_resend_hunt(&mut draw),
             _ => {}
         }
         swarm
@@ -259,7 +262,7 @@ impl Swarm {
             duration: draw.of(&[300 * MILLI, SECOND]) / speed,
             leader_percent: 95,
             cut_clients_percent: draw.of(&[0, 0, 50]),
-            crash: draw.of(&[0, 1]),
+            crash: draw.of(&[0, 1, 4]),
             isolate: 6,
             creep: draw.of(&[0, 2]),
             partition: draw.of(&[0, 1]),
@@ -271,43 +274,94 @@ impl Swarm {
         self.service_delay = 0;
     }
 
-    /// Sessions that end while they are in use, because wall clocks jump, and updates that are sent again
-    /// over new connections: what is hard about exactly-once.
+    /// Sessions that end because a wall clock jumps, just when their clients go on: what is hard about
+    /// sessions.
     fn become_session_hunt(&mut self, draw: &mut Draw) {
         let speed = u64::from(self.protocol.speed);
         self.replicas = draw.of(&[3, 3, 5]);
-        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
+        let near = draw.of(&[500 * MICRO, 2 * MILLI]) / speed;
         let workload = &mut self.workload;
-        workload.clients = draw.between(2, 4) as usize;
-        workload.in_flight = draw.of(&[1, 2, 3]);
-        workload.keys = draw.of(&[2, 4]);
-        workload.think = draw.of(&[near, 10 * MILLI / speed]);
+        workload.clients = draw.between(1, 3) as usize;
         workload.readers = 0;
+        workload.in_flight = 1;
+        workload.keys = draw.of(&[3, 6]);
+        workload.think = draw.of(&[10 * near, 30 * near]);
         workload.packed_percent = 0;
-        workload.weights = [6, 1, 1, 0, 0, 0, 1, 0, 0, 1, 0, draw.of(&[2, 6])];
+        // What is merged stays missing once it is lost.
+        let merges = match self.fast_quorum {
+            FastQuorum::Majority => 0,
+            FastQuorum::Supermajority => 4,
+        };
+        workload.weights = [4, merges, 0, merges, 0, 0, 0, 0, 0, 0, 0, draw.of(&[2, 6])];
         self.network = NetworkFaults {
-            delay: (near, 4 * near),
+            delay: (near, 2 * near),
             jitter: draw.of(&[0, near]),
-            bad_link_percent: draw.of(&[0, 20]),
+            bad_link_percent: draw.of(&[0, 10]),
             duplicate_ppm: draw.of(&[0, 200_000]),
-            in_order: draw.one_in(2),
             ..NetworkFaults::none(near)
         };
         self.clocks.skew_micros = draw.of(&[0, 2_000]);
         self.nemesis = NemesisSettings {
-            interval: draw.of(&[20 * MILLI, 100 * MILLI]) / speed,
+            interval: draw.of(&[50 * MILLI, 200 * MILLI]) / speed,
+            per_operation_percent: draw.of(&[10, 30]),
             duration: draw.of(&[100 * MILLI, 500 * MILLI]) / speed,
-            leader_percent: 80,
-            crash: draw.of(&[1, 3]),
-            isolate: draw.of(&[0, 1]),
-            clock_jump: draw.of(&[3, 9]),
-            disconnect: draw.of(&[0, 3, 9]),
+            leader_percent: 95,
+            crash: 3,
+            isolate: 1,
+            clock_jump: draw.of(&[2, 4]),
             ..NemesisSettings::default()
         };
-        self.protocol.order_delay = Duration::from_millis(draw.of(&[5, 60, 300]) / speed);
-        self.protocol.session_timeout = Duration::from_millis(draw.of(&[400, 1_500]) / speed);
+        // Ending a session takes long enough for its client to ask for something meanwhile.
+        self.disk.sync_delay = (2 * near, 10 * near);
+        self.protocol.order_delay = Duration::from_nanos(draw.of(&[20 * near, 100 * near]));
+        self.protocol.session_timeout = Duration::from_nanos(draw.of(&[200 * near, 400 * near]));
         self.protocol.dlog_length_max = 262_144;
         self.protocol.waiting_max = 262_144;
+        self.service_delay = 0;
+    }
+
+    /// Connections that break, requests that are late or lost, and clients that would rather wait than
+    /// ask the leader: copies of one update that differ in age.
+    fn become_resend_hunt(&mut self, draw: &mut Draw) {
+        let speed = u64::from(self.protocol.speed);
+        self.replicas = draw.of(&[3, 3, 5]);
+        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
+        let workload = &mut self.workload;
+        workload.clients = draw.of(&[1, 2]);
+        workload.readers = 0;
+        workload.in_flight = draw.of(&[2, 4]);
+        workload.keys = draw.of(&[2, 6]);
+        workload.think = draw.of(&[MILLI, 10 * MILLI]) / speed;
+        workload.packed_percent = 0;
+        workload.weights = [6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, draw.of(&[2, 6])];
+        self.network = NetworkFaults {
+            delay: (near, near),
+            bad_link_percent: draw.of(&[20, 40]),
+            straggler_ppm: draw.of(&[100_000, 300_000]),
+            straggle: draw.of(&[100 * MILLI, 300 * MILLI]) / speed,
+            in_order: false,
+            ..NetworkFaults::none(near)
+        };
+        self.clocks.skew_micros = draw.of(&[0, 2_000]);
+        self.disk.crash_ppm = 0;
+        self.disk.sync_delay = (0, near);
+        self.nemesis = NemesisSettings {
+            interval: draw.of(&[20 * MILLI, 60 * MILLI]) / speed,
+            duration: draw.of(&[100 * MILLI, 500 * MILLI]) / speed,
+            leader_percent: 70,
+            crash: draw.of(&[1, 4]),
+            isolate: draw.of(&[0, 1]),
+            disconnect: draw.of(&[10, 30]),
+            ..NemesisSettings::default()
+        };
+        self.protocol.order_delay = Duration::from_millis(draw.of(&[60, 150])) / speed as u32;
+        self.protocol.fetch_delay = Duration::from_millis(200) / speed as u32;
+        self.protocol.batch_max = 1024;
+        self.protocol.sync_after = Duration::from_secs(2) / speed as u32;
+        self.protocol.dlog_length_max = 262_144;
+        self.protocol.waiting_max = 262_144;
+        self.service_delay = 0;
+        self.apply_delay = 0;
     }
 
     /// Few keys, mostly nilext updates, clocks apart, a bad network, and leaders that fail while updates
@@ -544,6 +598,7 @@ impl ProtocolSettings {
                 scaled(60),
                 scaled(400),
             ]),
+            fetch_delay: draw.of(&[Duration::from_micros(500), scaled(5), scaled(60)]),
             batch_max: draw.of(&[1, 2, 7, 1024]),
             dlog_length_max: draw.of(&[4, 32, 262_144, 262_144]),
             waiting_max: draw.of(&[8, 262_144, 262_144]),
@@ -562,6 +617,7 @@ impl Default for ProtocolSettings {
         Self {
             speed: 1,
             order_delay: Duration::from_micros(500),
+            fetch_delay: Duration::from_micros(500),
             batch_max: 1024,
             dlog_length_max: 262_144,
             waiting_max: 262_144,

@@ -306,6 +306,7 @@ impl World {
         config.order_delay = settings.order_delay;
         config.forward_after = settings.forward_after;
         config.session_timeout = settings.session_timeout;
+        config.fetch_delay = settings.fetch_delay;
         config.batch_max = settings.batch_max;
         config.dlog_length_max = settings.dlog_length_max;
         config.waiting_max = settings.waiting_max;

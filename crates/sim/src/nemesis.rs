@@ -262,13 +262,19 @@ impl World {
         let reach = [2_000, 300_000, 3_000_000][self.dice.nemesis.below(3) as usize];
         let micros = self.dice.nemesis.below(2 * reach) as i64 - reach as i64;
         let client = self.dice.nemesis.below(2 * self.clients.len() as u64) as usize;
-        if let Some(slot) = self.clients.get_mut(client) {
-            slot.wall_offset += micros;
-            if let Some(process) = &mut slot.process {
-                process.clock.jump(micros);
-            }
+        if client < self.clients.len() {
+            self.jump_client_clock(client, micros);
         } else {
             self.jump_replica_clock(replica, micros);
+        }
+    }
+
+    /// The wall clock of a client's machine moves by `micros`.
+    pub(crate) fn jump_client_clock(&mut self, client: usize, micros: i64) {
+        let slot = &mut self.clients[client];
+        slot.wall_offset += micros;
+        if let Some(process) = &mut slot.process {
+            process.clock.jump(micros);
         }
     }
 

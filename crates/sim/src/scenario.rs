@@ -220,6 +220,11 @@ impl Play {
         self.world.jump_replica_clock(replica, micros);
     }
 
+    /// Moves the wall clock of a client's machine by `micros`.
+    pub fn jump_client_clock(&mut self, client: usize, micros: i64) {
+        self.world.jump_client_clock(client, micros);
+    }
+
     /// Breaks the connection between a client and a replica; the client opens another 50 ms later.
     pub fn break_connection(&mut self, client: usize, replica: usize) {
         self.world.break_connection(client, replica);

@@ -38,7 +38,7 @@ pub struct ClusterOptions {
     pub replicas: usize,
     /// Each node has a network namespace of its own, so that links can be cut; else all are on loopback.
     pub namespaces: bool,
-    /// Further lines at the beginning of every node's configuration file.
+    /// Further lines of every node's configuration file, none of them in its table `listen`.
     pub settings: String,
 }
 

@@ -75,6 +75,8 @@ pub struct FailoverOptions {
     pub replicas: usize,
     /// `fsync` or `replicated`, as in the configuration file.
     pub durability: String,
+    /// Further lines of every node's configuration file.
+    pub settings: String,
     /// What happens to the leader.
     pub fault: Fault,
     /// How often.
@@ -149,7 +151,7 @@ pub fn failover(
         directory: options.directory.clone(),
         replicas: options.replicas,
         namespaces: options.fault == Fault::Cut,
-        settings: format!("durability = \"{}\"", options.durability),
+        settings: format!("durability = \"{}\"\n{}", options.durability, options.settings),
     })?;
     cluster.wait_until_well(PATIENCE)?;
     let writers = Writers::start(cluster.addresses(), options.writers).map_err(FailoverError::Connect)?;

@@ -17,9 +17,10 @@ use crate::signals;
 #[command(after_help = "Examples:
   syros bench failover --kills 20
   syros bench failover --kills 20 --kind stop --replicas 5 --durability replicated --json
+  syros bench failover --kills 20 --timing lease=150ms --timing suspect-after=150ms
   sudo syros bench failover --kills 20 --kind cut       needs root and iproute2
 
-Starts a cluster of its own with default settings. Exit status 1: a write that was acknowledged is lost.")]
+Starts a cluster of its own, with default settings but for those given. Exit status 1: a write that was acknowledged is lost.")]
 pub(super) struct Failover {
     /// How often the leader fails
     #[arg(long, value_name = "N")]
@@ -36,6 +37,9 @@ pub(super) struct Failover {
     /// Clients that write, each one thing at a time
     #[arg(long, value_name = "N", default_value_t = 4)]
     writers: usize,
+    /// A setting of the nodes other than the default, from [timing] of docs/syros.sample.toml
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_timing)]
+    timing: Vec<String>,
     /// Where the cluster's data is; deleted in the end [default: a new directory for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
@@ -65,6 +69,12 @@ impl From<Kind> for Fault {
     }
 }
 
+/// `lease=150ms`, as a line of the configuration file.
+fn parse_timing(text: &str) -> Result<String, String> {
+    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected, such as lease=150ms")?;
+    Ok(format!("{} = {}", key.trim(), toml::Value::String(value.trim().to_owned())))
+}
+
 /// Measures and prints.
 pub(super) fn run(options: &Failover) -> Result<ExitCode, String> {
     let (sender, ended_by) = channel();
@@ -84,6 +94,7 @@ pub(super) fn run(options: &Failover) -> Result<ExitCode, String> {
             directory: directory.clone(),
             replicas: options.replicas,
             durability: durability_name(options.durability.into()).to_owned(),
+            settings: format!("[timing]\n{}", options.timing.join("\n")),
             fault: options.kind.into(),
             rounds: options.kills,
             writers: options.writers,

@@ -84,7 +84,7 @@ impl Cluster {
         self.network.redis_address(node)
     }
 
-    /// Everything of one node: `node.toml`, `log`, and its data in `data`.
+    /// Everything of one node but its log: `node.toml`, and its data in `data`.
     #[must_use]
     pub fn directory(&self, node: usize) -> PathBuf {
         directory(&self.options.directory, node)
@@ -93,7 +93,12 @@ impl Cluster {
     /// What a node has logged so far.
     #[must_use]
     pub fn log(&self, node: usize) -> String {
-        std::fs::read_to_string(self.directory(node).join("log")).unwrap_or_default()
+        std::fs::read_to_string(self.log_file(node)).unwrap_or_default()
+    }
+
+    /// Beside the directory, so that a node whose file system is full can still say so.
+    fn log_file(&self, node: usize) -> PathBuf {
+        self.directory(node).with_extension("log")
     }
 
     fn configure(&self, node: usize) -> Result<(), Error> {
@@ -119,7 +124,7 @@ impl Cluster {
         if is_first {
             command.arg("--bootstrap");
         }
-        let log = open_log(&directory.join("log"))?;
+        let log = open_log(&self.log_file(node))?;
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
         self.nodes[node] = Some(command.spawn().map_err(|error| Error::Start(node, error))?);
         Ok(())

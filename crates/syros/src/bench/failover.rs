@@ -107,9 +107,10 @@ pub(super) fn run(options: &Failover) -> Result<ExitCode, String> {
         Err(FailoverError::Interrupted) => false,
         Err(_) => true,
     };
-    if is_worth_keeping {
+    if is_worth_keeping && std::fs::remove_dir(&directory).is_err() {
+        // It is not empty.
         eprintln!("syros bench: data and logs of the nodes are in {name}");
-    } else {
+    } else if !is_worth_keeping {
         std::fs::remove_dir_all(&directory).map_err(|error| format!("cannot delete {name}: {error}"))?;
     }
     let report = measured.map_err(|error| error.to_string())?;

@@ -1,0 +1,94 @@
+//! Leaders that are killed, and leaders that sleep and wake.
+
+use crate::common::{Redis, wait_for};
+use crate::load::Load;
+use crate::setup::{GIVE_UP_AFTER, PATIENCE, sleep, start};
+
+#[test]
+fn leaders_are_killed_again_and_again() {
+    let Some(mut setup) = start("killed", 3) else { return };
+    let load = Load::start(&setup.cluster, 3);
+    for _ in 0..4 {
+        sleep(500);
+        let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+        setup.cluster.kill(leader).unwrap();
+        sleep(800);
+        load.must_go_on();
+        sleep(300);
+        setup.cluster.restart(leader).unwrap();
+    }
+    setup.cluster.wait_until_well(PATIENCE).unwrap();
+    load.finish("killed");
+}
+
+#[test]
+fn any_two_of_five_are_killed() {
+    let Some(mut setup) = start("two-of-five", 5) else { return };
+    let load = Load::start(&setup.cluster, 5);
+    for round in 0..3 {
+        sleep(400);
+        let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+        let other = (leader + 1 + round) % 5;
+        setup.cluster.kill(leader).unwrap();
+        setup.cluster.kill(other).unwrap();
+        sleep(1500);
+        load.must_go_on();
+        sleep(300);
+        setup.cluster.restart(other).unwrap();
+        setup.cluster.restart(leader).unwrap();
+    }
+    setup.cluster.wait_until_well(PATIENCE).unwrap();
+    load.finish("two-of-five");
+}
+
+#[test]
+fn all_are_killed_at_once() {
+    let Some(mut setup) = start("all-killed", 3) else { return };
+    let load = Load::start(&setup.cluster, 3);
+    for _ in 0..3 {
+        sleep(600);
+        (0..3).for_each(|node| setup.cluster.kill(node).unwrap());
+        sleep(100);
+        (0..3).for_each(|node| setup.cluster.restart(node).unwrap());
+        setup.cluster.wait_until_well(PATIENCE).unwrap();
+    }
+    sleep(500);
+    load.finish("all-killed");
+}
+
+/// A leader that was stopped believes in its lease when it wakes, unless it looks at the clock.
+#[test]
+fn a_deposed_leader_that_wakes_reads_nothing_stale() {
+    let Some(mut setup) = start("stopped", 3) else { return };
+    let load = Load::start(&setup.cluster, 3);
+    for round in 0..5 {
+        let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+        let address = setup.cluster.redis_address(leader);
+        let mut sleeper = Redis::connect_to(address, GIVE_UP_AFTER * 2).unwrap();
+        assert_eq!(sleeper.ask(&["SET", "probe", "old"]), "+OK");
+        assert_eq!(sleeper.ask(&["GET", "probe"]), "old");
+        setup.cluster.suspend(leader).unwrap();
+        // Through another node, as soon as that takes it: it has a new leader then.
+        let mut other =
+            Redis::connect_to(setup.cluster.redis_address((leader + 1) % 3), GIVE_UP_AFTER * 2).unwrap();
+        let new = format!("new {round}");
+        wait_for("a new leader", || (other.ask(&["SET", "probe", &new]) == "+OK").then_some(()));
+        // One read waits in the sleeper's socket when it wakes, others follow at once.
+        sleeper.send(&["GET", "probe"]).unwrap();
+        setup.cluster.resume(leader).unwrap();
+        for read in 0..20 {
+            let value = sleeper.reply().unwrap();
+            assert!(value == new || value.starts_with('-'), "read {read} of round {round} is stale: {value}");
+            sleeper.send(&["GET", "probe"]).unwrap();
+        }
+        sleep(500);
+        // The next one sleeps for less than its lease: perhaps it still leads, perhaps not.
+        let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+        setup.cluster.suspend(leader).unwrap();
+        sleep(200 + 25 * round);
+        setup.cluster.resume(leader).unwrap();
+        sleep(500);
+    }
+    setup.cluster.wait_until_well(PATIENCE).unwrap();
+    load.finish("stopped");
+}

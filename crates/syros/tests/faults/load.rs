@@ -30,7 +30,8 @@ const RECONNECT_AFTER: Duration = Duration::from_millis(20);
 const PROGRESS: usize = 20;
 const PROGRESS_WITHIN: Duration = Duration::from_secs(5);
 
-/// Native clients, besides one Redis client for every node.
+/// Native clients, besides two Redis clients for every node, of which one only reads: it goes on where updates
+/// get stuck, and sees what is stale.
 const NATIVE_CLIENTS: u64 = 3;
 
 /// How an operation ended.
@@ -53,16 +54,28 @@ impl Load {
         for process in 0..NATIVE_CLIENTS {
             let options = Options { give_up_after: GIVE_UP_AFTER, ..Options::default() };
             let client = Client::connect(cluster.addresses(), options).unwrap().wait().unwrap();
-            load.spawn(process, move |input| native(&client, input));
+            load.spawn(process, choose, move |input| native(&client, input));
         }
         for node in 0..replicas {
-            let mut connection = Connection { address: cluster.redis_address(node), redis: None };
-            load.spawn(NATIVE_CLIENTS + node as u64, move |input| connection.execute(input));
+            let connection = |patience| {
+                let address = cluster.redis_address(node);
+                let mut connection = Connection { address, patience, redis: None };
+                move |input: &Input| connection.execute(input)
+            };
+            let process = NATIVE_CLIENTS + 2 * node as u64;
+            // The node's own answer comes first, unless the node is away.
+            load.spawn(process, choose, connection(GIVE_UP_AFTER + Duration::from_secs(1)));
+            load.spawn(process + 1, choose_read, connection(READER_PATIENCE));
         }
         load
     }
 
-    fn spawn(&mut self, process: u64, mut execute: impl FnMut(&Input) -> Ended + Send + 'static) {
+    fn spawn(
+        &mut self,
+        process: u64,
+        choose: Choose,
+        mut execute: impl FnMut(&Input) -> Ended + Send + 'static,
+    ) {
         let (recorder, is_over) = (Arc::clone(&self.recorder), Arc::clone(&self.is_over));
         self.threads.push(std::thread::spawn(move || {
             let (mut prng, mut number) = (Prng::new(process), 0);
@@ -101,6 +114,20 @@ impl Load {
             thread.join().unwrap();
         }
     }
+}
+
+/// A client that only reads asks for another key if it has no answer by then: a leader that cannot be certain
+/// of itself lets reads wait, and there may be keys that it is wrongly certain about.
+const READER_PATIENCE: Duration = Duration::from_millis(100);
+
+/// What a client does next: after so much time, which client, and its how-manieth operation.
+type Choose = fn(&mut Prng, Duration, u64, i64) -> Input;
+
+/// What a client that only reads does next: what others write now, or wrote lately.
+fn choose_read(prng: &mut Prng, elapsed: Duration, _process: u64, _number: i64) -> Input {
+    let era = u32::try_from(elapsed.as_nanos() / ERA.as_nanos()).unwrap();
+    let old = prng.below(2) as u32;
+    Input::Get((era - old.min(era)) * KEYS + prng.below(u64::from(KEYS)) as u32)
 }
 
 /// What a client does next. Every value is written once, so that a read says which write it saw.
@@ -189,14 +216,14 @@ fn failed(input: &Input, text: &str) -> Ended {
 /// A Redis client of one node, which connects again whenever it must.
 struct Connection {
     address: SocketAddr,
+    patience: Duration,
     redis: Option<Redis>,
 }
 
 impl Connection {
     fn execute(&mut self, input: &Input) -> Ended {
-        // The node's own answer comes first, unless the node is away.
-        let patience = GIVE_UP_AFTER + Duration::from_secs(1);
-        let Some(redis) = self.redis.take().or_else(|| Redis::connect_to(self.address, patience).ok()) else {
+        let connect = || Redis::connect_to(self.address, self.patience).ok();
+        let Some(redis) = self.redis.take().or_else(connect) else {
             std::thread::sleep(RECONNECT_AFTER);
             return Ended::WithoutEffect;
         };

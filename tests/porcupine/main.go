@@ -183,10 +183,11 @@ func judge(name string) bool {
 	}
 	sort.Slice(order, func(i, j int) bool { return order[i] < order[j] })
 	verdict := porcupine.Ok
+	var wrong []uint32
 	for _, key := range order {
 		switch porcupine.CheckOperationsTimeout(model, keys[key], patience) {
 		case porcupine.Illegal:
-			fmt.Printf("%s: key %d has no linearizable order\n", name, key)
+			wrong = append(wrong, key)
 			verdict = porcupine.Illegal
 		case porcupine.Unknown:
 			fmt.Printf("%s: key %d was not decided within %v\n", name, key, patience)
@@ -205,6 +206,12 @@ func judge(name string) bool {
 	}
 	text := map[porcupine.CheckResult]string{
 		porcupine.Ok: "linearizable", porcupine.Illegal: "NOT linearizable", porcupine.Unknown: "UNDECIDED",
+	}
+	if len(wrong) > 0 {
+		note += fmt.Sprintf(": no order for key %d", wrong[0])
+	}
+	if len(wrong) > 1 {
+		note += fmt.Sprintf(" and %d others", len(wrong)-1)
 	}
 	fmt.Printf("%s: %s%s (%d operations, %d keys)\n", name, text[verdict], note, count, len(keys))
 	return verdict == expected

@@ -37,7 +37,7 @@ pub(super) struct Failover {
     /// Clients that write, each one thing at a time
     #[arg(long, value_name = "N", default_value_t = 4)]
     writers: usize,
-    /// A setting of the nodes other than the default, from [timing] of docs/syros.sample.toml
+    /// A setting of the nodes other than the default, from the table timing of docs/syros.sample.toml
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_timing)]
     timing: Vec<String>,
     /// Where the cluster's data is; deleted in the end [default: a new directory for temporary files]

@@ -5,15 +5,21 @@
 //! generator takes as little as possible of the machine it often shares with the replicas. Besides
 //! throughput and latency it reports the CPU time that the replicas, and it itself, spent on an
 //! operation: where everything shares a machine, that is what decides.
+//!
+//! [`failover()`] starts a cluster of processes, has its leader fail again and again, and measures how long
+//! nothing can be written.
 #![forbid(unsafe_code)]
 
+pub mod cluster;
 mod error;
+mod failover;
 mod load;
 mod options;
 mod process;
 mod report;
 
 pub use error::Error;
+pub use failover::{FailoverError, FailoverOptions, FailoverReport, Fault, Round, failover};
 pub use load::run;
 pub use options::Options;
 pub use report::{CpuUse, Failures, Latency, Load, Report};

@@ -46,3 +46,33 @@ fn bench_measures_a_running_cluster() {
     let report = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(report.contains("\"ops_per_s\":") && report.contains("\"refused\":0"), "{report}");
 }
+
+#[test]
+fn bench_measures_failovers_and_loses_nothing() {
+    let scratch = Scratch::new("failover");
+    let directory = scratch.0.join("cluster");
+    for kind in ["kill", "stop"] {
+        let mut command = syros();
+        command.args(["bench", "failover", "--kills", "1", "--json", "--kind", kind]);
+        let output = run(command.arg("--dir").arg(&directory));
+        assert!(output.status.success(), "{}", text(&output));
+        let report = String::from_utf8_lossy(&output.stdout).into_owned();
+        for expected in ["\"kills\":1,", "\"lost_writes\":0,", "\"median_ms\":"] {
+            assert!(report.contains(expected), "{expected} is missing in {report}");
+        }
+        assert!(!directory.exists(), "it cleans up");
+    }
+    let alone = run(syros().args(["bench", "failover", "--kills", "1", "--replicas", "1"]));
+    assert!(!alone.status.success() && text(&alone).contains("nobody can take over"), "{}", text(&alone));
+    std::fs::create_dir(&directory).unwrap();
+    let output = run(syros().args(["bench", "failover", "--kills", "1"]).arg("--dir").arg(&directory));
+    assert!(!output.status.success() && text(&output).contains("exists already"), "{}", text(&output));
+}
+
+#[test]
+fn bench_cuts_links_only_as_root() {
+    if !rustix::process::geteuid().is_root() {
+        let output = run(syros().args(["bench", "failover", "--kills", "1", "--kind", "cut"]));
+        assert!(!output.status.success() && text(&output).contains("take root"), "{}", text(&output));
+    }
+}

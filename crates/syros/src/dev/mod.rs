@@ -78,7 +78,7 @@ pub(crate) struct Options {
 
 /// [`Durability`] on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum DurabilityName {
+pub(crate) enum DurabilityName {
     /// After it is on the disks of f + 1 replicas
     Fsync,
     /// After it is in the memory of f + 1 replicas

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "every test file uses a part of it")]
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -173,8 +173,14 @@ impl Redis {
     }
 
     pub(crate) fn try_connect(port: u16) -> std::io::Result<Self> {
-        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
+        Self::connect_to((Ipv4Addr::LOCALHOST, port).into(), PATIENCE)
+    }
+
+    /// Waits for no more than `patience`, for the connection and for every reply.
+    pub(crate) fn connect_to(address: SocketAddr, patience: Duration) -> std::io::Result<Self> {
+        let stream = TcpStream::connect_timeout(&address, patience)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(patience))?;
         let reader = BufReader::new(stream.try_clone()?);
         Ok(Self { stream, reader })
     }
@@ -185,12 +191,17 @@ impl Redis {
     }
 
     pub(crate) fn try_ask(&mut self, words: &[&str]) -> std::io::Result<String> {
+        self.send(words)?;
+        self.reply()
+    }
+
+    /// One command; [`Redis::reply`] reads its reply.
+    pub(crate) fn send(&mut self, words: &[&str]) -> std::io::Result<()> {
         let mut request = format!("*{}\r\n", words.len());
         for word in words {
             request += &format!("${}\r\n{word}\r\n", word.len());
         }
-        self.stream.write_all(request.as_bytes())?;
-        self.reply()
+        self.stream.write_all(request.as_bytes())
     }
 
     pub(crate) fn reply(&mut self) -> std::io::Result<String> {

@@ -1,4 +1,6 @@
-//! `syros bench`: load on a cluster, and what it costs.
+//! `syros bench`: load on a cluster, and what it costs; and what failures cost.
+
+mod failover;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -13,6 +15,7 @@ use crate::config::{check_address, parse_bytes, parse_duration};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   syros bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
+  syros bench failover --kills 20
   syros dev --quiet --exec 'syros bench write --cluster {cluster} --writers 50 --duration 10s'")]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -23,6 +26,8 @@ pub(crate) struct Options {
 enum Workload {
     /// Closed-loop writers of random keys, over native connections to every replica
     Write(WriteOptions),
+    /// Time without a successful write when the leader fails, in a cluster of its own
+    Failover(failover::Failover),
 }
 
 /// Options of `syros bench write`.
@@ -84,7 +89,13 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 
 /// Makes the load and prints what it cost.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let Workload::Write(write) = &options.workload;
+    match &options.workload {
+        Workload::Write(options) => write(options),
+        Workload::Failover(options) => failover::run(options),
+    }
+}
+
+fn write(write: &WriteOptions) -> Result<ExitCode, String> {
     let load = syros_bench::Options {
         writers: write.writers,
         connections: write.connections,

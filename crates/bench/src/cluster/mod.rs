@@ -1,0 +1,352 @@
+//! A cluster of real processes on this machine, and what can be done to them: killed, stopped, cut off.
+
+mod error;
+mod network;
+
+pub use error::Error;
+pub use network::Place;
+
+use core::time::Duration;
+use network::Network;
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{File, OpenOptions};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+use syros_client::{StatusReport, status};
+use syros_protocol::message::RoleName;
+
+/// A replica that does not tell its status within this time counts as away.
+const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// How often a cluster that is waited for is asked.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Lines of a node's log that are shown if the node has ended.
+const LINES_SHOWN: usize = 5;
+
+/// What cluster to start.
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// The program `syros`.
+    pub program: PathBuf,
+    /// Where everything is kept: configuration, log and data of every node, see [`Cluster::directory`].
+    /// Must not hold a cluster yet.
+    pub directory: PathBuf,
+    /// 1, 3, 5 or 7.
+    pub replicas: usize,
+    /// Each node has a network namespace of its own, so that links can be cut; else all are on loopback.
+    pub namespaces: bool,
+    /// Further lines of every node's configuration file, none of them in its table `listen`.
+    pub settings: String,
+}
+
+/// Processes of one cluster. They are killed when it is dropped, and end by themselves when this
+/// process ends in any way; the directory stays.
+///
+/// With namespaces, [`Cluster::start`] moves the calling thread, and with it every thread that it starts
+/// later, into the clients' namespace: only from there can the nodes be reached.
+#[derive(Debug)]
+pub struct Cluster {
+    options: ClusterOptions,
+    network: Network,
+    nodes: Vec<Option<Child>>,
+    addresses: Vec<SocketAddr>,
+}
+
+impl Cluster {
+    /// Starts a new cluster. Does not wait until it is ready: [`Cluster::wait_until_well`] does.
+    ///
+    /// # Errors
+    /// [`Error`]: the network cannot be made, or a process cannot be started.
+    pub fn start(options: ClusterOptions) -> Result<Self, Error> {
+        let network = Network::new(options.replicas, options.namespaces)?;
+        let addresses = (0..options.replicas).map(|node| network.replica_address(node)).collect();
+        let nodes = (0..options.replicas).map(|_| None).collect();
+        let mut cluster = Self { options, network, nodes, addresses };
+        for node in 0..cluster.nodes.len() {
+            cluster.configure(node)?;
+            cluster.spawn(node, true)?;
+        }
+        Ok(cluster)
+    }
+
+    /// Where the replicas listen for each other and for Syros clients, in order.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Where a node listens for Redis clients.
+    #[must_use]
+    pub const fn redis_address(&self, node: usize) -> SocketAddr {
+        self.network.redis_address(node)
+    }
+
+    /// Everything of one node but its log: `node.toml`, and its data in `data`.
+    #[must_use]
+    pub fn directory(&self, node: usize) -> PathBuf {
+        directory(&self.options.directory, node)
+    }
+
+    /// What a node has logged so far.
+    #[must_use]
+    pub fn log(&self, node: usize) -> String {
+        std::fs::read_to_string(self.log_file(node)).unwrap_or_default()
+    }
+
+    /// Beside the directory, so that a node whose file system is full can still say so.
+    fn log_file(&self, node: usize) -> PathBuf {
+        self.directory(node).with_extension("log")
+    }
+
+    fn configure(&self, node: usize) -> Result<(), Error> {
+        let directory = self.directory(node);
+        let replicas: Vec<String> = self.addresses.iter().map(|address| format!("\"{address}\"")).collect();
+        let text = format!(
+            "cluster = {}\nreplica = {node}\nreplicas = [{}]\ndirectory = \"data\"\n{}\n\n[listen]\nredis = \"{}\"\n",
+            u64::from(std::process::id()) + 1,
+            replicas.join(", "),
+            self.options.settings,
+            self.redis_address(node),
+        );
+        std::fs::create_dir_all(&directory)
+            .and_then(|()| std::fs::write(directory.join("node.toml"), text))
+            .map_err(|error| Error::File(directory.clone(), error))
+    }
+
+    fn spawn(&mut self, node: usize, is_first: bool) -> Result<(), Error> {
+        let directory = self.directory(node);
+        let mut command = self.network.command(node, &self.options.program);
+        // A parent that is killed must not leave nodes behind: its end of the pipe closes with it.
+        command.args(["server", "--until-stdin-closes", "--config"]).arg(directory.join("node.toml"));
+        if is_first {
+            command.arg("--bootstrap");
+        }
+        let log = open_log(&self.log_file(node))?;
+        command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(log);
+        self.nodes[node] = Some(command.spawn().map_err(|error| Error::Start(node, error))?);
+        Ok(())
+    }
+
+    /// Sends a signal to a node.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`], or whatever the system says.
+    fn signal(&self, node: usize, signal: Signal) -> Result<(), Error> {
+        let process = self.nodes[node].as_ref().ok_or(Error::NotRunning(node))?;
+        let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw).ok_or(Error::NotRunning(node))?;
+        kill_process(pid, signal).map_err(|error| Error::Signal(node, error.into()))
+    }
+
+    /// Ends a node's process with SIGKILL.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`], or whatever the system says.
+    pub fn kill(&mut self, node: usize) -> Result<(), Error> {
+        self.signal(node, Signal::KILL)?;
+        if let Some(mut process) = self.nodes[node].take() {
+            process.wait().map_err(|error| Error::Signal(node, error))?;
+        }
+        Ok(())
+    }
+
+    /// Starts a node again that was killed, with the data it had.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    pub fn restart(&mut self, node: usize) -> Result<(), Error> {
+        assert!(self.nodes[node].is_none(), "node {node} runs");
+        self.spawn(node, false)
+    }
+
+    /// Stops a node's process with SIGSTOP: it does nothing, but its connections stay.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`], or whatever the system says.
+    pub fn suspend(&self, node: usize) -> Result<(), Error> {
+        self.signal(node, Signal::STOP)
+    }
+
+    /// Lets a suspended node go on where it was.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`], or whatever the system says.
+    pub fn resume(&self, node: usize) -> Result<(), Error> {
+        self.signal(node, Signal::CONT)
+    }
+
+    /// Cuts a node off: from now on, whatever it sends and whatever is sent to it is lost without a word.
+    ///
+    /// # Errors
+    /// [`Error`]: the cluster has no namespaces, or a command failed.
+    pub fn cut(&self, node: usize) -> Result<(), Error> {
+        self.network.set_connected(node, false)
+    }
+
+    /// Undoes [`Cluster::cut`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn mend(&self, node: usize) -> Result<(), Error> {
+        self.network.set_connected(node, true)
+    }
+
+    /// Loses everything sent from `from` to `to` from now on; the other direction goes on.
+    ///
+    /// # Errors
+    /// [`Error`]: the cluster has no namespaces, or a command failed.
+    pub fn cut_one_way(&self, from: Place, to: Place) -> Result<(), Error> {
+        self.network.set_direction(from, to, false)
+    }
+
+    /// Undoes [`Cluster::cut_one_way`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn mend_one_way(&self, from: Place, to: Place) -> Result<(), Error> {
+        self.network.set_direction(from, to, true)
+    }
+
+    /// What every replica says of itself; `None` for those that do not answer.
+    #[must_use]
+    pub fn reports(&self) -> Vec<Option<StatusReport>> {
+        self.addresses.iter().map(|address| status(*address, STATUS_TIMEOUT).ok()).collect()
+    }
+
+    /// The leader of the newest view that has one.
+    #[must_use]
+    pub fn leader(&self) -> Option<usize> {
+        let reports = self.reports();
+        let leaders = reports.iter().enumerate().filter_map(|(node, report)| Some((node, report.as_ref()?)));
+        let leaders = leaders.filter(|(_, report)| report.role == RoleName::Leader);
+        leaders.max_by_key(|(_, report)| report.view).map(|(node, _)| node)
+    }
+
+    /// Waits until every replica takes part in one view and has what the leader had committed when it was
+    /// first asked. Returns the leader.
+    ///
+    /// # Errors
+    /// [`Error::NotWell`] after `patience`, [`Error::Ended`] if a process has ended by itself.
+    pub fn wait_until_well(&mut self, patience: Duration) -> Result<usize, Error> {
+        let deadline = Instant::now() + patience;
+        let mut target = None;
+        loop {
+            self.check_processes()?;
+            let reports = self.reports();
+            match judge(&reports, target) {
+                Ok((leader, commit)) if target.is_some() || commit == 0 => return Ok(leader),
+                Ok((_, commit)) => target = Some(commit),
+                Err(problem) if Instant::now() > deadline => return Err(Error::NotWell(patience, problem)),
+                Err(_) => {
+                    // Only what was committed in the view that all will be in counts.
+                    let leader = reports.iter().flatten().find(|report| report.role == RoleName::Leader);
+                    target = target.or(leader.map(|leader| leader.commit));
+                }
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
+    /// Checks that no process has ended that was not killed.
+    ///
+    /// # Errors
+    /// [`Error::Ended`].
+    pub fn check_processes(&mut self) -> Result<(), Error> {
+        for node in 0..self.nodes.len() {
+            let Some(process) = &mut self.nodes[node] else { continue };
+            if let Ok(Some(status)) = process.try_wait() {
+                let log = self.log(node);
+                let lines: Vec<&str> = log.lines().collect();
+                let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ");
+                return Err(Error::Ended { node, status, last });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for process in self.nodes.iter_mut().flatten() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// Everything of one node, in a cluster's directory.
+#[must_use]
+pub fn directory(cluster: &Path, node: usize) -> PathBuf {
+    cluster.join(format!("node-{node}"))
+}
+
+fn open_log(path: &Path) -> Result<File, Error> {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .map_err(|error| Error::File(path.to_path_buf(), error))
+}
+
+/// The leader and what it has committed, if all replicas are in its view and have committed `target`; else
+/// what is missing.
+fn judge(reports: &[Option<StatusReport>], target: Option<u64>) -> Result<(usize, u64), String> {
+    let mut leader = None;
+    for (node, report) in reports.iter().enumerate() {
+        let Some(report) = report else { return Err(format!("node {node} does not answer")) };
+        match report.role {
+            RoleName::Leader => leader = Some((node, report)),
+            RoleName::Follower => {}
+            RoleName::ViewChange | RoleName::Recovering => {
+                return Err(format!("node {node}: {}", report.role));
+            }
+        }
+    }
+    let Some((node, leader)) = leader else { return Err("no node leads".to_owned()) };
+    for (other, report) in reports.iter().flatten().enumerate() {
+        if report.view != leader.view {
+            return Err(format!("node {other} is in view {}, node {node} in {}", report.view, leader.view));
+        }
+        if target.is_some_and(|target| report.commit < target) {
+            return Err(format!("node {other} has committed {} operations only", report.commit));
+        }
+    }
+    Ok((node, leader.commit))
+}
+
+/// Runs a command to its end; what it printed is the error if it fails.
+fn run(command: &mut Command) -> Result<(), Error> {
+    let text = format!("{command:?}").replace('"', "");
+    let output = command.stdin(Stdio::null()).output();
+    let output =
+        output.map_err(|error| Error::Command { command: text.clone(), problem: error.to_string() })?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let problem = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(Error::Command { command: text, problem })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(role: RoleName, view: u64, commit: u64) -> Option<StatusReport> {
+        Some(StatusReport { role, view, commit, ..StatusReport::default() })
+    }
+
+    #[test]
+    fn a_cluster_is_well_when_all_are_in_one_view_and_have_caught_up() {
+        let leader = || report(RoleName::Leader, 4, 100);
+        let follower = |view, commit| report(RoleName::Follower, view, commit);
+        let judge = |reports: [Option<StatusReport>; 3]| judge(&reports, Some(90));
+        assert_eq!(judge([follower(4, 90), leader(), follower(4, 120)]), Ok((1, 100)));
+        assert!(judge([None, leader(), follower(4, 90)]).unwrap_err().contains("node 0 does not answer"));
+        assert!(judge([follower(3, 90), leader(), follower(4, 90)]).unwrap_err().contains("view 3"));
+        assert!(judge([follower(4, 89), leader(), follower(4, 90)]).unwrap_err().contains("89"));
+        assert!(judge([follower(4, 90), follower(4, 90), follower(4, 90)]).is_err());
+        assert!(judge([report(RoleName::Recovering, 4, 90), leader(), follower(4, 90)]).is_err());
+    }
+}

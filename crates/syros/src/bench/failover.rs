@@ -1,0 +1,132 @@
+//! `syros bench failover`: how long nothing can be written when a leader fails.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::mpsc::channel;
+
+use clap::{Args, ValueEnum};
+use syros_bench::{FailoverError, FailoverOptions, Fault, Round};
+use syros_runtime::durability_name;
+use syros_types::Group;
+
+use crate::dev::DurabilityName;
+use crate::signals;
+
+/// Options of `syros bench failover`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros bench failover --kills 20
+  syros bench failover --kills 20 --kind stop --replicas 5 --durability replicated --json
+  syros bench failover --kills 20 --timing lease=150ms --timing suspect-after=150ms
+  sudo syros bench failover --kills 20 --kind cut       needs root and iproute2
+
+Starts a cluster of its own, with default settings but for those given. Exit status 1: a write that was acknowledged is lost.")]
+pub(super) struct Failover {
+    /// How often the leader fails
+    #[arg(long, value_name = "N")]
+    kills: usize,
+    /// What happens to it
+    #[arg(long, value_enum, default_value = "kill")]
+    kind: Kind,
+    /// Number of replicas: 3, 5 or 7
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    replicas: usize,
+    /// When a write is acknowledged
+    #[arg(long, value_enum, default_value = "fsync")]
+    durability: DurabilityName,
+    /// Clients that write, each one thing at a time
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    writers: usize,
+    /// A setting of the nodes other than the default, from the table timing of docs/syros.sample.toml
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_timing)]
+    timing: Vec<String>,
+    /// Where the cluster's data is; deleted in the end [default: a new directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// [`Fault`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    /// SIGKILL; it is started again
+    Kill,
+    /// SIGSTOP; it goes on later
+    Stop,
+    /// All its links are cut, and mended later
+    Cut,
+}
+
+impl From<Kind> for Fault {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Kill => Self::Kill,
+            Kind::Stop => Self::Stop,
+            Kind::Cut => Self::Cut,
+        }
+    }
+}
+
+/// `lease=150ms`, as a line of the configuration file.
+fn parse_timing(text: &str) -> Result<String, String> {
+    let (key, value) = text.split_once('=').ok_or("KEY=VALUE is expected, such as lease=150ms")?;
+    Ok(format!("{} = {}", key.trim(), toml::Value::String(value.trim().to_owned())))
+}
+
+/// Measures and prints.
+pub(super) fn run(options: &Failover) -> Result<ExitCode, String> {
+    let (sender, ended_by) = channel();
+    signals::forward(sender)?;
+    Group::new(options.replicas).map_err(|error| format!("--replicas: {error}"))?;
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let temporary = || std::env::temp_dir().join(format!("syros-failover-{}", std::process::id()));
+    let directory = options.dir.clone().unwrap_or_else(temporary);
+    let name = directory.display();
+    if directory.exists() {
+        return Err(format!("{name} exists already; choose another directory with --dir"));
+    }
+    std::fs::create_dir_all(&directory).map_err(|error| format!("cannot create {name}: {error}"))?;
+    let measured = syros_bench::failover(
+        &FailoverOptions {
+            program,
+            directory: directory.clone(),
+            replicas: options.replicas,
+            durability: durability_name(options.durability.into()).to_owned(),
+            settings: format!("[timing]\n{}", options.timing.join("\n")),
+            fault: options.kind.into(),
+            rounds: options.kills,
+            writers: options.writers,
+        },
+        print_round,
+        || ended_by.try_recv().is_ok(),
+    );
+    let is_worth_keeping = match &measured {
+        Ok(report) => report.lost > 0,
+        Err(FailoverError::Interrupted) => false,
+        Err(_) => true,
+    };
+    if is_worth_keeping && std::fs::remove_dir(&directory).is_err() {
+        // It is not empty.
+        eprintln!("syros bench: data and logs of the nodes are in {name}");
+    } else if !is_worth_keeping {
+        std::fs::remove_dir_all(&directory).map_err(|error| format!("cannot delete {name}: {error}"))?;
+    }
+    let report = measured.map_err(|error| error.to_string())?;
+    if options.json {
+        println!("{}", report.json());
+    } else {
+        println!("{report}");
+    }
+    Ok(if report.lost == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print_round(number: usize, round: &Round) {
+    eprintln!(
+        "{number:>4}  node {} failed: {:.1} ms without a write; whole again {:.0} ms after its return",
+        round.leader,
+        round.outage.as_secs_f64() * 1000.0,
+        round.catch_up.as_secs_f64() * 1000.0,
+    );
+}

@@ -4,10 +4,14 @@ use crate::hash::KeyHashBuilder;
 use core::num::NonZeroU64;
 use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
+use smallvec::SmallVec;
 use std::collections::BTreeSet;
 
 /// Expiry in milliseconds since the Unix epoch.
 pub(crate) type Expiry = Option<NonZeroU64>;
+
+/// A key's bytes: short ones lie in the table itself, so that comparing them costs no further cache miss.
+type Key = SmallVec<[u8; 24]>;
 
 /// A key's value and expiry.
 #[derive(Clone, Debug)]
@@ -30,7 +34,7 @@ impl Entry {
 /// the sequence of changes alone, never by hashes.
 #[derive(Clone, Debug)]
 pub(crate) struct Keyspace {
-    entries: IndexMap<Box<[u8]>, Entry, KeyHashBuilder>,
+    entries: IndexMap<Key, Entry, KeyHashBuilder>,
     /// The keys that have an expiry, the earliest first. Untouched by those that have none.
     expiries: BTreeSet<(NonZeroU64, Box<[u8]>)>,
     /// Sum of the lengths of all keys and values, and once more of the keys in `expiries`.
@@ -40,7 +44,7 @@ pub(crate) struct Keyspace {
 /// What a heap allocation costs besides its bytes: about the allocator's granularity.
 const ALLOCATION_BYTES: usize = 16;
 /// What a key costs in the table: hash, key, entry, and its slot in the index at the usual load.
-const ENTRY_BYTES: usize = size_of::<(u64, Box<[u8]>, Entry)>() + 12 + 2 * ALLOCATION_BYTES;
+const ENTRY_BYTES: usize = size_of::<(u64, Key, Entry)>() + 12 + 2 * ALLOCATION_BYTES;
 /// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
 const EXPIRY_BYTES: usize = size_of::<(NonZeroU64, Box<[u8]>)>() * 3 / 2 + ALLOCATION_BYTES;
 
@@ -60,11 +64,11 @@ impl Keyspace {
 
     /// The key and entry at a position below [`Self::len`].
     pub(crate) fn at(&self, position: usize) -> Option<(&[u8], &Entry)> {
-        self.entries.get_index(position).map(|(key, entry)| (&**key, entry))
+        self.entries.get_index(position).map(|(key, entry)| (key.as_slice(), entry))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
-        self.entries.iter().map(|(key, entry)| (&**key, entry))
+        self.entries.iter().map(|(key, entry)| (key.as_slice(), entry))
     }
 
     /// Sets value and expiry. Allocates nothing if the key exists, the new value fits well into the
@@ -79,7 +83,7 @@ impl Keyspace {
                 self.index_expiry(key, old, expiry);
             }
             RawEntryMut::Vacant(slot) => {
-                slot.insert(key.into(), Entry { value: value.to_vec(), expiry });
+                slot.insert(Key::from_slice(key), Entry { value: value.to_vec(), expiry });
                 self.content_bytes += key.len() + value.len();
                 self.index_expiry(key, None, expiry);
             }
@@ -118,7 +122,7 @@ impl Keyspace {
         self.remove(key);
         self.content_bytes += key.len() + entry.value.len();
         self.index_expiry(key, None, entry.expiry);
-        self.entries.insert(key.into(), entry);
+        self.entries.insert(Key::from_slice(key), entry);
     }
 
     pub(crate) fn clear(&mut self) {
@@ -156,7 +160,7 @@ impl Keyspace {
         while self.next_expiry().is_some_and(|expiry| expiry.get() <= now_ms) {
             let Some((_, key)) = self.expiries.pop_first() else { return };
             self.content_bytes -= key.len();
-            if let Some(entry) = self.entries.swap_remove(&key) {
+            if let Some(entry) = self.entries.swap_remove(&*key) {
                 self.content_bytes -= key.len() + entry.value.len();
             }
         }

@@ -345,3 +345,20 @@ fn malformed_and_misplaced_requests_are_refused_without_a_trace() {
     cluster.pass(50);
     assert!(cluster.executed[0].is_empty() && cluster.replicas[0].dlog.is_empty());
 }
+
+#[test]
+fn recovery_leaves_out_only_what_is_dealt_with() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    cluster.send(&[0, 1, 2], &cluster.request(session, 1, 1, Path::Durability, "oa1"));
+    cluster.pass(50);
+    let replica = &cluster.replicas[1];
+    let id = |session, sequence| OperationId { session, sequence };
+    assert!(!replica.may_recover(id(session, 1)), "executed");
+    assert!(!replica.may_recover(id(session, 0)), "acknowledged");
+    assert!(replica.may_recover(id(session, 2)));
+    // What was executed here may be far behind what the leader had executed when it accepted this.
+    assert!(replica.may_recover(id(session, 1 + 2 * crate::sessions::SESSION_WINDOW_MAX)));
+    assert!(!replica.may_recover(id(SessionId(replica.applied.0), 1)), "no such session, or no longer");
+    assert!(replica.may_recover(id(SessionId(replica.applied.0 + 1), 1)), "registered in entries to come");
+}

@@ -408,7 +408,7 @@ impl Replica {
         })
     }
 
-    fn may_recover(&self, id: OperationId) -> bool {
+    pub(super) fn may_recover(&self, id: OperationId) -> bool {
         if self.ordered.contains_key(&id) {
             return false;
         }

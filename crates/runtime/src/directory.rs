@@ -242,6 +242,23 @@ impl DataDirectory {
         self.is_new
     }
 
+    /// Tries whether files can be written and made durable here, by writing one of a few megabytes; it
+    /// leaves none behind.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn try_writing(&self) -> io::Result<()> {
+        /// A disk with less space than this would be full again at once.
+        const BYTES: usize = 4 << 20;
+        let path = self.path.join("probe.tmp");
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![0; BYTES])?;
+            file.sync_all()
+        });
+        let removed = fs::remove_file(&path);
+        written.and(removed)
+    }
+
     /// Where the write-ahead log lives.
     #[must_use]
     pub fn wal(&self) -> PathBuf {

@@ -56,6 +56,15 @@ const LINK_BACKLOG_MAX: usize = 64 * 1024 * 1024;
 /// When a process stops, what it has done is written out within this time.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// Why the loop has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It was told to.
+    Stopped,
+    /// The disk had refused a write, and takes writes again.
+    DiskReturned,
+}
+
 /// Everything a process does.
 pub(crate) struct EventLoop {
     pub(crate) poll: Poll,
@@ -132,17 +141,22 @@ impl EventLoop {
         }
     }
 
-    /// Runs until it is told to stop. An error: the system does not let us wait for events.
-    pub(crate) fn run(mut self) -> io::Result<()> {
+    /// Runs until it is told to stop, or has to start anew. An error: the system does not let us wait for
+    /// events.
+    pub(crate) fn run(mut self) -> io::Result<Ended> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         if let Some(local) = &self.local {
             self.front.client.handle(self.now, client::Event::Connected(local.me));
         }
         while !self.stop.is_set() {
             self.turn(&mut events)?;
+            if self.local.as_mut().is_some_and(|local| local.disk_has_returned(self.now)) {
+                self.flush();
+                return Ok(Ended::DiskReturned);
+            }
         }
         self.shut_down();
-        Ok(())
+        Ok(Ended::Stopped)
     }
 
     fn turn(&mut self, events: &mut Events) -> io::Result<()> {
@@ -184,7 +198,9 @@ impl EventLoop {
             return Some(Duration::ZERO);
         }
         let replica = self.local.as_ref().map_or(Instant::NEVER, |local| local.replica.deadline());
+        let probe = self.local.as_ref().map_or(Instant::NEVER, |local| local.probe_at);
         let deadline = replica
+            .min(probe)
             .min(self.front.client.deadline())
             .min(self.greetings.next())
             .min(self.accept_deadline())

@@ -10,8 +10,11 @@ use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, InvalidRecord, Replica, Restored};
 use syros_storage::{Engine, MemoryEngine};
-use syros_types::{Class, Now, OpNumber, ReplicaId, WallTime};
-use syros_wal::{AppendError, FileDisk, FileDiskError, GroupCommit, OpenError, Options, Wal, WalError};
+use syros_types::{Class, Instant, Now, OpNumber, ReplicaId, WallTime};
+use syros_wal::{
+    AppendError, DiskError, DiskOperation, FileDisk, FileDiskError, GroupCommit, OpenError, Options, Wal,
+    WalError,
+};
 use syros_wire::Malformed;
 
 use crate::clock::Clock;
@@ -20,6 +23,9 @@ use crate::directory::{DataDirectory, DirectoryError};
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
 /// so that what other replicas send in the meantime still fits.
 const WAITING_BYTES_PAUSE: usize = syros_wal::WAITING_BYTES_DEFAULT / 2;
+
+/// How often a node looks whether space has returned to its disk.
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long to wait for room in a log that is full.
 const FULL_LOG_PAUSE: Duration = Duration::from_millis(1);
@@ -116,12 +122,14 @@ pub(crate) struct Local {
     records_before: u64,
     persisted: Ticket,
     has_failed: bool,
+    /// When to try next whether a disk that refused a write takes writes again.
+    pub(crate) probe_at: Instant,
     held: Held,
     next_expiry: Option<WallTime>,
     record: Vec<u8>,
     reply: Vec<u8>,
     /// Locked as long as this exists.
-    _directory: DataDirectory,
+    directory: DataDirectory,
 }
 
 impl Local {
@@ -188,11 +196,12 @@ impl Local {
             records_before,
             persisted: Ticket(0),
             has_failed: false,
+            probe_at: Instant::NEVER,
             held: Held::default(),
             next_expiry: None,
             record: Vec::new(),
             reply: Vec::new(),
-            _directory: directory,
+            directory,
         })
     }
 
@@ -237,12 +246,27 @@ impl Local {
             && let Some(error) = self.wal.error()
         {
             self.has_failed = true;
-            log::error!(
-                "{error}; {} takes no updates until it is started again with a working disk",
-                self.me
-            );
+            if may_return(error) {
+                log::error!("{error}; {} takes no updates until the disk takes writes again", self.me);
+                self.probe_at = now.instant.after(PROBE_INTERVAL);
+            } else {
+                log::error!(
+                    "{error}; {} takes no updates until it is started again with a working disk",
+                    self.me
+                );
+            }
             self.replica.handle(now, Event::PersistFailed);
         }
+    }
+
+    /// True if the disk refused a write and takes writes again: the replica can start anew from what the
+    /// disk holds.
+    pub(crate) fn disk_has_returned(&mut self, now: Now) -> bool {
+        if now.instant < self.probe_at {
+            return false;
+        }
+        self.probe_at = now.instant.after(PROBE_INTERVAL);
+        self.directory.try_writing().is_ok()
     }
 
     /// True if everything appended is on disk, or never will be.
@@ -335,4 +359,14 @@ mod tests {
         assert_eq!(released(3), [1, 4]);
         assert_eq!(released(9), [3, 2, 5]);
     }
+}
+
+/// True if nothing that the log holds is in doubt, so that it can be opened again once the disk takes
+/// writes. After a sync that failed it would be: the system may have dropped what it could not write, and
+/// still show it to readers.
+const fn may_return(error: &WalError) -> bool {
+    matches!(
+        error,
+        WalError::Disk(DiskError { operation: DiskOperation::Create | DiskOperation::Append, .. })
+    )
 }

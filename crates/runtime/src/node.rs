@@ -18,13 +18,13 @@ use crate::clock::Clock;
 use crate::config::{FrontConfig, GatewayConfig, NodeConfig};
 use crate::directory::{DataDirectory, DirectoryError, Identity};
 use crate::discover::{DiscoverError, discover};
-use crate::event_loop::{EventLoop, Parts, REDIS_LISTENER, REPLICA_LISTENER, WAKER};
+use crate::event_loop::{Ended, EventLoop, Parts, REDIS_LISTENER, REPLICA_LISTENER, WAKER};
 use crate::front::Front;
 use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{Local, LogError};
 use crate::socket::ListenError;
-use crate::stop::{StopFlag, Stopper};
+use crate::stop::Stopper;
 
 /// The front end sends an operation without an answer again after this long. Connections lose nothing,
 /// and a new one, or a new view, makes it send again at once; this is for what a replica dropped. Much
@@ -114,7 +114,10 @@ pub fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
 }
 
 /// One replica with its Redis front end, ready to run.
-pub struct Node(Process);
+pub struct Node {
+    process: Process,
+    config: NodeConfig,
+}
 
 /// A Redis front end without a replica, ready to run.
 pub struct GatewayNode(Process);
@@ -159,6 +162,7 @@ impl Base {
         front: &FrontConfig,
         redis_listener: Listener,
         node: Option<(Listener, Local)>,
+        stopper: Option<Stopper>,
     ) -> Result<Process, StartError> {
         let Place { hello, group, fast_quorum, replicas, connects_below } = place;
         let mut config = client::Config::new(group, fast_quorum, self.prng.next_u64());
@@ -178,13 +182,18 @@ impl Base {
         let description = Description { run_id, redis_port, fast_quorum, group_size: group.size(), replicas };
         let (replica_listener, local) = node.unzip();
         let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
-        let flag = Arc::new(StopFlag::default());
-        let stopper = Stopper { flag: Arc::clone(&flag), waker: self.waker };
+        let stopper = match stopper {
+            None => Stopper::new(self.waker),
+            Some(stopper) => {
+                stopper.wake_instead(self.waker);
+                stopper
+            }
+        };
         let event_loop = EventLoop::new(Parts {
             front: Front::new(config, self.clock.now()),
             poll: self.poll,
             clock: self.clock,
-            stop: flag,
+            stop: Arc::clone(&stopper.flag),
             redis_listener,
             replica_listener,
             links,
@@ -205,6 +214,11 @@ impl Node {
     /// # Errors
     /// [`StartError`] names what is in the way.
     pub fn start(config: NodeConfig) -> Result<Self, StartError> {
+        let process = Self::start_process(config.clone(), None)?;
+        Ok(Self { process, config: NodeConfig { bootstrap: false, ..config } })
+    }
+
+    fn start_process(config: NodeConfig, stopper: Option<Stopper>) -> Result<Process, StartError> {
         let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
         let (listed, configured) = (group.size(), config.replica.group.size());
         if listed != configured {
@@ -238,21 +252,30 @@ impl Node {
             replicas: config.replicas,
             connects_below: identity.replica.index(),
         };
-        base.into_process(place, &config.front, redis, Some((replicas, local))).map(Self)
+        base.into_process(place, &config.front, redis, Some((replicas, local)), stopper)
     }
 
-    /// Serves until it is told to stop.
+    /// Serves until it is told to stop. A node whose disk was full and takes writes again starts anew from
+    /// what the disk holds; its connections break.
     ///
     /// # Errors
-    /// When the system does not let it wait for events any more.
+    /// When the system does not let it wait for events any more, or when it cannot start anew.
     pub fn run(self) -> io::Result<()> {
-        self.0.event_loop.run()
+        let Self { mut process, config } = self;
+        loop {
+            let Process { event_loop, stopper } = process;
+            if event_loop.run()? == Ended::Stopped {
+                return Ok(());
+            }
+            log::info!("the disk of {} takes writes again", config.directory.display());
+            process = Self::start_process(config.clone(), Some(stopper)).map_err(io::Error::other)?;
+        }
     }
 
     /// What ends the node from another thread.
     #[must_use]
     pub fn stopper(&self) -> Stopper {
-        self.0.stopper.clone()
+        self.process.stopper.clone()
     }
 }
 
@@ -281,7 +304,7 @@ impl GatewayNode {
             connects_below: config.replicas.len(),
             replicas: config.replicas,
         };
-        base.into_process(place, &config.front, redis, None).map(Self)
+        base.into_process(place, &config.front, redis, None, None).map(Self)
     }
 
     /// Serves until it is told to stop.
@@ -289,7 +312,7 @@ impl GatewayNode {
     /// # Errors
     /// When the system does not let it wait for events any more.
     pub fn run(self) -> io::Result<()> {
-        self.0.event_loop.run()
+        self.0.event_loop.run().map(drop)
     }
 
     /// What ends the gateway from another thread.

@@ -1,7 +1,7 @@
 //! Telling a process to stop.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mio::Waker;
 
@@ -27,16 +27,26 @@ impl StopFlag {
 #[derive(Clone, Debug)]
 pub struct Stopper {
     pub(crate) flag: Arc<StopFlag>,
-    pub(crate) waker: Arc<Waker>,
+    /// Wakes the event loop; another one after the process has started anew.
+    waker: Arc<Mutex<Arc<Waker>>>,
 }
 
 impl Stopper {
+    pub(crate) fn new(waker: Arc<Waker>) -> Self {
+        Self { flag: Arc::default(), waker: Arc::new(Mutex::new(waker)) }
+    }
+
+    /// From now on wakes this loop.
+    pub(crate) fn wake_instead(&self, waker: Arc<Waker>) {
+        *self.waker.lock().unwrap_or_else(PoisonError::into_inner) = waker;
+    }
+
     /// Asks the process to end; its `run` returns soon. The first `reason` is logged.
     pub fn stop(&self, reason: &str) {
         // Fails if somebody else has given one already.
         let _ = self.flag.reason.set(reason.to_owned());
         self.flag.is_set.store(true, Ordering::Relaxed);
         // Fails only if the loop is gone.
-        let _ = self.waker.wake();
+        let _ = self.waker.lock().unwrap_or_else(PoisonError::into_inner).wake();
     }
 }

@@ -205,7 +205,7 @@ impl Swarm {
             disk: DiskSettings {
                 sync_delay: draw.of(&[(0, 50 * MICRO), (100 * MICRO, 2 * MILLI), (0, 20 * MILLI)]),
                 crash_ppm: draw.sometimes(&[500, 5_000, 20_000]),
-                fail_ppm: if draw.one_in(8) { 1_000 } else { 0 },
+                fail_ppm: if draw.one_in(6) { draw.of(&[1_000, 5_000]) } else { 0 },
             },
             nemesis,
             protocol,

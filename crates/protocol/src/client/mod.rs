@@ -18,6 +18,10 @@ use syros_types::{
     Class, FastQuorum, Footprint, Instant, Now, OperationId, Prng, ReplicaId, SessionId, View, WallTime,
 };
 
+/// How long an update waits for another leader when the disk of this one has failed: view changes take a
+/// fraction of it, and if there is none by then, there is a reason that the user should hear of.
+const LEADER_CHANGE: Duration = Duration::from_secs(3);
+
 /// A set of replicas, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Replicas(u8);
@@ -407,6 +411,8 @@ impl Client {
                     self.on_no_ok(from, sequence);
                 }
             }
+            // The leader is about to lose its followers; the next one will take it.
+            Refusal::DiskFailed if from == leader && self.leader_may_change(sequence) => {}
             Refusal::LogFull | Refusal::Overloaded | Refusal::DiskFailed => {
                 if from != leader {
                     self.on_no_ok(from, sequence);
@@ -417,6 +423,13 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// True if another leader may yet take the update, and soon enough.
+    fn leader_may_change(&mut self, sequence: u64) -> bool {
+        let (now, several) = (self.now.instant, self.config.group.faults() > 0);
+        let Some(update) = self.updates.get_mut(sequence) else { return false };
+        several && now.since(update.invoked) < LEADER_CHANGE
     }
 
     /// No session is to be had: what was never sent ends here.

@@ -80,6 +80,8 @@ pub struct Replica {
     status: Status,
     view: View,
     last_normal: View,
+    /// When this replica entered its view.
+    normal_since: Instant,
     log: Log,
     commit: OpNumber,
     applied: OpNumber,
@@ -172,6 +174,7 @@ impl Replica {
             status: Status::Normal,
             view: View(0),
             last_normal: View(0),
+            normal_since: now.instant,
             log: Log::new(),
             commit: OpNumber(0),
             applied: OpNumber(0),

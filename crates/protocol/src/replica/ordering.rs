@@ -102,6 +102,11 @@ impl Replica {
         if !self.is_leader() {
             return;
         }
+        if self.disk_failed {
+            // It can make nothing durable any more: its silence lets the followers choose another leader.
+            self.heartbeat_at = Instant::NEVER;
+            return;
+        }
         let sent_at = self.now.instant;
         self.heartbeat_at = sent_at.after(self.config.heartbeat);
         let (view, commit, op_number) = (self.view, self.commit, self.log.op_number());

@@ -238,7 +238,7 @@ impl Replica {
                 } else if self.is_leader() {
                     // Whoever has moved cannot come back by itself.
                     if moved {
-                        self.abdicate(view);
+                        self.give_way(view, reason);
                     }
                 } else if self.planted(PlantedBug::PromiseForgotten) {
                     self.move_to(view, ViewChangeReason::Moved);
@@ -253,6 +253,18 @@ impl Replica {
                 }
             }
             Status::ViewChange(_) | Status::Recovering => {}
+        }
+    }
+
+    /// Leader: a member has moved to `view`. A leader that has been one for some time starts a view that it
+    /// leads again; but two that answered each other so would go on for ever. So a leader that another
+    /// one challenges, or that has hardly begun, follows.
+    fn give_way(&mut self, view: View, reason: ViewChangeReason) {
+        let established = self.normal_since.after(self.config.view_change_timeout) <= self.now.instant;
+        if established && reason != ViewChangeReason::Abdication {
+            self.abdicate(view);
+        } else {
+            self.move_to(view, ViewChangeReason::Moved);
         }
     }
 
@@ -455,6 +467,7 @@ impl Replica {
     /// Normal in the current view, with a log that was left as it was up to `unchanged`.
     fn become_normal(&mut self, unchanged: OpNumber) {
         self.status = Status::Normal;
+        self.normal_since = self.now.instant;
         self.last_normal = self.view;
         self.counters.view_changes += 1;
         self.suspecting = false;

@@ -6,6 +6,8 @@
 //! sockets had ready before it drains gets batching without any timer.
 
 mod api;
+#[cfg(feature = "model")]
+mod fingerprint;
 mod ordering;
 mod planted;
 mod reads;

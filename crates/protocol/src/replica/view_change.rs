@@ -6,6 +6,9 @@
 //! - a leader that learns of a replica stuck in a newer view, or of one that lost its memory, starts
 //!   a new view itself and stays leader.
 
+#[cfg(feature = "model")]
+mod fingerprint;
+
 use super::{PlantedBug, Progress, Replica, Status};
 use crate::message::{
     DoViewChange, LogEntry, Message, Payload, Peer, Request, StartView, Update, ViewChangeReason,

@@ -15,7 +15,7 @@ const NO_FAILURE: &str = "no assertion fails";
 impl World {
     /// A leader that will be able to answer, and what a read issued now will return there, where that
     /// contradicts what the clients have been told.
-    pub(crate) fn contradiction(&self, state: &State) -> Option<String> {
+    fn contradiction(&self, state: &State) -> Option<String> {
         let operations = self.operations();
         if !state.history.is_linearizable(operations, None) {
             return Some("what the clients were told contradicts itself".to_owned());
@@ -62,6 +62,11 @@ impl World {
             }
         }
         None
+    }
+
+    /// What is wrong with a state, if anything is.
+    pub(crate) fn wrong(&self, state: &State) -> Option<String> {
+        self.failure(state).or_else(|| self.disagreement(state)).or_else(|| self.contradiction(state))
     }
 
     fn failure(&self, state: &State) -> Option<String> {
@@ -170,7 +175,6 @@ fn tell(world: &World, property: &str, steps: &[(State, Option<Action>)]) -> Str
     lines.push("which leads to:".to_owned());
     lines.extend((0..members).map(|member| describe::member(world, last, member)));
     lines.push(describe::history(world, last));
-    let what = world.failure(last).or_else(|| world.disagreement(last)).or_else(|| world.contradiction(last));
-    lines.push(what.unwrap_or_default());
+    lines.push(world.wrong(last).unwrap_or_default());
     lines.join("\n")
 }

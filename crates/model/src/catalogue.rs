@@ -51,8 +51,11 @@ impl Model {
 
 const NOTHING: Budget = Budget([0; crate::setup::BOUNDED]);
 
-/// Transitions after which a search ends undecided: what fits into 6 GiB with room to spare.
-const TRANSITIONS_MAX: usize = 60_000_000;
+/// Transitions after which a search ends undecided: those that end by themselves take fewer.
+const TRANSITIONS_MAX: usize = 40_000_000;
+
+/// The same for spaces that are too large in any case: more would not fit into 6 GiB.
+const TRANSITIONS_OF_LARGE_MAX: usize = 20_000_000;
 
 fn base(name: &'static str, about: &'static str) -> Setup {
     Setup {
@@ -249,6 +252,7 @@ fn five() -> Model {
             Step::Invoke(1),
             Step::Deliver("Request", End::Client(1), End::Member(1)),
         ],
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
         ..base("five", "a view change of five replicas in supermajority mode")
     };
     Model { setup, wrong: &[PlantedBug::RecoverInArrivalOrder, PlantedBug::RecoveryThresholdTooHigh] }
@@ -261,6 +265,7 @@ fn rejoin() -> Model {
         budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Restart, 1),
         view_max: 3,
         transfers: true,
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
         ..base("rejoin", "a replica restarts without memory and is let in again")
     };
     Model { setup, wrong: &[PlantedBug::AmnesiacRejoinsAtOnce] }
@@ -286,6 +291,7 @@ fn slow_disk() -> Model {
         budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Restart, 1),
         view_max: 1,
         slow_disk: Some(0),
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
         ..base("slow-disk", "a leader whose records wait to be written restarts")
     };
     Model { setup, wrong: &[PlantedBug::RestartedLeaderResumes, PlantedBug::CommitTooEarly] }

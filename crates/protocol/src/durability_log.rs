@@ -1,6 +1,9 @@
 //! The durability log (Skyros 4.1): updates that are accepted and not yet finalized, in order of
 //! arrival, with an index by key.
 
+#[cfg(feature = "model")]
+mod fingerprint;
+
 use crate::hash::HashMap;
 use crate::message::Update;
 use alloc::collections::VecDeque;

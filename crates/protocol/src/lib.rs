@@ -21,6 +21,8 @@ extern crate std;
 
 pub mod client;
 pub mod durability_log;
+#[cfg(feature = "model")]
+pub mod fingerprint;
 mod hash;
 pub mod log;
 pub mod message;

@@ -13,8 +13,9 @@ use syros_types::{FastQuorum, Group, OperationId, SessionId, Timestamp};
 #[command(after_help = "Examples:
   syros check recovery --replicas 5 --ops 3 --rule paper       finds violations
   syros check recovery --replicas 5 --ops 3 --rule majority    finds none
+  syros check model --all --quick                              what CI runs of the models
 
-Exit status 1: a violation was found.")]
+Exit status 1: a violation was found, or something known to be wrong passed.")]
 pub(crate) struct Options {
     #[command(subcommand)]
     what: What,
@@ -24,6 +25,9 @@ pub(crate) struct Options {
 enum What {
     /// Try every durability log that replicas can hold when a view change recovers them
     Recovery(RecoveryOptions),
+    /// Run the replicas' and clients' own code in every order of events, within bounds
+    #[cfg(feature = "model")]
+    Model(crate::model::Options),
 }
 
 #[derive(Args, Debug)]
@@ -62,13 +66,20 @@ fn parse_group(text: &str) -> Result<Group, String> {
 
 /// Runs the check asked for.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    let What::Recovery(options) = &options.what;
+    match &options.what {
+        What::Recovery(options) => Ok(run_recovery(options)),
+        #[cfg(feature = "model")]
+        What::Model(options) => crate::model::run(options),
+    }
+}
+
+fn run_recovery(options: &RecoveryOptions) -> ExitCode {
     let found = check_recovery(options);
     if let Some(counterexample) = &found.counterexample {
         println!("{counterexample}");
     }
     println!("{} configurations, {} violations", found.configurations, found.violations);
-    Ok(if found.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if found.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn check_recovery(options: &RecoveryOptions) -> Enumeration {

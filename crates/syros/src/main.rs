@@ -7,6 +7,8 @@ mod config;
 mod dev;
 mod gateway;
 mod logger;
+#[cfg(feature = "model")]
+mod model;
 mod server;
 mod signals;
 #[cfg(feature = "sim")]

@@ -18,8 +18,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("runtime", &["types", "protocol", "wire", "net", "wal", "commands", "storage", "resp", "client"]),
     ("checker", &["types"]),
     ("sim", &["types", "protocol", "wire", "wal", "commands", "storage", "checker"]),
+    ("model", &["types", "protocol"]),
     ("bench", &["types", "protocol", "wire", "net", "client", "commands"]),
-    ("syros", &["types", "protocol", "runtime", "client", "bench", "checker", "sim"]),
+    ("syros", &["types", "protocol", "runtime", "client", "bench", "checker", "sim", "model"]),
 ];
 
 /// What the core may use from outside: nothing that could do I/O.

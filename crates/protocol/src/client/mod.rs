@@ -6,6 +6,8 @@
 //! outstanding again, with new timestamps.
 
 mod api;
+#[cfg(feature = "model")]
+mod fingerprint;
 #[cfg(test)]
 mod tests;
 

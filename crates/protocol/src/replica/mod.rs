@@ -6,6 +6,8 @@
 //! sockets had ready before it drains gets batching without any timer.
 
 mod api;
+#[cfg(feature = "model")]
+mod fingerprint;
 mod ordering;
 mod planted;
 mod reads;
@@ -80,8 +82,8 @@ pub struct Replica {
     status: Status,
     view: View,
     last_normal: View,
-    /// When this replica entered its view.
-    normal_since: Instant,
+    /// When this replica entered its view; `None` for the first one of its life.
+    entered_at: Option<Instant>,
     log: Log,
     commit: OpNumber,
     applied: OpNumber,
@@ -174,7 +176,7 @@ impl Replica {
             status: Status::Normal,
             view: View(0),
             last_normal: View(0),
-            normal_since: now.instant,
+            entered_at: None,
             log: Log::new(),
             commit: OpNumber(0),
             applied: OpNumber(0),

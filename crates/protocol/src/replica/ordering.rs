@@ -16,6 +16,7 @@ const PARKED_MAX: usize = 256;
 
 /// A Prepare whose entries are not all here yet.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct Parked {
     first: OpNumber,
     commit: OpNumber,

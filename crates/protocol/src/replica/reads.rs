@@ -4,6 +4,9 @@
 //! promises that the follower will not change views for one lease duration counted from when it
 //! received it, which is not before `t`. The leader counts from `t`, less what clocks may drift.
 
+#[cfg(feature = "model")]
+mod fingerprint;
+
 use super::{PlantedBug, Replica};
 use crate::message::{Body, Message, Peer, Refusal};
 use core::time::Duration;

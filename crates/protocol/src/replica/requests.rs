@@ -15,12 +15,14 @@ const UNCOMMITTED_BYTES_MAX: usize = 64 << 20;
 
 /// Someone to answer when an entry has been executed.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct Waiter {
     pub(super) to: Peer,
     pub(super) what: Awaited,
 }
 
 #[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
 pub(super) enum Awaited {
     Update(OperationId),
     Registration { nonce: u64 },

@@ -17,6 +17,7 @@ const TRANSFER_ENTRIES_MAX: u64 = 8192;
 
 /// A StartView that cannot be installed before the log up to its base is here.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct Transfer {
     pub(super) from: ReplicaId,
     pub(super) start: Box<StartView>,

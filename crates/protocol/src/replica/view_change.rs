@@ -6,6 +6,9 @@
 //! - a leader that learns of a replica stuck in a newer view, or of one that lost its memory, starts
 //!   a new view itself and stays leader.
 
+#[cfg(feature = "model")]
+mod fingerprint;
+
 use super::{PlantedBug, Progress, Replica, Status};
 use crate::message::{
     DoViewChange, LogEntry, Message, Payload, Peer, Request, StartView, Update, ViewChangeReason,
@@ -260,7 +263,8 @@ impl Replica {
     /// leads again; but two that answered each other so would go on for ever. So a leader that another
     /// one challenges, or that has hardly begun, follows.
     fn give_way(&mut self, view: View, reason: ViewChangeReason) {
-        let established = self.normal_since.after(self.config.view_change_timeout) <= self.now.instant;
+        let soon = |entered: Instant| self.now.instant < entered.after(self.config.view_change_timeout);
+        let established = !self.entered_at.is_some_and(soon);
         if established && reason != ViewChangeReason::Abdication {
             self.abdicate(view);
         } else {
@@ -467,7 +471,7 @@ impl Replica {
     /// Normal in the current view, with a log that was left as it was up to `unchanged`.
     fn become_normal(&mut self, unchanged: OpNumber) {
         self.status = Status::Normal;
-        self.normal_since = self.now.instant;
+        self.entered_at = Some(self.now.instant);
         self.last_normal = self.view;
         self.counters.view_changes += 1;
         self.suspecting = false;

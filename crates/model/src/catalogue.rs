@@ -1,0 +1,319 @@
+//! The models there are, each with the known-wrong variants that it must show to be wrong.
+
+use crate::machine::Operation::{Append, AppendAndGet, Get, Set};
+use crate::script::{End, Step};
+use crate::search::{Report, search};
+use crate::setup::{Bounded, Budget, Setup, Time};
+use syros_protocol::replica::{Durability, PlantedBug};
+use syros_types::FastQuorum;
+
+/// One model and its known-wrong variants.
+#[derive(Clone, Debug)]
+pub struct Model {
+    setup: Setup,
+    wrong: &'static [PlantedBug],
+}
+
+impl Model {
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        self.setup.name
+    }
+
+    /// What it is about, in one line.
+    #[must_use]
+    pub const fn about(&self) -> &'static str {
+        self.setup.about
+    }
+
+    /// The known-wrong variants that it must find something in.
+    #[must_use]
+    pub const fn wrong(&self) -> &'static [PlantedBug] {
+        self.wrong
+    }
+
+    #[cfg(test)]
+    pub(crate) fn setup(&self) -> Setup {
+        self.setup.clone()
+    }
+
+    /// Searches it, as it is or with something planted. `transitions_max` may only lower its own limit.
+    #[must_use]
+    pub fn check(&self, planted: Option<PlantedBug>, transitions_max: Option<usize>) -> Report {
+        let mut setup = self.setup.clone();
+        setup.planted = planted;
+        setup.transitions_max =
+            transitions_max.map_or(setup.transitions_max, |max| max.min(setup.transitions_max));
+        search(setup)
+    }
+}
+
+const NOTHING: Budget = Budget([0; crate::setup::BOUNDED]);
+
+/// Transitions after which a search ends undecided: those that end by themselves take fewer.
+const TRANSITIONS_MAX: usize = 40_000_000;
+
+/// The same for spaces that are too large in any case: more would not fit into 6 GiB.
+const TRANSITIONS_OF_LARGE_MAX: usize = 20_000_000;
+
+fn base(name: &'static str, about: &'static str) -> Setup {
+    Setup {
+        name,
+        about,
+        members: 3,
+        mode: FastQuorum::Majority,
+        durability: Durability::Replicated,
+        programs: &[],
+        walls: &[],
+        budget: NOTHING,
+        view_max: 0,
+        time: Time::Timers,
+        answers_at_once: true,
+        heartbeats: false,
+        transfers: false,
+        slow_disk: None,
+        script: &[],
+        transitions_max: TRANSITIONS_MAX,
+        planted: None,
+    }
+}
+
+/// Every model.
+#[must_use]
+pub fn models() -> Vec<Model> {
+    vec![
+        normal(),
+        majority(),
+        duplicates(),
+        supermajority(),
+        second_view(),
+        old_requests(),
+        late_answers(),
+        fork(),
+        five(),
+        rejoin(),
+        restart(),
+        slow_disk(),
+        leases(),
+    ]
+}
+
+fn normal() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)], &[Set(0, 2), Get(0)]],
+        walls: &[&[10, 20], &[20, 10]],
+        time: Time::Clocks,
+        heartbeats: true,
+        budget: NOTHING.with(Bounded::Ordering, 2),
+        ..base("normal", "fast path, conflict, ordering and a read, without a view change")
+    };
+    Model { setup, wrong: &[PlantedBug::ReadSkipsPending, PlantedBug::FastQuorumWithoutLeader] }
+}
+
+fn majority() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)], &[Set(0, 2)]],
+        walls: &[&[20, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Ordering, 1),
+        view_max: 1,
+        ..base("majority", "a view change with recovery of the durability logs, in majority mode")
+    };
+    Model {
+        setup,
+        wrong: &[
+            PlantedBug::NoConflictCheck,
+            PlantedBug::RecoverNothing,
+            PlantedBug::RecoverEverything,
+            PlantedBug::FastQuorumWithoutLeader,
+        ],
+    }
+}
+
+fn duplicates() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)], &[Set(0, 2)]],
+        walls: &[&[20, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Duplicate, 1),
+        view_max: 1,
+        ..base("duplicates", "the same without background ordering, and with a message that arrives twice")
+    };
+    Model { setup, wrong: &[PlantedBug::OkForOrdered] }
+}
+
+fn supermajority() -> Model {
+    let setup = Setup {
+        mode: FastQuorum::Supermajority,
+        programs: &[&[Append(0, 1)], &[Append(0, 2)]],
+        walls: &[&[20, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Ordering, 1),
+        view_max: 1,
+        ..base("supermajority", "a view change in supermajority mode, with updates that read the old value")
+    };
+    Model {
+        setup,
+        wrong: &[
+            PlantedBug::NoConflictCheck,
+            PlantedBug::RecoverNothing,
+            PlantedBug::RecoveryThresholdTooHigh,
+        ],
+    }
+}
+
+fn second_view() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)], &[Set(0, 2)]],
+        walls: &[&[11, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2),
+        view_max: 2,
+        script: &[Step::Move(1), Step::Move(2), Step::Settle],
+        ..base("second-view", "a second view change, with requests of the first view still on their way")
+    };
+    Model { setup, wrong: &[PlantedBug::NoConflictCheck] }
+}
+
+fn old_requests() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)], &[Set(0, 2)]],
+        walls: &[&[11, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2),
+        view_max: 2,
+        script: &[
+            Step::Move(1),
+            Step::Move(2),
+            Step::Settle,
+            Step::Invoke(1),
+            Step::Deliver("Request", End::Client(1), End::Member(2)),
+            Step::Deliver("Request", End::Client(1), End::Member(1)),
+            Step::Deliver("Request", End::Client(1), End::Member(0)),
+        ],
+        ..base("old-requests", "the same, one update of the second view being complete")
+    };
+    Model { setup, wrong: &[PlantedBug::AnyViewAccepted] }
+}
+
+fn late_answers() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)]],
+        walls: &[&[10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2),
+        view_max: 2,
+        answers_at_once: false,
+        script: &[
+            Step::Invoke(0),
+            Step::Deliver("Request", End::Client(0), End::Member(0)),
+            Step::Move(1),
+            Step::Move(2),
+            Step::Deliver("DoViewChange", End::Member(2), End::Member(1)),
+            Step::Deliver("StartView", End::Member(1), End::Member(0)),
+            Step::Deliver("StartView", End::Member(1), End::Member(2)),
+        ],
+        ..base("late-answers", "a second view change, with answers of the first view still on their way")
+    };
+    Model { setup, wrong: &[PlantedBug::AcksOfOtherViewsCounted] }
+}
+
+fn fork() -> Model {
+    let setup = Setup {
+        programs: &[&[AppendAndGet(0, 1)], &[AppendAndGet(0, 2)], &[Set(0, 3)]],
+        walls: &[&[10, 10, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 1).with(Bounded::Ordering, 1),
+        view_max: 3,
+        script: &[
+            Step::Invoke(0),
+            Step::Invoke(1),
+            Step::Deliver("Request", End::Client(0), End::Member(0)),
+            Step::Deliver("Request", End::Client(1), End::Member(0)),
+            Step::Lose,
+            Step::Move(1),
+            Step::Move(2),
+            Step::Deliver("DoViewChange", End::Member(2), End::Member(1)),
+            Step::Deliver("StartView", End::Member(1), End::Member(2)),
+        ],
+        ..base("fork", "a leader that was left behind with uncommitted entries comes back")
+    };
+    Model { setup, wrong: &[PlantedBug::StaleLogChosen] }
+}
+
+fn five() -> Model {
+    let setup = Setup {
+        members: 5,
+        mode: FastQuorum::Supermajority,
+        programs: &[&[Append(0, 1)], &[Append(0, 2)]],
+        walls: &[&[10, 20]],
+        budget: NOTHING.with(Bounded::Suspicion, 3),
+        view_max: 1,
+        script: &[
+            Step::Invoke(0),
+            Step::Deliver("Request", End::Client(0), End::Member(0)),
+            Step::Deliver("Request", End::Client(0), End::Member(2)),
+            Step::Deliver("Request", End::Client(0), End::Member(3)),
+            Step::Deliver("Request", End::Client(0), End::Member(4)),
+            Step::Invoke(1),
+            Step::Deliver("Request", End::Client(1), End::Member(1)),
+        ],
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..base("five", "a view change of five replicas in supermajority mode")
+    };
+    Model { setup, wrong: &[PlantedBug::RecoverInArrivalOrder, PlantedBug::RecoveryThresholdTooHigh] }
+}
+
+fn rejoin() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)]],
+        walls: &[&[10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Restart, 1),
+        view_max: 3,
+        transfers: true,
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..base("rejoin", "a replica restarts without memory and is let in again")
+    };
+    Model { setup, wrong: &[PlantedBug::AmnesiacRejoinsAtOnce] }
+}
+
+fn restart() -> Model {
+    let setup = Setup {
+        durability: Durability::Fsync,
+        programs: &[&[Set(0, 1)]],
+        walls: &[&[10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Restart, 1).with(Bounded::Ordering, 1),
+        view_max: 1,
+        ..base("restart", "a replica restarts from its disk, before, during or after a view change")
+    };
+    Model { setup, wrong: &[PlantedBug::DlogNotCleared] }
+}
+
+fn slow_disk() -> Model {
+    let setup = Setup {
+        durability: Durability::Fsync,
+        programs: &[&[AppendAndGet(0, 1)], &[AppendAndGet(0, 2)]],
+        walls: &[&[10, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Restart, 1),
+        view_max: 1,
+        slow_disk: Some(0),
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..base("slow-disk", "a leader whose records wait to be written restarts")
+    };
+    Model { setup, wrong: &[PlantedBug::RestartedLeaderResumes, PlantedBug::CommitTooEarly] }
+}
+
+fn leases() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)], &[Get(0)]],
+        walls: &[&[10, 10]],
+        time: Time::Leases,
+        budget: NOTHING.with(Bounded::Time, 3).with(Bounded::Suspicion, 2),
+        view_max: 1,
+        script: &[
+            Step::Pass,
+            Step::Pass,
+            Step::Tick(0),
+            Step::Deliver("Commit", End::Member(0), End::Member(1)),
+            Step::Deliver("PrepareOk", End::Member(1), End::Member(0)),
+            Step::Lose,
+            Step::Pass,
+        ],
+        ..base("leases", "reads under a lease while a view changes, with one clock for all")
+    };
+    Model { setup, wrong: &[PlantedBug::ReadWithoutLease, PlantedBug::PromiseForgotten] }
+}

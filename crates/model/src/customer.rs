@@ -1,0 +1,119 @@
+//! One client as the models see it: the real client core, and one turn of it.
+
+use crate::history::Progress;
+use crate::machine::{self, Operation};
+use crate::node::Envelope;
+use crate::setup::{Setup, Time};
+use std::hash::{DefaultHasher, Hasher};
+use std::time::Duration;
+use syros_protocol::client::{Action, Client, Config, Event, Outcome};
+use syros_protocol::fingerprint::Moments;
+use syros_protocol::message::Peer;
+use syros_types::{Group, Instant, Now, WallTime};
+
+/// What can happen to a client.
+#[derive(Clone, Debug)]
+pub(crate) enum Input<'a> {
+    Message(&'a Envelope),
+    /// It is given an operation.
+    Invoke(Operation),
+    /// It has waited long enough for something to be done about it.
+    Impatience,
+}
+
+/// How long a client waits.
+const PATIENCE: u64 = 2;
+
+/// A client.
+#[derive(Clone, Debug)]
+pub(crate) struct Customer {
+    number: usize,
+    client: Client,
+    clock: Instant,
+    wall: WallTime,
+}
+
+/// What came of a turn: messages, and operations (by the client's own count, from 1) that ended.
+pub(crate) type Outcomes = (Vec<Envelope>, Vec<(u64, Progress)>);
+
+impl Customer {
+    pub(crate) fn new(setup: &Setup, number: usize, wall: u64) -> Self {
+        let group = Group::new(setup.members).expect("models have 3 or 5 members");
+        let unit = Duration::from_nanos;
+        let mut config = Config::new(group, setup.mode, number as u64 + 1);
+        config.planted = setup.planted;
+        config.resend = unit(PATIENCE);
+        config.sync_after = unit(PATIENCE);
+        config.give_up_after = Duration::from_secs(3600);
+        config.session_idle_max = Duration::from_secs(3600);
+        let (clock, wall) = (Instant(1), WallTime(wall));
+        let mut client = Client::new(config, Now { instant: clock, wall });
+        for member in group.members() {
+            client.handle(Now { instant: clock, wall }, Event::Connected(member));
+        }
+        Self { number, client, clock, wall }
+    }
+
+    pub(crate) fn turn(&self, input: &Input<'_>) -> (Self, Outcomes) {
+        let mut next = self.clone();
+        match input {
+            Input::Message(envelope) => {
+                if let Peer::Replica(from) = envelope.from {
+                    let message = envelope.message.clone();
+                    next.client.handle(next.now(), Event::Message { from, message });
+                }
+            }
+            Input::Invoke(operation) => {
+                let (class, footprint) = (operation.class(), operation.footprint());
+                let submitted = next.client.submit(next.now(), operation.encode(), class, &footprint);
+                submitted.expect("a model has few operations");
+            }
+            Input::Impatience => {
+                next.clock.0 += PATIENCE;
+                next.client.handle(next.now(), Event::Tick);
+            }
+        }
+        let outcomes = next.drain();
+        (next, outcomes)
+    }
+
+    const fn now(&self) -> Now {
+        Now { instant: self.clock, wall: self.wall }
+    }
+
+    fn drain(&mut self) -> Outcomes {
+        let (mut sent, mut ended) = (Vec::new(), Vec::new());
+        while let Some(action) = self.client.poll() {
+            match action {
+                Action::Send { to, message } => {
+                    let from = Peer::Client(self.number as u64);
+                    sent.push(Envelope { from, to: Peer::Replica(to), message });
+                }
+                Action::Completed { token, outcome } => {
+                    let progress = match outcome {
+                        Outcome::Done => Progress::Done,
+                        Outcome::Reply(body) => machine::decode_value(&body)
+                            .map_or_else(|| panic!("a reply is a value"), Progress::Value),
+                        Outcome::Refused(_) | Outcome::TimedOut => Progress::Refused,
+                        Outcome::Unknown => Progress::Open,
+                    };
+                    ended.push((token.0, progress));
+                }
+            }
+        }
+        (sent, ended)
+    }
+
+    /// Two clients with the same fingerprint behave alike.
+    pub(crate) fn fingerprint(&self, setup: &Setup) -> u64 {
+        let moments = if setup.time == Time::Timers { Moments::Remaining } else { Moments::Absolute };
+        let mut hasher = DefaultHasher::new();
+        hasher.write_usize(self.number);
+        self.client.fingerprint(moments, &mut hasher);
+        hasher.finish()
+    }
+
+    pub(crate) fn view(&self) -> u64 {
+        self.client.view().0
+    }
+}

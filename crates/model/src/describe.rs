@@ -1,0 +1,222 @@
+//! States and steps in words.
+
+use crate::history::Progress;
+use crate::machine::Operation;
+use crate::world::{Action, State, World};
+use std::fmt::Write;
+use syros_protocol::message::{Message, Path, Payload, Peer, Prepared, Request};
+use syros_types::{OperationId, ReplicaId};
+
+/// A message's name.
+pub(crate) const fn name(message: &Message) -> &'static str {
+    match message {
+        Message::Register { .. } => "Register",
+        Message::Request { .. } => "Request",
+        Message::Read { .. } => "Read",
+        Message::StatusRequest => "StatusRequest",
+        Message::Registered { .. } => "Registered",
+        Message::Ok { .. } => "Ok",
+        Message::Conflict { .. } => "Conflict",
+        Message::Committed { .. } => "Committed",
+        Message::ReadReply { .. } => "ReadReply",
+        Message::Refused { .. } => "Refused",
+        Message::ReadRefused { .. } => "ReadRefused",
+        Message::WrongView { .. } => "WrongView",
+        Message::Status(_) => "Status",
+        Message::Prepare { .. } => "Prepare",
+        Message::Commit { .. } => "Commit",
+        Message::PrepareOk { .. } => "PrepareOk",
+        Message::FetchBodies { .. } => "FetchBodies",
+        Message::Bodies { .. } => "Bodies",
+        Message::Forward { .. } => "Forward",
+        Message::GetState { .. } => "GetState",
+        Message::NewState { .. } => "NewState",
+        Message::StartViewChange { .. } => "StartViewChange",
+        Message::DoViewChange(_) => "DoViewChange",
+        Message::StartView(_) => "StartView",
+        Message::GetStartView { .. } => "GetStartView",
+        Message::Rejoin { .. } => "Rejoin",
+    }
+}
+
+fn id(id: OperationId) -> String {
+    // Sequence number 1 warmed the session up.
+    format!("s{}.{}", id.session.0, id.sequence)
+}
+
+fn request(request: &Request) -> String {
+    let operation = Operation::decode(&request.body).map_or_else(String::new, |op| op.to_string());
+    format!("[{} {operation} @{}]", id(request.id), request.micros)
+}
+
+fn requests<'a>(all: impl IntoIterator<Item = &'a Request>) -> String {
+    all.into_iter().map(request).collect::<Vec<_>>().join("")
+}
+
+fn payload(payload: &Payload) -> String {
+    match payload {
+        Payload::Update(update) => request(&update.request),
+        Payload::Recovered(updates) => format!("recovered({})", requests(updates.iter().map(|u| &u.request))),
+        Payload::Register { .. } => "register".to_owned(),
+        Payload::Expire(_) => "expire".to_owned(),
+        Payload::Tick => "tick".to_owned(),
+    }
+}
+
+fn prepared(entry: &Prepared) -> String {
+    match entry {
+        Prepared::Reference(update) => format!("[{}]", id(*update)),
+        Prepared::Full(update) => request(update),
+        Prepared::Register { .. } => "register".to_owned(),
+        Prepared::Expire(_) => "expire".to_owned(),
+        Prepared::Tick => "tick".to_owned(),
+    }
+}
+
+fn message(message: &Message) -> String {
+    let name = name(message);
+    match message {
+        Message::Request { view, path, request: update } => {
+            let path = if *path == Path::Ordered { " to be ordered" } else { "" };
+            format!("{name}(view {}, {}{path})", view.0, request(update))
+        }
+        Message::Read { view, body, .. } => {
+            let operation = Operation::decode(body).map_or_else(|| "nothing".to_owned(), |op| op.to_string());
+            format!("{name}(view {}, {operation})", view.0)
+        }
+        Message::Ok { view, id: update, .. } | Message::Conflict { view, id: update, .. } => {
+            format!("{name}(view {}, {})", view.0, id(*update))
+        }
+        Message::Committed { view, id: update, .. } => format!("{name}(view {}, {})", view.0, id(*update)),
+        Message::Prepare { view, first, commit, entries, sent_at, .. } => {
+            let entries: String = entries.iter().map(prepared).collect();
+            format!(
+                "{name}(view {}, {}: {entries}, commit {}, sent {})",
+                view.0, first.0, commit.0, sent_at.0
+            )
+        }
+        Message::Commit { view, commit, op_number, sent_at } => {
+            format!("{name}(view {}, commit {} of {}, sent {})", view.0, commit.0, op_number.0, sent_at.0)
+        }
+        Message::PrepareOk { view, op_number, sent_at, .. } => {
+            format!("{name}(view {}, up to {}, sent {})", view.0, op_number.0, sent_at.0)
+        }
+        Message::StartViewChange { view, reason } => format!("{name}(view {}, {reason:?})", view.0),
+        Message::DoViewChange(change) => format!(
+            "{name}(view {}, last normal {}, log {} + {:?}, durability log {})",
+            change.view.0,
+            change.last_normal.0,
+            change.commit.0,
+            change.suffix.iter().map(|entry| payload(&entry.payload)).collect::<Vec<_>>(),
+            requests(&change.dlog)
+        ),
+        Message::StartView(start) => format!(
+            "{name}(view {}, log {} + {:?}, commit {})",
+            start.view.0,
+            start.base.0,
+            start.suffix.iter().map(|entry| payload(&entry.payload)).collect::<Vec<_>>(),
+            start.commit.0
+        ),
+        Message::GetState { view, from } => format!("{name}(view {}, from {})", view.0, from.0),
+        Message::NewState { view, first, commit, entries } => {
+            format!(
+                "{name}(view {}, {} entries from {}, commit {})",
+                view.0,
+                entries.len(),
+                first.0,
+                commit.0
+            )
+        }
+        Message::WrongView { view } | Message::GetStartView { view, .. } | Message::Rejoin { view } => {
+            format!("{name}(view {})", view.0)
+        }
+        _ => name.to_owned(),
+    }
+}
+
+fn peer(peer: Peer) -> String {
+    match peer {
+        Peer::Replica(ReplicaId(member)) => format!("replica {member}"),
+        Peer::Client(client) => format!("client {client}"),
+    }
+}
+
+/// What an action does in a state, in one line.
+pub(crate) fn action(world: &World, state: &State, action: Action) -> String {
+    match action {
+        Action::Invoke(client) => {
+            let number = usize::from(state.issued[usize::from(client)]);
+            format!("client {client} issues {}", world.setup.programs[usize::from(client)][number])
+        }
+        Action::Deliver(number) | Action::DeliverAndKeep(number) => {
+            let envelope = world.envelope(number);
+            let again =
+                if matches!(action, Action::DeliverAndKeep(_)) { " (a copy stays behind)" } else { "" };
+            format!(
+                "{} gets from {} {}{again}",
+                peer(envelope.to),
+                peer(envelope.from),
+                message(&envelope.message)
+            )
+        }
+        Action::Tick(member) => format!("replica {member} looks at its timers"),
+        Action::Timeout(member) => format!("replica {member}: its next timer ends"),
+        Action::Move(member) => {
+            format!("replica {member} and enough others miss their leader: replica {member} moves on")
+        }
+        Action::Flush(member) => format!("replica {member} has written everything to disk"),
+        Action::Restart(member) => format!("replica {member} restarts"),
+        Action::Impatience(client) => format!("client {client} has waited long enough"),
+        Action::Pass => format!("time passes, to {}", state.time + 1),
+    }
+}
+
+/// What the clients saw.
+pub(crate) fn history(world: &World, state: &State) -> String {
+    let mut text = String::new();
+    let operations = world.setup.operations();
+    for (index, operation) in operations.iter().enumerate() {
+        let record = state.history.0[index];
+        let seen = match record.progress {
+            Progress::Later => continue,
+            Progress::Open => "not answered".to_owned(),
+            Progress::Done => "done".to_owned(),
+            Progress::Value(value) => format!("returned {value}"),
+            Progress::Refused => "refused".to_owned(),
+        };
+        let before: Vec<String> = (0..operations.len())
+            .filter(|i| record.before & 1 << i != 0)
+            .map(|i| operations[i].to_string())
+            .collect();
+        let after =
+            if before.is_empty() { String::new() } else { format!(", begun after {}", before.join(", ")) };
+        let _ = writeln!(text, "  {operation}: {seen}{after}");
+    }
+    text
+}
+
+/// A member in one line.
+pub(crate) fn member(world: &World, state: &State, member: u8) -> String {
+    let (node, view) = (world.node(state, member), world.node_view(state, member));
+    if let Some(failure) = &view.failure {
+        return format!("  replica {member}: {failure}");
+    }
+    let log: Vec<String> = node
+        .log()
+        .iter()
+        .enumerate()
+        .map(|(index, entry)| format!("{}:{}@v{}", index + 1, payload(&entry.payload), entry.view.0))
+        // What warmed the sessions up says nothing.
+        .skip(2 * world.setup.programs.len())
+        .collect();
+    let accepted = node.accepted();
+    let accepted = accepted.iter().filter_map(|body| Operation::decode(body)).map(|op| op.to_string());
+    format!(
+        "  replica {member}: view {}, {:?}, log {} committed up to {}, durability log [{}]",
+        view.view,
+        view.role,
+        log.join(" "),
+        node.commit(),
+        accepted.collect::<Vec<_>>().join(", ")
+    )
+}

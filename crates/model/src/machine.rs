@@ -1,0 +1,112 @@
+//! The state machine of the models: a few keys with small numbers, and operations of three bytes.
+
+use syros_protocol::message::Body;
+use syros_types::{Class, Footprint};
+
+/// Keys there are. The last one is used only to warm up.
+pub(crate) const KEYS: usize = 3;
+
+/// The key that nobody looks at.
+pub(crate) const WARM_KEY: u8 = 2;
+
+/// The data: a number per key.
+pub(crate) type Store = [u32; KEYS];
+
+/// An operation on one key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Operation {
+    /// An overwrite: nothing but an acknowledgement.
+    Set(u8, u8),
+    /// A merge: a digit is appended, nothing but an acknowledgement.
+    Append(u8, u8),
+    /// An update that returns what it made.
+    AppendAndGet(u8, u8),
+    /// A read.
+    Get(u8),
+}
+
+impl Operation {
+    pub(crate) fn encode(self) -> Body {
+        match self {
+            Self::Set(key, digit) => [0, key, digit].into(),
+            Self::Append(key, digit) => [1, key, digit].into(),
+            Self::AppendAndGet(key, digit) => [2, key, digit].into(),
+            Self::Get(key) => [3, key, 0].into(),
+        }
+    }
+
+    pub(crate) fn decode(body: &[u8]) -> Option<Self> {
+        match *body {
+            [0, key, digit] => Some(Self::Set(key, digit)),
+            [1, key, digit] => Some(Self::Append(key, digit)),
+            [2, key, digit] => Some(Self::AppendAndGet(key, digit)),
+            [3, key, 0] => Some(Self::Get(key)),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn key(self) -> u8 {
+        match self {
+            Self::Set(key, _) | Self::Append(key, _) | Self::AppendAndGet(key, _) | Self::Get(key) => key,
+        }
+    }
+
+    pub(crate) const fn class(self) -> Class {
+        match self {
+            Self::Set(..) => Class::Overwrite,
+            Self::Append(..) => Class::Merge,
+            Self::AppendAndGet(..) => Class::Update,
+            Self::Get(_) => Class::Read,
+        }
+    }
+
+    pub(crate) fn footprint(self) -> Footprint {
+        Footprint::One(u64::from(self.key()) + 1)
+    }
+
+    /// Executes it; returns the value of its key afterwards.
+    pub(crate) fn apply(self, store: &mut Store) -> u32 {
+        let value = &mut store[usize::from(self.key())];
+        match self {
+            Self::Set(_, digit) => *value = u32::from(digit),
+            Self::Append(_, digit) | Self::AppendAndGet(_, digit) => *value = *value * 10 + u32::from(digit),
+            Self::Get(_) => {}
+        }
+        *value
+    }
+}
+
+impl std::fmt::Display for Operation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let key = char::from(b'x' + self.key());
+        match self {
+            Self::Set(_, digit) => write!(f, "set {key} {digit}"),
+            Self::Append(_, digit) => write!(f, "append {key} {digit}"),
+            Self::AppendAndGet(_, digit) => write!(f, "append-and-get {key} {digit}"),
+            Self::Get(_) => write!(f, "get {key}"),
+        }
+    }
+}
+
+/// What the cores ask of an operation.
+pub(crate) fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
+    Operation::decode(body).map(|operation| (operation.class(), operation.footprint()))
+}
+
+/// What recovery asks of two overwrites.
+pub(crate) fn overwrites(newer: &[u8], older: &[u8]) -> bool {
+    match (Operation::decode(newer), Operation::decode(older)) {
+        (Some(newer), Some(older)) => newer.key() == older.key() && newer.class() == Class::Overwrite,
+        _ => false,
+    }
+}
+
+/// A value as a reply.
+pub(crate) fn encode_value(value: u32) -> Body {
+    value.to_be_bytes().into()
+}
+
+/// A reply as a value.
+pub(crate) fn decode_value(body: &[u8]) -> Option<u32> {
+    body.try_into().ok().map(u32::from_be_bytes)
+}

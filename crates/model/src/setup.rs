@@ -1,0 +1,113 @@
+//! What a model consists of: members, clients, their operations, and how often what may happen.
+
+use crate::machine::Operation;
+use crate::script::Step;
+use syros_protocol::replica::{Durability, PlantedBug};
+use syros_types::FastQuorum;
+
+/// Most members of a group here.
+pub(crate) const MEMBERS_MAX: usize = 5;
+
+/// Most clients.
+pub(crate) const CLIENTS_MAX: usize = 3;
+
+/// What can happen only so often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Bounded {
+    /// A follower misses its leader, and enough others agree: it moves to the next view. (With one
+    /// clock for all: it only misses it, and says so.)
+    Suspicion,
+    /// A replica between views sends again or goes on to the next view; one without memory asks again.
+    Retry,
+    /// A leader sends a heartbeat by itself.
+    Heartbeat,
+    /// A client is tired of waiting.
+    Impatience,
+    /// A message is delivered and stays on its way.
+    Duplicate,
+    /// A replica restarts.
+    Restart,
+    /// Time passes.
+    Time,
+    /// A leader orders, in the background, what it has accepted.
+    Ordering,
+    /// A follower asks for bodies that have not come.
+    Fetch,
+}
+
+/// How many there are of [`Bounded`].
+pub(crate) const BOUNDED: usize = 9;
+
+/// How often each may happen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub(crate) struct Budget(pub(crate) [u8; BOUNDED]);
+
+impl Budget {
+    pub(crate) const fn with(mut self, what: Bounded, times: u8) -> Self {
+        self.0[what as usize] = times;
+        self
+    }
+
+    pub(crate) const fn left(&self, what: Bounded) -> u8 {
+        self.0[what as usize]
+    }
+
+    pub(crate) const fn spend(&mut self, what: Bounded) {
+        self.0[what as usize] -= 1;
+    }
+}
+
+/// How time enters a model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Time {
+    /// Every replica and client has a clock of its own, which moves only when one of its timers is made
+    /// to end. Leases last no time at all.
+    Timers,
+    /// As `Timers`, and messages carry clocks: needed by reads that are confirmed by heartbeats.
+    Clocks,
+    /// One clock for all, moved by itself; leases last as long as a follower's patience.
+    Leases,
+}
+
+/// One model. See `docs/MODEL.md` for what each one is for.
+#[derive(Clone, Debug)]
+pub(crate) struct Setup {
+    pub(crate) name: &'static str,
+    pub(crate) about: &'static str,
+    pub(crate) members: usize,
+    pub(crate) mode: FastQuorum,
+    pub(crate) durability: Durability,
+    /// The operations of each client, in the order in which it issues them.
+    pub(crate) programs: &'static [&'static [Operation]],
+    /// Readings of the clients' wall clocks, microseconds; each line is one start.
+    pub(crate) walls: &'static [&'static [u64]],
+    pub(crate) budget: Budget,
+    /// Views above this are not entered.
+    pub(crate) view_max: u64,
+    pub(crate) time: Time,
+    /// Answers to clients arrive at once. Else they travel like all messages.
+    pub(crate) answers_at_once: bool,
+    /// Commit messages (heartbeats) arrive. Else they are lost; commit numbers also ride on Prepares.
+    pub(crate) heartbeats: bool,
+    /// Parts of the log can be asked for. Else such questions are lost.
+    pub(crate) transfers: bool,
+    /// Records of this member wait to be written; those of the others are on disk at once.
+    pub(crate) slow_disk: Option<u8>,
+    /// What happens before the search begins.
+    pub(crate) script: &'static [Step],
+    /// Transitions, repeated ones included, after which the search ends undecided.
+    pub(crate) transitions_max: usize,
+    pub(crate) planted: Option<PlantedBug>,
+}
+
+impl Setup {
+    /// Every operation, client by client.
+    pub(crate) fn operations(&self) -> Vec<Operation> {
+        self.programs.iter().flat_map(|program| program.iter().copied()).collect()
+    }
+
+    /// Place of a client's operation among all.
+    pub(crate) fn operation_index(&self, client: usize, number: usize) -> usize {
+        self.programs[..client].iter().map(|program| program.len()).sum::<usize>() + number
+    }
+}

@@ -1,0 +1,92 @@
+//! What a model checker sees of a client. Every field is named, so that a new one does not compile
+//! before somebody has decided whether it belongs in the fingerprint.
+
+use super::{Client, Read, Replicas, Session, Update, Window};
+use crate::fingerprint::{Clock, Moments};
+use core::hash::{Hash, Hasher};
+
+impl Client {
+    /// Everything that decides what this client does from now on, but its configuration. To be taken
+    /// between events, when `poll` has run dry.
+    pub fn fingerprint(&self, moments: Moments, hasher: &mut impl Hasher) {
+        let Self {
+            config,
+            now,
+            prng,
+            view,
+            session,
+            last_update,
+            updates,
+            reads,
+            last_token,
+            connected,
+            slow,
+            leader_heard,
+            probed,
+            clock_offset,
+            last_micros,
+            scan_at,
+            latency,
+            actions,
+        } = self;
+        assert!(actions.is_empty(), "a fingerprint is taken when nothing is left to do");
+        let clock = Clock { now: now.instant, moments };
+        if moments == Moments::Absolute {
+            now.instant.hash(hasher);
+        }
+        (now.wall, prng, view, last_token, clock_offset, last_micros, latency).hash(hasher);
+        let bits = |replicas: &Replicas| replicas.0;
+        (bits(connected), bits(slow)).hash(hasher);
+        // Longer than any timeout that starts with something being sent.
+        let patience = core::time::Duration::from_nanos(latency.saturating_mul(4)).max(config.resend);
+        match session {
+            Session::None => 0_u8.hash(hasher),
+            Session::Registering { nonce, sent } => {
+                nonce.hash(hasher);
+                clock.past(*sent, config.resend, hasher);
+            }
+            Session::Active(id) => id.hash(hasher),
+        }
+        clock.past(*last_update, config.session_idle_max, hasher);
+        let Window { first, slots, live: _ } = updates;
+        (first, slots.len()).hash(hasher);
+        for update in slots {
+            update.is_some().hash(hasher);
+            let Some(Update {
+                token,
+                body,
+                fast,
+                invoked,
+                sent,
+                micros,
+                acked_below,
+                path,
+                attempts,
+                shared,
+                oks,
+                refusals,
+            }) = update
+            else {
+                continue;
+            };
+            (token, body, fast, micros, acked_below, path, shared).hash(hasher);
+            // Compared with nothing but 0 and 1.
+            attempts.min(&2).hash(hasher);
+            (bits(oks), bits(refusals)).hash(hasher);
+            clock.past(*sent, patience.max(config.sync_after), hasher);
+            clock.past(*invoked, config.give_up_after, hasher);
+        }
+        let Window { first, slots, live: _ } = reads;
+        (first, slots.len()).hash(hasher);
+        for read in slots {
+            read.is_some().hash(hasher);
+            let Some(Read { token, body, invoked, sent, attempts }) = read else { continue };
+            (token, body, attempts.min(&2)).hash(hasher);
+            clock.past(*sent, patience, hasher);
+            clock.past(*invoked, config.give_up_after, hasher);
+        }
+        clock.past(*leader_heard, config.sync_after, hasher);
+        clock.past(*probed, config.sync_after, hasher);
+        clock.deadline(*scan_at, hasher);
+    }
+}

@@ -1,0 +1,36 @@
+//! What a model checker sees of a durability log.
+
+use super::{DurabilityLog, KeyIndex, Pending, Slot};
+use crate::fingerprint::Clock;
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+use core::time::Duration;
+
+impl KeyIndex {
+    pub(crate) fn fingerprint(&self, hasher: &mut impl Hasher) {
+        let Self { keys, all, total } = self;
+        let pending = |Pending { count, newest }: &Pending| (*count, *newest);
+        let mut sorted: Vec<_> = keys.iter().map(|(key, counted)| (*key, pending(counted))).collect();
+        sorted.sort_unstable();
+        (sorted, pending(all), pending(total)).hash(hasher);
+    }
+}
+
+impl DurabilityLog {
+    /// `kept`: how long it matters when an update arrived.
+    pub(crate) fn fingerprint(&self, clock: Clock, kept: Duration, hasher: &mut impl Hasher) {
+        // Derived from the slots: `ids`, `bytes`, `unordered`. Numbers are counted from `first`.
+        let Self { slots, first, next_unordered, unordered: _, bytes: _, ids: _, keys } = self;
+        next_unordered.saturating_sub(*first).hash(hasher);
+        slots.len().hash(hasher);
+        for slot in slots {
+            if let Some(Slot { update, arrived, ordered }) = slot {
+                (update, ordered).hash(hasher);
+                clock.past(*arrived, kept, hasher);
+            } else {
+                u64::MAX.hash(hasher);
+            }
+        }
+        keys.fingerprint(hasher);
+    }
+}

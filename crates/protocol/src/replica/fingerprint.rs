@@ -1,0 +1,141 @@
+//! What a model checker sees of a replica. Every field is named, so that a new one does not compile
+//! before somebody has decided whether it belongs in the fingerprint.
+
+use super::{Progress, Replica, Status};
+use crate::fingerprint::{Clock, Moments};
+use crate::message::Update;
+use alloc::vec::Vec;
+use core::hash::{Hash, Hasher};
+
+impl Replica {
+    /// Everything that decides what this replica does from now on, but its configuration, its jitter
+    /// and its counters. To be taken between events, when `poll` has run dry.
+    #[expect(clippy::too_many_lines, reason = "a line per field")]
+    pub fn fingerprint(&self, moments: Moments, hasher: &mut impl Hasher) {
+        let Self {
+            config,
+            now,
+            prng: _,
+            status,
+            view,
+            last_normal,
+            entered_at,
+            log,
+            commit,
+            applied,
+            apply_requested,
+            dlog,
+            ordered,
+            pending,
+            sessions,
+            expiring,
+            next_expiry,
+            disk_failed,
+            actions,
+            ticket,
+            persisted,
+            view_ticket,
+            appends,
+            persisted_op,
+            progress,
+            batch,
+            batch_bytes,
+            uncommitted_bytes,
+            waiters,
+            waiting: _,
+            refused,
+            refused_order,
+            reads_unapplied,
+            reads_unconfirmed,
+            heartbeat_due,
+            heartbeat_at,
+            order_at,
+            sessions_at: _,
+            leader_commit,
+            parked,
+            fetched,
+            fetch_at,
+            ack_due,
+            forward_at,
+            leader_contact,
+            suspect_at,
+            suspecting,
+            wants,
+            transfer,
+            state_requested,
+            start_view_requested,
+            counters: _,
+        } = self;
+        assert!(actions.is_empty(), "a fingerprint is taken when nothing is left to do");
+        let clock = Clock { now: now.instant, moments };
+        if moments == Moments::Absolute {
+            now.instant.hash(hasher);
+        }
+        match status {
+            Status::Normal => 0_u8.hash(hasher),
+            Status::ViewChange(change) => {
+                1_u8.hash(hasher);
+                change.fingerprint(clock, hasher);
+            }
+            Status::Recovering => 2_u8.hash(hasher),
+        }
+        (now.wall, view, last_normal, log, commit, applied, apply_requested).hash(hasher);
+        dlog.fingerprint(clock, config.forward_after, hasher);
+        let mut ordered: Vec<_> = ordered.iter().collect();
+        ordered.sort_unstable();
+        ordered.hash(hasher);
+        pending.fingerprint(hasher);
+        (sessions, expiring, next_expiry, disk_failed).hash(hasher);
+        // Tickets only count up: what matters is what is still to come.
+        (ticket.0 - persisted.0).hash(hasher);
+        view_ticket.0.saturating_sub(persisted.0).hash(hasher);
+        for (appended, op_number) in appends {
+            (appended.0 - persisted.0, op_number).hash(hasher);
+        }
+        persisted_op.hash(hasher);
+        for Progress { op_number, heard } in progress {
+            (op_number, heard.is_some()).hash(hasher);
+            heard.iter().for_each(|heard| clock.exact(*heard, hasher));
+        }
+        (batch, batch_bytes, uncommitted_bytes, waiters, refused, refused_order).hash(hasher);
+        for (number, reads) in reads_unapplied {
+            number.hash(hasher);
+            reads.iter().for_each(|read| read.fingerprint(clock, hasher));
+        }
+        reads_unconfirmed.len().hash(hasher);
+        reads_unconfirmed.iter().for_each(|read| read.fingerprint(clock, hasher));
+        (heartbeat_due, leader_commit, parked, suspecting, transfer).hash(hasher);
+        let mut fetched: Vec<_> = fetched.iter().collect();
+        fetched.sort_unstable_by_key(|(id, _)| **id);
+        fetched.hash(hasher);
+        for moment in [heartbeat_at, order_at, fetch_at, forward_at, suspect_at] {
+            clock.deadline(*moment, hasher);
+        }
+        ack_due.is_some().hash(hasher);
+        clock.past(*leader_contact, config.lease, hasher);
+        let is_new =
+            entered_at.map(|at| at.after(config.view_change_timeout)).filter(|end| now.instant < *end);
+        is_new.is_some().hash(hasher);
+        is_new.iter().for_each(|end| clock.deadline(*end, hasher));
+        for want in wants {
+            want.is_some().hash(hasher);
+            want.iter().for_each(|want| want.fingerprint(clock, config.resend * 4, hasher));
+        }
+        for asked in [state_requested, start_view_requested] {
+            let waits = asked.map(|at| at.after(config.resend)).filter(|again| now.instant < *again);
+            waits.is_some().hash(hasher);
+            waits.iter().for_each(|again| clock.deadline(*again, hasher));
+        }
+    }
+
+    /// The updates in the durability log, in order of arrival.
+    pub fn accepted(&self) -> impl Iterator<Item = &Update> {
+        self.dlog.iter()
+    }
+
+    /// True if the update is in the log and not yet applied.
+    #[must_use]
+    pub fn is_ordered(&self, id: syros_types::OperationId) -> bool {
+        self.ordered.contains_key(&id)
+    }
+}

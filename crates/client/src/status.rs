@@ -6,6 +6,7 @@ use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 use syros_protocol::message::{Message, StatusReport};
+use syros_types::ReplicaId;
 use syros_wire::{
     ANY_CLUSTER, Channel, FrameError, Hello, HelloError, Malformed, Sender, decode_client_message, put_frame,
     put_message_frame, split_frame,
@@ -69,6 +70,21 @@ impl From<Error> for StatusError {
 /// # }
 /// ```
 pub fn status(address: SocketAddr, timeout: Duration) -> Result<StatusReport, StatusError> {
+    ask(address, &[Message::StatusRequest], timeout)
+}
+
+/// Asks the replica at `address`, if it leads, to let the member `to` lead, and blocks until it answers
+/// with its status or `timeout` is over. It does so only if `to` has answered it lately; whether `to` leads
+/// in the end, its own status tells.
+///
+/// # Errors
+/// As [`status`].
+pub fn hand_over(address: SocketAddr, to: ReplicaId, timeout: Duration) -> Result<StatusReport, StatusError> {
+    ask(address, &[Message::HandOver { to }, Message::StatusRequest], timeout)
+}
+
+/// Sends some messages and waits for a status report.
+fn ask(address: SocketAddr, messages: &[Message], timeout: Duration) -> Result<StatusReport, StatusError> {
     let until = Instant::now() + timeout;
     let left = || {
         let left = until.saturating_duration_since(Instant::now());
@@ -78,7 +94,7 @@ pub fn status(address: SocketAddr, timeout: Duration) -> Result<StatusReport, St
     let mut out = Vec::new();
     let hello = Hello { cluster: ANY_CLUSTER, sender: Sender::Client };
     put_frame(&mut out, Channel::Handshake, |out| hello.encode(out));
-    put_message_frame(&mut out, Channel::Client, &Message::StatusRequest);
+    messages.iter().for_each(|message| put_message_frame(&mut out, Channel::Client, message));
     stream.set_write_timeout(Some(left()?))?;
     stream.write_all(&out)?;
 

@@ -14,6 +14,7 @@ pub(crate) const fn name(message: &Message) -> &'static str {
         Message::Request { .. } => "Request",
         Message::Read { .. } => "Read",
         Message::StatusRequest => "StatusRequest",
+        Message::HandOver { .. } => "HandOver",
         Message::Registered { .. } => "Registered",
         Message::Ok { .. } => "Ok",
         Message::Conflict { .. } => "Conflict",

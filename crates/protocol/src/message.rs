@@ -271,6 +271,11 @@ pub enum Message {
     },
     /// Anyone to a replica: tell your status.
     StatusRequest,
+    /// Anyone to the leader: let this member lead.
+    HandOver {
+        /// The next leader.
+        to: ReplicaId,
+    },
 
     /// Leader to client: the session is registered.
     Registered {

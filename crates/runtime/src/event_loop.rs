@@ -53,6 +53,9 @@ const OWN_FRONT: u64 = u64::MAX;
 /// Messages to a replica are dropped while more bytes than this wait for it: it will ask again.
 const LINK_BACKLOG_MAX: usize = 64 * 1024 * 1024;
 
+/// When a leader stops, another one has to lead within this time.
+const HAND_OVER_PATIENCE: Duration = Duration::from_secs(1);
+
 /// When a process stops, what it has done is written out within this time.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 
@@ -155,6 +158,7 @@ impl EventLoop {
                 return Ok(Ended::DiskReturned);
             }
         }
+        self.hand_over(&mut events)?;
         self.shut_down();
         Ok(Ended::Stopped)
     }
@@ -652,6 +656,23 @@ impl EventLoop {
     }
 
     /// Writes the log out, and sends what waited for it.
+    /// Lets another replica lead before this one goes, so that nobody has to find out.
+    fn hand_over(&mut self, events: &mut Events) -> io::Result<()> {
+        let Some(local) = &mut self.local else { return Ok(()) };
+        if !local.replica.is_leader() {
+            return Ok(());
+        }
+        self.now = self.clock.now();
+        local.replica.handle(self.now, replica::Event::StepDown);
+        let deadline = self.now.instant.after(HAND_OVER_PATIENCE);
+        while self.local.as_ref().is_some_and(|local| !local.replica.is_normal())
+            && self.now.instant < deadline
+        {
+            self.turn(events)?;
+        }
+        Ok(())
+    }
+
     fn shut_down(&mut self) {
         let deadline = self.clock.now().instant.after(SETTLE_PATIENCE);
         while self.local.as_ref().is_some_and(|local| !local.is_settled()) && self.now.instant < deadline {
@@ -702,6 +723,10 @@ fn soil(open: &mut Open, index: usize, dirty: &mut Vec<usize>) {
 const fn is_for_replica(message: &Message) -> bool {
     matches!(
         message,
-        Message::Register { .. } | Message::Request { .. } | Message::Read { .. } | Message::StatusRequest
+        Message::Register { .. }
+            | Message::Request { .. }
+            | Message::Read { .. }
+            | Message::StatusRequest
+            | Message::HandOver { .. }
     )
 }

@@ -3,7 +3,9 @@
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
 use crate::world::{Happening, World};
-use syros_protocol::replica::Durability;
+use syros_protocol::message::{Message, Peer};
+use syros_protocol::replica::{self, Durability};
+use syros_types::ReplicaId;
 
 /// The kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,7 @@ enum Fault {
     ClientCrash,
     Disconnect,
     Slow,
+    HandOver,
 }
 
 impl World {
@@ -69,6 +72,7 @@ impl World {
             (Fault::ClientCrash, settings.client_crash),
             (Fault::Disconnect, settings.disconnect),
             (Fault::Slow, settings.slow),
+            (Fault::HandOver, settings.hand_over),
         ];
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut at = self.dice.nemesis.below(total);
@@ -151,6 +155,7 @@ impl World {
                 }
             }
             Fault::Slow => self.slow_down(victim),
+            Fault::HandOver => self.hand_over(victim),
         }
     }
 
@@ -296,6 +301,14 @@ impl World {
             let life = self.clients[slot].life;
             self.scheduler.schedule(at, Happening::Respawn { slot, life });
         }
+    }
+
+    /// Asks a replica to let another one lead.
+    pub fn hand_over(&mut self, replica: usize) {
+        let to = ReplicaId(self.dice.nemesis.below(self.replicas.len() as u64) as u8);
+        let life = self.replicas[replica].life;
+        let message = Message::HandOver { to };
+        self.tell(replica, life, replica::Event::Message { from: Peer::Client(u64::MAX), message });
     }
 
     /// All links of a replica become slow.

@@ -242,6 +242,7 @@ pub const fn kind(message: &Message) -> &'static str {
         Message::Request { .. } => "Request",
         Message::Read { .. } => "Read",
         Message::StatusRequest => "StatusRequest",
+        Message::HandOver { .. } => "HandOver",
         Message::Registered { .. } => "Registered",
         Message::Ok { .. } => "Ok",
         Message::Conflict { .. } => "Conflict",

@@ -125,6 +125,8 @@ pub struct NemesisSettings {
     pub disconnect: u64,
     /// All links of one replica become slow for good.
     pub slow: u64,
+    /// A replica is asked to let another one lead.
+    pub hand_over: u64,
 }
 
 /// The protocol's own settings that are drawn.
@@ -520,7 +522,7 @@ fn draw_network(draw: &mut Draw, speed: u64) -> NetworkFaults {
 impl NemesisSettings {
     fn draw(draw: &mut Draw, speed: u64) -> Self {
         let mut weight = || draw.of(&[0, 0, 1, 3, 9]);
-        let weights: [u64; 12] = core::array::from_fn(|_| weight());
+        let weights: [u64; 13] = core::array::from_fn(|_| weight());
         let [
             crash,
             lose_disk,
@@ -534,6 +536,7 @@ impl NemesisSettings {
             client_crash,
             disconnect,
             slow,
+            hand_over,
         ] = weights;
         Self {
             interval: if draw.one_in(16) {
@@ -557,6 +560,7 @@ impl NemesisSettings {
             client_crash,
             disconnect,
             slow: slow / 3,
+            hand_over,
         }
     }
 }
@@ -582,6 +586,7 @@ impl Default for NemesisSettings {
             client_crash: 0,
             disconnect: 0,
             slow: 0,
+            hand_over: 0,
         }
     }
 }

@@ -419,7 +419,7 @@ impl World {
     }
 
     /// Hands an event to a replica process, if it is still the one it was meant for.
-    fn tell(&mut self, replica: usize, life: u64, event: replica::Event) {
+    pub(crate) fn tell(&mut self, replica: usize, life: u64, event: replica::Event) {
         let slot = &mut self.replicas[replica];
         let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
         process.inbox.push(event);

@@ -6,6 +6,7 @@ mod check;
 mod config;
 mod dev;
 mod gateway;
+mod lead;
 mod logger;
 #[cfg(feature = "model")]
 mod model;
@@ -37,6 +38,8 @@ enum Subcommands {
     Gateway(gateway::Options),
     /// Show what the replicas of a cluster are doing
     Status(status::Options),
+    /// Let another replica lead
+    Lead(lead::Options),
     /// Put load on a cluster and measure what it costs
     Bench(bench::Options),
     /// Check parts of the protocol exhaustively
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Subcommands::Server(options) => server::run(&options),
         Subcommands::Gateway(options) => gateway::run(&options),
         Subcommands::Status(options) => status::run(&options),
+        Subcommands::Lead(options) => lead::run(&options),
         Subcommands::Bench(options) => bench::run(&options),
         Subcommands::Check(options) => check::run(&options),
         #[cfg(feature = "sim")]

@@ -37,7 +37,7 @@ pub(crate) struct Options {
     json: bool,
 }
 
-fn parse_address(text: &str) -> Result<String, String> {
+pub(crate) fn parse_address(text: &str) -> Result<String, String> {
     check_address(text).map(|()| text.to_owned())
 }
 
@@ -139,7 +139,7 @@ fn json_text(text: &str) -> String {
 }
 
 /// Where the replicas of a cluster listen, as the first node or gateway that answers says.
-fn replicas_of(addresses: &[String]) -> Result<Vec<String>, String> {
+pub(crate) fn replicas_of(addresses: &[String]) -> Result<Vec<String>, String> {
     let mut problems = Vec::new();
     for address in addresses {
         match info(address).map(|text| replicas_in(&text)) {

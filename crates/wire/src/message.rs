@@ -6,7 +6,7 @@ use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
 use syros_protocol::message::{Describe, DoViewChange, Message, StartView, StatusReport};
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
-use syros_types::{Instant, OpNumber, SessionId, View, WallTime};
+use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime};
 
 /// Appends the encoding of `message`.
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
@@ -21,6 +21,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
             writer.byte(tag::READ).number(view.0).number(*number).bytes(body)
         }
         Message::StatusRequest => writer.byte(tag::STATUS_REQUEST),
+        Message::HandOver { to } => writer.byte(tag::HAND_OVER).byte(to.0),
         Message::Registered { view, nonce, session } => {
             writer.byte(tag::REGISTERED).number(view.0).fixed(*nonce).number(session.0)
         }
@@ -92,6 +93,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::Request { .. }
         | Message::Read { .. }
         | Message::StatusRequest
+        | Message::HandOver { .. }
         | Message::Registered { .. }
         | Message::Ok { .. }
         | Message::Conflict { .. }
@@ -156,6 +158,7 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             body: body(reader.remainder("operation", BODY_BYTES_MAX)?),
         },
         tag::STATUS_REQUEST => Message::StatusRequest,
+        tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
         tag::REGISTERED => Message::Registered {
             view: View(reader.number()?),
             nonce: reader.fixed()?,

@@ -11,6 +11,8 @@ pub mod message {
     pub const READ: u8 = 3;
     /// `StatusRequest`.
     pub const STATUS_REQUEST: u8 = 4;
+    /// `HandOver`.
+    pub const HAND_OVER: u8 = 5;
 
     /// `Registered`.
     pub const REGISTERED: u8 = 16;

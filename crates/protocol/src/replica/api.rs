@@ -144,6 +144,8 @@ pub enum Event {
     NextExpiry(Option<syros_types::WallTime>),
     /// A client connection closed: nothing more need be sent there.
     ClientGone(u64),
+    /// The replica is about to stop: if it leads, let another member lead.
+    StepDown,
     /// The deadline passed.
     Tick,
 }

@@ -43,6 +43,7 @@ impl Replica {
             uncommitted_bytes,
             waiters,
             waiting: _,
+            abandoned,
             refused,
             refused_order,
             reads_unapplied,
@@ -97,7 +98,7 @@ impl Replica {
             (op_number, heard.is_some()).hash(hasher);
             heard.iter().for_each(|heard| clock.exact(*heard, hasher));
         }
-        (batch, batch_bytes, uncommitted_bytes, waiters, refused, refused_order).hash(hasher);
+        (batch, batch_bytes, uncommitted_bytes, waiters, abandoned, refused, refused_order).hash(hasher);
         for (number, reads) in reads_unapplied {
             number.hash(hasher);
             reads.iter().for_each(|read| read.fingerprint(clock, hasher));

@@ -117,6 +117,8 @@ pub struct Replica {
     uncommitted_bytes: usize,
     waiters: BTreeMap<OpNumber, Vec<Waiter>>,
     waiting: usize,
+    /// Clients whose requests met a change of views: they are told of the next view once it has begun.
+    abandoned: BTreeSet<u64>,
     /// Updates refused for want of room in this view, and their order.
     refused: BTreeSet<OperationId>,
     refused_order: VecDeque<OperationId>,
@@ -199,6 +201,7 @@ impl Replica {
             batch_bytes: 0,
             uncommitted_bytes: 0,
             waiters: BTreeMap::new(),
+            abandoned: BTreeSet::new(),
             waiting: 0,
             refused: BTreeSet::new(),
             refused_order: VecDeque::new(),
@@ -249,6 +252,7 @@ impl Replica {
             Event::Applied { through, replies } => self.on_applied(through, replies),
             Event::NextExpiry(moment) => self.next_expiry = moment,
             Event::ClientGone(client) => self.on_client_gone(client),
+            Event::StepDown => self.step_down(),
             Event::Tick => self.on_tick(),
         }
         self.check_invariants();
@@ -351,6 +355,7 @@ impl Replica {
                 let report = Box::new(self.status());
                 self.send(from, Message::Status(report));
             }
+            (_, Message::HandOver { to }) => self.on_hand_over(to),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),
             (_, Message::Request { view, path, request }) => self.on_request(from, view, path, request),
             (_, Message::Read { view, number, body }) => self.on_read(from, view, number, body),

@@ -132,7 +132,10 @@ impl Replica {
     }
 
     pub(super) fn forget_all_reads(&mut self) {
-        self.reads_unapplied.clear();
-        self.reads_unconfirmed.clear();
+        let unapplied = core::mem::take(&mut self.reads_unapplied).into_values().flatten();
+        let unconfirmed = core::mem::take(&mut self.reads_unconfirmed);
+        for read in unapplied.chain(unconfirmed) {
+            self.tell_of_next_view(read.to);
+        }
     }
 }

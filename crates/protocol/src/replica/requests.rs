@@ -32,6 +32,7 @@ impl Replica {
     /// True if the replica may act on a client's request of this view; tells the client if not.
     pub(super) fn accepts_view(&mut self, from: Peer, view: View) -> bool {
         if !self.is_normal() {
+            self.tell_of_next_view(from);
             return false;
         }
         if view != self.view && !self.planted(PlantedBug::AnyViewAccepted) {
@@ -40,6 +41,17 @@ impl Replica {
             return false;
         }
         true
+    }
+
+    /// A client's request cannot be dealt with before the next view.
+    pub(super) fn tell_of_next_view(&mut self, client: Peer) {
+        // Each is a connection, of which there are no more; those beyond ask around by themselves.
+        const ABANDONED_MAX: usize = 65_536;
+        if let Peer::Client(address) = client
+            && self.abandoned.len() < ABANDONED_MAX
+        {
+            self.abandoned.insert(address);
+        }
     }
 
     fn refuse(&mut self, to: Peer, id: OperationId, refusal: Refusal) {
@@ -389,6 +401,7 @@ impl Replica {
 
     pub(super) fn on_client_gone(&mut self, client: u64) {
         let gone = Peer::Client(client);
+        self.abandoned.remove(&client);
         self.waiters.retain(|_, waiters| {
             waiters.retain(|waiter| waiter.to != gone);
             !waiters.is_empty()
@@ -397,10 +410,12 @@ impl Replica {
         self.forget_reads_of(gone);
     }
 
-    /// The replica leaves its view. Those who wait are not told of the next: it may never begin, and
-    /// a client that believed in it would be lost to the view that goes on. They will ask around.
+    /// The replica leaves its view. Those who wait are not told of the next before it has begun: it may
+    /// never, and a client that believed in it would be lost to the view that goes on.
     pub(super) fn abandon_waiters(&mut self) {
-        self.waiters.clear();
+        for waiter in core::mem::take(&mut self.waiters).into_values().flatten() {
+            self.tell_of_next_view(waiter.to);
+        }
         self.waiting = 0;
         self.forget_all_reads();
     }

@@ -281,6 +281,32 @@ impl Replica {
         self.move_to(view, ViewChangeReason::Abdication);
     }
 
+    /// Leader: lets `to` lead. Leaving the view ends the lease, so the others follow at once, and what was
+    /// under way is recovered as in any view change.
+    pub(super) fn on_hand_over(&mut self, to: ReplicaId) {
+        // One that has not answered of late may be dead, and the view that it leads would not begin.
+        let heard = self.progress.get(to.index()).and_then(|progress| progress.heard);
+        let alive = heard.is_some_and(|heard| self.now.instant < heard.after(self.config.suspect_after));
+        if !self.is_leader() || to == self.config.replica || !alive {
+            return;
+        }
+        let mut view = View(self.view.0 + 1);
+        while self.config.group.leader(view) != to {
+            view.0 += 1;
+        }
+        self.move_to(view, ViewChangeReason::Moved);
+    }
+
+    /// Leader: hands over to the member with the longest log.
+    pub(super) fn step_down(&mut self) {
+        let members = self.progress.iter().zip(self.config.group.members());
+        let heard = members.filter(|(progress, _)| progress.heard.is_some());
+        let best = heard.max_by_key(|(progress, _)| (progress.op_number, progress.heard));
+        if let Some((_, to)) = best {
+            self.on_hand_over(to);
+        }
+    }
+
     /// A replica that lost its memory may enter only a view in whose making it took no part.
     pub(super) fn on_rejoin(&mut self, from: ReplicaId, view: View) {
         if !self.is_leader() {
@@ -488,6 +514,10 @@ impl Replica {
         }
         self.note_append();
         self.hear_leader();
+        let view = self.view;
+        for address in core::mem::take(&mut self.abandoned) {
+            self.send(Peer::Client(address), Message::WrongView { view });
+        }
         self.forward_at = self.now.instant.after(self.config.forward_after);
     }
 

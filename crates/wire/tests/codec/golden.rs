@@ -8,7 +8,7 @@ use syros_protocol::message::{
     StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::Record;
-use syros_types::{Instant, OpNumber, OperationId, SessionId, View, WallTime};
+use syros_types::{Instant, OpNumber, OperationId, ReplicaId, SessionId, View, WallTime};
 use syros_wire::{decode_message, decode_record, encode_message, encode_record};
 
 const fn id(session: u64, sequence: u64) -> OperationId {
@@ -112,6 +112,7 @@ fn of_clients() -> Vec<(Message, String)> {
         ),
         (Message::Read { view, number: 128, body: b"get"[..].into() }, "03 07 8001 676574".into()),
         (Message::StatusRequest, "04".into()),
+        (Message::HandOver { to: ReplicaId(2) }, "0502".into()),
         (Message::Registered { view, nonce: 0x0102, session: SessionId(9) }, format!("10 07 {clock_hex} 09")),
         (Message::Ok { view, id, clock }, format!("11 07 05 ac02 {clock_hex}")),
         (Message::Conflict { view, id, clock }, format!("12 07 05 ac02 {clock_hex}")),

@@ -7,7 +7,7 @@ use syros_protocol::message::{
 };
 use syros_protocol::record::Record;
 use syros_types::{
-    Class, Footprint, Instant, OpNumber, OperationId, Prng, SessionId, View, WallTime, key_hash,
+    Class, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, SessionId, View, WallTime, key_hash,
 };
 
 /// The toy state machine: every operation is an overwrite of itself, and those that start with 0xff are
@@ -128,7 +128,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 26;
+pub(crate) const MESSAGE_KINDS: u64 = 27;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -151,6 +151,7 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
         10 => Message::ReadRefused { view: view(prng), number: number(prng), refusal: refusal(prng) },
         11 => Message::WrongView { view: view(prng) },
         12 => Message::Status(Box::new(status(prng))),
+        26 => Message::HandOver { to: ReplicaId(prng.below(7) as u8) },
         _ => between_replicas(prng, kind),
     }
 }

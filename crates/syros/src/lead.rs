@@ -1,0 +1,67 @@
+//! `syros lead`: a planned change of leaders.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use syros_client::{Endpoint, StatusReport};
+use syros_protocol::message::RoleName;
+use syros_types::ReplicaId;
+
+use crate::status::{parse_address, query, replicas_of};
+
+/// How long the leader may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Within this time the new leader leads: a view change between live replicas takes milliseconds.
+const LEAD_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Options of `syros lead`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros lead 2                                   in the cluster of the node at 127.0.0.1:6379
+  syros lead 0 --addr db1:6379,db2:6379          whichever of them answers tells about all replicas
+
+Requests under way are not lost, and none fails: they wait for the new leader. A node that is told to end
+(SIGTERM) while it leads hands over by itself. Exit status 0: the replica leads.")]
+pub(crate) struct Options {
+    /// The replica that is to lead
+    id: u8,
+    /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
+    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_value = "127.0.0.1:6379", value_parser = parse_address)]
+    addr: Vec<String>,
+}
+
+/// Has a replica take over, and waits until it has.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let id = options.id;
+    let replicas = replicas_of(&options.addr)?;
+    let Some(next) = replicas.get(usize::from(id)) else {
+        return Err(format!(
+            "there is no replica {id}: the cluster has replicas 0 to {}",
+            replicas.len() - 1
+        ));
+    };
+    let target = query(next).map_err(|problem| format!("replica {id} at {next} is down: {problem}"))?;
+    if target.role == RoleName::Leader {
+        println!("replica {id} leads view {} already", target.view);
+        return Ok(ExitCode::SUCCESS);
+    }
+    let leads = |address: &&String| query(address).is_ok_and(|report| report.role == RoleName::Leader);
+    let leader = replicas.iter().find(leads).ok_or("no replica leads at the moment; try again")?;
+    let began = Instant::now();
+    let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
+    syros_client::hand_over(endpoint.current(), ReplicaId(id), ANSWER_TIMEOUT)
+        .map_err(|error| format!("the leader at {leader}: {error}"))?;
+    while began.elapsed() < LEAD_TIMEOUT {
+        if let Ok(StatusReport { role: RoleName::Leader, view, .. }) = query(next) {
+            println!("replica {id} leads view {view}, after {} ms", began.elapsed().as_millis());
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(format!(
+        "replica {id} does not lead after {} s: the leader at {leader} may have had no answer from it lately",
+        LEAD_TIMEOUT.as_secs()
+    ))
+}

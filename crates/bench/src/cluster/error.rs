@@ -24,6 +24,8 @@ pub enum Error {
     NotRunning(usize),
     /// This node cannot be sent a signal.
     Signal(usize, std::io::Error),
+    /// This node cannot be asked to let another lead.
+    HandOver(usize, syros_client::StatusError),
     /// A command failed.
     Command {
         /// The command line.
@@ -57,6 +59,7 @@ impl fmt::Display for Error {
             Self::Start(node, error) => write!(f, "cannot start node {node}: {error}"),
             Self::NotRunning(node) => write!(f, "node {node} does not run"),
             Self::Signal(node, error) => write!(f, "node {node} cannot be sent a signal: {error}"),
+            Self::HandOver(node, error) => write!(f, "node {node} cannot be asked to hand over: {error}"),
             Self::Command { command, problem } => write!(f, "'{command}' failed: {problem}"),
             Self::NotWell(patience, problem) => {
                 write!(f, "the cluster was not well within {patience:?}: {problem}")

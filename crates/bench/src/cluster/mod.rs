@@ -16,6 +16,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use syros_client::{StatusReport, status};
 use syros_protocol::message::RoleName;
+use syros_types::ReplicaId;
 
 /// A replica that does not tell its status within this time counts as away.
 const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
@@ -150,6 +151,28 @@ impl Cluster {
             process.wait().map_err(|error| Error::Signal(node, error))?;
         }
         Ok(())
+    }
+
+    /// Ends a node's process with SIGTERM and waits until it has ended.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`], or whatever the system says.
+    pub fn end(&mut self, node: usize) -> Result<(), Error> {
+        self.signal(node, Signal::TERM)?;
+        if let Some(mut process) = self.nodes[node].take() {
+            process.wait().map_err(|error| Error::Signal(node, error))?;
+        }
+        Ok(())
+    }
+
+    /// Asks the leader to let the next node lead.
+    ///
+    /// # Errors
+    /// [`Error::HandOver`] if it does not answer.
+    pub fn hand_over(&self, leader: usize) -> Result<(), Error> {
+        let next = ReplicaId(((leader + 1) % self.addresses.len()) as u8);
+        let asked = syros_client::hand_over(self.addresses[leader], next, Duration::from_secs(2));
+        asked.map(drop).map_err(|error| Error::HandOver(leader, error))
     }
 
     /// Starts a node again that was killed, with the data it had.

@@ -38,11 +38,15 @@ pub enum Fault {
     Stop,
     /// Its links are cut, those to the clients too, and mended.
     Cut,
+    /// Its process is ended with SIGTERM, as for maintenance, and started again.
+    End,
+    /// It is asked to let another lead, as `syros lead` does.
+    Lead,
 }
 
 impl Fault {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Kill, Self::Stop, Self::Cut];
+    pub const ALL: [Self; 5] = [Self::Kill, Self::Stop, Self::Cut, Self::End, Self::Lead];
 }
 
 impl fmt::Display for Fault {
@@ -51,6 +55,8 @@ impl fmt::Display for Fault {
             Self::Kill => "kill",
             Self::Stop => "stop",
             Self::Cut => "cut",
+            Self::End => "end",
+            Self::Lead => "lead",
         })
     }
 }
@@ -60,7 +66,7 @@ impl FromStr for Fault {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let found = Self::ALL.into_iter().find(|fault| fault.to_string() == text);
-        found.ok_or_else(|| "'kill', 'stop' or 'cut' is expected".to_owned())
+        found.ok_or_else(|| "'kill', 'stop', 'cut', 'end' or 'lead' is expected".to_owned())
     }
 }
 
@@ -192,6 +198,8 @@ fn one_round(
         Fault::Kill => cluster.kill(leader)?,
         Fault::Stop => cluster.suspend(leader)?,
         Fault::Cut => cluster.cut(leader)?,
+        Fault::End => cluster.end(leader)?,
+        Fault::Lead => cluster.hand_over(leader)?,
     }
     // A cut takes a command: it happens at some time before now.
     let done_at = Instant::now();
@@ -210,9 +218,10 @@ fn one_round(
     }
     let back_at = Instant::now();
     match fault {
-        Fault::Kill => cluster.restart(leader)?,
+        Fault::Kill | Fault::End => cluster.restart(leader)?,
         Fault::Stop => cluster.resume(leader)?,
         Fault::Cut => cluster.mend(leader)?,
+        Fault::Lead => {}
     }
     cluster.wait_until_well(PATIENCE)?;
     let well_at = Instant::now();

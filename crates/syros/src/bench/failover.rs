@@ -57,6 +57,10 @@ enum Kind {
     Stop,
     /// All its links are cut, and mended later
     Cut,
+    /// SIGTERM, which makes it hand over; it is started again
+    End,
+    /// It hands over to another, as with `syros lead`
+    Lead,
 }
 
 impl From<Kind> for Fault {
@@ -65,6 +69,8 @@ impl From<Kind> for Fault {
             Kind::Kill => Self::Kill,
             Kind::Stop => Self::Stop,
             Kind::Cut => Self::Cut,
+            Kind::End => Self::End,
+            Kind::Lead => Self::Lead,
         }
     }
 }

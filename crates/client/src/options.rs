@@ -43,7 +43,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             dial_timeout: Duration::from_secs(2),
             backoff_first: Duration::from_millis(50),
-            backoff_max: Duration::from_secs(1),
+            backoff_max: Duration::from_millis(200),
             resend: config.resend,
             sync_after: config.sync_after,
             give_up_after: config.give_up_after,

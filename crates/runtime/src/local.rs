@@ -337,6 +337,16 @@ impl Local {
     }
 }
 
+/// True if nothing that the log holds is in doubt, so that it can be opened again once the disk takes
+/// writes. After a sync that failed it would be: the system may have dropped what it could not write, and
+/// still show it to readers.
+const fn may_return(error: &WalError) -> bool {
+    matches!(
+        error,
+        WalError::Disk(DiskError { operation: DiskOperation::Create | DiskOperation::Append, .. })
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,14 +369,4 @@ mod tests {
         assert_eq!(released(3), [1, 4]);
         assert_eq!(released(9), [3, 2, 5]);
     }
-}
-
-/// True if nothing that the log holds is in doubt, so that it can be opened again once the disk takes
-/// writes. After a sync that failed it would be: the system may have dropped what it could not write, and
-/// still show it to readers.
-const fn may_return(error: &WalError) -> bool {
-    matches!(
-        error,
-        WalError::Disk(DiskError { operation: DiskOperation::Create | DiskOperation::Append, .. })
-    )
 }

@@ -33,6 +33,6 @@ pub mod workload;
 mod world;
 
 pub use scenario::{Node, Play, Scenario};
-pub use seeds::{Options, SeedReport, Summary, replay_command, run_planted, run_range, run_seed, run_swarm};
+pub use seeds::{Options, SeedReport, Summary, replay_command, run_planted, run_seed, run_swarm};
 pub use swarm::Swarm;
 pub use world::World;

@@ -1,11 +1,10 @@
-//! Running seeds: one, a range, or until a planted bug shows.
+//! Running seeds: one, or as many as it takes until a planted bug shows.
 
 use crate::clock::VirtualTime;
 use crate::swarm::{SECOND, Swarm};
 use crate::verdict;
 use crate::world::World;
 use core::fmt;
-use core::ops::Range;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
@@ -159,17 +158,6 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     // A history that is wrong says more than a group that is stuck.
     verdict::judge(&world.history, &world.invariants)?;
     settled
-}
-
-/// Runs the seeds of a range and calls `progress` after each.
-pub fn run_range(seeds: Range<u64>, options: &Options, mut progress: impl FnMut(&SeedReport)) -> Summary {
-    let mut summary = Summary::default();
-    for seed in seeds {
-        let report = run_seed(seed, options);
-        summary.add(&report);
-        progress(&report);
-    }
-    summary
 }
 
 /// Runs seeds 1, 2, 3, ... with a planted bug until one shows it, which without the bug shows nothing.

@@ -1,13 +1,11 @@
 //! `syros sim`: the deterministic simulation of a whole cluster.
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use syros_protocol::replica::PlantedBug;
-use syros_sim::{
-    Options as SimOptions, SeedReport, Summary, replay_command, run_planted, run_range, run_seed,
-};
+use syros_sim::{Options as SimOptions, SeedReport, Summary, replay_command, run_planted, run_seed};
 
 /// Options of `syros sim`.
 #[derive(Args, Debug)]
@@ -15,6 +13,7 @@ use syros_sim::{
   syros sim --seed 42                       one seed
   syros sim --seed 42 --trace               with everything that happened, line by line
   syros sim --seeds 1..1000                 a range
+  syros sim --minutes 60                    new seeds for an hour
   syros sim --seeds 1..1000 --plant no-conflict-check    must find a violation
   syros sim --planted                       every known-wrong variant; fails if one is not found
   syros sim --list-planted                  the known-wrong variants
@@ -24,9 +23,12 @@ pub(crate) struct Options {
     /// Run this seed
     #[arg(long, value_name = "N", conflicts_with = "seeds")]
     seed: Option<u64>,
-    /// Run all seeds from A up to but not including B
-    #[arg(long, value_name = "A..B", value_parser = parse_range, default_value = "1..100")]
-    seeds: std::ops::Range<u64>,
+    /// Run all seeds from A up to but not including B [default: 1..100]
+    #[arg(long, value_name = "A..B", value_parser = parse_range)]
+    seeds: Option<std::ops::Range<u64>>,
+    /// Run seeds for so long, from a seed that the time of day gives, or from A of --seeds
+    #[arg(long, value_name = "M", conflicts_with_all = ["seed", "planted"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    minutes: Option<u64>,
     /// Print everything that happens; only with --seed
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -81,11 +83,41 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             tell(&report, &settings);
             summary
         }
-        None => run_range(options.seeds.clone(), &settings, |report| tell(report, &settings)),
+        None => run_many(options, &settings),
     };
     println!("{:.1} s", started.elapsed().as_secs_f64());
     println!("{summary}");
     Ok(if summary.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Runs a range of seeds, or new ones for some time, and tells how far it is.
+fn run_many(options: &Options, settings: &SimOptions) -> Summary {
+    const TELL_EVERY: Duration = Duration::from_secs(30);
+    let started = Instant::now();
+    let (seeds, end) = match (options.minutes, &options.seeds) {
+        (None, seeds) => (seeds.clone().unwrap_or(1..100), None),
+        (Some(minutes), seeds) => {
+            let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let first = seeds.as_ref().map_or(since_epoch.as_secs() * 1_000_000, |seeds| seeds.start);
+            println!("seeds from {first}");
+            (first..u64::MAX, Some(Duration::from_secs(60 * minutes)))
+        }
+    };
+    let mut summary = Summary::default();
+    let mut told = started;
+    for seed in seeds {
+        if end.is_some_and(|end| started.elapsed() >= end) {
+            break;
+        }
+        let report = run_seed(seed, settings);
+        summary.add(&report);
+        tell(&report, settings);
+        if told.elapsed() >= TELL_EVERY {
+            told = Instant::now();
+            eprintln!("{:.0} s, seed {seed}: {summary}", started.elapsed().as_secs_f64());
+        }
+    }
+    summary
 }
 
 /// Runs these planted bugs, or every one; each must be found.

@@ -7,39 +7,6 @@ use std::fmt::Write;
 use syros_protocol::message::{Message, Path, Payload, Peer, Prepared, Request};
 use syros_types::{OperationId, ReplicaId};
 
-/// A message's name.
-pub(crate) const fn name(message: &Message) -> &'static str {
-    match message {
-        Message::Register { .. } => "Register",
-        Message::Request { .. } => "Request",
-        Message::Read { .. } => "Read",
-        Message::StatusRequest => "StatusRequest",
-        Message::HandOver { .. } => "HandOver",
-        Message::Registered { .. } => "Registered",
-        Message::Ok { .. } => "Ok",
-        Message::Conflict { .. } => "Conflict",
-        Message::Committed { .. } => "Committed",
-        Message::ReadReply { .. } => "ReadReply",
-        Message::Refused { .. } => "Refused",
-        Message::ReadRefused { .. } => "ReadRefused",
-        Message::WrongView { .. } => "WrongView",
-        Message::Status(_) => "Status",
-        Message::Prepare { .. } => "Prepare",
-        Message::Commit { .. } => "Commit",
-        Message::PrepareOk { .. } => "PrepareOk",
-        Message::FetchBodies { .. } => "FetchBodies",
-        Message::Bodies { .. } => "Bodies",
-        Message::Forward { .. } => "Forward",
-        Message::GetState { .. } => "GetState",
-        Message::NewState { .. } => "NewState",
-        Message::StartViewChange { .. } => "StartViewChange",
-        Message::DoViewChange(_) => "DoViewChange",
-        Message::StartView(_) => "StartView",
-        Message::GetStartView { .. } => "GetStartView",
-        Message::Rejoin { .. } => "Rejoin",
-    }
-}
-
 fn id(id: OperationId) -> String {
     // Sequence number 1 warmed the session up.
     format!("s{}.{}", id.session.0, id.sequence)
@@ -75,7 +42,7 @@ fn prepared(entry: &Prepared) -> String {
 }
 
 fn message(message: &Message) -> String {
-    let name = name(message);
+    let name = message.name();
     match message {
         Message::Request { view, path, request: update } => {
             let path = if *path == Path::Ordered { " to be ordered" } else { "" };

@@ -1,7 +1,6 @@
 //! What happens before a search begins: some counterexamples lie so deep that the search has to start
 //! part of the way down. A script takes the same steps as the search.
 
-use crate::describe::name;
 use crate::world::{Action, State, World};
 use syros_protocol::message::Peer;
 use syros_types::ReplicaId;
@@ -50,7 +49,7 @@ impl Step {
             Self::Deliver(wanted, from, to) => {
                 let matching = state.network.iter().copied().find(|number| {
                     let envelope = world.envelope(*number);
-                    name(&envelope.message) == wanted
+                    envelope.message.name() == wanted
                         && envelope.from == from.peer()
                         && envelope.to == to.peer()
                 });

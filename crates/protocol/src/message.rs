@@ -454,6 +454,42 @@ pub enum Message {
     },
 }
 
+impl Message {
+    /// The name of its kind.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Register { .. } => "Register",
+            Self::Request { .. } => "Request",
+            Self::Read { .. } => "Read",
+            Self::StatusRequest => "StatusRequest",
+            Self::HandOver { .. } => "HandOver",
+            Self::Registered { .. } => "Registered",
+            Self::Ok { .. } => "Ok",
+            Self::Conflict { .. } => "Conflict",
+            Self::Committed { .. } => "Committed",
+            Self::ReadReply { .. } => "ReadReply",
+            Self::Refused { .. } => "Refused",
+            Self::ReadRefused { .. } => "ReadRefused",
+            Self::WrongView { .. } => "WrongView",
+            Self::Status(_) => "Status",
+            Self::Prepare { .. } => "Prepare",
+            Self::Commit { .. } => "Commit",
+            Self::PrepareOk { .. } => "PrepareOk",
+            Self::FetchBodies { .. } => "FetchBodies",
+            Self::Bodies { .. } => "Bodies",
+            Self::Forward { .. } => "Forward",
+            Self::GetState { .. } => "GetState",
+            Self::NewState { .. } => "NewState",
+            Self::StartViewChange { .. } => "StartViewChange",
+            Self::DoViewChange(_) => "DoViewChange",
+            Self::StartView(_) => "StartView",
+            Self::GetStartView { .. } => "GetStartView",
+            Self::Rejoin { .. } => "Rejoin",
+        }
+    }
+}
+
 /// Content of a DoViewChange.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DoViewChange {

@@ -221,7 +221,7 @@ impl ReplicaProcess {
     /// A message on its way out.
     fn send(&self, to: Peer, message: &Message) -> Effect {
         let bytes = adapter::encode_message(message);
-        let (kind, binds) = (kind(message), binding_view(message));
+        let (kind, binds) = (message.name(), binding_view(message));
         Effect::Send { to, kind, binds, executed: self.executed, bytes }
     }
 
@@ -231,40 +231,6 @@ impl ReplicaProcess {
         for held in self.held.extract_if(.., |held| held.after <= persisted) {
             around.effects.push(held.effect);
         }
-    }
-}
-
-/// The name of a message's kind.
-#[must_use]
-pub const fn kind(message: &Message) -> &'static str {
-    match message {
-        Message::Register { .. } => "Register",
-        Message::Request { .. } => "Request",
-        Message::Read { .. } => "Read",
-        Message::StatusRequest => "StatusRequest",
-        Message::HandOver { .. } => "HandOver",
-        Message::Registered { .. } => "Registered",
-        Message::Ok { .. } => "Ok",
-        Message::Conflict { .. } => "Conflict",
-        Message::Committed { .. } => "Committed",
-        Message::ReadReply { .. } => "ReadReply",
-        Message::Refused { .. } => "Refused",
-        Message::ReadRefused { .. } => "ReadRefused",
-        Message::WrongView { .. } => "WrongView",
-        Message::Status(_) => "Status",
-        Message::Prepare { .. } => "Prepare",
-        Message::Commit { .. } => "Commit",
-        Message::PrepareOk { .. } => "PrepareOk",
-        Message::FetchBodies { .. } => "FetchBodies",
-        Message::Bodies { .. } => "Bodies",
-        Message::Forward { .. } => "Forward",
-        Message::GetState { .. } => "GetState",
-        Message::NewState { .. } => "NewState",
-        Message::StartViewChange { .. } => "StartViewChange",
-        Message::DoViewChange(_) => "DoViewChange",
-        Message::StartView(_) => "StartView",
-        Message::GetStartView { .. } => "GetStartView",
-        Message::Rejoin { .. } => "Rejoin",
     }
 }
 

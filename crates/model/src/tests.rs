@@ -82,7 +82,7 @@ fn a_search_is_the_same_every_time_and_finds_the_shortest_way() {
         ("normal", PlantedBug::ReadSkipsPending, 7),
         ("majority", PlantedBug::RecoverNothing, 6),
         ("supermajority", PlantedBug::RecoveryThresholdTooHigh, 6),
-        ("rejoin", PlantedBug::AmnesiacRejoinsAtOnce, 6),
+        ("rejoin", PlantedBug::AmnesiacRejoinsAtOnce, 5),
         ("slow-disk", PlantedBug::CommitTooEarly, 5),
     ] {
         let model = models().into_iter().find(|model| model.name() == name).expect("it exists");

@@ -228,7 +228,7 @@ func main() {
 			failed++
 		}
 	}
-	fmt.Printf("%d histories, %d verdicts not as they must be\n", len(os.Args)-1, failed)
+	fmt.Printf("%d passed, %d failed\n", len(os.Args)-1-failed, failed)
 	if failed > 0 {
 		os.Exit(1)
 	}

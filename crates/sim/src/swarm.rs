@@ -271,8 +271,7 @@ impl Swarm {
             ..NemesisSettings::default()
         };
         self.protocol.order_delay = Duration::from_millis(draw.of(&[20, 300, 1_000]) / speed);
-        self.protocol.dlog_length_max = 262_144;
-        self.protocol.waiting_max = 262_144;
+        self.protocol.lift_limits();
         self.service_delay = 0;
     }
 
@@ -317,8 +316,7 @@ impl Swarm {
         self.disk.sync_delay = (2 * near, 10 * near);
         self.protocol.order_delay = Duration::from_nanos(draw.of(&[20 * near, 100 * near]));
         self.protocol.session_timeout = Duration::from_nanos(draw.of(&[200 * near, 400 * near]));
-        self.protocol.dlog_length_max = 262_144;
-        self.protocol.waiting_max = 262_144;
+        self.protocol.lift_limits();
         self.service_delay = 0;
     }
 
@@ -360,8 +358,7 @@ impl Swarm {
         self.protocol.fetch_delay = Duration::from_millis(200) / speed as u32;
         self.protocol.batch_max = 1024;
         self.protocol.sync_after = Duration::from_secs(2) / speed as u32;
-        self.protocol.dlog_length_max = 262_144;
-        self.protocol.waiting_max = 262_144;
+        self.protocol.lift_limits();
         self.service_delay = 0;
         self.apply_delay = 0;
     }
@@ -407,8 +404,7 @@ impl Swarm {
         };
         let scaled = |micros: u64| Duration::from_micros(micros / speed);
         self.protocol.order_delay = draw.of(&[scaled(1_000), scaled(20_000), scaled(300_000)]);
-        self.protocol.dlog_length_max = 262_144;
-        self.protocol.waiting_max = 262_144;
+        self.protocol.lift_limits();
         self.disk.sync_delay = (0, near);
     }
 
@@ -613,6 +609,14 @@ impl ProtocolSettings {
             client_resend: draw.of(&[scaled(30), scaled(200)]),
             give_up_after: draw.of(&[scaled(1_500), scaled(10_000)]),
         }
+    }
+}
+
+impl ProtocolSettings {
+    /// Nothing is refused for want of room: a world that is about something else.
+    const fn lift_limits(&mut self) {
+        self.dlog_length_max = 262_144;
+        self.waiting_max = 262_144;
     }
 }
 

@@ -119,17 +119,24 @@ fn a_request_sent_again_acknowledges_nothing_new() {
     });
 }
 
+/// The leader is cut off from its followers, and replica 2 misses an update that completes all the same,
+/// with a timestamp ahead of what the writer's will be. Returns the writer.
+fn second_replica_misses_an_update(scenario: Scenario) -> (Play, usize) {
+    let mut play = scenario.with(unhurried).start();
+    let (ahead, writer) = (play.client(), play.client());
+    play.jump_client_clock(ahead, 300_000);
+    play.isolate(0);
+    cut_client(&mut play, ahead, &[2]);
+    assert_eq!(play.call(ahead, set(1, "first")), Outcome::Done);
+    (play, writer)
+}
+
 /// An update with an older timestamp than one that completed before it was invoked, on the one replica
 /// that never saw the other. Executing both, by timestamp, would answer it and leave no trace of it.
 #[test]
 fn an_older_stamp_on_a_replica_that_missed_the_newer_update() {
     assert_cures(PlantedBug::RecoverEverything, |scenario| {
-        let mut play = scenario.with(unhurried).start();
-        let (ahead, writer) = (play.client(), play.client());
-        play.jump_client_clock(ahead, 300_000);
-        play.isolate(0);
-        cut_client(&mut play, ahead, &[2]);
-        assert_eq!(play.call(ahead, set(1, "first")), Outcome::Done);
+        let (mut play, writer) = second_replica_misses_an_update(scenario);
         let second = play.submit(writer, set(1, "second"));
         play.run(VIEW_CHANGE);
         play.finish(second);
@@ -143,12 +150,7 @@ fn an_older_stamp_on_a_replica_that_missed_the_newer_update() {
 #[test]
 fn an_update_ordered_after_a_conflict_is_vouched_for_when_it_is_committed() {
     assert_cures(PlantedBug::OkForOrdered, |scenario| {
-        let mut play = scenario.with(unhurried).start();
-        let (ahead, writer) = (play.client(), play.client());
-        play.jump_client_clock(ahead, 300_000);
-        play.isolate(0);
-        cut_client(&mut play, ahead, &[2]);
-        assert_eq!(play.call(ahead, set(1, "first")), Outcome::Done);
+        let (mut play, writer) = second_replica_misses_an_update(scenario);
         let second = play.submit(writer, set(1, "second"));
         play.run(10 * MILLI);
         play.break_connection(writer, 0);

@@ -146,11 +146,7 @@ impl Cluster {
     /// # Errors
     /// [`Error::NotRunning`], or whatever the system says.
     pub fn kill(&mut self, node: usize) -> Result<(), Error> {
-        self.signal(node, Signal::KILL)?;
-        if let Some(mut process) = self.nodes[node].take() {
-            process.wait().map_err(|error| Error::Signal(node, error))?;
-        }
-        Ok(())
+        self.end_by(node, Signal::KILL)
     }
 
     /// Ends a node's process with SIGTERM and waits until it has ended.
@@ -158,7 +154,11 @@ impl Cluster {
     /// # Errors
     /// [`Error::NotRunning`], or whatever the system says.
     pub fn end(&mut self, node: usize) -> Result<(), Error> {
-        self.signal(node, Signal::TERM)?;
+        self.end_by(node, Signal::TERM)
+    }
+
+    fn end_by(&mut self, node: usize, signal: Signal) -> Result<(), Error> {
+        self.signal(node, signal)?;
         if let Some(mut process) = self.nodes[node].take() {
             process.wait().map_err(|error| Error::Signal(node, error))?;
         }

@@ -14,6 +14,7 @@ mod tests;
 pub use api::{Action, Busy, Config, Event, Outcome, Token};
 
 use crate::message::{Body, Message, Path, Refusal, Request};
+use crate::replica::PlantedBug;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use syros_types::{
@@ -362,11 +363,11 @@ impl Client {
 
     fn on_ok(&mut self, from: ReplicaId, view: View, sequence: u64) {
         // Only answers of one view make a quorum.
-        if view != self.view && !self.planted_counts_all_views() {
+        if view != self.view && !self.planted(PlantedBug::AcksOfOtherViewsCounted) {
             return;
         }
         let (leader, quorum) = (self.leader(), self.config.group.fast_quorum(self.config.fast_quorum));
-        let leaderless = self.planted_needs_no_leader();
+        let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.oks = update.oks.with(from);
         if update.fast && update.oks.len() >= quorum && (update.oks.contains(leader) || leaderless) {
@@ -400,6 +401,8 @@ impl Client {
         let Some(update) = self.updates.get_mut(sequence) else { return };
         // Sent once, to the leader alone, and refused there: it is nowhere.
         let nowhere = update.attempts == 1 && !update.shared && from == leader;
+        let waited = self.now.instant.since(update.invoked);
+        let leader_may_change = self.config.group.faults() > 0 && waited < LEADER_CHANGE;
         match refusal {
             // A duplicate of something answered long ago.
             Refusal::Stale => {}
@@ -414,7 +417,7 @@ impl Client {
                 }
             }
             // The leader is about to lose its followers; the next one will take it.
-            Refusal::DiskFailed if from == leader && self.leader_may_change(sequence) => {}
+            Refusal::DiskFailed if from == leader && leader_may_change => {}
             Refusal::LogFull | Refusal::Overloaded | Refusal::DiskFailed => {
                 if from != leader {
                     self.on_no_ok(from, sequence);
@@ -425,13 +428,6 @@ impl Client {
                 }
             }
         }
-    }
-
-    /// True if another leader may yet take the update, and soon enough.
-    fn leader_may_change(&mut self, sequence: u64) -> bool {
-        let (now, several) = (self.now.instant, self.config.group.faults() > 0);
-        let Some(update) = self.updates.get_mut(sequence) else { return false };
-        several && now.since(update.invoked) < LEADER_CHANGE
     }
 
     /// No session is to be had: what was never sent ends here.
@@ -516,13 +512,12 @@ impl Client {
     fn transmit(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
         let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
         let connected = self.connected;
-        #[cfg(feature = "planted-bugs")]
-        let acknowledge_more = (self.planted_acknowledges_more(), self.updates.first);
+        let acknowledges_more = self.planted(PlantedBug::ResentAcknowledgesMore);
+        let newly_acked_below = self.updates.first;
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.sent = now;
-        #[cfg(feature = "planted-bugs")]
-        if let (true, acked_below) = acknowledge_more {
-            update.acked_below = acked_below;
+        if acknowledges_more {
+            update.acked_below = newly_acked_below;
         }
         let id = OperationId { session, sequence };
         let Update { micros, acked_below, .. } = *update;
@@ -707,29 +702,13 @@ impl Client {
     }
 
     #[cfg(feature = "planted-bugs")]
-    fn planted_needs_no_leader(&self) -> bool {
-        self.config.planted == Some(crate::replica::PlantedBug::FastQuorumWithoutLeader)
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    fn planted_acknowledges_more(&self) -> bool {
-        self.config.planted == Some(crate::replica::PlantedBug::ResentAcknowledgesMore)
-    }
-
-    #[cfg(feature = "planted-bugs")]
-    fn planted_counts_all_views(&self) -> bool {
-        self.config.planted == Some(crate::replica::PlantedBug::AcksOfOtherViewsCounted)
+    fn planted(&self, bug: PlantedBug) -> bool {
+        self.config.planted == Some(bug)
     }
 
     #[cfg(not(feature = "planted-bugs"))]
     #[expect(clippy::unused_self, reason = "same signature as with planted bugs")]
-    const fn planted_needs_no_leader(&self) -> bool {
-        false
-    }
-
-    #[cfg(not(feature = "planted-bugs"))]
-    #[expect(clippy::unused_self, reason = "same signature as with planted bugs")]
-    const fn planted_counts_all_views(&self) -> bool {
+    const fn planted(&self, _bug: PlantedBug) -> bool {
         false
     }
 }

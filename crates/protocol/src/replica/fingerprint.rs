@@ -114,18 +114,17 @@ impl Replica {
         }
         ack_due.is_some().hash(hasher);
         clock.past(*leader_contact, config.lease, hasher);
-        let is_new =
-            entered_at.map(|at| at.after(config.view_change_timeout)).filter(|end| now.instant < *end);
-        is_new.is_some().hash(hasher);
-        is_new.iter().for_each(|end| clock.deadline(*end, hasher));
         for want in wants {
             want.is_some().hash(hasher);
             want.iter().for_each(|want| want.fingerprint(clock, config.resend * 4, hasher));
         }
-        for asked in [state_requested, start_view_requested] {
-            let waits = asked.map(|at| at.after(config.resend)).filter(|again| now.instant < *again);
-            waits.is_some().hash(hasher);
-            waits.iter().for_each(|again| clock.deadline(*again, hasher));
+        let entered = (entered_at, config.view_change_timeout);
+        for (since, lasting) in
+            [entered, (state_requested, config.resend), (start_view_requested, config.resend)]
+        {
+            let end = since.map(|at| at.after(lasting)).filter(|end| now.instant < *end);
+            end.is_some().hash(hasher);
+            end.iter().for_each(|end| clock.deadline(*end, hasher));
         }
     }
 

@@ -23,7 +23,7 @@ pub use api::{Action, Boot, Config, Durability, EntryRef, Event};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
-use planted::PlantedBug;
+pub(crate) use planted::PlantedBug;
 pub use restore::{InvalidRecord, Restored};
 
 use crate::durability_log::{DurabilityLog, KeyIndex};

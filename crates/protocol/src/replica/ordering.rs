@@ -420,9 +420,9 @@ impl Replica {
                 }
                 Payload::Expire(ids) => {
                     self.sessions.expire(ids);
-                    ids.iter().for_each(|id| {
+                    for id in ids {
                         self.expiring.remove(id);
-                    });
+                    }
                 }
                 Payload::Tick | Payload::Update(_) | Payload::Recovered(_) => {}
             }
@@ -479,9 +479,9 @@ impl Replica {
         assert!(self.log.op_number() > self.commit, "committed entries stay");
         let Some(entry) = self.log.pop() else { return };
         if let Payload::Expire(ids) = &entry.payload {
-            ids.iter().for_each(|id| {
+            for id in ids {
                 self.expiring.remove(id);
-            });
+            }
         }
         for update in entry.updates() {
             self.ordered.remove(&update.request.id);

@@ -274,11 +274,16 @@ impl Replica {
 
     /// Leader: starts a view, `at_least` this one, that it leads again.
     fn abdicate(&mut self, at_least: View) {
+        self.move_to(self.next_view_of(self.config.replica, at_least), ViewChangeReason::Abdication);
+    }
+
+    /// The first view after this one, `at_least` that one, that `leader` leads.
+    fn next_view_of(&self, leader: ReplicaId, at_least: View) -> View {
         let mut view = at_least.max(View(self.view.0 + 1));
-        while self.config.group.leader(view) != self.config.replica {
+        while self.config.group.leader(view) != leader {
             view.0 += 1;
         }
-        self.move_to(view, ViewChangeReason::Abdication);
+        view
     }
 
     /// Leader: lets `to` lead. Leaving the view ends the lease, so the others follow at once, and what was
@@ -290,11 +295,7 @@ impl Replica {
         if !self.is_leader() || to == self.config.replica || !alive {
             return;
         }
-        let mut view = View(self.view.0 + 1);
-        while self.config.group.leader(view) != to {
-            view.0 += 1;
-        }
-        self.move_to(view, ViewChangeReason::Moved);
+        self.move_to(self.next_view_of(to, self.view), ViewChangeReason::Moved);
     }
 
     /// Leader: hands over to the member with the longest log.

@@ -29,6 +29,11 @@
 //!
 //! How an intact record is told from bytes that look like one by accident is described at
 //! [`recover_segment`].
+//!
+//! # Snapshots
+//!
+//! On the same interface, files of opaque blocks that are either whole or absent: written by
+//! [`SnapshotWriter`], received from a peer by [`SnapshotReceiver`], read by [`SnapshotReader`].
 #![forbid(unsafe_code)]
 
 mod atomic_file;
@@ -41,6 +46,7 @@ mod later_record;
 pub mod memory_disk;
 mod recovery;
 mod segment;
+mod snapshot;
 mod wal;
 
 pub use atomic_file::{
@@ -55,4 +61,10 @@ pub use format::{
 pub use group_commit::GroupCommit;
 pub use recovery::{Cut, Damage, OpenError, Recovery};
 pub use segment::{SegmentContents, SegmentTail, recover_segment};
+pub use snapshot::{
+    BlockFault, ReceiveError, SNAPSHOT_BLOCK_BYTES_MAX, SNAPSHOT_BLOCK_HEADER_BYTES, SNAPSHOT_END_KIND,
+    SNAPSHOT_FORMAT_VERSION, SNAPSHOT_HEADER_BYTES, SnapshotBytes, SnapshotDamage, SnapshotError,
+    SnapshotHeader, SnapshotReader, SnapshotReceiver, SnapshotWriter, list_snapshots, remove_snapshot,
+    remove_unfinished, snapshot_name,
+};
 pub use wal::{AppendError, Counters, Options, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT, Wal, WalError};

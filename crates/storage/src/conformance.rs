@@ -2,6 +2,7 @@
 
 mod generator;
 mod scripts;
+mod snapshots;
 mod twin;
 
 pub use generator::Generator;
@@ -14,17 +15,19 @@ use syros_commands::{Command, Operation, Parsed, Reply, operations, parse};
 use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::{Prng, WallTime};
 
-/// Runs the whole suite on engines made by `make`, which must be empty and at time 0.
+/// Runs the whole suite on engines made by `make`, which must be empty and at time 0, and by `load`, which
+/// must be restored from the blocks of a snapshot.
 ///
 /// # Panics
 /// If an engine breaks the contract of [`Engine`].
-pub fn test_all<E: Engine>(make: impl Fn() -> E) {
+pub fn test_all<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E) {
     scripts::test(&make);
     test_log_time(&make);
     test_bodies(&make);
     test_scan(&make);
     test_limits(&make);
     test_digest(&make);
+    snapshots::test(&make, &load);
     for seed in 0..4 {
         test_against_twin(&make, seed, 10_000);
     }

@@ -6,6 +6,7 @@ use syros_types::{WallTime, key_hash};
 /// order, finish.
 #[derive(Clone, Debug)]
 pub struct Digest {
+    time: WallTime,
     sum: u64,
     count: u64,
 }
@@ -23,7 +24,14 @@ impl Digest {
     /// The digest of a state at this log time with no keys yet.
     #[must_use]
     pub const fn new(time: WallTime) -> Self {
-        Self { sum: mix(time.0), count: 0 }
+        Self { time, sum: 0, count: 0 }
+    }
+
+    /// The digest of the same keys at this log time instead.
+    #[must_use]
+    pub(crate) const fn at(mut self, time: WallTime) -> Self {
+        self.time = time;
+        self
     }
 
     /// Adds a key, its value, and its expiry in milliseconds since the Unix epoch.
@@ -37,7 +45,7 @@ impl Digest {
     /// The digest of all that was added.
     #[must_use]
     pub const fn finish(&self) -> u64 {
-        mix(self.sum ^ self.count)
+        mix(self.sum.wrapping_add(mix(self.time.0)) ^ self.count)
     }
 }
 

@@ -1,17 +1,22 @@
 //! The tables of the in-memory engine: keys, and those that expire.
 
+use crate::capture::Capture;
 use crate::hash::KeyHashBuilder;
 use core::num::NonZeroU64;
 use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
+use syros_types::WallTime;
 
 /// Expiry in milliseconds since the Unix epoch.
 pub(crate) type Expiry = Option<NonZeroU64>;
 
 /// A key's bytes: short ones lie in the table itself, so that comparing them costs no further cache miss.
 type Key = SmallVec<[u8; 24]>;
+
+/// Keys in the order of their positions.
+pub(crate) type Table = IndexMap<Key, Entry, KeyHashBuilder>;
 
 /// A key's value and expiry.
 #[derive(Clone, Debug)]
@@ -28,30 +33,37 @@ impl Entry {
     pub(crate) const fn expiry(&self) -> Expiry {
         self.expiry
     }
+
+    /// Drops the value, of which nobody will ask again.
+    pub(crate) fn give_memory_back(&mut self) {
+        self.value = Vec::new();
+    }
 }
 
 /// Keys with their values. Their positions, which SCAN and the order of KEYS show, are determined by
 /// the sequence of changes alone, never by hashes.
 #[derive(Clone, Debug)]
 pub(crate) struct Keyspace {
-    entries: IndexMap<Key, Entry, KeyHashBuilder>,
+    entries: Table,
     /// The keys that have an expiry, the earliest first. Untouched by those that have none.
     expiries: BTreeSet<(NonZeroU64, Box<[u8]>)>,
     /// Sum of the lengths of all keys and values, and once more of the keys in `expiries`.
     content_bytes: usize,
+    /// The snapshot under way. It hears of every key before that changes or moves.
+    capture: Option<Box<Capture>>,
 }
 
 /// What a heap allocation costs besides its bytes: about the allocator's granularity.
 const ALLOCATION_BYTES: usize = 16;
 /// What a key costs in the table: hash, key, entry, and its slot in the index at the usual load.
-const ENTRY_BYTES: usize = size_of::<(u64, Key, Entry)>() + 12 + 2 * ALLOCATION_BYTES;
+pub(crate) const ENTRY_BYTES: usize = size_of::<(u64, Key, Entry)>() + 12 + 2 * ALLOCATION_BYTES;
 /// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
 const EXPIRY_BYTES: usize = size_of::<(NonZeroU64, Box<[u8]>)>() * 3 / 2 + ALLOCATION_BYTES;
 
 impl Keyspace {
     pub(crate) fn new(hash_seed: u64) -> Self {
         let entries = IndexMap::with_hasher(KeyHashBuilder::new(hash_seed));
-        Self { entries, expiries: BTreeSet::new(), content_bytes: 0 }
+        Self { entries, expiries: BTreeSet::new(), content_bytes: 0, capture: None }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -76,6 +88,9 @@ impl Keyspace {
     pub(crate) fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
         match self.entries.raw_entry_mut_v1().from_key(key) {
             RawEntryMut::Occupied(mut slot) => {
+                if let Some(capture) = &mut self.capture {
+                    capture.preserve(slot.index(), key, slot.get());
+                }
                 let entry = slot.get_mut();
                 self.content_bytes = self.content_bytes - entry.value.len() + value.len();
                 overwrite(&mut entry.value, value);
@@ -90,10 +105,22 @@ impl Keyspace {
         }
     }
 
+    /// Adds a key at the end; false, and nothing happens, if it exists.
+    pub(crate) fn append(&mut self, key: &[u8], value: Vec<u8>, expiry: Expiry) -> bool {
+        let RawEntryMut::Vacant(slot) = self.entries.raw_entry_mut_v1().from_key(key) else { return false };
+        self.content_bytes += key.len() + value.len();
+        slot.insert(Key::from_slice(key), Entry { value, expiry });
+        self.index_expiry(key, None, expiry);
+        true
+    }
+
     /// Changes a value in place; the expiry stays. `None`, and nothing happens, if there is no such
     /// key. If `change` fails it must have left the value as it was.
     pub(crate) fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
-        let entry = self.entries.get_mut(key)?;
+        let (position, _, entry) = self.entries.get_full_mut(key)?;
+        if let Some(capture) = &mut self.capture {
+            capture.preserve(position, key, entry);
+        }
         let before = entry.value.len();
         let result = change(&mut entry.value);
         self.content_bytes = self.content_bytes - before + entry.value.len();
@@ -102,7 +129,10 @@ impl Keyspace {
 
     /// Changes the expiry of a key that exists.
     pub(crate) fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
-        if let Some(entry) = self.entries.get_mut(key) {
+        if let Some((position, _, entry)) = self.entries.get_full_mut(key) {
+            if let Some(capture) = &mut self.capture {
+                capture.preserve(position, key, entry);
+            }
             let old = core::mem::replace(&mut entry.expiry, expiry);
             self.index_expiry(key, old, expiry);
         }
@@ -111,6 +141,7 @@ impl Keyspace {
     /// Removes a key. The last key takes its position: one that SCAN, which counts positions down,
     /// has not visited yet never moves to where it has been.
     pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Entry> {
+        self.preserve_removed(key);
         let entry = self.entries.swap_remove(key)?;
         self.content_bytes -= key.len() + entry.value.len();
         self.index_expiry(key, entry.expiry, None);
@@ -127,10 +158,51 @@ impl Keyspace {
 
     pub(crate) fn clear(&mut self) {
         let empty = IndexMap::with_hasher(*self.entries.hasher());
-        // Dropping the old table instead of emptying it gives its memory back.
-        self.entries = empty;
+        let old = core::mem::replace(&mut self.entries, empty);
+        match &mut self.capture {
+            Some(capture) => capture.freeze(old),
+            // Dropping the old table instead of emptying it gives its memory back.
+            None => drop(old),
+        }
         self.expiries.clear();
         self.content_bytes = 0;
+    }
+
+    /// Tells the snapshot under way of a key that is about to be removed, and of the last one, which
+    /// moves to its position.
+    fn preserve_removed(&mut self, key: &[u8]) {
+        let Some(capture) = &mut self.capture else { return };
+        let Some(position) = self.entries.get_index_of(key) else { return };
+        for position in [position, self.entries.len() - 1] {
+            if let Some((key, entry)) = self.entries.get_index(position) {
+                capture.preserve(position, key, entry);
+            }
+        }
+    }
+
+    /// Begins a snapshot of the keys as they are, at this log time.
+    pub(crate) fn begin_snapshot(&mut self, time: WallTime) {
+        self.capture = Some(Box::new(Capture::new(self.entries.len(), time)));
+    }
+
+    /// See [`Engine::snapshot_block`](crate::Engine::snapshot_block).
+    pub(crate) fn snapshot_block(&mut self, bytes: usize, block: &mut Vec<u8>) -> bool {
+        let Some(capture) = &mut self.capture else { return false };
+        let more = capture.block(&self.entries, bytes, block);
+        if !more {
+            self.capture = None;
+        }
+        more
+    }
+
+    /// See [`Engine::snapshot_waiting_bytes`](crate::Engine::snapshot_waiting_bytes).
+    pub(crate) fn snapshot_waiting_bytes(&self) -> usize {
+        self.capture.as_ref().map_or(0, |capture| capture.waiting_bytes())
+    }
+
+    /// Ends the snapshot under way, if there is one.
+    pub(crate) fn end_snapshot(&mut self) {
+        self.capture = None;
     }
 
     fn index_expiry(&mut self, key: &[u8], old: Expiry, new: Expiry) {
@@ -160,6 +232,7 @@ impl Keyspace {
         while self.next_expiry().is_some_and(|expiry| expiry.get() <= now_ms) {
             let Some((_, key)) = self.expiries.pop_first() else { return };
             self.content_bytes -= key.len();
+            self.preserve_removed(&key);
             if let Some(entry) = self.entries.swap_remove(&*key) {
                 self.content_bytes -= key.len() + entry.value.len();
             }

@@ -4,6 +4,7 @@
 //! the log times they were applied at. It knows no clock, no randomness and no network.
 #![forbid(unsafe_code)]
 
+mod capture;
 pub mod conformance;
 mod digest;
 mod execute;
@@ -11,10 +12,12 @@ mod glob;
 mod hash;
 mod keyspace;
 mod memory;
+mod snapshot;
 
 pub use digest::Digest;
 pub use glob::glob_matches;
 pub use memory::MemoryEngine;
+pub use snapshot::{DamagedSnapshot, Loader};
 
 use syros_types::WallTime;
 
@@ -28,6 +31,10 @@ use syros_types::WallTime;
 /// **Equal histories, equal answers.** Two engines of one type to which the same bodies were applied at
 /// the same times give the same reply to every body, SCAN's cursors and the order of KEYS included.
 /// Engines of different types may order keys differently, but agree in everything else.
+///
+/// **Snapshots.** A snapshot is the whole state at one moment, in blocks of bytes that are taken one by
+/// one while bodies are applied. An engine restored from them is equal to the one that was captured: the
+/// same bodies at the same times give the same replies from then on. Taking one changes no answer.
 pub trait Engine {
     /// Moves log time on to `time`, removes what has expired, and executes all operations of `body` in
     /// order, as one: nobody sees the state between them. Appends one encoded reply per operation to
@@ -68,11 +75,34 @@ pub trait Engine {
         self.len() == 0
     }
 
-    /// About how many bytes of memory the data takes, overhead included.
+    /// About how many bytes of memory the data takes, overhead included; without what a snapshot keeps.
     fn memory_bytes(&self) -> usize;
 
     /// [`Digest`] of the whole state: keys, values, expiries and log time. Equal, on engines of any
     /// type, if and, but for collisions of 64 bits, only if the states are equal. Takes time
     /// proportional to the data.
     fn digest(&self) -> u64;
+
+    /// Begins a snapshot of the state as it is now: keys in the order of their positions, values,
+    /// expiries and log time. One that is under way is abandoned. Copies no data.
+    fn begin_snapshot(&mut self);
+
+    /// Appends the next block of the snapshot to `block`: as many records as it takes to reach `bytes`
+    /// bytes, at least one, or all that are left. So it exceeds `bytes` by at most one record, a key with
+    /// its value, and some framing. Takes time proportional to the block, not to the data.
+    ///
+    /// An engine can be restored from the blocks in any order. Engines with equal histories capture equal
+    /// states, but not in equal blocks: what is in them depends on what was applied between them.
+    ///
+    /// False if nothing is left after this block: the snapshot is complete and no longer under way. If
+    /// none is under way, appends nothing and answers false.
+    fn snapshot_block(&mut self, bytes: usize, block: &mut Vec<u8>) -> bool;
+
+    /// About how many bytes of memory are kept only because the snapshot has yet to take them: what was
+    /// overwritten or removed since it began. At most as much as the data was when it began; the next
+    /// blocks take it first. 0 if none is under way.
+    fn snapshot_waiting_bytes(&self) -> usize;
+
+    /// Abandons the snapshot under way, if there is one.
+    fn end_snapshot(&mut self);
 }

@@ -2,7 +2,7 @@
 
 use crate::execute::{self, View};
 use crate::keyspace::Keyspace;
-use crate::{Digest, Engine};
+use crate::{Digest, Engine, Loader};
 use core::num::NonZeroU64;
 use syros_commands::{ExecutionError, Malformed, Operation, operations, put_error, put_ok};
 use syros_types::WallTime;
@@ -10,7 +10,8 @@ use syros_types::limits::BODY_BYTES_MAX;
 
 /// An [`Engine`] that keeps everything in memory.
 ///
-/// A clone is independent of the original and gives the same answers. Keys that share an expiry are
+/// A clone is independent of the original and gives the same answers; a snapshot under way goes on in
+/// both. Keys that share an expiry are
 /// all removed at once: a million of them take as long as a million deletions.
 #[derive(Clone, Debug)]
 pub struct MemoryEngine {
@@ -37,6 +38,18 @@ impl MemoryEngine {
     #[must_use]
     pub fn with_hash_seed(seed: u64) -> Self {
         Self { keys: Keyspace::new(seed), time: WallTime(0) }
+    }
+
+    /// Begins to restore an engine from the blocks of a snapshot of any engine of this type. The seed of
+    /// its tables need not be that of the captured engine; see [`MemoryEngine::with_hash_seed`].
+    #[must_use]
+    pub fn loader(hash_seed: u64) -> Loader {
+        Loader::new(hash_seed)
+    }
+
+    /// An engine with these keys, none of them expired, at this time.
+    pub(crate) const fn restored(keys: Keyspace, time: WallTime) -> Self {
+        Self { keys, time }
     }
 
     /// Executes one operation and appends its reply.
@@ -147,6 +160,22 @@ impl Engine for MemoryEngine {
             digest.add(key, entry.value(), entry.expiry().map(NonZeroU64::get));
         }
         digest.finish()
+    }
+
+    fn begin_snapshot(&mut self) {
+        self.keys.begin_snapshot(self.time);
+    }
+
+    fn snapshot_block(&mut self, bytes: usize, block: &mut Vec<u8>) -> bool {
+        self.keys.snapshot_block(bytes, block)
+    }
+
+    fn snapshot_waiting_bytes(&self) -> usize {
+        self.keys.snapshot_waiting_bytes()
+    }
+
+    fn end_snapshot(&mut self) {
+        self.keys.end_snapshot();
     }
 }
 

@@ -5,14 +5,23 @@ use syros_storage::conformance::{self, Generator};
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::WallTime;
 
+/// The engine of which these are the blocks.
+fn load(hash_seed: u64, blocks: &[Vec<u8>]) -> MemoryEngine {
+    let mut loader = MemoryEngine::loader(hash_seed);
+    for block in blocks {
+        loader.block(block).expect("a block of a snapshot");
+    }
+    loader.finish().expect("all blocks of a snapshot")
+}
+
 #[test]
 fn passes_the_conformance_suite() {
-    conformance::test_all(MemoryEngine::new);
+    conformance::test_all(MemoryEngine::new, |blocks| load(1, blocks));
 }
 
 #[test]
 fn passes_the_conformance_suite_with_another_seed() {
-    conformance::test_all(|| MemoryEngine::with_hash_seed(0x5eed));
+    conformance::test_all(|| MemoryEngine::with_hash_seed(0x5eed), |blocks| load(0, blocks));
 }
 
 /// Same bodies at the same times, same answers to the byte: RANDOMKEY, SCAN and the order of KEYS too,
@@ -57,4 +66,94 @@ fn a_clone_is_independent() {
     clone.advance(WallTime(20_000_000));
     assert_eq!((original.digest(), original.len(), clone.len()), (digest, 1, 0));
     assert!(clone.memory_bytes() < original.memory_bytes());
+}
+
+fn apply(engine: &mut MemoryEngine, words: &[&[u8]]) {
+    engine.apply(engine.time(), &conformance::body_of(words), &mut Vec::new());
+}
+
+/// An engine with `count` keys, and values of 1000 bytes.
+fn filled(count: usize) -> MemoryEngine {
+    let mut engine = MemoryEngine::new();
+    for number in 0..count {
+        apply(&mut engine, &[b"SET", number.to_string().as_bytes(), &[b'v'; 1000]]);
+    }
+    engine
+}
+
+/// All blocks of the snapshot under way.
+fn blocks(engine: &mut MemoryEngine, bytes: usize) -> Vec<Vec<u8>> {
+    let (mut blocks, mut more) = (Vec::new(), true);
+    while more {
+        let mut block = Vec::new();
+        more = engine.snapshot_block(bytes, &mut block);
+        blocks.push(block);
+    }
+    blocks
+}
+
+#[test]
+fn what_waits_for_a_snapshot_is_what_has_changed() {
+    let mut engine = filled(100);
+    let (digest, memory) = (engine.digest(), engine.memory_bytes());
+    engine.begin_snapshot();
+    assert_eq!(engine.snapshot_waiting_bytes(), 0);
+    for _ in 0..3 {
+        apply(&mut engine, &[b"SET", b"7", b"x"]);
+    }
+    let one = engine.snapshot_waiting_bytes();
+    assert!((1000..1100).contains(&one), "{one} bytes wait");
+    // The key and the last one, which takes its place.
+    apply(&mut engine, &[b"DEL", b"8"]);
+    let three = engine.snapshot_waiting_bytes();
+    assert!((3000..3300).contains(&three), "{three} bytes wait");
+    apply(&mut engine, &[b"SET", b"new", b"x"]);
+    apply(&mut engine, &[b"GET", b"9"]);
+    assert_eq!(engine.snapshot_waiting_bytes(), three);
+    // What waits is taken first.
+    let mut block = Vec::new();
+    assert!(engine.snapshot_block(three, &mut block));
+    assert_eq!(engine.snapshot_waiting_bytes(), 0);
+    let mut copies = engine.clone();
+    // All that is left waits; its memory goes back as it is taken.
+    apply(&mut engine, &[b"FLUSHALL"]);
+    let mut before = engine.snapshot_waiting_bytes();
+    assert!(before > 97 * 1000 && before < memory && engine.memory_bytes() < 1000, "{before} bytes wait");
+    let mut taken = vec![block.clone()];
+    loop {
+        let mut block = Vec::new();
+        let more = engine.snapshot_block(1, &mut block);
+        taken.push(block);
+        if !more {
+            break;
+        }
+        let after = engine.snapshot_waiting_bytes();
+        assert!(after < before, "{after} bytes wait, {before} before");
+        before = after;
+    }
+    let restored = load(0, &taken);
+    assert_eq!((restored.digest(), restored.memory_bytes()), (digest, memory));
+    // A clone taken in the middle goes on by itself.
+    let mut of_clone = vec![block];
+    of_clone.extend(blocks(&mut copies, 500));
+    assert_eq!(load(0, &of_clone).digest(), digest);
+}
+
+#[test]
+fn restored_memory_is_accounted_for() {
+    let mut generator = Generator::new(5, 1..4000, 1..2_000_000);
+    let mut engine = MemoryEngine::new();
+    for step in 0..3000 {
+        let words = generator.command();
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        if let Ok(Parsed::Data(operation)) = parse(&words) {
+            let mut body = Vec::new();
+            operation.encode(&mut body);
+            engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
+        }
+        engine.begin_snapshot();
+        let memory = engine.memory_bytes();
+        let blocks = blocks(&mut engine, 100);
+        assert_eq!(load(3, &blocks).memory_bytes(), memory, "step {step}");
+    }
 }

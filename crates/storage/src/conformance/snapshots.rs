@@ -1,0 +1,221 @@
+//! Snapshots taken while bodies are applied, and engines restored from them.
+
+use super::{Generator, body_of};
+use crate::Engine;
+use syros_commands::{Parsed, parse};
+use syros_types::{Prng, WallTime};
+
+/// Most bytes that a block may have above what was asked for: one record with the longest value that
+/// [`Updates`] is likely to make, and the engine's own framing.
+const BLOCK_EXCESS_MAX: usize = 16 * 1024;
+
+/// One thing to be done with an engine.
+#[derive(Clone, Debug)]
+enum Step {
+    Apply(WallTime, Vec<u8>),
+    Advance(WallTime),
+}
+
+impl Step {
+    /// Does it, and answers the reply.
+    fn run<E: Engine>(&self, engine: &mut E) -> Vec<u8> {
+        let mut reply = Vec::new();
+        match self {
+            Self::Apply(time, body) => engine.apply(*time, body, &mut reply),
+            Self::Advance(time) => engine.advance(*time),
+        }
+        reply
+    }
+}
+
+/// Draws steps that keep a few hundred keys coming, changing, moving and going.
+#[derive(Debug)]
+struct Updates {
+    prng: Prng,
+    generator: Generator,
+    /// Log time, in microseconds.
+    now: u64,
+    /// Number of key names.
+    names: u64,
+    /// One command in so many empties the engine.
+    flush_one_in: u64,
+}
+
+impl Updates {
+    fn new(seed: u64) -> Self {
+        let mut prng = Prng::new(seed);
+        let names = 1 + prng.below(400);
+        let flush_one_in = 100 + prng.below(3000);
+        let generator = Generator::new(!seed, 1..4000, 1..2_000_000);
+        Self { prng, generator, now: 0, names, flush_one_in }
+    }
+
+    fn next(&mut self) -> Step {
+        match self.prng.below(100) {
+            // Many keys expire at once.
+            0 => self.now += self.prng.below(1_500_000),
+            1..30 => self.now += self.prng.below(4_000),
+            _ => {}
+        }
+        let time = WallTime(self.now);
+        if self.prng.chance(1, 20) {
+            return Step::Advance(time);
+        }
+        let words = self.words();
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        match parse(&words) {
+            Ok(Parsed::Data(_)) => Step::Apply(time, body_of(&words)),
+            _ => Step::Advance(time),
+        }
+    }
+
+    fn words(&mut self) -> Vec<Vec<u8>> {
+        if self.prng.chance(1, self.flush_one_in) {
+            return vec![b"FLUSHALL".to_vec()];
+        }
+        if self.prng.chance(1, 4) {
+            let words = self.generator.command();
+            // Emptying has its own rate.
+            let flush = words.iter().any(|word| word.to_ascii_uppercase().starts_with(b"FLUSH"));
+            return if flush { vec![b"DBSIZE".to_vec()] } else { words };
+        }
+        let [key, other] = [self.key(), self.key()];
+        let command = match self.prng.below(20) {
+            0 => format!("DEL {key} {other}"),
+            1 => format!("GETDEL {key}"),
+            2 | 3 => format!("RENAME {key} {other}"),
+            4 => format!("APPEND {key} tail"),
+            5 => format!("SETRANGE {key} {} part", self.prng.below(60)),
+            6 => format!("PERSIST {key}"),
+            7 => format!("PEXPIRE {key} {}", self.prng.below(3000)),
+            8 => format!("INCR {key}"),
+            9 => "KEYS *".to_string(),
+            10 => format!("SCAN {} COUNT {}", self.prng.below(400), 1 + self.prng.below(30)),
+            11 => "RANDOMKEY".to_string(),
+            12 => format!("GET {key}"),
+            13 => format!("MSET {key} {} {other} 2", self.value()),
+            14..17 => format!("SET {key} {} PX {}", self.value(), 1 + self.prng.below(3000)),
+            _ => format!("SET {key} {}", self.value()),
+        };
+        command.split(' ').map(|word| word.as_bytes().to_vec()).collect()
+    }
+
+    fn key(&mut self) -> String {
+        let number = self.prng.below(self.names);
+        // Some too long for a place in a table itself.
+        if number.is_multiple_of(7) { format!("key:{number:040}") } else { format!("key:{number}") }
+    }
+
+    fn value(&mut self) -> String {
+        let length = if self.prng.chance(1, 50) { self.prng.below(2000) } else { self.prng.below(40) };
+        format!("{:x>1$}", self.prng.below(100), length as usize)
+    }
+}
+
+/// Everything about the state, positions included, that anybody can ask for.
+fn observe<E: Engine>(engine: &E) -> (u64, WallTime, Option<WallTime>, usize, Vec<Vec<u8>>) {
+    let length = engine.len() as u64;
+    let scans = (0..length + 1).map(|cursor| format!("SCAN {cursor} COUNT 3"));
+    let read = |command: String| {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        let mut reply = Vec::new();
+        engine.read(WallTime(0), &body_of(&words), &mut reply);
+        reply
+    };
+    let replies = scans.chain(["KEYS *".to_string()]).map(read).collect();
+    (engine.digest(), engine.time(), engine.next_expiry(), engine.len(), replies)
+}
+
+/// What happened while snapshots were under way: a suite in which nothing happens would pass anyway.
+#[derive(Debug, Default)]
+struct Seen {
+    emptied: usize,
+    expired: usize,
+    long: usize,
+}
+
+/// Takes snapshots at random moments, in blocks of random sizes, while random bodies are applied. What
+/// `load` makes of the blocks has to be what the engine was when the snapshot began, in every answer from
+/// then on; and the engine itself what it is without a snapshot.
+///
+/// # Panics
+/// If it is not so.
+pub(super) fn test<E: Engine>(make: &impl Fn() -> E, load: &impl Fn(&[Vec<u8>]) -> E) {
+    let mut seen = Seen::default();
+    for seed in 0..200 {
+        test_round(make, load, seed, &mut seen);
+    }
+    assert!(seen.emptied > 10 && seen.expired > 100 && seen.long > 50, "too little happened: {seen:?}");
+}
+
+fn test_round<E: Engine>(make: &impl Fn() -> E, load: &impl Fn(&[Vec<u8>]) -> E, seed: u64, seen: &mut Seen) {
+    let mut updates = Updates::new(seed);
+    let mut prng = Prng::new(seed ^ 0x5eed);
+    // The second never takes a snapshot, the third stops when it begins.
+    let [mut engine, mut plain, mut witness] = [make(), make(), make()];
+    let mut block = Vec::new();
+    for _ in 0..prng.below(1500) {
+        match prng.below(300) {
+            // None of these completes the snapshot that counts.
+            0 => engine.begin_snapshot(),
+            1 => engine.end_snapshot(),
+            2..30 => drop(engine.snapshot_block(prng.below(300) as usize, &mut block)),
+            _ => {}
+        }
+        let step = updates.next();
+        let reply = step.run(&mut engine);
+        assert_eq!(reply, step.run(&mut plain), "seed {seed}: {step:?}");
+        assert_eq!(reply, step.run(&mut witness), "seed {seed}: {step:?}");
+    }
+    if prng.chance(1, 4) {
+        engine.end_snapshot();
+        assert_eq!(engine.snapshot_waiting_bytes(), 0);
+        let mut block = vec![7];
+        assert!(!engine.snapshot_block(100, &mut block), "no snapshot is under way");
+        assert_eq!(block, [7], "no snapshot is under way");
+    }
+
+    engine.begin_snapshot();
+    let mut blocks = Vec::new();
+    let bytes_max = [1, 100, 1000, 10_000][prng.below(4) as usize];
+    let pause_max = [1, 10, 100][prng.below(3) as usize];
+    loop {
+        for _ in 0..prng.below(pause_max) {
+            let (length, step) = (engine.len(), updates.next());
+            assert_eq!(step.run(&mut engine), step.run(&mut plain), "seed {seed}: {step:?}");
+            seen.emptied += usize::from(length > 10 && engine.is_empty());
+            seen.expired += usize::from(matches!(step, Step::Advance(_)) && engine.len() < length);
+        }
+        let bytes = prng.below(bytes_max) as usize;
+        // What is in the buffer already must stay there.
+        let mut block = b"before".to_vec();
+        let more = engine.snapshot_block(bytes, &mut block);
+        assert!(block.starts_with(b"before"));
+        block.drain(..6);
+        assert!(block.len() >= if more { bytes.max(1) } else { 0 }, "a block of {} bytes", block.len());
+        assert!(block.len() <= bytes + BLOCK_EXCESS_MAX, "a block of {} bytes, not {bytes}", block.len());
+        blocks.push(block);
+        if !more {
+            break;
+        }
+    }
+    seen.long += usize::from(blocks.len() > 20);
+    assert_eq!(engine.snapshot_waiting_bytes(), 0, "seed {seed}");
+    assert!(!engine.snapshot_block(1, &mut blocks[0].clone()), "seed {seed}: the snapshot is complete");
+    if prng.chance(1, 3) {
+        for end in (1..blocks.len()).rev() {
+            blocks.swap(end, prng.below(end as u64 + 1) as usize);
+        }
+    }
+
+    assert_eq!(observe(&engine), observe(&plain), "seed {seed}: a snapshot changed the engine");
+    let mut restored = load(&blocks);
+    assert_eq!(observe(&restored), observe(&witness), "seed {seed}: the snapshot is of another state");
+    assert_eq!(restored.snapshot_waiting_bytes(), 0);
+    for _ in 0..200 {
+        let step = updates.next();
+        assert_eq!(step.run(&mut restored), step.run(&mut witness), "seed {seed}: {step:?}");
+        assert_eq!(restored.next_expiry(), witness.next_expiry(), "seed {seed}: {step:?}");
+    }
+    assert_eq!(observe(&restored), observe(&witness), "seed {seed}");
+}

@@ -1,0 +1,562 @@
+//! Snapshots as bytes, and the way back from them to an engine.
+//!
+//! A snapshot is a sequence of records, cut into blocks between records. A record is a tag and its
+//! fields; numbers are little-endian base-128 varints, byte strings a varint length and the bytes. The
+//! header comes first and says how many keys there are and what log time it is; every key has one record,
+//! in any order, which names its position; the end comes last and carries the digest of the state. Tags
+//! are fixed for ever.
+
+use crate::keyspace::{Expiry, Keyspace};
+use crate::{Digest, MemoryEngine};
+use core::fmt;
+use core::num::NonZeroU64;
+use std::collections::BTreeMap;
+use syros_commands::limits::EXPIRY_MS_MAX;
+use syros_types::WallTime;
+use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+
+mod tag {
+    pub(super) const HEADER: u8 = 1;
+    pub(super) const KEY: u8 = 2;
+    pub(super) const KEY_WITH_EXPIRY: u8 = 3;
+    pub(super) const END: u8 = 4;
+}
+
+/// Most bytes of a key's record besides the key and the value: the tag, and the varints of position,
+/// expiry and both lengths.
+pub(crate) const RECORD_OVERHEAD_MAX: usize = 1 + 2 * 10 + 3 + 4;
+
+const _: () = assert!(KEY_BYTES_MAX < 1 << 21 && VALUE_BYTES_MAX < 1 << 28);
+
+/// Why blocks are no snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DamagedSnapshot {
+    /// A block ends in the middle of a record.
+    Truncated,
+    /// No record has this tag.
+    Tag(u8),
+    /// A number exceeds 64 bits.
+    Number,
+    /// A key or value is above its limit.
+    TooLong {
+        /// What was found, in bytes.
+        length: u64,
+        /// The most that is allowed, in bytes.
+        limit: usize,
+    },
+    /// No key can have this expiry, in milliseconds since the Unix epoch.
+    Expiry(u64),
+    /// A key expired at this many milliseconds since the Unix epoch, not after the log time.
+    Expired(u64),
+    /// There is no header.
+    NoHeader,
+    /// There are two headers.
+    SecondHeader,
+    /// There is no end.
+    NoEnd,
+    /// There are two ends.
+    SecondEnd,
+    /// A key has a position that is not below their number.
+    Position {
+        /// The position.
+        position: u64,
+        /// The number of keys.
+        count: u64,
+    },
+    /// No key has this position.
+    MissingPosition(u64),
+    /// Two keys have this position.
+    DuplicatePosition(u64),
+    /// The key at this position has an earlier one as well.
+    DuplicateKey(u64),
+    /// The state is not the one that was captured.
+    Digest {
+        /// Digest of the state that the blocks describe.
+        found: u64,
+        /// Digest of the state that was captured.
+        expected: u64,
+    },
+}
+
+impl fmt::Display for DamagedSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Truncated => f.write_str("a block ends in the middle of a record"),
+            Self::Tag(tag) => write!(f, "no record has tag {tag}"),
+            Self::Number => f.write_str("a number exceeds 64 bits"),
+            Self::TooLong { length, limit } => write!(f, "length {length} exceeds the limit of {limit}"),
+            Self::Expiry(ms) => write!(f, "no key can expire at {ms} ms"),
+            Self::Expired(ms) => write!(f, "a key expired at {ms} ms, not after the log time"),
+            Self::NoHeader => f.write_str("the header is missing"),
+            Self::SecondHeader => f.write_str("there are two headers"),
+            Self::NoEnd => f.write_str("the end is missing"),
+            Self::SecondEnd => f.write_str("there are two ends"),
+            Self::Position { position, count } => write!(f, "position {position}, but only {count} keys"),
+            Self::MissingPosition(position) => write!(f, "no key has position {position}"),
+            Self::DuplicatePosition(position) => write!(f, "two keys have position {position}"),
+            Self::DuplicateKey(position) => {
+                write!(f, "the key at position {position} has an earlier one as well")
+            }
+            Self::Digest { found, expected } => {
+                write!(f, "the digest is {found:016x} instead of {expected:016x}")
+            }
+        }
+    }
+}
+
+impl core::error::Error for DamagedSnapshot {}
+
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+pub(crate) fn put_header(out: &mut Vec<u8>, count: u64, time: WallTime) {
+    out.push(tag::HEADER);
+    put_varint(out, count);
+    put_varint(out, time.0);
+}
+
+pub(crate) fn put_key(out: &mut Vec<u8>, position: u64, key: &[u8], value: &[u8], expiry: Expiry) {
+    out.push(if expiry.is_some() { tag::KEY_WITH_EXPIRY } else { tag::KEY });
+    put_varint(out, position);
+    if let Some(expiry) = expiry {
+        put_varint(out, expiry.get());
+    }
+    put_bytes(out, key);
+    put_bytes(out, value);
+}
+
+pub(crate) fn put_end(out: &mut Vec<u8>, digest: u64) {
+    out.push(tag::END);
+    put_varint(out, digest);
+}
+
+fn take_u8(input: &mut &[u8]) -> Result<u8, DamagedSnapshot> {
+    let (&first, rest) = input.split_first().ok_or(DamagedSnapshot::Truncated)?;
+    *input = rest;
+    Ok(first)
+}
+
+fn take_varint(input: &mut &[u8]) -> Result<u64, DamagedSnapshot> {
+    let mut value = 0;
+    for shift in (0..64).step_by(7) {
+        let byte = take_u8(input)?;
+        // The tenth byte has room for one bit.
+        if shift == 63 && byte > 1 {
+            return Err(DamagedSnapshot::Number);
+        }
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Ok(value);
+        }
+    }
+    Err(DamagedSnapshot::Number)
+}
+
+fn take_bytes<'a>(input: &mut &'a [u8], limit: usize) -> Result<&'a [u8], DamagedSnapshot> {
+    let length = take_varint(input)?;
+    if length > limit as u64 {
+        return Err(DamagedSnapshot::TooLong { length, limit });
+    }
+    let (bytes, rest) = input.split_at_checked(length as usize).ok_or(DamagedSnapshot::Truncated)?;
+    *input = rest;
+    Ok(bytes)
+}
+
+fn take_expiry(input: &mut &[u8]) -> Result<NonZeroU64, DamagedSnapshot> {
+    let ms = take_varint(input)?;
+    NonZeroU64::new(ms).filter(|_| ms <= EXPIRY_MS_MAX).ok_or(DamagedSnapshot::Expiry(ms))
+}
+
+/// A part of a snapshot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Record<'a> {
+    Header { count: u64, time: WallTime },
+    Key { position: u64, key: &'a [u8], value: &'a [u8], expiry: Expiry },
+    End { digest: u64 },
+}
+
+impl<'a> Record<'a> {
+    /// Takes the first record off `input`.
+    pub(crate) fn take(input: &mut &'a [u8]) -> Result<Self, DamagedSnapshot> {
+        let tag = take_u8(input)?;
+        Ok(match tag {
+            tag::HEADER => Self::Header { count: take_varint(input)?, time: WallTime(take_varint(input)?) },
+            tag::KEY | tag::KEY_WITH_EXPIRY => Self::Key {
+                position: take_varint(input)?,
+                expiry: if tag == tag::KEY { None } else { Some(take_expiry(input)?) },
+                key: take_bytes(input, KEY_BYTES_MAX)?,
+                value: take_bytes(input, VALUE_BYTES_MAX)?,
+            },
+            tag::END => Self::End { digest: take_varint(input)? },
+            tag => return Err(DamagedSnapshot::Tag(tag)),
+        })
+    }
+}
+
+/// A key, its value and its expiry.
+type WaitingKey = (Box<[u8]>, Box<[u8]>, Expiry);
+
+/// Makes a [`MemoryEngine`] of the blocks of a snapshot.
+///
+/// Blocks may come in any order, each exactly once. In the order in which they were taken they cost the
+/// least memory: a key's record waits, outside the tables, until all positions before its own are there.
+///
+/// The blocks need not be trustworthy: whatever they are, memory stays proportional to their length, and
+/// nothing panics. Blocks that were damaged by chance are found out by the digest at the latest; what was
+/// forged on purpose, digest included, is found out only where no engine could be in such a state.
+#[derive(Clone, Debug)]
+pub struct Loader {
+    /// The keys at all positions before the first one that is missing.
+    keys: Keyspace,
+    /// What is behind the first missing position.
+    waiting: BTreeMap<u64, WaitingKey>,
+    /// Number of keys and log time.
+    header: Option<(u64, WallTime)>,
+    /// The digest of what was captured.
+    end: Option<u64>,
+    /// The digest of what has been read, at time 0.
+    digest: Digest,
+    /// The first error: after it, what has been read may be incomplete.
+    damage: Option<DamagedSnapshot>,
+}
+
+impl Loader {
+    pub(crate) fn new(hash_seed: u64) -> Self {
+        Self {
+            keys: Keyspace::new(hash_seed),
+            waiting: BTreeMap::new(),
+            header: None,
+            end: None,
+            digest: Digest::new(WallTime(0)),
+            damage: None,
+        }
+    }
+
+    /// Takes in one block. Takes time proportional to its length, and to that of records which waited
+    /// for those in it.
+    ///
+    /// # Errors
+    /// If it is no block of a snapshot, or contradicts those before it. Every later call then fails with
+    /// the same error.
+    pub fn block(&mut self, block: &[u8]) -> Result<(), DamagedSnapshot> {
+        if let Some(damage) = self.damage {
+            return Err(damage);
+        }
+        let mut rest = block;
+        while !rest.is_empty() {
+            if let Err(damage) = Record::take(&mut rest).and_then(|record| self.record(record)) {
+                self.damage = Some(damage);
+                return Err(damage);
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: Record<'_>) -> Result<(), DamagedSnapshot> {
+        match record {
+            Record::Header { count, time } => match self.header.replace((count, time)) {
+                None => Ok(()),
+                Some(_) => Err(DamagedSnapshot::SecondHeader),
+            },
+            Record::End { digest } => match self.end.replace(digest) {
+                None => Ok(()),
+                Some(_) => Err(DamagedSnapshot::SecondEnd),
+            },
+            Record::Key { position, key, value, expiry } => self.key(position, key, value, expiry),
+        }
+    }
+
+    fn key(
+        &mut self,
+        position: u64,
+        key: &[u8],
+        value: &[u8],
+        expiry: Expiry,
+    ) -> Result<(), DamagedSnapshot> {
+        if let Some((count, _)) = self.header
+            && position >= count
+        {
+            return Err(DamagedSnapshot::Position { position, count });
+        }
+        let next = self.keys.len() as u64;
+        if position < next || self.waiting.contains_key(&position) {
+            return Err(DamagedSnapshot::DuplicatePosition(position));
+        }
+        self.digest.add(key, value, expiry.map(NonZeroU64::get));
+        if position > next {
+            self.waiting.insert(position, (key.into(), value.into(), expiry));
+            return Ok(());
+        }
+        self.append(key, value.to_vec(), expiry)?;
+        // That may have been what others waited for.
+        while let Some(first) = self.waiting.first_entry()
+            && *first.key() == self.keys.len() as u64
+        {
+            let (key, value, expiry) = first.remove();
+            self.append(&key, value.into_vec(), expiry)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a key at the first position that is missing.
+    fn append(&mut self, key: &[u8], value: Vec<u8>, expiry: Expiry) -> Result<(), DamagedSnapshot> {
+        let position = self.keys.len() as u64;
+        if self.keys.append(key, value, expiry) {
+            Ok(())
+        } else {
+            Err(DamagedSnapshot::DuplicateKey(position))
+        }
+    }
+
+    /// The engine that was captured. It is in the same state, with the same positions, log time and next
+    /// expiry: from here on the two give equal answers to equal bodies. It has no snapshot under way.
+    ///
+    /// # Errors
+    /// If the blocks are not all of one snapshot, or one of them was refused.
+    pub fn finish(self) -> Result<MemoryEngine, DamagedSnapshot> {
+        if let Some(damage) = self.damage {
+            return Err(damage);
+        }
+        let (count, time) = self.header.ok_or(DamagedSnapshot::NoHeader)?;
+        let found = self.keys.len() as u64;
+        if found < count {
+            return Err(DamagedSnapshot::MissingPosition(found));
+        }
+        // These came before the header, or they would have been refused.
+        let beyond = if found > count { Some(count) } else { self.waiting.keys().next().copied() };
+        if let Some(position) = beyond {
+            return Err(DamagedSnapshot::Position { position, count });
+        }
+        let expected = self.end.ok_or(DamagedSnapshot::NoEnd)?;
+        let found = self.digest.at(time).finish();
+        if found != expected {
+            return Err(DamagedSnapshot::Digest { found, expected });
+        }
+        // An engine would have removed it when its log time came there.
+        if let Some(expiry) = self.keys.next_expiry()
+            && expiry.get() <= time.as_millis()
+        {
+            return Err(DamagedSnapshot::Expired(expiry.get()));
+        }
+        Ok(MemoryEngine::restored(self.keys, time))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Engine;
+    use crate::conformance::body_of;
+    use syros_types::Prng;
+
+    fn apply(engine: &mut MemoryEngine, command: &str) {
+        let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
+        engine.apply(WallTime(2_000_000), &body_of(&words), &mut Vec::new());
+    }
+
+    /// A small engine with everything in it, and its snapshot, partly of keys changed meanwhile.
+    fn example() -> (MemoryEngine, Vec<Vec<u8>>) {
+        let mut engine = MemoryEngine::new();
+        apply(&mut engine, "SET long:key:that:does:not:fit:into:the:table 200");
+        for number in 0..10 {
+            apply(&mut engine, &format!("SET key:{number} {number}"));
+            apply(&mut engine, &format!("SET e:{number} {number} PX {}", 1 + number * 100));
+        }
+        let captured = engine.clone();
+        engine.begin_snapshot();
+        let mut blocks = Vec::new();
+        for command in ["SET key:3 changed", "DEL key:4", "PERSIST e:5", "RENAME e:6 other", "FLUSHALL"] {
+            apply(&mut engine, command);
+            let mut block = Vec::new();
+            assert!(engine.snapshot_block(20, &mut block));
+            blocks.push(block);
+        }
+        blocks.push(Vec::new());
+        assert!(!engine.snapshot_block(usize::MAX, &mut blocks[5]));
+        (captured, blocks)
+    }
+
+    fn load<B: AsRef<[u8]>>(blocks: &[B]) -> Result<MemoryEngine, DamagedSnapshot> {
+        let mut loader = MemoryEngine::loader(0);
+        let result = blocks.iter().try_for_each(|block| loader.block(block.as_ref()));
+        let finished = loader.finish();
+        if let Err(damage) = result {
+            assert_eq!(finished.err(), Some(damage), "a loader forgot what is wrong");
+            return Err(damage);
+        }
+        finished
+    }
+
+    fn positions(engine: &MemoryEngine) -> Vec<u8> {
+        let mut reply = Vec::new();
+        engine.read(WallTime(0), &body_of(&[b"KEYS", b"*"]), &mut reply);
+        reply
+    }
+
+    /// If the blocks make an engine after all, it is the right one.
+    fn error_or_equal(blocks: &[Vec<u8>], captured: &MemoryEngine) -> bool {
+        match load(blocks) {
+            Ok(engine) => {
+                assert_eq!(engine.digest(), captured.digest());
+                assert_eq!(positions(&engine), positions(captured));
+                false
+            }
+            Err(_) => true,
+        }
+    }
+
+    #[test]
+    fn whole_snapshots_load() {
+        let (captured, mut blocks) = example();
+        assert!(!error_or_equal(&blocks, &captured));
+        assert!(!error_or_equal(&[blocks.concat()], &captured));
+        blocks.reverse();
+        assert!(!error_or_equal(&blocks, &captured));
+    }
+
+    #[test]
+    fn truncated_blocks_are_refused() {
+        let (captured, blocks) = example();
+        for number in 0..blocks.len() {
+            for length in 0..blocks[number].len() {
+                let mut blocks = blocks.clone();
+                blocks[number].truncate(length);
+                assert!(error_or_equal(&blocks, &captured), "block {number} cut to {length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn flipped_bits_are_found() {
+        let (captured, blocks) = example();
+        let mut found = 0;
+        for number in 0..blocks.len() {
+            for bit in 0..blocks[number].len() * 8 {
+                let mut blocks = blocks.clone();
+                blocks[number][bit / 8] ^= 1 << (bit % 8);
+                found += usize::from(error_or_equal(&blocks, &captured));
+            }
+        }
+        assert_eq!(found, blocks.concat().len() * 8);
+    }
+
+    #[test]
+    fn bytes_at_random_never_panic() {
+        let (captured, blocks) = example();
+        let mut prng = Prng::new(4);
+        for _ in 0..20_000 {
+            let mut blocks = blocks.clone();
+            for _ in 0..1 + prng.below(4) {
+                let number = prng.below(blocks.len() as u64) as usize;
+                let other = blocks[prng.below(6) as usize].clone();
+                let block = &mut blocks[number];
+                let at = prng.below(block.len() as u64 + 1) as usize;
+                match prng.below(5) {
+                    0 => block.truncate(at),
+                    1 => block.insert(at, prng.next_u64() as u8),
+                    2 => block.extend_from_slice(&other[other.len().min(at)..]),
+                    3 => drop(block.splice(at.., core::iter::repeat_with(|| prng.next_u64() as u8).take(30))),
+                    _ => block[at..].iter_mut().take(1).for_each(|byte| *byte = prng.next_u64() as u8),
+                }
+            }
+            error_or_equal(&blocks, &captured);
+        }
+    }
+
+    #[test]
+    fn lost_and_repeated_blocks_are_found() {
+        let (_, blocks) = example();
+        for number in 0..blocks.len() {
+            let mut lost = blocks.clone();
+            let block = lost.remove(number);
+            let damage = load(&lost).unwrap_err();
+            match number {
+                0 => assert_eq!(damage, DamagedSnapshot::NoHeader),
+                _ => assert!(matches!(damage, DamagedSnapshot::MissingPosition(_)), "{damage}"),
+            }
+            let mut repeated = blocks.clone();
+            repeated.push(block);
+            let damage = load(&repeated).unwrap_err();
+            match number {
+                0 => assert_eq!(damage, DamagedSnapshot::SecondHeader),
+                _ => assert!(matches!(damage, DamagedSnapshot::DuplicatePosition(_)), "{damage}"),
+            }
+        }
+    }
+
+    /// A snapshot of these keys, with the digest that they have.
+    fn forged(count: u64, time: u64, keys: &[(u64, &str, Option<u64>)]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        put_header(&mut bytes, count, WallTime(time));
+        let mut digest = Digest::new(WallTime(time));
+        for (position, key, expiry) in keys {
+            digest.add(key.as_bytes(), b"v", *expiry);
+            put_key(&mut bytes, *position, key.as_bytes(), b"v", expiry.and_then(NonZeroU64::new));
+        }
+        put_end(&mut bytes, digest.finish());
+        bytes
+    }
+
+    #[test]
+    fn every_error_says_what_is_wrong() {
+        use DamagedSnapshot as D;
+        let fine = forged(2, 5000, &[(1, "b", Some(6)), (0, "a", None)]);
+        assert_eq!(load(&[&fine]).map(|engine| engine.len()), Ok(2));
+        let bytes = |write: &dyn Fn(&mut Vec<u8>)| {
+            let mut bytes = Vec::new();
+            write(&mut bytes);
+            bytes
+        };
+        let end = forged(0, 0, &[])[3..].to_vec();
+        let long_number = [&[tag::END][..], &[0xff; 9], &[2]].concat();
+        let endless_number = [&[tag::END][..], &[0x80; 20]].concat();
+        let long_key = bytes(&|out| put_key(out, 0, &[0; KEY_BYTES_MAX + 1], b"", None));
+        let key_length = KEY_BYTES_MAX as u64 + 1;
+        let huge_value = [tag::KEY, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f].to_vec();
+        let at = |ms| bytes(&|out| put_key(out, 0, b"k", b"v", NonZeroU64::new(ms)));
+        let key_zero_expiry = [tag::KEY_WITH_EXPIRY, 0, 0, 0, 0].to_vec();
+        let late_header = |position| {
+            [bytes(&|out| put_key(out, position, b"k", b"v", None)), forged(position, 0, &[])].concat()
+        };
+        for (bytes, expected) in [
+            (fine[..fine.len() - 1].to_vec(), D::Truncated),
+            (vec![9], D::Tag(9)),
+            (long_number, D::Number),
+            (endless_number, D::Number),
+            (long_key, D::TooLong { length: key_length, limit: KEY_BYTES_MAX }),
+            (huge_value, D::TooLong { length: u64::from(u32::MAX), limit: VALUE_BYTES_MAX }),
+            (key_zero_expiry, D::Expiry(0)),
+            (at(EXPIRY_MS_MAX + 1), D::Expiry(EXPIRY_MS_MAX + 1)),
+            (at(EXPIRY_MS_MAX), D::NoHeader),
+            (forged(1, 5000, &[(0, "a", Some(5))]), D::Expired(5)),
+            (Vec::new(), D::NoHeader),
+            ([&fine[..], &fine].concat(), D::SecondHeader),
+            (forged(0, 0, &[])[..3].to_vec(), D::NoEnd),
+            ([&end[..], &end].concat(), D::SecondEnd),
+            (forged(1, 0, &[(0, "a", None), (1, "b", None)]), D::Position { position: 1, count: 1 }),
+            (late_header(0), D::Position { position: 0, count: 0 }),
+            (late_header(1), D::MissingPosition(0)),
+            (forged(3, 0, &[(0, "a", None), (2, "b", None)]), D::MissingPosition(1)),
+            (forged(u64::MAX, 0, &[(u64::MAX - 1, "a", None)]), D::MissingPosition(0)),
+            (forged(2, 0, &[(0, "a", None), (0, "b", None)]), D::DuplicatePosition(0)),
+            (forged(2, 0, &[(1, "a", None), (1, "b", None)]), D::DuplicatePosition(1)),
+            (forged(2, 0, &[(0, "a", None), (1, "a", None)]), D::DuplicateKey(1)),
+            (forged(2, 0, &[(1, "a", None), (0, "a", None)]), D::DuplicateKey(1)),
+        ] {
+            assert_eq!(load(&[&bytes]).map(|engine| engine.len()), Err(expected), "{bytes:?}");
+            assert!(!expected.to_string().is_empty());
+        }
+        let other: Vec<u8> = fine.iter().map(|&byte| if byte == b'v' { b'w' } else { byte }).collect();
+        assert!(matches!(load(&[&other]), Err(D::Digest { .. })));
+    }
+}

@@ -14,6 +14,7 @@ mod discover;
 mod event_loop;
 mod front;
 mod info;
+mod inspect;
 mod links;
 mod local;
 mod log_limit;
@@ -27,6 +28,7 @@ pub use directory::{
     fast_quorum_named, read_identity,
 };
 pub use discover::DiscoverError;
+pub use inspect::{Inspection, Records, Usage, inspect};
 pub use local::{LogError, ReplayError};
 pub use node::{GatewayNode, Node, StartError, describe, replica_config};
 pub use socket::ListenError;

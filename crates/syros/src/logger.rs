@@ -38,7 +38,7 @@ impl Log for StderrLogger {
 }
 
 /// `2026-02-28T23:59:59` for seconds since the Unix epoch (Hinnant's civil_from_days).
-fn utc(seconds: u64) -> String {
+pub(crate) fn utc(seconds: u64) -> String {
     let (days, second) = (seconds / 86_400, seconds % 86_400);
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);

@@ -6,6 +6,7 @@ mod check;
 mod config;
 mod dev;
 mod gateway;
+mod inspect;
 mod lead;
 mod logger;
 #[cfg(feature = "model")]
@@ -40,6 +41,8 @@ enum Subcommands {
     Status(status::Options),
     /// Let another replica lead
     Lead(lead::Options),
+    /// Show what a data directory holds and what is wrong with it, without changing it
+    Inspect(inspect::Options),
     /// Put load on a cluster and measure what it costs
     Bench(bench::Options),
     /// Check parts of the protocol exhaustively
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Subcommands::Gateway(options) => gateway::run(&options),
         Subcommands::Status(options) => status::run(&options),
         Subcommands::Lead(options) => lead::run(&options),
+        Subcommands::Inspect(options) => Ok(inspect::run(&options)),
         Subcommands::Bench(options) => bench::run(&options),
         Subcommands::Check(options) => check::run(&options),
         #[cfg(feature = "sim")]

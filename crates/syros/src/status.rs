@@ -125,7 +125,8 @@ fn json_line(address: &str, report: &Result<StatusReport, String>) -> String {
     line
 }
 
-fn json_text(text: &str) -> String {
+/// A text as JSON.
+pub(crate) fn json_text(text: &str) -> String {
     let mut out = String::from('"');
     for c in text.chars() {
         match c {

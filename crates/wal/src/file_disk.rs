@@ -101,11 +101,7 @@ impl FileDisk {
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
             Err(Errno::WOULDBLOCK) => {
-                // A process id has at most 10 digits; whatever else is there is not worth reading.
-                let mut text = String::new();
-                let read = lock.take(16).read_to_string(&mut text);
-                let process = read.ok().and_then(|_| text.trim().parse().ok());
-                return Err(FileDiskError::Locked { path: path.to_path_buf(), process });
+                return Err(locked(path, lock));
             }
             Err(error) => return Err(failed(&lock_path, error.into())),
         }
@@ -124,14 +120,65 @@ impl FileDisk {
 
     /// The path of a file of this directory; refuses names that lead out of it or to the lock.
     fn file(&self, operation: DiskOperation, name: &str) -> Result<PathBuf, DiskError> {
-        if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | ".." | LOCK_NAME) {
-            return Err(DiskError { operation, file: name.to_owned(), cause: Cause::Name });
-        }
-        Ok(self.path.join(name))
+        file_in(&self.path, operation, name)
     }
 
     fn directory_error(&self, operation: DiskOperation, error: &io::Error) -> DiskError {
         disk_error(operation, &self.path.display().to_string(), error)
+    }
+}
+
+/// The path of a file of a directory; refuses names that lead out of it or to the lock.
+fn file_in(path: &Path, operation: DiskOperation, name: &str) -> Result<PathBuf, DiskError> {
+    if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | ".." | LOCK_NAME) {
+        return Err(DiskError { operation, file: name.to_owned(), cause: Cause::Name });
+    }
+    Ok(path.join(name))
+}
+
+/// All files of a directory but the lock, sorted.
+fn list(path: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let directory = entry.file_type()?.is_dir();
+        // A name that is not Unicode is none of ours.
+        if let (false, Ok(name)) = (directory, entry.file_name().into_string())
+            && name != LOCK_NAME
+        {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The error about a directory whose lock file `lock` somebody else has locked.
+fn locked(path: &Path, lock: File) -> FileDiskError {
+    // A process id has at most 10 digits; whatever else is there is not worth reading.
+    let mut text = String::new();
+    let read = lock.take(16).read_to_string(&mut text);
+    let process = read.ok().and_then(|_| text.trim().parse().ok());
+    FileDiskError::Locked { path: path.to_path_buf(), process }
+}
+
+/// Whether somebody has the directory locked. Creates nothing and writes nothing. It does hold a shared
+/// lock for an instant, and whoever wants to lock the directory in that instant is refused.
+///
+/// # Errors
+/// [`FileDiskError::Locked`] if somebody has it; [`FileDiskError::Io`] if that cannot be known.
+pub fn check_unlocked(path: &Path) -> Result<(), FileDiskError> {
+    let lock_path = path.join(LOCK_NAME);
+    let failed = |error| FileDiskError::Io { path: lock_path.clone(), error };
+    let lock = match File::open(&lock_path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(failed(error)),
+    };
+    match flock(&lock, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(()),
+        Err(Errno::WOULDBLOCK) => Err(locked(path, lock)),
+        Err(error) => Err(failed(error.into())),
     }
 }
 
@@ -224,23 +271,96 @@ impl Disk for FileDisk {
     }
 
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
-        let failed = |error: io::Error| self.directory_error(DiskOperation::List, &error);
-        let mut names = Vec::new();
-        for entry in fs::read_dir(&self.path).map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let directory = entry.file_type().map_err(failed)?.is_dir();
-            // A name that is not Unicode is none of ours.
-            if let (false, Ok(name)) = (directory, entry.file_name().into_string())
-                && name != LOCK_NAME
-            {
-                names.push(name);
-            }
-        }
-        names.sort_unstable();
-        Ok(names)
+        list(&self.path).map_err(|error| self.directory_error(DiskOperation::List, &error))
     }
 
     fn sync_directory(&mut self) -> Result<(), DiskError> {
         self.directory.sync_all().map_err(|error| self.directory_error(DiskOperation::SyncDirectory, &error))
+    }
+}
+
+/// A directory that is only looked at: nothing is locked, created or changed, and whoever uses it is not
+/// disturbed. Every call that would change something fails.
+#[derive(Debug)]
+pub struct ReadOnlyDisk {
+    path: PathBuf,
+}
+
+/// An open file of a [`ReadOnlyDisk`].
+#[derive(Debug)]
+pub struct ReadOnlyFile(OpenFile);
+
+impl ReadOnlyDisk {
+    /// Looks at the directory `path`. Whether there is one shows when it is used.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self { path: path.to_path_buf() }
+    }
+}
+
+fn read_only<T>(operation: DiskOperation, name: &str) -> Result<T, DiskError> {
+    let cause = Cause::Other("the directory is only looked at".to_owned());
+    Err(DiskError { operation, file: name.to_owned(), cause })
+}
+
+impl Disk for ReadOnlyDisk {
+    type File = ReadOnlyFile;
+
+    fn create(&mut self, name: &str) -> Result<ReadOnlyFile, DiskError> {
+        read_only(DiskOperation::Create, name)
+    }
+
+    fn open(&mut self, name: &str) -> Result<ReadOnlyFile, DiskError> {
+        let path = file_in(&self.path, DiskOperation::Open, name)?;
+        let failed = |error: io::Error| disk_error(DiskOperation::Open, name, &error);
+        // Opening a pipe would wait for somebody to write to it.
+        if !fs::metadata(&path).map_err(failed)?.is_file() {
+            let cause = Cause::Other("not a regular file".to_owned());
+            return Err(DiskError { operation: DiskOperation::Open, file: name.to_owned(), cause });
+        }
+        let file = File::open(&path).map_err(failed)?;
+        Ok(ReadOnlyFile(OpenFile { name: name.to_owned(), file }))
+    }
+
+    fn append(&mut self, file: &mut ReadOnlyFile, _bytes: &[u8]) -> Result<(), DiskError> {
+        read_only(DiskOperation::Append, &file.0.name)
+    }
+
+    fn read(&mut self, file: &ReadOnlyFile, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
+        file.0.file.read_exact_at(buffer, offset).map_err(file.0.failed(DiskOperation::Read))
+    }
+
+    fn length(&mut self, file: &ReadOnlyFile) -> Result<u64, DiskError> {
+        Ok(file.0.file.metadata().map_err(file.0.failed(DiskOperation::Length))?.len())
+    }
+
+    fn truncate(&mut self, file: &mut ReadOnlyFile, _length: u64) -> Result<(), DiskError> {
+        read_only(DiskOperation::Truncate, &file.0.name)
+    }
+
+    fn sync(&mut self, file: &mut ReadOnlyFile) -> Result<(), DiskError> {
+        read_only(DiskOperation::Sync, &file.0.name)
+    }
+
+    fn settle(&mut self, file: &mut ReadOnlyFile) -> Result<(), DiskError> {
+        read_only(DiskOperation::Sync, &file.0.name)
+    }
+
+    fn rename(&mut self, from: &str, _to: &str) -> Result<(), DiskError> {
+        read_only(DiskOperation::Rename, from)
+    }
+
+    fn remove(&mut self, name: &str) -> Result<(), DiskError> {
+        read_only(DiskOperation::Remove, name)
+    }
+
+    fn list(&mut self) -> Result<Vec<String>, DiskError> {
+        let failed =
+            |error: io::Error| disk_error(DiskOperation::List, &self.path.display().to_string(), &error);
+        list(&self.path).map_err(failed)
+    }
+
+    fn sync_directory(&mut self) -> Result<(), DiskError> {
+        read_only(DiskOperation::SyncDirectory, &self.path.display().to_string())
     }
 }

@@ -34,6 +34,8 @@
 //!
 //! On the same interface, files of opaque blocks that are either whole or absent: written by
 //! [`SnapshotWriter`], received from a peer by [`SnapshotReceiver`], read by [`SnapshotReader`].
+//!
+//! [`inspect_log`] and [`inspect_snapshots`] tell what a directory holds without changing it.
 #![forbid(unsafe_code)]
 
 mod atomic_file;
@@ -42,6 +44,7 @@ mod disk;
 mod file_disk;
 mod format;
 mod group_commit;
+mod inspect;
 mod later_record;
 pub mod memory_disk;
 mod recovery;
@@ -53,12 +56,16 @@ pub use atomic_file::{
     ATOMIC_FILE_BYTES_MAX, ATOMIC_FILE_VERSION, ReadError, WriteError, read_atomic, write_atomically,
 };
 pub use disk::{Cause, Disk, DiskError, DiskOperation};
-pub use file_disk::{FileDisk, FileDiskError};
+pub use file_disk::{FileDisk, FileDiskError, ReadOnlyDisk, ReadOnlyFile, check_unlocked};
 pub use format::{
     FORMAT_VERSION, HEADER_BYTES, HeaderError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordFault,
     RecordNumber, SegmentHeader, segment_name,
 };
 pub use group_commit::GroupCommit;
+pub use inspect::{
+    LogInspection, SegmentFault, SegmentInspection, SnapshotInspection, SnapshotsInspection, TornTail,
+    inspect_log, inspect_snapshots,
+};
 pub use recovery::{Cut, Damage, OpenError, Recovery};
 pub use segment::{SegmentContents, SegmentTail, recover_segment};
 pub use snapshot::{

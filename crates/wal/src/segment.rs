@@ -151,6 +151,13 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
         Ok(judge(&self.buffer[self.at..], self.offset, number, fault))
     }
 
+    /// Goes on at `offset`, which [`SegmentReader::judge`] has found.
+    pub(crate) fn skip_to(&mut self, offset: u64) {
+        let bytes = (offset - self.offset) as usize;
+        debug_assert!(bytes <= self.buffer.len() - self.at, "judging has read the rest of the file");
+        self.advance(bytes);
+    }
+
     fn advance(&mut self, bytes: usize) {
         self.at += bytes;
         self.offset += bytes as u64;

@@ -29,8 +29,10 @@ pub use reader::{BlockFault, SnapshotDamage, SnapshotError, SnapshotReader};
 pub use receiver::{ReceiveError, SnapshotReceiver};
 pub use writer::SnapshotWriter;
 
+pub(crate) use format::{SnapshotName, parse_name};
+pub(crate) use reader::open_file;
+
 use crate::disk::{Disk, DiskError};
-use format::{SnapshotName, parse_name};
 use syros_types::OpNumber;
 
 /// The op numbers of the finished snapshots, ascending. Nothing is said about their contents.

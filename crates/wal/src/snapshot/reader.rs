@@ -164,7 +164,7 @@ impl From<DiskError> for SnapshotError {
 }
 
 /// Opens a file and says that it is missing if it is.
-pub(super) fn open_file<D: Disk>(disk: &mut D, name: &str) -> Result<D::File, SnapshotError> {
+pub(crate) fn open_file<D: Disk>(disk: &mut D, name: &str) -> Result<D::File, SnapshotError> {
     disk.open(name).map_err(|error| match error.cause {
         Cause::NotFound => SnapshotError::Missing { file: name.to_owned() },
         _ => SnapshotError::Disk(error),

@@ -95,6 +95,9 @@ fn config(setup: &Setup, id: ReplicaId) -> Config {
     config.forward_after = never;
     config.session_timeout = never * 24;
     config.clock_skew_max = never;
+    // Snapshots come and go in the simulator; here the log is short.
+    config.snapshot_log_bytes = usize::MAX;
+    config.log_keep_bytes = usize::MAX;
     config
 }
 
@@ -194,11 +197,11 @@ impl Node {
                 Boot::Amnesiac { view: views.max().unwrap_or_default() }
             }
             Durability::Fsync => {
-                let mut restored = Restored::new(&config);
-                for record in &self.records {
-                    restored.replay(record.clone())?;
+                let mut restored = Restored::new(&config, []);
+                for (number, record) in (1..).zip(&self.records) {
+                    restored.replay(number, record.clone())?;
                 }
-                Boot::Restored(restored)
+                Boot::Restored(Box::new(restored))
             }
         };
         self.replica = Replica::new(config, boot, Now { instant: self.clock, wall: WALL });
@@ -216,6 +219,12 @@ impl Node {
                         self.records.push(record);
                     }
                     Action::Apply { through } => self.apply(through),
+                    Action::TakeSnapshot { .. }
+                    | Action::KeepFrom { .. }
+                    | Action::SendSnapshotPart { .. }
+                    | Action::WriteSnapshotPart { .. }
+                    | Action::LoadSnapshot { .. }
+                    | Action::AdoptSnapshot { .. } => unreachable!("the log of a model is never trimmed"),
                     Action::Read { to, view, number, body } => {
                         let value = Operation::decode(&body).map_or(0, |read| read.apply(&mut self.store));
                         let message =

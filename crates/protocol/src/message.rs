@@ -452,6 +452,32 @@ pub enum Message {
         /// The newest view the sender may have acted in.
         view: View,
     },
+    /// Replica to replica: the log you asked for is gone; I have this snapshot, and the log after it.
+    SnapshotOffer {
+        /// The sender's view.
+        view: View,
+        /// Last op number in the snapshot.
+        op_number: OpNumber,
+        /// Its length in bytes.
+        bytes: u64,
+    },
+    /// Replica to replica: send me the part of that snapshot that begins here. An `offset` at its end
+    /// asks for nothing: it says that the sender will need the log after it.
+    GetSnapshot {
+        /// Last op number in the snapshot.
+        op_number: OpNumber,
+        /// First byte wanted.
+        offset: u64,
+    },
+    /// Replica to replica: a part of a snapshot.
+    SnapshotPart {
+        /// Last op number in the snapshot.
+        op_number: OpNumber,
+        /// Where the part begins, in bytes.
+        offset: u64,
+        /// The part.
+        part: Body,
+    },
 }
 
 impl Message {
@@ -486,6 +512,9 @@ impl Message {
             Self::StartView(_) => "StartView",
             Self::GetStartView { .. } => "GetStartView",
             Self::Rejoin { .. } => "Rejoin",
+            Self::SnapshotOffer { .. } => "SnapshotOffer",
+            Self::GetSnapshot { .. } => "GetSnapshot",
+            Self::SnapshotPart { .. } => "SnapshotPart",
         }
     }
 }

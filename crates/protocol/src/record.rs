@@ -1,6 +1,8 @@
 //! What a replica puts on disk, and how it comes back from there.
 
 use crate::message::{Body, Describe, LogEntry, Prepared, Request};
+use crate::sessions::Sessions;
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 use syros_types::{OpNumber, View, WallTime};
 
@@ -54,6 +56,48 @@ pub enum Record {
         /// The log after `base`.
         suffix: Vec<LogEntry>,
     },
+    /// Everything but what the snapshot at its base holds: with that snapshot, the records before this
+    /// one are not needed. Without it (it was never finished), this record says nothing new.
+    Checkpoint(Box<Checkpoint>),
+    /// What the replica knew is lost, but for its view: it is amnesiac until it enters a view.
+    Forgot {
+        /// The newest view it may have acted in.
+        view: View,
+    },
+}
+
+/// Content of a checkpoint record.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Checkpoint {
+    /// Current view.
+    pub view: View,
+    /// Last view in which the replica was normal.
+    pub last_normal: View,
+    /// Last op number in the snapshot.
+    pub base: OpNumber,
+    /// View of the entry at `base`.
+    pub base_view: View,
+    /// Log time of the entry at `base`.
+    pub base_time: WallTime,
+    /// Commit number.
+    pub commit: OpNumber,
+    /// The log after `base`.
+    pub suffix: Vec<LogEntry>,
+    /// The durability log without what the log holds, in arrival order.
+    pub dlog: Vec<Request>,
+}
+
+/// What a snapshot holds besides the state of the engine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SnapshotHead {
+    /// It is the state after this log entry.
+    pub op_number: OpNumber,
+    /// The entry's view.
+    pub view: View,
+    /// The entry's log time.
+    pub time: WallTime,
+    /// The session table after that entry.
+    pub sessions: Sessions,
 }
 
 /// A body that is empty: the reply of a nilext update.

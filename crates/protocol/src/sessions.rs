@@ -26,19 +26,26 @@ pub enum Known {
     UnknownSession,
 }
 
+/// What is remembered of one operation of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-enum Completion {
+pub enum Completion {
+    /// Nothing: it has not been executed.
     None,
+    /// A nilext update was executed.
     Nilext,
+    /// An update was executed and returned this.
     Reply(Body),
 }
 
+/// One session's part of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-struct Session {
-    acked_below: u64,
-    /// Completion of sequence number `acked_below + i`.
-    completions: VecDeque<Completion>,
-    last_active: WallTime,
+pub struct Session {
+    /// The client has the answers of all operations before this one.
+    pub acked_below: u64,
+    /// Completion of sequence number `acked_below + i`; at most [`SESSION_WINDOW_MAX`].
+    pub completions: VecDeque<Completion>,
+    /// Log time of the last update.
+    pub last_active: WallTime,
 }
 
 /// The session table of one replica.
@@ -58,6 +65,11 @@ impl Sessions {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
+    }
+
+    /// Every session, in the order of their ids.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (SessionId, &Session)> {
+        self.table.iter().map(|(id, session)| (*id, session))
     }
 
     /// A session begins.
@@ -119,6 +131,12 @@ impl Sessions {
             session.completions.resize(index + 1, Completion::None);
         }
         session.completions[index] = reply.map_or(Completion::Nilext, Completion::Reply);
+    }
+}
+
+impl FromIterator<(SessionId, Session)> for Sessions {
+    fn from_iter<T: IntoIterator<Item = (SessionId, Session)>>(sessions: T) -> Self {
+        Self { table: sessions.into_iter().collect() }
     }
 }
 

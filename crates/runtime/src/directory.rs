@@ -4,6 +4,9 @@
 //! DIRECTORY/identity   who this replica is; written once, whole or not at all
 //! DIRECTORY/lock       locked for as long as a process uses the directory
 //! DIRECTORY/wal/       the write-ahead log
+//! DIRECTORY/snapshots/ the snapshot that goes with it, and one that is being written or received
+//! DIRECTORY/view/      the view that the replica has reached, once more
+//! DIRECTORY/damaged-N/ log and snapshots that were found to be damaged and are no longer used
 //! ```
 //!
 //! A replica that lost its disk must never come back under its old identity: acknowledgements it gave
@@ -264,6 +267,39 @@ impl DataDirectory {
     pub fn wal(&self) -> PathBuf {
         self.path.join("wal")
     }
+
+    /// Where snapshots live.
+    #[must_use]
+    pub fn snapshots(&self) -> PathBuf {
+        self.path.join("snapshots")
+    }
+
+    /// Where the view lives.
+    pub(crate) fn view(&self) -> PathBuf {
+        self.path.join("view")
+    }
+
+    /// Where a log is prepared that takes the place of a damaged one.
+    pub(crate) fn new_wal(&self) -> PathBuf {
+        self.path.join("wal.new")
+    }
+
+    /// A name that is not taken, for what is damaged.
+    pub(crate) fn free_place(&self) -> io::Result<PathBuf> {
+        let mut number: u64 = 1;
+        loop {
+            let place = self.path.join(format!("damaged-{number}"));
+            if !place.try_exists()? {
+                return Ok(place);
+            }
+            number += 1;
+        }
+    }
+
+    /// Makes renames in the directory durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
 }
 
 /// Whose directory this is; `None` if it is nobody's. Takes no lock.
@@ -366,7 +402,7 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
     for entry in fs::read_dir(path).map_err(io_error("read directory", path))? {
         let entry = entry.map_err(io_error("read directory", path))?;
         let name = entry.file_name();
-        if !["lock", "identity.new", "wal"].iter().any(|&own| name == own) {
+        if !["lock", "identity.new", "wal", "snapshots", "view"].iter().any(|&own| name == own) {
             return Err(DirectoryError::NotEmpty { path: path.to_owned(), found: name.into() });
         }
     }

@@ -201,10 +201,8 @@ impl EventLoop {
         if !self.ready.is_empty() || !self.answered.is_empty() || self.wants_to_accept() {
             return Some(Duration::ZERO);
         }
-        let replica = self.local.as_ref().map_or(Instant::NEVER, |local| local.replica.deadline());
-        let probe = self.local.as_ref().map_or(Instant::NEVER, |local| local.probe_at);
-        let deadline = replica
-            .min(probe)
+        let local = self.local.as_ref().map_or(Instant::NEVER, Local::deadline);
+        let deadline = local
             .min(self.front.client.deadline())
             .min(self.greetings.next())
             .min(self.accept_deadline())
@@ -461,6 +459,16 @@ impl EventLoop {
             replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
             replica::Action::Apply { through } => local.apply(through, self.now),
             replica::Action::Read { to, view, number, body } => self.read(to, view, number, &body),
+            replica::Action::TakeSnapshot { head } => local.take_snapshot(head, self.now),
+            replica::Action::KeepFrom { op_number, ticket } => local.keep_from(op_number, ticket),
+            replica::Action::SendSnapshotPart { to, op_number, offset } => {
+                local.snapshots().read_part(to, op_number, offset);
+            }
+            replica::Action::WriteSnapshotPart { op_number, offset, part } => {
+                local.snapshots().write_part(op_number, offset, part);
+            }
+            replica::Action::LoadSnapshot { op_number } => local.snapshots().load(op_number),
+            replica::Action::AdoptSnapshot { op_number } => local.adopt(op_number, self.now),
         }
     }
 

@@ -55,6 +55,10 @@ pub struct Records {
     pub transfer: u64,
     /// Views entered as normal.
     pub enter_view: u64,
+    /// Beginnings of snapshots, or ends of the receipt of one.
+    pub checkpoint: u64,
+    /// Starts without memory.
+    pub forgot: u64,
     /// Records with a right checksum that nobody can read.
     pub malformed: u64,
     /// Which those are and why, of the first few.
@@ -96,6 +100,15 @@ impl Records {
                 self.enter_view += 1;
                 self.see_view(view);
                 self.see_entries(base, suffix.len());
+            }
+            Record::Checkpoint(checkpoint) => {
+                self.checkpoint += 1;
+                self.see_view(checkpoint.view);
+                self.see_entries(checkpoint.base, checkpoint.suffix.len());
+            }
+            Record::Forgot { view } => {
+                self.forgot += 1;
+                self.see_view(view);
             }
         }
     }

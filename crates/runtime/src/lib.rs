@@ -19,8 +19,10 @@ mod links;
 mod local;
 mod log_limit;
 mod node;
+mod snapshots;
 mod socket;
 mod stop;
+mod store;
 
 pub use config::{FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig};
 pub use directory::{
@@ -29,7 +31,8 @@ pub use directory::{
 };
 pub use discover::DiscoverError;
 pub use inspect::{Inspection, Records, Usage, inspect};
-pub use local::{LogError, ReplayError};
+pub use local::LogError;
 pub use node::{GatewayNode, Node, StartError, describe, replica_config};
 pub use socket::ListenError;
 pub use stop::Stopper;
+pub use store::{ReplayError, StoreError};

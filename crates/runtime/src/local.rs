@@ -7,18 +7,17 @@ use std::time::Duration;
 
 use mio::Waker;
 use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer};
-use syros_protocol::record::{Record, Ticket};
-use syros_protocol::replica::{Boot, Config, Durability, Event, InvalidRecord, Replica, Restored};
+use syros_protocol::record::{Record, SnapshotHead, Ticket};
+use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
+use syros_snapshot::Loaded;
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::{Class, Instant, Now, OpNumber, ReplicaId, WallTime};
-use syros_wal::{
-    AppendError, DiskError, DiskOperation, FileDisk, FileDiskError, GroupCommit, OpenError, Options, Wal,
-    WalError,
-};
-use syros_wire::Malformed;
+use syros_wal::{AppendError, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError};
 
 use crate::clock::Clock;
 use crate::directory::{DataDirectory, DirectoryError};
+use crate::snapshots::{Done, Snapshots};
+use crate::store::{Store, StoreError, ViewFile};
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
 /// so that what other replicas send in the meantime still fits.
@@ -30,57 +29,24 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long to wait for room in a log that is full.
 const FULL_LOG_PAUSE: Duration = Duration::from_millis(1);
 
-/// Why a write-ahead log cannot be used.
+/// Why a replica cannot start with what it has on disk.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LogError {
-    /// Its directory cannot be used.
-    Directory(FileDiskError),
-    /// It cannot be read: damaged, gone, or of another format or owner.
-    Open(OpenError<ReplayError>),
-    /// A replica that starts for the first time has records already.
-    NotNew {
-        /// How many.
-        records: u64,
-    },
+    /// What is on disk cannot be used.
+    Store(StoreError),
     /// The directory cannot be made the replica's.
     Claim(DirectoryError),
     /// The system gives no thread.
     Thread(std::io::Error),
 }
 
-/// A record that is intact and makes no sense.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReplayError {
-    /// Its bytes are no record.
-    Malformed(Malformed),
-    /// It cannot follow those before it.
-    Invalid(InvalidRecord),
-}
-
-impl fmt::Display for ReplayError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(error) => error.fmt(f),
-            Self::Invalid(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ReplayError {}
-
 impl fmt::Display for LogError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Directory(error) => error.fmt(f),
-            Self::Open(error) => error.fmt(f),
-            Self::NotNew { records } => write!(
-                f,
-                "the directory has no identity, but a write-ahead log with {records} records; a replica that \
-                 ever ran must not be started as a new one"
-            ),
+            Self::Store(error) => error.fmt(f),
             Self::Claim(error) => error.fmt(f),
-            Self::Thread(error) => write!(f, "cannot start the thread of the write-ahead log: {error}"),
+            Self::Thread(error) => write!(f, "cannot start a thread of the replica: {error}"),
         }
     }
 }
@@ -126,6 +92,15 @@ pub(crate) struct Local {
     pub(crate) probe_at: Instant,
     held: Held,
     next_expiry: Option<WallTime>,
+    view: ViewFile,
+    snapshots: Snapshots,
+    /// The engine of a snapshot that the replica has been told of and not yet adopted.
+    loaded: Option<MemoryEngine>,
+    /// The snapshots' thread has more to tell than what was looked at last.
+    has_more_news: bool,
+    /// What becomes needless once this record is on disk.
+    keep_from: Option<(OpNumber, Ticket)>,
+    clock: Clock,
     record: Vec<u8>,
     reply: Vec<u8>,
     /// Locked as long as this exists.
@@ -133,63 +108,52 @@ pub(crate) struct Local {
 }
 
 impl Local {
-    /// Reads the log back and boots the replica. `waker` is used when records have reached the disk.
+    /// Reads back what is on disk and boots the replica. `waker` is used when records have reached the
+    /// disk, and when there is news of snapshots; the engine's tables get this seed.
     pub(crate) fn start(
         config: Config,
         cluster: u64,
         directory: DataDirectory,
-        engine: MemoryEngine,
+        hash_seed: u64,
         clock: Clock,
         waker: Arc<Waker>,
     ) -> Result<Self, LogError> {
-        let disk = FileDisk::open(&directory.wal()).map_err(LogError::Directory)?;
-        let defaults = Options::new(cluster, config.replica);
-        let options = Options {
-            may_create: directory.is_new(),
-            // What other replicas send is bounded by their memory. A log that refuses it would stop
-            // everything, heartbeats too.
-            waiting_bytes_max: defaults.waiting_bytes_max.max(config.log_bytes_max),
-            ..defaults
-        };
-        let mut restored = Restored::new(&config);
-        let (wal, recovery) = Wal::open(disk, options, |_, payload| {
-            let record =
-                syros_wire::decode_record(payload, config.describe).map_err(ReplayError::Malformed)?;
-            restored.replay(record).map_err(ReplayError::Invalid)
-        })
-        .map_err(LogError::Open)?;
-        if let Some(cut) = &recovery.cut {
-            log::warn!("write-ahead log: {cut}, as a crash in the middle of a write leaves it");
-        }
-        let records = (recovery.last.0 + 1).saturating_sub(recovery.first.0);
-        if directory.is_new() && records > 0 {
-            return Err(LogError::NotNew { records });
-        }
-        let (me, durability, view) = (config.replica, config.durability, restored.view());
+        let store = Store::open(&config, cluster, &directory, hash_seed).map_err(LogError::Store)?;
+        let Store { wal, recovery, restored, depot, engine, view } = store;
+        let (me, durability) = (config.replica, config.durability);
+        let reached = view.view().max(restored.view());
         let boot = match durability {
             _ if directory.is_new() => Boot::Fresh,
-            Durability::Fsync => Boot::Restored(restored),
-            Durability::Replicated => Boot::Amnesiac { view },
+            Durability::Fsync if !restored.is_amnesiac() => Boot::Restored(Box::new(restored)),
+            _ => Boot::Amnesiac { view: reached },
         };
         log::info!(
-            "{me} starts {} in view {}, with {records} records ({} bytes) in the write-ahead log",
+            "{me} starts {} in view {}, with {} records ({} bytes) in the write-ahead log",
             match &boot {
                 Boot::Fresh => "for the first time",
                 Boot::Restored(_) => "again",
                 Boot::Amnesiac { .. } => "again, without its memory,",
             },
-            view.0,
+            reached.0,
+            (recovery.last.0 + 1).saturating_sub(recovery.first.0),
             recovery.bytes
         );
         directory.claim().map_err(LogError::Claim)?;
         let records_before = wal.appended().0;
+        let snapshots = Snapshots::start(depot, hash_seed, Arc::clone(&waker)).map_err(LogError::Thread)?;
         let wake = move || {
             // Fails only if the loop is gone, and then nobody waits.
             let _ = waker.wake();
         };
+        let engine = engine.unwrap_or_else(|| MemoryEngine::with_hash_seed(hash_seed));
+        let mut replica = Replica::new(config, boot, clock.now());
+        let next_expiry = engine.next_expiry();
+        if next_expiry.is_some() {
+            replica.handle(clock.now(), Event::NextExpiry(next_expiry));
+        }
         Ok(Self {
             me,
-            replica: Replica::new(config, boot, clock.now()),
+            replica,
             engine,
             durability,
             wal: GroupCommit::start(wal, wake).map_err(LogError::Thread)?,
@@ -198,7 +162,13 @@ impl Local {
             has_failed: false,
             probe_at: Instant::NEVER,
             held: Held::default(),
-            next_expiry: None,
+            next_expiry,
+            view,
+            snapshots,
+            loaded: None,
+            has_more_news: false,
+            keep_from: None,
+            clock,
             record: Vec::new(),
             reply: Vec::new(),
             directory,
@@ -207,6 +177,15 @@ impl Local {
 
     /// Appends a record to the log.
     pub(crate) fn persist(&mut self, ticket: Ticket, record: &Record) {
+        if let Record::View { view, .. } | Record::EnterView { view, .. } = record
+            && let Err(error) = self.view.note(*view)
+        {
+            // What the log would say, the file of the view has to say first.
+            return self.fail(&format!("cannot note view {}: {error}", view.0));
+        }
+        if self.has_failed {
+            return;
+        }
         self.record.clear();
         syros_wire::encode_record(record, &mut self.record);
         loop {
@@ -242,6 +221,7 @@ impl Local {
             self.persisted = persisted;
             self.replica.handle(now, Event::Persisted(persisted));
         }
+        self.note_snapshots(now);
         if !self.has_failed
             && let Some(error) = self.wal.error()
         {
@@ -257,6 +237,101 @@ impl Local {
             }
             self.replica.handle(now, Event::PersistFailed);
         }
+    }
+
+    /// The disk cannot be relied upon any more.
+    fn fail(&mut self, problem: &str) {
+        if !self.has_failed {
+            self.has_failed = true;
+            log::error!(
+                "{problem}; {} takes no updates until it is started again with a working disk",
+                self.me
+            );
+            self.replica.handle(self.clock.now(), Event::PersistFailed);
+        }
+    }
+
+    /// Lets the work on snapshots go on, and tells the replica of it.
+    fn note_snapshots(&mut self, now: Now) {
+        self.has_more_news = false;
+        if let Some(engine) = self.loaded.take() {
+            self.snapshots.discard(engine);
+        }
+        if let Some((op_number, ticket)) = self.keep_from
+            && ticket <= self.persisted
+        {
+            self.keep_from = None;
+            self.snapshots.remove_before(op_number);
+            self.wal.remove_before(RecordNumber(self.records_before + ticket.0));
+        }
+        while let Some(done) = self.snapshots.next_done() {
+            let event = match done {
+                Done::State(_) => continue,
+                Done::Taken { op_number, bytes } => {
+                    log::info!("{} has a snapshot at entry {} ({bytes} bytes)", self.me, op_number.0);
+                    Event::SnapshotTaken { op_number, bytes }
+                }
+                Done::PartRead { to, op_number, offset, part } => {
+                    let message = Message::SnapshotPart { op_number, offset, part: part.into() };
+                    // Released at the end of this turn: nothing of it waits for the disk.
+                    self.held.push(Ticket(0), Peer::Replica(to), message);
+                    continue;
+                }
+                Done::PartWritten { op_number, received } => {
+                    Event::SnapshotPartWritten { op_number, received }
+                }
+                Done::Loaded(loaded) => {
+                    let Loaded { head, engine, bytes } = *loaded;
+                    self.loaded = Some(engine);
+                    self.replica.handle(now, Event::SnapshotLoaded { head: Box::new(head), bytes });
+                    // What comes of it has to be carried out first.
+                    self.has_more_news = true;
+                    return;
+                }
+                Done::Failed { op_number, error } => {
+                    log::error!("{} cannot make the snapshot at entry {}: {error}", self.me, op_number.0);
+                    self.engine.end_snapshot();
+                    Event::SnapshotFailed { op_number }
+                }
+            };
+            self.replica.handle(now, event);
+        }
+        let clock = self.clock;
+        self.snapshots.go_on(&mut self.engine, || clock.now().instant);
+    }
+
+    /// When the work on snapshots is to go on.
+    pub(crate) fn deadline(&self) -> Instant {
+        if self.has_more_news {
+            return Instant(0);
+        }
+        self.replica.deadline().min(self.probe_at).min(self.snapshots.deadline())
+    }
+
+    /// Begins a snapshot of what has been executed.
+    pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, now: Now) {
+        self.snapshots.begin(&mut self.engine, head, now);
+    }
+
+    /// Older snapshots and records go once the record with this ticket is on disk.
+    pub(crate) const fn keep_from(&mut self, op_number: OpNumber, ticket: Ticket) {
+        self.keep_from = Some((op_number, ticket));
+    }
+
+    /// The thread that has the snapshots.
+    pub(crate) const fn snapshots(&self) -> &Snapshots {
+        &self.snapshots
+    }
+
+    /// Has the state of the snapshot that was just loaded take the place of what was executed.
+    pub(crate) fn adopt(&mut self, op_number: OpNumber, now: Now) {
+        let engine = self.loaded.take().expect("a snapshot is adopted when it has been loaded");
+        log::info!("{} takes over the state at entry {} from another replica", self.me, op_number.0);
+        self.snapshots.give_up();
+        let before = std::mem::replace(&mut self.engine, engine);
+        self.snapshots.discard(before);
+        self.next_expiry = self.engine.next_expiry();
+        self.replica.handle(now, Event::NextExpiry(self.next_expiry));
     }
 
     /// True if the disk refused a write and takes writes again: the replica can start anew from what the
@@ -276,7 +351,8 @@ impl Local {
 
     /// True if clients should wait until the disk has caught up.
     pub(crate) fn is_behind(&self) -> bool {
-        self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed
+        (self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed)
+            || self.snapshots.is_behind(&self.engine)
     }
 
     /// The message, if it may leave now; else it is kept until it may.

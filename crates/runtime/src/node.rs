@@ -9,7 +9,6 @@ use std::time::Duration;
 use mio::{Poll, Waker};
 use syros_protocol::client;
 use syros_protocol::replica::Config;
-use syros_storage::MemoryEngine;
 use syros_types::{Class, FastQuorum, Footprint, Group, InvalidGroupSize, Prng, ReplicaId};
 use syros_wire::{Hello, Member, Sender};
 
@@ -239,10 +238,10 @@ impl Node {
         let replicas = Listener::open(config.listen_replicas, "replicas", registry, REPLICA_LISTENER)?;
         log::info!("{identity} listens on {} for Redis clients", redis.address);
 
-        let engine = MemoryEngine::with_hash_seed(base.prng.next_u64());
+        let hash_seed = base.prng.next_u64();
         let replica = Config { seed: base.prng.next_u64(), ..config.replica };
         let waker = Arc::clone(&base.waker);
-        let local = Local::start(replica, config.cluster, directory, engine, base.clock, waker)
+        let local = Local::start(replica, config.cluster, directory, hash_seed, base.clock, waker)
             .map_err(|source| StartError::Log { directory: config.directory, source })?;
         let member = Member { replica: identity.replica, group, fast_quorum: identity.fast_quorum };
         let place = Place {

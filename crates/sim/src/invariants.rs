@@ -56,6 +56,7 @@ pub struct Invariants {
     lives: Vec<Life>,
     /// The view each replica has told others it is in, across its lives.
     told: Vec<View>,
+    snapshots_installed: u64,
     broken: Option<Broken>,
 }
 
@@ -166,6 +167,24 @@ impl Invariants {
                 self.recovered.push((place, id));
             }
         }
+    }
+
+    /// A replica has taken over a snapshot of the state after entry `number`.
+    pub fn installed(&mut self, replica: ReplicaId, number: OpNumber, engine: u64) {
+        let Some(theirs) = self.checkpoints.get((number.0 - 1) as usize) else {
+            return self.fail(format!("{replica} has a snapshot of {}, which nobody executed", number.0));
+        };
+        if theirs.engine != engine {
+            let by = theirs.by;
+            self.fail(format!("{replica} and {by} differ in state after entry {}, in a snapshot", number.0));
+        }
+        self.snapshots_installed += 1;
+    }
+
+    /// Snapshots that replicas took over from others.
+    #[must_use]
+    pub const fn snapshots_installed(&self) -> u64 {
+        self.snapshots_installed
     }
 
     /// Where an update was executed.

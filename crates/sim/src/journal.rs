@@ -2,7 +2,9 @@
 
 use crate::adapter;
 use syros_protocol::record::{Record, Ticket};
-use syros_protocol::replica::{Config, Restored};
+use syros_protocol::replica::{Config, Durability, Restored};
+use syros_snapshot::{Depot, DepotError, Loaded};
+use syros_storage::MemoryEngine;
 use syros_types::{Prng, ReplicaId, View};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Cause, OpenError, Options, RecordNumber, Wal, WalError};
@@ -17,6 +19,18 @@ pub enum DiskTrouble {
     Stopped,
     /// The disk refused; the log writes nothing any more.
     Failed,
+    /// What is on the disk is not what was written.
+    Damaged,
+}
+
+impl From<DepotError> for DiskTrouble {
+    fn from(error: DepotError) -> Self {
+        match error.disk() {
+            Some(error) if error.cause == Cause::Stopped => Self::Stopped,
+            Some(_) => Self::Failed,
+            None => Self::Damaged,
+        }
+    }
 }
 
 impl From<WalError> for DiskTrouble {
@@ -34,8 +48,8 @@ pub struct Disk {
     disk: MemoryDisk,
     /// A log was opened on it before.
     used: bool,
-    /// It took the place of a lost disk.
-    replaced: bool,
+    /// Somebody let it rot.
+    rotten: bool,
 }
 
 /// Faults about to happen to a disk.
@@ -53,10 +67,10 @@ impl Disk {
     /// An empty disk.
     #[must_use]
     pub fn new() -> Self {
-        Self { disk: MemoryDisk::new(), used: false, replaced: false }
+        Self { disk: MemoryDisk::new(), used: false, rotten: false }
     }
 
-    /// Has a fault happen. A stop that is not met is cancelled by [`Disk::cancel_stop`].
+    /// Has a fault happen. One that is not met is taken back by [`Disk::cancel_faults`].
     pub fn plan(&self, fault: DiskFault) {
         match fault {
             DiskFault::Stop(after) => self.disk.stop_at(self.disk.operations() + 1 + after),
@@ -65,9 +79,9 @@ impl Disk {
         }
     }
 
-    /// Takes back a planned stop.
-    pub fn cancel_stop(&self) {
-        self.disk.stop_at(u64::MAX);
+    /// Takes back what was planned and not met.
+    pub fn cancel_faults(&self) {
+        self.disk.cancel_faults();
     }
 
     /// Power fails: what was not synced may be lost or torn.
@@ -81,9 +95,9 @@ impl Disk {
     /// # Panics
     /// Never: nothing fails on a new disk.
     pub fn replace(&mut self, config: &Config, view: View) {
-        *self = Self { replaced: true, ..Self::new() };
+        *self = Self::new();
         let mut journal = Journal::open(self, config).expect("a new disk works").journal;
-        journal.append(Ticket(1), &Record::View { view, last_normal: view });
+        journal.append(Ticket(1), &Record::Forgot { view });
         journal.write().and_then(|_| journal.sync()).expect("a new disk works");
     }
 }
@@ -121,9 +135,10 @@ pub struct Opened {
     pub journal: Journal,
     /// The state it tells.
     pub restored: Restored,
-    /// The disk took the place of a lost one, and the replica has entered no view since: what it said
-    /// before may still count, and it does not know it.
-    pub amnesiac: bool,
+    /// The snapshots on the same disk.
+    pub depot: Depot<MemoryDisk>,
+    /// The engine as the snapshot that goes with the log has it.
+    pub engine: Option<MemoryEngine>,
 }
 
 impl Journal {
@@ -135,25 +150,53 @@ impl Journal {
     /// # Panics
     /// If what comes back is not what was written: a bug of the log, of the format or of the replica.
     pub fn open(disk: &mut Disk, config: &Config) -> Result<Opened, DiskTrouble> {
-        let mut restored = Restored::new(config);
-        let mut amnesiac = disk.replaced;
+        let mut depot = Depot::open(disk.disk.clone(), CLUSTER)?;
+        let mut restored = Restored::new(config, depot.list()?);
         let options = options(config.replica, disk.used);
-        let opened = Wal::open(disk.disk.clone(), options, |_, bytes| {
+        let opened = Wal::open(disk.disk.clone(), options, |RecordNumber(number), bytes| {
             let record = syros_wire::decode_record(bytes, adapter::describe).expect("records decode");
-            amnesiac &= !matches!(record, Record::EnterView { .. });
-            restored.replay(record)
+            restored.replay(number, record)
         });
-        match opened {
-            Ok((wal, recovery)) => {
-                disk.used = true;
-                let RecordNumber(base) = recovery.last;
-                let remembers_from = (!amnesiac).then_some(0);
-                let journal = Self { wal, base, encoded: Vec::new(), syncing: false, remembers_from };
-                Ok(Opened { journal, restored, amnesiac })
-            }
-            Err(OpenError::Disk(error)) if error.cause == Cause::Stopped => Err(DiskTrouble::Stopped),
+        let (wal, recovery) = match opened {
+            Ok(opened) => opened,
+            Err(OpenError::Disk(error)) if error.cause == Cause::Stopped => return Err(DiskTrouble::Stopped),
+            Err(_) if disk.rotten => return Err(DiskTrouble::Damaged),
             Err(error) => panic!("{} cannot read its log back: {error:?}", config.replica),
-        }
+        };
+        disk.used = true;
+        let needed = match (config.durability, restored.needed_snapshot()) {
+            (Durability::Replicated, _) => None,
+            (Durability::Fsync, Ok(needed)) => needed,
+            (Durability::Fsync, Err(_)) if disk.rotten => return Err(DiskTrouble::Damaged),
+            (Durability::Fsync, Err(error)) => panic!("{} has lost its state: {error}", config.replica),
+        };
+        let engine = match needed.map(|op_number| depot.load(op_number, 0)).transpose() {
+            Ok(None) => None,
+            Ok(Some(Loaded { head, engine, bytes })) => {
+                restored.attach(head, bytes).expect("the snapshot goes with the log");
+                Some(engine)
+            }
+            Err(error) => {
+                let trouble = error.clone().into();
+                let excused = disk.rotten || trouble == DiskTrouble::Stopped;
+                assert!(excused, "{} cannot read its snapshot back: {error}", config.replica);
+                return Err(trouble);
+            }
+        };
+        depot.keep_only(needed)?;
+        let RecordNumber(base) = recovery.last;
+        let remembers_from = (!restored.is_amnesiac()).then_some(0);
+        let journal = Self { wal, base, encoded: Vec::new(), syncing: false, remembers_from };
+        Ok(Opened { journal, restored, depot, engine })
+    }
+
+    /// Removes what only records before this one needed.
+    ///
+    /// # Errors
+    /// [`DiskTrouble`].
+    pub fn remove_before(&mut self, ticket: Ticket) -> Result<(), DiskTrouble> {
+        self.wal.remove_before(RecordNumber(self.base + ticket.0))?;
+        Ok(())
     }
 
     /// Takes a record.

@@ -4,13 +4,17 @@
 use crate::adapter::{self, Engine};
 use crate::clock::{Clock, VirtualTime};
 use crate::invariants::Invariants;
-use crate::journal::Journal;
+use crate::journal::{DiskTrouble, Journal};
 use crate::trace::Trace;
+use std::collections::VecDeque;
 use std::rc::Rc;
 use syros_protocol::message::{Body, Message, Peer};
-use syros_protocol::record::Ticket;
+use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Event, Replica};
+use syros_snapshot::{Depot, Loaded};
+use syros_storage::MemoryEngine;
 use syros_types::{OpNumber, ReplicaId, View, WallTime};
+use syros_wal::memory_disk::MemoryDisk;
 
 /// What a process wants of the world after it ran.
 #[derive(Debug)]
@@ -35,6 +39,34 @@ pub enum Effect {
         /// Results of those that have one.
         replies: Vec<(OpNumber, Body)>,
     },
+    /// There is work on snapshots: see [`ReplicaProcess::step_snapshots`].
+    Snapshots,
+}
+
+/// Something to be done with snapshots, in the order in which it was asked for.
+#[derive(Debug)]
+enum Job {
+    /// Begin to write one.
+    Begin(Box<SnapshotHead>),
+    /// Write the next block of the one that was begun.
+    State(OpNumber),
+    /// Everything is written but the end.
+    Finish(OpNumber),
+    /// Write a part of one that is being received.
+    Part { op_number: OpNumber, offset: u64, part: Body },
+    /// Load one that has been received.
+    Load(OpNumber),
+    /// Remove what is not needed once there is this one and this record.
+    KeepFrom(OpNumber, Ticket),
+}
+
+/// Sizes that a server has as constants.
+#[derive(Clone, Copy, Debug)]
+pub struct SnapshotSizes {
+    /// About how many bytes of state are written at a time.
+    pub block_bytes: usize,
+    /// Bytes in a part that is sent.
+    pub part_bytes: usize,
 }
 
 /// What a process needs from the world while it runs.
@@ -79,6 +111,15 @@ pub struct ReplicaProcess {
     next_expiry: Option<WallTime>,
     /// Until when the reports of executed entries are delayed.
     pub applied_until: VirtualTime,
+    depot: Depot<MemoryDisk>,
+    sizes: SnapshotSizes,
+    jobs: VecDeque<Job>,
+    /// The next step on snapshots is planned.
+    pub step_planned: bool,
+    /// The snapshot being written; what is left of an earlier one is void.
+    taking: Option<OpNumber>,
+    /// The engine of a snapshot that the core is about to be told of.
+    loaded: Option<MemoryEngine>,
 }
 
 /// Most actions a core may ask for in one go: more is a loop.
@@ -87,22 +128,42 @@ const ACTIONS_MAX: usize = 1_000_000;
 impl ReplicaProcess {
     /// Starts the core of a process.
     #[must_use]
-    pub fn new(config: Config, boot: Boot, journal: Journal, clock: Clock, time: VirtualTime) -> Self {
+    pub fn new(
+        config: Config,
+        boot: Boot,
+        (journal, depot, sizes): (Journal, Depot<MemoryDisk>, SnapshotSizes),
+        engine: Option<MemoryEngine>,
+        clock: Clock,
+        time: VirtualTime,
+    ) -> Self {
         let id = config.replica;
         let core = Replica::new(config, boot, clock.now(time));
+        let executed = core.applied();
+        let engine = Engine(engine.unwrap_or_default());
+        let next_expiry = engine.next_expiry();
+        let mut inbox = Vec::new();
+        if next_expiry.is_some() {
+            inbox.push(Event::NextExpiry(next_expiry));
+        }
         Self {
             id,
             core,
-            engine: Engine::default(),
+            engine,
             journal,
             clock,
-            inbox: Vec::new(),
+            inbox,
             wake_at: None,
             held: Vec::new(),
             persisted: Ticket(0),
-            executed: OpNumber(0),
-            next_expiry: None,
+            executed,
+            next_expiry,
             applied_until: 0,
+            depot,
+            sizes,
+            jobs: VecDeque::new(),
+            step_planned: false,
+            taking: None,
+            loaded: None,
         }
     }
 
@@ -152,7 +213,12 @@ impl ReplicaProcess {
             assert!(actions < ACTIONS_MAX, "the core never stops asking for actions");
             self.act(action, around);
         }
+        self.loaded = None;
         self.release(around);
+        if !self.step_planned && !self.jobs.is_empty() {
+            self.step_planned = true;
+            around.effects.push(Effect::Snapshots);
+        }
         around.invariants.observe(self.id, &self.core);
     }
 
@@ -184,7 +250,123 @@ impl ReplicaProcess {
                 let effect = self.send(to, &Message::ReadReply { view, number, reply });
                 around.effects.push(effect);
             }
+            Action::TakeSnapshot { head } => {
+                assert!(head.op_number == self.executed, "a snapshot is of what has been executed");
+                around
+                    .trace
+                    .line(around.time, format_args!("{} begins a snapshot of {}", self.id, head.op_number.0));
+                self.engine.begin_snapshot();
+                self.taking = Some(head.op_number);
+                self.jobs.push_back(Job::Begin(head));
+            }
+            Action::KeepFrom { op_number, ticket } => self.jobs.push_back(Job::KeepFrom(op_number, ticket)),
+            Action::SendSnapshotPart { to, op_number, offset } => {
+                // What cannot be read is not sent; the other one asks again.
+                if let Ok(Some(part)) = self.depot.read_part(op_number, offset, self.sizes.part_bytes) {
+                    let part = part.into();
+                    let message = Message::SnapshotPart { op_number, offset, part };
+                    let effect = self.send(Peer::Replica(to), &message);
+                    around.effects.push(effect);
+                }
+            }
+            Action::WriteSnapshotPart { op_number, offset, part } => {
+                self.jobs.push_back(Job::Part { op_number, offset, part });
+            }
+            Action::LoadSnapshot { op_number } => self.jobs.push_back(Job::Load(op_number)),
+            Action::AdoptSnapshot { op_number } => self.adopt(op_number, around),
         }
+    }
+
+    fn adopt(&mut self, op_number: OpNumber, around: &mut Surroundings<'_>) {
+        let engine = self.loaded.take().expect("a snapshot is adopted when it has been loaded");
+        around.trace.line(around.time, format_args!("{} takes over a snapshot of {}", self.id, op_number.0));
+        self.engine = Engine(engine);
+        self.executed = op_number;
+        self.taking = None;
+        around.invariants.installed(self.id, op_number, self.engine.digest());
+        self.next_expiry = self.engine.next_expiry();
+        let now = self.clock.now(around.time);
+        self.core.handle(now, Event::NextExpiry(self.next_expiry));
+    }
+
+    /// Does the next thing there is to do with snapshots. Returns what the core is to be told.
+    ///
+    /// # Errors
+    /// [`DiskTrouble::Stopped`]; any other trouble the core is told of.
+    pub fn step_snapshots(&mut self) -> Result<Option<Event>, DiskTrouble> {
+        self.step_planned = false;
+        let Some(job) = self.jobs.pop_front() else { return Ok(None) };
+        let concerns = match &job {
+            Job::Begin(head) => head.op_number,
+            Job::State(op_number)
+            | Job::Finish(op_number)
+            | Job::Load(op_number)
+            | Job::Part { op_number, .. }
+            | Job::KeepFrom(op_number, _) => *op_number,
+        };
+        match self.work_on_snapshots(job) {
+            Ok(event) => Ok(event),
+            Err(DiskTrouble::Stopped) => Err(DiskTrouble::Stopped),
+            Err(DiskTrouble::Failed | DiskTrouble::Damaged) => {
+                if self.taking == Some(concerns) {
+                    self.taking = None;
+                    self.engine.end_snapshot();
+                }
+                Ok(Some(Event::SnapshotFailed { op_number: concerns }))
+            }
+        }
+    }
+
+    /// True if there is more to do with snapshots.
+    #[must_use]
+    pub fn wants_step(&self) -> bool {
+        !self.jobs.is_empty()
+    }
+
+    fn work_on_snapshots(&mut self, job: Job) -> Result<Option<Event>, DiskTrouble> {
+        match job {
+            Job::Begin(head) => {
+                if self.taking == Some(head.op_number) {
+                    self.depot.begin(&head)?;
+                    self.jobs.push_back(Job::State(head.op_number));
+                }
+            }
+            Job::State(op_number) => {
+                if self.taking == Some(op_number) {
+                    let (block, more) = self.engine.snapshot_block(self.sizes.block_bytes);
+                    self.depot.state(&block)?;
+                    self.jobs.push_back(if more { Job::State(op_number) } else { Job::Finish(op_number) });
+                } else {
+                    self.depot.give_up()?;
+                }
+            }
+            Job::Finish(op_number) => {
+                if self.taking == Some(op_number) {
+                    let bytes = self.depot.finish()?;
+                    self.taking = None;
+                    return Ok(Some(Event::SnapshotTaken { op_number, bytes }));
+                }
+                self.depot.give_up()?;
+            }
+            Job::Part { op_number, offset, part } => {
+                let received = self.depot.write_part(op_number, offset, &part)?;
+                return Ok(Some(Event::SnapshotPartWritten { op_number, received }));
+            }
+            Job::Load(op_number) => {
+                let Loaded { head, engine, bytes } = self.depot.receive(op_number, 0)?;
+                self.loaded = Some(engine);
+                return Ok(Some(Event::SnapshotLoaded { head: Box::new(head), bytes }));
+            }
+            Job::KeepFrom(op_number, ticket) => {
+                if self.persisted >= ticket {
+                    self.depot.remove_before(op_number)?;
+                    self.journal.remove_before(ticket)?;
+                } else {
+                    self.jobs.push_back(Job::KeepFrom(op_number, ticket));
+                }
+            }
+        }
+        Ok(None)
     }
 
     fn apply(&mut self, through: OpNumber, around: &mut Surroundings<'_>) {

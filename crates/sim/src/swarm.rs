@@ -144,6 +144,16 @@ pub struct ProtocolSettings {
     pub dlog_length_max: usize,
     /// See `Config::waiting_max`.
     pub waiting_max: usize,
+    /// See `Config::log_keep_bytes`.
+    pub log_keep_bytes: usize,
+    /// See `Config::snapshot_log_bytes`.
+    pub snapshot_log_bytes: usize,
+    /// See `Config::transfer_rate`.
+    pub transfer_rate: u64,
+    /// About how many bytes of state are written to a snapshot at a time.
+    pub snapshot_block_bytes: usize,
+    /// Bytes in a part of a snapshot that is sent.
+    pub snapshot_part_bytes: usize,
     /// See `Config::forward_after`.
     pub forward_after: Duration,
     /// See `Config::session_timeout`.
@@ -222,7 +232,25 @@ impl Swarm {
             6 => swarm.become_resend_hunt(&mut draw),
             _ => {}
         }
+        swarm.draw_snapshots();
         swarm
+    }
+
+    /// Half of the worlds never trim a log. From dice of their own, so that a world is the same but for
+    /// this.
+    fn draw_snapshots(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0003));
+        if draw.one_in(2) {
+            return;
+        }
+        let speed = u64::from(self.protocol.speed);
+        let protocol = &mut self.protocol;
+        // An entry takes about 150 bytes.
+        protocol.log_keep_bytes = draw.of(&[0, 500, 3_000, 10_000]);
+        protocol.snapshot_log_bytes = draw.of(&[100, 1_000, 5_000, usize::MAX]);
+        protocol.transfer_rate = draw.of(&[u64::MAX, 1_000_000, 50_000]).saturating_mul(speed);
+        protocol.snapshot_block_bytes = draw.of(&[1, 100, 100_000]);
+        protocol.snapshot_part_bytes = draw.of(&[100, 1_000, 100_000]);
     }
 
     /// One key, few clients whose clocks are far apart, links that lose a lot, and a leader that is cut
@@ -603,6 +631,11 @@ impl ProtocolSettings {
             batch_max: draw.of(&[1, 2, 7, 1024]),
             dlog_length_max: draw.of(&[4, 32, 262_144, 262_144]),
             waiting_max: draw.of(&[8, 262_144, 262_144]),
+            log_keep_bytes: usize::MAX,
+            snapshot_log_bytes: usize::MAX,
+            transfer_rate: u64::MAX,
+            snapshot_block_bytes: 0,
+            snapshot_part_bytes: 0,
             forward_after: draw.of(&[scaled(100), scaled(1_000)]),
             session_timeout: draw.of(&[scaled(2_000), Duration::from_secs(600), Duration::from_secs(600)]),
             sync_after: draw.of(&[scaled(5), scaled(20), scaled(200)]),
@@ -630,6 +663,11 @@ impl Default for ProtocolSettings {
             batch_max: 1024,
             dlog_length_max: 262_144,
             waiting_max: 262_144,
+            log_keep_bytes: 256 << 20,
+            snapshot_log_bytes: 256 << 20,
+            transfer_rate: 100_000_000,
+            snapshot_block_bytes: 256 << 10,
+            snapshot_part_bytes: 256 << 10,
             forward_after: Duration::from_secs(1),
             session_timeout: Duration::from_secs(600),
             sync_after: Duration::from_millis(20),

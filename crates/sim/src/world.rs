@@ -8,7 +8,7 @@ use crate::history::{History, OperationIndex};
 use crate::invariants::Invariants;
 use crate::journal::{Disk, DiskFault, DiskTrouble, Journal, Opened};
 use crate::network::{Network, NodeIndex};
-use crate::process::{Effect, ReplicaProcess, Surroundings};
+use crate::process::{Effect, ReplicaProcess, SnapshotSizes, Surroundings};
 use crate::scheduler::Scheduler;
 use crate::swarm::{MILLI, Swarm};
 use crate::trace::{Text, Trace};
@@ -32,6 +32,8 @@ pub(crate) enum Happening {
     Synced { replica: usize, life: u64, ticket: Ticket },
     /// Entries executed earlier are reported to the core.
     Executed { replica: usize, life: u64, through: OpNumber, replies: Vec<(OpNumber, Body)> },
+    /// A replica does the next thing there is to do with its snapshots.
+    StepSnapshots { replica: usize, life: u64 },
     /// A client tries to connect to a replica.
     Connect { slot: usize, life: u64, replica: usize },
     /// A connection is found to be broken.
@@ -97,6 +99,7 @@ pub(crate) struct Dice {
     pub(crate) clocks: Prng,
     pub(crate) clients: Prng,
     pub(crate) service: Prng,
+    pub(crate) snapshots: Prng,
 }
 
 /// What stands in for the real world.
@@ -150,6 +153,7 @@ impl World {
             clocks: prng.fork(),
             clients: prng.fork(),
             service: prng.fork(),
+            snapshots: prng.fork(),
         };
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
@@ -245,6 +249,7 @@ impl World {
             Happening::Executed { replica, life, through, replies } => {
                 self.tell(replica, life, replica::Event::Applied { through, replies });
             }
+            Happening::StepSnapshots { replica, life } => self.step_snapshots(replica, life),
             Happening::Connect { slot, life, replica } => self.connect(slot, life, replica),
             Happening::Disconnect { slot, life, replica, address } => {
                 self.disconnect(slot, life, replica, address);
@@ -310,6 +315,9 @@ impl World {
         config.batch_max = settings.batch_max;
         config.dlog_length_max = settings.dlog_length_max;
         config.waiting_max = settings.waiting_max;
+        config.log_keep_bytes = settings.log_keep_bytes;
+        config.snapshot_log_bytes = settings.snapshot_log_bytes;
+        config.transfer_rate = settings.transfer_rate;
         config.planted = self.planted;
         config
     }
@@ -333,20 +341,32 @@ impl World {
         let strike = self.draw_stop(replica, 20);
         let slot = &mut self.replicas[replica];
         let opened = Journal::open(&mut slot.disk, &config);
-        slot.disk.cancel_stop();
-        let Ok(Opened { journal, restored, amnesiac }) = opened else {
-            assert!(strike, "only a planned fault keeps a replica from starting");
-            return self.stopped_while_starting(replica);
+        slot.disk.cancel_faults();
+        let Opened { journal, restored, depot, engine } = match opened {
+            Ok(opened) => opened,
+            Err(DiskTrouble::Damaged) => {
+                self.found_damage(replica);
+                return self.start_replica(replica);
+            }
+            Err(_) => {
+                assert!(strike, "only a planned fault keeps a replica from starting");
+                return self.stopped_while_starting(replica);
+            }
         };
         let boot = match config.durability {
             // Nothing on disk: no message of an earlier life can have left, each waits for the view.
             _ if restored.is_empty() => Boot::Fresh,
-            Durability::Fsync if !amnesiac => Boot::Restored(restored),
+            Durability::Fsync if !restored.is_amnesiac() => Boot::Restored(Box::new(restored)),
             _ => Boot::Amnesiac { view: restored.view() },
+        };
+        let settings = &self.swarm.protocol;
+        let sizes = SnapshotSizes {
+            block_bytes: settings.snapshot_block_bytes,
+            part_bytes: settings.snapshot_part_bytes,
         };
         let clock = self.clock(self.replicas[replica].wall_offset);
         let now = self.now();
-        let process = ReplicaProcess::new(config, boot, journal, clock, now);
+        let process = ReplicaProcess::new(config, boot, (journal, depot, sizes), engine, clock, now);
         self.trace.fold(0x5741_5254 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));
         self.invariants.started(ReplicaId(replica as u8), process.core());
@@ -356,6 +376,13 @@ impl World {
         slot.disk_failed = false;
         slot.process = Some(process);
         self.run_replica(replica);
+    }
+
+    /// The replica cannot use what is on its disk: it starts without its memory.
+    fn found_damage(&mut self, replica: usize) {
+        let now = self.now();
+        self.trace.line(now, format_args!("replica {replica} finds its disk damaged"));
+        self.replicas[replica].lost_disk = true;
     }
 
     /// The machine went down while the replica read its log back; it tries again later.
@@ -509,6 +536,7 @@ impl World {
                     process.applied_until = at;
                     self.scheduler.schedule(at, Happening::Executed { replica, life, through, replies });
                 }
+                Effect::Snapshots => self.plan_snapshot_step(replica),
             }
         }
         self.effects = effects;
@@ -562,7 +590,7 @@ impl World {
     fn in_trouble(&mut self, replica: usize, trouble: DiskTrouble) {
         match trouble {
             DiskTrouble::Stopped => self.crash_for_a_while(replica, true),
-            DiskTrouble::Failed => {
+            DiskTrouble::Failed | DiskTrouble::Damaged => {
                 self.faults += 1;
                 let now = self.now();
                 self.trace.line(now, format_args!("the disk of replica {replica} fails"));
@@ -587,13 +615,50 @@ impl World {
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         let written = process.journal.write();
-        slot.disk.cancel_stop();
+        slot.disk.cancel_faults();
         match written {
             Ok(ticket) => {
                 let life = slot.life;
                 let (shortest, longest) = self.swarm.disk.sync_delay;
                 let at = self.now() + shortest + self.dice.disk.below(longest - shortest + 1);
                 self.scheduler.schedule(at, Happening::Synced { replica, life, ticket });
+            }
+            Err(trouble) => self.in_trouble(replica, trouble),
+        }
+    }
+
+    /// Lets a replica's work on snapshots go on after a while.
+    fn plan_snapshot_step(&mut self, replica: usize) {
+        let (_, longest) = self.swarm.disk.sync_delay;
+        let at = self.now() + 1 + self.dice.snapshots.below(longest + MILLI / 10);
+        let life = self.replicas[replica].life;
+        self.scheduler.schedule(at, Happening::StepSnapshots { replica, life });
+    }
+
+    fn step_snapshots(&mut self, replica: usize, life: u64) {
+        if self.replicas[replica].life != life {
+            return;
+        }
+        let resumes_at = self.replicas[replica].paused_until;
+        if resumes_at > self.now() {
+            return self.scheduler.schedule(resumes_at, Happening::StepSnapshots { replica, life });
+        }
+        self.draw_stop(replica, 1);
+        self.draw_failure(replica, |prng| DiskFault::Write(prng.below(200) as usize));
+        let slot = &mut self.replicas[replica];
+        let Some(process) = &mut slot.process else { return };
+        let done = process.step_snapshots();
+        let again = process.wants_step();
+        process.step_planned = again;
+        slot.disk.cancel_faults();
+        match done {
+            Ok(event) => {
+                if again {
+                    self.plan_snapshot_step(replica);
+                }
+                if let Some(event) = event {
+                    self.tell(replica, life, event);
+                }
             }
             Err(trouble) => self.in_trouble(replica, trouble),
         }
@@ -608,7 +673,7 @@ impl World {
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         let result = process.journal.sync();
-        slot.disk.cancel_stop();
+        slot.disk.cancel_faults();
         match result {
             Ok(()) => {
                 self.tell(replica, life, replica::Event::Persisted(ticket));

@@ -126,13 +126,15 @@ fn log_problems(found: &Inspection, problems: &mut Vec<Problem>) {
 }
 
 /// The kinds of records, by name.
-fn kinds(records: &Records) -> [(&'static str, u64); 6] {
+fn kinds(records: &Records) -> [(&'static str, u64); 8] {
     [
         ("view", records.view),
         ("accept", records.accept),
         ("append", records.append),
         ("transfer", records.transfer),
         ("enter_view", records.enter_view),
+        ("checkpoint", records.checkpoint),
+        ("forgot", records.forgot),
         ("malformed", records.malformed),
     ]
 }

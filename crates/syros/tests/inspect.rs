@@ -90,7 +90,7 @@ fn an_intact_directory() {
         &[
             "identity    replica 1 of 3 of cluster 0000000000000077 (fast quorum majority, durability fsync)\n",
             "segment     wal-00000000000000000001.log  bytes 47  records 1 (1 to 1)\n",
-            "records     view 6  accept 0  append 0  transfer 0  enter_view 0  malformed 0\n",
+            "records     view 6  accept 0  append 0  transfer 0  enter_view 0  checkpoint 0  forgot 0  malformed 0\n",
             "newest view 6\n",
             "snapshot    snapshot-00000000000000000009.snap  op 9  bytes 87  blocks 1  view 4  \
              time 2025-02-28T23:59:59.000007Z  ok\n",

@@ -214,6 +214,14 @@ impl MemoryDisk {
         self.state().stop_at = Some(operations);
     }
 
+    /// Takes back every fault that was planned and not met.
+    pub fn cancel_faults(&self) {
+        let mut state = self.state();
+        state.stop_at = None;
+        state.write_fault = None;
+        state.sync_fault = None;
+    }
+
     /// Makes the next append fail after it has written `written` bytes, or all.
     pub fn fail_next_write(&self, cause: Cause, written: usize) {
         self.state().write_fault = Some((cause, written));

@@ -40,4 +40,4 @@ pub use frame::{
 };
 pub use hello::{ANY_CLUSTER, Hello, HelloError, Member, Sender, VERSION};
 pub use message::{decode_client_message, decode_message, encode_message, encode_read_reply};
-pub use record::{decode_record, encode_record};
+pub use record::{decode_record, decode_snapshot_head, encode_record, encode_snapshot_head};

@@ -88,6 +88,15 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
             writer.byte(tag::GET_START_VIEW).number(view.0).number(commit.0)
         }
         Message::Rejoin { view } => writer.byte(tag::REJOIN).number(view.0),
+        Message::SnapshotOffer { view, op_number, bytes } => {
+            writer.byte(tag::SNAPSHOT_OFFER).number(view.0).number(op_number.0).number(*bytes)
+        }
+        Message::GetSnapshot { op_number, offset } => {
+            writer.byte(tag::GET_SNAPSHOT).number(op_number.0).number(*offset)
+        }
+        Message::SnapshotPart { op_number, offset, part } => {
+            writer.byte(tag::SNAPSHOT_PART).number(op_number.0).number(*offset).bytes(part)
+        }
         // Named one by one, so that a new kind of message cannot be forgotten here.
         Message::Register { .. }
         | Message::Request { .. }
@@ -136,7 +145,7 @@ pub fn decode_message(bytes: &[u8], describe: Describe) -> Result<Message, Malfo
 pub fn decode_client_message(bytes: &[u8]) -> Result<Message, Malformed> {
     let mut reader = Reader::new(bytes);
     let tag = reader.byte()?;
-    if (tag::PREPARE..=tag::REJOIN).contains(&tag) {
+    if (tag::PREPARE..=tag::BETWEEN_REPLICAS_LAST).contains(&tag) {
         return Err(Malformed::NotForClients { tag });
     }
     let message = decode_between_clients_and_replicas(tag, &mut reader)?;
@@ -260,6 +269,19 @@ fn decode_between_replicas(
             Message::GetStartView { view: View(reader.number()?), commit: OpNumber(reader.number()?) }
         }
         tag::REJOIN => Message::Rejoin { view: View(reader.number()?) },
+        tag::SNAPSHOT_OFFER => Message::SnapshotOffer {
+            view: View(reader.number()?),
+            op_number: OpNumber(reader.number()?),
+            bytes: reader.number()?,
+        },
+        tag::GET_SNAPSHOT => {
+            Message::GetSnapshot { op_number: OpNumber(reader.number()?), offset: reader.number()? }
+        }
+        tag::SNAPSHOT_PART => Message::SnapshotPart {
+            op_number: OpNumber(reader.number()?),
+            offset: reader.number()?,
+            part: body(reader.remainder("part of a snapshot", FRAME_BYTES_MAX)?),
+        },
         tag => return Err(Malformed::Tag { what: "message", tag }),
     })
 }

@@ -1,11 +1,16 @@
 //! Records of the write-ahead log.
 
 use crate::error::Malformed;
+use crate::parts::body;
 use crate::primitive::{Reader, Writer};
+use crate::tag::completion;
 use crate::tag::record as tag;
+use std::collections::VecDeque;
 use syros_protocol::message::Describe;
-use syros_protocol::record::Record;
-use syros_types::{OpNumber, View, WallTime};
+use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
+use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
+use syros_types::limits::FRAME_BYTES_MAX;
+use syros_types::{OpNumber, SessionId, View, WallTime};
 
 /// Appends the encoding of `record`. Length and checksum are the log's business.
 pub fn encode_record(record: &Record, out: &mut Vec<u8>) {
@@ -22,7 +27,77 @@ pub fn encode_record(record: &Record, out: &mut Vec<u8>) {
             let writer = writer.byte(tag::ENTER_VIEW).number(view.0).number(base.0);
             writer.number(commit.0).entries(suffix)
         }
+        Record::Checkpoint(checkpoint) => {
+            let Checkpoint { view, last_normal, base, base_view, base_time, commit, suffix, dlog } =
+                &**checkpoint;
+            let writer = writer.byte(tag::CHECKPOINT).number(view.0).number(last_normal.0);
+            let writer = writer.number(base.0).number(base_view.0).fixed(base_time.0);
+            writer.number(commit.0).entries(suffix).requests(dlog)
+        }
+        Record::Forgot { view } => writer.byte(tag::FORGOT).number(view.0),
     };
+}
+
+/// Appends the encoding of what a snapshot holds besides the engine's state. Length and checksum are the
+/// snapshot file's business.
+pub fn encode_snapshot_head(head: &SnapshotHead, out: &mut Vec<u8>) {
+    let SnapshotHead { op_number, view, time, sessions } = head;
+    let mut writer = Writer::new(out).number(op_number.0).number(view.0).fixed(time.0);
+    writer = writer.number(sessions.iter().len() as u64);
+    for (id, session) in sessions.iter() {
+        let Session { acked_below, completions, last_active } = session;
+        writer = writer.number(id.0).number(*acked_below).fixed(last_active.0);
+        writer = writer.number(completions.len() as u64);
+        for known in completions {
+            writer = match known {
+                Completion::None => writer.byte(completion::NONE),
+                Completion::Nilext => writer.byte(completion::NILEXT),
+                Completion::Reply(reply) => {
+                    writer.byte(completion::REPLY).number(reply.len() as u64).bytes(reply)
+                }
+            };
+        }
+    }
+}
+
+/// What a snapshot holds besides the engine's state.
+///
+/// # Errors
+/// [`Malformed`] if the bytes are anything but one whole encoding.
+pub fn decode_snapshot_head(bytes: &[u8]) -> Result<SnapshotHead, Malformed> {
+    /// Fewest bytes of a session: id, acknowledgement, time, number of completions.
+    const SESSION_BYTES_MIN: usize = 11;
+    let mut reader = Reader::new(bytes);
+    let op_number = OpNumber(reader.number()?);
+    let view = View(reader.number()?);
+    let time = WallTime(reader.fixed()?);
+    let count = reader.count(SESSION_BYTES_MIN)?;
+    let mut sessions = Vec::with_capacity(count);
+    for _ in 0..count {
+        let id = SessionId(reader.number()?);
+        let acked_below = reader.number()?;
+        let last_active = WallTime(reader.fixed()?);
+        let count = reader.count(1)?;
+        if count as u64 > SESSION_WINDOW_MAX {
+            return Err(Malformed::TooLong {
+                what: "list of completions",
+                length: count as u64,
+                limit: SESSION_WINDOW_MAX,
+            });
+        }
+        let mut completions = VecDeque::with_capacity(count);
+        for _ in 0..count {
+            completions.push_back(match reader.byte()? {
+                completion::NONE => Completion::None,
+                completion::NILEXT => Completion::Nilext,
+                completion::REPLY => Completion::Reply(body(reader.bytes("reply", FRAME_BYTES_MAX)?)),
+                tag => return Err(Malformed::Tag { what: "completion", tag }),
+            });
+        }
+        sessions.push((id, Session { acked_below, completions, last_active }));
+    }
+    reader.end()?;
+    Ok(SnapshotHead { op_number, view, time, sessions: sessions.into_iter().collect() })
 }
 
 /// The record that `bytes` encode. Each body gets one allocation of its own; the updates of log
@@ -51,6 +126,17 @@ pub fn decode_record(bytes: &[u8], describe: Describe) -> Result<Record, Malform
             commit: OpNumber(reader.number()?),
             suffix: reader.entries(describe)?,
         },
+        tag::CHECKPOINT => Record::Checkpoint(Box::new(Checkpoint {
+            view: View(reader.number()?),
+            last_normal: View(reader.number()?),
+            base: OpNumber(reader.number()?),
+            base_view: View(reader.number()?),
+            base_time: WallTime(reader.fixed()?),
+            commit: OpNumber(reader.number()?),
+            suffix: reader.entries(describe)?,
+            dlog: reader.requests()?,
+        })),
+        tag::FORGOT => Record::Forgot { view: View(reader.number()?) },
         tag => return Err(Malformed::Tag { what: "record", tag }),
     };
     reader.end()?;

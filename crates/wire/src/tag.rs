@@ -59,6 +59,15 @@ pub mod message {
     pub const GET_START_VIEW: u8 = 43;
     /// `Rejoin`.
     pub const REJOIN: u8 = 44;
+    /// `SnapshotOffer`.
+    pub const SNAPSHOT_OFFER: u8 = 45;
+    /// `GetSnapshot`.
+    pub const GET_SNAPSHOT: u8 = 46;
+    /// `SnapshotPart`.
+    pub const SNAPSHOT_PART: u8 = 47;
+
+    /// Last tag of a message between replicas.
+    pub const BETWEEN_REPLICAS_LAST: u8 = 63;
 }
 
 /// Records of the write-ahead log.
@@ -73,6 +82,20 @@ pub mod record {
     pub const TRANSFER: u8 = 4;
     /// `EnterView`.
     pub const ENTER_VIEW: u8 = 5;
+    /// `Checkpoint`.
+    pub const CHECKPOINT: u8 = 6;
+    /// `Forgot`.
+    pub const FORGOT: u8 = 7;
+}
+
+/// Completions in a snapshot's session table.
+pub mod completion {
+    /// `None`.
+    pub const NONE: u8 = 0;
+    /// `Nilext`.
+    pub const NILEXT: u8 = 1;
+    /// `Reply`.
+    pub const REPLY: u8 = 2;
 }
 
 /// Entries of a Prepare and of an Append record.

@@ -1,7 +1,8 @@
 //! What goes into a replica and what comes out of it.
 
 use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer};
-use crate::record::{Record, Ticket};
+use crate::record::{Record, SnapshotHead, Ticket};
+use alloc::boxed::Box;
 use core::time::Duration;
 use syros_types::{FastQuorum, Group, OpNumber, ReplicaId, View};
 
@@ -61,6 +62,14 @@ pub struct Config {
     pub batch_max: usize,
     /// Most bytes of log and durability log held in memory; beyond, updates are refused.
     pub log_bytes_max: usize,
+    /// Bytes of the log that stay in memory after they are applied: what a member that was away for a
+    /// moment lacks. One that lacks more gets a snapshot. Less than `log_bytes_max`.
+    pub log_keep_bytes: usize,
+    /// A snapshot is taken when the log has grown by this many bytes, or by as many as the last snapshot
+    /// has, whichever is more: restarts replay no more than that. Only with durability `fsync`.
+    pub snapshot_log_bytes: usize,
+    /// A snapshot is received at this many bytes per second, so that it does not hurt clients.
+    pub transfer_rate: u64,
     /// Most updates in the durability log; beyond, updates are refused.
     pub dlog_length_max: usize,
     /// Most reads and updates waiting for the leader at a time.
@@ -96,6 +105,9 @@ impl Config {
             sessions_max: 65_536,
             batch_max: 1024,
             log_bytes_max: 1 << 30,
+            log_keep_bytes: 256 << 20,
+            snapshot_log_bytes: 256 << 20,
+            transfer_rate: 95 << 20,
             dlog_length_max: 262_144,
             waiting_max: 262_144,
             #[cfg(feature = "planted-bugs")]
@@ -110,7 +122,7 @@ pub enum Boot {
     /// First start of a new cluster: nothing on disk, nobody has ever acted under this identity.
     Fresh,
     /// The write-ahead log was read back whole.
-    Restored(crate::replica::Restored),
+    Restored(Box<crate::replica::Restored>),
     /// Memory is gone, the view number is not: enters only a view started after now (its quorum
     /// excludes this replica), because acknowledgements it gave and forgot may still be counted.
     Amnesiac {
@@ -139,6 +151,32 @@ pub enum Event {
         through: OpNumber,
         /// Results of the updates of class `Update` among them, in order, with their op numbers.
         replies: alloc::vec::Vec<(OpNumber, Body)>,
+    },
+    /// The snapshot asked for by [`Action::TakeSnapshot`] is on disk.
+    SnapshotTaken {
+        /// Its last op number.
+        op_number: OpNumber,
+        /// Its length in bytes.
+        bytes: u64,
+    },
+    /// All of a received snapshot before byte `received` is written.
+    SnapshotPartWritten {
+        /// Its last op number.
+        op_number: OpNumber,
+        /// So many bytes of it are here.
+        received: u64,
+    },
+    /// The snapshot named by [`Action::LoadSnapshot`] is intact, durable and loaded.
+    SnapshotLoaded {
+        /// What it says.
+        head: Box<SnapshotHead>,
+        /// Its length in bytes.
+        bytes: u64,
+    },
+    /// A snapshot could not be written, or is not intact.
+    SnapshotFailed {
+        /// Its last op number.
+        op_number: OpNumber,
     },
     /// The earliest moment at which some key expires (`None`: no key will), if it changed.
     NextExpiry(Option<syros_types::WallTime>),
@@ -187,6 +225,51 @@ pub enum Action {
         number: u64,
         /// The operation.
         body: Body,
+    },
+    /// Begin a snapshot of the state now executed, and report [`Event::SnapshotTaken`] when it is on disk
+    /// as a whole, or [`Event::SnapshotFailed`].
+    TakeSnapshot {
+        /// What goes into it besides the engine's state.
+        head: Box<SnapshotHead>,
+    },
+    /// Once every record up to `ticket` is on disk, snapshots other than this one and the records before
+    /// `ticket` are not needed any more.
+    KeepFrom {
+        /// The snapshot to keep.
+        op_number: OpNumber,
+        /// The record that goes with it.
+        ticket: Ticket,
+    },
+    /// Send a part of a snapshot on disk, if it is still there, as [`Message::SnapshotPart`].
+    SendSnapshotPart {
+        /// To whom.
+        to: ReplicaId,
+        /// Which snapshot.
+        op_number: OpNumber,
+        /// From which byte on.
+        offset: u64,
+    },
+    /// Write a part of a snapshot that is being received, and report [`Event::SnapshotPartWritten`] or
+    /// [`Event::SnapshotFailed`]. Offset 0 begins it anew.
+    WriteSnapshotPart {
+        /// Which snapshot.
+        op_number: OpNumber,
+        /// Where the part begins, in bytes.
+        offset: u64,
+        /// The part.
+        part: Body,
+    },
+    /// Check a snapshot that has been received, make it durable, load it into an engine of its own, and
+    /// report [`Event::SnapshotLoaded`] or [`Event::SnapshotFailed`].
+    LoadSnapshot {
+        /// Which snapshot.
+        op_number: OpNumber,
+    },
+    /// The engine that was loaded from this snapshot takes the place of the present one. Follows
+    /// [`Event::SnapshotLoaded`] at once, or never: then the loaded engine is not needed.
+    AdoptSnapshot {
+        /// Which snapshot.
+        op_number: OpNumber,
     },
 }
 

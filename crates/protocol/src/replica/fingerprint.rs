@@ -63,6 +63,7 @@ impl Replica {
             suspecting,
             wants,
             transfer,
+            snapshots,
             state_requested,
             start_view_requested,
             counters: _,
@@ -105,7 +106,7 @@ impl Replica {
         }
         reads_unconfirmed.len().hash(hasher);
         reads_unconfirmed.iter().for_each(|read| read.fingerprint(clock, hasher));
-        (heartbeat_due, leader_commit, parked, suspecting, transfer).hash(hasher);
+        (heartbeat_due, leader_commit, parked, suspecting, transfer, snapshots).hash(hasher);
         let mut fetched: Vec<_> = fetched.iter().collect();
         fetched.sort_unstable_by_key(|(id, _)| **id);
         fetched.hash(hasher);

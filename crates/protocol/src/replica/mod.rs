@@ -13,6 +13,7 @@ mod planted;
 mod reads;
 mod requests;
 mod restore;
+mod snapshots;
 mod state_transfer;
 mod view_change;
 
@@ -143,6 +144,7 @@ pub struct Replica {
     /// Per member: the newest view it wanted to move to, when, and whether it has moved.
     wants: Vec<Option<view_change::Want>>,
     transfer: Option<Transfer>,
+    snapshots: snapshots::Snapshots,
     state_requested: Option<Instant>,
     start_view_requested: Option<Instant>,
 
@@ -222,6 +224,7 @@ impl Replica {
             suspecting: false,
             wants: vec![None; members],
             transfer: None,
+            snapshots: snapshots::Snapshots::new(members, &config),
             state_requested: None,
             start_view_requested: None,
             counters: Counters::default(),
@@ -234,7 +237,7 @@ impl Replica {
                 replica.persist_view();
                 replica.schedule_leader_work();
             }
-            Boot::Restored(restored) => replica.boot_restored(restored),
+            Boot::Restored(restored) => replica.boot_restored(*restored),
             Boot::Amnesiac { view } => replica.boot_amnesiac(view),
         }
         replica.check_invariants();
@@ -250,6 +253,12 @@ impl Replica {
             Event::Persisted(ticket) => self.on_persisted(ticket),
             Event::PersistFailed => self.on_persist_failed(),
             Event::Applied { through, replies } => self.on_applied(through, replies),
+            Event::SnapshotTaken { op_number, bytes } => self.on_snapshot_taken(op_number, bytes),
+            Event::SnapshotPartWritten { op_number, received } => {
+                self.on_snapshot_part_written(op_number, received);
+            }
+            Event::SnapshotLoaded { head, bytes } => self.on_snapshot_loaded(*head, bytes),
+            Event::SnapshotFailed { op_number } => self.on_snapshot_failed(op_number),
             Event::NextExpiry(moment) => self.next_expiry = moment,
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::StepDown => self.step_down(),
@@ -269,14 +278,15 @@ impl Replica {
     /// When to call `handle` with [`Event::Tick`] if nothing else happens before.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        match &self.status {
+        let deadline = match &self.status {
             Status::Normal if self.is_leader() => {
                 self.heartbeat_at.min(self.order_at).min(self.sessions_at).min(self.expiry_deadline())
             }
             Status::Normal => self.suspect_at.min(self.fetch_at).min(self.forward_at),
             Status::ViewChange(change) => change.deadline(),
             Status::Recovering => self.suspect_at,
-        }
+        };
+        deadline.min(self.snapshots.deadline())
     }
 
     /// The log entry with this number.
@@ -398,6 +408,13 @@ impl Replica {
             Message::StartView(start) => self.on_start_view(from, *start),
             Message::GetStartView { view, commit: _ } => self.on_get_start_view(from, view),
             Message::Rejoin { view } => self.on_rejoin(from, view),
+            Message::SnapshotOffer { view, op_number, bytes } => {
+                self.on_snapshot_offer(from, view, op_number, bytes);
+            }
+            Message::GetSnapshot { op_number, offset } => self.on_get_snapshot(from, op_number, offset),
+            Message::SnapshotPart { op_number, offset, part } => {
+                self.on_snapshot_part(from, op_number, offset, part);
+            }
             Message::WrongView { view } => self.ask_for_start_view(view),
             // Answers to clients: not for a replica.
             _ => self.counters.refused += 1,
@@ -405,6 +422,7 @@ impl Replica {
     }
 
     fn on_tick(&mut self) {
+        self.on_download_tick();
         match self.status {
             Status::Normal if self.is_leader() => self.on_leader_tick(),
             Status::Normal => self.on_follower_tick(),
@@ -454,8 +472,10 @@ impl Replica {
         if let Some(sent_at) = self.ack_due.take() {
             self.emit_prepare_ok(sent_at);
         }
+        self.take_due_snapshot();
+        self.install_when_idle();
         let through = self.commit.min(OpNumber(self.applied.0 + APPLY_CHUNK));
-        if self.apply_requested == self.applied && through > self.applied {
+        if self.apply_requested == self.applied && through > self.applied && !self.snapshots.is_installing() {
             self.apply_requested = through;
             self.actions.push_back(Action::Apply { through });
         }
@@ -571,6 +591,7 @@ impl Replica {
     fn check_invariants(&self) {
         assert!(self.applied <= self.commit, "applied {:?} > commit {:?}", self.applied, self.commit);
         assert!(self.commit <= self.log.op_number(), "commit beyond the log");
+        assert!(self.log.base() <= self.applied, "what is not applied stays in the log");
         assert!(self.persisted_op <= self.log.op_number(), "persisted beyond the log");
         assert!(self.last_normal <= self.view, "normal in a view not reached");
         if self.is_normal() {

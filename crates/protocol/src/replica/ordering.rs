@@ -443,12 +443,14 @@ impl Replica {
                     self.pending.remove(&update.footprint);
                 }
             }
+            self.snapshots.note_applied(entry.memory_bytes());
             self.applied = number;
             if !self.waiters.is_empty() {
                 self.answer_waiters(number);
             }
         }
         self.answer_applied_reads();
+        self.trim_log();
     }
 
     /// Recomputes what is derived from the unapplied part of the log, after a view was entered.

@@ -57,6 +57,9 @@ planted_bugs! {
     FastQuorumWithoutLeader = "fast-quorum-without-leader": "A client completes an update without the leader's Ok.";
     AnyViewAccepted = "any-view-accepted": "A replica accepts requests sent for another view.";
     StaleLogChosen = "stale-log-chosen": "The new leader takes the longest log whatever view it was last normal in.";
+    SnapshotWithoutSessions = "snapshot-without-sessions": "A snapshot that is installed brings no session table.";
+    LogDroppedBeforeSnapshot = "log-dropped-before-snapshot": "The write-ahead log before a snapshot goes when the snapshot begins, not when it is on disk.";
+    SuffixDroppedForSnapshot = "suffix-dropped-for-snapshot": "Installing a snapshot drops the entries after it that this replica vouched for.";
     AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";
     ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
     ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";

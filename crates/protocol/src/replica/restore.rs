@@ -3,8 +3,9 @@
 use super::Config;
 use crate::log::Log;
 use crate::message::{Describe, LogEntry, Payload, Prepared, Request, Update};
-use crate::record::{Record, describe};
+use crate::record::{Checkpoint, Record, SnapshotHead, describe};
 use alloc::collections::BTreeMap;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
 use syros_types::{OpNumber, OperationId, View};
@@ -30,6 +31,23 @@ pub enum InvalidRecord {
         /// In the record.
         record: View,
     },
+    /// An entry with an earlier view or time than the one before it.
+    Backwards {
+        /// The one before it.
+        op_number: OpNumber,
+    },
+    /// The log does not begin at the beginning, and the snapshots that go with it are not there.
+    NoSnapshot {
+        /// The last one that would do; `None` if no record names one.
+        needed: Option<OpNumber>,
+    },
+    /// A snapshot is not the one that the log goes with.
+    OtherSnapshot {
+        /// The log begins after this entry.
+        base: OpNumber,
+        /// The snapshot ends with this one, or with an entry of this number and another view or time.
+        found: OpNumber,
+    },
 }
 
 impl fmt::Display for InvalidRecord {
@@ -42,6 +60,22 @@ impl fmt::Display for InvalidRecord {
             Self::Malformed(id) => write!(f, "update {id} is no operation"),
             Self::ViewWentBack { view, record } => {
                 write!(f, "view {} after view {}", record.0, view.0)
+            }
+            Self::Backwards { op_number } => {
+                write!(f, "the entry after {} has an earlier view or time", op_number.0)
+            }
+            Self::NoSnapshot { needed: None } => {
+                f.write_str("the log has lost its beginning, and names no snapshot in its place")
+            }
+            Self::NoSnapshot { needed: Some(needed) } => {
+                write!(f, "the log goes with a snapshot at entry {}, which is missing", needed.0)
+            }
+            Self::OtherSnapshot { base, found } => {
+                write!(
+                    f,
+                    "a snapshot at entry {} does not go with a log that begins after entry {}",
+                    found.0, base.0
+                )
             }
         }
     }
@@ -62,12 +96,32 @@ pub struct Restored {
     arrivals: BTreeMap<OperationId, u64>,
     arrived: u64,
     records: u64,
+    /// Snapshots on disk.
+    snapshots: BTreeSet<OpNumber>,
+    /// What came before the next record is known: from the beginning of the log, or from a snapshot.
+    connected: bool,
+    /// The last snapshot that a checkpoint named and that is not there.
+    missing: Option<OpNumber>,
+    /// It lost its memory, and has entered no view since.
+    amnesiac: bool,
+    snapshot: Option<(SnapshotHead, u64)>,
+}
+
+/// What a replica is restored from.
+pub(super) struct Parts {
+    pub(super) view: View,
+    pub(super) last_normal: View,
+    pub(super) commit: OpNumber,
+    pub(super) log: Log,
+    pub(super) dlog: Vec<Request>,
+    /// With its length in bytes.
+    pub(super) snapshot: Option<(SnapshotHead, u64)>,
 }
 
 impl Restored {
-    /// Nothing yet.
+    /// Nothing yet. `snapshots` are those on disk, finished ones only.
     #[must_use]
-    pub fn new(config: &Config) -> Self {
+    pub fn new(config: &Config, snapshots: impl IntoIterator<Item = OpNumber>) -> Self {
         Self {
             describe: config.describe,
             view: View(0),
@@ -78,6 +132,11 @@ impl Restored {
             arrivals: BTreeMap::new(),
             arrived: 0,
             records: 0,
+            snapshots: snapshots.into_iter().collect(),
+            connected: false,
+            missing: None,
+            amnesiac: false,
+            snapshot: None,
         }
     }
 
@@ -99,12 +158,75 @@ impl Restored {
         self.records == 0
     }
 
-    /// Takes in the next record.
+    /// True if the replica lost its memory and has entered no view since: it boots as
+    /// [`Boot::Amnesiac`](super::Boot::Amnesiac), whatever else the log says.
+    #[must_use]
+    pub const fn is_amnesiac(&self) -> bool {
+        self.amnesiac
+    }
+
+    /// The snapshot that the log goes with, once all records are replayed; `None` if it needs none, as
+    /// when the replica is amnesiac.
+    ///
+    /// # Errors
+    /// [`InvalidRecord::NoSnapshot`] if it is not there.
+    pub fn needed_snapshot(&self) -> Result<Option<OpNumber>, InvalidRecord> {
+        if self.amnesiac {
+            return Ok(None);
+        }
+        if !self.connected && self.records > 0 {
+            return Err(InvalidRecord::NoSnapshot { needed: self.missing });
+        }
+        let base = self.log.base();
+        Ok((base > OpNumber(0)).then_some(base))
+    }
+
+    /// Takes in the snapshot that [`Restored::needed_snapshot`] names, of this length in bytes.
+    ///
+    /// # Errors
+    /// [`InvalidRecord::OtherSnapshot`] if it is another one.
+    pub fn attach(&mut self, head: SnapshotHead, bytes: u64) -> Result<(), InvalidRecord> {
+        let base = self.log.base();
+        let fits = head.op_number == base
+            && self.log.view_at(base) == Some(head.view)
+            && self.log.time_at(base) == Some(head.time);
+        if !fits {
+            return Err(InvalidRecord::OtherSnapshot { base, found: head.op_number });
+        }
+        self.snapshot = Some((head, bytes));
+        Ok(())
+    }
+
+    /// Takes in the next record; `number` is its number in the log, whose first one is 1.
     ///
     /// # Errors
     /// [`InvalidRecord`] if it cannot follow those before it.
-    pub fn replay(&mut self, record: Record) -> Result<(), InvalidRecord> {
+    pub fn replay(&mut self, number: u64, record: Record) -> Result<(), InvalidRecord> {
         self.records += 1;
+        if number == 1 {
+            self.connected = true;
+        }
+        match record {
+            Record::Checkpoint(checkpoint) => return self.checkpoint(*checkpoint),
+            Record::Forgot { view } => {
+                self.reach(view)?;
+                self.connected = true;
+                self.amnesiac = true;
+                self.last_normal = view;
+                self.commit = OpNumber(0);
+                self.log = Log::new();
+                self.dlog.clear();
+                self.arrivals.clear();
+                return Ok(());
+            }
+            Record::View { view, .. } if !self.connected => return self.reach(view),
+            Record::EnterView { view, .. } if !self.connected => {
+                self.amnesiac = false;
+                return self.reach(view);
+            }
+            _ if !self.connected => return Ok(()),
+            _ => {}
+        }
         match record {
             Record::View { view, last_normal } => {
                 self.reach(view)?;
@@ -117,7 +239,7 @@ impl Restored {
                 }
                 for prepared in entries {
                     let payload = self.payload(prepared)?;
-                    self.log.append(LogEntry { view, time, payload });
+                    self.append(LogEntry { view, time, payload })?;
                 }
                 self.commit = self.commit.max(commit.min(self.log.op_number()));
             }
@@ -129,8 +251,45 @@ impl Restored {
                 self.commit = self.commit.max(commit.min(self.log.op_number()));
                 self.dlog.clear();
                 self.arrivals.clear();
+                self.amnesiac = false;
             }
+            Record::Checkpoint(_) | Record::Forgot { .. } => unreachable!("replayed above"),
         }
+        Ok(())
+    }
+
+    /// With its snapshot, a checkpoint says all; without, it must not say anything new.
+    fn checkpoint(&mut self, checkpoint: Checkpoint) -> Result<(), InvalidRecord> {
+        let Checkpoint { view, last_normal, base, base_view, base_time, commit, suffix, dlog } = checkpoint;
+        self.reach(view)?;
+        if !self.snapshots.contains(&base) {
+            // A snapshot that was received may have brought what the log had not, or had otherwise. If it
+            // is not there any more, it must be because a later one is.
+            self.connected &= self.log.view_at(base) == Some(base_view);
+            self.missing = Some(base);
+            return Ok(());
+        }
+        self.connected = true;
+        self.last_normal = last_normal;
+        self.log = Log::after(base, base_view, base_time);
+        for entry in suffix {
+            self.append(entry)?;
+        }
+        self.commit = commit.min(self.log.op_number()).max(base);
+        self.dlog.clear();
+        self.arrivals.clear();
+        for request in dlog {
+            self.accept(request);
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, entry: LogEntry) -> Result<(), InvalidRecord> {
+        let op_number = self.log.op_number();
+        if self.log.view_at(op_number) > Some(entry.view) || self.log.last_time() > entry.time {
+            return Err(InvalidRecord::Backwards { op_number });
+        }
+        self.log.append(entry);
         Ok(())
     }
 
@@ -184,12 +343,17 @@ impl Restored {
             for update in entry.updates() {
                 self.forget(update.request.id);
             }
-            self.log.append(entry);
+            self.append(entry)?;
         }
         Ok(())
     }
 
-    pub(super) fn into_parts(self) -> (View, View, OpNumber, Log, Vec<Request>) {
-        (self.view, self.last_normal, self.commit, self.log, self.dlog.into_values().collect())
+    pub(super) fn into_parts(self) -> Parts {
+        let Self { view, last_normal, commit, log, dlog, snapshot, .. } = self;
+        assert!(
+            log.base() == snapshot.as_ref().map_or(OpNumber(0), |(head, _)| head.op_number),
+            "the snapshot that the log goes with was attached"
+        );
+        Parts { view, last_normal, commit, log, dlog: dlog.into_values().collect(), snapshot }
     }
 }

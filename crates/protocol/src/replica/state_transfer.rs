@@ -35,12 +35,18 @@ impl Replica {
 
     /// Asks for the log from `first` on.
     pub(super) fn request_state_from(&mut self, source: ReplicaId, first: OpNumber) {
+        if self.is_downloading() {
+            return;
+        }
         self.state_requested = Some(self.now.instant);
         let view = self.view;
         self.send(Peer::Replica(source), Message::GetState { view, from: first });
     }
 
     pub(super) fn on_get_state(&mut self, from: ReplicaId, view: View, first: OpNumber) {
+        if first.0 > 0 && first <= self.log.base() {
+            return self.offer_snapshot(from);
+        }
         let same_view = self.is_normal() && view == self.view;
         let last = if same_view { self.log.op_number() } else { self.commit };
         let mut entries = Vec::new();
@@ -79,11 +85,8 @@ impl Replica {
                 self.continue_log(first, commit, entries);
             }
         } else if self.awaits_transfer() {
-            let entering = self.transfer.as_ref().map_or(self.view, |transfer| transfer.start.view);
-            if view > entering {
-                // The group has left that view behind. Entries of later views must not get into it.
-                self.transfer = None;
-                return self.ask_for_start_view(view);
+            if self.is_left_behind(view) {
+                return;
             }
             let before = self.commit;
             self.take_committed(first, commit, entries);
@@ -94,6 +97,22 @@ impl Replica {
                 self.request_transfer();
             }
         }
+    }
+
+    /// The view that this replica is in, or about to enter.
+    pub(super) fn entering(&self) -> View {
+        self.transfer.as_ref().map_or(self.view, |transfer| transfer.start.view)
+    }
+
+    /// Between views: true if the sender of a part of the log has left the view behind that this replica
+    /// is about to enter. Entries of later views must not get into it; the later view is asked for instead.
+    pub(super) fn is_left_behind(&mut self, view: View) -> bool {
+        let left_behind = view > self.entering();
+        if left_behind {
+            self.transfer = None;
+            self.ask_for_start_view(view);
+        }
+        left_behind
     }
 
     /// Normal follower: appends what the leader's log has after this one.
@@ -144,8 +163,10 @@ impl Replica {
     /// op number left as it was, and whether anything changed.
     pub(super) fn reconcile(&mut self, base: OpNumber, entries: Vec<LogEntry>) -> (OpNumber, bool) {
         assert!(base <= self.log.op_number(), "entries must connect to the log");
-        let mut unchanged = base;
-        let mut entries = entries.into_iter().peekable();
+        // What is committed here is the same everywhere, and need not be here any more.
+        let known = usize::try_from(self.commit.0.saturating_sub(base.0)).unwrap_or(usize::MAX);
+        let mut unchanged = base.max(self.commit);
+        let mut entries = entries.into_iter().skip(known).peekable();
         while let Some(entry) = entries.peek()
             && self.log.view_at(unchanged.next()) == Some(entry.view)
         {
@@ -178,7 +199,7 @@ impl Replica {
         self.commit >= base || self.log.view_at(base) == Some(base_view)
     }
 
-    fn awaits_transfer(&self) -> bool {
+    pub(super) fn awaits_transfer(&self) -> bool {
         self.transfer.is_some()
             || matches!(&self.status, Status::ViewChange(change) if change.source.is_some())
     }

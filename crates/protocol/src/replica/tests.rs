@@ -74,6 +74,7 @@ impl Cluster {
                 Action::Send { to: Peer::Client(to), message, .. } => self.inbox.push((to, replica, message)),
                 Action::Read { number, .. } => self.reads.push((replica, number)),
                 Action::Apply { through } => self.apply(replica, through),
+                other => unreachable!("no snapshot is due in these tests: {other:?}"),
             }
         }
     }

@@ -13,7 +13,7 @@ use super::{PlantedBug, Progress, Replica, Status};
 use crate::message::{
     DoViewChange, LogEntry, Message, Payload, Peer, Request, StartView, Update, ViewChangeReason,
 };
-use crate::record::{Record, Ticket};
+use crate::record::Record;
 use crate::recovery::{Recoverable, recover};
 use crate::sessions::Known;
 use alloc::boxed::Box;
@@ -212,6 +212,9 @@ impl Replica {
     }
 
     pub(super) fn on_recovering_tick(&mut self) {
+        if self.now.instant < self.suspect_at {
+            return;
+        }
         self.suspect_at = self.now.instant.after(self.config.resend);
         let view = self.view;
         if self.transfer.is_some() {
@@ -616,11 +619,18 @@ impl Replica {
     }
 
     pub(super) fn boot_restored(&mut self, restored: super::Restored) {
-        let (view, last_normal, commit, log, dlog) = restored.into_parts();
+        let super::restore::Parts { view, last_normal, commit, log, dlog, snapshot } = restored.into_parts();
         self.view = view;
         self.last_normal = last_normal;
         self.log = log;
         self.commit = commit;
+        if let Some((head, bytes)) = snapshot {
+            self.applied = head.op_number;
+            self.apply_requested = head.op_number;
+            self.commit = commit.max(head.op_number);
+            self.sessions = head.sessions;
+            self.restored_from(head.op_number, bytes);
+        }
         self.persisted_op = self.log.op_number();
         for update in self.describe_all(dlog) {
             self.dlog.insert(update, self.now.instant);
@@ -647,6 +657,7 @@ impl Replica {
         }
         self.status = Status::Recovering;
         self.suspect_at = self.now.instant;
-        self.view_ticket = Ticket(0);
+        // What an earlier attempt to come back has written does not count.
+        self.persist_data(|| Record::Forgot { view });
     }
 }

@@ -186,6 +186,14 @@ fn read_limits(
         Ok(())
     };
     bytes("log-memory", LOG_MEMORY_MIN..=1 << 40, &mut core.log_bytes_max)?;
+    // What stays of the log must leave room for what comes.
+    let most = core.log_bytes_max as u64 / 2;
+    core.log_keep_bytes = core.log_keep_bytes.min(core.log_bytes_max / 4);
+    bytes("log-keep", 0..=most, &mut core.log_keep_bytes)?;
+    bytes("snapshot-log", 1 << 20..=1 << 40, &mut core.snapshot_log_bytes)?;
+    let mut rate = usize::try_from(core.transfer_rate).unwrap_or(usize::MAX);
+    bytes("snapshot-rate", 1 << 20..=1 << 40, &mut rate)?;
+    core.transfer_rate = rate as u64;
     bytes("client-output", 1 << 20..=1 << 30, &mut front.output_bytes_max)
 }
 

@@ -18,7 +18,7 @@ use syros_protocol::replica::Durability;
 use syros_runtime::{durability_name, read_identity};
 use syros_types::{FastQuorum, Group};
 
-use crate::config::{BytesText, Reader};
+use crate::config::{self, Reader};
 
 /// Version of `dev.toml`.
 const FORMAT: u64 = 1;
@@ -204,7 +204,10 @@ impl Layout {
     }
 
     /// Writes the configuration files of all nodes.
-    pub(super) fn write_configs(&self, cluster: &Cluster, log_memory: Option<u64>) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// If the nodes would not take them, or they cannot be written.
+    pub(super) fn write_configs(&self, cluster: &Cluster, limits: &[(String, String)]) -> Result<(), String> {
         let replicas = replica_addresses(cluster);
         let list = replicas.iter().map(|address| format!("\"{address}\"")).collect::<Vec<_>>().join(", ");
         for node in 0..cluster.group.size() {
@@ -218,9 +221,17 @@ impl Layout {
                 durability_name(cluster.durability),
                 redis_port(cluster, node),
             );
-            if let Some(bytes) = log_memory {
-                text += &format!("\n[limits]\nlog-memory = \"{}\"\n", BytesText(bytes));
+            if !limits.is_empty() {
+                text += "\n[limits]\n";
             }
+            for (key, value) in limits {
+                let value = match value.parse::<i64>() {
+                    Ok(number) => toml::Value::Integer(number),
+                    Err(_) => toml::Value::String(value.clone()),
+                };
+                text += &format!("{key} = {value}\n");
+            }
+            config::parse(&text, Path::new("/"), false).map_err(|error| format!("--limit: {error}"))?;
             let file = self.config(node);
             fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         }

@@ -15,7 +15,7 @@ use syros_protocol::replica::Durability;
 use syros_runtime::durability_name;
 use syros_types::{FastQuorum, Group};
 
-use crate::config::{LOG_MEMORY_MIN, parse_bytes};
+use crate::config::{BytesText, LOG_MEMORY_MIN, parse_bytes};
 use crate::{signals, status};
 use children::{Children, Ended};
 use layout::{Cluster, Layout, redis_port, replica_addresses};
@@ -64,6 +64,9 @@ pub(crate) struct Options {
     /// Memory for the log of each node, such as 256MiB [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_log_memory)]
     log_memory: Option<u64>,
+    /// A setting of section [limits] of every node's configuration, such as snapshot-log=16MiB
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_limit)]
+    limit: Vec<(String, String)>,
     /// Run CMD in a shell once the cluster is ready, end with it, and exit with its status. {port} is the
     /// first Redis port, {ports} all of them, {cluster} the replicas' addresses, with commas
     #[arg(long, value_name = "CMD")]
@@ -118,6 +121,15 @@ fn parse_log_memory(text: &str) -> Result<u64, String> {
         .ok_or_else(|| "a size from 64MiB to 1TiB, such as 256MiB, is expected".to_owned())
 }
 
+fn parse_limit(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() && !value.is_empty() => {
+            Ok((key.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("KEY=VALUE is expected, such as snapshot-log=16MiB".to_owned()),
+    }
+}
+
 /// Runs the cluster until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let (sender, ended_by) = channel();
@@ -128,7 +140,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     ports::check(cluster.redis_port, count)?;
     cluster.replica_ports = ports::for_replicas(&cluster.replica_ports, cluster.redis_port, count)?;
     layout.store(&cluster)?;
-    layout.write_configs(&cluster, options.log_memory)?;
+    let mut limits = options.limit.clone();
+    if let Some(bytes) = options.log_memory {
+        limits.push(("log-memory".to_owned(), BytesText(bytes).to_string()));
+    }
+    layout.write_configs(&cluster, &limits)?;
 
     let shows_logs = !options.quiet && options.exec.is_none();
     let mut children = Children::new(&layout, cluster.clone(), shows_logs);

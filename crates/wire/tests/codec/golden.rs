@@ -4,10 +4,10 @@
 use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe};
 use std::collections::BTreeSet;
 use syros_protocol::message::{
-    DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request, RoleName, StartView,
+    Body, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request, RoleName, StartView,
     StatusReport, Update, ViewChangeReason,
 };
-use syros_protocol::record::Record;
+use syros_protocol::record::{Checkpoint, Record};
 use syros_types::{Instant, OpNumber, OperationId, ReplicaId, SessionId, View, WallTime};
 use syros_wire::{decode_message, decode_record, encode_message, encode_record};
 
@@ -181,6 +181,12 @@ fn of_replicas() -> Vec<(Message, String)> {
         ),
         (Message::GetStartView { view, commit }, "2b 07 09".into()),
         (Message::Rejoin { view }, "2c 07".into()),
+        (Message::SnapshotOffer { view, op_number: OpNumber(9), bytes: 300 }, "2d 07 09 ac 02".into()),
+        (Message::GetSnapshot { op_number: OpNumber(9), offset: 300 }, "2e 09 ac 02".into()),
+        (
+            Message::SnapshotPart { op_number: OpNumber(9), offset: 300, part: Body::from([1, 2]) },
+            "2f 09 ac 02 01 02".into(),
+        ),
     ]
 }
 
@@ -224,6 +230,20 @@ fn every_record_has_golden_bytes() {
             Record::EnterView { view: View(7), base: first, commit, suffix: entries() },
             format!("05 07 0a 09 {}", entries_hex()),
         ),
+        (
+            Record::Checkpoint(Box::new(Checkpoint {
+                view: View(7),
+                last_normal: View(6),
+                base: OpNumber(8),
+                base_view: View(5),
+                base_time: WallTime(0x0102),
+                commit,
+                suffix: entries(),
+                dlog: Vec::new(),
+            })),
+            format!("06 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex()),
+        ),
+        (Record::Forgot { view: View(7) }, "07 07".into()),
     ];
     for (record, hex) in &golden {
         let mut out = Vec::new();

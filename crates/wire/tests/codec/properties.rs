@@ -1,11 +1,11 @@
 //! What holds of every message and record.
 
-use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe, message, record};
+use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe, message, record, snapshot_head};
 use syros_protocol::message::Message;
 use syros_types::{Prng, View};
 use syros_wire::{
-    Hello, Malformed, decode_client_message, decode_message, decode_record, encode_message,
-    encode_read_reply, encode_record, split_frame, tag,
+    Hello, Malformed, decode_client_message, decode_message, decode_record, decode_snapshot_head,
+    encode_message, encode_read_reply, encode_record, encode_snapshot_head, split_frame, tag,
 };
 
 fn encoded(message: &Message) -> Vec<u8> {
@@ -43,6 +43,22 @@ fn every_record_comes_back() {
     }
 }
 
+#[test]
+fn every_snapshot_head_comes_back() {
+    let mut prng = Prng::new(9);
+    for _ in 0..1000 {
+        let head = snapshot_head(&mut prng);
+        let mut bytes = Vec::new();
+        encode_snapshot_head(&head, &mut bytes);
+        assert_eq!(decode_snapshot_head(&bytes).as_ref(), Ok(&head));
+        for length in 0..bytes.len() {
+            assert_eq!(decode_snapshot_head(&bytes[..length]), Err(Malformed::Truncated));
+        }
+        mutate(&mut prng, &mut bytes);
+        let _ = decode_snapshot_head(&bytes);
+    }
+}
+
 /// True if the message ends with bytes that may be any number of bytes.
 fn ends_with_a_body(message: &Message) -> bool {
     matches!(
@@ -51,6 +67,7 @@ fn ends_with_a_body(message: &Message) -> bool {
             | Message::Read { .. }
             | Message::Committed { .. }
             | Message::ReadReply { .. }
+            | Message::SnapshotPart { .. }
     )
 }
 

@@ -5,7 +5,8 @@ use syros_protocol::message::{
     Body, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request, RoleName, StartView,
     StatusReport, Update, ViewChangeReason,
 };
-use syros_protocol::record::Record;
+use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
+use syros_protocol::sessions::{Completion, Session};
 use syros_types::{
     Class, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, SessionId, View, WallTime, key_hash,
 };
@@ -128,7 +129,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 27;
+pub(crate) const MESSAGE_KINDS: u64 = 30;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -208,12 +209,15 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         })),
         24 => Message::GetStartView { view: view(prng), commit: op_number(prng) },
         25 => Message::Rejoin { view: view(prng) },
+        27 => Message::SnapshotOffer { view: view(prng), op_number: op_number(prng), bytes: number(prng) },
+        28 => Message::GetSnapshot { op_number: op_number(prng), offset: number(prng) },
+        29 => Message::SnapshotPart { op_number: op_number(prng), offset: number(prng), part: body(prng) },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }
 
 /// Kinds of records that [`record`] makes.
-pub(crate) const RECORD_KINDS: u64 = 5;
+pub(crate) const RECORD_KINDS: u64 = 7;
 
 /// A random record of the given kind.
 pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
@@ -234,6 +238,40 @@ pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
             commit: op_number(prng),
             suffix: list(prng, entry),
         },
+        5 => Record::Checkpoint(Box::new(Checkpoint {
+            view: view(prng),
+            last_normal: view(prng),
+            base: op_number(prng),
+            base_view: view(prng),
+            base_time: time(prng),
+            commit: op_number(prng),
+            suffix: list(prng, entry),
+            dlog: list(prng, request),
+        })),
+        6 => Record::Forgot { view: view(prng) },
         _ => panic!("there are {RECORD_KINDS} kinds of records, not {kind}"),
+    }
+}
+
+fn completion(prng: &mut Prng) -> Completion {
+    match prng.below(3) {
+        0 => Completion::None,
+        1 => Completion::Nilext,
+        _ => Completion::Reply(body(prng)),
+    }
+}
+
+/// A random head of a snapshot.
+pub(crate) fn snapshot_head(prng: &mut Prng) -> SnapshotHead {
+    let session = |prng: &mut Prng| {
+        let completions = list(prng, completion).into();
+        let session = Session { acked_below: number(prng), completions, last_active: time(prng) };
+        (SessionId(number(prng)), session)
+    };
+    SnapshotHead {
+        op_number: op_number(prng),
+        view: view(prng),
+        time: time(prng),
+        sessions: list(prng, session).into_iter().collect(),
     }
 }

@@ -1,0 +1,433 @@
+//! Snapshots, and the transfer of one to a replica that lacks log entries no member keeps (VR 5.1, 5.2).
+//!
+//! The memory of the log is bounded by dropping entries that are applied. Whoever needs one of those
+//! gets a snapshot that is newer. With durability `fsync`, a snapshot also lets the write-ahead log
+//! before it go. The file is the driver's business; the core says when to take one and of what, and
+//! which parts of a file to ask another member for.
+//!
+//! A snapshot holds a committed prefix, so it is true in every view. What the receiver's own log holds
+//! after it stays if the two agree about the snapshot's last entry: the replica may have vouched for it.
+
+use super::{Action, PlantedBug, Replica, Status};
+use crate::message::{Message, Peer, Request};
+use crate::record::{Checkpoint, Record, SnapshotHead, Ticket};
+use crate::sessions::{Known, Sessions};
+use alloc::boxed::Box;
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use syros_types::{Instant, OpNumber, OperationId, ReplicaId, View};
+
+/// A snapshot that could not be written or installed is tried again after this long.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// A member is taken to be reading a snapshot for this many times `resend` after it last asked.
+const READER_RESENDS: u32 = 40;
+
+/// A part of a snapshot is asked for this many times before another source is looked for.
+const ASKS_MAX: u32 = 5;
+
+/// What a replica knows of snapshots.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
+pub(super) struct Snapshots {
+    /// The newest one on this disk, and its length in bytes.
+    newest: Option<(OpNumber, u64)>,
+    /// The one being written, and the record that goes with it.
+    taking: Option<(OpNumber, Ticket)>,
+    /// Somebody needs one newer than `newest`.
+    wanted: bool,
+    /// None is taken or asked for before this.
+    retry_at: Instant,
+    /// Bytes of log entries applied since the newest one.
+    bytes_since: usize,
+    /// Bytes after which the next one is taken.
+    due_after: usize,
+    /// When each member last asked for a part.
+    readers: Vec<Option<Instant>>,
+    /// The one being received.
+    pub(super) download: Option<Download>,
+}
+
+/// A snapshot that is being received.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
+pub(super) struct Download {
+    from: ReplicaId,
+    op_number: OpNumber,
+    /// Length of the file in bytes.
+    bytes: u64,
+    /// So much of it is on disk here.
+    received: u64,
+    /// How often the next part was asked for.
+    asks: u32,
+    /// When to ask (again).
+    ask_at: Instant,
+    /// A part is being written to disk: nothing to ask for meanwhile.
+    writing: bool,
+    /// The file is whole and being loaded; nothing is executed meanwhile.
+    installing: bool,
+}
+
+impl Snapshots {
+    pub(super) fn new(members: usize, config: &super::Config) -> Self {
+        Self {
+            newest: None,
+            taking: None,
+            wanted: false,
+            retry_at: Instant(0),
+            bytes_since: 0,
+            due_after: config.snapshot_log_bytes,
+            readers: vec![None; members],
+            download: None,
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.download.as_ref().map_or(Instant::NEVER, |download| {
+            if download.writing { Instant::NEVER } else { download.ask_at }
+        })
+    }
+
+    pub(super) fn is_installing(&self) -> bool {
+        self.download.as_ref().is_some_and(|download| download.installing)
+    }
+
+    pub(super) fn note_applied(&mut self, bytes: usize) {
+        self.bytes_since = self.bytes_since.saturating_add(bytes);
+    }
+}
+
+impl Replica {
+    // ---- Taking.
+
+    fn has_readers(&self) -> bool {
+        let patience = self.config.resend * READER_RESENDS;
+        self.snapshots.readers.iter().flatten().any(|at| self.now.instant < at.after(patience))
+    }
+
+    /// Takes a snapshot of what is applied, if one is due and everything asked for is applied.
+    pub(super) fn take_due_snapshot(&mut self) {
+        let Snapshots { newest, taking, wanted, retry_at, bytes_since, due_after, .. } = &self.snapshots;
+        let is_new = self.applied.0 > newest.map_or(0, |(op_number, _)| op_number.0);
+        // While a member reads one, it should not be replaced; but the write-ahead log has to end.
+        let due = self.config.durability == super::Durability::Fsync
+            && bytes_since >= due_after
+            && (!self.has_readers() || *bytes_since >= due_after.saturating_mul(4));
+        if taking.is_some()
+            || !(due || *wanted)
+            || !is_new
+            || self.apply_requested != self.applied
+            || self.snapshots.is_installing()
+            || self.disk_failed
+            || self.now.instant < *retry_at
+            || matches!(self.status, Status::Recovering)
+        {
+            return;
+        }
+        let ticket = self.persist_checkpoint();
+        let op_number = self.applied;
+        self.snapshots.taking = Some((op_number, ticket));
+        self.snapshots.wanted = false;
+        self.snapshots.bytes_since = 0;
+        let head = SnapshotHead {
+            op_number,
+            view: self.log.view_at(op_number).unwrap_or_default(),
+            time: self.log.time_at(op_number).unwrap_or_default(),
+            sessions: self.sessions.clone(),
+        };
+        self.actions.push_back(Action::TakeSnapshot { head: Box::new(head) });
+        if self.planted(PlantedBug::LogDroppedBeforeSnapshot) {
+            self.actions.push_back(Action::KeepFrom { op_number, ticket });
+        }
+    }
+
+    /// Puts on disk all that the snapshot at `applied` does not hold.
+    fn persist_checkpoint(&mut self) -> Ticket {
+        if self.config.durability != super::Durability::Fsync {
+            return self.view_ticket;
+        }
+        let base = self.applied;
+        let unordered = self.dlog.iter().filter(|update| !self.ordered.contains_key(&update.request.id));
+        let dlog: Vec<Request> = unordered.map(|update| update.request.clone()).collect();
+        let checkpoint = Checkpoint {
+            view: self.view,
+            last_normal: self.last_normal,
+            base,
+            base_view: self.log.view_at(base).unwrap_or_default(),
+            base_time: self.log.time_at(base).unwrap_or_default(),
+            commit: self.commit,
+            suffix: self.log.suffix(base),
+            dlog,
+        };
+        self.persist(Record::Checkpoint(Box::new(checkpoint)))
+    }
+
+    pub(super) fn on_snapshot_taken(&mut self, op_number: OpNumber, bytes: u64) {
+        let Some((_, ticket)) = self.snapshots.taking.take_if(|(taking, _)| *taking == op_number) else {
+            return;
+        };
+        self.snapshot_is_newest(op_number, bytes);
+        self.actions.push_back(Action::KeepFrom { op_number, ticket });
+    }
+
+    fn snapshot_is_newest(&mut self, op_number: OpNumber, bytes: u64) {
+        self.snapshots.newest = Some((op_number, bytes));
+        // As much log as data, so that writing snapshots at most doubles what is written. Spread, so that
+        // the members do not all write theirs at one moment.
+        let due = usize::try_from(bytes).unwrap_or(usize::MAX).max(self.config.snapshot_log_bytes);
+        let jitter = self.prng.below(due as u64 / 4 + 1) as usize;
+        self.snapshots.due_after = due.saturating_add(jitter);
+    }
+
+    /// The disk did not take a snapshot, whether taken here or received.
+    pub(super) fn on_snapshot_failed(&mut self, op_number: OpNumber) {
+        self.snapshots.retry_at = self.now.instant.after(RETRY);
+        if self.snapshots.taking.take_if(|(taking, _)| *taking == op_number).is_some() {
+            // What has been applied since counts on; somebody may still need it.
+            self.snapshots.bytes_since = self.snapshots.due_after;
+        }
+        self.snapshots.download.take_if(|download| download.op_number == op_number);
+    }
+
+    // ---- Dropping log entries.
+
+    /// Drops applied entries beyond what the log should keep.
+    pub(super) fn trim_log(&mut self) {
+        let most = self.config.log_keep_bytes;
+        if self.log.bytes() <= most {
+            return;
+        }
+        // A member that reads a snapshot needs what follows it; but not at the price of refusing updates.
+        let reading = self.has_readers() && self.log.bytes() <= self.config.log_bytes_max / 2;
+        let newest = self.snapshots.newest.or(self.snapshots.taking.map(|(op_number, _)| (op_number, 0)));
+        let keep_after = newest.filter(|_| reading).map_or(self.applied, |(op_number, _)| op_number);
+        while self.log.bytes() > most && self.log.base() < keep_after.min(self.applied) {
+            self.log.pop_front();
+        }
+    }
+
+    // ---- Sending.
+
+    /// A member needs entries that are gone: it is told of a snapshot, once there is one.
+    pub(super) fn offer_snapshot(&mut self, to: ReplicaId) {
+        match self.snapshots.newest {
+            Some((op_number, bytes)) if op_number >= self.log.base() => {
+                let view = self.view;
+                self.send(Peer::Replica(to), Message::SnapshotOffer { view, op_number, bytes });
+            }
+            _ => {
+                let coming = self.snapshots.taking.is_some_and(|(taking, _)| taking >= self.log.base());
+                self.snapshots.wanted |= !coming;
+                // What follows the snapshot must still be there when it has been received.
+                self.snapshots.readers[to.index()] = Some(self.now.instant);
+            }
+        }
+    }
+
+    pub(super) fn on_get_snapshot(&mut self, from: ReplicaId, op_number: OpNumber, offset: u64) {
+        let Some((newest, bytes)) = self.snapshots.newest else { return };
+        if newest == op_number {
+            self.snapshots.readers[from.index()] = Some(self.now.instant);
+            if offset < bytes {
+                self.actions.push_back(Action::SendSnapshotPart { to: from, op_number, offset });
+            }
+        }
+    }
+
+    // ---- Receiving.
+
+    /// True if what this replica lacks is on its way as a snapshot.
+    pub(super) fn is_downloading(&self) -> bool {
+        self.snapshots.download.is_some()
+    }
+
+    pub(super) fn on_snapshot_offer(&mut self, from: ReplicaId, view: View, op_number: OpNumber, bytes: u64) {
+        let awaits = match self.status {
+            Status::Normal => !self.is_leader() && view == self.view,
+            Status::ViewChange(_) | Status::Recovering => {
+                self.awaits_transfer() && !self.is_left_behind(view)
+            }
+        };
+        if !awaits
+            || op_number <= self.applied
+            || bytes == 0
+            || self.disk_failed
+            || self.is_downloading()
+            || self.now.instant < self.snapshots.retry_at
+        {
+            return;
+        }
+        self.snapshots.download = Some(Download {
+            from,
+            op_number,
+            bytes,
+            received: 0,
+            asks: 0,
+            ask_at: self.now.instant,
+            writing: false,
+            installing: false,
+        });
+        self.ask_for_part();
+    }
+
+    fn ask_for_part(&mut self) {
+        let resend = self.config.resend;
+        let Some(download) = &mut self.snapshots.download else { return };
+        download.asks += 1;
+        // Parts are large and may take their time.
+        download.ask_at = self.now.instant.after(resend * 2 * download.asks);
+        let (to, op_number, offset) = (download.from, download.op_number, download.received);
+        self.send(Peer::Replica(to), Message::GetSnapshot { op_number, offset });
+    }
+
+    pub(super) fn on_download_tick(&mut self) {
+        let due = |download: &&mut Download| !download.writing && self.now.instant >= download.ask_at;
+        let Some(download) = self.snapshots.download.as_mut().filter(due) else { return };
+        if download.installing {
+            // The source has to keep what follows the snapshot.
+            download.asks = 0;
+        } else if download.asks >= ASKS_MAX {
+            // The source is gone, or has another snapshot by now. The next GetState finds out.
+            self.snapshots.download = None;
+            return;
+        }
+        self.ask_for_part();
+    }
+
+    pub(super) fn on_snapshot_part(
+        &mut self,
+        from: ReplicaId,
+        op_number: OpNumber,
+        offset: u64,
+        part: crate::message::Body,
+    ) {
+        let Some(download) = &mut self.snapshots.download else { return };
+        let length = part.len() as u64;
+        let fits = length > 0 && offset.checked_add(length).is_some_and(|end| end <= download.bytes);
+        if download.from != from
+            || download.op_number != op_number
+            || download.received != offset
+            || download.writing
+            || download.installing
+            || !fits
+        {
+            return;
+        }
+        download.asks = 0;
+        download.writing = true;
+        // What the transfer takes of the network and of the disks it must not take from clients.
+        let nanos = u128::from(length) * 1_000_000_000 / u128::from(self.config.transfer_rate.max(1));
+        let pause = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        download.ask_at = self.now.instant.after(pause);
+        self.actions.push_back(Action::WriteSnapshotPart { op_number, offset, part });
+    }
+
+    /// Everything of the file before `received` is written.
+    pub(super) fn on_snapshot_part_written(&mut self, op_number: OpNumber, received: u64) {
+        let Some(download) = &mut self.snapshots.download else { return };
+        if download.op_number != op_number || !download.writing {
+            return;
+        }
+        download.writing = false;
+        download.received = received;
+        if received < download.bytes {
+            if self.now.instant >= download.ask_at {
+                self.ask_for_part();
+            }
+        } else {
+            self.install_when_idle();
+        }
+    }
+
+    /// Has the file loaded once nothing is being executed any more: the engine is about to be replaced.
+    pub(super) fn install_when_idle(&mut self) {
+        let Some(download) = &mut self.snapshots.download else { return };
+        if download.received == download.bytes
+            && !download.writing
+            && !download.installing
+            && self.apply_requested == self.applied
+        {
+            download.installing = true;
+            download.ask_at = self.now.instant.after(self.config.resend);
+            let op_number = download.op_number;
+            self.actions.push_back(Action::LoadSnapshot { op_number });
+        }
+    }
+
+    /// A received snapshot is whole, durable and loaded. Takes it over, unless it has become useless.
+    pub(super) fn on_snapshot_loaded(&mut self, head: SnapshotHead, bytes: u64) {
+        let Some(download) = self.snapshots.download.take_if(|download| download.op_number == head.op_number)
+        else {
+            return;
+        };
+        assert!(download.installing && self.apply_requested == self.applied, "nothing is executed meanwhile");
+        // A leader has promised answers about what it executes; a log may not get ahead of its view.
+        if head.op_number <= self.applied || head.view > self.entering() || self.is_leader() {
+            return;
+        }
+        let SnapshotHead { op_number, view, time, sessions } = head;
+        self.parked.clear();
+        self.fetched.clear();
+        self.fetch_at = Instant::NEVER;
+        if self.planted(PlantedBug::SuffixDroppedForSnapshot) {
+            self.log = crate::log::Log::after(op_number, view, time);
+        } else {
+            self.log.begin_after(op_number, view, time);
+        }
+        self.sessions =
+            if self.planted(PlantedBug::SnapshotWithoutSessions) { Sessions::default() } else { sessions };
+        self.applied = op_number;
+        self.apply_requested = op_number;
+        self.commit = self.commit.max(op_number);
+        let end = self.log.op_number();
+        self.persisted_op = self.persisted_op.clamp(op_number, end);
+        for (_, appended) in &mut self.appends {
+            *appended = (*appended).clamp(op_number, end);
+        }
+        self.forget_executed();
+        self.rebuild_pending();
+        self.snapshots.taking = None;
+        self.snapshots.bytes_since = self.log.bytes();
+        self.snapshot_is_newest(op_number, bytes);
+        self.actions.push_back(Action::AdoptSnapshot { op_number });
+        let ticket = self.persist_checkpoint();
+        self.note_append();
+        self.actions.push_back(Action::KeepFrom { op_number, ticket });
+        match self.status {
+            Status::Normal => {
+                self.follow_commit();
+                self.owe_ack(Instant(0));
+                self.state_requested = None;
+                self.request_state();
+            }
+            Status::ViewChange(_) | Status::Recovering => {
+                self.try_install();
+                if self.awaits_transfer() {
+                    self.state_requested = None;
+                    self.request_transfer();
+                }
+            }
+        }
+    }
+
+    /// Removes from the durability log what the session table says is dealt with.
+    fn forget_executed(&mut self) {
+        let dealt_with = |id: OperationId| match self.sessions.lookup(id) {
+            Known::Executed(_) | Known::Acknowledged => true,
+            Known::UnknownSession => id.session.0 <= self.applied.0,
+            Known::New | Known::BeyondWindow => false,
+        };
+        let ids: Vec<OperationId> =
+            self.dlog.iter().map(|update| update.request.id).filter(|id| dealt_with(*id)).collect();
+        for id in ids {
+            self.dlog.remove(id);
+        }
+    }
+
+    /// The snapshot that the replica was restored from.
+    pub(super) fn restored_from(&mut self, op_number: OpNumber, bytes: u64) {
+        self.snapshots.bytes_since = self.log.bytes();
+        self.snapshot_is_newest(op_number, bytes);
+    }
+}

@@ -1,0 +1,296 @@
+//! The thread that writes, reads, receives and loads snapshots, so that the event loop never waits for
+//! them. Only cutting the state into blocks is the event loop's: the engine is its own.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use mio::Waker;
+use syros_protocol::message::Body;
+use syros_protocol::record::SnapshotHead;
+use syros_snapshot::{Depot, DepotError, Loaded};
+use syros_storage::{Engine as _, MemoryEngine};
+use syros_types::{Instant, Now, OpNumber, ReplicaId};
+use syros_wal::FileDisk;
+
+/// State cut at a time, in bytes: takes the event loop a fraction of a millisecond.
+const BLOCK_BYTES: usize = 128 << 10;
+
+/// A part of a snapshot that is sent. A few of them keep a fast network busy; the messages of clients
+/// wait no longer than one takes.
+pub(crate) const PART_BYTES: usize = 256 << 10;
+
+/// Blocks are cut only while fewer bytes than this wait to be written.
+const UNWRITTEN_MAX: usize = 8 << 20;
+
+/// While a snapshot is taken, the event loop spends one part in so many of its time on it.
+const SHARE: u32 = 5;
+
+/// When more bytes than this are kept because the snapshot has yet to take them, it is taken as fast as
+/// it goes.
+const HURRY_BYTES: usize = 64 << 20;
+
+/// When more than this are kept, clients have to wait.
+const BEHIND_BYTES: usize = 256 << 20;
+
+/// What the thread is asked for.
+enum Job {
+    Begin(Box<SnapshotHead>),
+    State(Vec<u8>),
+    Finish(OpNumber),
+    GiveUp,
+    ReadPart {
+        to: ReplicaId,
+        op_number: OpNumber,
+        offset: u64,
+    },
+    WritePart {
+        op_number: OpNumber,
+        offset: u64,
+        part: Body,
+    },
+    Load(OpNumber),
+    RemoveBefore(OpNumber),
+    /// Giving a large engine's memory back takes its time.
+    Drop(Box<MemoryEngine>),
+}
+
+/// What the thread has done.
+pub(crate) enum Done {
+    /// So many bytes of state are written.
+    State(usize),
+    Taken {
+        op_number: OpNumber,
+        bytes: u64,
+    },
+    PartRead {
+        to: ReplicaId,
+        op_number: OpNumber,
+        offset: u64,
+        part: Vec<u8>,
+    },
+    PartWritten {
+        op_number: OpNumber,
+        received: u64,
+    },
+    Loaded(Box<Loaded>),
+    /// Work on this snapshot has failed.
+    Failed {
+        op_number: OpNumber,
+        error: DepotError,
+    },
+}
+
+/// A snapshot being cut.
+#[derive(Debug)]
+struct Taking {
+    op_number: OpNumber,
+    unwritten: usize,
+    next_block_at: Instant,
+    began: Instant,
+}
+
+/// The event loop's side of the thread.
+pub(crate) struct Snapshots {
+    jobs: Option<Sender<Job>>,
+    done: Receiver<Done>,
+    thread: Option<JoinHandle<()>>,
+    taking: Option<Taking>,
+}
+
+impl Snapshots {
+    /// Starts the thread. It uses `waker` when it has done something, and gives the tables of engines that
+    /// it loads this seed.
+    pub(crate) fn start(depot: Depot<FileDisk>, hash_seed: u64, waker: Arc<Waker>) -> io::Result<Self> {
+        let (jobs, received) = channel();
+        let (report, done) = channel();
+        let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || {
+            work(depot, hash_seed, &received, &report, &waker);
+        })?;
+        Ok(Self { jobs: Some(jobs), done, thread: Some(thread), taking: None })
+    }
+
+    fn ask(&self, job: Job) {
+        // Fails only if the thread panicked; a snapshot is then never finished, which loses nothing.
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(job);
+        }
+    }
+
+    /// The next thing that the thread has done.
+    pub(crate) fn next_done(&mut self) -> Option<Done> {
+        let done = self.done.try_recv().ok()?;
+        match &done {
+            Done::State(bytes) => {
+                if let Some(taking) = &mut self.taking {
+                    taking.unwritten = taking.unwritten.saturating_sub(*bytes);
+                }
+            }
+            Done::Failed { op_number, .. } => {
+                self.taking.take_if(|taking| taking.op_number == *op_number);
+            }
+            _ => {}
+        }
+        Some(done)
+    }
+
+    /// Begins a snapshot of the engine as it is now.
+    pub(crate) fn begin(&mut self, engine: &mut MemoryEngine, head: Box<SnapshotHead>, now: Now) {
+        engine.begin_snapshot();
+        let (op_number, began) = (head.op_number, now.instant);
+        self.taking = Some(Taking { op_number, unwritten: 0, next_block_at: began, began });
+        self.ask(Job::Begin(head));
+    }
+
+    /// When to call [`Snapshots::go_on`].
+    pub(crate) fn deadline(&self) -> Instant {
+        match &self.taking {
+            Some(taking) if taking.unwritten < UNWRITTEN_MAX => taking.next_block_at,
+            _ => Instant::NEVER,
+        }
+    }
+
+    /// True if so much has been overwritten that the snapshot has yet to take that clients should wait.
+    pub(crate) fn is_behind(&self, engine: &MemoryEngine) -> bool {
+        self.taking.is_some() && engine.snapshot_waiting_bytes() > BEHIND_BYTES
+    }
+
+    /// Cuts the next block, if it is time. `clock` tells what that took.
+    pub(crate) fn go_on(&mut self, engine: &mut MemoryEngine, clock: impl Fn() -> Instant) {
+        let Some(taking) = &mut self.taking else { return };
+        let start = clock();
+        if taking.unwritten >= UNWRITTEN_MAX || start < taking.next_block_at {
+            return;
+        }
+        let mut block = Vec::with_capacity(BLOCK_BYTES + BLOCK_BYTES / 8);
+        let more = engine.snapshot_block(BLOCK_BYTES, &mut block);
+        let end = clock();
+        taking.unwritten += block.len();
+        let hurry = engine.snapshot_waiting_bytes() > HURRY_BYTES;
+        taking.next_block_at = if hurry { end } else { end.after(end.since(start) * (SHARE - 1)) };
+        let op_number = taking.op_number;
+        self.ask(Job::State(block));
+        if !more {
+            self.ask(Job::Finish(op_number));
+        }
+        if !more && let Some(taking) = self.taking.take() {
+            log::debug!("snapshot at entry {} cut in {:?}", op_number.0, end.since(taking.began));
+        }
+    }
+
+    /// Gives up the snapshot being taken: the engine is about to be replaced.
+    pub(crate) fn give_up(&mut self) {
+        self.taking = None;
+        self.ask(Job::GiveUp);
+    }
+
+    pub(crate) fn read_part(&self, to: ReplicaId, op_number: OpNumber, offset: u64) {
+        self.ask(Job::ReadPart { to, op_number, offset });
+    }
+
+    pub(crate) fn write_part(&self, op_number: OpNumber, offset: u64, part: Body) {
+        self.ask(Job::WritePart { op_number, offset, part });
+    }
+
+    pub(crate) fn load(&self, op_number: OpNumber) {
+        self.ask(Job::Load(op_number));
+    }
+
+    pub(crate) fn remove_before(&self, op_number: OpNumber) {
+        self.ask(Job::RemoveBefore(op_number));
+    }
+
+    pub(crate) fn discard(&self, engine: MemoryEngine) {
+        self.ask(Job::Drop(Box::new(engine)));
+    }
+}
+
+impl Drop for Snapshots {
+    /// Ends the thread after what it is doing: nobody else may use the directory before.
+    fn drop(&mut self) {
+        self.jobs = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread.
+fn work(
+    mut depot: Depot<FileDisk>,
+    hash_seed: u64,
+    jobs: &Receiver<Job>,
+    report: &Sender<Done>,
+    waker: &Waker,
+) {
+    // The snapshot being written; what comes for one that has failed is left out.
+    let mut writing: Option<OpNumber> = None;
+    while let Ok(job) = jobs.recv() {
+        let (concerns, done) = match job {
+            Job::Begin(head) => {
+                writing = Some(head.op_number);
+                (head.op_number, depot.begin(&head).map(|()| None))
+            }
+            Job::State(block) => match writing {
+                Some(op_number) => {
+                    let length = block.len();
+                    (op_number, depot.state(&block).map(|()| Some(Done::State(length))))
+                }
+                None => continue,
+            },
+            Job::Finish(op_number) if writing == Some(op_number) => {
+                writing = None;
+                (op_number, depot.finish().map(|bytes| Some(Done::Taken { op_number, bytes })))
+            }
+            Job::Finish(_) => continue,
+            Job::GiveUp => {
+                let Some(op_number) = writing.take() else { continue };
+                (op_number, depot.give_up().map(|()| None))
+            }
+            Job::ReadPart { to, op_number, offset } => match depot.read_part(op_number, offset, PART_BYTES) {
+                Ok(part) => (op_number, Ok(part.map(|part| Done::PartRead { to, op_number, offset, part }))),
+                Err(error) => {
+                    // Whoever asked asks again, or elsewhere.
+                    log::warn!("cannot send a part of the snapshot at entry {}: {error}", op_number.0);
+                    continue;
+                }
+            },
+            Job::WritePart { op_number, offset, part } => {
+                let written = depot.write_part(op_number, offset, &part);
+                (op_number, written.map(|received| Some(Done::PartWritten { op_number, received })))
+            }
+            Job::Load(op_number) => {
+                let loaded = depot.receive(op_number, hash_seed);
+                (op_number, loaded.map(|loaded| Some(Done::Loaded(Box::new(loaded)))))
+            }
+            Job::RemoveBefore(op_number) => {
+                if let Err(error) = depot.remove_before(op_number) {
+                    log::warn!("cannot remove old snapshots: {error}");
+                }
+                continue;
+            }
+            Job::Drop(engine) => {
+                drop(engine);
+                continue;
+            }
+        };
+        let done = match done {
+            Ok(None) => continue,
+            Ok(Some(done)) => done,
+            Err(error) => {
+                if writing == Some(concerns) {
+                    writing = None;
+                    // If this fails too, the next process removes it.
+                    let _ = depot.give_up();
+                }
+                Done::Failed { op_number: concerns, error }
+            }
+        };
+        if report.send(done).is_err() {
+            return;
+        }
+        // Fails only if the loop is gone, and then nobody waits.
+        let _ = waker.wake();
+    }
+}

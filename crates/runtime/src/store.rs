@@ -1,0 +1,330 @@
+//! What a replica has on disk, opened: the write-ahead log, the snapshot that goes with it, and the view it
+//! has reached, which is kept a second time because a replica that lost it can never come back.
+//!
+//! What is damaged is set aside as a whole, never used in part: the replica starts without its memory and
+//! gets everything from the others.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use syros_protocol::record::Record;
+use syros_protocol::replica::{Config, Durability, InvalidRecord, Restored};
+use syros_snapshot::{Depot, DepotError, Loaded};
+use syros_storage::MemoryEngine;
+use syros_types::View;
+use syros_wal::{
+    FileDisk, FileDiskError, OpenError, Options, ReadError, Recovery, Wal, WalError, WriteError, read_atomic,
+    write_atomically,
+};
+use syros_wire::Malformed;
+
+use crate::directory::DataDirectory;
+
+/// Name of the file with the view, in a directory of its own.
+const VIEW_FILE: &str = "view";
+
+/// Why what a replica has on disk cannot be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// A directory cannot be used.
+    Directory(FileDiskError),
+    /// The write-ahead log cannot be read: damaged, gone, or of another format or owner.
+    Log(OpenError<ReplayError>),
+    /// The log is intact and does not make sense without something that is not there.
+    Incomplete(InvalidRecord),
+    /// The snapshot that goes with the log cannot be read.
+    Snapshot(DepotError),
+    /// The view cannot be read.
+    View(ReadError),
+    /// The view cannot be written.
+    NoteView(WriteError),
+    /// Everything is damaged, the view too: the replica cannot come back under its identity.
+    Hopeless {
+        /// What is wrong with the log or with the snapshot.
+        damage: String,
+        /// What is wrong with the view.
+        view: String,
+    },
+    /// A replica without peers is damaged: nobody has what it lost.
+    Alone {
+        /// What is wrong.
+        damage: String,
+    },
+    /// What is damaged cannot be set aside.
+    SetAside {
+        /// What was being done.
+        doing: &'static str,
+        /// To which directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A new log cannot be written.
+    NewLog(WalError),
+    /// A replica that starts for the first time has records already.
+    NotNew {
+        /// How many.
+        records: u64,
+    },
+}
+
+/// A record that is intact and makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReplayError {
+    /// Its bytes are no record.
+    Malformed(Malformed),
+    /// It cannot follow those before it.
+    Invalid(InvalidRecord),
+}
+
+impl fmt::Display for ReplayError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Malformed(error) => error.fmt(f),
+            Self::Invalid(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for ReplayError {}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Directory(error) => error.fmt(f),
+            Self::Log(error) => error.fmt(f),
+            Self::Incomplete(error) => error.fmt(f),
+            Self::Snapshot(error) => error.fmt(f),
+            Self::View(error) => write!(f, "the view that the replica has reached cannot be read: {error}"),
+            Self::NoteView(error) => write!(f, "the view cannot be written: {error}"),
+            Self::Hopeless { damage, view } => write!(
+                f,
+                "{damage}; it could be repaired from the other replicas, but the view that this replica has \
+                 reached is lost as well ({view}): it can never come back under its identity"
+            ),
+            Self::Alone { damage } => {
+                write!(f, "{damage}; there is no other replica from which it could be repaired")
+            }
+            Self::SetAside { doing, path, source } => {
+                write!(f, "cannot {doing} {}: {source}", path.display())
+            }
+            Self::NewLog(error) => error.fmt(f),
+            Self::NotNew { records } => write!(
+                f,
+                "the directory has no identity, but a write-ahead log with {records} records; a replica that \
+                 ever ran must not be started as a new one"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+impl From<FileDiskError> for StoreError {
+    fn from(error: FileDiskError) -> Self {
+        Self::Directory(error)
+    }
+}
+
+impl StoreError {
+    /// True if what is on disk is not what was written there, so that it can only be had from others. Not
+    /// what another version wrote, and not what the system does not let us read.
+    const fn is_damage(&self) -> bool {
+        match self {
+            Self::Log(OpenError::Damaged { .. } | OpenError::Refused { .. } | OpenError::Missing)
+            | Self::Incomplete(_) => true,
+            Self::Snapshot(error) => {
+                error.disk().is_none()
+                    && !matches!(error, DepotError::File(syros_wal::SnapshotError::UnsupportedVersion { .. }))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The view that a replica has reached, in a file of its own. Written before the log tells it, so never
+/// behind it.
+pub(crate) struct ViewFile {
+    disk: FileDisk,
+    view: Result<Option<View>, String>,
+}
+
+impl ViewFile {
+    fn open(path: &Path) -> Result<Self, StoreError> {
+        let mut disk = FileDisk::open(path)?;
+        let view = match read_atomic(&mut disk, VIEW_FILE) {
+            Ok(None) => Ok(None),
+            Ok(Some(bytes)) => match <[u8; 8]>::try_from(bytes.as_slice()) {
+                Ok(bytes) => Ok(Some(View(u64::from_le_bytes(bytes)))),
+                Err(_) => Err(format!("the file {VIEW_FILE} has {} bytes, not 8", bytes.len())),
+            },
+            Err(error @ ReadError::Damaged { .. }) => Err(error.to_string()),
+            Err(error) => return Err(StoreError::View(error)),
+        };
+        Ok(Self { disk, view })
+    }
+
+    /// The view in the file.
+    pub(crate) fn view(&self) -> View {
+        self.view.clone().ok().flatten().unwrap_or_default()
+    }
+
+    /// Makes durable that the replica may have acted in `view`.
+    pub(crate) fn note(&mut self, view: View) -> Result<(), WriteError> {
+        if self.view != Ok(Some(view)) {
+            write_atomically(&mut self.disk, VIEW_FILE, &view.0.to_le_bytes())?;
+            self.view = Ok(Some(view));
+        }
+        Ok(())
+    }
+}
+
+/// What a replica has on disk.
+pub(crate) struct Store {
+    pub(crate) wal: Wal<FileDisk>,
+    pub(crate) recovery: Recovery,
+    pub(crate) restored: Restored,
+    pub(crate) depot: Depot<FileDisk>,
+    /// The state in the snapshot that the log goes with.
+    pub(crate) engine: Option<MemoryEngine>,
+    pub(crate) view: ViewFile,
+}
+
+impl Store {
+    /// Opens what is there. What is damaged is set aside, and the replica is then without memory.
+    pub(crate) fn open(
+        config: &Config,
+        cluster: u64,
+        directory: &DataDirectory,
+        hash_seed: u64,
+    ) -> Result<Self, StoreError> {
+        let mut view = ViewFile::open(&directory.view())?;
+        let opened = Self::try_open(config, cluster, directory, hash_seed);
+        let (wal, recovery, restored, depot, engine) = match opened {
+            Err(error) if error.is_damage() && !directory.is_new() => {
+                let damage = error.to_string();
+                if config.group.size() == 1 {
+                    return Err(StoreError::Alone { damage });
+                }
+                let reached = match &view.view {
+                    Ok(Some(reached)) => *reached,
+                    Ok(None) => {
+                        let view = format!("there is no file {VIEW_FILE}");
+                        return Err(StoreError::Hopeless { damage, view });
+                    }
+                    Err(problem) => {
+                        return Err(StoreError::Hopeless { damage, view: problem.clone() });
+                    }
+                };
+                let place = set_aside(config, cluster, directory, reached)?;
+                log::error!(
+                    "{damage}. {} starts without its memory and gets everything from the other replicas; what \
+                     is damaged is kept in {}",
+                    config.replica,
+                    place.display()
+                );
+                Self::try_open(config, cluster, directory, hash_seed)?
+            }
+            opened => opened?,
+        };
+        // The log of an older process has none, and one that was damaged may be renewed.
+        let reached = restored.view().max(view.view.clone().ok().flatten().unwrap_or_default());
+        view.note(reached).map_err(StoreError::NoteView)?;
+        Ok(Self { wal, recovery, restored, depot, engine, view })
+    }
+
+    #[expect(clippy::type_complexity, reason = "the parts of a store but one, for the function above")]
+    fn try_open(
+        config: &Config,
+        cluster: u64,
+        directory: &DataDirectory,
+        hash_seed: u64,
+    ) -> Result<(Wal<FileDisk>, Recovery, Restored, Depot<FileDisk>, Option<MemoryEngine>), StoreError> {
+        let snapshots = FileDisk::open(&directory.snapshots())?;
+        let mut depot = Depot::open(snapshots, cluster).map_err(StoreError::Snapshot)?;
+        let mut restored = Restored::new(config, depot.list().map_err(StoreError::Snapshot)?);
+        let disk = FileDisk::open(&directory.wal())?;
+        let options = Options { may_create: directory.is_new(), ..log_options(config, cluster) };
+        let (wal, recovery) = Wal::open(disk, options, |number, payload| {
+            let record =
+                syros_wire::decode_record(payload, config.describe).map_err(ReplayError::Malformed)?;
+            restored.replay(number.0, record).map_err(ReplayError::Invalid)
+        })
+        .map_err(StoreError::Log)?;
+        if let Some(cut) = &recovery.cut {
+            log::warn!("write-ahead log: {cut}, as a crash in the middle of a write leaves it");
+        }
+        let records = (recovery.last.0 + 1).saturating_sub(recovery.first.0);
+        if directory.is_new() && records > 0 {
+            return Err(StoreError::NotNew { records });
+        }
+        // Without fsync only the view counts.
+        let needed = match config.durability {
+            Durability::Replicated => None,
+            Durability::Fsync => restored.needed_snapshot().map_err(StoreError::Incomplete)?,
+        };
+        let mut engine = None;
+        if let Some(op_number) = needed {
+            let loaded = depot.load(op_number, hash_seed).map_err(StoreError::Snapshot)?;
+            let Loaded { head, engine: state, bytes } = loaded;
+            log::info!("{} has loaded its snapshot at entry {} ({bytes} bytes)", config.replica, op_number.0);
+            restored.attach(head, bytes).map_err(StoreError::Incomplete)?;
+            engine = Some(state);
+        }
+        depot.keep_only(needed).map_err(StoreError::Snapshot)?;
+        Ok((wal, recovery, restored, depot, engine))
+    }
+}
+
+/// How a replica's log is opened.
+const fn log_options(config: &Config, cluster: u64) -> Options {
+    let mut options = Options::new(cluster, config.replica);
+    // What other replicas send is bounded by their memory. A log that refuses it would stop everything,
+    // heartbeats too.
+    if options.waiting_bytes_max < config.log_bytes_max {
+        options.waiting_bytes_max = config.log_bytes_max;
+    }
+    options
+}
+
+/// Moves log and snapshots out of the way and begins a new log, which says that the replica has lost its
+/// memory. A crash at any moment leaves the replica damaged, or the new log whole.
+fn set_aside(
+    config: &Config,
+    cluster: u64,
+    directory: &DataDirectory,
+    view: View,
+) -> Result<PathBuf, StoreError> {
+    let failed = |doing, path: &Path| {
+        let path = path.to_owned();
+        move |source| StoreError::SetAside { doing, path, source }
+    };
+    let fresh = directory.new_wal();
+    if fresh.exists() {
+        fs::remove_dir_all(&fresh).map_err(failed("remove", &fresh))?;
+    }
+    let options = Options { may_create: true, ..log_options(config, cluster) };
+    let (mut wal, _) = Wal::open(FileDisk::open(&fresh)?, options, |_, _| Ok(())).map_err(StoreError::Log)?;
+    let mut record = Vec::new();
+    syros_wire::encode_record(&Record::Forgot { view }, &mut record);
+    // A record of a few bytes is refused by nothing but a disk.
+    let _ = wal.append(&[&record]);
+    wal.flush().and_then(|()| wal.sync()).map_err(StoreError::NewLog)?;
+    drop(wal);
+
+    let place = directory.free_place().map_err(failed("look into", &directory.wal()))?;
+    fs::create_dir(&place).map_err(failed("create", &place))?;
+    for part in [directory.snapshots(), directory.wal()] {
+        if let Some(name) = part.file_name()
+            && part.exists()
+        {
+            fs::rename(&part, place.join(name)).map_err(failed("set aside", &part))?;
+        }
+    }
+    fs::rename(&fresh, directory.wal()).map_err(failed("rename", &fresh))?;
+    directory.sync().map_err(failed("sync", &directory.wal()))?;
+    Ok(place)
+}

@@ -379,7 +379,7 @@ impl Schedule {
             }
             Completion::Unknown => write_error(
                 out,
-                b"UNKNOWN the update may or may not have been executed: there was no answer in time",
+                b"UNKNOWN the update may or may not have been executed: it was not confirmed in time",
             ),
             Completion::TimedOut => {
                 write_error(out, b"TIMEOUT the command was not executed: there was no answer in time");

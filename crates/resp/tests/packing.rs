@@ -174,7 +174,7 @@ fn every_ending_has_a_clear_text() {
         ),
         (
             Completion::Unknown,
-            "-UNKNOWN the update may or may not have been executed: there was no answer in time",
+            "-UNKNOWN the update may or may not have been executed: it was not confirmed in time",
         ),
         (Completion::TimedOut, "-TIMEOUT the command was not executed: there was no answer in time"),
         (

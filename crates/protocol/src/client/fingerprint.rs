@@ -65,6 +65,7 @@ impl Client {
                 shared,
                 oks,
                 refusals,
+                crowded_out,
             }) = update
             else {
                 continue;
@@ -72,7 +73,7 @@ impl Client {
             (token, body, fast, micros, acked_below, path, shared).hash(hasher);
             // Compared with nothing but 0 and 1.
             attempts.min(&2).hash(hasher);
-            (bits(oks), bits(refusals)).hash(hasher);
+            (bits(oks), bits(refusals), crowded_out).hash(hasher);
             clock.past(*sent, patience.max(config.sync_after), hasher);
             clock.past(*invoked, config.give_up_after, hasher);
         }

@@ -70,6 +70,8 @@ struct Update {
     oks: Replicas,
     /// Those that will not answer `Ok` in this view.
     refusals: Replicas,
+    /// The leader has no room for it: it is sent again before the leader is asked to order it.
+    crowded_out: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -233,6 +235,7 @@ impl Client {
                 shared: false,
                 oks: Replicas(0),
                 refusals: Replicas(0),
+                crowded_out: false,
             });
             match self.session {
                 Session::Active(session) => self.send_update(session, sequence),
@@ -423,6 +426,8 @@ impl Client {
                     self.on_no_ok(from, sequence);
                 } else if nowhere {
                     self.finish_update(sequence, Outcome::Refused(refusal));
+                } else if update.path == Path::Durability && refusal != Refusal::DiskFailed {
+                    update.crowded_out = true;
                 } else {
                     self.finish_update(sequence, Outcome::Unknown);
                 }
@@ -495,6 +500,7 @@ impl Client {
         update.acked_below = acked_below;
         update.oks = Replicas(0);
         update.refusals = Replicas(0);
+        update.crowded_out = false;
         update.path = if update.fast && fast_quorum_in_reach { Path::Durability } else { Path::Ordered };
         self.transmit(session, sequence, None);
     }
@@ -644,7 +650,12 @@ impl Client {
         }
         let Session::Active(session) = self.session else { return };
         let silent = now.since(update.sent);
-        if update.path == Path::Durability && silent >= sync_after {
+        if update.path == Path::Durability && update.crowded_out {
+            if silent >= sync_after * 2 {
+                update.crowded_out = false;
+                self.transmit(session, sequence, None);
+            }
+        } else if update.path == Path::Durability && silent >= sync_after {
             let missing = Replicas(self.connected.0 & !update.oks.0 & !update.refusals.0);
             self.slow = Replicas(self.slow.0 | missing.0);
             self.order(sequence);

@@ -172,7 +172,15 @@ fn refused_means_nowhere_and_unknown_means_unknown() {
     harness.receive(0, refused(2, Refusal::LogFull));
     harness.receive(0, refused(3, Refusal::LogFull));
     let done = harness.drain().1;
-    assert_eq!(done, [(only_leader, Outcome::Refused(Refusal::LogFull)), (shared, Outcome::Unknown)]);
+    assert_eq!(done, [(only_leader, Outcome::Refused(Refusal::LogFull))]);
+    // Others may have it: it is sent again, until it is taken or nobody knows.
+    for _ in 0..3 {
+        harness.pass(Duration::from_millis(60));
+        assert_eq!(paths(&harness.drain().0), [0, 1, 2].map(|to| (to, Path::Durability, 3)));
+        harness.receive(0, refused(3, Refusal::Overloaded));
+    }
+    harness.pass(Duration::from_secs(11));
+    assert_eq!(harness.drain().1, [(shared, Outcome::Unknown)]);
 
     let silent = harness.submit(Class::Update);
     harness.pass(Duration::from_secs(11));

@@ -55,11 +55,17 @@ impl Replica {
     }
 
     fn refuse(&mut self, to: Peer, id: OperationId, refusal: Refusal) {
-        self.counters.refused += 1;
         if matches!(refusal, Refusal::Overloaded | Refusal::LogFull | Refusal::DiskFailed) && self.is_leader()
         {
             self.remember_refusal(id);
         }
+        self.refuse_for_now(to, id, refusal);
+    }
+
+    /// Refuses an update that was sent to all: others may have taken it, so the refusal promises nothing,
+    /// and a copy that comes later is welcome.
+    fn refuse_for_now(&mut self, to: Peer, id: OperationId, refusal: Refusal) {
+        self.counters.refused += 1;
         let (view, clock) = (self.view, self.now.wall);
         self.send(to, Message::Refused { view, id, clock, refusal });
     }
@@ -287,13 +293,13 @@ impl Replica {
             return self.refuse(from, id, Refusal::ClockSkew);
         }
         if self.memory_bytes() >= self.config.log_bytes_max {
-            return self.refuse(from, id, Refusal::LogFull);
+            return self.refuse_for_now(from, id, Refusal::LogFull);
         }
         let dlog_full = self.dlog.len() >= self.config.dlog_length_max
             || self.dlog.slots() >= self.config.dlog_length_max.saturating_mul(2)
             || self.dlog.bytes() >= DLOG_BYTES_MAX;
         if dlog_full {
-            return self.refuse(from, id, Refusal::Overloaded);
+            return self.refuse_for_now(from, id, Refusal::Overloaded);
         }
         let newest = self.dlog.newest(&update.footprint);
         let conflict = newest.is_some_and(|newest| newest > update.request.timestamp());

@@ -96,6 +96,7 @@ fn config(setup: &Setup, id: ReplicaId) -> Config {
     config.session_timeout = never * 24;
     config.clock_skew_max = never;
     // Snapshots come and go in the simulator; here the log is short.
+    config.slow_disk_after = never;
     config.snapshot_log_bytes = usize::MAX;
     config.log_keep_bytes = usize::MAX;
     config

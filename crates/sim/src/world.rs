@@ -304,6 +304,7 @@ impl World {
             &mut config.lease,
             &mut config.suspect_after,
             &mut config.view_change_timeout,
+            &mut config.slow_disk_after,
             &mut config.resend,
         ] {
             *duration /= settings.speed;

@@ -44,6 +44,8 @@ pub struct Config {
     pub suspect_after: Duration,
     /// A view change that has not ended after this long moves on to the next view (doubling).
     pub view_change_timeout: Duration,
+    /// A leader whose disk takes this much longer than those of `f` followers lets another member lead.
+    pub slow_disk_after: Duration,
     /// Messages that may have been lost are sent again after this long.
     pub resend: Duration,
     /// Updates that nobody waits for are ordered at most this long after they arrived.
@@ -96,6 +98,7 @@ impl Config {
             clock_drift_ppm: 10_000,
             suspect_after: Duration::from_millis(225),
             view_change_timeout: Duration::from_millis(300),
+            slow_disk_after: Duration::from_millis(250),
             resend: Duration::from_millis(50),
             order_delay: Duration::from_micros(500),
             fetch_delay: Duration::from_micros(500),

@@ -41,6 +41,7 @@ impl Replica {
             batch,
             batch_bytes,
             uncommitted_bytes,
+            overtaken,
             waiters,
             waiting: _,
             abandoned,
@@ -119,9 +120,11 @@ impl Replica {
             want.is_some().hash(hasher);
             want.iter().for_each(|want| want.fingerprint(clock, config.resend * 4, hasher));
         }
+        overtaken.map(|(number, _)| number).hash(hasher);
         let entered = (entered_at, config.view_change_timeout);
+        let overtaken = (&overtaken.map(|(_, since)| since), config.slow_disk_after);
         for (since, lasting) in
-            [entered, (state_requested, config.resend), (start_view_requested, config.resend)]
+            [entered, overtaken, (state_requested, config.resend), (start_view_requested, config.resend)]
         {
             let end = since.map(|at| at.after(lasting)).filter(|end| now.instant < *end);
             end.is_some().hash(hasher);

@@ -116,6 +116,8 @@ pub struct Replica {
     batch: Vec<Prepared>,
     batch_bytes: usize,
     uncommitted_bytes: usize,
+    /// An entry that `f` followers have on disk and this leader has not, and since when that is known.
+    overtaken: Option<(OpNumber, Instant)>,
     waiters: BTreeMap<OpNumber, Vec<Waiter>>,
     waiting: usize,
     /// Clients whose requests met a change of views: they are told of the next view once it has begun.
@@ -202,6 +204,7 @@ impl Replica {
             batch: Vec::new(),
             batch_bytes: 0,
             uncommitted_bytes: 0,
+            overtaken: None,
             waiters: BTreeMap::new(),
             abandoned: BTreeSet::new(),
             waiting: 0,
@@ -438,6 +441,7 @@ impl Replica {
         }
         if now >= self.heartbeat_at {
             self.heartbeat_due = true;
+            self.leave_with_slow_disk();
         }
         if now >= self.expiry_deadline() {
             self.next_expiry = None;
@@ -539,6 +543,7 @@ impl Replica {
         }
         if self.is_leader() {
             self.advance_commit();
+            self.watch_disk();
         }
     }
 

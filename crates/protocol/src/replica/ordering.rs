@@ -11,6 +11,9 @@ use syros_types::{Instant, OpNumber, OperationId, ReplicaId, View, WallTime};
 /// Bytes of bodies after which a batch leaves at once.
 const BATCH_BYTES_MAX: usize = 1 << 20;
 
+/// A leader that has just begun does not look at its disk for this many times `slow_disk_after`.
+const SLOW_DISK_REST: u32 = 20;
+
 /// Prepares a follower holds back while bodies are missing; later ones come by state transfer.
 const PARKED_MAX: usize = 256;
 
@@ -380,6 +383,42 @@ impl Replica {
             self.answer_confirmed_reads();
         }
         self.advance_commit();
+        self.watch_disk();
+    }
+
+    /// Leader: takes note of an entry that `f` followers have on disk and this replica has not. Updates
+    /// are not answered before their leader has them on disk.
+    pub(super) fn watch_disk(&mut self) {
+        if self.overtaken.is_some_and(|(number, _)| self.persisted_op >= number) {
+            self.overtaken = None;
+        }
+        let faults = self.config.group.faults();
+        if faults == 0 || self.overtaken.is_some() {
+            return;
+        }
+        // The leader's own progress is not noted and stays zero.
+        let mut durable = [OpNumber(0); 8];
+        for (place, progress) in durable.iter_mut().zip(&self.progress) {
+            *place = progress.op_number;
+        }
+        durable.sort_unstable_by(|a, b| b.cmp(a));
+        let number = durable[faults - 1];
+        if number > self.persisted_op {
+            self.overtaken = Some((number, self.now.instant));
+        }
+    }
+
+    /// Leader: lets another member lead if this one's disk has been much slower.
+    pub(super) fn leave_with_slow_disk(&mut self) {
+        let since = self.overtaken.map(|(_, since)| since.after(self.config.slow_disk_after));
+        // Where all disks are slow by turns, leadership should not go round.
+        let settled = self.entered_at.is_none_or(|entered| {
+            self.now.instant >= entered.after(self.config.slow_disk_after * SLOW_DISK_REST)
+        });
+        if settled && since.is_some_and(|end| self.now.instant >= end) {
+            self.overtaken = None;
+            self.step_down();
+        }
     }
 
     /// Leader: commits what a majority, counting durable copies only, has.

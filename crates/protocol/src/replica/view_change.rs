@@ -120,6 +120,7 @@ impl Replica {
         self.refused.clear();
         self.refused_order.clear();
         self.progress = vec![Progress::default(); self.config.group.size()];
+        self.overtaken = None;
     }
 
     /// Moves to `view`, which begins when `f` others have moved too.

@@ -146,6 +146,8 @@ fn read_timing(
     }
     core.view_change_timeout =
         timing.duration("view-change-timeout", MILLISECOND..=120 * SECOND, core.view_change_timeout)?;
+    core.slow_disk_after =
+        timing.duration("slow-disk-after", MILLISECOND..=60 * SECOND, core.slow_disk_after)?;
     core.resend = timing.duration("resend", MILLISECOND..=60 * SECOND, core.resend)?;
     core.order_delay = timing.duration("order-delay", Duration::ZERO..=SECOND, core.order_delay)?;
     core.fetch_delay = timing.duration("fetch-delay", MICROSECOND..=SECOND, core.fetch_delay)?;

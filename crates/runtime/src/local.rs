@@ -12,7 +12,9 @@ use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
 use syros_snapshot::Loaded;
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::{Class, Instant, Now, OpNumber, ReplicaId, WallTime};
-use syros_wal::{AppendError, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError};
+use syros_wal::{
+    AppendError, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError, WriteError,
+};
 
 use crate::clock::Clock;
 use crate::directory::{DataDirectory, DirectoryError};
@@ -25,6 +27,9 @@ const WAITING_BYTES_PAUSE: usize = syros_wal::WAITING_BYTES_DEFAULT / 2;
 
 /// How often a node looks whether space has returned to its disk.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How often a snapshot that cannot be made is complained of.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How long to wait for room in a log that is full.
 const FULL_LOG_PAUSE: Duration = Duration::from_millis(1);
@@ -96,6 +101,8 @@ pub(crate) struct Local {
     snapshots: Snapshots,
     /// The engine of a snapshot that the replica has been told of and not yet adopted.
     loaded: Option<MemoryEngine>,
+    /// When a snapshot that cannot be made is complained of again.
+    complain_at: Instant,
     /// The snapshots' thread has more to tell than what was looked at last.
     has_more_news: bool,
     /// What becomes needless once this record is on disk.
@@ -140,7 +147,8 @@ impl Local {
         );
         directory.claim().map_err(LogError::Claim)?;
         let records_before = wal.appended().0;
-        let snapshots = Snapshots::start(depot, hash_seed, Arc::clone(&waker)).map_err(LogError::Thread)?;
+        let snapshots = Snapshots::start(depot, directory.snapshots(), hash_seed, Arc::clone(&waker))
+            .map_err(LogError::Thread)?;
         let wake = move || {
             // Fails only if the loop is gone, and then nobody waits.
             let _ = waker.wake();
@@ -166,6 +174,7 @@ impl Local {
             view,
             snapshots,
             loaded: None,
+            complain_at: Instant(0),
             has_more_news: false,
             keep_from: None,
             clock,
@@ -181,7 +190,8 @@ impl Local {
             && let Err(error) = self.view.note(*view)
         {
             // What the log would say, the file of the view has to say first.
-            return self.fail(&format!("cannot note view {}: {error}", view.0));
+            let returns = matches!(&error, WriteError::Disk(error) if may_return(error));
+            return self.fail(&format!("cannot note view {}: {error}", view.0), returns);
         }
         if self.has_failed {
             return;
@@ -225,30 +235,29 @@ impl Local {
         if !self.has_failed
             && let Some(error) = self.wal.error()
         {
-            self.has_failed = true;
-            if may_return(error) {
-                log::error!("{error}; {} takes no updates until the disk takes writes again", self.me);
-                self.probe_at = now.instant.after(PROBE_INTERVAL);
-            } else {
-                log::error!(
-                    "{error}; {} takes no updates until it is started again with a working disk",
-                    self.me
-                );
-            }
-            self.replica.handle(now, Event::PersistFailed);
+            let returns = matches!(error, WalError::Disk(error) if may_return(error));
+            let problem = error.to_string();
+            self.fail(&problem, returns);
         }
     }
 
-    /// The disk cannot be relied upon any more.
-    fn fail(&mut self, problem: &str) {
-        if !self.has_failed {
-            self.has_failed = true;
+    /// The disk cannot be relied upon any more, at least for now.
+    fn fail(&mut self, problem: &str, may_return: bool) {
+        if self.has_failed {
+            return;
+        }
+        self.has_failed = true;
+        let now = self.clock.now();
+        if may_return {
+            log::error!("{problem}; {} takes no updates until the disk takes writes again", self.me);
+            self.probe_at = now.instant.after(PROBE_INTERVAL);
+        } else {
             log::error!(
                 "{problem}; {} takes no updates until it is started again with a working disk",
                 self.me
             );
-            self.replica.handle(self.clock.now(), Event::PersistFailed);
         }
+        self.replica.handle(now, Event::PersistFailed);
     }
 
     /// Lets the work on snapshots go on, and tells the replica of it.
@@ -289,7 +298,11 @@ impl Local {
                     return;
                 }
                 Done::Failed { op_number, error } => {
-                    log::error!("{} cannot make the snapshot at entry {}: {error}", self.me, op_number.0);
+                    // It is tried again every second.
+                    if now.instant >= self.complain_at {
+                        self.complain_at = now.instant.after(COMPLAINT_INTERVAL);
+                        log::error!("{} cannot make the snapshot at entry {}: {error}", self.me, op_number.0);
+                    }
                     self.engine.end_snapshot();
                     Event::SnapshotFailed { op_number }
                 }
@@ -416,11 +429,8 @@ impl Local {
 /// True if nothing that the log holds is in doubt, so that it can be opened again once the disk takes
 /// writes. After a sync that failed it would be: the system may have dropped what it could not write, and
 /// still show it to readers.
-const fn may_return(error: &WalError) -> bool {
-    matches!(
-        error,
-        WalError::Disk(DiskError { operation: DiskOperation::Create | DiskOperation::Append, .. })
-    )
+const fn may_return(error: &DiskError) -> bool {
+    matches!(error.operation, DiskOperation::Create | DiskOperation::Append)
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! them. Only cutting the state into blocks is the event loop's: the engine is its own.
 
 use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -12,7 +13,7 @@ use syros_protocol::record::SnapshotHead;
 use syros_snapshot::{Depot, DepotError, Loaded};
 use syros_storage::{Engine as _, MemoryEngine};
 use syros_types::{Instant, Now, OpNumber, ReplicaId};
-use syros_wal::FileDisk;
+use syros_wal::{Cause, DiskError, DiskOperation, FileDisk};
 
 /// State cut at a time, in bytes: takes the event loop a fraction of a millisecond.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -31,12 +32,19 @@ const SHARE: u32 = 5;
 /// it goes.
 const HURRY_BYTES: usize = 64 << 20;
 
+/// Bytes of the disk that a snapshot leaves free: a segment of the log.
+const FREE_BYTES_MIN: u64 = 64 << 20;
+
 /// When more than this are kept, clients have to wait.
 const BEHIND_BYTES: usize = 256 << 20;
 
 /// What the thread is asked for.
 enum Job {
-    Begin(Box<SnapshotHead>),
+    Begin {
+        head: Box<SnapshotHead>,
+        /// At least as many as it will take.
+        bytes: usize,
+    },
     State(Vec<u8>),
     Finish(OpNumber),
     GiveUp,
@@ -100,13 +108,18 @@ pub(crate) struct Snapshots {
 }
 
 impl Snapshots {
-    /// Starts the thread. It uses `waker` when it has done something, and gives the tables of engines that
+    /// Starts the thread, whose snapshots are in the directory `path`. It uses `waker` when it has done something, and gives the tables of engines that
     /// it loads this seed.
-    pub(crate) fn start(depot: Depot<FileDisk>, hash_seed: u64, waker: Arc<Waker>) -> io::Result<Self> {
+    pub(crate) fn start(
+        depot: Depot<FileDisk>,
+        path: PathBuf,
+        hash_seed: u64,
+        waker: Arc<Waker>,
+    ) -> io::Result<Self> {
         let (jobs, received) = channel();
         let (report, done) = channel();
         let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || {
-            work(depot, hash_seed, &received, &report, &waker);
+            work(depot, &path, hash_seed, &received, &report, &waker);
         })?;
         Ok(Self { jobs: Some(jobs), done, thread: Some(thread), taking: None })
     }
@@ -140,7 +153,7 @@ impl Snapshots {
         engine.begin_snapshot();
         let (op_number, began) = (head.op_number, now.instant);
         self.taking = Some(Taking { op_number, unwritten: 0, next_block_at: began, began });
-        self.ask(Job::Begin(head));
+        self.ask(Job::Begin { head, bytes: engine.memory_bytes() });
     }
 
     /// When to call [`Snapshots::go_on`].
@@ -216,9 +229,25 @@ impl Drop for Snapshots {
     }
 }
 
+/// Fails if a snapshot would take the last space of the disk, which the log needs.
+fn room_for(path: &Path, bytes: usize) -> Result<(), DepotError> {
+    let free = match rustix::fs::statvfs(path) {
+        Ok(system) => system.f_bavail.saturating_mul(system.f_frsize),
+        // Then writing will tell.
+        Err(_) => return Ok(()),
+    };
+    let needed = (bytes as u64).saturating_add(FREE_BYTES_MIN);
+    if free >= needed {
+        return Ok(());
+    }
+    let cause = Cause::Other(format!("it may need {needed} bytes, and {free} are free"));
+    Err(DiskError { operation: DiskOperation::Create, file: "a snapshot".to_owned(), cause }.into())
+}
+
 /// The thread.
 fn work(
     mut depot: Depot<FileDisk>,
+    path: &Path,
     hash_seed: u64,
     jobs: &Receiver<Job>,
     report: &Sender<Done>,
@@ -228,9 +257,9 @@ fn work(
     let mut writing: Option<OpNumber> = None;
     while let Ok(job) = jobs.recv() {
         let (concerns, done) = match job {
-            Job::Begin(head) => {
+            Job::Begin { head, bytes } => {
                 writing = Some(head.op_number);
-                (head.op_number, depot.begin(&head).map(|()| None))
+                (head.op_number, room_for(path, bytes).and_then(|()| depot.begin(&head)).map(|()| None))
             }
             Job::State(block) => match writing {
                 Some(op_number) => {

@@ -56,7 +56,6 @@ pub struct Invariants {
     lives: Vec<Life>,
     /// The view each replica has told others it is in, across its lives.
     told: Vec<View>,
-    snapshots_installed: u64,
     broken: Option<Broken>,
 }
 
@@ -178,13 +177,6 @@ impl Invariants {
             let by = theirs.by;
             self.fail(format!("{replica} and {by} differ in state after entry {}, in a snapshot", number.0));
         }
-        self.snapshots_installed += 1;
-    }
-
-    /// Snapshots that replicas took over from others.
-    #[must_use]
-    pub const fn snapshots_installed(&self) -> u64 {
-        self.snapshots_installed
     }
 
     /// Where an update was executed.

@@ -2,6 +2,7 @@
 
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
+use crate::tally::Kind;
 use crate::world::{Happening, World};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica::{self, Durability};
@@ -23,6 +24,26 @@ enum Fault {
     Disconnect,
     Slow,
     HandOver,
+}
+
+impl Fault {
+    const fn kind(self) -> Kind {
+        match self {
+            Self::Crash => Kind::Crash,
+            Self::LoseDisk => Kind::LoseDisk,
+            Self::CrashAll => Kind::CrashAll,
+            Self::Partition => Kind::Partition,
+            Self::Isolate => Kind::Isolate,
+            Self::OneWay => Kind::OneWay,
+            Self::Creep => Kind::Creep,
+            Self::Pause => Kind::Pause,
+            Self::ClockJump => Kind::ClockJump,
+            Self::ClientCrash => Kind::ClientCrash,
+            Self::Disconnect => Kind::Disconnect,
+            Self::Slow => Kind::Slow,
+            Self::HandOver => Kind::HandOver,
+        }
+    }
 }
 
 impl World {
@@ -106,26 +127,39 @@ impl World {
         let Some(fault) = self.draw_fault() else { return };
         let victim = self.victim();
         let now = self.now();
-        self.faults += 1;
         self.trace.fold(fault as u64);
         self.trace.line(now, format_args!("fault: {fault:?}, replica {victim}"));
+        if self.inflict(fault, victim) {
+            self.tally.note(fault.kind());
+        }
+    }
+
+    /// Has a fault happen. False if the group cannot bear it just now, or there is nothing to break.
+    fn inflict(&mut self, fault: Fault, victim: usize) -> bool {
+        let runs = self.replicas[victim].process.is_some();
         match fault {
             Fault::Crash => {
-                if self.replicas[victim].process.is_some() && self.may_crash() {
+                let possible = runs && self.may_crash();
+                if possible {
                     let power = self.dice.nemesis.chance(1, 2);
                     self.crash_for_a_while(victim, power);
                 }
+                return possible;
             }
             Fault::LoseDisk => {
-                if self.replicas[victim].process.is_some() && self.may_forget() {
+                let possible = runs && self.may_forget();
+                if possible {
                     self.crash_for_a_while(victim, true);
                     self.replicas[victim].lost_disk = true;
                 }
+                return possible;
             }
             Fault::CrashAll => {
-                if self.swarm.durability == Durability::Fsync {
+                let possible = self.swarm.durability == Durability::Fsync;
+                if possible {
                     (0..self.replicas.len()).for_each(|replica| self.crash_for_a_while(replica, true));
                 }
+                return possible;
             }
             Fault::Partition => {
                 let pieces = 2 + self.dice.nemesis.below(2);
@@ -147,16 +181,15 @@ impl World {
                 self.pause(victim, duration);
             }
             Fault::ClockJump => self.jump_a_clock(victim),
-            Fault::ClientCrash => self.replace_a_client(),
+            Fault::ClientCrash => return self.replace_a_client(),
             Fault::Disconnect => {
                 let slot = self.dice.nemesis.below(self.clients.len().max(1) as u64) as usize;
-                if slot < self.clients.len() {
-                    self.break_connection(slot, victim);
-                }
+                return slot < self.clients.len() && self.break_connection(slot, victim);
             }
             Fault::Slow => self.slow_down(victim),
             Fault::HandOver => self.hand_over(victim),
         }
+        true
     }
 
     /// True if one more replica may crash. Without fsync the copies in memory are the durability: more
@@ -178,7 +211,7 @@ impl World {
         if self.replicas[replica].process.is_none() {
             return;
         }
-        self.faults += 1;
+        self.tally.note(if power { Kind::PowerFailed } else { Kind::Killed });
         self.crash(replica, power);
         let at = self.now() + self.fault_duration();
         let life = self.replicas[replica].life;
@@ -292,15 +325,17 @@ impl World {
         }
     }
 
-    /// A client dies; another takes its place.
-    fn replace_a_client(&mut self) {
+    /// A client dies; another takes its place. False if there is none just now.
+    fn replace_a_client(&mut self) -> bool {
         let slot = self.dice.nemesis.below(self.clients.len().max(1) as u64) as usize;
-        if self.clients.get(slot).is_some_and(|slot| slot.process.is_some()) {
+        let runs = self.clients.get(slot).is_some_and(|slot| slot.process.is_some());
+        if runs {
             self.crash_client(slot);
             let at = self.now() + self.fault_duration();
             let life = self.clients[slot].life;
             self.scheduler.schedule(at, Happening::Respawn { slot, life });
         }
+        runs
     }
 
     /// Asks a replica to let another one lead.

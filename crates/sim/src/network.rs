@@ -67,6 +67,29 @@ struct Link {
 /// When a message arrives: not at all, once, or twice.
 pub type Arrivals = [Option<VirtualTime>; 2];
 
+/// What becomes of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fate {
+    /// When it arrives.
+    pub arrivals: Arrivals,
+    /// It vanishes; not if the link is cut, which is a fault of its own.
+    pub lost: bool,
+    /// So many of its arrivals are held back.
+    pub held_back: u64,
+}
+
+impl Fate {
+    const fn never(lost: bool) -> Self {
+        Self { arrivals: [None, None], lost, held_back: 0 }
+    }
+
+    /// True if it arrives twice.
+    #[must_use]
+    pub const fn duplicated(&self) -> bool {
+        self.arrivals[1].is_some()
+    }
+}
+
 /// All links between all processes.
 #[derive(Debug)]
 pub struct Network {
@@ -92,25 +115,25 @@ impl Network {
         Self { nodes, links, faults, prng }
     }
 
-    /// Decides what becomes of a message sent now. The second value counts injected faults.
-    pub fn send(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime) -> (Arrivals, u64) {
+    /// Decides what becomes of a message sent now.
+    pub fn send(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime) -> Fate {
         let faults = &self.faults;
         let link = &mut self.links[from * self.nodes + to];
         let prng = &mut self.prng;
         if link.cut {
-            return ([None, None], 0);
+            return Fate::never(false);
         }
         if link.loss_ppm > 0 && prng.chance(link.loss_ppm, 1_000_000) {
-            return ([None, None], 1);
+            return Fate::never(true);
         }
-        let mut injected = 0;
+        let mut held_back = 0;
         let mut arrival = |prng: &mut Prng| {
             let mut at = now + link.delay;
             if faults.jitter > 0 {
                 at += prng.below(faults.jitter);
             }
             if faults.straggler_ppm > 0 && prng.chance(faults.straggler_ppm, 1_000_000) {
-                injected += 1;
+                held_back += 1;
                 at += prng.below(faults.straggle);
             } else if faults.in_order {
                 at = at.max(link.busy_until);
@@ -123,8 +146,7 @@ impl Network {
         if faults.duplicate_ppm > 0 && prng.chance(faults.duplicate_ppm, 1_000_000) {
             second = Some(arrival(prng));
         }
-        injected += u64::from(second.is_some());
-        ([Some(first), second], injected)
+        Fate { arrivals: [Some(first), second], lost: false, held_back }
     }
 
     /// True if what arrives now on this link is to be dropped.
@@ -176,12 +198,13 @@ mod tests {
     #[test]
     fn a_perfect_network_is_exact() {
         let mut network = Network::new(3, NetworkFaults::none(700), Prng::new(1));
+        let once = |at| Fate { arrivals: [Some(at), None], lost: false, held_back: 0 };
         for now in [0, 10, 1_000] {
-            assert_eq!(network.send(0, 2, now), ([Some(now + 700), None], 0));
+            assert_eq!(network.send(0, 2, now), once(now + 700));
         }
         network.set_cut(0, 2, true);
-        assert_eq!(network.send(0, 2, 0), ([None, None], 0));
-        assert_eq!(network.send(2, 0, 0), ([Some(700), None], 0), "the other direction is another link");
+        assert_eq!(network.send(0, 2, 0), Fate::never(false));
+        assert_eq!(network.send(2, 0, 0), once(700), "the other direction is another link");
         network.heal();
         assert!(!network.is_cut(0, 2));
     }
@@ -200,10 +223,10 @@ mod tests {
         let mut network = Network::new(2, faults, Prng::new(7));
         let (mut lost, mut doubled, mut late) = (0, 0, 0);
         for _ in 0..10_000 {
-            let ([first, second], _) = network.send(0, 1, 0);
-            lost += u64::from(first.is_none());
-            doubled += u64::from(second.is_some());
-            late += u64::from(first.is_some_and(|at| at > 200));
+            let fate = network.send(0, 1, 0);
+            lost += u64::from(fate.lost);
+            doubled += u64::from(fate.duplicated());
+            late += u64::from(fate.arrivals[0].is_some_and(|at| at > 200));
         }
         assert!((800..1_200).contains(&lost), "{lost}");
         assert!((1_500..2_100).contains(&doubled), "{doubled}");

@@ -5,10 +5,11 @@ use crate::adapter::{self, Engine};
 use crate::clock::{Clock, VirtualTime};
 use crate::invariants::Invariants;
 use crate::journal::{DiskTrouble, Journal};
+use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use syros_protocol::message::{Body, Message, Peer};
+use syros_protocol::message::{Body, Message, Peer, RoleName};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Event, Replica};
 use syros_snapshot::{Depot, Loaded};
@@ -78,6 +79,8 @@ pub struct Surroundings<'a> {
     pub invariants: &'a mut Invariants,
     /// Diary.
     pub trace: &'a mut Trace,
+    /// Counts what happens.
+    pub tally: &'a mut Tally,
     /// What is to be done.
     pub effects: &'a mut Vec<Effect>,
     /// Tell the core of executed entries at once.
@@ -120,6 +123,10 @@ pub struct ReplicaProcess {
     taking: Option<OpNumber>,
     /// The engine of a snapshot that the core is about to be told of.
     loaded: Option<MemoryEngine>,
+    /// The view that the replica was last seen to be normal in.
+    normal_in: Option<View>,
+    /// It started without its memory and has not got it back.
+    without_memory: bool,
 }
 
 /// Most actions a core may ask for in one go: more is a loop.
@@ -141,6 +148,8 @@ impl ReplicaProcess {
         let executed = core.applied();
         let engine = Engine(engine.unwrap_or_default());
         let next_expiry = engine.next_expiry();
+        let normal_in = core.is_normal().then(|| core.view());
+        let without_memory = core.status().role == RoleName::Recovering;
         let mut inbox = Vec::new();
         if next_expiry.is_some() {
             inbox.push(Event::NextExpiry(next_expiry));
@@ -164,6 +173,8 @@ impl ReplicaProcess {
             step_planned: false,
             taking: None,
             loaded: None,
+            normal_in,
+            without_memory,
         }
     }
 
@@ -214,12 +225,25 @@ impl ReplicaProcess {
             self.act(action, around);
         }
         self.loaded = None;
+        self.note_view(around.tally);
         self.release(around);
         if !self.step_planned && !self.jobs.is_empty() {
             self.step_planned = true;
             around.effects.push(Effect::Snapshots);
         }
         around.invariants.observe(self.id, &self.core);
+    }
+
+    /// Counts the views that the replica enters.
+    fn note_view(&mut self, tally: &mut Tally) {
+        let view = self.core.view();
+        if self.core.is_normal() && self.normal_in != Some(view) {
+            self.normal_in = Some(view);
+            tally.note(Kind::ViewEntered);
+            if core::mem::take(&mut self.without_memory) {
+                tally.note(Kind::MemoryRegained);
+            }
+        }
     }
 
     fn act(&mut self, action: Action, around: &mut Surroundings<'_>) {
@@ -283,6 +307,7 @@ impl ReplicaProcess {
         self.engine = Engine(engine);
         self.executed = op_number;
         self.taking = None;
+        around.tally.note(Kind::SnapshotInstalled);
         around.invariants.installed(self.id, op_number, self.engine.digest());
         self.next_expiry = self.engine.next_expiry();
         let now = self.clock.now(around.time);

@@ -227,7 +227,7 @@ impl Play {
 
     /// Breaks the connection between a client and a replica; the client opens another 50 ms later.
     pub fn break_connection(&mut self, client: usize, replica: usize) {
-        self.world.break_connection(client, replica);
+        let _ = self.world.break_connection(client, replica);
     }
 
     /// Ends a replica process as a power failure does.

@@ -2,6 +2,7 @@
 
 use crate::clock::VirtualTime;
 use crate::swarm::{SECOND, Swarm};
+use crate::tally::Tally;
 use crate::verdict;
 use crate::world::World;
 use core::fmt;
@@ -30,8 +31,8 @@ pub struct SeedReport {
     pub seed: u64,
     /// Client operations invoked.
     pub operations: u64,
-    /// Faults injected.
-    pub faults: u64,
+    /// What broke, and what came of it.
+    pub tally: Tally,
     /// What was wrong; `None` if nothing was.
     pub violation: Option<String>,
     /// Hash of everything that happened: equal for equal runs.
@@ -49,26 +50,33 @@ pub struct Summary {
     pub seeds: u64,
     /// Client operations invoked.
     pub operations: u64,
-    /// Faults injected.
-    pub faults: u64,
+    /// What broke, and what came of it.
+    pub tally: Tally,
     /// Seeds with a violation.
     pub violations: u64,
 }
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { seeds, operations, faults, violations } = self;
+        let Self { seeds, operations, violations, .. } = self;
+        let faults = self.tally.faults();
         write!(f, "{seeds} seeds, {operations} operations, {faults} faults, {violations} violations")
     }
 }
 
 impl Summary {
     /// Adds one seed's result.
-    pub const fn add(&mut self, report: &SeedReport) {
+    pub fn add(&mut self, report: &SeedReport) {
         self.seeds += 1;
         self.operations += report.operations;
-        self.faults += report.faults;
-        self.violations += report.violation.is_some() as u64;
+        self.tally.add(&report.tally);
+        self.violations += u64::from(report.violation.is_some());
+    }
+
+    /// What broke and what came of it, by kind: several lines.
+    #[must_use]
+    pub fn table(&self) -> String {
+        self.tally.table()
     }
 }
 
@@ -133,7 +141,7 @@ pub fn run_swarm(swarm: &Swarm, options: &Options) -> SeedReport {
     SeedReport {
         seed,
         operations: world.history.operations().len() as u64,
-        faults: world.faults,
+        tally: world.tally,
         violation,
         trace_hash: world.trace.hash(),
         trace: world.trace.into_lines(),

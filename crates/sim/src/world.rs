@@ -7,10 +7,11 @@ use crate::clock::{Clock, VirtualTime};
 use crate::history::{History, OperationIndex};
 use crate::invariants::Invariants;
 use crate::journal::{Disk, DiskFault, DiskTrouble, Journal, Opened};
-use crate::network::{Network, NodeIndex};
+use crate::network::{Fate, Network, NodeIndex};
 use crate::process::{Effect, ReplicaProcess, SnapshotSizes, Surroundings};
 use crate::scheduler::Scheduler;
 use crate::swarm::{MILLI, Swarm};
+use crate::tally::{Kind, Tally};
 use crate::trace::{Text, Trace};
 use crate::workload::{Step, Workload, encode};
 use std::collections::BTreeMap;
@@ -120,7 +121,7 @@ pub struct World {
     pub(crate) invariants: Invariants,
     pub(crate) trace: Trace,
     pub(crate) dice: Dice,
-    pub(crate) faults: u64,
+    pub(crate) tally: Tally,
     /// Nothing breaks any more.
     pub(crate) settling: bool,
     /// Messages sent by kind, if anybody counts them.
@@ -181,7 +182,7 @@ impl World {
             invariants: Invariants::new(swarm.replicas),
             trace: Trace::new(verbose),
             dice,
-            faults: 0,
+            tally: Tally::default(),
             settling: false,
             counts: None,
             read_at: None,
@@ -365,6 +366,9 @@ impl World {
             block_bytes: settings.snapshot_block_bytes,
             part_bytes: settings.snapshot_part_bytes,
         };
+        if matches!(boot, Boot::Amnesiac { .. }) {
+            self.tally.note(Kind::MemoryLost);
+        }
         let clock = self.clock(self.replicas[replica].wall_offset);
         let now = self.now();
         let process = ReplicaProcess::new(config, boot, (journal, depot, sizes), engine, clock, now);
@@ -381,6 +385,7 @@ impl World {
 
     /// The replica cannot use what is on its disk: it starts without its memory.
     fn found_damage(&mut self, replica: usize) {
+        self.tally.note(Kind::DamageFound);
         let now = self.now();
         self.trace.line(now, format_args!("replica {replica} finds its disk damaged"));
         self.replicas[replica].lost_disk = true;
@@ -388,7 +393,7 @@ impl World {
 
     /// The machine went down while the replica read its log back; it tries again later.
     fn stopped_while_starting(&mut self, replica: usize) {
-        self.faults += 1;
+        self.tally.note(Kind::StoppedStarting);
         let now = self.now();
         self.trace.line(now, format_args!("replica {replica} crashes while it starts"));
         let slot = &mut self.replicas[replica];
@@ -515,6 +520,7 @@ impl World {
             time,
             invariants: &mut self.invariants,
             trace: &mut self.trace,
+            tally: &mut self.tally,
             effects: &mut effects,
             apply_at_once: self.swarm.apply_delay == 0,
         });
@@ -587,12 +593,16 @@ impl World {
         }
     }
 
-    /// A disk operation of the replica's process did not succeed.
-    fn in_trouble(&mut self, replica: usize, trouble: DiskTrouble) {
+    /// A disk operation of the replica's process did not succeed; `kind` is what that counts as if the
+    /// machine is still up.
+    fn in_trouble(&mut self, replica: usize, trouble: DiskTrouble, kind: Kind) {
         match trouble {
-            DiskTrouble::Stopped => self.crash_for_a_while(replica, true),
+            DiskTrouble::Stopped => {
+                self.tally.note(Kind::DiskStopped);
+                self.crash_for_a_while(replica, true);
+            }
             DiskTrouble::Failed | DiskTrouble::Damaged => {
-                self.faults += 1;
+                self.tally.note(kind);
                 let now = self.now();
                 self.trace.line(now, format_args!("the disk of replica {replica} fails"));
                 let slot = &mut self.replicas[replica];
@@ -624,7 +634,7 @@ impl World {
                 let at = self.now() + shortest + self.dice.disk.below(longest - shortest + 1);
                 self.scheduler.schedule(at, Happening::Synced { replica, life, ticket });
             }
-            Err(trouble) => self.in_trouble(replica, trouble),
+            Err(trouble) => self.in_trouble(replica, trouble, Kind::WriteFailed),
         }
     }
 
@@ -658,10 +668,15 @@ impl World {
                     self.plan_snapshot_step(replica);
                 }
                 if let Some(event) = event {
+                    match &event {
+                        replica::Event::SnapshotTaken { .. } => self.tally.note(Kind::SnapshotTaken),
+                        replica::Event::SnapshotFailed { .. } => self.tally.note(Kind::SnapshotFailed),
+                        _ => {}
+                    }
                     self.tell(replica, life, event);
                 }
             }
-            Err(trouble) => self.in_trouble(replica, trouble),
+            Err(trouble) => self.in_trouble(replica, trouble, Kind::SnapshotFailed),
         }
     }
 
@@ -680,7 +695,7 @@ impl World {
                 self.tell(replica, life, replica::Event::Persisted(ticket));
                 self.begin_sync(replica);
             }
-            Err(trouble) => self.in_trouble(replica, trouble),
+            Err(trouble) => self.in_trouble(replica, trouble, Kind::SyncFailed),
         }
     }
 
@@ -688,8 +703,11 @@ impl World {
 
     fn transmit(&mut self, from: NodeIndex, to: NodeIndex, parcel: Parcel) {
         let now = self.now();
-        let ([first, second], injected) = self.network.send(from, to, now);
-        self.faults += injected;
+        let fate = self.network.send(from, to, now);
+        let Fate { arrivals: [first, second], lost, held_back } = fate;
+        self.tally.note_times(Kind::Lost, u64::from(lost));
+        self.tally.note_times(Kind::Duplicated, u64::from(fate.duplicated()));
+        self.tally.note_times(Kind::Delayed, held_back);
         if let Some(at) = second {
             self.scheduler.schedule(at, Happening::Arrival { from, to, parcel: parcel.clone() });
         }
@@ -841,14 +859,15 @@ impl World {
         self.tell(replica, life, replica::Event::ClientGone(address));
     }
 
-    /// Breaks the connection between a client and a replica; both find out at once.
-    pub(crate) fn break_connection(&mut self, slot: usize, replica: usize) {
+    /// Breaks the connection between a client and a replica; both find out at once. False if there is none.
+    pub(crate) fn break_connection(&mut self, slot: usize, replica: usize) -> bool {
         let place = &self.clients[slot];
         let life = place.life;
         let address = place.process.as_ref().and_then(|client| client.connections[replica]);
         if let Some(address) = address {
             self.disconnect(slot, life, replica, address);
         }
+        address.is_some()
     }
 
     /// Carries out what a client wants.

@@ -83,7 +83,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             tell(&report, &settings);
             summary
         }
-        None => run_many(options, &settings),
+        None => {
+            let summary = run_many(options, &settings);
+            print!("{}", summary.table());
+            summary
+        }
     };
     println!("{:.1} s", started.elapsed().as_secs_f64());
     println!("{summary}");

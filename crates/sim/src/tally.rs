@@ -1,0 +1,167 @@
+//! What broke in a run and what came of it, counted by kind: a generator that never reaches something
+//! shows as a zero.
+
+use core::fmt::Write;
+
+/// Where a kind stands in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// The nemesis struck.
+    Strikes,
+    /// Processes ended, and what network and disks did of their own accord.
+    Breakdowns,
+    /// No faults, but worth knowing: what a run went through.
+    Events,
+}
+
+impl Section {
+    /// Every one, in the order of the table.
+    pub const ALL: [Self; 3] = [Self::Strikes, Self::Breakdowns, Self::Events];
+
+    const fn title(self) -> &'static str {
+        match self {
+            Self::Strikes => "the nemesis struck with",
+            Self::Breakdowns => "ended or went wrong",
+            Self::Events => "happened",
+        }
+    }
+}
+
+/// Declares the kinds with their section and their name in the table.
+macro_rules! kinds {
+    ($($kind:ident = $section:ident, $name:literal: $what:literal;)*) => {
+        /// What is counted.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Kind {
+            $(#[doc = $what] $kind,)*
+        }
+
+        impl Kind {
+            /// Every one, in the order of the table.
+            pub const ALL: &[Self] = &[$(Self::$kind,)*];
+
+            /// Its name in the table.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$kind => $name,)* }
+            }
+
+            /// Where it stands in the table.
+            #[must_use]
+            pub const fn section(self) -> Section {
+                match self { $(Self::$kind => Section::$section,)* }
+            }
+        }
+    };
+}
+
+kinds! {
+    Crash = Strikes, "crash": "A replica crashes.";
+    LoseDisk = Strikes, "disk lost": "A replica crashes and its disk is gone.";
+    CrashAll = Strikes, "crash of all": "All replicas crash.";
+    Partition = Strikes, "partition": "The group falls apart.";
+    Isolate = Strikes, "isolation": "A replica is cut off.";
+    OneWay = Strikes, "one-way cut": "A direction between replicas is cut.";
+    Creep = Strikes, "creeping isolation": "A replica is cut off from one after the other.";
+    Pause = Strikes, "pause": "A process stops and goes on later.";
+    ClockJump = Strikes, "clock jump": "A wall clock jumps.";
+    ClientCrash = Strikes, "client crash": "A client dies.";
+    Disconnect = Strikes, "broken connection": "A connection between a client and a replica breaks.";
+    Slow = Strikes, "slow links": "All links of a replica become slow.";
+    HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
+    Killed = Breakdowns, "process killed": "A replica process ended, and the machine stayed up.";
+    PowerFailed = Breakdowns, "power failure": "A machine went down with the replica process on it.";
+    StoppedStarting = Breakdowns, "power failure while starting": "A machine went down while a replica read its disk.";
+    DiskStopped = Breakdowns, "power failure in a disk operation": "A machine went down while its disk was at work.";
+    WriteFailed = Breakdowns, "failed write": "A disk refused to take a part of the log.";
+    SyncFailed = Breakdowns, "failed sync": "A disk refused to sync the log.";
+    SnapshotFailed = Breakdowns, "failed snapshot": "A disk refused a part of a snapshot, or what was received is none.";
+    Lost = Breakdowns, "message lost": "A message vanished.";
+    Duplicated = Breakdowns, "message duplicated": "A message arrived twice.";
+    Delayed = Breakdowns, "message held back": "A message was held back for long.";
+    ViewEntered = Events, "view entered": "A replica entered a view it had not been in.";
+    MemoryLost = Events, "replica without memory": "A replica started without what it had known.";
+    MemoryRegained = Events, "memory regained": "A replica that had started so entered a view.";
+    DamageFound = Events, "damage found": "A replica found that its disk does not hold what was written.";
+    SnapshotTaken = Events, "snapshot taken": "A replica finished a snapshot of its own.";
+    SnapshotInstalled = Events, "snapshot installed": "A replica took over a snapshot of another.";
+}
+
+/// How often each kind of thing happened. What the nemesis strikes a process down with counts as the
+/// strike and as the end of the process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tally {
+    /// In the order of [`Kind::ALL`].
+    counts: [u64; Kind::ALL.len()],
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { counts: [0; Kind::ALL.len()] }
+    }
+}
+
+impl Tally {
+    /// It happened once more.
+    pub const fn note(&mut self, kind: Kind) {
+        self.counts[kind as usize] += 1;
+    }
+
+    /// It happened `times` more.
+    pub const fn note_times(&mut self, kind: Kind, times: u64) {
+        self.counts[kind as usize] += times;
+    }
+
+    /// How often it happened.
+    #[must_use]
+    pub const fn count(&self, kind: Kind) -> u64 {
+        self.counts[kind as usize]
+    }
+
+    /// All faults: whatever is not just an event.
+    #[must_use]
+    pub fn faults(&self) -> u64 {
+        let faults = Kind::ALL.iter().filter(|kind| kind.section() != Section::Events);
+        faults.map(|kind| self.count(*kind)).sum()
+    }
+
+    /// Adds what another run counted.
+    pub fn add(&mut self, other: &Self) {
+        for (mine, theirs) in self.counts.iter_mut().zip(other.counts) {
+            *mine += theirs;
+        }
+    }
+
+    /// Every kind with its count, a line each.
+    #[must_use]
+    pub fn table(&self) -> String {
+        let mut text = String::new();
+        for section in Section::ALL {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "{}:", section.title());
+            for kind in Kind::ALL.iter().filter(|kind| kind.section() == section) {
+                let _ = writeln!(text, "  {:<34}{:>14}", kind.name(), self.count(*kind));
+            }
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_add_up_and_events_are_no_faults() {
+        let mut tally = Tally::default();
+        tally.note(Kind::Crash);
+        tally.note_times(Kind::Lost, 3);
+        tally.note(Kind::SnapshotTaken);
+        let mut sum = tally;
+        sum.add(&tally);
+        assert_eq!((tally.faults(), sum.faults()), (4, 8));
+        assert_eq!((sum.count(Kind::Lost), sum.count(Kind::SnapshotTaken)), (6, 2));
+        let table = sum.table();
+        assert_eq!(table.lines().count(), Kind::ALL.len() + Section::ALL.len(), "{table}");
+    }
+}

@@ -1,6 +1,7 @@
 //! A replica's disk, and the real write-ahead log on it.
 
 use crate::adapter;
+use crate::rot;
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::{Config, Durability, Restored};
 use syros_snapshot::{Depot, DepotError, Loaded};
@@ -48,7 +49,7 @@ pub struct Disk {
     disk: MemoryDisk,
     /// A log was opened on it before.
     used: bool,
-    /// Somebody let it rot.
+    /// It has rotted since it was last read: whoever finds it damaged is right.
     rotten: bool,
 }
 
@@ -82,6 +83,19 @@ impl Disk {
     /// Takes back what was planned and not met.
     pub fn cancel_faults(&self) {
         self.disk.cancel_faults();
+    }
+
+    /// Another handle on the same disk.
+    pub(crate) fn handle(&self) -> MemoryDisk {
+        self.disk.clone()
+    }
+
+    /// Has something on it rot; what belongs to another replica comes from `other`. `None` if there is
+    /// nothing that could.
+    pub(crate) fn rot(&mut self, other: &mut MemoryDisk, prng: &mut Prng) -> Option<rot::Done> {
+        let done = rot::damage(&mut self.disk, other, prng);
+        self.rotten |= done.is_some();
+        done
     }
 
     /// Power fails: what was not synced may be lost or torn.
@@ -145,7 +159,8 @@ impl Journal {
     /// Opens the log on a disk and reads back the replica's state.
     ///
     /// # Errors
-    /// [`DiskTrouble::Stopped`] if the machine stops meanwhile.
+    /// [`DiskTrouble::Stopped`] if the machine stops meanwhile, [`DiskTrouble::Damaged`] if the disk has
+    /// rotted.
     ///
     /// # Panics
     /// If what comes back is not what was written: a bug of the log, of the format or of the replica.
@@ -184,6 +199,8 @@ impl Journal {
             }
         };
         depot.keep_only(needed)?;
+        // All that is left has been read and found right: damage found from now on is nobody's doing.
+        disk.rotten = false;
         let RecordNumber(base) = recovery.last;
         let remembers_from = (!restored.is_amnesiac()).then_some(0);
         let journal = Self { wal, base, encoded: Vec::new(), syncing: false, remembers_from };

@@ -22,6 +22,7 @@ pub mod journal;
 mod nemesis;
 pub mod network;
 pub mod process;
+mod rot;
 pub mod scenario;
 pub mod scheduler;
 mod seeds;

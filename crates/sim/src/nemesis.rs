@@ -24,6 +24,7 @@ enum Fault {
     Disconnect,
     Slow,
     HandOver,
+    Rot,
 }
 
 impl Fault {
@@ -42,6 +43,7 @@ impl Fault {
             Self::Disconnect => Kind::Disconnect,
             Self::Slow => Kind::Slow,
             Self::HandOver => Kind::HandOver,
+            Self::Rot => Kind::Rot,
         }
     }
 }
@@ -94,6 +96,7 @@ impl World {
             (Fault::Disconnect, settings.disconnect),
             (Fault::Slow, settings.slow),
             (Fault::HandOver, settings.hand_over),
+            (Fault::Rot, settings.rot),
         ];
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut at = self.dice.nemesis.below(total);
@@ -188,6 +191,7 @@ impl World {
             }
             Fault::Slow => self.slow_down(victim),
             Fault::HandOver => self.hand_over(victim),
+            Fault::Rot => return runs && self.may_forget() && self.rot(victim),
         }
         true
     }
@@ -216,6 +220,21 @@ impl World {
         let at = self.now() + self.fault_duration();
         let life = self.replicas[replica].life;
         self.scheduler.schedule(at, Happening::Restart { replica, life });
+    }
+
+    /// Crashes a replica, and damages its disk while it is down. False if there was nothing to damage.
+    fn rot(&mut self, replica: usize) -> bool {
+        self.crash_for_a_while(replica, true);
+        let other = self.dice.rot.below(self.replicas.len() as u64 - 1) as usize;
+        let other = if other < replica { other } else { other + 1 };
+        let mut source = self.replicas[other].disk.handle();
+        let Some(done) = self.replicas[replica].disk.rot(&mut source, &mut self.dice.rot) else {
+            return false;
+        };
+        let now = self.now();
+        self.trace.line(now, format_args!("replica {replica}, on disk: {}", done.what));
+        self.tally.note(done.kind);
+        true
     }
 
     fn mend_later(&mut self) {

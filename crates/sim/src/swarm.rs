@@ -127,6 +127,8 @@ pub struct NemesisSettings {
     pub slow: u64,
     /// A replica is asked to let another one lead.
     pub hand_over: u64,
+    /// A replica crashes, and something on its disk rots before it starts again.
+    pub rot: u64,
 }
 
 /// The protocol's own settings that are drawn.
@@ -233,6 +235,7 @@ impl Swarm {
             _ => {}
         }
         swarm.draw_snapshots();
+        swarm.draw_rot();
         swarm
     }
 
@@ -251,6 +254,14 @@ impl Swarm {
         protocol.transfer_rate = draw.of(&[u64::MAX, 1_000_000, 50_000]).saturating_mul(speed);
         protocol.snapshot_block_bytes = draw.of(&[1, 100, 100_000]);
         protocol.snapshot_part_bytes = draw.of(&[100, 1_000, 100_000]);
+    }
+
+    /// Disks rot in a third of the worlds that rely on disks. From dice of their own too.
+    fn draw_rot(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0004));
+        if self.durability == Durability::Fsync && draw.one_in(3) {
+            self.nemesis.rot = draw.of(&[1, 3, 9]);
+        }
     }
 
     /// One key, few clients whose clocks are far apart, links that lose a lot, and a leader that is cut
@@ -585,6 +596,7 @@ impl NemesisSettings {
             disconnect,
             slow: slow / 3,
             hand_over,
+            rot: 0,
         }
     }
 }
@@ -611,6 +623,7 @@ impl Default for NemesisSettings {
             disconnect: 0,
             slow: 0,
             hand_over: 0,
+            rot: 0,
         }
     }
 }

@@ -69,6 +69,7 @@ kinds! {
     Disconnect = Strikes, "broken connection": "A connection between a client and a replica breaks.";
     Slow = Strikes, "slow links": "All links of a replica become slow.";
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
+    Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
     Killed = Breakdowns, "process killed": "A replica process ended, and the machine stayed up.";
     PowerFailed = Breakdowns, "power failure": "A machine went down with the replica process on it.";
     StoppedStarting = Breakdowns, "power failure while starting": "A machine went down while a replica read its disk.";
@@ -76,6 +77,11 @@ kinds! {
     WriteFailed = Breakdowns, "failed write": "A disk refused to take a part of the log.";
     SyncFailed = Breakdowns, "failed sync": "A disk refused to sync the log.";
     SnapshotFailed = Breakdowns, "failed snapshot": "A disk refused a part of a snapshot, or what was received is none.";
+    BitFlipped = Breakdowns, "rot: bit flipped": "A bit of a file is another.";
+    BytesWiped = Breakdowns, "rot: bytes wiped": "Some bytes of a file are zero.";
+    FileShortened = Breakdowns, "rot: file shortened": "The end of a file is missing.";
+    FileGone = Breakdowns, "rot: file gone": "A file is missing.";
+    FileSwapped = Breakdowns, "rot: file of another": "A segment of the log is another replica's.";
     Lost = Breakdowns, "message lost": "A message vanished.";
     Duplicated = Breakdowns, "message duplicated": "A message arrived twice.";
     Delayed = Breakdowns, "message held back": "A message was held back for long.";

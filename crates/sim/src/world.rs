@@ -101,6 +101,7 @@ pub(crate) struct Dice {
     pub(crate) clients: Prng,
     pub(crate) service: Prng,
     pub(crate) snapshots: Prng,
+    pub(crate) rot: Prng,
 }
 
 /// What stands in for the real world.
@@ -155,6 +156,7 @@ impl World {
             clients: prng.fork(),
             service: prng.fork(),
             snapshots: prng.fork(),
+            rot: prng.fork(),
         };
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)

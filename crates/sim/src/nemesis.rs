@@ -222,6 +222,23 @@ impl World {
         self.scheduler.schedule(at, Happening::Restart { replica, life });
     }
 
+    /// Takes the disks of more replicas than the group can do without. What they alone knew is lost for
+    /// good: nobody may act as if it had never been.
+    pub(crate) fn ruin(&mut self) {
+        let f = self.group.faults() as u64;
+        let mut left: Vec<usize> = (0..self.replicas.len()).collect();
+        let victims = f + 1 + self.dice.rot.below(left.len() as u64 - f);
+        self.tally.note(Kind::Ruin);
+        self.ruined_after = Some(self.history.operations().len());
+        for _ in 0..victims {
+            let victim = left.swap_remove(self.dice.rot.below(left.len() as u64) as usize);
+            let now = self.now();
+            self.trace.line(now, format_args!("replica {victim} loses its disk in the ruin"));
+            self.crash_for_a_while(victim, true);
+            self.replicas[victim].lost_disk = true;
+        }
+    }
+
     /// Crashes a replica, and damages its disk while it is down. False if there was nothing to damage.
     fn rot(&mut self, replica: usize) -> bool {
         self.crash_for_a_while(replica, true);

@@ -235,6 +235,11 @@ impl Play {
         self.world.crash(replica, true);
     }
 
+    /// Replaces the disk of a crashed replica by an empty one; somebody knows what view it had reached.
+    pub fn lose_disk(&mut self, replica: usize) {
+        self.world.replicas[replica].lost_disk = true;
+    }
+
     /// Starts a crashed replica.
     pub fn restart(&mut self, replica: usize) {
         self.world.restart(replica);

@@ -2,9 +2,11 @@
 
 use crate::history::OperationIndex;
 use crate::swarm::{MILLI, SECOND};
+use crate::tally::Kind;
 use crate::workload::Step;
 use crate::world::World;
 use syros_protocol::client::Outcome;
+use syros_protocol::message::RoleName;
 use syros_types::OpNumber;
 
 /// Longest time after the last fault until every client has had its operations done, and again until
@@ -89,6 +91,57 @@ impl World {
                 return Err(format!("replicas do not become equal: {difference}"));
             }
             self.advance(10 * MILLI / speed)?;
+        }
+        Ok(())
+    }
+
+    /// True if too many replicas have lost their disks.
+    pub(crate) const fn is_ruined(&self) -> bool {
+        self.ruined_after.is_some()
+    }
+
+    /// Replicas that have their memory.
+    fn with_memory(&self) -> usize {
+        let processes = self.replicas.iter().flat_map(|slot| &slot.process);
+        processes.filter(|process| process.core().status().role != RoleName::Recovering).count()
+    }
+
+    /// Runs the last phase of a group that has been ruined. If so few replicas have their memory that no
+    /// majority can be asked, it must refuse to go on, for good: it has done no update since, and when all
+    /// leases have ended it answers no read either. What it did answer is judged with the rest.
+    ///
+    /// # Errors
+    /// What it should not have done, in words.
+    pub(crate) fn settle_ruined(&mut self) -> Result<(), String> {
+        self.heal();
+        let speed = u64::from(self.swarm.protocol.speed);
+        self.advance(LIVENESS_BOUND / speed / 10)?;
+        let probes_after = self.history.operations().len();
+        for slot in 0..self.clients.len() {
+            let key = slot as u64 % self.swarm.workload.keys;
+            self.submit(slot, vec![Step::Get(key)]);
+            self.submit(slot, vec![Step::Set(key, format!("{}", 9_000_000 + slot).into_bytes())]);
+            self.submit(slot, vec![Step::IncrBy { key, delta: 1, blind: false }]);
+        }
+        self.advance(LIVENESS_BOUND / speed)?;
+        if self.with_memory() >= self.group.majority() {
+            // Some had said all they knew before they lost it, to a new leader: nothing is missing.
+            self.tally.note(Kind::RuinSurvived);
+            return self.settle();
+        }
+        let ruined_after = self.ruined_after.unwrap_or_default();
+        let since = self.history.operations().iter().enumerate().skip(ruined_after);
+        for (number, operation) in since {
+            let outcome = operation.finished.as_ref().map(|finished| &finished.outcome);
+            let answered = matches!(outcome, Some(Outcome::Done | Outcome::Reply(_)));
+            let is_read = operation.steps.iter().all(Step::is_read);
+            if answered && (!is_read || number >= probes_after) {
+                return Err(format!(
+                    "operation {number}, {:?}, ended as {outcome:?} after most disks were lost; {}",
+                    operation.steps,
+                    self.statuses()
+                ));
+            }
         }
         Ok(())
     }

@@ -129,6 +129,9 @@ pub struct NemesisSettings {
     pub hand_over: u64,
     /// A replica crashes, and something on its disk rots before it starts again.
     pub rot: u64,
+    /// When so many operations are left to be asked for, more replicas lose their disks at once than the
+    /// group can do without. `None`: never.
+    pub ruin_at: Option<u64>,
 }
 
 /// The protocol's own settings that are drawn.
@@ -236,6 +239,7 @@ impl Swarm {
         }
         swarm.draw_snapshots();
         swarm.draw_rot();
+        swarm.draw_ruin();
         swarm
     }
 
@@ -261,6 +265,14 @@ impl Swarm {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0004));
         if self.durability == Durability::Fsync && draw.one_in(3) {
             self.nemesis.rot = draw.of(&[1, 3, 9]);
+        }
+    }
+
+    /// One world in fifty is ruined. From dice of their own too.
+    fn draw_ruin(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0005));
+        if draw.one_in(50) {
+            self.nemesis.ruin_at = Some(draw.0.below(self.workload.operations));
         }
     }
 
@@ -597,6 +609,7 @@ impl NemesisSettings {
             slow: slow / 3,
             hand_over,
             rot: 0,
+            ruin_at: None,
         }
     }
 }
@@ -624,6 +637,7 @@ impl Default for NemesisSettings {
             slow: 0,
             hand_over: 0,
             rot: 0,
+            ruin_at: None,
         }
     }
 }

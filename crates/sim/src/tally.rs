@@ -70,6 +70,7 @@ kinds! {
     Slow = Strikes, "slow links": "All links of a replica become slow.";
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
+    Ruin = Strikes, "ruin": "More replicas than the group can do without lose their disks at once.";
     Killed = Breakdowns, "process killed": "A replica process ended, and the machine stayed up.";
     PowerFailed = Breakdowns, "power failure": "A machine went down with the replica process on it.";
     StoppedStarting = Breakdowns, "power failure while starting": "A machine went down while a replica read its disk.";
@@ -89,6 +90,7 @@ kinds! {
     MemoryLost = Events, "replica without memory": "A replica started without what it had known.";
     MemoryRegained = Events, "memory regained": "A replica that had started so entered a view.";
     DamageFound = Events, "damage found": "A replica found that its disk does not hold what was written.";
+    RuinSurvived = Events, "ruin survived": "Ruined, and yet a majority has all that was ever promised.";
     SnapshotTaken = Events, "snapshot taken": "A replica finished a snapshot of its own.";
     SnapshotInstalled = Events, "snapshot installed": "A replica took over a snapshot of another.";
 }

@@ -72,6 +72,12 @@ impl Step {
         }
     }
 
+    /// True if it changes nothing.
+    #[must_use]
+    pub const fn is_read(&self) -> bool {
+        matches!(self, Self::Get(_) | Self::MGet(_))
+    }
+
     /// Appends the step's encoding to a body.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut put = |command: Command<'_>, blind: bool| Operation { command, blind }.encode(out);

@@ -125,6 +125,8 @@ pub struct World {
     pub(crate) tally: Tally,
     /// Nothing breaks any more.
     pub(crate) settling: bool,
+    /// Operations that had been asked for when too many replicas lost their disks, if that has happened.
+    pub(crate) ruined_after: Option<usize>,
     /// Messages sent by kind, if anybody counts them.
     counts: Option<BTreeMap<&'static str, u64>>,
     /// While a client handles the result of a read: what the replica had executed when it read.
@@ -186,6 +188,7 @@ impl World {
             dice,
             tally: Tally::default(),
             settling: false,
+            ruined_after: None,
             counts: None,
             read_at: None,
             effects: Vec::new(),
@@ -933,6 +936,9 @@ impl World {
         let steps = self.workload.next(slot);
         self.submit(slot, steps);
         self.strike_soon();
+        if self.swarm.nemesis.ruin_at == Some(self.left_to_issue) {
+            self.ruin();
+        }
     }
 
     /// Has a client ask for an operation.

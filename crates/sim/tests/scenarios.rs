@@ -229,6 +229,44 @@ fn a_request_for_an_earlier_view_is_not_accepted() {
     });
 }
 
+/// Two of three replicas lose their disks: nobody can tell what they had promised. So the group answers
+/// nothing any more, rather than anything wrong.
+#[test]
+fn a_majority_without_memory_answers_nothing() {
+    let mut play = Scenario::new(3).start();
+    let client = play.client();
+    assert_eq!(play.call(client, set(1, "kept")), Outcome::Done);
+    [0, 1].iter().for_each(|replica| {
+        play.crash(*replica);
+        play.lose_disk(*replica);
+        play.restart(*replica);
+    });
+    play.run(VIEW_CHANGE);
+    let operations = [set(1, "other"), Step::Get(1)].map(|step| play.submit(client, step));
+    play.run(30_000 * MILLI);
+    for operation in operations {
+        let outcome = play.outcome(operation);
+        assert!(!matches!(outcome, Some(Outcome::Done | Outcome::Reply(_))), "{outcome:?}");
+    }
+    assert_eq!(play.world().violation(), None);
+}
+
+/// One of three does, and gets everything back from the others.
+#[test]
+fn a_replica_that_lost_its_disk_comes_back() {
+    let mut play = Scenario::new(3).start();
+    let client = play.client();
+    assert_eq!(play.call(client, set(1, "kept")), Outcome::Done);
+    for replica in [2, 0, 1] {
+        play.crash(replica);
+        play.lose_disk(replica);
+        play.restart(replica);
+        play.run(VIEW_CHANGE);
+    }
+    assert_eq!(play.get(client, 1).as_deref(), Some(&b"kept"[..]));
+    play.judge().unwrap();
+}
+
 /// Five replicas: the new leader missed the first of two updates, so its log has the second first.
 #[test]
 fn recovered_updates_are_ordered_by_timestamp() {

@@ -25,6 +25,7 @@ enum Fault {
     Slow,
     HandOver,
     Rot,
+    SlowDisk,
 }
 
 impl Fault {
@@ -44,6 +45,7 @@ impl Fault {
             Self::Slow => Kind::Slow,
             Self::HandOver => Kind::HandOver,
             Self::Rot => Kind::Rot,
+            Self::SlowDisk => Kind::SlowDisk,
         }
     }
 }
@@ -97,6 +99,7 @@ impl World {
             (Fault::Slow, settings.slow),
             (Fault::HandOver, settings.hand_over),
             (Fault::Rot, settings.rot),
+            (Fault::SlowDisk, settings.slow_disk),
         ];
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut at = self.dice.nemesis.below(total);
@@ -190,6 +193,12 @@ impl World {
                 return slot < self.clients.len() && self.break_connection(slot, victim);
             }
             Fault::Slow => self.slow_down(victim),
+            Fault::SlowDisk => {
+                // Long enough for a leader to notice, more often than not.
+                let delay = self.dice.nemesis.below(1_000 * MILLI) / u64::from(self.swarm.protocol.speed);
+                let duration = self.fault_duration();
+                self.slow_disk(victim, delay, duration);
+            }
             Fault::HandOver => self.hand_over(victim),
             Fault::Rot => return runs && self.may_forget() && self.rot(victim),
         }
@@ -380,6 +389,12 @@ impl World {
         let life = self.replicas[replica].life;
         let message = Message::HandOver { to };
         self.tell(replica, life, replica::Event::Message { from: Peer::Client(u64::MAX), message });
+    }
+
+    /// For `duration` nanoseconds, every sync of a replica's disk takes `delay` nanoseconds longer.
+    pub fn slow_disk(&mut self, replica: usize, delay: u64, duration: u64) {
+        let until = self.now() + duration;
+        self.replicas[replica].slow_disk = (delay, until);
     }
 
     /// All links of a replica become slow.

@@ -215,6 +215,11 @@ impl Play {
         self.world.network.heal();
     }
 
+    /// Every sync of a replica's disk takes `delay` nanoseconds longer from now on.
+    pub fn slow_disk(&mut self, replica: usize, delay: u64) {
+        self.world.slow_disk(replica, delay, u64::MAX / 2);
+    }
+
     /// Moves the wall clock of a replica's machine by `micros`.
     pub fn jump_clock(&mut self, replica: usize, micros: i64) {
         self.world.jump_replica_clock(replica, micros);

@@ -129,6 +129,8 @@ pub struct NemesisSettings {
     pub hand_over: u64,
     /// A replica crashes, and something on its disk rots before it starts again.
     pub rot: u64,
+    /// The disk of a replica takes long to sync for a while.
+    pub slow_disk: u64,
     /// When so many operations are left to be asked for, more replicas lose their disks at once than the
     /// group can do without. `None`: never.
     pub ruin_at: Option<u64>,
@@ -240,6 +242,7 @@ impl Swarm {
         swarm.draw_snapshots();
         swarm.draw_rot();
         swarm.draw_ruin();
+        swarm.draw_slow_disks();
         swarm
     }
 
@@ -265,6 +268,14 @@ impl Swarm {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0004));
         if self.durability == Durability::Fsync && draw.one_in(3) {
             self.nemesis.rot = draw.of(&[1, 3, 9]);
+        }
+    }
+
+    /// Disks are slow by turns in a quarter of the worlds that rely on them. From dice of their own too.
+    fn draw_slow_disks(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0006));
+        if self.durability == Durability::Fsync && draw.one_in(4) {
+            self.nemesis.slow_disk = draw.of(&[1, 3]);
         }
     }
 
@@ -609,6 +620,7 @@ impl NemesisSettings {
             slow: slow / 3,
             hand_over,
             rot: 0,
+            slow_disk: 0,
             ruin_at: None,
         }
     }
@@ -637,6 +649,7 @@ impl Default for NemesisSettings {
             slow: 0,
             hand_over: 0,
             rot: 0,
+            slow_disk: 0,
             ruin_at: None,
         }
     }

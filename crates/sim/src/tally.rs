@@ -68,6 +68,7 @@ kinds! {
     ClientCrash = Strikes, "client crash": "A client dies.";
     Disconnect = Strikes, "broken connection": "A connection between a client and a replica breaks.";
     Slow = Strikes, "slow links": "All links of a replica become slow.";
+    SlowDisk = Strikes, "slow disk": "The disk of a replica takes long to sync.";
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
     Ruin = Strikes, "ruin": "More replicas than the group can do without lose their disks at once.";

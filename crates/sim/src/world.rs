@@ -76,6 +76,8 @@ pub(crate) struct ReplicaSlot {
     pub(crate) life: u64,
     /// The process does nothing before this.
     pub(crate) paused_until: VirtualTime,
+    /// How much longer syncs take, and until when.
+    pub(crate) slow_disk: (u64, VirtualTime),
     /// How far the machine's wall clock is ahead.
     pub(crate) wall_offset: i64,
     /// The disk has refused a write.
@@ -167,6 +169,7 @@ impl World {
                 process: None,
                 life: 0,
                 paused_until: 0,
+                slow_disk: (0, 0),
                 wall_offset: offset(&mut dice.clocks, skew),
                 disk_failed: false,
                 lost_disk: false,
@@ -636,7 +639,11 @@ impl World {
             Ok(ticket) => {
                 let life = slot.life;
                 let (shortest, longest) = self.swarm.disk.sync_delay;
-                let at = self.now() + shortest + self.dice.disk.below(longest - shortest + 1);
+                let mut at = self.now() + shortest + self.dice.disk.below(longest - shortest + 1);
+                let (delay, until) = self.replicas[replica].slow_disk;
+                if !self.settling && self.now() < until {
+                    at += delay;
+                }
                 self.scheduler.schedule(at, Happening::Synced { replica, life, ticket });
             }
             Err(trouble) => self.in_trouble(replica, trouble, Kind::WriteFailed),

@@ -285,3 +285,24 @@ fn recovered_updates_are_ordered_by_timestamp() {
         play.judge()
     });
 }
+
+/// No update is answered before its leader has it on disk, so a leader with a slow disk is in everybody's
+/// way although it answers every heartbeat.
+#[test]
+fn a_leader_with_a_slow_disk_lets_another_one_lead() {
+    let mut play = Scenario::new(3).start();
+    let writer = play.client();
+    play.call(writer, set(1, "before"));
+    let slow = play.leader();
+    play.slow_disk(slow, 2_000 * MILLI);
+    let write = play.submit(writer, set(1, "after"));
+    let took = play.finish(write);
+    assert_ne!(play.leader(), slow);
+    assert!(took < 1_000 * MILLI, "the write took {took} ns");
+    // A follower's disk is in nobody's way.
+    let quick = play.leader();
+    let write = play.submit(writer, set(1, "at last"));
+    let took = play.finish(write);
+    assert!(took < 10 * MILLI && play.leader() == quick, "the write took {took} ns");
+    play.judge().unwrap();
+}

@@ -190,6 +190,7 @@ impl EventLoop {
         self.drain();
         if let Some(local) = &mut self.local {
             local.submit();
+            local.tell_role();
         }
         self.flush();
         self.table.recycle();

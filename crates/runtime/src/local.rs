@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::Waker;
-use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer};
+use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer, RoleName};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
 use syros_snapshot::Loaded;
 use syros_storage::{Engine, MemoryEngine};
-use syros_types::{Class, Instant, Now, OpNumber, ReplicaId, WallTime};
+use syros_types::{Class, Instant, Now, OpNumber, ReplicaId, View, WallTime};
 use syros_wal::{
     AppendError, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError, WriteError,
 };
@@ -103,6 +103,8 @@ pub(crate) struct Local {
     loaded: Option<MemoryEngine>,
     /// When a snapshot that cannot be made is complained of again.
     complain_at: Instant,
+    /// View and role that were logged last.
+    told: Option<(View, RoleName)>,
     /// The snapshots' thread has more to tell than what was looked at last.
     has_more_news: bool,
     /// What becomes needless once this record is on disk.
@@ -175,6 +177,7 @@ impl Local {
             snapshots,
             loaded: None,
             complain_at: Instant(0),
+            told: None,
             has_more_news: false,
             keep_from: None,
             clock,
@@ -212,8 +215,10 @@ impl Local {
                 }
                 // Reported by `note_progress`: nothing will ever be persisted again.
                 Err(AppendError::Failed(_)) => return,
+                // A record is bounded like the message it came with; if one is not, this is not the
+                // moment to find out by falling over.
                 Err(error @ (AppendError::Empty | AppendError::TooLong { .. })) => {
-                    unreachable!("a record is bounded like the message it came with: {error}")
+                    return self.fail(&error.to_string(), false);
                 }
             }
         }
@@ -238,6 +243,22 @@ impl Local {
             let returns = matches!(error, WalError::Disk(error) if may_return(error));
             let problem = error.to_string();
             self.fail(&problem, returns);
+        }
+    }
+
+    /// Logs what the replica has become.
+    pub(crate) fn tell_role(&mut self) {
+        let now = (self.replica.view(), self.replica.role());
+        if self.told == Some(now) {
+            return;
+        }
+        self.told = Some(now);
+        let (me, (view, role)) = (self.me, now);
+        match role {
+            RoleName::Leader => log::info!("{me} leads view {}", view.0),
+            RoleName::Follower => log::info!("{me} follows in view {}", view.0),
+            RoleName::ViewChange => log::info!("{me} has left its view for view {}", view.0),
+            RoleName::Recovering => log::info!("{me} waits for a view after {}", view.0),
         }
     }
 
@@ -436,7 +457,6 @@ const fn may_return(error: &DiskError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syros_types::View;
 
     #[test]
     fn messages_leave_when_their_own_records_are_on_disk() {

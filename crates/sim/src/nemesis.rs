@@ -195,7 +195,7 @@ impl World {
             Fault::Slow => self.slow_down(victim),
             Fault::SlowDisk => {
                 // Long enough for a leader to notice, more often than not.
-                let delay = self.dice.nemesis.below(1_000 * MILLI) / u64::from(self.swarm.protocol.speed);
+                let delay = self.dice.nemesis.below(3_000 * MILLI) / u64::from(self.swarm.protocol.speed);
                 let duration = self.fault_duration();
                 self.slow_disk(victim, delay, duration);
             }

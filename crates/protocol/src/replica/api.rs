@@ -98,7 +98,7 @@ impl Config {
             clock_drift_ppm: 10_000,
             suspect_after: Duration::from_millis(225),
             view_change_timeout: Duration::from_millis(300),
-            slow_disk_after: Duration::from_millis(250),
+            slow_disk_after: Duration::from_secs(1),
             resend: Duration::from_millis(50),
             order_delay: Duration::from_micros(500),
             fetch_delay: Duration::from_micros(500),

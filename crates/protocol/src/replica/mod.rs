@@ -331,19 +331,24 @@ impl Replica {
         matches!(self.status, Status::Normal)
     }
 
-    /// What there is to tell.
+    /// What the replica is doing.
     #[must_use]
-    pub fn status(&self) -> StatusReport {
-        let role = match self.status {
+    pub fn role(&self) -> RoleName {
+        match self.status {
             Status::Normal if self.is_leader() => RoleName::Leader,
             Status::Normal => RoleName::Follower,
             Status::ViewChange(_) => RoleName::ViewChange,
             Status::Recovering => RoleName::Recovering,
-        };
+        }
+    }
+
+    /// What there is to tell.
+    #[must_use]
+    pub fn status(&self) -> StatusReport {
         StatusReport {
             replica: self.config.replica.0,
             replicas: self.config.group.size() as u8,
-            role,
+            role: self.role(),
             supermajority: self.config.fast_quorum == syros_types::FastQuorum::Supermajority,
             view: self.view.0,
             op_number: self.log.op_number().0,

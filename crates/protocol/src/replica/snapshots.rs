@@ -21,6 +21,10 @@ use syros_types::{Instant, OpNumber, OperationId, ReplicaId, View};
 /// A snapshot that could not be written or installed is tried again after this long.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// Bytes of log entries after a snapshot that a checkpoint may repeat: a record is written in one piece. A
+/// replica that has more to execute takes none; it does just after a restart.
+const CHECKPOINT_LOG_BYTES_MAX: usize = 128 << 20;
+
 /// A member is taken to be reading a snapshot for this many times `resend` after it last asked.
 const READER_RESENDS: u32 = 40;
 
@@ -122,6 +126,7 @@ impl Replica {
             || self.disk_failed
             || self.now.instant < *retry_at
             || matches!(self.status, Status::Recovering)
+            || !self.has_short_tail()
         {
             return;
         }
@@ -140,6 +145,16 @@ impl Replica {
         if self.planted(PlantedBug::LogDroppedBeforeSnapshot) {
             self.actions.push_back(Action::KeepFrom { op_number, ticket });
         }
+    }
+
+    /// True if what follows the applied part of the log fits into a checkpoint.
+    fn has_short_tail(&self) -> bool {
+        let tail = (self.applied.0 + 1..=self.log.op_number().0).map_while(|n| self.log.entry(OpNumber(n)));
+        let mut bytes: usize = 0;
+        tail.into_iter().all(|entry| {
+            bytes = bytes.saturating_add(entry.memory_bytes());
+            bytes <= CHECKPOINT_LOG_BYTES_MAX
+        })
     }
 
     /// Puts on disk all that the snapshot at `applied` does not hold.

@@ -410,6 +410,7 @@ impl EventLoop {
     fn tick(&mut self) {
         let now = self.now;
         if let Some(local) = &mut self.local {
+            local.begin_turn(now);
             local.note_progress(now);
             if now.instant >= local.replica.deadline() {
                 local.replica.handle(now, replica::Event::Tick);
@@ -458,7 +459,7 @@ impl EventLoop {
                 }
             }
             replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
-            replica::Action::Apply { through } => local.apply(through, self.now),
+            replica::Action::Apply { through } => local.apply_soon(through, self.now),
             replica::Action::Read { to, view, number, body } => self.read(to, view, number, &body),
             replica::Action::TakeSnapshot { head } => local.take_snapshot(head, self.now),
             replica::Action::KeepFrom { op_number, ticket } => local.keep_from(op_number, ticket),

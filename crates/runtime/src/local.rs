@@ -28,6 +28,9 @@ const WAITING_BYTES_PAUSE: usize = syros_wal::WAITING_BYTES_DEFAULT / 2;
 /// How often a node looks whether space has returned to its disk.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Log entries executed in one turn, about: a few milliseconds' worth.
+const EXECUTED_PER_TURN: u64 = 16_384;
+
 /// How often a snapshot that cannot be made is complained of.
 const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -103,6 +106,10 @@ pub(crate) struct Local {
     loaded: Option<MemoryEngine>,
     /// When a snapshot that cannot be made is complained of again.
     complain_at: Instant,
+    /// Entries executed in this turn of the event loop.
+    executed: u64,
+    /// To be executed in the next turn.
+    apply_later: Option<OpNumber>,
     /// View and role that were logged last.
     told: Option<(View, RoleName)>,
     /// The snapshots' thread has more to tell than what was looked at last.
@@ -177,6 +184,8 @@ impl Local {
             snapshots,
             loaded: None,
             complain_at: Instant(0),
+            executed: 0,
+            apply_later: None,
             told: None,
             has_more_news: false,
             keep_from: None,
@@ -227,6 +236,14 @@ impl Local {
     /// Lets the log's thread write what has been appended.
     pub(crate) fn submit(&mut self) {
         self.wal.submit();
+    }
+
+    /// Begins a turn of the event loop: goes on with what the last one left.
+    pub(crate) fn begin_turn(&mut self, now: Now) {
+        self.executed = 0;
+        if let Some(through) = self.apply_later.take() {
+            self.apply(through, now);
+        }
     }
 
     /// Tells the replica what has reached the disk since the last call, or that the disk has failed.
@@ -336,7 +353,7 @@ impl Local {
 
     /// When the work on snapshots is to go on.
     pub(crate) fn deadline(&self) -> Instant {
-        if self.has_more_news {
+        if self.has_more_news || self.apply_later.is_some() {
             return Instant(0);
         }
         self.replica.deadline().min(self.probe_at).min(self.snapshots.deadline())
@@ -403,8 +420,18 @@ impl Local {
         self.held.pop(self.persisted)
     }
 
-    /// Executes the log up to `through`, and tells the replica.
-    pub(crate) fn apply(&mut self, through: OpNumber, now: Now) {
+    /// Executes the log up to `through`, now or in the next turn, and tells the replica.
+    pub(crate) fn apply_soon(&mut self, through: OpNumber, now: Now) {
+        // After a restart there may be millions to execute. Heartbeats must not wait for that.
+        if self.executed < EXECUTED_PER_TURN {
+            self.apply(through, now);
+        } else {
+            self.apply_later = Some(through);
+        }
+    }
+
+    fn apply(&mut self, through: OpNumber, now: Now) {
+        self.executed += through.0 - self.replica.applied().0;
         let mut replies: Vec<(OpNumber, Body)> = Vec::new();
         for number in self.replica.applied().0 + 1..=through.0 {
             let number = OpNumber(number);

@@ -2,6 +2,7 @@
 
 use super::format::{SnapshotHeader, part_name, snapshot_name};
 use super::reader::{SnapshotError, SnapshotReader, open_file};
+use super::writer::SYNC_BYTES;
 use crate::disk::{Disk, DiskError};
 use std::fmt;
 use syros_types::OpNumber;
@@ -70,11 +71,18 @@ impl<D: Disk> SnapshotReceiver<D> {
         if offset != self.received {
             return Err(ReceiveError::Offset { expected: self.received, found: offset });
         }
-        if let Err(error) = disk.append(&mut self.file, bytes) {
+        let before = self.received / SYNC_BYTES as u64;
+        let mut written = disk.append(&mut self.file, bytes);
+        if written.is_ok() {
+            self.received += bytes.len() as u64;
+            if self.received / SYNC_BYTES as u64 > before {
+                written = disk.sync(&mut self.file);
+            }
+        }
+        if let Err(error) = written {
             self.failed = Some(error.clone());
             return Err(ReceiveError::Disk(error));
         }
-        self.received += bytes.len() as u64;
         Ok(())
     }
 

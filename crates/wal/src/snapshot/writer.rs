@@ -10,10 +10,16 @@ use syros_types::OpNumber;
 /// So many bytes are gathered before they are written: enough that system calls do not count.
 const BUFFER_BYTES: usize = 256 * 1024;
 
+/// Synced whenever so much has been written: a sync of the write-ahead log would otherwise have to wait until
+/// the system has written out gigabytes of snapshot.
+pub(super) const SYNC_BYTES: usize = 8 << 20;
+
 /// A snapshot that is being written. Dropping it leaves a file for
 /// [`remove_unfinished`](super::remove_unfinished).
 pub struct SnapshotWriter<D: Disk> {
     file: D::File,
+    /// Bytes written since the last sync.
+    unsynced: usize,
     op_number: OpNumber,
     /// Written to the file next.
     buffer: Vec<u8>,
@@ -37,6 +43,7 @@ impl<D: Disk> SnapshotWriter<D> {
         let encoded = header.encode();
         Ok(Self {
             file,
+            unsynced: 0,
             op_number: header.op_number,
             buffer: encoded.to_vec(),
             bytes: encoded.len() as u64,
@@ -135,7 +142,13 @@ impl<D: Disk> SnapshotWriter<D> {
             if bytes.is_empty() {
                 continue;
             }
-            if let Err(error) = disk.append(&mut self.file, bytes) {
+            self.unsynced += bytes.len();
+            let mut written = disk.append(&mut self.file, bytes);
+            if written.is_ok() && self.unsynced >= SYNC_BYTES {
+                self.unsynced = 0;
+                written = disk.sync(&mut self.file);
+            }
+            if let Err(error) = written {
                 self.failed = Some(error.clone());
                 return Err(error);
             }

@@ -60,6 +60,19 @@ impl World {
         }
     }
 
+    /// Perhaps schedules a fault for the time just after a snapshot was begun, finished or taken over:
+    /// there have been `before` such moments until now.
+    pub(crate) fn strike_at_snapshots(&mut self, before: u64) {
+        let percent = self.swarm.nemesis.per_snapshot_percent;
+        let new = self.tally.snapshot_moments() > before;
+        if percent > 0 && new && self.dice.nemesis.chance(percent, 100) {
+            let (_, longest) = self.swarm.network.delay;
+            let (_, sync) = self.swarm.disk.sync_delay;
+            let at = self.now() + self.dice.nemesis.below(3 * longest + 2 * sync + 1);
+            self.scheduler.schedule(at, Happening::Strike { again: false });
+        }
+    }
+
     /// Perhaps schedules a fault for the time in which an operation just issued is under way.
     pub(crate) fn strike_soon(&mut self) {
         if self.dice.nemesis.chance(self.swarm.nemesis.per_operation_percent, 100) {

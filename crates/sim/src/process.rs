@@ -279,6 +279,7 @@ impl ReplicaProcess {
                 around
                     .trace
                     .line(around.time, format_args!("{} begins a snapshot of {}", self.id, head.op_number.0));
+                around.tally.note(Kind::SnapshotBegun);
                 self.engine.begin_snapshot();
                 self.taking = Some(head.op_number);
                 self.jobs.push_back(Job::Begin(head));

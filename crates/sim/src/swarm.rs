@@ -95,6 +95,9 @@ pub struct NemesisSettings {
     /// Operations of a hundred that are followed by a fault within a few message delays: what is only
     /// wrong while something is under way is found by breaking things just then.
     pub per_operation_percent: u64,
+    /// Snapshots of a hundred that are followed by a fault within a few message delays, when they are
+    /// begun, finished or taken over.
+    pub per_snapshot_percent: u64,
     /// Longest time a fault lasts.
     pub duration: u64,
     /// Faults of a hundred that single out the current leader.
@@ -153,6 +156,8 @@ pub struct ProtocolSettings {
     pub waiting_max: usize,
     /// See `Config::log_keep_bytes`.
     pub log_keep_bytes: usize,
+    /// So many of the replicas, the first ones, trim their logs; the others keep everything.
+    pub trimming: usize,
     /// See `Config::snapshot_log_bytes`.
     pub snapshot_log_bytes: usize,
     /// See `Config::transfer_rate`.
@@ -240,6 +245,10 @@ impl Swarm {
             _ => {}
         }
         swarm.draw_snapshots();
+        let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0006));
+        if draw.one_in(10) {
+            swarm.become_snapshot_hunt(&mut draw);
+        }
         swarm.draw_rot();
         swarm.draw_ruin();
         swarm.draw_slow_disks();
@@ -425,6 +434,61 @@ impl Swarm {
         self.apply_delay = 0;
     }
 
+    /// Logs that hold hardly anything, transfers that take long, and faults just when a snapshot is begun,
+    /// finished or taken over; increments sent again and again, so that nothing may be done twice.
+    fn become_snapshot_hunt(&mut self, draw: &mut Draw) {
+        let speed = u64::from(self.protocol.speed);
+        self.replicas = draw.of(&[3, 3, 5]);
+        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
+        let workload = &mut self.workload;
+        workload.clients = draw.between(2, 4) as usize;
+        workload.readers = 0;
+        workload.in_flight = draw.of(&[1, 2]);
+        workload.keys = draw.of(&[1, 2]);
+        workload.think = draw.of(&[2 * near, 20 * near, 2 * MILLI / speed]);
+        workload.packed_percent = 0;
+        workload.weights = [draw.of(&[0, 4]), 1, 6, 0, 0, 0, 0, 0, 0, 0, 0, 2];
+        self.network = NetworkFaults {
+            delay: (near, draw.of(&[1, 4]) * near),
+            jitter: draw.of(&[0, near]),
+            bad_link_percent: draw.of(&[0, 20, 40]),
+            duplicate_ppm: draw.of(&[0, 200_000]),
+            straggler_ppm: draw.of(&[0, 20_000, 100_000]),
+            straggle: draw.of(&[20 * MILLI, 400 * MILLI]) / speed,
+            in_order: draw.one_in(2),
+            ..NetworkFaults::none(near)
+        };
+        self.clocks.skew_micros = draw.of(&[0, 5_000]);
+        self.disk.crash_ppm = draw.of(&[0, 5_000]);
+        self.disk.sync_delay = (0, draw.of(&[1, 10]) * near);
+        self.nemesis = NemesisSettings {
+            interval: draw.of(&[50 * MILLI, 200 * MILLI]) / speed,
+            per_snapshot_percent: draw.of(&[20, 60]),
+            duration: draw.of(&[100 * MILLI, 400 * MILLI]) / speed,
+            leader_percent: draw.of(&[50, 90]),
+            crash: draw.of(&[2, 6]),
+            crash_all: draw.of(&[0, 1]),
+            isolate: draw.of(&[2, 6]),
+            partition: draw.of(&[0, 2]),
+            lose_disk: draw.of(&[0, 1]),
+            pause: draw.of(&[0, 2]),
+            disconnect: draw.of(&[0, 4]),
+            // A leader that gives way goes on sending its snapshot, to members of the next view.
+            hand_over: draw.of(&[0, 4, 16]),
+            ..NemesisSettings::default()
+        };
+        let protocol = &mut self.protocol;
+        protocol.log_keep_bytes = draw.of(&[0, 300, 1_000]);
+        protocol.trimming = draw.of(&[1, 2, usize::MAX]);
+        protocol.snapshot_log_bytes = draw.of(&[100, 500, usize::MAX]);
+        protocol.transfer_rate = draw.of(&[u64::MAX, 50_000 * speed, 10_000 * speed]);
+        protocol.snapshot_block_bytes = draw.of(&[1, 100]);
+        protocol.snapshot_part_bytes = draw.of(&[100, 1_000]);
+        protocol.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 40 * near]));
+        protocol.client_resend = Duration::from_millis(30) / speed as u32;
+        self.protocol.lift_limits();
+    }
+
     /// Few keys, mostly nilext updates, clocks apart, a bad network, and leaders that fail while updates
     /// are under way: what is hard about recovering durability logs.
     fn become_duel(&mut self, draw: &mut Draw) {
@@ -603,6 +667,7 @@ impl NemesisSettings {
                 draw.of(&[50 * MILLI, 200 * MILLI, 800 * MILLI]) / speed
             },
             per_operation_percent: draw.sometimes(&[1, 5]),
+            per_snapshot_percent: 0,
             duration: draw.of(&[50 * MILLI, 500 * MILLI, 2 * SECOND]) / speed,
             leader_percent: draw.of(&[0, 50, 90]),
             cut_clients_percent: 50,
@@ -632,6 +697,7 @@ impl Default for NemesisSettings {
         Self {
             interval: 0,
             per_operation_percent: 0,
+            per_snapshot_percent: 0,
             duration: 0,
             leader_percent: 0,
             cut_clients_percent: 0,
@@ -672,6 +738,7 @@ impl ProtocolSettings {
             dlog_length_max: draw.of(&[4, 32, 262_144, 262_144]),
             waiting_max: draw.of(&[8, 262_144, 262_144]),
             log_keep_bytes: usize::MAX,
+            trimming: usize::MAX,
             snapshot_log_bytes: usize::MAX,
             transfer_rate: u64::MAX,
             snapshot_block_bytes: 0,
@@ -704,6 +771,7 @@ impl Default for ProtocolSettings {
             dlog_length_max: 262_144,
             waiting_max: 262_144,
             log_keep_bytes: 256 << 20,
+            trimming: usize::MAX,
             snapshot_log_bytes: 256 << 20,
             transfer_rate: 100_000_000,
             snapshot_block_bytes: 256 << 10,

@@ -92,6 +92,7 @@ kinds! {
     MemoryRegained = Events, "memory regained": "A replica that had started so entered a view.";
     DamageFound = Events, "damage found": "A replica found that its disk does not hold what was written.";
     RuinSurvived = Events, "ruin survived": "Ruined, and yet a majority has all that was ever promised.";
+    SnapshotBegun = Events, "snapshot begun": "A replica began a snapshot of its own.";
     SnapshotTaken = Events, "snapshot taken": "A replica finished a snapshot of its own.";
     SnapshotInstalled = Events, "snapshot installed": "A replica took over a snapshot of another.";
 }
@@ -125,6 +126,12 @@ impl Tally {
     #[must_use]
     pub const fn count(&self, kind: Kind) -> u64 {
         self.counts[kind as usize]
+    }
+
+    /// How often a replica began, finished or took over a snapshot.
+    pub(crate) fn snapshot_moments(&self) -> u64 {
+        let moments = [Kind::SnapshotBegun, Kind::SnapshotTaken, Kind::SnapshotInstalled];
+        moments.into_iter().map(|kind| self.count(kind)).sum()
     }
 
     /// All faults: whatever is not just an event.

@@ -325,7 +325,8 @@ impl World {
         config.batch_max = settings.batch_max;
         config.dlog_length_max = settings.dlog_length_max;
         config.waiting_max = settings.waiting_max;
-        config.log_keep_bytes = settings.log_keep_bytes;
+        config.log_keep_bytes =
+            if replica < settings.trimming { settings.log_keep_bytes } else { usize::MAX };
         config.snapshot_log_bytes = settings.snapshot_log_bytes;
         config.transfer_rate = settings.transfer_rate;
         config.planted = self.planted;
@@ -516,6 +517,7 @@ impl World {
     /// Lets a replica process do what there is to do.
     pub(crate) fn run_replica(&mut self, replica: usize) {
         let time = self.now();
+        let moments = self.tally.snapshot_moments();
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         if slot.paused_until > time {
@@ -555,6 +557,7 @@ impl World {
             }
         }
         self.effects = effects;
+        self.strike_at_snapshots(moments);
         self.begin_sync(replica);
         if let Some(process) = &self.replicas[replica].process
             && let Some(at) = process.deadline()
@@ -680,11 +683,13 @@ impl World {
                     self.plan_snapshot_step(replica);
                 }
                 if let Some(event) = event {
+                    let moments = self.tally.snapshot_moments();
                     match &event {
                         replica::Event::SnapshotTaken { .. } => self.tally.note(Kind::SnapshotTaken),
                         replica::Event::SnapshotFailed { .. } => self.tally.note(Kind::SnapshotFailed),
                         _ => {}
                     }
+                    self.strike_at_snapshots(moments);
                     self.tell(replica, life, event);
                 }
             }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use syros_bench::{Error, Failures, Options, run};
 use syros_client::{Client, Endpoint, Reply, status};
 use syros_protocol::replica::Durability;
-use syros_runtime::{FrontConfig, Node, NodeConfig, Stopper, replica_config};
+use syros_runtime::{FrontConfig, Node, NodeConfig, Stopper, StoreConfig, replica_config};
 use syros_types::{FastQuorum, Group, ReplicaId};
 
 /// Nodes of one cluster, on threads of this process.
@@ -53,6 +53,7 @@ impl Nodes {
             bootstrap: true,
             replica: settings,
             front: FrontConfig::default(),
+            store: StoreConfig::default(),
         }
     }
 

@@ -26,6 +26,21 @@ pub struct NodeConfig {
     pub replica: replica::Config,
     /// Settings of the front end.
     pub front: FrontConfig,
+    /// Settings of what is on disk.
+    pub store: StoreConfig,
+}
+
+/// Settings of what a node keeps on its disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreConfig {
+    /// Length of a segment of the write-ahead log, in bytes: so much more than needed is kept at most.
+    pub segment_bytes: u64,
+}
+
+impl Default for StoreConfig {
+    fn default() -> Self {
+        Self { segment_bytes: syros_wal::SEGMENT_BYTES_DEFAULT }
+    }
 }
 
 /// Settings of a gateway: a Redis front end without a replica.

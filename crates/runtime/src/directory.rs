@@ -168,7 +168,12 @@ impl fmt::Display for DirectoryError {
                 found.display()
             ),
             Self::Damaged { path, problem } => {
-                write!(f, "identity file {} is damaged: {problem}", path.display())
+                write!(
+                    f,
+                    "identity file {} is damaged: {problem}. It is a short text that never changes: put it back \
+                     from a copy",
+                    path.display()
+                )
             }
             Self::Format { path, found } => write!(
                 f,
@@ -177,8 +182,10 @@ impl fmt::Display for DirectoryError {
             ),
             Self::Mismatch { path, found, expected } => write!(
                 f,
-                "directory {} belongs to {found}, but the configuration says {expected}",
-                path.display()
+                "directory {} belongs to {found}, but the configuration says {expected}. What is wrong: the \
+                 configuration, or the file {}",
+                path.display(),
+                path.join("identity").display()
             ),
         }
     }
@@ -211,7 +218,11 @@ impl DataDirectory {
     pub fn open(path: &Path, identity: Identity, bootstrap: bool) -> Result<Self, DirectoryError> {
         let file = path.join("identity");
         if !bootstrap && !exists(&file)? {
-            return Err(DirectoryError::Empty(path.to_owned()));
+            return Err(if exists(&path.join("wal"))? {
+                DirectoryError::Damaged { path: file, problem: "it is missing".to_owned() }
+            } else {
+                DirectoryError::Empty(path.to_owned())
+            });
         }
         fs::create_dir_all(path).map_err(io_error("create directory", path))?;
         let lock = lock(path)?;
@@ -260,6 +271,11 @@ impl DataDirectory {
         });
         let removed = fs::remove_file(&path);
         written.and(removed)
+    }
+
+    /// The directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// Where the write-ahead log lives.

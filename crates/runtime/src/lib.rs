@@ -2,7 +2,8 @@
 //! alone). Everything here is I/O around the state machines of `syros-protocol` and `syros-resp`;
 //! nothing decides what a message means.
 //!
-//! One thread runs the event loop; another writes and syncs the log; a third looks up host names.
+//! One thread runs the event loop; others write and sync the log, write and read snapshots, and look up
+//! host names.
 #![forbid(unsafe_code)]
 
 mod accept;
@@ -24,7 +25,7 @@ mod socket;
 mod stop;
 mod store;
 
-pub use config::{FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig};
+pub use config::{FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, StoreConfig};
 pub use directory::{
     DIRECTORY_FORMAT, DataDirectory, DirectoryError, Identity, durability_name, durability_named,
     fast_quorum_named, read_identity,

@@ -17,6 +17,7 @@ use syros_wal::{
 };
 
 use crate::clock::Clock;
+use crate::config::StoreConfig;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::snapshots::{Done, Snapshots};
 use crate::store::{Store, StoreError, ViewFile};
@@ -116,6 +117,8 @@ pub(crate) struct Local {
     has_more_news: bool,
     /// What becomes needless once this record is on disk.
     keep_from: Option<(OpNumber, Ticket)>,
+    /// Once this record is on disk, the log need not say any more that the replica lost its memory.
+    remembers_from: Option<Ticket>,
     clock: Clock,
     record: Vec<u8>,
     reply: Vec<u8>,
@@ -123,18 +126,25 @@ pub(crate) struct Local {
     directory: DataDirectory,
 }
 
+/// What a [`Local`] is made of.
+pub(crate) struct Parts {
+    pub(crate) config: Config,
+    pub(crate) cluster: u64,
+    pub(crate) directory: DataDirectory,
+    pub(crate) store: StoreConfig,
+    /// For the engine's tables.
+    pub(crate) hash_seed: u64,
+    pub(crate) clock: Clock,
+    /// Used when records have reached the disk, and when there is news of snapshots.
+    pub(crate) waker: Arc<Waker>,
+}
+
 impl Local {
-    /// Reads back what is on disk and boots the replica. `waker` is used when records have reached the
-    /// disk, and when there is news of snapshots; the engine's tables get this seed.
-    pub(crate) fn start(
-        config: Config,
-        cluster: u64,
-        directory: DataDirectory,
-        hash_seed: u64,
-        clock: Clock,
-        waker: Arc<Waker>,
-    ) -> Result<Self, LogError> {
-        let store = Store::open(&config, cluster, &directory, hash_seed).map_err(LogError::Store)?;
+    /// Reads back what is on disk and boots the replica.
+    pub(crate) fn start(parts: Parts) -> Result<Self, LogError> {
+        let Parts { config, cluster, directory, store: settings, hash_seed, clock, waker } = parts;
+        let store = Store::open(&config, cluster, &directory, settings.segment_bytes, hash_seed)
+            .map_err(LogError::Store)?;
         let Store { wal, recovery, restored, depot, engine, view } = store;
         let (me, durability) = (config.replica, config.durability);
         let reached = view.view().max(restored.view());
@@ -155,6 +165,8 @@ impl Local {
             recovery.bytes
         );
         directory.claim().map_err(LogError::Claim)?;
+        let remembers_from = (durability == Durability::Replicated || !matches!(boot, Boot::Amnesiac { .. }))
+            .then_some(Ticket(0));
         let records_before = wal.appended().0;
         let snapshots = Snapshots::start(depot, directory.snapshots(), hash_seed, Arc::clone(&waker))
             .map_err(LogError::Thread)?;
@@ -189,6 +201,7 @@ impl Local {
             told: None,
             has_more_news: false,
             keep_from: None,
+            remembers_from,
             clock,
             record: Vec::new(),
             reply: Vec::new(),
@@ -207,6 +220,9 @@ impl Local {
         }
         if self.has_failed {
             return;
+        }
+        if matches!(record, Record::EnterView { .. }) {
+            self.remembers_from.get_or_insert(ticket);
         }
         self.record.clear();
         syros_wire::encode_record(record, &mut self.record);
@@ -309,7 +325,10 @@ impl Local {
         {
             self.keep_from = None;
             self.snapshots.remove_before(op_number);
-            self.wal.remove_before(RecordNumber(self.records_before + ticket.0));
+            // Until the replica has entered a view, a restart has to know that it had lost its memory.
+            if self.remembers_from.is_some_and(|entered| entered <= self.persisted) {
+                self.wal.remove_before(RecordNumber(self.records_before + ticket.0));
+            }
         }
         while let Some(done) = self.snapshots.next_done() {
             let event = match done {

@@ -21,7 +21,7 @@ use crate::event_loop::{Ended, EventLoop, Parts, REDIS_LISTENER, REPLICA_LISTENE
 use crate::front::Front;
 use crate::info::Description;
 use crate::links::{Link, Resolver};
-use crate::local::{Local, LogError};
+use crate::local::{self, Local, LogError};
 use crate::socket::ListenError;
 use crate::stop::Stopper;
 
@@ -241,8 +241,16 @@ impl Node {
         let hash_seed = base.prng.next_u64();
         let replica = Config { seed: base.prng.next_u64(), ..config.replica };
         let waker = Arc::clone(&base.waker);
-        let local = Local::start(replica, config.cluster, directory, hash_seed, base.clock, waker)
-            .map_err(|source| StartError::Log { directory: config.directory, source })?;
+        let local = Local::start(local::Parts {
+            config: replica,
+            cluster: config.cluster,
+            directory,
+            store: config.store,
+            hash_seed,
+            clock: base.clock,
+            waker,
+        })
+        .map_err(|source| StartError::Log { directory: config.directory, source })?;
         let member = Member { replica: identity.replica, group, fast_quorum: identity.fast_quorum };
         let place = Place {
             hello: Hello { cluster: config.cluster, sender: Sender::Replica(member) },

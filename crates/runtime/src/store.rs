@@ -13,10 +13,10 @@ use syros_protocol::record::Record;
 use syros_protocol::replica::{Config, Durability, InvalidRecord, Restored};
 use syros_snapshot::{Depot, DepotError, Loaded};
 use syros_storage::MemoryEngine;
-use syros_types::View;
+use syros_types::{ReplicaId, View};
 use syros_wal::{
-    FileDisk, FileDiskError, OpenError, Options, ReadError, Recovery, Wal, WalError, WriteError, read_atomic,
-    write_atomically,
+    Disk, FileDisk, FileDiskError, OpenError, Options, ReadError, RecordNumber, Recovery, Wal, WalError,
+    WriteError, read_atomic, segment_name, snapshot_name, write_atomically,
 };
 use syros_wire::Malformed;
 
@@ -34,7 +34,12 @@ pub enum StoreError {
     /// The write-ahead log cannot be read: damaged, gone, or of another format or owner.
     Log(OpenError<ReplayError>),
     /// The log is intact and does not make sense without something that is not there.
-    Incomplete(InvalidRecord),
+    Incomplete {
+        /// The record that the log begins with.
+        first: RecordNumber,
+        /// What is missing.
+        source: InvalidRecord,
+    },
     /// The snapshot that goes with the log cannot be read.
     Snapshot(DepotError),
     /// The view cannot be read.
@@ -43,6 +48,8 @@ pub enum StoreError {
     NoteView(WriteError),
     /// Everything is damaged, the view too: the replica cannot come back under its identity.
     Hopeless {
+        /// The data directory.
+        directory: PathBuf,
         /// What is wrong with the log or with the snapshot.
         damage: String,
         /// What is wrong with the view.
@@ -50,6 +57,8 @@ pub enum StoreError {
     },
     /// A replica without peers is damaged: nobody has what it lost.
     Alone {
+        /// The data directory.
+        directory: PathBuf,
         /// What is wrong.
         damage: String,
     },
@@ -69,6 +78,8 @@ pub enum StoreError {
         /// How many.
         records: u64,
     },
+    /// A replica that starts for the first time has reached a view already.
+    NotNewView(View),
 }
 
 /// A record that is intact and makes no sense.
@@ -96,18 +107,35 @@ impl fmt::Display for StoreError {
         match self {
             Self::Directory(error) => error.fmt(f),
             Self::Log(error) => error.fmt(f),
-            Self::Incomplete(error) => error.fmt(f),
+            Self::Incomplete { first, source: InvalidRecord::NoSnapshot { needed: Some(needed) } } => write!(
+                f,
+                "{} is missing, and what the write-ahead log held before {} with it",
+                snapshot_name(*needed),
+                segment_name(*first)
+            ),
+            Self::Incomplete { first, source } => write!(
+                f,
+                "the write-ahead log is damaged: {} at offset 0: what came before it is missing ({source})",
+                segment_name(*first)
+            ),
             Self::Snapshot(error) => error.fmt(f),
             Self::View(error) => write!(f, "the view that the replica has reached cannot be read: {error}"),
             Self::NoteView(error) => write!(f, "the view cannot be written: {error}"),
-            Self::Hopeless { damage, view } => write!(
+            Self::Hopeless { directory, damage, view } => write!(
                 f,
                 "{damage}; it could be repaired from the other replicas, but the view that this replica has \
-                 reached is lost as well ({view}): it can never come back under its identity"
+                 reached is lost as well ({view}). If files were moved or a disk is not mounted, put back \
+                 what was there. Otherwise leave this replica switched off: votes that it no longer knows \
+                 of may still count, and the others go on without it. `syros inspect {}` tells what is left",
+                directory.display()
             ),
-            Self::Alone { damage } => {
-                write!(f, "{damage}; there is no other replica from which it could be repaired")
-            }
+            Self::Alone { directory, damage } => write!(
+                f,
+                "{damage}; there is no other replica from which it could be repaired. Nothing has been \
+                 changed: put back the files from a copy of the whole directory. `syros inspect {}` tells \
+                 what is left",
+                directory.display()
+            ),
             Self::SetAside { doing, path, source } => {
                 write!(f, "cannot {doing} {}: {source}", path.display())
             }
@@ -116,6 +144,12 @@ impl fmt::Display for StoreError {
                 f,
                 "the directory has no identity, but a write-ahead log with {records} records; a replica that \
                  ever ran must not be started as a new one"
+            ),
+            Self::NotNewView(view) => write!(
+                f,
+                "the directory has no identity, but a file {VIEW_FILE}/{VIEW_FILE} that has reached view {}; \
+                 a replica that ever ran must not be started as a new one",
+                view.0
             ),
         }
     }
@@ -135,7 +169,7 @@ impl StoreError {
     const fn is_damage(&self) -> bool {
         match self {
             Self::Log(OpenError::Damaged { .. } | OpenError::Refused { .. } | OpenError::Missing)
-            | Self::Incomplete(_) => true,
+            | Self::Incomplete { .. } => true,
             Self::Snapshot(error) => {
                 error.disk().is_none()
                     && !matches!(error, DepotError::File(syros_wal::SnapshotError::UnsupportedVersion { .. }))
@@ -149,22 +183,15 @@ impl StoreError {
 /// behind it.
 pub(crate) struct ViewFile {
     disk: FileDisk,
+    owner: Owner,
     view: Result<Option<View>, String>,
 }
 
 impl ViewFile {
-    fn open(path: &Path) -> Result<Self, StoreError> {
+    fn open(path: &Path, owner: Owner) -> Result<Self, StoreError> {
         let mut disk = FileDisk::open(path)?;
-        let view = match read_atomic(&mut disk, VIEW_FILE) {
-            Ok(None) => Ok(None),
-            Ok(Some(bytes)) => match <[u8; 8]>::try_from(bytes.as_slice()) {
-                Ok(bytes) => Ok(Some(View(u64::from_le_bytes(bytes)))),
-                Err(_) => Err(format!("the file {VIEW_FILE} has {} bytes, not 8", bytes.len())),
-            },
-            Err(error @ ReadError::Damaged { .. }) => Err(error.to_string()),
-            Err(error) => return Err(StoreError::View(error)),
-        };
-        Ok(Self { disk, view })
+        let view = read_view(&mut disk, owner).map_err(StoreError::View)?;
+        Ok(Self { disk, owner, view })
     }
 
     /// The view in the file.
@@ -175,11 +202,49 @@ impl ViewFile {
     /// Makes durable that the replica may have acted in `view`.
     pub(crate) fn note(&mut self, view: View) -> Result<(), WriteError> {
         if self.view != Ok(Some(view)) {
-            write_atomically(&mut self.disk, VIEW_FILE, &view.0.to_le_bytes())?;
+            let mut bytes = view.0.to_le_bytes().to_vec();
+            bytes.extend_from_slice(&self.owner.cluster.to_le_bytes());
+            bytes.push(self.owner.replica.0);
+            write_atomically(&mut self.disk, VIEW_FILE, &bytes)?;
             self.view = Ok(Some(view));
         }
         Ok(())
     }
+}
+
+/// Whose a file of a data directory is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) cluster: u64,
+    pub(crate) replica: ReplicaId,
+}
+
+/// Reads the file with the view: 8 bytes view, 8 bytes cluster, 1 byte replica; in old files only the view.
+/// If it is not what was written, the inner error says what is wrong.
+pub(crate) fn read_view<D: Disk>(
+    disk: &mut D,
+    owner: Owner,
+) -> Result<Result<Option<View>, String>, ReadError> {
+    let bytes = match read_atomic(disk, VIEW_FILE) {
+        Ok(None) => return Ok(Ok(None)),
+        Ok(Some(bytes)) => bytes,
+        Err(error @ ReadError::Damaged { .. }) => return Ok(Err(format!("{VIEW_FILE}/{error}"))),
+        Err(error) => return Err(error),
+    };
+    let number = |at: usize| {
+        let bytes = bytes.get(at..at + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+        bytes.map_or(0, u64::from_le_bytes)
+    };
+    let found = match bytes.len() {
+        8 => owner,
+        17 => Owner { cluster: number(8), replica: ReplicaId(bytes[16]) },
+        length => return Ok(Err(format!("{VIEW_FILE}/{VIEW_FILE} has {length} bytes, not 17"))),
+    };
+    if found != owner {
+        let Owner { cluster, replica } = found;
+        return Ok(Err(format!("{VIEW_FILE}/{VIEW_FILE} belongs to {replica} of cluster {cluster:016x}")));
+    }
+    Ok(Ok(Some(View(number(0)))))
 }
 
 /// What a replica has on disk.
@@ -199,38 +264,56 @@ impl Store {
         config: &Config,
         cluster: u64,
         directory: &DataDirectory,
+        segment_bytes: u64,
         hash_seed: u64,
     ) -> Result<Self, StoreError> {
-        let mut view = ViewFile::open(&directory.view())?;
-        let opened = Self::try_open(config, cluster, directory, hash_seed);
+        let mut view = ViewFile::open(&directory.view(), Owner { cluster, replica: config.replica })?;
+        if directory.is_new() && view.view() > View(0) {
+            return Err(StoreError::NotNewView(view.view()));
+        }
+        let options = log_options(config, cluster, segment_bytes);
+        let opened = Self::try_open(config, &options, directory, hash_seed);
         let (wal, recovery, restored, depot, engine) = match opened {
             Err(error) if error.is_damage() && !directory.is_new() => {
                 let damage = error.to_string();
                 if config.group.size() == 1 {
-                    return Err(StoreError::Alone { damage });
+                    return Err(StoreError::Alone { directory: directory.path().to_owned(), damage });
                 }
+                let lost = |view: String| StoreError::Hopeless {
+                    directory: directory.path().to_owned(),
+                    damage: damage.clone(),
+                    view,
+                };
                 let reached = match &view.view {
                     Ok(Some(reached)) => *reached,
-                    Ok(None) => {
-                        let view = format!("there is no file {VIEW_FILE}");
-                        return Err(StoreError::Hopeless { damage, view });
-                    }
-                    Err(problem) => {
-                        return Err(StoreError::Hopeless { damage, view: problem.clone() });
-                    }
+                    Ok(None) => return Err(lost(format!("there is no file {VIEW_FILE}/{VIEW_FILE}"))),
+                    Err(problem) => return Err(lost(problem.clone())),
                 };
-                let place = set_aside(config, cluster, directory, reached)?;
+                let place = set_aside(&options, directory, reached)?;
                 log::error!(
-                    "{damage}. {} starts without its memory and gets everything from the other replicas; what \
-                     is damaged is kept in {}",
+                    "directory {}: {damage}. {} starts without its memory and gets everything from the other \
+                     replicas; what is damaged is kept in {}",
+                    directory.path().display(),
                     config.replica,
                     place.display()
                 );
-                Self::try_open(config, cluster, directory, hash_seed)?
+                Self::try_open(config, &options, directory, hash_seed)?
             }
             opened => opened?,
         };
-        // The log of an older process has none, and one that was damaged may be renewed.
+        match &view.view {
+            Err(problem) => log::error!(
+                "directory {}: {problem}; it is written anew, as the write-ahead log has it",
+                directory.path().display()
+            ),
+            Ok(None) if !directory.is_new() => log::error!(
+                "directory {}: {VIEW_FILE}/{VIEW_FILE} is missing; it is written anew, as the write-ahead log \
+                 has it",
+                directory.path().display()
+            ),
+            Ok(_) => {}
+        }
+        // One that was damaged can be had from an intact log.
         let reached = restored.view().max(view.view.clone().ok().flatten().unwrap_or_default());
         view.note(reached).map_err(StoreError::NoteView)?;
         Ok(Self { wal, recovery, restored, depot, engine, view })
@@ -239,15 +322,15 @@ impl Store {
     #[expect(clippy::type_complexity, reason = "the parts of a store but one, for the function above")]
     fn try_open(
         config: &Config,
-        cluster: u64,
+        options: &Options,
         directory: &DataDirectory,
         hash_seed: u64,
     ) -> Result<(Wal<FileDisk>, Recovery, Restored, Depot<FileDisk>, Option<MemoryEngine>), StoreError> {
         let snapshots = FileDisk::open(&directory.snapshots())?;
-        let mut depot = Depot::open(snapshots, cluster).map_err(StoreError::Snapshot)?;
+        let mut depot = Depot::open(snapshots, options.cluster).map_err(StoreError::Snapshot)?;
         let mut restored = Restored::new(config, depot.list().map_err(StoreError::Snapshot)?);
         let disk = FileDisk::open(&directory.wal())?;
-        let options = Options { may_create: directory.is_new(), ..log_options(config, cluster) };
+        let options = Options { may_create: directory.is_new(), ..options.clone() };
         let (wal, recovery) = Wal::open(disk, options, |number, payload| {
             let record =
                 syros_wire::decode_record(payload, config.describe).map_err(ReplayError::Malformed)?;
@@ -261,17 +344,18 @@ impl Store {
         if directory.is_new() && records > 0 {
             return Err(StoreError::NotNew { records });
         }
+        let incomplete = |source| StoreError::Incomplete { first: recovery.first, source };
         // Without fsync only the view counts.
         let needed = match config.durability {
             Durability::Replicated => None,
-            Durability::Fsync => restored.needed_snapshot().map_err(StoreError::Incomplete)?,
+            Durability::Fsync => restored.needed_snapshot().map_err(incomplete)?,
         };
         let mut engine = None;
         if let Some(op_number) = needed {
             let loaded = depot.load(op_number, hash_seed).map_err(StoreError::Snapshot)?;
             let Loaded { head, engine: state, bytes } = loaded;
             log::info!("{} has loaded its snapshot at entry {} ({bytes} bytes)", config.replica, op_number.0);
-            restored.attach(head, bytes).map_err(StoreError::Incomplete)?;
+            restored.attach(head, bytes).map_err(incomplete)?;
             engine = Some(state);
         }
         depot.keep_only(needed).map_err(StoreError::Snapshot)?;
@@ -280,8 +364,9 @@ impl Store {
 }
 
 /// How a replica's log is opened.
-const fn log_options(config: &Config, cluster: u64) -> Options {
+const fn log_options(config: &Config, cluster: u64, segment_bytes: u64) -> Options {
     let mut options = Options::new(cluster, config.replica);
+    options.segment_bytes = segment_bytes;
     // What other replicas send is bounded by their memory. A log that refuses it would stop everything,
     // heartbeats too.
     if options.waiting_bytes_max < config.log_bytes_max {
@@ -292,12 +377,7 @@ const fn log_options(config: &Config, cluster: u64) -> Options {
 
 /// Moves log and snapshots out of the way and begins a new log, which says that the replica has lost its
 /// memory. A crash at any moment leaves the replica damaged, or the new log whole.
-fn set_aside(
-    config: &Config,
-    cluster: u64,
-    directory: &DataDirectory,
-    view: View,
-) -> Result<PathBuf, StoreError> {
+fn set_aside(options: &Options, directory: &DataDirectory, view: View) -> Result<PathBuf, StoreError> {
     let failed = |doing, path: &Path| {
         let path = path.to_owned();
         move |source| StoreError::SetAside { doing, path, source }
@@ -306,7 +386,7 @@ fn set_aside(
     if fresh.exists() {
         fs::remove_dir_all(&fresh).map_err(failed("remove", &fresh))?;
     }
-    let options = Options { may_create: true, ..log_options(config, cluster) };
+    let options = Options { may_create: true, ..options.clone() };
     let (mut wal, _) = Wal::open(FileDisk::open(&fresh)?, options, |_, _| Ok(())).map_err(StoreError::Log)?;
     let mut record = Vec::new();
     syros_wire::encode_record(&Record::Forgot { view }, &mut record);

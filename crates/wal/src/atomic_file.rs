@@ -155,6 +155,11 @@ pub fn read_atomic<D: Disk>(disk: &mut D, name: &str) -> Result<Option<Vec<u8>>,
     }
     let version = read_u32(&contents, MAGIC.len());
     if version != ATOMIC_FILE_VERSION {
+        contents[MAGIC.len()..LENGTH_AT].copy_from_slice(&ATOMIC_FILE_VERSION.to_le_bytes());
+        let as_ours = checksum(name, &contents[..CHECKSUM_AT], &contents[HEADER_BYTES..]);
+        if version == 0 || read_u32(&contents, CHECKSUM_AT) == as_ours {
+            return damaged("its version is not what was written");
+        }
         return Err(ReadError::UnsupportedVersion { file: name.to_owned(), version });
     }
     if read_u32(&contents, LENGTH_AT) as usize != length - HEADER_BYTES {

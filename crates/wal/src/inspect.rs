@@ -7,7 +7,7 @@ use crate::disk::{Cause, Disk, DiskError, DiskOperation};
 use crate::format::{
     HeaderError, NameKind, RecordFault, RecordNumber, SegmentHeader, name_kind, segment_name,
 };
-use crate::recovery::Damage;
+use crate::recovery::{Damage, noted_newest};
 use crate::segment::{Next, SegmentReader, SegmentTail};
 use crate::snapshot::{
     self, SnapshotDamage, SnapshotError, SnapshotHeader, SnapshotName, SnapshotReader, open_file,
@@ -100,6 +100,8 @@ pub fn inspect_log<D: Disk>(
 ) -> Result<LogInspection, DiskError> {
     let mut found = LogInspection::default();
     let mut names = Vec::new();
+    // Before the list, which may otherwise be the older of the two.
+    let noted = noted_newest(disk)?;
     for name in disk.list()? {
         match name_kind(&name) {
             NameKind::Segment(first) => names.push(first),
@@ -128,6 +130,11 @@ pub fn inspect_log<D: Disk>(
         });
         owner = owner.or(segment.header.map(|header| (header.cluster, header.replica)));
         found.segments.push(segment);
+    }
+    if let Some(noted) = noted.filter(|noted| last.is_some_and(|last| last < *noted)) {
+        let mut missing = SegmentInspection::new(noted);
+        missing.fault(0, Damage::LastMissing);
+        found.segments.push(missing);
     }
     Ok(found)
 }

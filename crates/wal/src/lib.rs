@@ -8,7 +8,7 @@
 //!   wrong place (a record's number is part of its checksum).
 //! - A torn tail, which is what a crash in the middle of a write leaves, is cut and reported. Anything
 //!   else that is wrong with the files is an error ([`OpenError::Damaged`]), never taken for the end of
-//!   the log.
+//!   the log; also a last segment that is gone as a whole, since a small file says that there was one.
 //! - After a failed write or sync nothing is written any more: a failed fsync may have dropped the data
 //!   from memory and report success the next time (Rebello et al., ATC'20).
 //!

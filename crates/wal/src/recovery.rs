@@ -1,9 +1,10 @@
 //! From files back to records.
 
+use crate::atomic_file::{ReadError, WriteError, read_atomic, write_atomically};
 use crate::disk::{Disk, DiskError};
 use crate::format::{
-    FORMAT_VERSION, HEADER_BYTES, HeaderError, NameKind, RecordFault, RecordNumber, SegmentHeader, name_kind,
-    segment_name, temporary_name,
+    FORMAT_VERSION, HEADER_BYTES, HeaderError, NEWEST_SEGMENT_FILE, NameKind, RecordFault, RecordNumber,
+    SegmentHeader, name_kind, segment_name, temporary_name,
 };
 use crate::segment::{Next, SegmentReader, SegmentTail};
 use crate::wal::Options;
@@ -77,6 +78,10 @@ pub enum OpenError<E> {
     Disk(DiskError),
     /// The callback refused a record.
     Refused {
+        /// The segment.
+        file: String,
+        /// Where the record begins, in bytes from the beginning of the segment.
+        offset: u64,
         /// The record.
         record: RecordNumber,
         /// What the callback said.
@@ -115,6 +120,8 @@ pub enum Damage {
         /// The record after the last one of the segment before.
         expected: RecordNumber,
     },
+    /// The segment was the last one, and is not there.
+    LastMissing,
     /// A record is not valid, and something that was written later exists.
     Record {
         /// Its number.
@@ -138,6 +145,7 @@ impl fmt::Display for Damage {
             Self::OtherReplica { expected, found } => write!(f, "it belongs to {found}, not {expected}"),
             Self::Renamed { header } => write!(f, "its header says that it begins with {header}"),
             Self::Gap { expected } => write!(f, "a segment that begins with {expected} is missing"),
+            Self::LastMissing => f.write_str("it was the last segment, and is missing"),
             Self::Record { record, fault, later: Some(later) } => {
                 write!(f, "{record} is bad ({fault}) and {later} after it is intact")
             }
@@ -160,7 +168,11 @@ impl<E: fmt::Display> fmt::Display for OpenError<E> {
                 write!(f, "the write-ahead log is damaged: {file} at offset {offset}: {reason}")
             }
             Self::Disk(error) => error.fmt(f),
-            Self::Refused { record, error } => write!(f, "{record} was refused: {error}"),
+            Self::Refused { file, offset, record, error } => write!(
+                f,
+                "the write-ahead log is damaged: {file} at offset {offset}: {record} is intact and makes no \
+                 sense: {error}"
+            ),
         }
     }
 }
@@ -196,6 +208,29 @@ pub(crate) fn create_segment<D: Disk>(disk: &mut D, header: SegmentHeader) -> Re
     Ok(file)
 }
 
+/// Notes durably that this segment exists, so that it is missed when it is gone. Nobody may write records
+/// to it before.
+pub(crate) fn note_newest<D: Disk>(disk: &mut D, first: RecordNumber) -> Result<(), DiskError> {
+    match write_atomically(disk, NEWEST_SEGMENT_FILE, &first.0.to_le_bytes()) {
+        Ok(()) => Ok(()),
+        Err(WriteError::Disk(error)) => Err(error),
+        Err(WriteError::TooLong { .. }) => unreachable!("eight bytes are not too many"),
+    }
+}
+
+/// The last segment as [`note_newest`] noted it. `None` if there never was a second one, if a version
+/// wrote the log that noted nothing, or if the note is damaged: the log does not depend on it.
+pub(crate) fn noted_newest<D: Disk>(disk: &mut D) -> Result<Option<RecordNumber>, DiskError> {
+    match read_atomic(disk, NEWEST_SEGMENT_FILE) {
+        Ok(bytes) => {
+            let number = bytes.and_then(|bytes| <[u8; 8]>::try_from(bytes.as_slice()).ok());
+            Ok(number.map(|bytes| RecordNumber(u64::from_le_bytes(bytes))))
+        }
+        Err(ReadError::Disk(error)) => Err(error),
+        Err(ReadError::Damaged { .. } | ReadError::UnsupportedVersion { .. }) => Ok(None),
+    }
+}
+
 /// Streams all records into `on_record` and cuts a torn tail.
 pub(crate) fn recover<D: Disk, E>(
     disk: &mut D,
@@ -215,6 +250,7 @@ pub(crate) fn recover<D: Disk, E>(
     let Some((&first, &last)) = segments.front().zip(segments.back()) else {
         return create(disk, options, &temporaries);
     };
+    let noted = noted_newest(disk)?;
     let mut next = first;
     let mut bytes = 0;
     for &segment in segments.iter().take(segments.len() - 1) {
@@ -224,6 +260,9 @@ pub(crate) fn recover<D: Disk, E>(
     }
     let ReadSegment { mut file, length, next, torn } =
         read_segment(disk, options, last, next, true, &mut on_record)?;
+    if let Some(noted) = noted.filter(|noted| *noted > last) {
+        return Err(damaged(segment_name(noted), 0, Damage::LastMissing));
+    }
     let cut = match torn {
         None => None,
         Some((bytes, fault)) => {
@@ -233,6 +272,9 @@ pub(crate) fn recover<D: Disk, E>(
         }
     };
     remove_temporaries(disk, &temporaries)?;
+    if last > RecordNumber(1) && noted != Some(last) {
+        note_newest(disk, last)?;
+    }
     let recovery = Recovery {
         first,
         last: RecordNumber(next.0 - 1),
@@ -314,9 +356,11 @@ fn read_segment<D: Disk, E>(
     }
     let mut next = segment;
     loop {
+        let offset = reader.offset;
         match reader.next(next)? {
             Next::Record(payload) => {
-                on_record(next, payload).map_err(|error| OpenError::Refused { record: next, error })?;
+                let refused = |error| OpenError::Refused { file: name.clone(), offset, record: next, error };
+                on_record(next, payload).map_err(refused)?;
                 next = next.next();
             }
             Next::End => {
@@ -340,7 +384,11 @@ fn read_segment<D: Disk, E>(
     }
 }
 
-fn check_header(header: SegmentHeader, options: &Options, segment: RecordNumber) -> Result<(), Damage> {
+pub(crate) fn check_header(
+    header: SegmentHeader,
+    options: &Options,
+    segment: RecordNumber,
+) -> Result<(), Damage> {
     if header.cluster != options.cluster {
         Err(Damage::OtherCluster { expected: options.cluster, found: header.cluster })
     } else if header.replica != options.replica {

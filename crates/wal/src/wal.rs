@@ -2,13 +2,13 @@
 
 use crate::disk::{Disk, DiskError};
 use crate::format::{Batch, HEADER_BYTES, RECORD_BYTES_MAX, RecordNumber, SegmentHeader, segment_name};
-use crate::recovery::{OpenError, Recovered, Recovery, create_segment, recover};
+use crate::recovery::{OpenError, Recovered, Recovery, create_segment, note_newest, recover};
 use std::collections::VecDeque;
 use std::fmt;
 use syros_types::ReplicaId;
 
 /// Size of a segment, in bytes: 64 MiB. A segment is the unit in which old records go, so at most this
-/// much is kept longer than needed; and every new one costs four extra syncs, which is nothing once per
+/// much is kept longer than needed; and every new one costs six extra syncs, which is nothing once per
 /// 64 MiB.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
 
@@ -334,6 +334,8 @@ impl<D: Disk> Wal<D> {
         let first = self.written.next();
         let created = create_segment(&mut self.disk, self.options.header(first));
         self.file = self.noted(created)?;
+        let result = note_newest(&mut self.disk, first);
+        self.noted(result)?;
         self.length = HEADER_BYTES as u64;
         self.segments.push_back(first);
         self.counters.segments += 1;

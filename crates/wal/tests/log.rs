@@ -8,12 +8,17 @@ use syros_types::{Prng, ReplicaId};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{
     AppendError, Cause, Damage, Disk, DiskError, DiskOperation, HEADER_BYTES, OpenError, Options,
-    RECORD_BYTES_MAX, RecordFault, RecordNumber, Wal, WalError, segment_name,
+    RECORD_BYTES_MAX, RecordFault, RecordNumber, Wal, WalError, inspect_log, segment_name,
 };
 
 /// Segments of some two records.
 fn short_segments() -> Options {
     Options { segment_bytes: 100, ..options() }
+}
+
+/// The segments of a log.
+fn segment_names(disk: &MemoryDisk) -> Vec<String> {
+    names(disk).into_iter().filter(|name| name.starts_with("wal-")).collect()
 }
 
 fn damage(disk: &MemoryDisk, options: &Options) -> (String, u64, Damage) {
@@ -45,8 +50,8 @@ fn segments_begin_when_the_last_is_full() {
     write_to(&mut wal, 20);
     let segments = wal.counters().segments as usize + 1;
     assert!(segments > 5);
-    assert_eq!(names(&disk).len(), segments);
-    assert!(names(&disk).iter().all(|name| disk.contents(name).unwrap().len() <= 100));
+    assert_eq!(segment_names(&disk).len(), segments);
+    assert!(segment_names(&disk).iter().all(|name| disk.contents(name).unwrap().len() <= 100));
     let long = vec![1; 1000];
     wal.append(&[b"short"]).unwrap();
     wal.append(&[&long]).unwrap();
@@ -56,7 +61,7 @@ fn segments_begin_when_the_last_is_full() {
     assert_eq!((recovery.segments, recovery.last.0), (segments + 1, 22), "a long batch is not split");
     assert_eq!(records[..20], payloads(20));
     assert_eq!(records[21], long);
-    let bytes: usize = names(&disk).iter().map(|name| disk.contents(name).unwrap().len()).sum();
+    let bytes: usize = segment_names(&disk).iter().map(|name| disk.contents(name).unwrap().len()).sum();
     assert_eq!(recovery.bytes, bytes as u64);
 }
 
@@ -65,17 +70,17 @@ fn old_segments_go() {
     let disk = MemoryDisk::new();
     let (mut wal, ..) = open(disk.clone(), &short_segments()).unwrap();
     write_to(&mut wal, 20);
-    let before = names(&disk).len();
+    let before = segment_names(&disk).len();
     assert_eq!(wal.remove_before(RecordNumber(1)), Ok(0));
     let removed = wal.remove_before(RecordNumber(11)).unwrap();
-    assert!(removed > 0 && names(&disk).len() == before - removed);
+    assert!(removed > 0 && segment_names(&disk).len() == before - removed);
     let first = wal.first();
     assert!(first.0 <= 11 && first.0 > 7, "{first}");
     let (mut wal, recovery, records) = open(disk.clone(), &short_segments()).unwrap();
     assert_eq!((recovery.first, recovery.last.0), (first, 20));
     assert_eq!(records, payloads(20)[first.0 as usize - 1..]);
     wal.remove_before(RecordNumber(1_000)).unwrap();
-    assert_eq!(names(&disk).len(), 1, "the last one stays");
+    assert_eq!(segment_names(&disk).len(), 1, "the last one stays");
     write_to(&mut wal, 22);
     assert_eq!(open(disk, &short_segments()).unwrap().1.last.0, 22);
 }
@@ -85,7 +90,7 @@ fn damage_outside_the_last_segment_is_never_the_end() {
     let disk = MemoryDisk::new();
     let (mut wal, ..) = open(disk.clone(), &short_segments()).unwrap();
     write_to(&mut wal, 12);
-    let all = names(&disk);
+    let all = segment_names(&disk);
     for (index, name) in all.iter().enumerate().take(all.len() - 1) {
         let contents = disk.contents(name).unwrap();
         let missing = disk.duplicate();
@@ -128,6 +133,34 @@ fn damage_outside_the_last_segment_is_never_the_end() {
 }
 
 #[test]
+fn the_last_segment_is_missed() {
+    let disk = MemoryDisk::new();
+    let (mut wal, ..) = open(disk.clone(), &short_segments()).unwrap();
+    write_to(&mut wal, 12);
+    let all = segment_names(&disk);
+    for gone in 1..all.len() {
+        let missing = disk.duplicate();
+        all[all.len() - gone..].iter().for_each(|name| missing.clone().remove(name).unwrap());
+        let last = all.last().unwrap().clone();
+        assert_eq!(damage(&missing, &options()), (last.clone(), 0, Damage::LastMissing), "{gone}");
+        let found = inspect_log(&mut missing.clone(), None, |_, _| {}).unwrap();
+        let fault = found.segments.last().map(|segment| (segment.file.clone(), segment.faults[0].reason));
+        assert_eq!(fault, Some((last, Damage::LastMissing)));
+    }
+    // The note itself may be lost, and is made again; then the segment is missed again.
+    for note in [None, Some(b"garbage".as_slice())] {
+        let rotten = disk.duplicate();
+        match note {
+            None => rotten.clone().remove("newest-segment").unwrap(),
+            Some(bytes) => rotten.replace("newest-segment", bytes),
+        }
+        drop(open(rotten.clone(), &options()).unwrap());
+        rotten.clone().remove(all.last().unwrap()).unwrap();
+        assert_eq!(damage(&rotten, &options()).2, Damage::LastMissing);
+    }
+}
+
+#[test]
 fn foreign_files() {
     let segment = segment_with(3);
     let disk = disk_with(&segment);
@@ -155,7 +188,9 @@ fn other_owners_and_versions_are_refused() {
     assert_eq!(damage(&disk, &Options { cluster: 8, ..options() }), (only_segment(), 0, reason));
     let reason = Damage::OtherReplica { expected: ReplicaId(2), found: ReplicaId(1) };
     assert_eq!(damage(&disk, &Options { replica: ReplicaId(2), ..options() }), (only_segment(), 0, reason));
+    // Another version has another checksum; if the rest were as this version writes it, it would be rot.
     segment[8] = 7;
+    segment[HEADER_BYTES - 1] ^= 1;
     assert_eq!(
         open(disk_with(&segment), &options()).err().unwrap().to_string(),
         "unsupported WAL format version 7 in wal-00000000000000000001.log; this build reads version 1"
@@ -172,8 +207,9 @@ fn a_refusing_callback_ends_the_recovery() {
                 if number.0 < 3 { Ok(()) } else { Err("no") }
             },
         );
-    let expected = OpenError::Refused { record: RecordNumber(3), error: "no" };
-    assert_eq!(opened.err(), Some(expected));
+    let Some(OpenError::Refused { file, offset, record, error }) = opened.err() else { panic!("refused") };
+    assert_eq!((file.as_str(), record, error), ("wal-00000000000000000001.log", RecordNumber(3), "no"));
+    assert!(offset > HEADER_BYTES as u64, "{offset}");
 }
 
 #[test]
@@ -278,7 +314,7 @@ fn a_full_disk_when_a_segment_begins() {
     disk.set_capacity(None);
     let (mut wal, recovery, records) = open(disk.clone(), &short_segments()).unwrap();
     assert_eq!((recovery.cut, records), (None, payloads(2)));
-    assert!(names(&disk).iter().all(|name| name.ends_with(".log")), "the unfinished segment is gone");
+    assert!(names(&disk).iter().all(|name| !name.ends_with(".tmp")), "the unfinished segment is gone");
     write_to(&mut wal, 10);
     assert_eq!(open(disk, &short_segments()).unwrap().2, payloads(10));
 }

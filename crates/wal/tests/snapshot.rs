@@ -286,7 +286,9 @@ fn other_files_are_refused() {
     assert_eq!(missing, SnapshotError::Missing { file: snapshot_name(OP) });
     assert_eq!(missing.to_string(), "there is no snapshot snapshot-00000000000000000042.snap");
     let mut version = small_file();
+    // Another version has another checksum; if the rest were as this version writes it, it would be rot.
     version[8] = 2;
+    version[SNAPSHOT_HEADER_BYTES - 1] ^= 1;
     assert_eq!(
         read(&mut disk_with(&version), OP).unwrap_err().to_string(),
         "unsupported snapshot format version 2 in snapshot-00000000000000000042.snap; this build reads version 1"

@@ -165,6 +165,25 @@ impl Cluster {
         Ok(())
     }
 
+    /// Waits until a node has ended by itself; true if it had an error.
+    ///
+    /// # Errors
+    /// [`Error::NotRunning`], or [`Error::NotWell`] after `patience`.
+    pub fn wait_until_ended(&mut self, node: usize, patience: Duration) -> Result<bool, Error> {
+        let deadline = Instant::now() + patience;
+        loop {
+            let process = self.nodes[node].as_mut().ok_or(Error::NotRunning(node))?;
+            if let Some(status) = process.try_wait().map_err(|error| Error::Signal(node, error))? {
+                self.nodes[node] = None;
+                return Ok(!status.success());
+            }
+            if Instant::now() > deadline {
+                return Err(Error::NotWell(patience, format!("node {node} runs")));
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
+
     /// Asks the leader to let the next node lead.
     ///
     /// # Errors

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use syros_protocol::replica::Durability;
-use syros_runtime::{FrontConfig, NodeConfig};
+use syros_runtime::{FrontConfig, NodeConfig, StoreConfig};
 use syros_types::{FastQuorum, Group, ReplicaId};
 
 pub(crate) use reader::{BytesText, ConfigError, Reader, parse_bytes, parse_duration};
@@ -70,6 +70,11 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     read_limits(&mut limits, &mut core, &mut front)?;
     keys.extend(limits.finish()?);
 
+    let mut store = StoreConfig::default();
+    let mut disk = root.section("disk")?;
+    read_disk(&mut disk, &mut store)?;
+    keys.extend(disk.finish()?);
+
     let mut log = root.section("log")?;
     let log_level = log.choice("level", &LOG_LEVELS, log::LevelFilter::Info)?;
     keys.extend(log.finish()?);
@@ -84,6 +89,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
         bootstrap,
         replica: core,
         front,
+        store,
     };
     Ok(ServerConfig { node, log_level, keys })
 }
@@ -197,6 +203,11 @@ fn read_limits(
     bytes("snapshot-rate", 1 << 20..=1 << 40, &mut rate)?;
     core.transfer_rate = rate as u64;
     bytes("client-output", 1 << 20..=1 << 30, &mut front.output_bytes_max)
+}
+
+fn read_disk(disk: &mut Reader, store: &mut StoreConfig) -> Result<(), ConfigError> {
+    store.segment_bytes = disk.bytes("wal-segment", 64 << 10..=1 << 30, store.segment_bytes)?;
+    Ok(())
 }
 
 /// Smallest limit of the log: room for a few of the largest operations.

@@ -113,6 +113,7 @@ fn values_out_of_range_are_named_with_the_range() {
         ("limits", "waiting", "0", "from 1 to 16777216"),
         ("limits", "log-memory", "\"1MiB\"", "a size from 64MiB to 1TiB"),
         ("limits", "client-output", "1000", "a size from 1MiB to 1GiB"),
+        ("disk", "wal-segment", "\"1KiB\"", "a size from 64KiB to 1GiB"),
         ("log", "level", "\"chatty\"", "one of \"error\", \"warn\", \"info\", \"debug\""),
     ] {
         let error = parse(&with(section, key, value), Path::new(""), false).unwrap_err();

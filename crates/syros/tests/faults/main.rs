@@ -1,5 +1,5 @@
 //! Clusters of real processes, each in a network namespace of its own, under load while leaders are
-//! killed, stopped and cut off and disks run full. What the clients saw is a history, which must be
+//! killed, stopped and cut off, disks run full, and stores are damaged. What the clients saw is a history, which must be
 //! linearizable: by our own checker here, and by Porcupine with `scripts/porcupine-check`, which reads the
 //! files that these tests leave in `target/tmp/histories`.
 //!
@@ -8,6 +8,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod damage;
 mod disks;
 mod histories;
 mod links;

@@ -127,11 +127,15 @@ impl SnapshotHeader {
             return Err(HeaderFault::Magic);
         }
         let version = read_u32(bytes, 8);
-        if version != SNAPSHOT_FORMAT_VERSION {
-            return Err(HeaderFault::Version(version));
-        }
-        if header_checksum(bytes) != finish(extend(START, &bytes[..CHECKSUM_AT])) {
-            return Err(HeaderFault::Checksum);
+        let has_checksum_of = |version: u32| {
+            let parts = [&bytes[..8], &version.to_le_bytes(), &bytes[12..CHECKSUM_AT]];
+            header_checksum(bytes) == finish(parts.iter().fold(START, |state, part| extend(state, part)))
+        };
+        match (version, has_checksum_of(SNAPSHOT_FORMAT_VERSION)) {
+            (SNAPSHOT_FORMAT_VERSION, true) => {}
+            // The header is one of ours in all but the version, or there never was such a version: rot.
+            (0 | SNAPSHOT_FORMAT_VERSION, false) | (_, true) => return Err(HeaderFault::Checksum),
+            (_, false) => return Err(HeaderFault::Version(version)),
         }
         Ok(Self {
             cluster: read_u64(bytes, 12),

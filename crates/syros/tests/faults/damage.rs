@@ -1,0 +1,642 @@
+//! Stores that are damaged while their replica is away: it repairs itself from the others, or refuses to
+//! start and says why, and never serves anything wrong.
+
+use crate::common::{Redis, Scratch, run, syros, text, wait_for};
+use crate::setup::{GIVE_UP_AFTER, PATIENCE, alone, say, sleep};
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::MutexGuard;
+use std::time::Instant;
+use syros_bench::cluster::{Cluster, ClusterOptions};
+use syros_protocol::message::RoleName;
+use syros_types::{OpNumber, ReplicaId, View, WallTime};
+use syros_wal::{
+    Disk as _, FileDisk, HEADER_BYTES, RecordNumber, SegmentHeader, SnapshotHeader, SnapshotWriter,
+    segment_name, snapshot_name, write_atomically,
+};
+
+/// So many keys are written again and again.
+const KEYS: usize = 40;
+
+/// Length of a value: a segment takes eight of them.
+const VALUE_BYTES: usize = 8 << 10;
+
+/// Length of the page that is zeroed.
+const PAGE_BYTES: u64 = 4096;
+
+/// Small segments, snapshots and logs, so that all of them occur with little data.
+const SMALL: &str = "[limits]\nsnapshot-log = \"1MiB\"\nlog-keep = \"0\"\n\n\
+                     [disk]\nwal-segment = \"64KiB\"\n";
+
+/// A cluster on loopback whose clients know what they have written.
+struct Setup {
+    // In the order in which they must go.
+    cluster: Cluster,
+    scratch: Scratch,
+    _alone: MutexGuard<'static, ()>,
+    /// What the value of every key begins with.
+    written: Vec<usize>,
+    writes: usize,
+}
+
+fn start(test: &str, settings: &str) -> Setup {
+    let (alone, scratch) = (alone(), Scratch::new(test));
+    let mut cluster = Cluster::start(ClusterOptions {
+        program: syros().get_program().into(),
+        directory: scratch.0.join("cluster"),
+        replicas: 3,
+        namespaces: false,
+        settings: format!("{settings}\n[timing]\noperation-timeout = \"{}ms\"", GIVE_UP_AFTER.as_millis()),
+    })
+    .unwrap();
+    cluster.wait_until_well(PATIENCE).unwrap();
+    Setup { cluster, scratch, _alone: alone, written: vec![0; KEYS], writes: 0 }
+}
+
+fn value(number: usize) -> String {
+    format!("{number}:{}", "v".repeat(VALUE_BYTES))
+}
+
+impl Setup {
+    fn redis(&self, node: usize) -> Redis {
+        Redis::connect_to(self.cluster.redis_address(node), GIVE_UP_AFTER * 2).unwrap()
+    }
+
+    /// Sets so many keys; every write is acknowledged.
+    fn write(&mut self, redis: &mut Redis, keys: usize) {
+        let numbers: Vec<usize> = (0..keys).map(|key| self.writes + key + 1).collect();
+        for number in &numbers {
+            redis.send(&["SET", &format!("key{}", number % KEYS), &value(*number)]).unwrap();
+        }
+        for number in numbers {
+            assert_eq!(redis.reply().unwrap(), "+OK");
+            self.written[number % KEYS] = number;
+            self.writes = number;
+        }
+    }
+
+    fn data(&self, node: usize) -> PathBuf {
+        self.cluster.directory(node).join("data")
+    }
+
+    /// Writes until the node has a snapshot and several segments, the last with several records, and kills
+    /// it then.
+    fn kill_when_full(&mut self, node: usize) {
+        let deadline = Instant::now() + PATIENCE;
+        let other = (node + 1) % 3;
+        let mut redis = self.redis(other);
+        loop {
+            self.write(&mut redis, 8);
+            if !is_full(&self.data(node)) {
+                assert!(Instant::now() < deadline, "{}", self.cluster.log(node));
+                continue;
+            }
+            sleep(30);
+            self.cluster.kill(node).unwrap();
+            if is_full(&self.data(node)) {
+                return;
+            }
+            // It was just about to remove something.
+            self.cluster.restart(node).unwrap();
+            self.cluster.wait_until_well(PATIENCE).unwrap();
+        }
+    }
+
+    /// All replicas are well, have the same, and this one leads and has everything right.
+    fn must_serve(&mut self, node: usize, case: &str) {
+        self.cluster.wait_until_well(PATIENCE).unwrap_or_else(|error| {
+            panic!("{case}: {error}\n{}", self.cluster.log(node));
+        });
+        let address = self.cluster.redis_address(node).to_string();
+        wait_for("the repaired replica to lead", || {
+            run(syros().args(["lead", &node.to_string(), "--addr", &address])).status.success().then_some(())
+        });
+        let mut redis = self.redis(node);
+        for (key, number) in self.written.clone().into_iter().enumerate().filter(|(_, number)| *number > 0) {
+            assert_eq!(redis.ask(&["GET", &format!("key{key}")]), value(number), "{case}: key{key}");
+        }
+        self.write(&mut redis, 1);
+        wait_for("the same in all replicas", || {
+            let reports = self.cluster.reports();
+            let applied: BTreeSet<u64> = reports.iter().flatten().map(|report| report.applied).collect();
+            (reports.iter().all(Option::is_some) && applied.len() == 1).then_some(())
+        });
+    }
+
+    /// What a node has logged after the first `from` bytes.
+    fn log_since(&self, node: usize, from: usize) -> String {
+        self.cluster.log(node).split_off(from)
+    }
+}
+
+fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut paths: Vec<PathBuf> =
+        paths.filter(|path| path.extension().is_some_and(|found| found == extension)).collect();
+    paths.sort();
+    paths
+}
+
+fn segments(data: &Path) -> Vec<PathBuf> {
+    files(&data.join("wal"), "log")
+}
+
+fn snapshots(data: &Path) -> Vec<PathBuf> {
+    files(&data.join("snapshots"), "snap")
+}
+
+/// The directories in which damaged stores are kept.
+fn set_aside(data: &Path) -> usize {
+    let entries = fs::read_dir(data).unwrap();
+    entries
+        .filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().starts_with("damaged-"))
+        .count()
+}
+
+fn is_full(data: &Path) -> bool {
+    let segments = segments(data);
+    let length = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    segments.len() >= 4 && segments.last().map_or(0, length) > 30_000 && snapshots(data).len() == 1
+}
+
+fn flip(path: &Path, offset: u64) {
+    let file = OpenOptions::new().read(true).write(true).open(path).unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, offset).unwrap();
+    file.write_all_at(&[byte[0] ^ 4], offset).unwrap();
+}
+
+fn name(path: &Path) -> String {
+    path.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// What a case is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    FirstSegment,
+    MiddleSegment,
+    LastSegment,
+    Snapshot,
+    Identity,
+    View,
+    Log,
+    Snapshots,
+    LogAndView,
+}
+
+impl Place {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::FirstSegment => "first segment of the log",
+            Self::MiddleSegment => "middle segment of the log",
+            Self::LastSegment => "last segment of the log",
+            Self::Snapshot => "snapshot",
+            Self::Identity => "identity",
+            Self::View => "view",
+            Self::Log => "directory wal",
+            Self::Snapshots => "directory snapshots",
+            Self::LogAndView => "directory wal, and view",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    FlippedBit,
+    FlippedVersion,
+    Truncated,
+    Missing,
+    OtherReplicas,
+    OtherClusters,
+    ZeroedPage,
+    Garbage,
+    TornTail,
+}
+
+impl Kind {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::FlippedBit => "flipped bit",
+            Self::FlippedVersion => "flipped bit in the format version",
+            Self::Truncated => "cut in the middle",
+            Self::Missing => "missing",
+            Self::OtherReplicas => "another replica's",
+            Self::OtherClusters => "another cluster's",
+            Self::ZeroedPage => "zeroed page",
+            Self::Garbage => "garbage file with such a name beside it",
+            Self::TornTail => "torn tail",
+        }
+    }
+}
+
+/// What a replica does when it is started with damage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// Sets its store aside and gets everything from the others.
+    Repaired,
+    /// Has all it needs, and does without or writes anew what is damaged.
+    Unharmed,
+    /// Cuts the end of the log off.
+    Cut,
+    Refused,
+}
+
+impl Outcome {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Repaired => "set aside; repaired from the others",
+            Self::Unharmed => "not needed, or written anew; nothing is repaired",
+            Self::Cut => "cut; what is missing comes from the others",
+            Self::Refused => "refuses to start, and says what to do",
+        }
+    }
+}
+
+/// All cases.
+fn cases() -> Vec<(Place, Kind, Outcome)> {
+    use {Kind as K, Outcome as O, Place as P};
+    let mut cases = Vec::new();
+    for place in [P::FirstSegment, P::MiddleSegment, P::LastSegment] {
+        for kind in [K::FlippedBit, K::Truncated, K::Missing, K::OtherReplicas, K::ZeroedPage, K::Garbage] {
+            let looks_torn = place == P::LastSegment && kind == K::Truncated;
+            cases.push((place, kind, if looks_torn { O::Cut } else { O::Repaired }));
+        }
+    }
+    cases.push((P::FirstSegment, K::FlippedVersion, O::Repaired));
+    cases.push((P::MiddleSegment, K::OtherClusters, O::Repaired));
+    cases.push((P::LastSegment, K::TornTail, O::Cut));
+    for kind in [K::FlippedBit, K::FlippedVersion, K::Truncated, K::Missing, K::OtherClusters, K::ZeroedPage]
+    {
+        cases.push((P::Snapshot, kind, O::Repaired));
+    }
+    cases.push((P::Snapshot, K::Garbage, O::Unharmed));
+    cases.push((P::Log, K::Missing, O::Repaired));
+    cases.push((P::Snapshots, K::Missing, O::Repaired));
+    for (place, outcome) in [(P::View, O::Unharmed), (P::Identity, O::Refused)] {
+        for kind in [K::FlippedBit, K::Truncated, K::Missing, K::OtherReplicas, K::ZeroedPage] {
+            cases.push((place, kind, outcome));
+        }
+    }
+    cases.push((P::LogAndView, K::Missing, O::Refused));
+    cases
+}
+
+/// Where the damage is done.
+struct Target<'a> {
+    data: &'a Path,
+    /// The data of another replica.
+    other: &'a Path,
+    scratch: &'a Path,
+}
+
+impl Target<'_> {
+    fn cluster() -> u64 {
+        u64::from(std::process::id()) + 1
+    }
+
+    /// Does it; gives what the log of the replica must say.
+    fn damage(&self, place: Place, kind: Kind) -> Vec<String> {
+        let segments = segments(self.data);
+        let at = match place {
+            Place::FirstSegment => 0,
+            Place::MiddleSegment => segments.len() / 2,
+            Place::LastSegment => segments.len() - 1,
+            Place::Snapshot => return self.damage_snapshot(kind),
+            Place::Identity => return self.damage_identity(kind),
+            Place::View => return self.damage_view(kind),
+            Place::Log => {
+                fs::remove_dir_all(self.data.join("wal")).unwrap();
+                return vec!["there is no write-ahead log".to_owned()];
+            }
+            Place::Snapshots => {
+                let snapshot = name(&snapshots(self.data)[0]);
+                fs::remove_dir_all(self.data.join("snapshots")).unwrap();
+                return vec![format!("{snapshot} is missing")];
+            }
+            Place::LogAndView => {
+                fs::remove_dir_all(self.data.join("wal")).unwrap();
+                fs::remove_file(self.data.join("view/view")).unwrap();
+                return vec!["there is no write-ahead log".to_owned(), "view/view".to_owned()];
+            }
+        };
+        let (path, next) = (&segments[at], segments.get(at + 1));
+        self.damage_segment(path, next, place, kind)
+    }
+
+    fn damage_segment(&self, path: &Path, next: Option<&PathBuf>, place: Place, kind: Kind) -> Vec<String> {
+        let first: u64 = name(path).trim_start_matches("wal-").trim_end_matches(".log").parse().unwrap();
+        let length = fs::metadata(path).unwrap().len();
+        let of = |reason: &str| vec![format!("{} at offset ", name(path)), reason.to_owned()];
+        match kind {
+            Kind::FlippedBit => {
+                // Early in the last segment: other records must follow.
+                flip(path, if place == Place::LastSegment { HEADER_BYTES as u64 + 20 } else { length / 2 });
+                of("is bad")
+            }
+            Kind::FlippedVersion => {
+                flip(path, 8);
+                of("checksum of the segment header")
+            }
+            Kind::Truncated => {
+                OpenOptions::new().write(true).open(path).unwrap().set_len(length / 2).unwrap();
+                if place == Place::LastSegment {
+                    return vec![format!("of {}", name(path)), "cut ".to_owned(), "is torn".to_owned()];
+                }
+                of("is bad")
+            }
+            Kind::ZeroedPage => {
+                let file = OpenOptions::new().write(true).open(path).unwrap();
+                file.write_all_at(&[0; PAGE_BYTES as usize], PAGE_BYTES).unwrap();
+                of("is bad")
+            }
+            Kind::Missing => {
+                fs::remove_file(path).unwrap();
+                match next {
+                    None => of("it was the last segment, and is missing"),
+                    Some(next) => vec![format!("{} at offset 0", name(next)), "missing".to_owned()],
+                }
+            }
+            Kind::OtherReplicas => {
+                let theirs = segments(self.other);
+                fs::copy(&theirs[0], path).unwrap();
+                of("it belongs to replica")
+            }
+            Kind::OtherClusters => {
+                let mut bytes = fs::read(path).unwrap();
+                let header = SegmentHeader::decode(&bytes).unwrap();
+                let header = SegmentHeader { cluster: header.cluster + 1, ..header };
+                bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
+                fs::write(path, bytes).unwrap();
+                of("it belongs to cluster")
+            }
+            Kind::Garbage => {
+                let first = match place {
+                    Place::FirstSegment => first - 1,
+                    Place::MiddleSegment => first + 1,
+                    _ => first + 1_000_000,
+                };
+                let garbage = path.with_file_name(segment_name(RecordNumber(first)));
+                fs::write(&garbage, "garbage".repeat(1000)).unwrap();
+                vec![format!("{} at offset 0", name(&garbage))]
+            }
+            Kind::TornTail => {
+                let mut bytes = fs::read(path).unwrap();
+                // The beginning of a record, as a write that was cut short leaves it.
+                bytes.extend_from_slice(&[0, 16, 0, 0, 1, 2, 3, 4]);
+                bytes.extend_from_slice(&[7; 300]);
+                fs::write(path, bytes).unwrap();
+                vec![format!("cut 308 bytes at offset {length} of {}", name(path))]
+            }
+        }
+    }
+
+    fn damage_snapshot(&self, kind: Kind) -> Vec<String> {
+        let path = &snapshots(self.data)[0];
+        let length = fs::metadata(path).unwrap().len();
+        let digits = name(path).trim_start_matches("snapshot-").trim_end_matches(".snap").to_owned();
+        let op_number = OpNumber(digits.parse().unwrap());
+        let damaged = |reason: &str| {
+            vec![format!("the snapshot {} is damaged at offset ", name(path)), reason.to_owned()]
+        };
+        match kind {
+            Kind::FlippedBit => {
+                flip(path, length / 2);
+                damaged("its checksum does not match")
+            }
+            Kind::FlippedVersion => {
+                flip(path, 8);
+                damaged("the checksum of the header")
+            }
+            Kind::Truncated => {
+                OpenOptions::new().write(true).open(path).unwrap().set_len(length / 2).unwrap();
+                damaged("the file ends in the middle")
+            }
+            Kind::ZeroedPage => {
+                let file = OpenOptions::new().write(true).open(path).unwrap();
+                file.write_all_at(&[0; PAGE_BYTES as usize], 10 * PAGE_BYTES).unwrap();
+                damaged("is bad")
+            }
+            Kind::Missing => {
+                fs::remove_file(path).unwrap();
+                vec![format!("{} is missing", name(path))]
+            }
+            Kind::OtherClusters | Kind::OtherReplicas => {
+                let elsewhere = self.scratch.join("elsewhere");
+                let mut disk = FileDisk::open(&elsewhere).unwrap();
+                let (cluster, view, time) = (Self::cluster() + 1, View(1), WallTime(1));
+                let header = SnapshotHeader { cluster, op_number, view, time };
+                let mut writer = SnapshotWriter::create(&mut disk, header).unwrap();
+                writer.block(&mut disk, 1, b"theirs").unwrap();
+                writer.finish(&mut disk).unwrap();
+                fs::copy(elsewhere.join(snapshot_name(op_number)), path).unwrap();
+                disk.remove(&snapshot_name(op_number)).unwrap();
+                damaged("it belongs to cluster")
+            }
+            Kind::Garbage => {
+                let garbage = path.with_file_name(snapshot_name(OpNumber(op_number.0 + 1_000_000)));
+                fs::write(garbage, "garbage").unwrap();
+                Vec::new()
+            }
+            Kind::TornTail => unreachable!("a snapshot has its name when it is whole"),
+        }
+    }
+
+    fn damage_identity(&self, kind: Kind) -> Vec<String> {
+        let path = self.data.join("identity");
+        let good = fs::read(&path).unwrap();
+        let file = path.display().to_string();
+        let damaged = || vec![format!("identity file {file} is damaged"), "put it back".to_owned()];
+        match kind {
+            Kind::FlippedBit => {
+                // A digit of the cluster's number, which makes it another good one.
+                let text = String::from_utf8(good).unwrap();
+                let at = text.find("cluster = ").unwrap() + "cluster = ".len();
+                flip(&path, at as u64);
+                vec!["belongs to".to_owned(), file]
+            }
+            Kind::Truncated => {
+                fs::write(&path, &good[..good.len() / 2]).unwrap();
+                damaged()
+            }
+            Kind::ZeroedPage => {
+                fs::write(&path, vec![0; good.len()]).unwrap();
+                damaged()
+            }
+            Kind::Missing => {
+                fs::remove_file(&path).unwrap();
+                damaged()
+            }
+            _ => {
+                fs::copy(self.other.join("identity"), &path).unwrap();
+                vec!["belongs to".to_owned(), file]
+            }
+        }
+    }
+
+    fn damage_view(&self, kind: Kind) -> Vec<String> {
+        let path = self.data.join("view/view");
+        let good = fs::read(&path).unwrap();
+        let anew = "it is written anew".to_owned();
+        match kind {
+            Kind::FlippedBit => flip(&path, good.len() as u64 - 1),
+            Kind::Truncated => fs::write(&path, &good[..good.len() / 2]).unwrap(),
+            Kind::ZeroedPage => fs::write(&path, vec![0; good.len()]).unwrap(),
+            Kind::Missing => {
+                fs::remove_file(&path).unwrap();
+                return vec!["view/view is missing".to_owned(), anew];
+            }
+            _ => {
+                fs::copy(self.other.join("view/view"), &path).unwrap();
+                return vec!["view/view belongs to replica".to_owned(), anew];
+            }
+        }
+        vec!["view/view is damaged".to_owned(), anew]
+    }
+}
+
+fn copy_directory(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let (path, target) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if path.is_dir() {
+            copy_directory(&path, &target);
+        } else {
+            fs::copy(&path, &target).unwrap();
+        }
+    }
+}
+
+/// One line of the table in docs/TESTING.md for every case.
+#[test]
+fn every_kind_of_damage_in_every_place_is_repaired_or_refused() {
+    let mut setup = start("damage", SMALL);
+    let began = Instant::now();
+    let mut table = String::from("| place | damage | what the replica does |\n|---|---|---|\n");
+    for (place, kind, outcome) in cases() {
+        let case = format!("{}, {}", place.text(), kind.text());
+        // Never the one that leads: every case would take a change of views.
+        let node = (setup.cluster.wait_until_well(PATIENCE).unwrap() + 1) % 3;
+        setup.kill_when_full(node);
+        let (data, other) = (setup.data(node), setup.data((node + 1) % 3));
+        let kept = setup.scratch.0.join("kept");
+        if outcome == Outcome::Refused {
+            copy_directory(&data, &kept);
+        }
+        let target = Target { data: &data, other: &other, scratch: &setup.scratch.0 };
+        let expected = target.damage(place, kind);
+        let (before, logged) = (set_aside(&data), setup.cluster.log(node).len());
+        // What it does not have at all.
+        let mut redis = setup.redis((node + 1) % 3);
+        setup.write(&mut redis, 10);
+
+        setup.cluster.restart(node).unwrap();
+        if outcome == Outcome::Refused {
+            assert!(setup.cluster.wait_until_ended(node, PATIENCE).unwrap(), "{case}: no error");
+            let log = setup.log_since(node, logged);
+            assert!(expected.iter().all(|part| log.contains(part)), "{case}: {expected:?} in\n{log}");
+            fs::remove_dir_all(&data).unwrap();
+            fs::rename(&kept, &data).unwrap();
+            setup.cluster.restart(node).unwrap();
+        }
+        setup.must_serve(node, &case);
+        let log = setup.log_since(node, logged);
+        assert!(expected.iter().all(|part| log.contains(part)), "{case}: {expected:?} in\n{log}");
+        let repaired = usize::from(outcome == Outcome::Repaired);
+        assert_eq!(set_aside(&data) - before, repaired, "{case}:\n{log}");
+        writeln!(table, "| {} | {} | {} |", place.text(), kind.text(), outcome.text()).unwrap();
+    }
+    say(&format!("{table}damaged stores: {:?}", began.elapsed()));
+}
+
+#[test]
+fn two_of_three_are_damaged_one_after_the_other() {
+    let mut setup = start("two-damaged", SMALL);
+    let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+    setup.kill_when_full((leader + 1) % 3);
+    for node in [(leader + 1) % 3, (leader + 2) % 3, leader] {
+        let data = setup.data(node);
+        if node != (leader + 1) % 3 {
+            // At once, and with what the repair has left there: what it got is all the group has.
+            setup.cluster.kill(node).unwrap();
+            wait_for("a leader", || setup.cluster.leader());
+        }
+        fs::remove_dir_all(data.join("wal")).unwrap();
+        setup.cluster.restart(node).unwrap();
+        setup.must_serve(node, &format!("node {node}"));
+        assert_eq!(set_aside(&data), 1);
+    }
+}
+
+/// Two members without memory cannot know what the group had acknowledged, and the third alone cannot
+/// either.
+#[test]
+fn a_group_whose_majority_is_damaged_at_once_serves_nothing() {
+    let mut setup = start("majority-damaged", SMALL);
+    let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+    let mut redis = setup.redis(leader);
+    setup.write(&mut redis, 100);
+    (0..3).for_each(|node| setup.cluster.kill(node).unwrap());
+    let intact = (leader + 2) % 3;
+    for node in (0..3).filter(|node| *node != intact) {
+        let first = &segments(&setup.data(node))[0];
+        flip(first, fs::metadata(first).unwrap().len() / 2);
+    }
+    (0..3).for_each(|node| setup.cluster.restart(node).unwrap());
+    wait_for("two replicas to be without memory", || {
+        let reports = setup.cluster.reports();
+        let roles = reports.iter().flatten().filter(|report| report.role == RoleName::Recovering);
+        (roles.count() == 2).then_some(())
+    });
+    let deadline = Instant::now() + GIVE_UP_AFTER / 2;
+    while Instant::now() < deadline {
+        assert_eq!(setup.cluster.leader(), None);
+        sleep(50);
+    }
+    // All of them run out of time, at the same time.
+    let mut clients: Vec<Redis> = (0..3).map(|node| setup.redis(node)).collect();
+    for redis in &mut clients {
+        redis.send(&["GET", "key1"]).unwrap();
+        redis.send(&["SET", "key1", "x"]).unwrap();
+    }
+    for redis in &mut clients {
+        for answer in [redis.reply().unwrap(), redis.reply().unwrap()] {
+            assert!(answer.starts_with('-'), "{answer}");
+        }
+    }
+    let addresses: Vec<String> = setup.cluster.addresses().iter().map(ToString::to_string).collect();
+    let status = run(syros().args(["status", "--replicas", &addresses.join(",")]));
+    let printed = text(&status);
+    assert_eq!(status.status.code(), Some(1), "{printed}");
+    assert_eq!(printed.matches("recovering").count(), 2, "{printed}");
+    assert!(!printed.contains("leader"), "{printed}");
+    say(&printed);
+}
+
+/// The view in the file of a replica is its own: it is not taken from another.
+#[test]
+fn a_first_start_is_refused_where_a_view_was_reached() {
+    let (_alone, scratch) = (alone(), Scratch::new("not-new"));
+    let data = scratch.0.join("data");
+    fs::create_dir_all(&data).unwrap();
+    let mut disk = FileDisk::open(&data.join("view")).unwrap();
+    let mut bytes = 7_u64.to_le_bytes().to_vec();
+    bytes.extend_from_slice(&5_u64.to_le_bytes());
+    bytes.push(ReplicaId(0).0);
+    write_atomically(&mut disk, "view", &bytes).unwrap();
+    drop(disk);
+    let port = crate::common::free_ports();
+    let config = scratch.0.join("node.toml");
+    let replicas = format!("[\"127.0.0.1:{port}\"]");
+    let listen = format!("[listen]\nredis = \"127.0.0.1:{}\"", port + 1);
+    fs::write(
+        &config,
+        format!("cluster = 5\nreplicas = {replicas}\nreplica = 0\ndirectory = \"data\"\n{listen}\n"),
+    )
+    .unwrap();
+    let output = run(syros().args(["server", "--bootstrap", "--config"]).arg(&config));
+    assert!(!output.status.success() && text(&output).contains("has reached view 7"), "{}", text(&output));
+}

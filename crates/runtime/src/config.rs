@@ -35,11 +35,20 @@ pub struct NodeConfig {
 pub struct StoreConfig {
     /// Length of a segment of the write-ahead log, in bytes: so much more than needed is kept at most.
     pub segment_bytes: u64,
+    /// What is on disk and not read otherwise is read and verified this often, or up to twice as often;
+    /// never if `None`.
+    pub scrub_interval: Option<Duration>,
+    /// How fast it is read, in bytes per second; never 0.
+    pub scrub_rate: u64,
 }
 
 impl Default for StoreConfig {
     fn default() -> Self {
-        Self { segment_bytes: syros_wal::SEGMENT_BYTES_DEFAULT }
+        Self {
+            segment_bytes: syros_wal::SEGMENT_BYTES_DEFAULT,
+            scrub_interval: Some(Duration::from_secs(12 * 3600)),
+            scrub_rate: 8 << 20,
+        }
     }
 }
 

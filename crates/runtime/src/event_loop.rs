@@ -66,6 +66,8 @@ pub(crate) enum Ended {
     Stopped,
     /// The disk had refused a write, and takes writes again.
     DiskReturned,
+    /// What is on disk is damaged, and others can repair it.
+    Damaged,
 }
 
 /// Everything a process does.
@@ -156,6 +158,11 @@ impl EventLoop {
             if self.local.as_mut().is_some_and(|local| local.disk_has_returned(self.now)) {
                 self.flush();
                 return Ok(Ended::DiskReturned);
+            }
+            if self.local.as_mut().is_some_and(Local::is_damaged) {
+                self.hand_over(&mut events)?;
+                self.flush();
+                return Ok(Ended::Damaged);
             }
         }
         self.hand_over(&mut events)?;
@@ -665,7 +672,6 @@ impl EventLoop {
         }
     }
 
-    /// Writes the log out, and sends what waited for it.
     /// Lets another replica lead before this one goes, so that nobody has to find out.
     fn hand_over(&mut self, events: &mut Events) -> io::Result<()> {
         let Some(local) = &mut self.local else { return Ok(()) };
@@ -683,6 +689,7 @@ impl EventLoop {
         Ok(())
     }
 
+    /// Writes the log out, and sends what waited for it.
     fn shut_down(&mut self) {
         let deadline = self.clock.now().instant.after(SETTLE_PATIENCE);
         while self.local.as_ref().is_some_and(|local| !local.is_settled()) && self.now.instant < deadline {

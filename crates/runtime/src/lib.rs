@@ -2,8 +2,8 @@
 //! alone). Everything here is I/O around the state machines of `syros-protocol` and `syros-resp`;
 //! nothing decides what a message means.
 //!
-//! One thread runs the event loop; others write and sync the log, write and read snapshots, and look up
-//! host names.
+//! One thread runs the event loop; others write and sync the log, write and read snapshots, look up host
+//! names, and look for rot on the disk.
 #![forbid(unsafe_code)]
 
 mod accept;
@@ -20,6 +20,7 @@ mod links;
 mod local;
 mod log_limit;
 mod node;
+mod scrub;
 mod snapshots;
 mod socket;
 mod stop;

@@ -19,8 +19,9 @@ use syros_wal::{
 use crate::clock::Clock;
 use crate::config::StoreConfig;
 use crate::directory::{DataDirectory, DirectoryError};
+use crate::scrub::{Finding, Plan, Scrub};
 use crate::snapshots::{Done, Snapshots};
-use crate::store::{Store, StoreError, ViewFile};
+use crate::store::{Owner, Store, StoreError, ViewFile};
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
 /// so that what other replicas send in the meantime still fits.
@@ -119,6 +120,9 @@ pub(crate) struct Local {
     keep_from: Option<(OpNumber, Ticket)>,
     /// Once this record is on disk, the log need not say any more that the replica lost its memory.
     remembers_from: Option<Ticket>,
+    scrub: Option<Scrub>,
+    /// What is on disk is damaged, and others can repair it.
+    is_damaged: bool,
     clock: Clock,
     record: Vec<u8>,
     reply: Vec<u8>,
@@ -130,19 +134,21 @@ pub(crate) struct Local {
 pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) cluster: u64,
+    /// Where the replicas listen, in the order of their ids.
+    pub(crate) replicas: Vec<String>,
     pub(crate) directory: DataDirectory,
     pub(crate) store: StoreConfig,
     /// For the engine's tables.
     pub(crate) hash_seed: u64,
     pub(crate) clock: Clock,
-    /// Used when records have reached the disk, and when there is news of snapshots.
+    /// Used when records have reached the disk, and when there is news of snapshots or damage.
     pub(crate) waker: Arc<Waker>,
 }
 
 impl Local {
     /// Reads back what is on disk and boots the replica.
     pub(crate) fn start(parts: Parts) -> Result<Self, LogError> {
-        let Parts { config, cluster, directory, store: settings, hash_seed, clock, waker } = parts;
+        let Parts { config, cluster, replicas, directory, store: settings, hash_seed, clock, waker } = parts;
         let store = Store::open(&config, cluster, &directory, settings.segment_bytes, hash_seed)
             .map_err(LogError::Store)?;
         let Store { wal, recovery, restored, depot, engine, view } = store;
@@ -167,6 +173,16 @@ impl Local {
         directory.claim().map_err(LogError::Claim)?;
         let remembers_from = (durability == Durability::Replicated || !matches!(boot, Boot::Amnesiac { .. }))
             .then_some(Ticket(0));
+        let plan = settings.scrub_interval.map(|interval| Plan {
+            directory: directory.path().to_owned(),
+            owner: Owner { cluster, replica: me },
+            group: config.group,
+            replicas,
+            interval,
+            rate: settings.scrub_rate,
+            seed: hash_seed ^ config.seed,
+        });
+        let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
         let records_before = wal.appended().0;
         let snapshots = Snapshots::start(depot, directory.snapshots(), hash_seed, Arc::clone(&waker))
             .map_err(LogError::Thread)?;
@@ -202,6 +218,8 @@ impl Local {
             has_more_news: false,
             keep_from: None,
             remembers_from,
+            scrub: scrub.transpose().map_err(LogError::Thread)?,
+            is_damaged: false,
             clock,
             record: Vec::new(),
             reply: Vec::new(),
@@ -270,6 +288,7 @@ impl Local {
             self.replica.handle(now, Event::Persisted(persisted));
         }
         self.note_snapshots(now);
+        self.note_findings();
         if !self.has_failed
             && let Some(error) = self.wal.error()
         {
@@ -312,6 +331,34 @@ impl Local {
             );
         }
         self.replica.handle(now, Event::PersistFailed);
+    }
+
+    /// Takes note of what was found to be damaged on disk.
+    fn note_findings(&mut self) {
+        while let Some(finding) = self.scrub.as_ref().and_then(Scrub::next_finding) {
+            match finding {
+                Finding::View(problem) => {
+                    log::error!("{problem}; it is written anew");
+                    if let Err(error) = self.view.renew() {
+                        self.fail(&format!("cannot note the view again: {error}"));
+                    }
+                }
+                // If it takes part in no view now, or its disk fails, there is another round.
+                Finding::Store => self.is_damaged |= self.replica.is_normal() && !self.has_failed,
+            }
+        }
+    }
+
+    /// True if what is on disk is damaged, and the replica should start anew to be repaired by the others.
+    pub(crate) fn is_damaged(&mut self) -> bool {
+        // Without the view it would never start again.
+        if self.is_damaged
+            && let Err(error) = self.view.renew()
+        {
+            self.is_damaged = false;
+            self.fail(&format!("cannot note the view again: {error}"));
+        }
+        self.is_damaged
     }
 
     /// Lets the work on snapshots go on, and tells the replica of it.

@@ -244,6 +244,7 @@ impl Node {
         let local = Local::start(local::Parts {
             config: replica,
             cluster: config.cluster,
+            replicas: config.replicas.clone(),
             directory,
             store: config.store,
             hash_seed,
@@ -262,8 +263,8 @@ impl Node {
         base.into_process(place, &config.front, redis, Some((replicas, local)), stopper)
     }
 
-    /// Serves until it is told to stop. A node whose disk was full and takes writes again starts anew from
-    /// what the disk holds; its connections break.
+    /// Serves until it is told to stop. A node whose disk was full and takes writes again, or holds damage
+    /// that others can repair, starts anew from what the disk holds; its connections break.
     ///
     /// # Errors
     /// When the system does not let it wait for events any more, or when it cannot start anew.
@@ -271,10 +272,15 @@ impl Node {
         let Self { mut process, config } = self;
         loop {
             let Process { event_loop, stopper } = process;
-            if event_loop.run()? == Ended::Stopped {
-                return Ok(());
+            match event_loop.run()? {
+                Ended::Stopped => return Ok(()),
+                Ended::DiskReturned => {
+                    log::info!("the disk of {} takes writes again", config.directory.display());
+                }
+                Ended::Damaged => {
+                    log::warn!("{} starts anew, to be repaired", config.directory.display());
+                }
             }
-            log::info!("the disk of {} takes writes again", config.directory.display());
             process = Self::start_process(config.clone(), Some(stopper)).map_err(io::Error::other)?;
         }
     }

@@ -210,6 +210,13 @@ impl ViewFile {
         }
         Ok(())
     }
+
+    /// Writes the file anew: it is not what was written any more.
+    pub(crate) fn renew(&mut self) -> Result<(), WriteError> {
+        let view = self.view();
+        self.view = Ok(None);
+        self.note(view)
+    }
 }
 
 /// Whose a file of a data directory is.

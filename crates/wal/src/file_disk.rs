@@ -199,6 +199,15 @@ impl OpenFile {
     }
 }
 
+/// Has later reads of a file come from the device, as far as it was synced. Best effort: a file system
+/// without a page cache to drop has nothing stale to show either.
+fn drop_from_caches(file: &OpenFile) {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::fs::fadvise(&file.file, 0, None, rustix::fs::Advice::DontNeed);
+    #[cfg(not(target_os = "linux"))]
+    let _ = file;
+}
+
 impl Disk for FileDisk {
     type File = OpenFile;
 
@@ -253,9 +262,7 @@ impl Disk for FileDisk {
 
     fn settle(&mut self, file: &mut OpenFile) -> Result<(), DiskError> {
         self.sync(file)?;
-        // Best effort: a file system without a page cache to drop has nothing stale to show either.
-        #[cfg(target_os = "linux")]
-        let _ = rustix::fs::fadvise(&file.file, 0, None, rustix::fs::Advice::DontNeed);
+        drop_from_caches(file);
         Ok(())
     }
 
@@ -280,7 +287,8 @@ impl Disk for FileDisk {
 }
 
 /// A directory that is only looked at: nothing is locked, created or changed, and whoever uses it is not
-/// disturbed. Every call that would change something fails.
+/// disturbed. Every call that would change something fails; [`Disk::settle`] syncs nothing, and only has
+/// what others synced read from the device.
 #[derive(Debug)]
 pub struct ReadOnlyDisk {
     path: PathBuf,
@@ -343,7 +351,8 @@ impl Disk for ReadOnlyDisk {
     }
 
     fn settle(&mut self, file: &mut ReadOnlyFile) -> Result<(), DiskError> {
-        read_only(DiskOperation::Sync, &file.0.name)
+        drop_from_caches(&file.0);
+        Ok(())
     }
 
     fn rename(&mut self, from: &str, _to: &str) -> Result<(), DiskError> {

@@ -35,6 +35,7 @@
 //! On the same interface, files of opaque blocks that are either whole or absent: written by
 //! [`SnapshotWriter`], received from a peer by [`SnapshotReceiver`], read by [`SnapshotReader`].
 //!
+//! [`scrub_log`] and [`scrub_snapshots`] read in the background what nobody reads otherwise;
 //! [`inspect_log`] and [`inspect_snapshots`] tell what a directory holds without changing it.
 #![forbid(unsafe_code)]
 
@@ -48,6 +49,7 @@ mod inspect;
 mod later_record;
 pub mod memory_disk;
 mod recovery;
+mod scrub;
 mod segment;
 mod snapshot;
 mod wal;
@@ -67,6 +69,7 @@ pub use inspect::{
     inspect_log, inspect_snapshots,
 };
 pub use recovery::{Cut, Damage, OpenError, Recovery};
+pub use scrub::{Flaw, scrub_log, scrub_snapshots};
 pub use segment::{SegmentContents, SegmentTail, recover_segment};
 pub use snapshot::{
     BlockFault, ReceiveError, SNAPSHOT_BLOCK_BYTES_MAX, SNAPSHOT_BLOCK_HEADER_BYTES, SNAPSHOT_END_KIND,

@@ -114,6 +114,8 @@ fn values_out_of_range_are_named_with_the_range() {
         ("limits", "log-memory", "\"1MiB\"", "a size from 64MiB to 1TiB"),
         ("limits", "client-output", "1000", "a size from 1MiB to 1GiB"),
         ("disk", "wal-segment", "\"1KiB\"", "a size from 64KiB to 1GiB"),
+        ("disk", "scrub-interval", "\"often\"", "a duration from 0ns to"),
+        ("disk", "scrub-rate", "\"1KiB\"", "a size from 64KiB to 1TiB"),
         ("log", "level", "\"chatty\"", "one of \"error\", \"warn\", \"info\", \"debug\""),
     ] {
         let error = parse(&with(section, key, value), Path::new(""), false).unwrap_err();

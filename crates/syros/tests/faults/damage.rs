@@ -1,7 +1,8 @@
-//! Stores that are damaged while their replica is away: it repairs itself from the others, or refuses to
-//! start and says why, and never serves anything wrong.
+//! Stores that are damaged, while their replica is away and while it runs: it repairs itself from the
+//! others, or refuses to start and says why, and never serves anything wrong.
 
 use crate::common::{Redis, Scratch, run, syros, text, wait_for};
+use crate::load::Load;
 use crate::setup::{GIVE_UP_AFTER, PATIENCE, alone, say, sleep};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -29,7 +30,7 @@ const PAGE_BYTES: u64 = 4096;
 
 /// Small segments, snapshots and logs, so that all of them occur with little data.
 const SMALL: &str = "[limits]\nsnapshot-log = \"1MiB\"\nlog-keep = \"0\"\n\n\
-                     [disk]\nwal-segment = \"64KiB\"\n";
+                     [disk]\nwal-segment = \"64KiB\"\nscrub-interval = \"0s\"\n";
 
 /// A cluster on loopback whose clients know what they have written.
 struct Setup {
@@ -614,6 +615,80 @@ fn a_group_whose_majority_is_damaged_at_once_serves_nothing() {
     assert_eq!(printed.matches("recovering").count(), 2, "{printed}");
     assert!(!printed.contains("leader"), "{printed}");
     say(&printed);
+}
+
+/// Without anybody's help, while clients go on: first a follower, then the leader.
+#[test]
+fn rot_in_the_store_of_a_running_replica_is_found_and_repaired() {
+    let settings = "[limits]\nsnapshot-log = \"64MiB\"\n\n\
+                    [disk]\nwal-segment = \"64KiB\"\nscrub-interval = \"1s\"\nscrub-rate = \"1GiB\"\n";
+    let mut setup = start("rot", settings);
+    let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+    let mut redis = setup.redis(leader);
+    setup.write(&mut redis, 60);
+    let load = Load::start(&setup.cluster, 3);
+    for leads in [false, true] {
+        let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
+        let node = if leads { leader } else { (leader + 1) % 3 };
+        let data = setup.data(node);
+        let old = wait_for("finished segments", || {
+            let segments = segments(&data);
+            (segments.len() > 2).then(|| segments[segments.len() - 2].clone())
+        });
+        flip(&old, fs::metadata(&old).unwrap().len() / 2);
+        wait_for("the damaged store to be set aside", || (set_aside(&data) == 1).then_some(()));
+        let log = setup.cluster.log(node);
+        assert!(log.contains(&format!("{} at offset ", old.display())), "{log}");
+        load.must_go_on();
+        setup.cluster.wait_until_well(PATIENCE).unwrap();
+        // So that it has finished segments again. The connection to the node that started anew is gone.
+        redis = setup.redis((node + 1) % 3);
+        setup.write(&mut redis, 60);
+    }
+    // The file of the view is written anew, and nothing else happens.
+    let node = (setup.cluster.wait_until_well(PATIENCE).unwrap() + 1) % 3;
+    let (view, before) = (setup.data(node).join("view/view"), set_aside(&setup.data(node)));
+    flip(&view, fs::metadata(&view).unwrap().len() - 1);
+    wait_for("the view to be written anew", || {
+        setup.cluster.log(node).contains("it is written anew").then_some(())
+    });
+    sleep(100);
+    assert_eq!(set_aside(&setup.data(node)), before);
+    load.must_go_on();
+    load.finish("rot");
+    setup.must_serve(node, "after all");
+}
+
+/// Nobody could repair it: it goes on, and says so in every round.
+#[test]
+fn rot_in_the_store_of_a_lone_replica_is_reported() {
+    let (_alone, scratch) = (alone(), Scratch::new("lone-rot"));
+    let settings = "[disk]\nwal-segment = \"64KiB\"\nscrub-interval = \"500ms\"\nscrub-rate = \"1GiB\"";
+    let mut cluster = Cluster::start(ClusterOptions {
+        program: syros().get_program().into(),
+        directory: scratch.0.join("cluster"),
+        replicas: 1,
+        namespaces: false,
+        settings: settings.to_owned(),
+    })
+    .unwrap();
+    cluster.wait_until_well(PATIENCE).unwrap();
+    let mut redis = Redis::connect_to(cluster.redis_address(0), GIVE_UP_AFTER).unwrap();
+    for number in 0..40 {
+        assert_eq!(redis.ask(&["SET", &format!("key{number}"), &value(number)]), "+OK");
+    }
+    let data = cluster.directory(0).join("data");
+    let first = segments(&data)[0].clone();
+    flip(&first, fs::metadata(&first).unwrap().len() / 2);
+    let complaint = format!("{} at offset ", first.display());
+    wait_for("two rounds", || (cluster.log(0).matches(&complaint).count() >= 2).then_some(()));
+    assert_eq!(redis.ask(&["GET", "key7"]), value(7));
+    cluster.kill(0).unwrap();
+    cluster.restart(0).unwrap();
+    assert!(cluster.wait_until_ended(0, PATIENCE).unwrap());
+    let log = cluster.log(0);
+    assert!(log.contains("there is no other replica") && log.contains("syros inspect"), "{log}");
+    assert_eq!(set_aside(&data), 0);
 }
 
 /// The view in the file of a replica is its own: it is not taken from another.

@@ -1,0 +1,306 @@
+//! The thread that reads what is on disk and nobody reads otherwise, to find rot while others still have
+//! what it took: all segments of the log but the last, the finished snapshots, and the file of the view.
+//!
+//! What is damaged is repaired by starting anew, like a process that finds it when it starts: without
+//! memory, and with everything from the others. As long as the process runs its memory is whole, so there
+//! is no hurry; but two members that start anew at once would be a majority without memory. So a node waits
+//! until enough others are well, and for its turn: the members take turns by the clock.
+//!
+//! A file is dropped from the system's cache before it is read. What the device or a file system above the
+//! system's cache keeps in a cache of its own may still hide what is on the medium.
+
+use std::net::ToSocketAddrs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant as SystemInstant};
+use std::{fmt, io};
+
+use mio::Waker;
+use syros_protocol::message::RoleName;
+use syros_types::{Group, Prng, WallTime};
+use syros_wal::{DiskError, Flaw, ReadError, ReadOnlyDisk, scrub_log, scrub_snapshots};
+
+use crate::clock::Clock;
+use crate::store::{Owner, read_view};
+
+/// How long a member's turn to start anew is. Two clocks may differ by half of it.
+const TURN: Duration = Duration::from_secs(4);
+
+/// How often a node that is to be repaired looks whether it is its turn.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often it says that it waits.
+const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// A member that does not tell its status within this time is away.
+const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What is read, and when.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// The data directory and whose it is.
+    pub(crate) directory: PathBuf,
+    pub(crate) owner: Owner,
+    pub(crate) group: Group,
+    /// Where the replicas listen, in the order of their ids.
+    pub(crate) replicas: Vec<String>,
+    /// The longest pause between two rounds; the shortest is half of it.
+    pub(crate) interval: Duration,
+    /// Bytes per second; never 0.
+    pub(crate) rate: u64,
+    pub(crate) seed: u64,
+}
+
+/// What has to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// The file of the view is not what was written, for this reason.
+    View(String),
+    /// Log or snapshots are damaged, and now is the time to start anew.
+    Store,
+}
+
+/// The event loop's side of the thread.
+pub(crate) struct Scrub {
+    findings: Receiver<Finding>,
+    /// Ends the thread when it is dropped.
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Scrub {
+    /// Starts the thread. It uses `waker` when it has found something.
+    pub(crate) fn start(plan: Plan, clock: Clock, waker: Arc<Waker>) -> io::Result<Self> {
+        let (stop, stopped) = channel();
+        let (report, findings) = channel();
+        let prng = Prng::new(plan.seed);
+        let thread = thread::Builder::new().name("scrub".to_owned()).spawn(move || {
+            let worker = Worker { plan, clock, prng, stopped, report, waker };
+            // It ends when nobody listens any more.
+            let _ = worker.run();
+        })?;
+        Ok(Self { findings, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// The next thing that was found.
+    pub(crate) fn next_finding(&self) -> Option<Finding> {
+        self.findings.try_recv().ok()
+    }
+}
+
+impl Drop for Scrub {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The process ends.
+struct Stopped;
+
+/// A flaw that was found, and the directory of the file.
+struct Found {
+    directory: PathBuf,
+    flaw: Flaw,
+}
+
+impl fmt::Display for Found {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.directory.display(), self.flaw)
+    }
+}
+
+/// The thread.
+struct Worker {
+    plan: Plan,
+    clock: Clock,
+    prng: Prng,
+    stopped: Receiver<()>,
+    report: Sender<Finding>,
+    waker: Arc<Waker>,
+}
+
+impl Worker {
+    fn run(mut self) -> Result<(), Stopped> {
+        loop {
+            let half = self.plan.interval / 2;
+            let more = self.prng.below(u64::try_from(half.as_nanos()).unwrap_or(u64::MAX).max(1));
+            self.sleep(half + Duration::from_nanos(more))?;
+            self.read_view()?;
+            match self.read_store()? {
+                None => {}
+                Some(found) if self.plan.group.size() == 1 => log::error!(
+                    "{found}. This replica has no others from which it could be repaired, and will not start \
+                     again with it: save the data while the process runs"
+                ),
+                Some(found) => self.have_repaired(&found)?,
+            }
+        }
+    }
+
+    fn sleep(&self, time: Duration) -> Result<(), Stopped> {
+        match self.stopped.recv_timeout(time) {
+            Err(RecvTimeoutError::Timeout) => Ok(()),
+            Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(Stopped),
+        }
+    }
+
+    fn tell(&self, finding: Finding) -> Result<(), Stopped> {
+        self.report.send(finding).map_err(|_| Stopped)?;
+        // Fails only if the loop is gone, and then nobody waits.
+        let _ = self.waker.wake();
+        Ok(())
+    }
+
+    fn read_view(&self) -> Result<(), Stopped> {
+        let directory = self.plan.directory.join("view");
+        let problem = match read_view(&mut ReadOnlyDisk::new(&directory), self.plan.owner) {
+            Ok(Ok(Some(_))) => return Ok(()),
+            Ok(Ok(None)) => "the file is missing".to_owned(),
+            Ok(Err(problem)) => problem,
+            Err(ReadError::Disk(error)) => {
+                complain_of_disk(&directory, &error);
+                return Ok(());
+            }
+            Err(error) => error.to_string(),
+        };
+        self.tell(Finding::View(format!("{}: {problem}", directory.display())))
+    }
+
+    /// Reads log and snapshots; gives the first thing that is wrong.
+    fn read_store(&self) -> Result<Option<Found>, Stopped> {
+        let began = SystemInstant::now();
+        let mut bytes = 0;
+        let mut is_stopped = false;
+        let mut pace = |read: u64| {
+            bytes += read;
+            let nanos = u128::from(read) * 1_000_000_000 / u128::from(self.plan.rate.max(1));
+            let pause = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+            is_stopped |= self.sleep(pause).is_err();
+            !is_stopped
+        };
+        let Owner { cluster, replica } = self.plan.owner;
+        let (wal, snapshots) = (self.plan.directory.join("wal"), self.plan.directory.join("snapshots"));
+        let mut found = None;
+        match scrub_log(&mut ReadOnlyDisk::new(&wal), cluster, replica, &mut pace) {
+            Ok(flaw) => found = flaw.map(|flaw| Found { directory: wal, flaw }),
+            Err(error) => complain_of_disk(&wal, &error),
+        }
+        if found.is_none() {
+            match scrub_snapshots(&mut ReadOnlyDisk::new(&snapshots), cluster, &mut pace) {
+                Ok(flaw) => found = flaw.map(|flaw| Found { directory: snapshots, flaw }),
+                Err(error) => complain_of_disk(&snapshots, &error),
+            }
+        }
+        if is_stopped {
+            return Err(Stopped);
+        }
+        if found.is_none() {
+            log::debug!("read {bytes} bytes on disk in {:?}, and nothing is damaged", began.elapsed());
+        }
+        Ok(found)
+    }
+
+    /// Waits until this node may start anew, and has it do so.
+    fn have_repaired(&self, found: &Found) -> Result<(), Stopped> {
+        log::error!(
+            "{found}. {} starts anew as soon as it may, to be repaired from the other replicas",
+            self.plan.owner.replica
+        );
+        let file = found.directory.join(&found.flaw.file);
+        let existed = file.exists();
+        let mut complain_at = SystemInstant::now();
+        loop {
+            if existed && !file.exists() {
+                log::info!("{} is gone: nobody needs it any more", file.display());
+                return Ok(());
+            }
+            if self.is_our_turn(self.clock.now().wall) {
+                let (well, needed) = (self.others_well()?, self.plan.group.majority());
+                if well >= needed {
+                    return self.tell(Finding::Store);
+                }
+                if SystemInstant::now() >= complain_at {
+                    complain_at = SystemInstant::now() + COMPLAINT_INTERVAL;
+                    log::warn!(
+                        "{found}. {} waits with its repair until {needed} other replicas are well; now {well} are",
+                        self.plan.owner.replica
+                    );
+                }
+            }
+            self.sleep(LOOK_INTERVAL)?;
+        }
+    }
+
+    /// The first half of a turn is for beginning, the second for clocks that differ.
+    fn is_our_turn(&self, now: WallTime) -> bool {
+        let turn = u64::try_from(TURN.as_micros()).unwrap_or(u64::MAX);
+        let (number, part) = (now.0 / turn, now.0 % turn);
+        number % self.plan.group.size() as u64 == u64::from(self.plan.owner.replica.0) && part < turn / 2
+    }
+
+    /// How many other members take part in a view.
+    fn others_well(&self) -> Result<usize, Stopped> {
+        let mut well = 0;
+        for (index, address) in self.plan.replicas.iter().enumerate() {
+            if index == self.plan.owner.replica.index() {
+                continue;
+            }
+            let resolved = address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+            let report = resolved.and_then(|address| syros_client::status(address, STATUS_TIMEOUT).ok());
+            let role = report.map(|report| report.role);
+            well += usize::from(matches!(role, Some(RoleName::Leader | RoleName::Follower)));
+            self.sleep(Duration::ZERO)?;
+        }
+        Ok(well)
+    }
+}
+
+/// A disk that does not give what it holds: starting anew would not get it either.
+fn complain_of_disk(directory: &Path, error: &DiskError) {
+    log::error!("cannot verify what is in {}: {error}; the disk may be failing", directory.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mio::Poll;
+    use syros_types::ReplicaId;
+
+    #[test]
+    fn members_take_turns() {
+        let (_stop, stopped) = channel();
+        let poll = Poll::new().unwrap();
+        let waker = Arc::new(Waker::new(poll.registry(), mio::Token(0)).unwrap());
+        let mut worker = Worker {
+            plan: Plan {
+                directory: PathBuf::new(),
+                owner: Owner { cluster: 1, replica: ReplicaId(0) },
+                group: Group::new(3).unwrap(),
+                replicas: Vec::new(),
+                interval: Duration::from_secs(1),
+                rate: 1,
+                seed: 1,
+            },
+            clock: Clock::start(),
+            prng: Prng::new(1),
+            stopped,
+            report: channel().0,
+            waker,
+        };
+        let turn = u64::try_from(TURN.as_micros()).unwrap();
+        let mut begins = Vec::new();
+        for replica in [0, 1, 2] {
+            worker.plan.owner.replica = ReplicaId(replica);
+            let ours: Vec<u64> =
+                (0..6 * turn).step_by(1000).filter(|micros| worker.is_our_turn(WallTime(*micros))).collect();
+            assert_eq!(ours.len() as u64, turn / 1000, "two halves of turns");
+            begins.push(ours[0]);
+        }
+        assert_eq!(begins, [0, turn, 2 * turn]);
+    }
+}

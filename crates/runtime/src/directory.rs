@@ -25,6 +25,9 @@ use syros_types::{FastQuorum, Group, ReplicaId};
 /// Version of the layout of a data directory. A process refuses every other.
 pub const DIRECTORY_FORMAT: u64 = 1;
 
+/// What the names of directories with damaged stores begin with; a number follows.
+pub(crate) const DAMAGED_PREFIX: &str = "damaged-";
+
 /// First line of an identity file: tells it from everything else that might have its name.
 const IDENTITY_TITLE: &str = "syros replica identity";
 
@@ -304,7 +307,7 @@ impl DataDirectory {
     pub(crate) fn free_place(&self) -> io::Result<PathBuf> {
         let mut number: u64 = 1;
         loop {
-            let place = self.path.join(format!("damaged-{number}"));
+            let place = self.path.join(format!("{DAMAGED_PREFIX}{number}"));
             if !place.try_exists()? {
                 return Ok(place);
             }

@@ -2,12 +2,13 @@
 //! instead of stopping at it.
 
 use std::path::Path;
+use std::{fs, io};
 
 use syros_protocol::record::Record;
 use syros_types::{OpNumber, View};
 use syros_wal::{FileDiskError, LogInspection, ReadOnlyDisk, RecordNumber, SnapshotsInspection};
 
-use crate::directory::{DirectoryError, Identity, read_identity};
+use crate::directory::{DAMAGED_PREFIX, DirectoryError, Identity, read_identity};
 use crate::node::describe;
 
 /// So many records that cannot be decoded are told one by one; all are counted.
@@ -26,6 +27,17 @@ pub struct Inspection {
     pub records: Records,
     /// The snapshots; `None` if there is no directory for them.
     pub snapshots: Result<Option<SnapshotsInspection>, String>,
+    /// Stores that were damaged and set aside, oldest first.
+    pub damaged: Result<Vec<SetAside>, String>,
+}
+
+/// A store that was damaged. Nobody reads it any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// Name of its directory.
+    pub name: String,
+    /// What its files take, in bytes.
+    pub bytes: u64,
 }
 
 /// Whether a process uses a directory.
@@ -144,7 +156,38 @@ pub fn inspect(path: &Path) -> Inspection {
     let snapshots = look_into(&path.join("snapshots"), |disk| {
         syros_wal::inspect_snapshots(disk, known.map(|identity| identity.cluster))
     });
-    Inspection { identity, usage, log, records, snapshots }
+    let damaged = set_aside(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
+    Inspection { identity, usage, log, records, snapshots, damaged }
+}
+
+/// The stores that were set aside.
+fn set_aside(path: &Path) -> io::Result<Vec<SetAside>> {
+    if !path.try_exists()? {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        // Other names are nobody's business.
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let number = name.strip_prefix(DAMAGED_PREFIX).and_then(|number| number.parse::<u64>().ok());
+        if let Some(number) = number {
+            found.push((number, SetAside { bytes: bytes_in(&entry.path())?, name }));
+        }
+    }
+    found.sort_unstable_by_key(|(number, _)| *number);
+    Ok(found.into_iter().map(|(_, set_aside)| set_aside).collect())
+}
+
+/// What the files in a directory take, those in its directories too.
+fn bytes_in(path: &Path) -> io::Result<u64> {
+    let mut bytes = 0;
+    for entry in fs::read_dir(path)? {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() { bytes_in(&entry.path())? } else { metadata.len() };
+    }
+    Ok(bytes)
 }
 
 fn usage(path: &Path) -> Usage {
@@ -212,6 +255,7 @@ mod tests {
         let found = inspect(&path);
         assert!(found.identity.unwrap().is_none() && found.usage == Usage::Unused);
         assert!(found.log.unwrap().is_none() && found.snapshots.unwrap().is_none());
+        assert_eq!(found.damaged, Ok(Vec::new()));
         assert!(!path.exists());
     }
 }

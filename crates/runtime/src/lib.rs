@@ -32,7 +32,7 @@ pub use directory::{
     fast_quorum_named, read_identity,
 };
 pub use discover::DiscoverError;
-pub use inspect::{Inspection, Records, Usage, inspect};
+pub use inspect::{Inspection, Records, SetAside, Usage, inspect};
 pub use local::LogError;
 pub use node::{GatewayNode, Node, StartError, describe, replica_config};
 pub use socket::ListenError;

@@ -19,7 +19,8 @@ use crate::status::json_text;
 
 Nothing is written, and the node may be running: then the end of its log may be in the middle of being
 written. A torn end of the log is told and is no problem: it is what a crash in the middle of a write
-leaves, and the next start cuts it. (Rot in the last record looks the same.)
+leaves, and the next start cuts it. (Rot in the last record looks the same.) A store that was damaged is
+set aside as damaged-N when the others have what it held; it can be deleted, and is no problem either.
 
 The last line reads `intact` or `N problems`.
 Exit status 0: intact; 1: something is wrong; 2: DIR is no directory.")]
@@ -100,6 +101,9 @@ fn problems(found: &Inspection) -> Vec<Problem> {
         Ok(None) => {}
         Err(error) => problems.push(Problem::new(error)),
     }
+    if let Err(error) = &found.damaged {
+        problems.push(Problem::new(error));
+    }
     problems
 }
 
@@ -159,6 +163,13 @@ fn plain(name: &str, found: &Inspection, problems: &[Problem]) -> String {
     }
     plain_log(found, &mut out);
     plain_snapshots(found, &mut out);
+    for damaged in found.damaged.iter().flatten() {
+        let _ = writeln!(
+            out,
+            "set aside   {}  bytes {}  (it was damaged and has been replaced; it can be deleted)",
+            damaged.name, damaged.bytes
+        );
+    }
     for problem in problems {
         let _ = match (&problem.file, problem.offset) {
             (Some(file), Some(offset)) => writeln!(out, "problem     {file} at {offset}: {}", problem.text),
@@ -262,6 +273,10 @@ fn json(name: &str, found: &Inspection, problems: &[Problem]) -> String {
     }
     json_log(found, &mut out);
     json_snapshots(found, &mut out);
+    out.push_str(",\"set_aside\":");
+    json_list(&mut out, found.damaged.as_deref().unwrap_or_default(), |out, damaged| {
+        let _ = write!(out, "{{\"name\":{},\"bytes\":{}}}", json_text(&damaged.name), damaged.bytes);
+    });
     out.push_str(",\"problems\":");
     json_list(&mut out, problems, |out, problem| {
         let _ = write!(out, "{{\"problem\":{}", json_text(&problem.text));

@@ -81,6 +81,27 @@ fn flip(path: &Path, offset: usize) {
 }
 
 #[test]
+fn stores_that_were_set_aside_are_told_and_are_no_problem() {
+    let scratch = Scratch::new("inspect-set-aside");
+    let path = directory(&scratch);
+    for (name, bytes) in [("damaged-10", 7), ("damaged-2", 100), ("damaged-goods", 5)] {
+        fs::create_dir_all(path.join(name).join("wal")).unwrap();
+        fs::write(path.join(name).join("wal/wal-00000000000000000001.log"), vec![0; bytes]).unwrap();
+        fs::write(path.join(name).join("more"), b"12345").unwrap();
+    }
+    let found = assert_told(
+        &path,
+        0,
+        &["set aside   damaged-2  bytes 105  (", "set aside   damaged-10  bytes 12  ("],
+    );
+    assert!(found.find("damaged-2 ") < found.find("damaged-10 ") && !found.contains("goods"), "{found}");
+    let json = text(&inspect(&path, &["--json"]));
+    let part =
+        "\"set_aside\":[{\"name\":\"damaged-2\",\"bytes\":105},{\"name\":\"damaged-10\",\"bytes\":12}]";
+    assert!(json.contains(part), "{json}");
+}
+
+#[test]
 fn an_intact_directory() {
     let scratch = Scratch::new("inspect-intact");
     let path = directory(&scratch);
@@ -104,7 +125,7 @@ fn an_intact_directory() {
         "\"in_use\":false,\"segments\":[{\"file\":\"wal-00000000000000000001.log\",\"bytes\":47,\"records\":1,",
         "\"records\":{\"view\":6,\"accept\":0,",
         "\"newest_view\":6,\"snapshots\":[{\"file\":\"snapshot-00000000000000000005.snap\",\"op\":5,",
-        "\"problems\":[],\"intact\":true}\n",
+        "\"set_aside\":[],\"problems\":[],\"intact\":true}\n",
     ] {
         assert!(json.contains(part), "'{part}' is missing in {json}");
     }

@@ -118,8 +118,6 @@ pub(crate) struct Local {
     has_more_news: bool,
     /// What becomes needless once this record is on disk.
     keep_from: Option<(OpNumber, Ticket)>,
-    /// Once this record is on disk, the log need not say any more that the replica lost its memory.
-    remembers_from: Option<Ticket>,
     scrub: Option<Scrub>,
     /// What is on disk is damaged, and others can repair it.
     is_damaged: bool,
@@ -171,8 +169,6 @@ impl Local {
             recovery.bytes
         );
         directory.claim().map_err(LogError::Claim)?;
-        let remembers_from = (durability == Durability::Replicated || !matches!(boot, Boot::Amnesiac { .. }))
-            .then_some(Ticket(0));
         let plan = settings.scrub_interval.map(|interval| Plan {
             directory: directory.path().to_owned(),
             owner: Owner { cluster, replica: me },
@@ -217,7 +213,6 @@ impl Local {
             told: None,
             has_more_news: false,
             keep_from: None,
-            remembers_from,
             scrub: scrub.transpose().map_err(LogError::Thread)?,
             is_damaged: false,
             clock,
@@ -233,14 +228,10 @@ impl Local {
             && let Err(error) = self.view.note(*view)
         {
             // What the log would say, the file of the view has to say first.
-            let returns = matches!(&error, WriteError::Disk(error) if may_return(error));
-            return self.fail(&format!("cannot note view {}: {error}", view.0), returns);
+            return self.fail_to_note(&error);
         }
         if self.has_failed {
             return;
-        }
-        if matches!(record, Record::EnterView { .. }) {
-            self.remembers_from.get_or_insert(ticket);
         }
         self.record.clear();
         syros_wire::encode_record(record, &mut self.record);
@@ -333,6 +324,12 @@ impl Local {
         self.replica.handle(now, Event::PersistFailed);
     }
 
+    /// The file of the view cannot be written.
+    fn fail_to_note(&mut self, error: &WriteError) {
+        let returns = matches!(error, WriteError::Disk(error) if may_return(error));
+        self.fail(&format!("cannot note the view: {error}"), returns);
+    }
+
     /// Takes note of what was found to be damaged on disk.
     fn note_findings(&mut self) {
         while let Some(finding) = self.scrub.as_ref().and_then(Scrub::next_finding) {
@@ -340,7 +337,7 @@ impl Local {
                 Finding::View(problem) => {
                     log::error!("{problem}; it is written anew");
                     if let Err(error) = self.view.renew() {
-                        self.fail(&format!("cannot note the view again: {error}"));
+                        self.fail_to_note(&error);
                     }
                 }
                 // If it takes part in no view now, or its disk fails, there is another round.
@@ -356,7 +353,7 @@ impl Local {
             && let Err(error) = self.view.renew()
         {
             self.is_damaged = false;
-            self.fail(&format!("cannot note the view again: {error}"));
+            self.fail_to_note(&error);
         }
         self.is_damaged
     }
@@ -372,10 +369,7 @@ impl Local {
         {
             self.keep_from = None;
             self.snapshots.remove_before(op_number);
-            // Until the replica has entered a view, a restart has to know that it had lost its memory.
-            if self.remembers_from.is_some_and(|entered| entered <= self.persisted) {
-                self.wal.remove_before(RecordNumber(self.records_before + ticket.0));
-            }
+            self.wal.remove_before(RecordNumber(self.records_before + ticket.0));
         }
         while let Some(done) = self.snapshots.next_done() {
             let event = match done {

@@ -408,7 +408,10 @@ impl Replica {
         self.actions.push_back(Action::AdoptSnapshot { op_number });
         let ticket = self.persist_checkpoint();
         self.note_append();
-        self.actions.push_back(Action::KeepFrom { op_number, ticket });
+        // That it lost its memory a restart has to know, until the replica has entered a view.
+        if !matches!(self.status, Status::Recovering) {
+            self.actions.push_back(Action::KeepFrom { op_number, ticket });
+        }
         match self.status {
             Status::Normal => {
                 self.follow_commit();

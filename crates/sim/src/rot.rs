@@ -9,7 +9,8 @@ use std::ops::Range;
 use syros_types::Prng;
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{
-    Disk, DiskError, HEADER_BYTES, RECORD_HEADER_BYTES, list_snapshots, recover_segment, snapshot_name,
+    Disk, DiskError, HEADER_BYTES, RECORD_HEADER_BYTES, SegmentHeader, list_snapshots, recover_segment,
+    snapshot_name,
 };
 
 /// Most bytes that go at once: a sector.
@@ -122,7 +123,14 @@ fn remove(disk: &mut MemoryDisk, target: &Target) -> Result<Done, DiskError> {
 fn swap(disk: &MemoryDisk, target: &Target, other: &mut MemoryDisk, prng: &mut Prng) -> Option<Done> {
     let theirs = segment_names(other).ok()?;
     let source = pick(&theirs, prng)?;
-    disk.replace(&target.name, &other.contents(source)?);
+    let bytes = other.contents(source)?;
+    // The other one may have an older state of this replica's, from an earlier swap. Nobody could tell that it
+    // is old: whoever goes back to a backup of a replica loses what it has vouched for since.
+    let owner = |bytes| SegmentHeader::decode(bytes).map(|header| header.replica);
+    if owner(&bytes).is_ok() && owner(&bytes) == owner(&target.bytes) {
+        return None;
+    }
+    disk.replace(&target.name, &bytes);
     let what = format!("{} is another replica's {source}", target.name);
     Some(Done { kind: Kind::FileSwapped, what })
 }

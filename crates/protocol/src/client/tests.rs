@@ -182,6 +182,14 @@ fn refused_means_nowhere_and_unknown_means_unknown() {
     harness.pass(Duration::from_secs(11));
     assert_eq!(harness.drain().1, [(shared, Outcome::Unknown)]);
 
+    let mut alone = Harness::new(1, FastQuorum::Majority, &[0]);
+    let crowded_out = alone.submit(Class::Overwrite);
+    assert_eq!(paths(&alone.drain().0), [(0, Path::Durability, 2)]);
+    alone.receive(0, refused(2, Refusal::Overloaded));
+    assert_eq!(alone.drain().1, [], "a copy of it may still be taken");
+    alone.pass(Duration::from_secs(11));
+    assert_eq!(alone.drain().1, [(crowded_out, Outcome::Unknown)]);
+
     let silent = harness.submit(Class::Update);
     harness.pass(Duration::from_secs(11));
     assert_eq!(harness.drain().1, [(silent, Outcome::Unknown)]);

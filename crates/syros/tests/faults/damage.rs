@@ -16,7 +16,7 @@ use syros_protocol::message::RoleName;
 use syros_types::{OpNumber, ReplicaId, View, WallTime};
 use syros_wal::{
     Disk as _, FileDisk, HEADER_BYTES, RecordNumber, SegmentHeader, SnapshotHeader, SnapshotWriter,
-    segment_name, snapshot_name, write_atomically,
+    recover_segment, segment_name, snapshot_name, write_atomically,
 };
 
 /// So many keys are written again and again.
@@ -86,11 +86,13 @@ impl Setup {
     /// Writes until the node has a snapshot and several segments, the last with several records, and kills
     /// it then.
     fn kill_when_full(&mut self, node: usize) {
-        let deadline = Instant::now() + PATIENCE;
+        // This writes megabytes and syncs all the time, perhaps on a busy disk.
+        let deadline = Instant::now() + 4 * PATIENCE;
         let other = (node + 1) % 3;
         let mut redis = self.redis(other);
         loop {
-            self.write(&mut redis, 8);
+            // Few at a time: what is written together can be one record.
+            self.write(&mut redis, 3);
             if !is_full(&self.data(node)) {
                 assert!(Instant::now() < deadline, "{}", self.cluster.log(node));
                 continue;
@@ -158,10 +160,17 @@ fn set_aside(data: &Path) -> usize {
         .count()
 }
 
+/// True if there is a snapshot, and segments that can be damaged in every way: in the last one, something
+/// must follow what is damaged.
 fn is_full(data: &Path) -> bool {
     let segments = segments(data);
-    let length = |path: &PathBuf| fs::metadata(path).map_or(0, |metadata| metadata.len());
-    segments.len() >= 4 && segments.last().map_or(0, length) > 30_000 && snapshots(data).len() == 1
+    if segments.len() < 4 || snapshots(data).len() != 1 {
+        return false;
+    }
+    let last = segments.last().and_then(|last| fs::read(last).ok()).unwrap_or_default();
+    let Ok(contents) = recover_segment(&last) else { return false };
+    let before_last = contents.records.split_last().map_or([].as_slice(), |(_, before)| before);
+    before_last.iter().map(|record| record.len() as u64).sum::<u64>() > 2 * PAGE_BYTES
 }
 
 fn flip(path: &Path, offset: u64) {

@@ -56,6 +56,8 @@ pub struct Invariants {
     lives: Vec<Life>,
     /// The view each replica has told others it is in, across its lives.
     told: Vec<View>,
+    /// The view in which each replica lost its memory, until it has entered another.
+    forgot: Vec<Option<View>>,
     broken: Option<Broken>,
 }
 
@@ -88,7 +90,12 @@ impl Invariants {
     /// Watches `replicas` replicas.
     #[must_use]
     pub fn new(replicas: usize) -> Self {
-        Self { lives: vec![Life::default(); replicas], told: vec![View(0); replicas], ..Self::default() }
+        Self {
+            lives: vec![Life::default(); replicas],
+            told: vec![View(0); replicas],
+            forgot: vec![None; replicas],
+            ..Self::default()
+        }
     }
 
     /// The first invariant that was broken.
@@ -113,6 +120,19 @@ impl Invariants {
             ));
         }
         self.observe(replica, core);
+    }
+
+    /// A replica's log has been read back: it says whether the replica is without memory, and the last view
+    /// in which it was normal, or in which it lost its memory.
+    pub fn remembers(&mut self, replica: ReplicaId, amnesiac: bool, last_normal: View) {
+        let forgot = &mut self.forgot[replica.index()];
+        if amnesiac {
+            *forgot = Some(last_normal);
+        } else if let Some(view) = forgot.take()
+            && last_normal <= view
+        {
+            self.fail(format!("{replica} does not know that it lost its memory in view {}", view.0));
+        }
     }
 
     /// A message that binds its sender to `view` has left `replica`.

@@ -47,6 +47,7 @@ impl From<WalError> for DiskTrouble {
 #[derive(Debug)]
 pub struct Disk {
     disk: MemoryDisk,
+    segment_bytes: u64,
     /// A log was opened on it before.
     used: bool,
     /// It has rotted since it was last read: whoever finds it damaged is right.
@@ -65,10 +66,10 @@ pub enum DiskFault {
 }
 
 impl Disk {
-    /// An empty disk.
+    /// An empty disk, for a log with segments of this size.
     #[must_use]
-    pub fn new() -> Self {
-        Self { disk: MemoryDisk::new(), used: false, rotten: false }
+    pub fn new(segment_bytes: u64) -> Self {
+        Self { disk: MemoryDisk::new(), segment_bytes, used: false, rotten: false }
     }
 
     /// Has a fault happen. One that is not met is taken back by [`Disk::cancel_faults`].
@@ -109,16 +110,10 @@ impl Disk {
     /// # Panics
     /// Never: nothing fails on a new disk.
     pub fn replace(&mut self, config: &Config, view: View) {
-        *self = Self::new();
+        *self = Self::new(self.segment_bytes);
         let mut journal = Journal::open(self, config).expect("a new disk works").journal;
         journal.append(Ticket(1), &Record::Forgot { view });
         journal.write().and_then(|_| journal.sync()).expect("a new disk works");
-    }
-}
-
-impl Default for Disk {
-    fn default() -> Self {
-        Self::new()
     }
 }
 
@@ -135,11 +130,9 @@ pub struct Journal {
     remembers_from: Option<u64>,
 }
 
-/// Size of a segment: small, so that a run goes through several.
-const SEGMENT_BYTES: u64 = 8 * 1024;
-
-fn options(replica: ReplicaId, used: bool) -> Options {
-    Options { segment_bytes: SEGMENT_BYTES, may_create: !used, ..Options::new(CLUSTER, replica) }
+fn options(replica: ReplicaId, disk: &Disk) -> Options {
+    let Disk { segment_bytes, used, .. } = *disk;
+    Options { segment_bytes, may_create: !used, ..Options::new(CLUSTER, replica) }
 }
 
 /// What reading a log back gives.
@@ -167,7 +160,7 @@ impl Journal {
     pub fn open(disk: &mut Disk, config: &Config) -> Result<Opened, DiskTrouble> {
         let mut depot = Depot::open(disk.disk.clone(), CLUSTER)?;
         let mut restored = Restored::new(config, depot.list()?);
-        let options = options(config.replica, disk.used);
+        let options = options(config.replica, disk);
         let opened = Wal::open(disk.disk.clone(), options, |RecordNumber(number), bytes| {
             let record = syros_wire::decode_record(bytes, adapter::describe).expect("records decode");
             restored.replay(number, record)

@@ -85,7 +85,12 @@ pub struct DiskSettings {
     pub crash_ppm: u64,
     /// Writes and syncs, in a million, that fail.
     pub fail_ppm: u64,
+    /// Size of a segment of the log.
+    pub segment_bytes: u64,
 }
+
+/// Size of a segment: small, so that a run goes through several.
+const SEGMENT_BYTES: u64 = 8 * 1024;
 
 /// What breaks. Weights are relative to each other; 0 switches a fault off.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -230,6 +235,7 @@ impl Swarm {
                 sync_delay: draw.of(&[(0, 50 * MICRO), (100 * MICRO, 2 * MILLI), (0, 20 * MILLI)]),
                 crash_ppm: draw.sometimes(&[500, 5_000, 20_000]),
                 fail_ppm: if draw.one_in(6) { draw.of(&[1_000, 5_000]) } else { 0 },
+                segment_bytes: SEGMENT_BYTES,
             },
             nemesis,
             protocol,
@@ -270,6 +276,8 @@ impl Swarm {
         protocol.transfer_rate = draw.of(&[u64::MAX, 1_000_000, 50_000]).saturating_mul(speed);
         protocol.snapshot_block_bytes = draw.of(&[1, 100, 100_000]);
         protocol.snapshot_part_bytes = draw.of(&[100, 1_000, 100_000]);
+        // What is not needed any more goes by whole segments.
+        self.disk.segment_bytes = draw.of(&[100, 1_000, SEGMENT_BYTES]);
     }
 
     /// Disks rot in a third of the worlds that rely on disks. From dice of their own too.
@@ -589,7 +597,12 @@ impl Swarm {
             },
             network: NetworkFaults::none(delay),
             clocks: ClockSettings { drift_ppm: 0, skew_micros: 0 },
-            disk: DiskSettings { sync_delay: (0, 0), crash_ppm: 0, fail_ppm: 0 },
+            disk: DiskSettings {
+                sync_delay: (0, 0),
+                crash_ppm: 0,
+                fail_ppm: 0,
+                segment_bytes: SEGMENT_BYTES,
+            },
             nemesis: NemesisSettings::default(),
             protocol: ProtocolSettings::default(),
             service_delay: 0,

@@ -165,7 +165,7 @@ impl World {
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
             .map(|_| ReplicaSlot {
-                disk: Disk::new(),
+                disk: Disk::new(swarm.disk.segment_bytes),
                 process: None,
                 life: 0,
                 paused_until: 0,
@@ -364,6 +364,10 @@ impl World {
                 return self.stopped_while_starting(replica);
             }
         };
+        let id = ReplicaId(replica as u8);
+        if config.durability == Durability::Fsync {
+            self.invariants.remembers(id, restored.is_amnesiac(), restored.last_normal());
+        }
         let boot = match config.durability {
             // Nothing on disk: no message of an earlier life can have left, each waits for the view.
             _ if restored.is_empty() => Boot::Fresh,

@@ -60,6 +60,7 @@ planted_bugs! {
     SnapshotWithoutSessions = "snapshot-without-sessions": "A snapshot that is installed brings no session table.";
     LogDroppedBeforeSnapshot = "log-dropped-before-snapshot": "The write-ahead log before a snapshot goes when the snapshot begins, not when it is on disk.";
     SuffixDroppedForSnapshot = "suffix-dropped-for-snapshot": "Installing a snapshot drops the entries after it that this replica vouched for.";
+    AmnesiaForgotten = "amnesia-forgotten": "A replica that lost its memory and received a snapshot lets its log begin with that.";
     AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";
     ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
     ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";

@@ -146,6 +146,12 @@ impl Restored {
         self.view
     }
 
+    /// The last view in which the replica was normal, or in which it lost its memory.
+    #[must_use]
+    pub const fn last_normal(&self) -> View {
+        self.last_normal
+    }
+
     /// The last op number in the log.
     #[must_use]
     pub const fn op_number(&self) -> OpNumber {

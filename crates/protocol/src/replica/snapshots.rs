@@ -409,7 +409,7 @@ impl Replica {
         let ticket = self.persist_checkpoint();
         self.note_append();
         // That it lost its memory a restart has to know, until the replica has entered a view.
-        if !matches!(self.status, Status::Recovering) {
+        if !matches!(self.status, Status::Recovering) || self.planted(PlantedBug::AmnesiaForgotten) {
             self.actions.push_back(Action::KeepFrom { op_number, ticket });
         }
         match self.status {

@@ -352,6 +352,7 @@ impl Store {
             return Err(StoreError::NotNew { records });
         }
         let incomplete = |source| StoreError::Incomplete { first: recovery.first, source };
+        restored.check_beginning(recovery.first.0).map_err(incomplete)?;
         // Without fsync only the view counts.
         let needed = match config.durability {
             Durability::Replicated => None,

@@ -172,6 +172,10 @@ impl Journal {
             Err(error) => panic!("{} cannot read its log back: {error:?}", config.replica),
         };
         disk.used = true;
+        if restored.check_beginning(recovery.first.0).is_err() {
+            assert!(disk.rotten, "{} has lost its log", config.replica);
+            return Err(DiskTrouble::Damaged);
+        }
         let needed = match (config.durability, restored.needed_snapshot()) {
             (Durability::Replicated, _) => None,
             (Durability::Fsync, Ok(needed)) => needed,

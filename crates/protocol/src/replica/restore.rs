@@ -171,6 +171,18 @@ impl Restored {
         self.amnesiac
     }
 
+    /// Once all records are replayed: checks that a log whose first record is, or would be, number `first`
+    /// says anything. One without records is a new one only if it begins at the beginning.
+    ///
+    /// # Errors
+    /// [`InvalidRecord::NoSnapshot`] if all that it said is lost.
+    pub const fn check_beginning(&self, first: u64) -> Result<(), InvalidRecord> {
+        if self.records == 0 && first > 1 {
+            return Err(InvalidRecord::NoSnapshot { needed: None });
+        }
+        Ok(())
+    }
+
     /// The snapshot that the log goes with, once all records are replayed; `None` if it needs none, as
     /// when the replica is amnesiac.
     ///

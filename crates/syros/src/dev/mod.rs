@@ -64,7 +64,7 @@ pub(crate) struct Options {
     /// Memory for the log of each node, such as 256MiB [default: 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_log_memory)]
     log_memory: Option<u64>,
-    /// A setting of section [limits] of every node's configuration, such as snapshot-log=16MiB
+    /// A limit in every node's configuration, such as snapshot-log=16MiB; see docs/syros.sample.toml
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_limit)]
     limit: Vec<(String, String)>,
     /// Run CMD in a shell once the cluster is ready, end with it, and exit with its status. {port} is the

@@ -402,9 +402,10 @@ impl Client {
         let Some(sequence) = self.own(id) else { return };
         let leader = self.leader();
         let Some(update) = self.updates.get_mut(sequence) else { return };
-        // Sent once, to the leader alone, and refused there for good: it is nowhere. Without order, a leader
-        // refuses only what it has just received, and may take a copy that the network has made of it.
-        let for_good = update.path == Path::Ordered;
+        // Sent once, to the leader alone, and refused there for good: it is nowhere. A leader without room in
+        // its durability log refuses only what it has just received, and may take a copy that the network
+        // has made of it.
+        let for_good = update.path == Path::Ordered || refusal == Refusal::DiskFailed;
         let nowhere = update.attempts == 1 && !update.shared && from == leader && for_good;
         let waited = self.now.instant.since(update.invoked);
         let leader_may_change = self.config.group.faults() > 0 && waited < LEADER_CHANGE;

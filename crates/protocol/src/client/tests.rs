@@ -189,6 +189,10 @@ fn refused_means_nowhere_and_unknown_means_unknown() {
     assert_eq!(alone.drain().1, [], "a copy of it may still be taken");
     alone.pass(Duration::from_secs(11));
     assert_eq!(alone.drain().1, [(crowded_out, Outcome::Unknown)]);
+    let no_disk = alone.submit(Class::Overwrite);
+    alone.drain();
+    alone.receive(0, refused(3, Refusal::DiskFailed));
+    assert_eq!(alone.drain().1, [(no_disk, Outcome::Refused(Refusal::DiskFailed))]);
 
     let silent = harness.submit(Class::Update);
     harness.pass(Duration::from_secs(11));

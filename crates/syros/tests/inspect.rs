@@ -50,8 +50,10 @@ fn directory(scratch: &Scratch) -> PathBuf {
         wal.flush().unwrap();
         wal.sync().unwrap();
     }
+    // Opened once: a process that another test begins just now has the lock too, until it becomes another
+    // program.
+    let mut disk = FileDisk::open(&path.join("snapshots")).unwrap();
     for number in [5, 9] {
-        let mut disk = FileDisk::open(&path.join("snapshots")).unwrap();
         let header = SnapshotHeader {
             cluster: CLUSTER,
             op_number: OpNumber(number),

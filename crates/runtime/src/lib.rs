@@ -37,4 +37,4 @@ pub use local::LogError;
 pub use node::{GatewayNode, Node, StartError, describe, replica_config};
 pub use socket::ListenError;
 pub use stop::Stopper;
-pub use store::{ReplayError, StoreError};
+pub use store::StoreError;

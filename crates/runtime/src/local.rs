@@ -9,7 +9,7 @@ use mio::Waker;
 use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer, RoleName};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
-use syros_snapshot::Loaded;
+use syros_snapshot::{Loaded, Stored};
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::{Class, Instant, Now, OpNumber, ReplicaId, View, WallTime};
 use syros_wal::{
@@ -149,7 +149,8 @@ impl Local {
         let Parts { config, cluster, replicas, directory, store: settings, hash_seed, clock, waker } = parts;
         let store = Store::open(&config, cluster, &directory, settings.segment_bytes, hash_seed)
             .map_err(LogError::Store)?;
-        let Store { wal, recovery, restored, depot, engine, view } = store;
+        let Store { wal, stored, view } = store;
+        let Stored { recovery, restored, depot, engine, .. } = stored;
         let (me, durability) = (config.replica, config.durability);
         let reached = view.view().max(restored.view());
         let boot = match durability {

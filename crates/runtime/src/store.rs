@@ -10,15 +10,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use syros_protocol::record::Record;
-use syros_protocol::replica::{Config, Durability, InvalidRecord, Restored};
-use syros_snapshot::{Depot, DepotError, Loaded};
-use syros_storage::MemoryEngine;
-use syros_types::{ReplicaId, View};
+use syros_protocol::replica::Config;
+use syros_snapshot::{Stored, StoredError};
+use syros_types::{OpNumber, ReplicaId, View};
 use syros_wal::{
-    Disk, FileDisk, FileDiskError, OpenError, Options, ReadError, RecordNumber, Recovery, Wal, WalError,
-    WriteError, read_atomic, segment_name, snapshot_name, write_atomically,
+    Disk, FileDisk, FileDiskError, Options, ReadError, Wal, WalError, WriteError, read_atomic,
+    write_atomically,
 };
-use syros_wire::Malformed;
 
 use crate::directory::DataDirectory;
 
@@ -31,17 +29,8 @@ const VIEW_FILE: &str = "view";
 pub enum StoreError {
     /// A directory cannot be used.
     Directory(FileDiskError),
-    /// The write-ahead log cannot be read: damaged, gone, or of another format or owner.
-    Log(OpenError<ReplayError>),
-    /// The log is intact and does not make sense without something that is not there.
-    Incomplete {
-        /// The record that the log begins with.
-        first: RecordNumber,
-        /// What is missing.
-        source: InvalidRecord,
-    },
-    /// The snapshot that goes with the log cannot be read.
-    Snapshot(DepotError),
+    /// Log and snapshots cannot be used.
+    Stored(StoredError),
     /// The view cannot be read.
     View(ReadError),
     /// The view cannot be written.
@@ -73,52 +62,15 @@ pub enum StoreError {
     },
     /// A new log cannot be written.
     NewLog(WalError),
-    /// A replica that starts for the first time has records already.
-    NotNew {
-        /// How many.
-        records: u64,
-    },
     /// A replica that starts for the first time has reached a view already.
     NotNewView(View),
 }
-
-/// A record that is intact and makes no sense.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ReplayError {
-    /// Its bytes are no record.
-    Malformed(Malformed),
-    /// It cannot follow those before it.
-    Invalid(InvalidRecord),
-}
-
-impl fmt::Display for ReplayError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Malformed(error) => error.fmt(f),
-            Self::Invalid(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ReplayError {}
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Directory(error) => error.fmt(f),
-            Self::Log(error) => error.fmt(f),
-            Self::Incomplete { first, source: InvalidRecord::NoSnapshot { needed: Some(needed) } } => write!(
-                f,
-                "{} is missing, and what the write-ahead log held before {} with it",
-                snapshot_name(*needed),
-                segment_name(*first)
-            ),
-            Self::Incomplete { first, source } => write!(
-                f,
-                "the write-ahead log is damaged: {} at offset 0: what came before it is missing ({source})",
-                segment_name(*first)
-            ),
-            Self::Snapshot(error) => error.fmt(f),
+            Self::Stored(error) => error.fmt(f),
             Self::View(error) => write!(f, "the view that the replica has reached cannot be read: {error}"),
             Self::NoteView(error) => write!(f, "the view cannot be written: {error}"),
             Self::Hopeless { directory, damage, view } => write!(
@@ -140,11 +92,6 @@ impl fmt::Display for StoreError {
                 write!(f, "cannot {doing} {}: {source}", path.display())
             }
             Self::NewLog(error) => error.fmt(f),
-            Self::NotNew { records } => write!(
-                f,
-                "the directory has no identity, but a write-ahead log with {records} records; a replica that \
-                 ever ran must not be started as a new one"
-            ),
             Self::NotNewView(view) => write!(
                 f,
                 "the directory has no identity, but a file {VIEW_FILE}/{VIEW_FILE} that has reached view {}; \
@@ -160,22 +107,6 @@ impl std::error::Error for StoreError {}
 impl From<FileDiskError> for StoreError {
     fn from(error: FileDiskError) -> Self {
         Self::Directory(error)
-    }
-}
-
-impl StoreError {
-    /// True if what is on disk is not what was written there, so that it can only be had from others. Not
-    /// what another version wrote, and not what the system does not let us read.
-    const fn is_damage(&self) -> bool {
-        match self {
-            Self::Log(OpenError::Damaged { .. } | OpenError::Refused { .. } | OpenError::Missing)
-            | Self::Incomplete { .. } => true,
-            Self::Snapshot(error) => {
-                error.disk().is_none()
-                    && !matches!(error, DepotError::File(syros_wal::SnapshotError::UnsupportedVersion { .. }))
-            }
-            _ => false,
-        }
     }
 }
 
@@ -257,11 +188,7 @@ pub(crate) fn read_view<D: Disk>(
 /// What a replica has on disk.
 pub(crate) struct Store {
     pub(crate) wal: Wal<FileDisk>,
-    pub(crate) recovery: Recovery,
-    pub(crate) restored: Restored,
-    pub(crate) depot: Depot<FileDisk>,
-    /// The state in the snapshot that the log goes with.
-    pub(crate) engine: Option<MemoryEngine>,
+    pub(crate) stored: Stored<FileDisk>,
     pub(crate) view: ViewFile,
 }
 
@@ -279,9 +206,8 @@ impl Store {
             return Err(StoreError::NotNewView(view.view()));
         }
         let options = log_options(config, cluster, segment_bytes);
-        let opened = Self::try_open(config, &options, directory, hash_seed);
-        let (wal, recovery, restored, depot, engine) = match opened {
-            Err(error) if error.is_damage() && !directory.is_new() => {
+        let (wal, stored) = match read_back(config, &options, directory, hash_seed) {
+            Err(StoreError::Stored(error)) if error.is_damage() && !directory.is_new() => {
                 let damage = error.to_string();
                 if config.group.size() == 1 {
                     return Err(StoreError::Alone { directory: directory.path().to_owned(), damage });
@@ -304,9 +230,9 @@ impl Store {
                     config.replica,
                     place.display()
                 );
-                Self::try_open(config, &options, directory, hash_seed)?
+                read_back(config, &options, directory, hash_seed)?
             }
-            opened => opened?,
+            read => read?,
         };
         match &view.view {
             Err(problem) => log::error!(
@@ -321,54 +247,32 @@ impl Store {
             Ok(_) => {}
         }
         // One that was damaged can be had from an intact log.
-        let reached = restored.view().max(view.view.clone().ok().flatten().unwrap_or_default());
+        let reached = stored.restored.view().max(view.view());
         view.note(reached).map_err(StoreError::NoteView)?;
-        Ok(Self { wal, recovery, restored, depot, engine, view })
+        Ok(Self { wal, stored, view })
     }
+}
 
-    #[expect(clippy::type_complexity, reason = "the parts of a store but one, for the function above")]
-    fn try_open(
-        config: &Config,
-        options: &Options,
-        directory: &DataDirectory,
-        hash_seed: u64,
-    ) -> Result<(Wal<FileDisk>, Recovery, Restored, Depot<FileDisk>, Option<MemoryEngine>), StoreError> {
-        let snapshots = FileDisk::open(&directory.snapshots())?;
-        let mut depot = Depot::open(snapshots, options.cluster).map_err(StoreError::Snapshot)?;
-        let mut restored = Restored::new(config, depot.list().map_err(StoreError::Snapshot)?);
-        let disk = FileDisk::open(&directory.wal())?;
-        let options = Options { may_create: directory.is_new(), ..options.clone() };
-        let (wal, recovery) = Wal::open(disk, options, |number, payload| {
-            let record =
-                syros_wire::decode_record(payload, config.describe).map_err(ReplayError::Malformed)?;
-            restored.replay(number.0, record).map_err(ReplayError::Invalid)
-        })
-        .map_err(StoreError::Log)?;
+/// Reads back log and snapshots.
+fn read_back(
+    config: &Config,
+    options: &Options,
+    directory: &DataDirectory,
+    hash_seed: u64,
+) -> Result<(Wal<FileDisk>, Stored<FileDisk>), StoreError> {
+    let options = Options { may_create: directory.is_new(), ..options.clone() };
+    let snapshots = FileDisk::open(&directory.snapshots())?;
+    let log = FileDisk::open(&directory.wal())?;
+    let (wal, stored) = Stored::open(config, options, snapshots, log, hash_seed, |recovery| {
         if let Some(cut) = &recovery.cut {
             log::warn!("write-ahead log: {cut}, as a crash in the middle of a write leaves it");
         }
-        let records = (recovery.last.0 + 1).saturating_sub(recovery.first.0);
-        if directory.is_new() && records > 0 {
-            return Err(StoreError::NotNew { records });
-        }
-        let incomplete = |source| StoreError::Incomplete { first: recovery.first, source };
-        restored.check_beginning(recovery.first.0).map_err(incomplete)?;
-        // Without fsync only the view counts.
-        let needed = match config.durability {
-            Durability::Replicated => None,
-            Durability::Fsync => restored.needed_snapshot().map_err(incomplete)?,
-        };
-        let mut engine = None;
-        if let Some(op_number) = needed {
-            let loaded = depot.load(op_number, hash_seed).map_err(StoreError::Snapshot)?;
-            let Loaded { head, engine: state, bytes } = loaded;
-            log::info!("{} has loaded its snapshot at entry {} ({bytes} bytes)", config.replica, op_number.0);
-            restored.attach(head, bytes).map_err(incomplete)?;
-            engine = Some(state);
-        }
-        depot.keep_only(needed).map_err(StoreError::Snapshot)?;
-        Ok((wal, recovery, restored, depot, engine))
+    })
+    .map_err(StoreError::Stored)?;
+    if let Some((OpNumber(entry), bytes)) = stored.snapshot {
+        log::info!("{} has loaded its snapshot at entry {entry} ({bytes} bytes)", config.replica);
     }
+    Ok((wal, stored))
 }
 
 /// How a replica's log is opened.
@@ -395,7 +299,8 @@ fn set_aside(options: &Options, directory: &DataDirectory, view: View) -> Result
         fs::remove_dir_all(&fresh).map_err(failed("remove", &fresh))?;
     }
     let options = Options { may_create: true, ..options.clone() };
-    let (mut wal, _) = Wal::open(FileDisk::open(&fresh)?, options, |_, _| Ok(())).map_err(StoreError::Log)?;
+    let (mut wal, _) = Wal::open(FileDisk::open(&fresh)?, options, |_, _| Ok(()))
+        .map_err(|error| StoreError::Stored(StoredError::Log(error)))?;
     let mut record = Vec::new();
     syros_wire::encode_record(&Record::Forgot { view }, &mut record);
     // A record of a few bytes is refused by nothing but a disk.

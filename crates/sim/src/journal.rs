@@ -1,11 +1,9 @@
 //! A replica's disk, and the real write-ahead log on it.
 
-use crate::adapter;
 use crate::rot;
 use syros_protocol::record::{Record, Ticket};
-use syros_protocol::replica::{Config, Durability, Restored};
-use syros_snapshot::{Depot, DepotError, Loaded};
-use syros_storage::MemoryEngine;
+use syros_protocol::replica::Config;
+use syros_snapshot::{DepotError, Stored, StoredError};
 use syros_types::{Prng, ReplicaId, View};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Cause, OpenError, Options, RecordNumber, Wal, WalError};
@@ -111,7 +109,7 @@ impl Disk {
     /// Never: nothing fails on a new disk.
     pub fn replace(&mut self, config: &Config, view: View) {
         *self = Self::new(self.segment_bytes);
-        let mut journal = Journal::open(self, config).expect("a new disk works").journal;
+        let (mut journal, _) = Journal::open(self, config).expect("a new disk works");
         journal.append(Ticket(1), &Record::Forgot { view });
         journal.write().and_then(|_| journal.sync()).expect("a new disk works");
     }
@@ -135,19 +133,6 @@ fn options(replica: ReplicaId, disk: &Disk) -> Options {
     Options { segment_bytes, may_create: !used, ..Options::new(CLUSTER, replica) }
 }
 
-/// What reading a log back gives.
-#[derive(Debug)]
-pub struct Opened {
-    /// The log, ready for more.
-    pub journal: Journal,
-    /// The state it tells.
-    pub restored: Restored,
-    /// The snapshots on the same disk.
-    pub depot: Depot<MemoryDisk>,
-    /// The engine as the snapshot that goes with the log has it.
-    pub engine: Option<MemoryEngine>,
-}
-
 impl Journal {
     /// Opens the log on a disk and reads back the replica's state.
     ///
@@ -157,51 +142,22 @@ impl Journal {
     ///
     /// # Panics
     /// If what comes back is not what was written: a bug of the log, of the format or of the replica.
-    pub fn open(disk: &mut Disk, config: &Config) -> Result<Opened, DiskTrouble> {
-        let mut depot = Depot::open(disk.disk.clone(), CLUSTER)?;
-        let mut restored = Restored::new(config, depot.list()?);
+    pub fn open(disk: &mut Disk, config: &Config) -> Result<(Self, Stored<MemoryDisk>), DiskTrouble> {
         let options = options(config.replica, disk);
-        let opened = Wal::open(disk.disk.clone(), options, |RecordNumber(number), bytes| {
-            let record = syros_wire::decode_record(bytes, adapter::describe).expect("records decode");
-            restored.replay(number, record)
-        });
-        let (wal, recovery) = match opened {
+        let (log, snapshots) = (disk.handle(), disk.handle());
+        let (wal, stored) = match Stored::open(config, options, snapshots, log, 0, |_| disk.used = true) {
             Ok(opened) => opened,
-            Err(OpenError::Disk(error)) if error.cause == Cause::Stopped => return Err(DiskTrouble::Stopped),
-            Err(_) if disk.rotten => return Err(DiskTrouble::Damaged),
-            Err(error) => panic!("{} cannot read its log back: {error:?}", config.replica),
+            Err(StoredError::Log(OpenError::Disk(error))) => return Err(WalError::Disk(error).into()),
+            Err(StoredError::Snapshot(error)) if error.disk().is_some() => return Err(error.into()),
+            Err(error) if error.is_damage() && disk.rotten => return Err(DiskTrouble::Damaged),
+            Err(error) => panic!("{} cannot read back what it wrote: {error}", config.replica),
         };
-        disk.used = true;
-        if restored.check_beginning(recovery.first.0).is_err() {
-            assert!(disk.rotten, "{} has lost its log", config.replica);
-            return Err(DiskTrouble::Damaged);
-        }
-        let needed = match (config.durability, restored.needed_snapshot()) {
-            (Durability::Replicated, _) => None,
-            (Durability::Fsync, Ok(needed)) => needed,
-            (Durability::Fsync, Err(_)) if disk.rotten => return Err(DiskTrouble::Damaged),
-            (Durability::Fsync, Err(error)) => panic!("{} has lost its state: {error}", config.replica),
-        };
-        let engine = match needed.map(|op_number| depot.load(op_number, 0)).transpose() {
-            Ok(None) => None,
-            Ok(Some(Loaded { head, engine, bytes })) => {
-                restored.attach(head, bytes).expect("the snapshot goes with the log");
-                Some(engine)
-            }
-            Err(error) => {
-                let trouble = error.clone().into();
-                let excused = disk.rotten || trouble == DiskTrouble::Stopped;
-                assert!(excused, "{} cannot read its snapshot back: {error}", config.replica);
-                return Err(trouble);
-            }
-        };
-        depot.keep_only(needed)?;
         // All that is left has been read and found right: damage found from now on is nobody's doing.
         disk.rotten = false;
-        let RecordNumber(base) = recovery.last;
-        let remembers_from = (!restored.is_amnesiac()).then_some(0);
+        let RecordNumber(base) = stored.recovery.last;
+        let remembers_from = (!stored.restored.is_amnesiac()).then_some(0);
         let journal = Self { wal, base, encoded: Vec::new(), syncing: false, remembers_from };
-        Ok(Opened { journal, restored, depot, engine })
+        Ok((journal, stored))
     }
 
     /// Removes what only records before this one needed.

@@ -6,7 +6,7 @@ use crate::client::{ClientEffect, ClientProcess};
 use crate::clock::{Clock, VirtualTime};
 use crate::history::{History, OperationIndex};
 use crate::invariants::Invariants;
-use crate::journal::{Disk, DiskFault, DiskTrouble, Journal, Opened};
+use crate::journal::{Disk, DiskFault, DiskTrouble, Journal};
 use crate::network::{Fate, Network, NodeIndex};
 use crate::process::{Effect, ReplicaProcess, SnapshotSizes, Surroundings};
 use crate::scheduler::Scheduler;
@@ -20,6 +20,7 @@ use syros_protocol::client;
 use syros_protocol::message::{Body, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, Boot, Durability, PlantedBug};
+use syros_snapshot::Stored;
 use syros_types::{Group, OpNumber, Prng, ReplicaId};
 
 /// Things that happen.
@@ -353,7 +354,7 @@ impl World {
         let slot = &mut self.replicas[replica];
         let opened = Journal::open(&mut slot.disk, &config);
         slot.disk.cancel_faults();
-        let Opened { journal, restored, depot, engine } = match opened {
+        let (journal, Stored { restored, depot, engine, .. }) = match opened {
             Ok(opened) => opened,
             Err(DiskTrouble::Damaged) => {
                 self.found_damage(replica);

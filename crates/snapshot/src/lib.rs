@@ -1,12 +1,17 @@
 //! The snapshots of one replica: what the core asks for ([`Action::TakeSnapshot`] and its like), done on
 //! a disk, one step at a time and synchronously. A server calls it from a thread of its own, the simulator
-//! step by step in virtual time.
+//! step by step in virtual time. And the way back to a replica's state from such a snapshot and the
+//! write-ahead log beside it: [`Stored`].
 //!
 //! A snapshot file holds two kinds of blocks: first the head ([`SnapshotHead`], cut into pieces), then the
 //! state of the engine as the engine cuts it.
 //!
 //! [`Action::TakeSnapshot`]: syros_protocol::replica::Action::TakeSnapshot
 #![forbid(unsafe_code)]
+
+mod stored;
+
+pub use stored::{Stored, StoredError};
 
 use std::fmt;
 use syros_protocol::record::SnapshotHead;

@@ -1,0 +1,137 @@
+//! The way back from a replica's disk to its state: the write-ahead log, and the snapshot that it goes with.
+
+use crate::{Depot, DepotError};
+use std::error::Error;
+use std::fmt;
+use syros_protocol::replica::{Config, Durability, InvalidRecord, Restored};
+use syros_storage::MemoryEngine;
+use syros_types::OpNumber;
+use syros_wal::{
+    Disk, OpenError, Options, RecordNumber, Recovery, SnapshotError, Wal, segment_name, snapshot_name,
+};
+
+/// Why log and snapshots give no state.
+#[derive(Debug)]
+pub enum StoredError {
+    /// The write-ahead log cannot be read: damaged, gone, or of another format or owner.
+    Log(OpenError<Box<dyn Error + Send + Sync>>),
+    /// The log is intact and does not make sense without something that is not there.
+    Incomplete {
+        /// The record that the log begins with.
+        first: RecordNumber,
+        /// What is missing.
+        source: InvalidRecord,
+    },
+    /// The snapshot that goes with the log cannot be read.
+    Snapshot(DepotError),
+    /// The log of a replica that starts for the first time has records already.
+    NotNew {
+        /// How many.
+        records: u64,
+    },
+}
+
+impl fmt::Display for StoredError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Log(error) => error.fmt(f),
+            Self::Incomplete { first, source: InvalidRecord::NoSnapshot { needed: Some(needed) } } => write!(
+                f,
+                "{} is missing, and what the write-ahead log held before {} with it",
+                snapshot_name(*needed),
+                segment_name(*first)
+            ),
+            Self::Incomplete { first, source } => write!(
+                f,
+                "the write-ahead log is damaged: {} at offset 0: what came before it is missing ({source})",
+                segment_name(*first)
+            ),
+            Self::Snapshot(error) => error.fmt(f),
+            Self::NotNew { records } => write!(
+                f,
+                "the directory has no identity, but a write-ahead log with {records} records; a replica that \
+                 ever ran must not be started as a new one"
+            ),
+        }
+    }
+}
+
+impl Error for StoredError {}
+
+impl StoredError {
+    /// True if what is on disk is not what was written there, so that it can only be had from others. Not
+    /// what another version wrote, and not what the system does not let us read.
+    #[must_use]
+    pub const fn is_damage(&self) -> bool {
+        match self {
+            Self::Log(OpenError::Disk(_) | OpenError::UnsupportedVersion { .. })
+            | Self::Snapshot(DepotError::File(
+                SnapshotError::Disk(_) | SnapshotError::UnsupportedVersion { .. },
+            ))
+            | Self::NotNew { .. } => false,
+            Self::Log(OpenError::Damaged { .. } | OpenError::Refused { .. } | OpenError::Missing)
+            | Self::Incomplete { .. }
+            | Self::Snapshot(_) => true,
+        }
+    }
+}
+
+/// What log and snapshots on a disk tell.
+pub struct Stored<D: Disk> {
+    /// What opening the log found.
+    pub recovery: Recovery,
+    /// The state of the replica.
+    pub restored: Restored,
+    /// The snapshots; none is left but the one that the log goes with.
+    pub depot: Depot<D>,
+    /// That snapshot and its length in bytes, if the log needs one.
+    pub snapshot: Option<(OpNumber, u64)>,
+    /// The state of the engine in it.
+    pub engine: Option<MemoryEngine>,
+}
+
+impl<D: Disk> Stored<D> {
+    /// Opens the log on the disk `log` and reads back what it and the snapshots tell. A log that may be
+    /// created is that of a replica that never ran. `on_log` is called when the log has been read, before
+    /// anything is expected of it. The engine's tables get the seed.
+    ///
+    /// # Errors
+    /// [`StoredError`].
+    pub fn open(
+        config: &Config,
+        options: Options,
+        snapshots: D,
+        log: D,
+        hash_seed: u64,
+        on_log: impl FnOnce(&Recovery),
+    ) -> Result<(Wal<D>, Self), StoredError> {
+        let is_new = options.may_create;
+        let mut depot = Depot::open(snapshots, options.cluster).map_err(StoredError::Snapshot)?;
+        let mut restored = Restored::new(config, depot.list().map_err(StoredError::Snapshot)?);
+        let (wal, recovery) = Wal::open(log, options, |RecordNumber(number), bytes| {
+            let record = syros_wire::decode_record(bytes, config.describe)?;
+            Ok(restored.replay(number, record)?)
+        })
+        .map_err(StoredError::Log)?;
+        on_log(&recovery);
+        let records = (recovery.last.0 + 1).saturating_sub(recovery.first.0);
+        if is_new && records > 0 {
+            return Err(StoredError::NotNew { records });
+        }
+        let incomplete = |source| StoredError::Incomplete { first: recovery.first, source };
+        restored.check_beginning(recovery.first.0).map_err(incomplete)?;
+        // Without fsync only the view counts.
+        let needed = match config.durability {
+            Durability::Replicated => None,
+            Durability::Fsync => restored.needed_snapshot().map_err(incomplete)?,
+        };
+        let (mut snapshot, mut engine) = (None, None);
+        if let Some(op_number) = needed {
+            let loaded = depot.load(op_number, hash_seed).map_err(StoredError::Snapshot)?;
+            restored.attach(loaded.head, loaded.bytes).map_err(incomplete)?;
+            (snapshot, engine) = (Some((op_number, loaded.bytes)), Some(loaded.engine));
+        }
+        depot.keep_only(needed).map_err(StoredError::Snapshot)?;
+        Ok((wal, Self { recovery, restored, depot, snapshot, engine }))
+    }
+}

@@ -152,11 +152,10 @@ impl Local {
         let Store { wal, stored, view } = store;
         let Stored { recovery, restored, depot, engine, .. } = stored;
         let (me, durability) = (config.replica, config.durability);
-        let reached = view.view().max(restored.view());
         let boot = match durability {
             _ if directory.is_new() => Boot::Fresh,
             Durability::Fsync if !restored.is_amnesiac() => Boot::Restored(Box::new(restored)),
-            _ => Boot::Amnesiac { view: reached },
+            _ => Boot::Amnesiac { view: view.view() },
         };
         log::info!(
             "{me} starts {} in view {}, with {} records ({} bytes) in the write-ahead log",
@@ -165,7 +164,7 @@ impl Local {
                 Boot::Restored(_) => "again",
                 Boot::Amnesiac { .. } => "again, without its memory,",
             },
-            reached.0,
+            view.view().0,
             (recovery.last.0 + 1).saturating_sub(recovery.first.0),
             recovery.bytes
         );

@@ -189,6 +189,7 @@ pub(crate) fn read_view<D: Disk>(
 pub(crate) struct Store {
     pub(crate) wal: Wal<FileDisk>,
     pub(crate) stored: Stored<FileDisk>,
+    /// Not behind what the log tells.
     pub(crate) view: ViewFile,
 }
 

@@ -19,6 +19,7 @@ use syros_wal::{
 use crate::clock::Clock;
 use crate::config::StoreConfig;
 use crate::directory::{DataDirectory, DirectoryError};
+use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::snapshots::{Done, Snapshots};
 use crate::store::{Owner, Store, StoreError, ViewFile};
@@ -32,9 +33,6 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Log entries executed in one turn, about: a few milliseconds' worth.
 const EXECUTED_PER_TURN: u64 = 16_384;
-
-/// How often a snapshot that cannot be made is complained of.
-const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// How long to wait for room in a log that is full.
 const FULL_LOG_PAUSE: Duration = Duration::from_millis(1);
@@ -411,7 +409,7 @@ impl Local {
         self.snapshots.go_on(&mut self.engine, || clock.now().instant);
     }
 
-    /// When the work on snapshots is to go on.
+    /// When there is something to do even if nothing happens until then.
     pub(crate) fn deadline(&self) -> Instant {
         if self.has_more_news || self.apply_later.is_some() {
             return Instant(0);

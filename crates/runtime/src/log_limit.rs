@@ -1,4 +1,4 @@
-//! Log lines that strangers cause must not fill the log.
+//! Neither log lines that strangers cause nor a trouble that lasts may fill the log.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,6 +8,9 @@ use syros_types::Instant;
 /// Lines in one period; the rest is counted.
 const LINES_MAX: u32 = 10;
 const PERIOD: Duration = Duration::from_secs(60);
+
+/// How often a trouble of our own that lasts is complained of.
+pub(crate) const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Lets through a few lines per period.
 #[derive(Debug, Default)]

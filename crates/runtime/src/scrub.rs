@@ -23,6 +23,7 @@ use syros_types::{Group, Prng, WallTime};
 use syros_wal::{DiskError, Flaw, ReadError, ReadOnlyDisk, scrub_log, scrub_snapshots};
 
 use crate::clock::Clock;
+use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::store::{Owner, read_view};
 
 /// How long a member's turn to start anew is. Two clocks may differ by half of it.
@@ -30,9 +31,6 @@ const TURN: Duration = Duration::from_secs(4);
 
 /// How often a node that is to be repaired looks whether it is its turn.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-
-/// How often it says that it waits.
-const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A member that does not tell its status within this time is away.
 const STATUS_TIMEOUT: Duration = Duration::from_millis(500);

@@ -7,7 +7,7 @@ use crate::disk::{Cause, Disk, DiskError, DiskOperation};
 use crate::format::{
     HeaderError, NameKind, RecordFault, RecordNumber, SegmentHeader, name_kind, segment_name,
 };
-use crate::recovery::{Damage, noted_newest};
+use crate::recovery::{Damage, header_damage, noted_newest};
 use crate::segment::{Next, SegmentReader, SegmentTail};
 use crate::snapshot::{
     self, SnapshotDamage, SnapshotError, SnapshotHeader, SnapshotName, SnapshotReader, open_file,
@@ -193,17 +193,9 @@ impl SegmentInspection {
         };
         self.header = Some(header);
         let before = self.faults.len();
-        if let Some((cluster, replica)) = place.owner {
-            if header.cluster != cluster {
-                self.fault(0, Damage::OtherCluster { expected: cluster, found: header.cluster });
-            }
-            if header.replica != replica {
-                self.fault(0, Damage::OtherReplica { expected: replica, found: header.replica });
-            }
-        }
-        if header.first != place.first {
-            self.fault(0, Damage::Renamed { header: header.first });
-        }
+        let (cluster, replica) = place.owner.unwrap_or((header.cluster, header.replica));
+        let expected = SegmentHeader { cluster, replica, first: place.first };
+        header_damage(header, expected).for_each(|reason| self.fault(0, reason));
         self.faults.len() == before
     }
 }

@@ -345,7 +345,7 @@ fn read_segment<D: Disk, E>(
     }
     let mut reader = SegmentReader::new(disk, &file)?;
     let reason = match reader.header()? {
-        Ok(header) => check_header(header, options, segment).err(),
+        Ok(header) => header_damage(header, options.header(segment)).next(),
         Err(HeaderError::Version(version)) => {
             return Err(OpenError::UnsupportedVersion { file: name, version });
         }
@@ -384,18 +384,15 @@ fn read_segment<D: Disk, E>(
     }
 }
 
-pub(crate) fn check_header(
-    header: SegmentHeader,
-    options: &Options,
-    segment: RecordNumber,
-) -> Result<(), Damage> {
-    if header.cluster != options.cluster {
-        Err(Damage::OtherCluster { expected: options.cluster, found: header.cluster })
-    } else if header.replica != options.replica {
-        Err(Damage::OtherReplica { expected: options.replica, found: header.replica })
-    } else if header.first != segment {
-        Err(Damage::Renamed { header: header.first })
-    } else {
-        Ok(())
-    }
+/// In what a segment's header differs from what it should be.
+pub(crate) fn header_damage(header: SegmentHeader, expected: SegmentHeader) -> impl Iterator<Item = Damage> {
+    let SegmentHeader { cluster, replica, first } = expected;
+    let differences = [
+        (header.cluster != cluster)
+            .then_some(Damage::OtherCluster { expected: cluster, found: header.cluster }),
+        (header.replica != replica)
+            .then_some(Damage::OtherReplica { expected: replica, found: header.replica }),
+        (header.first != first).then_some(Damage::Renamed { header: header.first }),
+    ];
+    differences.into_iter().flatten()
 }

@@ -2,7 +2,7 @@
 
 use crate::disk::{Cause, Disk, DiskError};
 use crate::format::{NameKind, RecordNumber, name_kind, segment_name};
-use crate::recovery::{Damage, check_header, noted_newest};
+use crate::recovery::{Damage, header_damage, noted_newest};
 use crate::segment::{Next, SegmentReader};
 use crate::snapshot::{
     SNAPSHOT_BLOCK_HEADER_BYTES, SnapshotError, SnapshotReader, list_snapshots, open_file, snapshot_name,
@@ -206,7 +206,7 @@ fn read_file<D: Disk>(
         Ok(header) => header,
         Err(error) => return Ok(Some((0, Damage::Header(error)))),
     };
-    if let Err(damage) = check_header(header, options, first) {
+    if let Some(damage) = header_damage(header, options.header(first)).next() {
         return Ok(Some((0, damage)));
     }
     let Some(end) = end else { return Ok(None) };

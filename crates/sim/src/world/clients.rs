@@ -1,0 +1,242 @@
+//! The clients of the world: they come and go, connect, ask for operations and are told the results.
+
+use super::{CLIENTS_MAX, ClientSlot, Happening, Parcel, World, offset};
+use crate::client::{ClientEffect, ClientProcess};
+use crate::history::OperationIndex;
+use crate::network::NodeIndex;
+use crate::swarm::MILLI;
+use crate::trace::Text;
+use crate::workload::{Step, encode};
+use syros_protocol::client;
+use syros_protocol::message::Message;
+use syros_protocol::replica;
+use syros_types::{OpNumber, ReplicaId};
+
+impl World {
+    pub(crate) fn client_node(&self, slot: usize) -> NodeIndex {
+        self.replicas.len() + slot
+    }
+
+    /// Adds a client, which begins to connect.
+    ///
+    /// # Panics
+    /// If there are 16 already.
+    pub fn add_client(&mut self) -> usize {
+        assert!(self.clients.len() < CLIENTS_MAX, "a world has room for {CLIENTS_MAX} clients");
+        let wall_offset = offset(&mut self.dice.clocks, self.swarm.clocks.skew_micros);
+        self.clients.push(ClientSlot { process: None, life: 0, wall_offset });
+        let slot = self.clients.len() - 1;
+        self.start_client(slot);
+        slot
+    }
+
+    pub(crate) fn start_client(&mut self, slot: usize) {
+        let settings = &self.swarm.protocol;
+        let mut config =
+            client::Config::new(self.group, self.swarm.fast_quorum, self.dice.clients.next_u64());
+        config.sync_after = settings.sync_after;
+        config.resend = settings.client_resend;
+        config.give_up_after = settings.give_up_after;
+        config.session_idle_max = settings.session_timeout / 4;
+        config.planted = self.planted;
+        let clock = self.clock(self.clients[slot].wall_offset);
+        let now = self.now();
+        let place = &mut self.clients[slot];
+        place.life += 1;
+        place.process = Some(ClientProcess::new(config, clock, now));
+        let life = place.life;
+        self.trace.line(now, format_args!("client {slot} starts"));
+        let node = self.client_node(slot);
+        for replica in 0..self.replicas.len() {
+            let delay = self.network.delay(node, replica);
+            self.scheduler.schedule(now + delay, Happening::Connect { slot, life, replica });
+        }
+        for _ in 0..self.swarm.workload.in_flight {
+            self.schedule_issue(slot);
+        }
+        self.drain_client(slot);
+    }
+
+    /// A client process ends; what it had asked for may still happen.
+    pub fn crash_client(&mut self, slot: usize) {
+        let now = self.now();
+        self.trace.line(now, format_args!("client {slot} crashes"));
+        let Some(client) = self.clients[slot].process.take() else { return };
+        self.clients[slot].life += 1;
+        client.unfinished().for_each(|operation| self.history.abandon(operation));
+        for (replica, address) in client.connections.iter().enumerate() {
+            if let Some(address) = address {
+                let life = self.replicas[replica].life;
+                self.tell(replica, life, replica::Event::ClientGone(*address));
+            }
+        }
+    }
+
+    pub(super) fn connect(&mut self, slot: usize, life: u64, replica: usize) {
+        let node = self.client_node(slot);
+        if self.clients[slot].life != life {
+            return;
+        }
+        let reachable = self.replicas[replica].process.is_some()
+            && !self.network.is_cut(node, replica)
+            && !self.network.is_cut(replica, node);
+        let now = self.now();
+        if !reachable {
+            let again = now + 50 * MILLI / u64::from(self.swarm.protocol.speed);
+            self.scheduler.schedule(again, Happening::Connect { slot, life, replica });
+            return;
+        }
+        let address = self.addresses.len() as u64;
+        self.addresses.push((slot, life));
+        let Some(client) = &mut self.clients[slot].process else { return };
+        client.connections[replica] = Some(address);
+        client.handle(now, client::Event::Connected(ReplicaId(replica as u8)));
+        self.drain_client(slot);
+    }
+
+    /// One end of a broken connection finds out, if nothing keeps it from that.
+    pub(super) fn disconnect(&mut self, slot: usize, life: u64, replica: usize, address: u64) {
+        let node = self.client_node(slot);
+        let place = &mut self.clients[slot];
+        let Some(client) = place.process.as_mut().filter(|_| place.life == life) else { return };
+        if client.connections[replica] != Some(address) {
+            return;
+        }
+        let now = self.scheduler.now();
+        let retry = now + 50 * MILLI / u64::from(self.swarm.protocol.speed);
+        if self.network.is_cut(replica, node) {
+            self.scheduler.schedule(retry, Happening::Disconnect { slot, life, replica, address });
+            return;
+        }
+        client.connections[replica] = None;
+        client.handle(now, client::Event::Disconnected(ReplicaId(replica as u8)));
+        self.scheduler.schedule(retry, Happening::Connect { slot, life, replica });
+        self.drain_client(slot);
+        let life = self.replicas[replica].life;
+        self.tell(replica, life, replica::Event::ClientGone(address));
+    }
+
+    /// Breaks the connection between a client and a replica; both find out at once. False if there is none.
+    pub(crate) fn break_connection(&mut self, slot: usize, replica: usize) -> bool {
+        let place = &self.clients[slot];
+        let life = place.life;
+        let address = place.process.as_ref().and_then(|client| client.connections[replica]);
+        if let Some(address) = address {
+            self.disconnect(slot, life, replica, address);
+        }
+        address.is_some()
+    }
+
+    /// Carries out what a client wants.
+    pub(crate) fn drain_client(&mut self, slot: usize) {
+        let now = self.now();
+        let mut effects = core::mem::take(&mut self.client_effects);
+        let Some(client) = &mut self.clients[slot].process else { return };
+        client.drain(&mut effects);
+        let deadline = client.deadline();
+        let node = self.client_node(slot);
+        for effect in effects.drain(..) {
+            match effect {
+                ClientEffect::Send { to, bytes } => {
+                    let Some(client) = &self.clients[slot].process else { continue };
+                    if let Some(address) = client.connections[to.index()] {
+                        if let Some(counts) = &mut self.counts {
+                            *counts.entry("client").or_default() += 1;
+                        }
+                        let parcel = Parcel { address, executed: OpNumber(0), bytes };
+                        self.transmit(node, to.index(), parcel);
+                    }
+                }
+                ClientEffect::Sent { operation, id } => self.history.sent(operation, id),
+                ClientEffect::Completed { operation, outcome } => {
+                    if let (Some(number), client::Outcome::Reply(_)) = (self.read_at, &outcome) {
+                        self.history.read_after(operation, number);
+                    }
+                    self.trace.fold(0xd0e5 + operation as u64);
+                    self.trace.line(
+                        now,
+                        format_args!("client {slot} operation {operation} ends: {}", outcome_text(&outcome)),
+                    );
+                    self.history.finish(operation, outcome, now);
+                    self.schedule_issue(slot);
+                }
+            }
+        }
+        self.client_effects = effects;
+        if let Some(at) = deadline {
+            self.poke(node, at);
+        }
+    }
+
+    /// Has the client ask for its next operation after a pause, if there are any left.
+    fn schedule_issue(&mut self, slot: usize) {
+        if self.left_to_issue == 0 {
+            return;
+        }
+        let think = self.swarm.workload.think;
+        let pause =
+            if think == 0 || self.dice.clients.chance(1, 4) { 0 } else { self.dice.clients.below(2 * think) };
+        let life = self.clients[slot].life;
+        self.scheduler.schedule(self.now() + pause, Happening::Issue { slot, life });
+    }
+
+    pub(super) fn issue(&mut self, slot: usize, life: u64) {
+        if self.clients[slot].life != life || self.left_to_issue == 0 {
+            return;
+        }
+        self.left_to_issue -= 1;
+        let steps = self.workload.next(slot);
+        self.submit(slot, steps);
+        self.strike_soon();
+        if self.swarm.nemesis.ruin_at == Some(self.left_to_issue) {
+            self.ruin();
+        }
+    }
+
+    /// Has a client ask for an operation.
+    ///
+    /// # Panics
+    /// If the client does not run.
+    pub fn submit(&mut self, slot: usize, steps: Vec<Step>) -> OperationIndex {
+        let now = self.now();
+        let body = encode(&steps);
+        let life = self.clients[slot].life;
+        self.trace.fold_bytes(&body);
+        self.trace.line(
+            now,
+            format_args!("client {slot} operation {}: {steps:?}", self.history.operations().len()),
+        );
+        let operation = self.history.invoke((slot as u64) << 32 | life, steps, now);
+        let client = self.clients[slot].process.as_mut().expect("the client runs");
+        if !client.submit(now, &body, operation) {
+            self.history.finish(operation, client::Outcome::TimedOut, now);
+        }
+        self.drain_client(slot);
+        operation
+    }
+
+    /// A client gets a message.
+    pub(super) fn arrive_at_client(
+        &mut self,
+        from: NodeIndex,
+        slot: usize,
+        parcel: &Parcel,
+        message: Message,
+    ) {
+        let now = self.now();
+        let (_, life) = self.addresses[parcel.address as usize];
+        let place = &mut self.clients[slot];
+        let Some(client) = place.process.as_mut().filter(|_| place.life == life) else { return };
+        self.read_at = matches!(message, Message::ReadReply { .. }).then_some(parcel.executed);
+        client.handle(now, client::Event::Message { from: ReplicaId(from as u8), message });
+        self.drain_client(slot);
+        self.read_at = None;
+    }
+}
+
+fn outcome_text(outcome: &client::Outcome) -> String {
+    match outcome {
+        client::Outcome::Reply(body) => format!("reply {}", Text(body)),
+        other => format!("{other:?}"),
+    }
+}

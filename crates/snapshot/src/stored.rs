@@ -24,10 +24,12 @@ pub enum StoredError {
     },
     /// The snapshot that goes with the log cannot be read.
     Snapshot(DepotError),
-    /// The log of a replica that starts for the first time has records already.
+    /// A replica that starts for the first time finds what another, or an earlier life of its own, left.
     NotNew {
-        /// How many.
+        /// Records in the log.
         records: u64,
+        /// Snapshots.
+        snapshots: usize,
     },
 }
 
@@ -47,10 +49,10 @@ impl fmt::Display for StoredError {
                 segment_name(*first)
             ),
             Self::Snapshot(error) => error.fmt(f),
-            Self::NotNew { records } => write!(
+            Self::NotNew { records, snapshots } => write!(
                 f,
-                "the directory has no identity, but a write-ahead log with {records} records; a replica that \
-                 ever ran must not be started as a new one"
+                "the directory has no identity, but a write-ahead log with {records} records and {snapshots} \
+                 snapshots; a replica that ever ran must not be started as a new one"
             ),
         }
     }
@@ -107,7 +109,9 @@ impl<D: Disk> Stored<D> {
     ) -> Result<(Wal<D>, Self), StoredError> {
         let is_new = options.may_create;
         let mut depot = Depot::open(snapshots, options.cluster).map_err(StoredError::Snapshot)?;
-        let mut restored = Restored::new(config, depot.list().map_err(StoredError::Snapshot)?);
+        let listed = depot.list().map_err(StoredError::Snapshot)?;
+        let snapshots = listed.len();
+        let mut restored = Restored::new(config, listed);
         let (wal, recovery) = Wal::open(log, options, |RecordNumber(number), bytes| {
             let record = syros_wire::decode_record(bytes, config.describe)?;
             Ok(restored.replay(number, record)?)
@@ -115,8 +119,8 @@ impl<D: Disk> Stored<D> {
         .map_err(StoredError::Log)?;
         on_log(&recovery);
         let records = (recovery.last.0 + 1).saturating_sub(recovery.first.0);
-        if is_new && records > 0 {
-            return Err(StoredError::NotNew { records });
+        if is_new && (records > 0 || snapshots > 0) {
+            return Err(StoredError::NotNew { records, snapshots });
         }
         let incomplete = |source| StoredError::Incomplete { first: recovery.first, source };
         restored.check_beginning(recovery.first.0).map_err(incomplete)?;
@@ -133,5 +137,47 @@ impl<D: Disk> Stored<D> {
         }
         depot.keep_only(needed).map_err(StoredError::Snapshot)?;
         Ok((wal, Self { recovery, restored, depot, snapshot, engine }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syros_protocol::record::SnapshotHead;
+    use syros_protocol::sessions::Sessions;
+    use syros_types::{Group, ReplicaId, View, WallTime};
+    use syros_wal::memory_disk::MemoryDisk;
+
+    const CLUSTER: u64 = 7;
+
+    fn open(disk: &MemoryDisk, may_create: bool) -> Result<Stored<MemoryDisk>, StoredError> {
+        let group = Group::new(3).expect("three members");
+        let config = Config::new(group, ReplicaId(0), |_| None, |_, _| false);
+        let options = Options { may_create, ..Options::new(CLUSTER, ReplicaId(0)) };
+        Stored::open(&config, options, disk.clone(), disk.clone(), 0, |_| ()).map(|(_, stored)| stored)
+    }
+
+    #[test]
+    fn snapshots_without_a_log_are_not_a_new_replica() {
+        let disk = MemoryDisk::new();
+        let mut depot = Depot::open(disk.clone(), CLUSTER).expect("an empty disk");
+        let (view, time) = (View(1), WallTime(1));
+        depot
+            .begin(&SnapshotHead { op_number: OpNumber(9), view, time, sessions: Sessions::default() })
+            .expect("a disk that works");
+        depot.finish().expect("a disk that works");
+        let refused = open(&disk, true).err().expect("something is there");
+        assert!(matches!(refused, StoredError::NotNew { records: 0, snapshots: 1 }), "{refused:?}");
+        assert!(!refused.is_damage(), "nobody else's state is to take the place of it");
+        assert_eq!(depot.list().expect("a disk that works"), [OpNumber(9)], "it is left alone");
+    }
+
+    #[test]
+    fn a_log_that_is_missing_is_damage_unless_the_replica_is_new() {
+        let disk = MemoryDisk::new();
+        let missing = open(&disk, false).err().expect("there is no log");
+        assert!(missing.is_damage(), "{missing:?}");
+        assert!(open(&disk, true).expect("a new one").engine.is_none());
+        assert!(open(&disk, false).is_ok(), "now there is one");
     }
 }

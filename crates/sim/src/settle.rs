@@ -13,10 +13,6 @@ use syros_types::OpNumber;
 /// all replicas are equal; divided by the swarm's speed.
 const LIVENESS_BOUND: u64 = 30 * SECOND;
 
-/// And so much longer at any speed: a replica whose view changes came to nothing waits for up to 4 s
-/// before the next, and its turn to lead may come after that of another such.
-const BACK_OFF: u64 = 10 * SECOND;
-
 /// A client's probe: what it asks for, and whether that is under way.
 #[derive(Debug)]
 struct Probe {
@@ -89,7 +85,7 @@ impl World {
         if !self.clients.is_empty() {
             self.probe(&mut [last])?;
         }
-        let deadline = self.now() + LIVENESS_BOUND / speed + BACK_OFF;
+        let deadline = self.now() + LIVENESS_BOUND / speed;
         while let Some(difference) = self.difference() {
             if self.now() >= deadline {
                 return Err(format!("replicas do not become equal: {difference}"));
@@ -159,7 +155,7 @@ impl World {
     /// Has every client do its operations, each again until it succeeds.
     fn probe(&mut self, probes: &mut [Probe]) -> Result<(), String> {
         let speed = u64::from(self.swarm.protocol.speed);
-        let deadline = self.now() + LIVENESS_BOUND / speed + BACK_OFF;
+        let deadline = self.now() + LIVENESS_BOUND / speed;
         loop {
             let mut unfinished = None;
             for probe in probes.iter_mut() {
@@ -183,7 +179,7 @@ impl World {
             if self.now() >= deadline {
                 return Err(format!(
                     "client {slot} gets nothing done {} ms after the last fault; {}",
-                    (LIVENESS_BOUND / speed + BACK_OFF) / MILLI,
+                    LIVENESS_BOUND / speed / MILLI,
                     self.statuses(),
                 ));
             }

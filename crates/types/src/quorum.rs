@@ -42,6 +42,9 @@ impl fmt::Display for InvalidGroupSize {
 impl core::error::Error for InvalidGroupSize {}
 
 impl Group {
+    /// Most members a group may have.
+    pub const SIZE_MAX: usize = 7;
+
     /// A group of `size` members.
     ///
     /// # Errors

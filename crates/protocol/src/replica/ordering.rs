@@ -6,7 +6,7 @@ use super::{Action, COMMIT_DELAY, PlantedBug, Replica};
 use crate::message::{Body, LogEntry, Message, Payload, Peer, Prepared, Request, Update};
 use crate::record::{Record, describe};
 use alloc::vec::Vec;
-use syros_types::{Instant, OpNumber, OperationId, ReplicaId, View, WallTime};
+use syros_types::{Group, Instant, OpNumber, OperationId, ReplicaId, View, WallTime};
 
 /// Bytes of bodies after which a batch leaves at once.
 const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -396,13 +396,8 @@ impl Replica {
         if faults == 0 || self.overtaken.is_some() {
             return;
         }
-        // The leader's own progress is not noted and stays zero.
-        let mut durable = [OpNumber(0); 8];
-        for (place, progress) in durable.iter_mut().zip(&self.progress) {
-            *place = progress.op_number;
-        }
-        durable.sort_unstable_by(|a, b| b.cmp(a));
-        let number = durable[faults - 1];
+        // Beyond what this disk has, those are all followers.
+        let number = self.durable_at(faults);
         if number > self.persisted_op {
             self.overtaken = Some((number, self.now.instant));
         }
@@ -421,20 +416,24 @@ impl Replica {
         }
     }
 
+    /// Leader: the last entry that as many members, itself among them, have on disk.
+    fn durable_at(&self, members: usize) -> OpNumber {
+        let mut durable = [OpNumber(0); Group::SIZE_MAX];
+        for (place, progress) in durable.iter_mut().zip(&self.progress) {
+            *place = progress.op_number;
+        }
+        durable[self.config.replica.index()] = self.persisted_op;
+        durable.sort_unstable_by(|a, b| b.cmp(a));
+        durable[members - 1]
+    }
+
     /// Leader: commits what a majority, counting durable copies only, has.
     pub(super) fn advance_commit(&mut self) {
         if !self.is_leader() {
             return;
         }
-        let me = self.config.replica;
-        let mut durable: [OpNumber; 8] = [OpNumber(0); 8];
-        for (index, progress) in self.progress.iter().enumerate() {
-            durable[index] = if index == me.index() { self.persisted_op } else { progress.op_number };
-        }
-        let members = &mut durable[..self.config.group.size()];
-        members.sort_unstable_by(|a, b| b.cmp(a));
         let enough = self.config.group.majority() - usize::from(self.planted(PlantedBug::CommitTooEarly));
-        let candidate = members[enough.max(1) - 1];
+        let candidate = self.durable_at(enough.max(1));
         if candidate <= self.commit {
             return;
         }

@@ -9,9 +9,9 @@
 //! after it stays if the two agree about the snapshot's last entry: the replica may have vouched for it.
 
 use super::{Action, PlantedBug, Replica, Status};
-use crate::message::{Message, Peer, Request};
+use crate::message::{Message, Peer};
 use crate::record::{Checkpoint, Record, SnapshotHead, Ticket};
-use crate::sessions::{Known, Sessions};
+use crate::sessions::Sessions;
 use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
@@ -163,8 +163,6 @@ impl Replica {
             return self.view_ticket;
         }
         let base = self.applied;
-        let unordered = self.dlog.iter().filter(|update| !self.ordered.contains_key(&update.request.id));
-        let dlog: Vec<Request> = unordered.map(|update| update.request.clone()).collect();
         let checkpoint = Checkpoint {
             view: self.view,
             last_normal: self.last_normal,
@@ -173,7 +171,7 @@ impl Replica {
             base_time: self.log.time_at(base).unwrap_or_default(),
             commit: self.commit,
             suffix: self.log.suffix(base),
-            dlog,
+            dlog: self.unordered_requests(),
         };
         self.persist(Record::Checkpoint(Box::new(checkpoint)))
     }
@@ -431,14 +429,9 @@ impl Replica {
 
     /// Removes from the durability log what the session table says is dealt with.
     fn forget_executed(&mut self) {
-        let dealt_with = |id: OperationId| match self.sessions.lookup(id) {
-            Known::Executed(_) | Known::Acknowledged => true,
-            Known::UnknownSession => id.session.0 <= self.applied.0,
-            Known::New | Known::BeyondWindow => false,
-        };
-        let ids: Vec<OperationId> =
-            self.dlog.iter().map(|update| update.request.id).filter(|id| dealt_with(*id)).collect();
-        for id in ids {
+        let ids = self.dlog.iter().map(|update| update.request.id);
+        let dealt_with: Vec<OperationId> = ids.filter(|id| self.is_dealt_with(*id)).collect();
+        for id in dealt_with {
             self.dlog.remove(id);
         }
     }

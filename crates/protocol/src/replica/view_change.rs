@@ -23,8 +23,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{Class, Footprint, Instant, OpNumber, OperationId, ReplicaId, Timestamp, View};
 
-/// Longest time between attempts: a group that cannot form a quorum must notice soon when it can.
-const VIEW_CHANGE_TIMEOUT_MAX: Duration = Duration::from_secs(4);
+/// Longest time between attempts, in first ones: a group that cannot form a quorum must notice soon when it
+/// can.
+const BACK_OFF_MAX: u32 = 8;
 
 /// A view change under way.
 #[derive(Clone, Debug)]
@@ -92,13 +93,18 @@ impl Replica {
         self.wants.iter().flatten().filter(recent).filter(|want| wanted(want)).count()
     }
 
+    /// Moves on if `f` others want a later view than this one.
     fn move_if_others_agree(&mut self) {
         let view = self.view;
-        if !self.suspecting || self.count_wants(|want| want.view > view) < self.config.group.faults() {
-            return;
+        if self.count_wants(|want| want.view > view) >= self.config.group.faults() {
+            self.move_with_others();
         }
+    }
+
+    /// Moves to the view that others want.
+    fn move_with_others(&mut self) {
         let highest = self.wants.iter().flatten().map(|want| want.view).max().unwrap_or_default();
-        self.move_to(highest.max(View(view.0 + 1)), ViewChangeReason::Moved);
+        self.move_to(highest.max(View(self.view.0 + 1)), ViewChangeReason::Moved);
     }
 
     /// Leaves what belongs to the current view only.
@@ -127,7 +133,9 @@ impl Replica {
     pub(super) fn move_to(&mut self, view: View, reason: ViewChangeReason) {
         assert!(view > self.view, "views only grow");
         let timeout = match &self.status {
-            Status::ViewChange(change) => (change.timeout * 2).min(VIEW_CHANGE_TIMEOUT_MAX),
+            Status::ViewChange(change) => {
+                (change.timeout * 2).min(self.config.view_change_timeout * BACK_OFF_MAX)
+            }
             _ => self.config.view_change_timeout,
         };
         self.leave_view();
@@ -152,16 +160,20 @@ impl Replica {
         }));
     }
 
-    pub(super) fn send_do_view_change(&mut self) {
+    /// What the durability log holds that the log does not.
+    pub(super) fn unordered_requests(&self) -> Vec<Request> {
         let unordered = self.dlog.iter().filter(|update| !self.ordered.contains_key(&update.request.id));
-        let dlog: Vec<Request> = unordered.map(|update| update.request.clone()).collect();
+        unordered.map(|update| update.request.clone()).collect()
+    }
+
+    pub(super) fn send_do_view_change(&mut self) {
         let change = DoViewChange {
             view: self.view,
             last_normal: self.last_normal,
             commit: self.commit,
             commit_view: self.log.view_at(self.commit).unwrap_or_default(),
             suffix: self.log.suffix(self.commit),
-            dlog,
+            dlog: self.unordered_requests(),
         };
         let leader = self.leader();
         if leader == self.config.replica {
@@ -202,8 +214,7 @@ impl Replica {
         if self.count_wants(|want| want.view > view || (want.moved && want.view == view))
             >= self.config.group.faults()
         {
-            let highest = self.wants.iter().flatten().map(|want| want.view).max().unwrap_or_default();
-            return self.move_to(highest.max(View(view.0 + 1)), ViewChangeReason::Moved);
+            return self.move_with_others();
         }
         // Alone. Others that are normal in this view may miss its leader too: tell them.
         let Status::ViewChange(change) = &mut self.status else { return };
@@ -249,7 +260,7 @@ impl Replica {
                     }
                 } else if self.planted(PlantedBug::PromiseForgotten) {
                     self.move_to(view, ViewChangeReason::Moved);
-                } else {
+                } else if self.suspecting {
                     self.move_if_others_agree();
                 }
             }
@@ -257,6 +268,9 @@ impl Replica {
                 self.note_want(from, view, moved);
                 if moved && view > self.view {
                     self.move_to(view, ViewChangeReason::Moved);
+                } else {
+                    // They have waited long enough for this one, however long this replica would yet.
+                    self.move_if_others_agree();
                 }
             }
             Status::ViewChange(_) | Status::Recovering => {}
@@ -456,14 +470,16 @@ impl Replica {
     }
 
     pub(super) fn may_recover(&self, id: OperationId) -> bool {
-        if self.ordered.contains_key(&id) {
-            return false;
-        }
+        !self.ordered.contains_key(&id) && !self.is_dealt_with(id)
+    }
+
+    /// True if what was executed here includes the update, or the end of its session.
+    pub(super) fn is_dealt_with(&self, id: OperationId) -> bool {
         match self.sessions.lookup(id) {
             // Beyond the window is beyond that of what has been executed here, which may be long ago.
-            Known::New | Known::BeyondWindow => true,
-            Known::UnknownSession => id.session.0 > self.applied.0,
-            Known::Executed(_) | Known::Acknowledged => self.planted(PlantedBug::NoDeduplication),
+            Known::New | Known::BeyondWindow => false,
+            Known::UnknownSession => id.session.0 <= self.applied.0,
+            Known::Executed(_) | Known::Acknowledged => !self.planted(PlantedBug::NoDeduplication),
         }
     }
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
-use syros_protocol::message::{Body, Message};
+use syros_protocol::message::{Body, Message, Request};
 use syros_types::{OperationId, ReplicaId};
 
 /// What a client wants of the world after it ran.
@@ -27,6 +27,8 @@ pub enum ClientEffect {
         /// Its id.
         id: OperationId,
     },
+    /// A request is sent that was sent before, and the client has completed an operation since.
+    Resent,
     /// An operation ended.
     Completed {
         /// Which.
@@ -48,6 +50,8 @@ pub struct ClientProcess {
     /// Address of the connection to each replica that has one.
     pub connections: Vec<Option<u64>>,
     operations: BTreeMap<Token, Pending>,
+    /// Operations that have ended.
+    completed: u64,
 }
 
 /// An operation that has not ended.
@@ -56,7 +60,8 @@ struct Pending {
     operation: OperationIndex,
     /// Tells which request is this operation's: the core passes the very same bytes on.
     body: Body,
-    sent: bool,
+    /// Operations that had ended when its request was first sent.
+    sent: Option<u64>,
 }
 
 impl ClientProcess {
@@ -65,7 +70,7 @@ impl ClientProcess {
     pub fn new(config: Config, clock: Clock, time: VirtualTime) -> Self {
         let connections = vec![None; config.group.size()];
         let core = Client::new(config, clock.now(time));
-        Self { core, clock, wake_at: None, connections, operations: BTreeMap::new() }
+        Self { core, clock, wake_at: None, connections, operations: BTreeMap::new(), completed: 0 }
     }
 
     /// Asks for an operation. False if the client has too much in flight.
@@ -76,7 +81,7 @@ impl ClientProcess {
         let body = Body::from(body);
         match self.core.submit(now, body.clone(), class, &footprint) {
             Ok(token) => {
-                self.operations.insert(token, Pending { operation, body, sent: false });
+                self.operations.insert(token, Pending { operation, body, sent: None });
                 true
             }
             Err(_busy) => false,
@@ -93,15 +98,14 @@ impl ClientProcess {
         while let Some(action) = self.core.poll() {
             let effect = match action {
                 Action::Send { to, message } => {
-                    if let Message::Request { request, .. } = &message
-                        && let Some(operation) = self.first_sent(&request.body)
-                    {
-                        effects.push(ClientEffect::Sent { operation, id: request.id });
+                    if let Message::Request { request, .. } = &message {
+                        effects.extend(self.note_sent(request));
                     }
                     ClientEffect::Send { to, bytes: adapter::encode_message(&message) }
                 }
                 Action::Completed { token, outcome } => {
                     let pending = self.operations.remove(&token).expect("a token ends once");
+                    self.completed += 1;
                     ClientEffect::Completed { operation: pending.operation, outcome }
                 }
             };
@@ -109,12 +113,18 @@ impl ClientProcess {
         }
     }
 
-    /// The operation with this body, if its request has not been seen before.
-    fn first_sent(&mut self, body: &Body) -> Option<OperationIndex> {
-        let unsent = self.operations.values_mut().filter(|pending| !pending.sent);
-        let pending = { unsent }.find(|pending| Arc::ptr_eq(&pending.body, body))?;
-        pending.sent = true;
-        Some(pending.operation)
+    /// What there is to be said of a request that leaves.
+    fn note_sent(&mut self, request: &Request) -> Option<ClientEffect> {
+        let completed = self.completed;
+        let mut pending = self.operations.values_mut();
+        let pending = pending.find(|pending| Arc::ptr_eq(&pending.body, &request.body))?;
+        match pending.sent {
+            None => {
+                pending.sent = Some(completed);
+                Some(ClientEffect::Sent { operation: pending.operation, id: request.id })
+            }
+            Some(first) => (first < completed).then_some(ClientEffect::Resent),
+        }
     }
 
     /// Operations that have not ended.

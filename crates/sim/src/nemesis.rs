@@ -2,7 +2,7 @@
 
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
-use crate::tally::Kind;
+use crate::tally::{Kind, Tally};
 use crate::world::{Happening, World};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica::{self, Durability};
@@ -10,7 +10,7 @@ use syros_types::ReplicaId;
 
 /// The kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fault {
+pub(crate) enum Fault {
     Crash,
     LoseDisk,
     CrashAll,
@@ -20,6 +20,7 @@ enum Fault {
     Creep,
     Pause,
     ClockJump,
+    EndSessions,
     ClientCrash,
     Disconnect,
     Slow,
@@ -40,6 +41,7 @@ impl Fault {
             Self::Creep => Kind::Creep,
             Self::Pause => Kind::Pause,
             Self::ClockJump => Kind::ClockJump,
+            Self::EndSessions => Kind::EndSessions,
             Self::ClientCrash => Kind::ClientCrash,
             Self::Disconnect => Kind::Disconnect,
             Self::Slow => Kind::Slow,
@@ -56,36 +58,47 @@ impl World {
         let interval = self.swarm.nemesis.interval;
         if interval > 0 {
             let at = self.now() + 1 + self.dice.nemesis.below(2 * interval);
-            self.scheduler.schedule(at, Happening::Strike { again: true });
+            self.scheduler.schedule(at, Happening::Strike { fault: None, again: true });
         }
     }
 
-    /// Perhaps schedules a fault for the time just after a snapshot was begun, finished or taken over:
-    /// there have been `before` such moments until now.
-    pub(crate) fn strike_at_snapshots(&mut self, before: u64) {
-        let percent = self.swarm.nemesis.per_snapshot_percent;
-        let new = self.tally.snapshot_moments() > before;
-        if percent > 0 && new && self.dice.nemesis.chance(percent, 100) {
-            let (_, longest) = self.swarm.network.delay;
-            let (_, sync) = self.swarm.disk.sync_delay;
-            let at = self.now() + self.dice.nemesis.below(3 * longest + 2 * sync + 1);
-            self.scheduler.schedule(at, Happening::Strike { again: false });
+    /// Perhaps schedules a fault for the time just after something happened that is to be disturbed: there had
+    /// been as many such moments `before` this one.
+    pub(crate) fn strike_at_moments(&mut self, before: &Tally) {
+        let settings = &self.swarm.nemesis;
+        let (snapshots, endings, resends) =
+            (settings.per_snapshot_percent, settings.per_ending_percent, settings.per_resend_percent);
+        let order_delay = self.swarm.protocol.order_delay.as_nanos() as u64;
+        if before.snapshot_moments() < self.tally.snapshot_moments() {
+            self.strike_within(0, snapshots, None);
+        }
+        if before.count(Kind::EndProposed) < self.tally.count(Kind::EndProposed) {
+            self.strike_within(order_delay, endings, Some(Fault::Crash));
+        }
+        if before.count(Kind::Resent) < self.tally.count(Kind::Resent) {
+            self.strike_within(order_delay, resends, Some(Fault::Crash));
         }
     }
 
     /// Perhaps schedules a fault for the time in which an operation just issued is under way.
     pub(crate) fn strike_soon(&mut self) {
-        if self.dice.nemesis.chance(self.swarm.nemesis.per_operation_percent, 100) {
-            let (_, longest) = self.swarm.network.delay;
+        // While it is being vouched for, or until it is ordered as well.
+        let percent = self.swarm.nemesis.per_operation_percent;
+        if percent > 0 {
+            let until_ordered = self.dice.nemesis.chance(1, 2);
+            let order_delay = self.swarm.protocol.order_delay.as_nanos() as u64;
+            self.strike_within(if until_ordered { order_delay } else { 0 }, percent, None);
+        }
+    }
+
+    /// Schedules a fault in `percent` of a hundred cases, for some time before a few messages and syncs, and
+    /// `longer`, have passed.
+    fn strike_within(&mut self, longer: u64, percent: u64, fault: Option<Fault>) {
+        if percent > 0 && self.dice.nemesis.chance(percent, 100) {
+            let (_, message) = self.swarm.network.delay;
             let (_, sync) = self.swarm.disk.sync_delay;
-            // While it is being vouched for, or until it is ordered as well.
-            let ordering = if self.dice.nemesis.chance(1, 2) {
-                self.swarm.protocol.order_delay.as_nanos() as u64
-            } else {
-                0
-            };
-            let at = self.now() + self.dice.nemesis.below(4 * longest + 2 * sync + ordering + 1);
-            self.scheduler.schedule(at, Happening::Strike { again: false });
+            let at = self.now() + self.dice.nemesis.below(4 * message + 2 * sync + longer + 1);
+            self.scheduler.schedule(at, Happening::Strike { fault, again: false });
         }
     }
 
@@ -107,6 +120,7 @@ impl World {
             (Fault::Creep, settings.creep),
             (Fault::Pause, settings.pause),
             (Fault::ClockJump, settings.clock_jump),
+            (Fault::EndSessions, settings.end_sessions),
             (Fault::ClientCrash, settings.client_crash),
             (Fault::Disconnect, settings.disconnect),
             (Fault::Slow, settings.slow),
@@ -136,15 +150,19 @@ impl World {
     }
 
     /// Something breaks.
-    pub(crate) fn strike(&mut self, again: bool) {
+    pub(crate) fn strike(&mut self, fault: Option<Fault>, again: bool) {
         if self.settling {
             return;
         }
         if again {
             self.schedule_strike();
         }
-        let Some(fault) = self.draw_fault() else { return };
-        let victim = self.victim();
+        // One that was chosen is for the leader.
+        let (fault, victim) = match fault {
+            Some(fault) => (Some(fault), self.leader()),
+            None => (self.draw_fault(), Some(self.victim())),
+        };
+        let (Some(fault), Some(victim)) = (fault, victim) else { return };
         let now = self.now();
         self.trace.fold(fault as u64);
         self.trace.line(now, format_args!("fault: {fault:?}, replica {victim}"));
@@ -200,6 +218,10 @@ impl World {
                 self.pause(victim, duration);
             }
             Fault::ClockJump => self.jump_a_clock(victim),
+            Fault::EndSessions => {
+                let timeout = self.swarm.protocol.session_timeout.as_micros() as i64;
+                self.jump_replica_clock(victim, timeout);
+            }
             Fault::ClientCrash => return self.replace_a_client(),
             Fault::Disconnect => {
                 let slot = self.dice.nemesis.below(self.clients.len().max(1) as u64) as usize;

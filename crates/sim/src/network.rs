@@ -27,6 +27,8 @@ pub struct NetworkFaults {
     pub straggler_ppm: u64,
     /// Longest time a straggler is held back, nanoseconds.
     pub straggle: u64,
+    /// What so many of the processes send, replicas first, is neither lost nor held back.
+    pub spared: usize,
     /// Cutting a link also drops what is in flight on it.
     pub cut_drops_in_flight: bool,
     /// Messages of one link never overtake each other.
@@ -45,6 +47,7 @@ impl NetworkFaults {
             duplicate_ppm: 0,
             straggler_ppm: 0,
             straggle: 0,
+            spared: 0,
             cut_drops_in_flight: false,
             in_order: true,
         }
@@ -105,10 +108,14 @@ impl Network {
     pub fn new(nodes: usize, faults: NetworkFaults, mut prng: Prng) -> Self {
         let (shortest, longest) = faults.delay;
         let links = (0..nodes * nodes)
-            .map(|_| {
+            .map(|link| {
                 let delay = shortest + prng.below(longest - shortest + 1);
                 let bad = prng.chance(faults.bad_link_percent, 100);
-                let loss_ppm = if bad { BAD_LINK_LOSS_PPM } else { faults.loss_ppm };
+                let loss_ppm = match bad {
+                    _ if link / nodes < faults.spared => 0,
+                    true => BAD_LINK_LOSS_PPM,
+                    false => faults.loss_ppm,
+                };
                 Link { delay, loss_ppm, cut: false, busy_until: 0 }
             })
             .collect();
@@ -132,7 +139,10 @@ impl Network {
             if faults.jitter > 0 {
                 at += prng.below(faults.jitter);
             }
-            if faults.straggler_ppm > 0 && prng.chance(faults.straggler_ppm, 1_000_000) {
+            if faults.straggler_ppm > 0
+                && from >= faults.spared
+                && prng.chance(faults.straggler_ppm, 1_000_000)
+            {
                 held_back += 1;
                 at += prng.below(faults.straggle);
             } else if faults.in_order {

@@ -9,7 +9,7 @@ use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use syros_protocol::message::{Body, Message, Peer, RoleName};
+use syros_protocol::message::{Body, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Event, Replica};
 use syros_snapshot::{Depot, Loaded};
@@ -253,6 +253,11 @@ impl ReplicaProcess {
                     around.time,
                     format_args!("{} sends to {to:?} after {}: {message:?}", self.id, after.0),
                 );
+                if let Message::Prepare { entries, .. } = &message
+                    && entries.iter().any(|entry| matches!(entry, Prepared::Expire(_)))
+                {
+                    around.tally.note(Kind::EndProposed);
+                }
                 let effect = self.send(to, &message);
                 if after <= self.persisted {
                     around.effects.push(effect);
@@ -347,6 +352,12 @@ impl ReplicaProcess {
     #[must_use]
     pub fn wants_step(&self) -> bool {
         !self.jobs.is_empty()
+    }
+
+    /// True if a whole snapshot is to be loaded next.
+    #[must_use]
+    pub fn loads_next(&self) -> bool {
+        matches!(self.jobs.front(), Some(Job::Load(_)))
     }
 
     fn work_on_snapshots(&mut self, job: Job) -> Result<Option<Event>, DiskTrouble> {

@@ -2,6 +2,10 @@
 //! how many, how large the group is, how the clocks run, how tight the limits are: a single average
 //! configuration would never reach the corners that a thousand lopsided ones do.
 
+mod hunts;
+
+pub use hunts::Hunt;
+
 use crate::network::NetworkFaults;
 use core::time::Duration;
 use syros_protocol::replica::Durability;
@@ -41,6 +45,10 @@ pub struct Swarm {
     pub service_delay: u64,
     /// Longest time between executing entries and telling the core so.
     pub apply_delay: u64,
+    /// Longest additional time to load a snapshot.
+    pub load_delay: u64,
+    /// What the world is made for, if it is for something.
+    pub hunt: Option<Hunt>,
 }
 
 /// What clients do.
@@ -92,8 +100,8 @@ pub struct DiskSettings {
 /// Size of a segment: small, so that a run goes through several.
 const SEGMENT_BYTES: u64 = 8 * 1024;
 
-/// What breaks. Weights are relative to each other; 0 switches a fault off.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// What breaks. Weights are relative to each other; 0 switches a fault off, as all are by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NemesisSettings {
     /// Mean time between two faults; 0 for none in the course of time.
     pub interval: u64,
@@ -103,6 +111,12 @@ pub struct NemesisSettings {
     /// Snapshots of a hundred that are followed by a fault within a few message delays, when they are
     /// begun, finished or taken over.
     pub per_snapshot_percent: u64,
+    /// Proposals to end sessions, of a hundred, that are followed by a crash before what is under way then can
+    /// be ordered.
+    pub per_ending_percent: u64,
+    /// Requests sent again after another one of the client's had been completed, of a hundred, that are
+    /// followed by such a crash.
+    pub per_resend_percent: u64,
     /// Longest time a fault lasts.
     pub duration: u64,
     /// Faults of a hundred that single out the current leader.
@@ -127,6 +141,8 @@ pub struct NemesisSettings {
     pub pause: u64,
     /// A wall clock jumps.
     pub clock_jump: u64,
+    /// A wall clock jumps ahead by as long as a session may be idle.
+    pub end_sessions: u64,
     /// A client dies and another takes its place.
     pub client_crash: u64,
     /// A connection between a client and a replica breaks.
@@ -177,6 +193,8 @@ pub struct ProtocolSettings {
     pub session_timeout: Duration,
     /// See `Config::sync_after` of the client.
     pub sync_after: Duration,
+    /// Until a client whose connection broke has another.
+    pub client_reconnect: Duration,
     /// See `Config::resend` of the client.
     pub client_resend: Duration,
     /// See `Config::give_up_after` of the client.
@@ -220,6 +238,7 @@ impl Swarm {
         let network = draw_network(&mut draw, u64::from(speed));
         let nemesis = NemesisSettings::draw(&mut draw, u64::from(speed));
         let protocol = ProtocolSettings::draw(&mut draw, speed);
+        let hunt = Hunt::draw(&mut draw);
         let mut swarm = Self {
             seed,
             replicas,
@@ -241,31 +260,37 @@ impl Swarm {
             protocol,
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
+            load_delay: 0,
+            hunt,
         };
-        match draw.0.below(10) {
-            0 => swarm.become_duel(&mut draw),
-            1 => swarm.become_lease_hunt(&mut draw),
-            2..=4 => swarm.become_recovery_hunt(&mut draw),
-            5 => swarm.become_session_hunt(&mut draw),
-            6 => swarm.become_resend_hunt(&mut draw),
-            _ => {}
-        }
-        swarm.draw_snapshots();
-        let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0006));
-        if draw.one_in(10) {
-            swarm.become_snapshot_hunt(&mut draw);
-        }
-        swarm.draw_rot();
-        swarm.draw_ruin();
-        swarm.draw_slow_disks();
+        swarm.make_for(hunt, &mut draw);
+        swarm.draw_disturbances();
         swarm
     }
 
-    /// Half of the worlds never trim a log. From dice of their own, so that a world is the same but for
-    /// this.
-    fn draw_snapshots(&mut self) {
+    /// What comes on top, from dice of its own, so that a world is the same but for this. A hunt is left to
+    /// what it is after, but for one in eight.
+    fn draw_disturbances(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0003));
-        if draw.one_in(2) {
+        if self.hunt.is_none() || draw.one_in(8) {
+            self.draw_snapshots(&mut draw);
+            // Disks can be relied upon, or they rot or are slow.
+            let relied_upon = self.durability == Durability::Fsync;
+            if relied_upon && draw.one_in(3) {
+                self.nemesis.rot = draw.of(&[1, 3, 9]);
+            }
+            if relied_upon && draw.one_in(4) {
+                self.nemesis.slow_disk = draw.of(&[1, 3]);
+            }
+        }
+        if draw.one_in(50) {
+            self.nemesis.ruin_at = Some(draw.0.below(self.workload.operations));
+        }
+    }
+
+    /// Half of the worlds never trim a log.
+    fn draw_snapshots(&mut self, draw: &mut Draw) {
+        if self.hunt == Some(Hunt::Snapshots) || draw.one_in(2) {
             return;
         }
         let speed = u64::from(self.protocol.speed);
@@ -278,301 +303,6 @@ impl Swarm {
         protocol.snapshot_part_bytes = draw.of(&[100, 1_000, 100_000]);
         // What is not needed any more goes by whole segments.
         self.disk.segment_bytes = draw.of(&[100, 1_000, SEGMENT_BYTES]);
-    }
-
-    /// Disks rot in a third of the worlds that rely on disks. From dice of their own too.
-    fn draw_rot(&mut self) {
-        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0004));
-        if self.durability == Durability::Fsync && draw.one_in(3) {
-            self.nemesis.rot = draw.of(&[1, 3, 9]);
-        }
-    }
-
-    /// Disks are slow by turns in a quarter of the worlds that rely on them. From dice of their own too.
-    fn draw_slow_disks(&mut self) {
-        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0006));
-        if self.durability == Durability::Fsync && draw.one_in(4) {
-            self.nemesis.slow_disk = draw.of(&[1, 3]);
-        }
-    }
-
-    /// One world in fifty is ruined. From dice of their own too.
-    fn draw_ruin(&mut self) {
-        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0005));
-        if draw.one_in(50) {
-            self.nemesis.ruin_at = Some(draw.0.below(self.workload.operations));
-        }
-    }
-
-    /// One key, few clients whose clocks are far apart, links that lose a lot, and a leader that is cut
-    /// off from its followers but not from clients: everything is decided by what the durability logs
-    /// hold and by timestamps, and hardly anything is written twice before somebody reads it.
-    fn become_recovery_hunt(&mut self, draw: &mut Draw) {
-        let speed = u64::from(self.protocol.speed);
-        self.replicas = draw.of(&[3, 5, 5]);
-        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
-        let workload = &mut self.workload;
-        workload.clients = draw.between(2, 4) as usize;
-        workload.readers = draw.of(&[0, 1]);
-        workload.in_flight = 1;
-        workload.keys = draw.of(&[1, 1, 2]);
-        workload.think = draw.of(&[2 * near, 20 * near, MILLI]);
-        workload.packed_percent = 0;
-        let merges = match self.fast_quorum {
-            FastQuorum::Majority => 0,
-            FastQuorum::Supermajority => draw.of(&[0, 2]),
-        };
-        workload.weights = [6, merges, 0, merges, 0, 0, 0, 0, 0, 0, 0, draw.of(&[4, 8])];
-        self.network = NetworkFaults {
-            delay: (near, draw.of(&[1, 4]) * near),
-            jitter: draw.of(&[0, near]),
-            bad_link_percent: draw.of(&[10, 25, 40]),
-            duplicate_ppm: draw.of(&[0, 200_000, 500_000]),
-            straggler_ppm: draw.of(&[0, 50_000, 200_000]),
-            straggle: draw.of(&[20 * MILLI, 400 * MILLI]) / speed,
-            cut_drops_in_flight: draw.one_in(2),
-            in_order: draw.one_in(2),
-            ..NetworkFaults::none(near)
-        };
-        self.clocks.skew_micros = draw.of(&[5_000, 50_000, 300_000]);
-        self.disk.crash_ppm = 0;
-        self.disk.sync_delay = (0, near);
-        self.nemesis = NemesisSettings {
-            interval: draw.of(&[100 * MILLI, 400 * MILLI]) / speed,
-            per_operation_percent: draw.of(&[0, 5, 15]),
-            duration: draw.of(&[300 * MILLI, SECOND]) / speed,
-            leader_percent: 95,
-            cut_clients_percent: draw.of(&[0, 0, 50]),
-            crash: draw.of(&[0, 1, 4]),
-            isolate: 6,
-            creep: draw.of(&[0, 2]),
-            partition: draw.of(&[0, 1]),
-            ..NemesisSettings::default()
-        };
-        self.protocol.order_delay = Duration::from_millis(draw.of(&[20, 300, 1_000]) / speed);
-        self.protocol.lift_limits();
-        self.service_delay = 0;
-    }
-
-    /// Sessions that end because a wall clock jumps, just when their clients go on: what is hard about
-    /// sessions.
-    fn become_session_hunt(&mut self, draw: &mut Draw) {
-        let speed = u64::from(self.protocol.speed);
-        self.replicas = draw.of(&[3, 3, 5]);
-        let near = draw.of(&[500 * MICRO, 2 * MILLI]) / speed;
-        let workload = &mut self.workload;
-        workload.clients = draw.between(1, 3) as usize;
-        workload.readers = 0;
-        workload.in_flight = 1;
-        workload.keys = draw.of(&[3, 6]);
-        workload.think = draw.of(&[10 * near, 30 * near]);
-        workload.packed_percent = 0;
-        // What is merged stays missing once it is lost.
-        let merges = match self.fast_quorum {
-            FastQuorum::Majority => 0,
-            FastQuorum::Supermajority => 4,
-        };
-        workload.weights = [4, merges, 0, merges, 0, 0, 0, 0, 0, 0, 0, draw.of(&[2, 6])];
-        self.network = NetworkFaults {
-            delay: (near, 2 * near),
-            jitter: draw.of(&[0, near]),
-            bad_link_percent: draw.of(&[0, 10]),
-            duplicate_ppm: draw.of(&[0, 200_000]),
-            ..NetworkFaults::none(near)
-        };
-        self.clocks.skew_micros = draw.of(&[0, 2_000]);
-        self.nemesis = NemesisSettings {
-            interval: draw.of(&[50 * MILLI, 200 * MILLI]) / speed,
-            per_operation_percent: draw.of(&[10, 30]),
-            duration: draw.of(&[100 * MILLI, 500 * MILLI]) / speed,
-            leader_percent: 95,
-            crash: 3,
-            isolate: 1,
-            clock_jump: draw.of(&[2, 4]),
-            ..NemesisSettings::default()
-        };
-        // Ending a session takes long enough for its client to ask for something meanwhile.
-        self.disk.sync_delay = (2 * near, 10 * near);
-        self.protocol.order_delay = Duration::from_nanos(draw.of(&[20 * near, 100 * near]));
-        self.protocol.session_timeout = Duration::from_nanos(draw.of(&[200 * near, 400 * near]));
-        self.protocol.lift_limits();
-        self.service_delay = 0;
-    }
-
-    /// Connections that break, requests that are late or lost, and clients that would rather wait than
-    /// ask the leader: copies of one update that differ in age.
-    fn become_resend_hunt(&mut self, draw: &mut Draw) {
-        let speed = u64::from(self.protocol.speed);
-        self.replicas = draw.of(&[3, 3, 5]);
-        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
-        let workload = &mut self.workload;
-        workload.clients = draw.of(&[1, 2]);
-        workload.readers = 0;
-        workload.in_flight = draw.of(&[2, 4]);
-        workload.keys = draw.of(&[2, 6]);
-        workload.think = draw.of(&[MILLI, 10 * MILLI]) / speed;
-        workload.packed_percent = 0;
-        workload.weights = [6, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, draw.of(&[2, 6])];
-        self.network = NetworkFaults {
-            delay: (near, near),
-            bad_link_percent: draw.of(&[20, 40]),
-            straggler_ppm: draw.of(&[100_000, 300_000]),
-            straggle: draw.of(&[100 * MILLI, 300 * MILLI]) / speed,
-            in_order: false,
-            ..NetworkFaults::none(near)
-        };
-        self.clocks.skew_micros = draw.of(&[0, 2_000]);
-        self.disk.crash_ppm = 0;
-        self.disk.sync_delay = (0, near);
-        self.nemesis = NemesisSettings {
-            interval: draw.of(&[20 * MILLI, 60 * MILLI]) / speed,
-            duration: draw.of(&[100 * MILLI, 500 * MILLI]) / speed,
-            leader_percent: 70,
-            crash: draw.of(&[1, 4]),
-            isolate: draw.of(&[0, 1]),
-            disconnect: draw.of(&[10, 30]),
-            ..NemesisSettings::default()
-        };
-        self.protocol.order_delay = Duration::from_millis(draw.of(&[60, 150])) / speed as u32;
-        self.protocol.fetch_delay = Duration::from_millis(200) / speed as u32;
-        self.protocol.batch_max = 1024;
-        self.protocol.sync_after = Duration::from_secs(2) / speed as u32;
-        self.protocol.lift_limits();
-        self.service_delay = 0;
-        self.apply_delay = 0;
-    }
-
-    /// Logs that hold hardly anything, transfers that take long, and faults just when a snapshot is begun,
-    /// finished or taken over; increments sent again and again, so that nothing may be done twice.
-    fn become_snapshot_hunt(&mut self, draw: &mut Draw) {
-        let speed = u64::from(self.protocol.speed);
-        self.replicas = draw.of(&[3, 3, 5]);
-        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
-        let workload = &mut self.workload;
-        workload.clients = draw.between(2, 4) as usize;
-        workload.readers = 0;
-        workload.in_flight = draw.of(&[1, 2]);
-        workload.keys = draw.of(&[1, 2]);
-        workload.think = draw.of(&[2 * near, 20 * near, 2 * MILLI / speed]);
-        workload.packed_percent = 0;
-        workload.weights = [draw.of(&[0, 4]), 1, 6, 0, 0, 0, 0, 0, 0, 0, 0, 2];
-        self.network = NetworkFaults {
-            delay: (near, draw.of(&[1, 4]) * near),
-            jitter: draw.of(&[0, near]),
-            bad_link_percent: draw.of(&[0, 20, 40]),
-            duplicate_ppm: draw.of(&[0, 200_000]),
-            straggler_ppm: draw.of(&[0, 20_000, 100_000]),
-            straggle: draw.of(&[20 * MILLI, 400 * MILLI]) / speed,
-            in_order: draw.one_in(2),
-            ..NetworkFaults::none(near)
-        };
-        self.clocks.skew_micros = draw.of(&[0, 5_000]);
-        self.disk.crash_ppm = draw.of(&[0, 5_000]);
-        self.disk.sync_delay = (0, draw.of(&[1, 10]) * near);
-        self.nemesis = NemesisSettings {
-            interval: draw.of(&[50 * MILLI, 200 * MILLI]) / speed,
-            per_snapshot_percent: draw.of(&[20, 60]),
-            duration: draw.of(&[100 * MILLI, 400 * MILLI]) / speed,
-            leader_percent: draw.of(&[50, 90]),
-            crash: draw.of(&[2, 6]),
-            crash_all: draw.of(&[0, 1]),
-            isolate: draw.of(&[2, 6]),
-            partition: draw.of(&[0, 2]),
-            lose_disk: draw.of(&[0, 1]),
-            pause: draw.of(&[0, 2]),
-            disconnect: draw.of(&[0, 4]),
-            // A leader that gives way goes on sending its snapshot, to members of the next view.
-            hand_over: draw.of(&[0, 4, 16]),
-            ..NemesisSettings::default()
-        };
-        let protocol = &mut self.protocol;
-        protocol.log_keep_bytes = draw.of(&[0, 300, 1_000]);
-        protocol.trimming = draw.of(&[1, 2, usize::MAX]);
-        protocol.snapshot_log_bytes = draw.of(&[100, 500, usize::MAX]);
-        protocol.transfer_rate = draw.of(&[u64::MAX, 50_000 * speed, 10_000 * speed]);
-        protocol.snapshot_block_bytes = draw.of(&[1, 100]);
-        protocol.snapshot_part_bytes = draw.of(&[100, 1_000]);
-        protocol.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 40 * near]));
-        protocol.client_resend = Duration::from_millis(30) / speed as u32;
-        self.protocol.lift_limits();
-    }
-
-    /// Few keys, mostly nilext updates, clocks apart, a bad network, and leaders that fail while updates
-    /// are under way: what is hard about recovering durability logs.
-    fn become_duel(&mut self, draw: &mut Draw) {
-        let speed = u64::from(self.protocol.speed);
-        self.replicas = draw.of(&[3, 3, 3, 5]);
-        let workload = &mut self.workload;
-        workload.clients = draw.between(3, 6) as usize;
-        workload.in_flight = draw.of(&[1, 1, 2]);
-        workload.keys = draw.between(1, 2);
-        workload.think = draw.of(&[0, MILLI]) / speed;
-        workload.packed_percent = draw.sometimes(&[10]);
-        let merges = match self.fast_quorum {
-            FastQuorum::Majority => 0,
-            FastQuorum::Supermajority => draw.of(&[1, 4]),
-        };
-        workload.weights = [8, merges, merges, 0, 0, 0, 0, 0, 0, draw.of(&[0, 2]), 0, draw.of(&[1, 4])];
-        let network = &mut self.network;
-        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
-        network.delay = (near, draw.of(&[1, 3]) * near);
-        network.jitter = draw.of(&[near, 5 * near]);
-        network.loss_ppm = draw.of(&[0, 20_000, 150_000]);
-        network.bad_link_percent = draw.of(&[0, 15, 30]);
-        network.duplicate_ppm = draw.of(&[0, 100_000, 300_000]);
-        network.straggler_ppm = draw.of(&[0, 50_000, 150_000]);
-        network.straggle = draw.of(&[10 * MILLI, 300 * MILLI, SECOND]) / speed;
-        network.in_order = false;
-        self.clocks.skew_micros = draw.of(&[500, 20_000, 300_000]);
-        self.nemesis = NemesisSettings {
-            per_operation_percent: draw.of(&[2, 5, 10]),
-            duration: draw.of(&[50 * MILLI, 500 * MILLI, 2 * SECOND]) / speed,
-            leader_percent: draw.of(&[50, 90]),
-            cut_clients_percent: 50,
-            crash: draw.of(&[0, 3, 9]),
-            isolate: draw.of(&[0, 3, 9]),
-            pause: draw.of(&[0, 1, 3]),
-            client_crash: draw.of(&[0, 1]),
-            partition: 1,
-            ..NemesisSettings::default()
-        };
-        let scaled = |micros: u64| Duration::from_micros(micros / speed);
-        self.protocol.order_delay = draw.of(&[scaled(1_000), scaled(20_000), scaled(300_000)]);
-        self.protocol.lift_limits();
-        self.disk.sync_delay = (0, near);
-    }
-
-    /// Clients that only read, and leaders that lose touch with their followers while clients still
-    /// reach them: what is hard about leases.
-    fn become_lease_hunt(&mut self, draw: &mut Draw) {
-        let speed = u64::from(self.protocol.speed);
-        self.replicas = draw.of(&[3, 3, 5]);
-        let workload = &mut self.workload;
-        workload.readers = draw.between(1, 2) as usize;
-        workload.clients = workload.readers + draw.between(1, 2) as usize;
-        workload.in_flight = 1;
-        workload.keys = draw.between(1, 2);
-        workload.think = draw.of(&[15 * MILLI, 50 * MILLI]) / speed;
-        workload.packed_percent = 0;
-        workload.weights = [8, 0, 0, draw.of(&[0, 4]), 0, 0, 0, 0, 0, 0, 0, 1];
-        self.clocks.drift_ppm = 5_000;
-        self.network = NetworkFaults {
-            jitter: draw.sometimes(&[MILLI / speed]),
-            ..NetworkFaults::none(draw.of(&[100 * MICRO, MILLI]) / speed)
-        };
-        self.disk.crash_ppm = 0;
-        self.nemesis = NemesisSettings {
-            interval: draw.of(&[200 * MILLI, 600 * MILLI]) / speed,
-            duration: draw.of(&[500 * MILLI, SECOND, 2 * SECOND]) / speed,
-            leader_percent: draw.of(&[50, 90]),
-            isolate: draw.of(&[0, 1, 3]),
-            creep: draw.of(&[1, 3, 9]),
-            one_way: draw.of(&[0, 1]),
-            pause: draw.of(&[0, 1, 3]),
-            ..NemesisSettings::default()
-        };
-        self.protocol.waiting_max = 262_144;
-        self.protocol.give_up_after = Duration::from_secs(10) / self.protocol.speed;
     }
 
     /// A world without faults: `replicas` replicas one exact `delay` apart, clocks in step, disks that
@@ -607,6 +337,8 @@ impl Swarm {
             protocol: ProtocolSettings::default(),
             service_delay: 0,
             apply_delay: 0,
+            load_delay: 0,
+            hunt: None,
         }
     }
 }
@@ -649,6 +381,7 @@ fn draw_network(draw: &mut Draw, speed: u64) -> NetworkFaults {
         duplicate_ppm: draw.sometimes(&[1_000, 20_000, 200_000]),
         straggler_ppm: draw.sometimes(&[1_000, 20_000, 100_000]),
         straggle: draw.of(&[20 * MILLI, 500 * MILLI, 3 * SECOND]) / speed,
+        spared: 0,
         cut_drops_in_flight: draw.one_in(2),
         in_order: draw.one_in(3),
     }
@@ -680,7 +413,6 @@ impl NemesisSettings {
                 draw.of(&[50 * MILLI, 200 * MILLI, 800 * MILLI]) / speed
             },
             per_operation_percent: draw.sometimes(&[1, 5]),
-            per_snapshot_percent: 0,
             duration: draw.of(&[50 * MILLI, 500 * MILLI, 2 * SECOND]) / speed,
             leader_percent: draw.of(&[0, 50, 90]),
             cut_clients_percent: 50,
@@ -697,39 +429,7 @@ impl NemesisSettings {
             disconnect,
             slow: slow / 3,
             hand_over,
-            rot: 0,
-            slow_disk: 0,
-            ruin_at: None,
-        }
-    }
-}
-
-impl Default for NemesisSettings {
-    /// No faults.
-    fn default() -> Self {
-        Self {
-            interval: 0,
-            per_operation_percent: 0,
-            per_snapshot_percent: 0,
-            duration: 0,
-            leader_percent: 0,
-            cut_clients_percent: 0,
-            crash: 0,
-            lose_disk: 0,
-            crash_all: 0,
-            partition: 0,
-            isolate: 0,
-            one_way: 0,
-            creep: 0,
-            pause: 0,
-            clock_jump: 0,
-            client_crash: 0,
-            disconnect: 0,
-            slow: 0,
-            hand_over: 0,
-            rot: 0,
-            slow_disk: 0,
-            ruin_at: None,
+            ..Self::default()
         }
     }
 }
@@ -759,6 +459,7 @@ impl ProtocolSettings {
             forward_after: draw.of(&[scaled(100), scaled(1_000)]),
             session_timeout: draw.of(&[scaled(2_000), Duration::from_secs(600), Duration::from_secs(600)]),
             sync_after: draw.of(&[scaled(5), scaled(20), scaled(200)]),
+            client_reconnect: draw.of(&[scaled(5), scaled(50)]),
             client_resend: draw.of(&[scaled(30), scaled(200)]),
             give_up_after: draw.of(&[scaled(1_500), scaled(10_000)]),
         }
@@ -792,6 +493,7 @@ impl Default for ProtocolSettings {
             forward_after: Duration::from_secs(1),
             session_timeout: Duration::from_secs(600),
             sync_after: Duration::from_millis(20),
+            client_reconnect: Duration::from_millis(50),
             client_resend: Duration::from_millis(200),
             give_up_after: Duration::from_secs(10),
         }

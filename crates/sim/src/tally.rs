@@ -65,6 +65,7 @@ kinds! {
     Creep = Strikes, "creeping isolation": "A replica is cut off from one after the other.";
     Pause = Strikes, "pause": "A process stops and goes on later.";
     ClockJump = Strikes, "clock jump": "A wall clock jumps.";
+    EndSessions = Strikes, "clock jump that ends sessions": "A wall clock jumps ahead by as long as a session may be idle.";
     ClientCrash = Strikes, "client crash": "A client dies.";
     Disconnect = Strikes, "broken connection": "A connection between a client and a replica breaks.";
     Slow = Strikes, "slow links": "All links of a replica become slow.";
@@ -92,6 +93,8 @@ kinds! {
     MemoryRegained = Events, "memory regained": "A replica that had started so entered a view.";
     DamageFound = Events, "damage found": "A replica found that its disk does not hold what was written.";
     RuinSurvived = Events, "ruin survived": "Ruined, and yet a majority has all that was ever promised.";
+    Resent = Events, "request sent again late": "A client sent a request again, having completed another one since.";
+    EndProposed = Events, "end of sessions proposed": "A leader sent a follower the end of sessions.";
     SnapshotBegun = Events, "snapshot begun": "A replica began a snapshot of its own.";
     SnapshotTaken = Events, "snapshot taken": "A replica finished a snapshot of its own.";
     SnapshotInstalled = Events, "snapshot installed": "A replica took over a snapshot of another.";

@@ -9,6 +9,7 @@ use crate::clock::{Clock, VirtualTime};
 use crate::history::History;
 use crate::invariants::Invariants;
 use crate::journal::{Disk, DiskFault, DiskTrouble, Journal};
+use crate::nemesis::Fault;
 use crate::network::{Fate, Network, NodeIndex};
 use crate::process::{Effect, ReplicaProcess, SnapshotSizes, Surroundings};
 use crate::scheduler::Scheduler;
@@ -45,7 +46,7 @@ pub(crate) enum Happening {
     /// A client asks for its next operation.
     Issue { slot: usize, life: u64 },
     /// Something breaks; `again` and again, as time passes.
-    Strike { again: bool },
+    Strike { fault: Option<Fault>, again: bool },
     /// One direction between two processes is cut.
     Cut { from: NodeIndex, to: NodeIndex },
     /// Cut links are mended.
@@ -267,7 +268,7 @@ impl World {
                 self.disconnect(slot, life, replica, address);
             }
             Happening::Issue { slot, life } => self.issue(slot, life),
-            Happening::Strike { again } => self.strike(again),
+            Happening::Strike { fault, again } => self.strike(fault, again),
             Happening::Cut { from, to } => {
                 if !self.settling {
                     self.network.set_cut(from, to, true);
@@ -524,7 +525,7 @@ impl World {
     /// Lets a replica process do what there is to do.
     pub(crate) fn run_replica(&mut self, replica: usize) {
         let time = self.now();
-        let moments = self.tally.snapshot_moments();
+        let before = self.tally;
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         if slot.paused_until > time {
@@ -564,7 +565,7 @@ impl World {
             }
         }
         self.effects = effects;
-        self.strike_at_snapshots(moments);
+        self.strike_at_moments(&before);
         self.begin_sync(replica);
         if let Some(process) = &self.replicas[replica].process
             && let Some(at) = process.deadline()
@@ -663,7 +664,10 @@ impl World {
     /// Lets a replica's work on snapshots go on after a while.
     fn plan_snapshot_step(&mut self, replica: usize) {
         let (_, longest) = self.swarm.disk.sync_delay;
-        let at = self.now() + 1 + self.dice.snapshots.below(longest + MILLI / 10);
+        let mut at = self.now() + 1 + self.dice.snapshots.below(longest + MILLI / 10);
+        if self.replicas[replica].process.as_ref().is_some_and(ReplicaProcess::loads_next) {
+            at += self.dice.snapshots.below(self.swarm.load_delay + 1);
+        }
         let life = self.replicas[replica].life;
         self.scheduler.schedule(at, Happening::StepSnapshots { replica, life });
     }
@@ -690,13 +694,13 @@ impl World {
                     self.plan_snapshot_step(replica);
                 }
                 if let Some(event) = event {
-                    let moments = self.tally.snapshot_moments();
+                    let before = self.tally;
                     match &event {
                         replica::Event::SnapshotTaken { .. } => self.tally.note(Kind::SnapshotTaken),
                         replica::Event::SnapshotFailed { .. } => self.tally.note(Kind::SnapshotFailed),
                         _ => {}
                     }
-                    self.strike_at_snapshots(moments);
+                    self.strike_at_moments(&before);
                     self.tell(replica, life, event);
                 }
             }

@@ -4,7 +4,7 @@ use super::{CLIENTS_MAX, ClientSlot, Happening, Parcel, World, offset};
 use crate::client::{ClientEffect, ClientProcess};
 use crate::history::OperationIndex;
 use crate::network::NodeIndex;
-use crate::swarm::MILLI;
+use crate::tally::Kind;
 use crate::trace::Text;
 use crate::workload::{Step, encode};
 use syros_protocol::client;
@@ -82,7 +82,7 @@ impl World {
             && !self.network.is_cut(replica, node);
         let now = self.now();
         if !reachable {
-            let again = now + 50 * MILLI / u64::from(self.swarm.protocol.speed);
+            let again = now + self.swarm.protocol.client_reconnect.as_nanos() as u64;
             self.scheduler.schedule(again, Happening::Connect { slot, life, replica });
             return;
         }
@@ -103,7 +103,7 @@ impl World {
             return;
         }
         let now = self.scheduler.now();
-        let retry = now + 50 * MILLI / u64::from(self.swarm.protocol.speed);
+        let retry = now + self.swarm.protocol.client_reconnect.as_nanos() as u64;
         if self.network.is_cut(replica, node) {
             self.scheduler.schedule(retry, Happening::Disconnect { slot, life, replica, address });
             return;
@@ -130,6 +130,7 @@ impl World {
     /// Carries out what a client wants.
     pub(crate) fn drain_client(&mut self, slot: usize) {
         let now = self.now();
+        let before = self.tally;
         let mut effects = core::mem::take(&mut self.client_effects);
         let Some(client) = &mut self.clients[slot].process else { return };
         client.drain(&mut effects);
@@ -148,6 +149,7 @@ impl World {
                     }
                 }
                 ClientEffect::Sent { operation, id } => self.history.sent(operation, id),
+                ClientEffect::Resent => self.tally.note(Kind::Resent),
                 ClientEffect::Completed { operation, outcome } => {
                     if let (Some(number), client::Outcome::Reply(_)) = (self.read_at, &outcome) {
                         self.history.read_after(operation, number);
@@ -163,6 +165,7 @@ impl World {
             }
         }
         self.client_effects = effects;
+        self.strike_at_moments(&before);
         if let Some(at) = deadline {
             self.poke(node, at);
         }

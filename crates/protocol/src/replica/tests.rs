@@ -269,6 +269,25 @@ fn one_replica_without_links_disturbs_nobody() {
     assert!(cluster.replicas.iter().all(|replica| replica.view() == View(0) && replica.is_normal()));
 }
 
+/// Whose view changes have come to nothing waits longer each time. Those that have not waited in vain need
+/// not wait for it: found by the simulator, as a group that took seconds to go on.
+#[test]
+fn a_replica_that_has_backed_off_goes_along_with_others() {
+    let mut cluster = Cluster::new(5, FastQuorum::Majority);
+    let start_view_change = |from: u8, view: u64, reason: ViewChangeReason| Event::Message {
+        from: Peer::Replica(ReplicaId(from)),
+        message: Message::StartViewChange { view: View(view), reason },
+    };
+    for view in 1..=6 {
+        cluster.event(4, start_view_change(0, view, ViewChangeReason::Moved));
+    }
+    assert_eq!(cluster.replicas[4].view(), View(6));
+    cluster.event(4, start_view_change(1, 7, ViewChangeReason::Suspicion));
+    assert_eq!(cluster.replicas[4].view(), View(6), "one alone may have a bad link");
+    cluster.event(4, start_view_change(2, 7, ViewChangeReason::Suspicion));
+    assert_eq!(cluster.replicas[4].view(), View(7), "f others and this one are a majority");
+}
+
 #[test]
 fn an_amnesiac_enters_only_a_new_view() {
     let mut cluster = Cluster::new(3, FastQuorum::Majority);

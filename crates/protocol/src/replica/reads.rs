@@ -10,7 +10,7 @@ mod fingerprint;
 use super::{PlantedBug, Replica};
 use crate::message::{Body, Message, Peer, Refusal};
 use core::time::Duration;
-use syros_types::{Class, Instant, OpNumber, View};
+use syros_types::{Class, Group, Instant, OpNumber, View};
 
 /// A read that cannot be answered yet.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Replica {
         if faults == 0 {
             return Some(Instant::NEVER);
         }
-        let mut heard = [None; 8];
+        let mut heard = [None; Group::SIZE_MAX];
         for (index, progress) in self.progress.iter().enumerate() {
             if index != self.config.replica.index() {
                 heard[index] = progress.heard;

@@ -279,7 +279,7 @@ impl EmbeddedClient {
         while let Some(action) = protocol.poll() {
             match action {
                 Action::Send { to, message } => self.links[to.index()].send(&message),
-                Action::Completed { token, outcome } => {
+                Action::Completed { token, outcome, .. } => {
                     let name = token.0.checked_sub(self.first_name);
                     let slot = name.and_then(|index| self.names.get_mut(usize::try_from(index).ok()?));
                     if let Some(user_token) = slot.and_then(Option::take) {

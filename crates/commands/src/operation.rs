@@ -310,6 +310,11 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// Visits the keys it names. False, without a visit, if it concerns all there are.
+    pub fn each_key(&self, visit: impl FnMut(&'a [u8])) -> bool {
+        self.keys().map(|keys| keys.each(visit)).is_some()
+    }
+
     /// The key, if it names exactly one, once: what may be packed into one body with others on the
     /// same key.
     #[must_use]

@@ -89,7 +89,7 @@ impl Customer {
                     let from = Peer::Client(self.number as u64);
                     sent.push(Envelope { from, to: Peer::Replica(to), message });
                 }
-                Action::Completed { token, outcome } => {
+                Action::Completed { token, outcome, applied: _ } => {
                     let progress = match outcome {
                         Outcome::Done => Progress::Done,
                         Outcome::Reply(body) => machine::decode_value(&body)

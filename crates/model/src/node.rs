@@ -226,10 +226,16 @@ impl Node {
                     | Action::WriteSnapshotPart { .. }
                     | Action::LoadSnapshot { .. }
                     | Action::AdoptSnapshot { .. } => unreachable!("the log of a model is never trimmed"),
-                    Action::Read { to, view, number, body } => {
+                    Action::Read { to, view, number, body, standing } => {
                         let value = Operation::decode(&body).map_or(0, |read| read.apply(&mut self.store));
-                        let message =
-                            Message::ReadReply { view, number, reply: machine::encode_value(value) };
+                        let reply = machine::encode_value(value);
+                        let message = match standing {
+                            None => Message::ReadReply { view, number, reply },
+                            Some(standing) => {
+                                let (applied, expiry) = (self.replica.applied(), WallTime(0));
+                                Message::MemberReply { view, number, applied, standing, expiry, reply }
+                            }
+                        };
                         sent.push(Envelope { from: Peer::Replica(self.id), to, message });
                     }
                 }

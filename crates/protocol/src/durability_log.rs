@@ -22,21 +22,25 @@ pub struct KeyIndex {
 #[derive(Clone, Copy, Debug, Default)]
 struct Pending {
     count: u32,
+    /// Those among them that touch other keys too.
+    shared: u32,
     /// At least the newest timestamp among the counted; may be that of one already removed, which
     /// can only cause a needless conflict.
     newest: Timestamp,
 }
 
 impl Pending {
-    fn add(&mut self, timestamp: Timestamp) {
+    fn add(&mut self, timestamp: Timestamp, shared: bool) {
         self.count += 1;
+        self.shared += u32::from(shared);
         self.newest = self.newest.max(timestamp);
     }
 
     /// Returns true when nothing is left.
-    fn remove(&mut self) -> bool {
+    fn remove(&mut self, shared: bool) -> bool {
         assert!(self.count > 0, "removed what was never added");
         self.count -= 1;
+        self.shared -= u32::from(shared);
         if self.count == 0 {
             *self = Self::default();
         }
@@ -47,12 +51,13 @@ impl Pending {
 impl KeyIndex {
     /// Counts an update.
     pub fn add(&mut self, footprint: &Footprint, timestamp: Timestamp) {
-        self.total.add(timestamp);
+        let shared = is_shared(footprint);
+        self.total.add(timestamp, shared);
         match footprint.keys() {
-            None => self.all.add(timestamp),
+            None => self.all.add(timestamp, shared),
             Some(keys) => {
                 for key in keys {
-                    self.keys.entry(*key).or_default().add(timestamp);
+                    self.keys.entry(*key).or_default().add(timestamp, shared);
                 }
             }
         }
@@ -60,14 +65,15 @@ impl KeyIndex {
 
     /// Forgets an update that was counted.
     pub fn remove(&mut self, footprint: &Footprint) {
-        self.total.remove();
+        let shared = is_shared(footprint);
+        self.total.remove(shared);
         match footprint.keys() {
             None => {
-                self.all.remove();
+                self.all.remove(shared);
             }
             Some(keys) => {
                 for key in keys {
-                    if self.keys.get_mut(key).is_some_and(Pending::remove) {
+                    if self.keys.get_mut(key).is_some_and(|pending| pending.remove(shared)) {
                         self.keys.remove(key);
                     }
                 }
@@ -94,12 +100,27 @@ impl KeyIndex {
         self.newest(footprint).is_some()
     }
 
+    /// True if something pending touches both a key in `footprint` and another key.
+    #[must_use]
+    pub fn overlaps_shared(&self, footprint: &Footprint) -> bool {
+        if self.total.shared == 0 {
+            return false;
+        }
+        let shared = |key: &u64| self.keys.get(key).is_some_and(|pending| pending.shared > 0);
+        self.all.count > 0 || footprint.keys().is_none_or(|keys| keys.iter().any(shared))
+    }
+
     /// Forgets everything.
     pub fn clear(&mut self) {
         self.keys.clear();
         self.all = Pending::default();
         self.total = Pending::default();
     }
+}
+
+/// True if an update touches, or may touch, more than one key.
+const fn is_shared(footprint: &Footprint) -> bool {
+    !matches!(footprint, Footprint::One(_))
 }
 
 #[derive(Clone, Debug)]
@@ -166,6 +187,12 @@ impl DurabilityLog {
     #[must_use]
     pub fn overlaps(&self, footprint: &Footprint) -> bool {
         self.keys.overlaps(footprint)
+    }
+
+    /// True if some update touches both a key in `footprint` and another key.
+    #[must_use]
+    pub fn overlaps_shared(&self, footprint: &Footprint) -> bool {
+        self.keys.overlaps_shared(footprint)
     }
 
     /// Appends an update that is not in it.

@@ -24,6 +24,7 @@ pub mod durability_log;
 #[cfg(feature = "model")]
 pub mod fingerprint;
 mod hash;
+pub mod history;
 pub mod log;
 pub mod message;
 pub mod record;

@@ -148,6 +148,8 @@ pub enum Refusal {
     Overloaded,
     /// The disk refused a write; the replica takes no updates.
     DiskFailed,
+    /// The replica takes part in no view at present.
+    NotNormal,
 }
 
 impl fmt::Display for Refusal {
@@ -160,6 +162,7 @@ impl fmt::Display for Refusal {
             Self::LogFull => "the log has reached its memory limit",
             Self::Overloaded => "overloaded, retry later",
             Self::DiskFailed => "the disk of the replica failed",
+            Self::NotNormal => "the replica takes part in no view at present",
         })
     }
 }
@@ -216,6 +219,34 @@ pub struct StatusReport {
     pub view_changes: u64,
 }
 
+/// What a client asks of a replica with a read (IONIA 4.3, Syros 4.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Asked {
+    /// Of the leader: the answer.
+    Answer,
+    /// Of any member: the answer on its own state, once it has executed this entry.
+    Value {
+        /// The entry; 0 for the state it has.
+        after: OpNumber,
+    },
+    /// Of the leader: the last entry that changed what is to be read, or the answer if that is still to be
+    /// ordered or executed.
+    LastChange,
+    /// Of any replica that has its memory: the answer on whatever state it has.
+    StaleValue,
+}
+
+/// What a member knows of a read's keys beyond the state it answered from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Standing {
+    /// No entry in its log after this one changes them.
+    pub accepted: OpNumber,
+    /// Its durability log holds an update of them that is not in its log.
+    pub unordered: bool,
+    /// The log time of the last entry in its log.
+    pub time: WallTime,
+}
+
 /// The role a status report names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RoleName {
@@ -260,12 +291,14 @@ pub enum Message {
         /// The update.
         request: Request,
     },
-    /// Client to leader: a read.
+    /// Client to a replica: a read.
     Read {
         /// The client's view.
         view: View,
         /// Chosen by the client; comes back in the reply.
         number: u64,
+        /// What is asked of this replica.
+        asked: Asked,
         /// The operation, of class `Read`.
         body: Body,
     },
@@ -323,6 +356,33 @@ pub enum Message {
         number: u64,
         /// The result.
         reply: Body,
+    },
+    /// Replica to client: the result of a read on this replica's state, and what it takes to tell whether
+    /// that is new enough.
+    MemberReply {
+        /// The replica's view.
+        view: View,
+        /// From the request.
+        number: u64,
+        /// The state that was read is the one after this log entry, or a later one.
+        applied: OpNumber,
+        /// What the replica knows beyond its state.
+        standing: Standing,
+        /// The earliest moment, in log time, at which a key of the read expires; 0 if none does.
+        expiry: WallTime,
+        /// The result.
+        reply: Body,
+    },
+    /// Leader to client: no entry after this one has changed what is to be read.
+    LastChange {
+        /// The leader's view.
+        view: View,
+        /// From the request.
+        number: u64,
+        /// That entry.
+        op_number: OpNumber,
+        /// The log time of the last entry in the leader's log: keys that expire by then may be gone.
+        time: WallTime,
     },
     /// Replica to client: the update was not taken.
     Refused {
@@ -495,6 +555,8 @@ impl Message {
             Self::Conflict { .. } => "Conflict",
             Self::Committed { .. } => "Committed",
             Self::ReadReply { .. } => "ReadReply",
+            Self::MemberReply { .. } => "MemberReply",
+            Self::LastChange { .. } => "LastChange",
             Self::Refused { .. } => "Refused",
             Self::ReadRefused { .. } => "ReadRefused",
             Self::WrongView { .. } => "WrongView",

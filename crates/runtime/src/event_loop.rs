@@ -17,11 +17,11 @@ use mio::event::Event as IoEvent;
 use mio::{Events, Poll, Token};
 use syros_net::{FlushOutcome, ReadOutcome};
 use syros_protocol::client;
-use syros_protocol::message::{Message, Peer};
+use syros_protocol::message::{Message, Peer, Standing};
 use syros_protocol::replica;
 use syros_storage::Engine;
 use syros_types::{Instant, Now, ReplicaId, View};
-use syros_wire::{Channel, Hello, put_message_frame, put_read_reply_frame};
+use syros_wire::{Channel, Hello, put_member_reply_frame, put_message_frame, put_read_reply_frame};
 
 use crate::accept::Listener;
 use crate::clock::Clock;
@@ -444,7 +444,7 @@ impl EventLoop {
                 is_quiet = false;
                 match action {
                     client::Action::Send { to, message } => self.send_request(to, message),
-                    client::Action::Completed { token, outcome } => self.complete(token, outcome),
+                    client::Action::Completed { token, outcome, .. } => self.complete(token, outcome),
                 }
             }
             while let Some(index) = self.answered.pop() {
@@ -467,7 +467,9 @@ impl EventLoop {
             }
             replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
             replica::Action::Apply { through } => local.apply_soon(through, self.now),
-            replica::Action::Read { to, view, number, body } => self.read(to, view, number, &body),
+            replica::Action::Read { to, view, number, body, standing } => {
+                self.read(to, (view, number), &body, standing);
+            }
             replica::Action::TakeSnapshot { head } => local.take_snapshot(head, self.now),
             replica::Action::KeepFrom { op_number, ticket } => local.keep_from(op_number, ticket),
             replica::Action::SendSnapshotPart { to, op_number, offset } => {
@@ -497,22 +499,38 @@ impl EventLoop {
     }
 
     /// Executes a read and sends its result: for another process straight into the connection's buffer.
-    fn read(&mut self, to: Peer, view: View, number: u64, body: &[u8]) {
+    fn read(&mut self, to: Peer, request: (View, u64), body: &[u8], standing: Option<Standing>) {
         let (now, Some(local)) = (self.now, &mut self.local) else { return };
         match to {
             Peer::Client(address) if address != OWN_FRONT => {
                 let Self { table, dirty, output_bytes_max, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
-                let engine = &local.engine;
+                let (engine, applied) = (&local.engine, local.replica.applied());
                 open.put_for_client(*output_bytes_max, |out| {
-                    put_read_reply_frame(out, view, number, |out| engine.read(now.wall, body, out));
+                    let read = |out: &mut Vec<u8>| engine.read(now.wall, body, out);
+                    match standing {
+                        None => put_read_reply_frame(out, request.0, request.1, read),
+                        Some(standing) => put_member_reply_frame(out, request, applied, standing, |out| {
+                            read(out);
+                            engine.first_expiry(body).unwrap_or_default()
+                        }),
+                    }
                 });
                 soil(open, index, dirty);
             }
             to => {
                 let reply = local.read(now, body);
-                self.deliver(to, Message::ReadReply { view, number, reply });
+                let (view, number) = request;
+                let message = match standing {
+                    None => Message::ReadReply { view, number, reply },
+                    Some(standing) => {
+                        let applied = local.replica.applied();
+                        let expiry = local.engine.first_expiry(body).unwrap_or_default();
+                        Message::MemberReply { view, number, applied, standing, expiry, reply }
+                    }
+                };
+                self.deliver(to, message);
             }
         }
     }

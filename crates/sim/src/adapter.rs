@@ -34,10 +34,11 @@ impl Engine {
         reply.into()
     }
 
-    pub(crate) fn read(&self, now: WallTime, body: &[u8]) -> Body {
+    /// The answer to a read, and when the first of its keys expires; 0 if none does.
+    pub(crate) fn read(&self, now: WallTime, body: &[u8]) -> (Body, WallTime) {
         let mut reply = Vec::new();
         self.0.read(now, body, &mut reply);
-        reply.into()
+        (reply.into(), self.0.first_expiry(body).unwrap_or_default())
     }
 
     pub(crate) fn advance(&mut self, time: WallTime) {

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message, Request};
-use syros_types::{OperationId, ReplicaId};
+use syros_types::{OpNumber, OperationId, ReplicaId};
 
 /// What a client wants of the world after it ran.
 #[derive(Debug)]
@@ -35,6 +35,8 @@ pub enum ClientEffect {
         operation: OperationIndex,
         /// How.
         outcome: Outcome,
+        /// The log entry after which a member answered a read.
+        applied: Option<OpNumber>,
     },
 }
 
@@ -103,10 +105,10 @@ impl ClientProcess {
                     }
                     ClientEffect::Send { to, bytes: adapter::encode_message(&message) }
                 }
-                Action::Completed { token, outcome } => {
+                Action::Completed { token, outcome, applied } => {
                     let pending = self.operations.remove(&token).expect("a token ends once");
                     self.completed += 1;
-                    ClientEffect::Completed { operation: pending.operation, outcome }
+                    ClientEffect::Completed { operation: pending.operation, outcome, applied }
                 }
             };
             effects.push(effect);

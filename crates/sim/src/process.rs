@@ -270,13 +270,18 @@ impl ReplicaProcess {
                 self.journal.append(ticket, &record);
             }
             Action::Apply { through } => self.apply(through, around),
-            Action::Read { to, view, number, body } => {
-                let reply = self.engine.read(self.clock.now(around.time).wall, &body);
+            Action::Read { to, view, number, body, standing } => {
+                let (reply, expiry) = self.engine.read(self.clock.now(around.time).wall, &body);
                 around.trace.line(
                     around.time,
                     format_args!("{} answers read {number} of {to:?} at {}", self.id, self.executed.0),
                 );
-                let effect = self.send(to, &Message::ReadReply { view, number, reply });
+                let applied = self.executed;
+                let effect = match standing {
+                    None => self.send(to, &Message::ReadReply { view, number, reply }),
+                    Some(standing) => self
+                        .send(to, &Message::MemberReply { view, number, applied, standing, expiry, reply }),
+                };
                 around.effects.push(effect);
             }
             Action::TakeSnapshot { head } => {

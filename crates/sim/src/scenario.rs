@@ -9,7 +9,7 @@ use crate::workload::Step;
 use crate::world::World;
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::{Durability, PlantedBug};
-use syros_types::FastQuorum;
+use syros_types::{FastQuorum, ReadPolicy};
 
 /// A process, as scenarios name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,14 @@ impl Play {
         self.finish(first);
         // Let what this left pending be ordered.
         self.run(100 * MILLI);
+        slot
+    }
+
+    /// As [`Self::client`], for one that reads in another way than the leader's.
+    pub fn reader(&mut self, policy: ReadPolicy) -> usize {
+        let before = self.world.swarm.workload.read_policy.replace(policy);
+        let slot = self.client();
+        self.world.swarm.workload.read_policy = before;
         slot
     }
 

@@ -9,7 +9,7 @@ pub use hunts::Hunt;
 use crate::network::NetworkFaults;
 use core::time::Duration;
 use syros_protocol::replica::Durability;
-use syros_types::{FastQuorum, Prng};
+use syros_types::{FastQuorum, Prng, ReadPolicy};
 
 /// Nanoseconds in a microsecond.
 pub const MICRO: u64 = 1_000;
@@ -73,6 +73,8 @@ pub struct WorkloadSettings {
     /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
     /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
     pub readers: usize,
+    /// How clients read; `None`: each in another of the linearizable ways.
+    pub read_policy: Option<ReadPolicy>,
 }
 
 /// What the clocks do.
@@ -181,6 +183,8 @@ pub struct ProtocolSettings {
     pub trimming: usize,
     /// See `Config::snapshot_log_bytes`.
     pub snapshot_log_bytes: usize,
+    /// Changes that a replica's history may hold.
+    pub history_changes_max: usize,
     /// See `Config::transfer_rate`.
     pub transfer_rate: u64,
     /// About how many bytes of state are written to a snapshot at a time.
@@ -283,6 +287,15 @@ impl Swarm {
                 self.nemesis.slow_disk = draw.of(&[1, 3]);
             }
         }
+        self.workload.read_policy = match self.hunt {
+            Some(Hunt::Leases) => {
+                draw.of(&[Some(ReadPolicy::Leader), Some(ReadPolicy::Leader), Some(ReadPolicy::Meta)])
+            }
+            Some(Hunt::Reads) => {
+                draw.of(&[None, Some(ReadPolicy::Meta), Some(ReadPolicy::Quorum), Some(ReadPolicy::Quorum)])
+            }
+            _ => draw.of(&[None, Some(ReadPolicy::Leader)]),
+        };
         if draw.one_in(50) {
             self.nemesis.ruin_at = Some(draw.0.below(self.workload.operations));
         }
@@ -324,6 +337,7 @@ impl Swarm {
                 weights: [1; crate::workload::KINDS],
                 packed_percent: 0,
                 readers: 0,
+                read_policy: Some(ReadPolicy::Leader),
             },
             network: NetworkFaults::none(delay),
             clocks: ClockSettings { drift_ppm: 0, skew_micros: 0 },
@@ -344,6 +358,13 @@ impl Swarm {
 }
 
 impl WorkloadSettings {
+    /// How a client reads.
+    pub(crate) fn read_policy_of(&self, client: usize) -> ReadPolicy {
+        const LINEARIZABLE: [ReadPolicy; 4] =
+            [ReadPolicy::Quorum, ReadPolicy::Meta, ReadPolicy::Leader, ReadPolicy::Auto];
+        self.read_policy.unwrap_or(LINEARIZABLE[client % LINEARIZABLE.len()])
+    }
+
     fn draw(draw: &mut Draw, operations: u64, speed: u64) -> Self {
         let mut weights = [0; crate::workload::KINDS];
         for weight in &mut weights {
@@ -366,6 +387,7 @@ impl WorkloadSettings {
             weights,
             packed_percent: draw.sometimes(&[5, 30]),
             readers: draw.sometimes(&[1, 2]) as usize,
+            read_policy: None,
         }
     }
 }
@@ -453,6 +475,7 @@ impl ProtocolSettings {
             log_keep_bytes: usize::MAX,
             trimming: usize::MAX,
             snapshot_log_bytes: usize::MAX,
+            history_changes_max: draw.of(&[1, 10, 1_000]),
             transfer_rate: u64::MAX,
             snapshot_block_bytes: 0,
             snapshot_part_bytes: 0,
@@ -487,6 +510,7 @@ impl Default for ProtocolSettings {
             log_keep_bytes: 256 << 20,
             trimming: usize::MAX,
             snapshot_log_bytes: 256 << 20,
+            history_changes_max: 1_000,
             transfer_rate: 100_000_000,
             snapshot_block_bytes: 256 << 10,
             snapshot_part_bytes: 256 << 10,

@@ -88,7 +88,8 @@ enum Told {
 type Suggested = ((u64, u64), u64, usize);
 
 /// The order that the log suggests: updates as they were executed, reads after the entries their
-/// replica had executed, and updates that a view change dropped just before what overwrote them.
+/// replica had executed, updates that a view change dropped just before what overwrote them, and what is
+/// lost at the end.
 fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]) -> Vec<usize> {
     let at = |place: Place| (place.number.0, 2 * place.index as u64 + 1);
     let mut placed: Vec<Suggested> = Vec::new();
@@ -129,9 +130,9 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
             .iter()
             .map(|(place, id)| ((place.number.0, 2 * place.index as u64), *id))
             .find(|(place, id)| lowest <= *place && overwrites(*id));
-        if let Some((place, _)) = place {
-            placed.push((place, operation.invoked, number));
-        }
+        // What too many disks took with them nobody has seen since: it may have been the last of all.
+        let place = place.map_or((u64::MAX, u64::MAX), |(place, _)| place);
+        placed.push((place, operation.invoked, number));
     }
     placed.sort_unstable();
     placed.into_iter().map(|(_, _, number)| number).collect()
@@ -259,7 +260,7 @@ fn input(step: &Step) -> Input {
     match step {
         Step::Get(key) => Input::Get(name(key)),
         Step::MGet(keys) => Input::GetMany(keys.iter().map(name).collect()),
-        Step::Set(key, value) => Input::Set(name(key), value.clone()),
+        Step::Set(key, value) | Step::SetFor(key, value, _) => Input::Set(name(key), value.clone()),
         Step::GetSet(key, value) => Input::Exchange(name(key), value.clone()),
         Step::SetNx(key, value) => Input::SetIfAbsent(name(key), value.clone()),
         Step::MSet(pairs) => {

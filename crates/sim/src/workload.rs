@@ -1,7 +1,7 @@
 //! What clients ask for: operations on few keys, so that they meet; values that tell who wrote them.
 
 use crate::swarm::WorkloadSettings;
-use syros_commands::{Arguments, Command, Condition, Lifetime, Operation};
+use syros_commands::{Arguments, Command, Condition, Deadline, Lifetime, Operation};
 use syros_types::Prng;
 
 /// Kinds of operation the workload mixes, the length of [`WorkloadSettings::weights`].
@@ -16,6 +16,9 @@ pub enum Step {
     MGet(Vec<u64>),
     /// SET.
     Set(u64, Vec<u8>),
+    /// SET PX, with so many milliseconds to live. For scenarios that judge by themselves: the checker does
+    /// not know that keys expire.
+    SetFor(u64, Vec<u8>, u64),
     /// GETSET.
     GetSet(u64, Vec<u8>),
     /// SETNX.
@@ -62,6 +65,7 @@ impl Step {
         match self {
             Self::Get(key)
             | Self::Set(key, _)
+            | Self::SetFor(key, ..)
             | Self::GetSet(key, _)
             | Self::SetNx(key, _)
             | Self::IncrBy { key, .. }
@@ -89,6 +93,11 @@ impl Step {
                 put(Command::MGet { keys: Arguments::new(&words) }, false);
             }
             Self::Set(key, value) => put(set(&key_name(*key), value, false), false),
+            Self::SetFor(key, value, millis) => {
+                let lifetime = Lifetime::Until(Deadline::After(*millis));
+                let (key, condition) = (&key_name(*key), Condition::Always);
+                put(Command::Set { key, value, condition, lifetime, get: false }, false);
+            }
             Self::GetSet(key, value) => put(set(&key_name(*key), value, true), false),
             Self::SetNx(key, value) => put(Command::SetNx { key: &key_name(*key), value }, false),
             Self::MSet(pairs) => {

@@ -20,6 +20,7 @@ use crate::workload::Workload;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use syros_protocol::client;
+use syros_protocol::history::ChangeHistory;
 use syros_protocol::message::{Body, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, Boot, Durability, PlantedBug};
@@ -331,6 +332,7 @@ impl World {
         config.waiting_max = settings.waiting_max;
         config.log_keep_bytes =
             if replica < settings.trimming { settings.log_keep_bytes } else { usize::MAX };
+        config.history_bytes_max = settings.history_changes_max * ChangeHistory::CHANGE_BYTES;
         config.snapshot_log_bytes = settings.snapshot_log_bytes;
         config.transfer_rate = settings.transfer_rate;
         config.planted = self.planted;

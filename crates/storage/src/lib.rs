@@ -58,6 +58,9 @@ pub trait Engine {
     /// applied; a key that exists has at least 1 ms left. RANDOMKEY also draws its choice from it.
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>);
 
+    /// The log time at which the first key of a body expires; `None` if none of them does.
+    fn first_expiry(&self, body: &[u8]) -> Option<WallTime>;
+
     /// Moves log time on to `time` and removes what has expired.
     fn advance(&mut self, time: WallTime);
 

@@ -1,7 +1,7 @@
 //! The in-memory engine.
 
 use crate::execute::{self, View};
-use crate::keyspace::Keyspace;
+use crate::keyspace::{Entry, Keyspace};
 use crate::{Digest, Engine, Loader};
 use core::num::NonZeroU64;
 use syros_commands::{ExecutionError, Malformed, Operation, operations, put_error, put_ok};
@@ -84,6 +84,11 @@ impl MemoryEngine {
     }
 }
 
+/// The log time at which a key with this expiry is gone.
+const fn moment(expiry: NonZeroU64) -> WallTime {
+    WallTime(expiry.get().saturating_mul(1000))
+}
+
 /// If the operation failed, replaces what it added to `reply` after `start` by the error.
 fn replace_error(outcome: Result<(), ExecutionError>, start: usize, reply: &mut Vec<u8>) {
     if let Err(error) = outcome {
@@ -133,6 +138,25 @@ impl Engine for MemoryEngine {
         }
     }
 
+    fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
+        // Of any key there is: most often there is none, and nothing to look up.
+        let any = self.next_expiry()?;
+        let mut first = None;
+        for operation in operations(body).flatten() {
+            let mut earlier =
+                |moment: WallTime| first = Some(first.map_or(moment, |first: WallTime| first.min(moment)));
+            let names_keys = operation.each_key(|key| {
+                if let Some(expiry) = self.keys.get(key).and_then(Entry::expiry) {
+                    earlier(moment(expiry));
+                }
+            });
+            if !names_keys {
+                earlier(any);
+            }
+        }
+        first
+    }
+
     fn advance(&mut self, time: WallTime) {
         self.time = self.time.max(time);
         self.keys.remove_expired(self.time.as_millis());
@@ -143,7 +167,7 @@ impl Engine for MemoryEngine {
     }
 
     fn next_expiry(&self) -> Option<WallTime> {
-        self.keys.next_expiry().map(|expiry| WallTime(expiry.get().saturating_mul(1000)))
+        self.keys.next_expiry().map(moment)
     }
 
     fn len(&self) -> usize {

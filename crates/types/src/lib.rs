@@ -10,10 +10,12 @@ mod ids;
 pub mod limits;
 mod prng;
 mod quorum;
+mod read_policy;
 mod time;
 
 pub use class::{Class, Footprint, key_hash};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::Prng;
 pub use quorum::{FastQuorum, Group, InvalidGroupSize};
+pub use read_policy::{ReadPolicy, UnknownReadPolicy};
 pub use time::{Instant, Now, Timestamp, WallTime};

@@ -1,11 +1,11 @@
 //! Frames: how messages lie on a connection. 4 bytes, little-endian: the length of what follows;
 //! 1 byte: the channel; the payload.
 
-use crate::message::{encode_message, encode_read_reply};
+use crate::message::{encode_member_reply, encode_message, encode_read_reply};
 use core::fmt;
-use syros_protocol::message::Message;
-use syros_types::View;
+use syros_protocol::message::{Message, Standing};
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
+use syros_types::{OpNumber, View, WallTime};
 
 /// Bytes before a frame's payload.
 pub const FRAME_HEADER_BYTES: usize = 5;
@@ -108,6 +108,20 @@ pub fn put_message_frame(out: &mut Vec<u8>, channel: Channel, message: &Message)
 /// See [`put_frame`].
 pub fn put_read_reply_frame(out: &mut Vec<u8>, view: View, number: u64, write: impl FnOnce(&mut Vec<u8>)) {
     put_frame(out, Channel::Client, |out| encode_read_reply(out, view, number, write));
+}
+
+/// Appends a frame on the clients' channel that carries a `MemberReply`, as [`encode_member_reply`] does.
+///
+/// # Panics
+/// See [`put_frame`].
+pub fn put_member_reply_frame(
+    out: &mut Vec<u8>,
+    request: (View, u64),
+    applied: OpNumber,
+    standing: Standing,
+    write: impl FnOnce(&mut Vec<u8>) -> WallTime,
+) {
+    put_frame(out, Channel::Client, |out| encode_member_reply(out, request, applied, standing, write));
 }
 
 /// The first frame in `received` and the number of bytes it takes there; `None` if more bytes must

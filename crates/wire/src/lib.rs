@@ -35,9 +35,11 @@ pub mod tag;
 
 pub use error::Malformed;
 pub use frame::{
-    CLIENT_FRAME_BYTES_MAX, Channel, FRAME_HEADER_BYTES, Frame, FrameError, put_frame, put_message_frame,
-    put_read_reply_frame, split_frame,
+    CLIENT_FRAME_BYTES_MAX, Channel, FRAME_HEADER_BYTES, Frame, FrameError, put_frame,
+    put_member_reply_frame, put_message_frame, put_read_reply_frame, split_frame,
 };
 pub use hello::{ANY_CLUSTER, Hello, HelloError, Member, Sender, VERSION};
-pub use message::{decode_client_message, decode_message, encode_message, encode_read_reply};
+pub use message::{
+    decode_client_message, decode_message, encode_member_reply, encode_message, encode_read_reply,
+};
 pub use record::{decode_record, decode_snapshot_head, encode_record, encode_snapshot_head};

@@ -4,7 +4,7 @@ use crate::error::Malformed;
 use crate::parts::{body, boolean_tag, path_tag, reason_tag, refusal_tag, role_tag};
 use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
-use syros_protocol::message::{Describe, DoViewChange, Message, StartView, StatusReport};
+use syros_protocol::message::{Asked, Describe, DoViewChange, Message, Standing, StartView, StatusReport};
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime};
 
@@ -17,8 +17,12 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
             let writer = writer.byte(tag::REQUEST).number(view.0).byte(path_tag(*path));
             writer.request_head(request).bytes(&request.body)
         }
-        Message::Read { view, number, body } => {
+        Message::Read { view, number, asked: Asked::Answer, body } => {
             writer.byte(tag::READ).number(view.0).number(*number).bytes(body)
+        }
+        Message::Read { view, number, asked, body } => {
+            let writer = writer.byte(tag::READ_PART).number(view.0).number(*number);
+            writer.asked(*asked).bytes(body)
         }
         Message::StatusRequest => writer.byte(tag::STATUS_REQUEST),
         Message::HandOver { to } => writer.byte(tag::HAND_OVER).byte(to.0),
@@ -34,6 +38,17 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         }
         Message::ReadReply { view, number, reply } => {
             writer.with(|out| encode_read_reply(out, *view, *number, |out| out.extend_from_slice(reply)))
+        }
+        Message::MemberReply { view, number, applied, standing, expiry, reply } => writer.with(|out| {
+            let write = |out: &mut Vec<u8>| {
+                out.extend_from_slice(reply);
+                *expiry
+            };
+            encode_member_reply(out, (*view, *number), *applied, *standing, write);
+        }),
+        Message::LastChange { view, number, op_number, time } => {
+            let writer = writer.byte(tag::LAST_CHANGE).number(view.0).number(*number);
+            writer.number(op_number.0).fixed(time.0)
         }
         Message::Refused { view, id, clock, refusal } => {
             let writer = writer.byte(tag::REFUSED).number(view.0).id(*id).fixed(clock.0);
@@ -108,6 +123,8 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::Conflict { .. }
         | Message::Committed { .. }
         | Message::ReadReply { .. }
+        | Message::MemberReply { .. }
+        | Message::LastChange { .. }
         | Message::Refused { .. }
         | Message::ReadRefused { .. }
         | Message::WrongView { .. }
@@ -119,6 +136,26 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
 /// it is sent from.
 pub fn encode_read_reply(out: &mut Vec<u8>, view: View, number: u64, write: impl FnOnce(&mut Vec<u8>)) {
     Writer::new(out).byte(tag::READ_REPLY).number(view.0).number(number).with(write);
+}
+
+/// Appends the encoding of a `MemberReply` to the request of a view and number. `write` appends the result and
+/// returns when the first of its keys expires.
+pub fn encode_member_reply(
+    out: &mut Vec<u8>,
+    (view, number): (View, u64),
+    applied: OpNumber,
+    standing: Standing,
+    write: impl FnOnce(&mut Vec<u8>) -> WallTime,
+) {
+    let Standing { accepted, unordered, time } = standing;
+    let writer = Writer::new(out).byte(tag::MEMBER_REPLY).number(view.0).number(number);
+    let writer = writer.number(applied.0).number(accepted.0).byte(boolean_tag(unordered)).fixed(time.0);
+    writer.with(|out| {
+        let place = out.len();
+        out.extend_from_slice(&[0; 8]);
+        let expiry = write(out);
+        out[place..place + 8].copy_from_slice(&expiry.0.to_le_bytes());
+    });
 }
 
 /// The message that `bytes` encode: any message, as replicas send them to each other. Each body gets
@@ -164,6 +201,13 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
         tag::READ => Message::Read {
             view: View(reader.number()?),
             number: reader.number()?,
+            asked: Asked::Answer,
+            body: body(reader.remainder("operation", BODY_BYTES_MAX)?),
+        },
+        tag::READ_PART => Message::Read {
+            view: View(reader.number()?),
+            number: reader.number()?,
+            asked: reader.asked()?,
             body: body(reader.remainder("operation", BODY_BYTES_MAX)?),
         },
         tag::STATUS_REQUEST => Message::StatusRequest,
@@ -191,6 +235,24 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             view: View(reader.number()?),
             number: reader.number()?,
             reply: body(reader.remainder("reply", FRAME_BYTES_MAX)?),
+        },
+        tag::MEMBER_REPLY => Message::MemberReply {
+            view: View(reader.number()?),
+            number: reader.number()?,
+            applied: OpNumber(reader.number()?),
+            standing: Standing {
+                accepted: OpNumber(reader.number()?),
+                unordered: reader.boolean()?,
+                time: WallTime(reader.fixed()?),
+            },
+            expiry: WallTime(reader.fixed()?),
+            reply: body(reader.remainder("reply", FRAME_BYTES_MAX)?),
+        },
+        tag::LAST_CHANGE => Message::LastChange {
+            view: View(reader.number()?),
+            number: reader.number()?,
+            op_number: OpNumber(reader.number()?),
+            time: WallTime(reader.fixed()?),
         },
         tag::REFUSED => Message::Refused {
             view: View(reader.number()?),

@@ -5,10 +5,11 @@ use crate::primitive::{Reader, Writer};
 use crate::tag;
 use std::sync::Arc;
 use syros_protocol::message::{
-    Body, Describe, LogEntry, Path, Payload, Prepared, Refusal, Request, RoleName, Update, ViewChangeReason,
+    Asked, Body, Describe, LogEntry, Path, Payload, Prepared, Refusal, Request, RoleName, Update,
+    ViewChangeReason,
 };
 use syros_types::limits::BODY_BYTES_MAX;
-use syros_types::{OperationId, SessionId, View, WallTime};
+use syros_types::{OpNumber, OperationId, SessionId, View, WallTime};
 
 /// Fewest bytes of a request in a list: session, sequence, clock, acknowledgement, length.
 const REQUEST_BYTES_MIN: usize = 12;
@@ -26,6 +27,16 @@ impl Writer<'_> {
     #[inline]
     pub(crate) fn id(self, id: OperationId) -> Self {
         self.number(id.session.0).number(id.sequence)
+    }
+
+    /// What a read asks for, unless it is the leader's answer.
+    pub(crate) fn asked(self, asked: Asked) -> Self {
+        match asked {
+            Asked::Answer => unreachable!("that has a tag of its own"),
+            Asked::Value { after } => self.byte(tag::asked::VALUE).number(after.0),
+            Asked::LastChange => self.byte(tag::asked::LAST_CHANGE),
+            Asked::StaleValue => self.byte(tag::asked::STALE_VALUE),
+        }
     }
 
     /// All of a request but its body.
@@ -197,8 +208,18 @@ impl Reader<'_> {
             tag::refusal::LOG_FULL => Refusal::LogFull,
             tag::refusal::OVERLOADED => Refusal::Overloaded,
             tag::refusal::DISK_FAILED => Refusal::DiskFailed,
+            tag::refusal::NOT_NORMAL => Refusal::NotNormal,
             tag => return Err(Malformed::Tag { what: "refusal", tag }),
         })
+    }
+
+    pub(crate) fn asked(&mut self) -> Result<Asked, Malformed> {
+        match self.byte()? {
+            tag::asked::VALUE => Ok(Asked::Value { after: OpNumber(self.number()?) }),
+            tag::asked::LAST_CHANGE => Ok(Asked::LastChange),
+            tag::asked::STALE_VALUE => Ok(Asked::StaleValue),
+            tag => Err(Malformed::Tag { what: "part of a read", tag }),
+        }
     }
 
     pub(crate) fn reason(&mut self) -> Result<ViewChangeReason, Malformed> {
@@ -245,6 +266,7 @@ pub(crate) const fn refusal_tag(refusal: Refusal) -> u8 {
         Refusal::LogFull => tag::refusal::LOG_FULL,
         Refusal::Overloaded => tag::refusal::OVERLOADED,
         Refusal::DiskFailed => tag::refusal::DISK_FAILED,
+        Refusal::NotNormal => tag::refusal::NOT_NORMAL,
     }
 }
 

@@ -13,6 +13,8 @@ pub mod message {
     pub const STATUS_REQUEST: u8 = 4;
     /// `HandOver`.
     pub const HAND_OVER: u8 = 5;
+    /// `Read` that asks for anything but the leader's answer.
+    pub const READ_PART: u8 = 6;
 
     /// `Registered`.
     pub const REGISTERED: u8 = 16;
@@ -32,6 +34,10 @@ pub mod message {
     pub const WRONG_VIEW: u8 = 23;
     /// `Status`: to anyone.
     pub const STATUS: u8 = 24;
+    /// `MemberReply`.
+    pub const MEMBER_REPLY: u8 = 25;
+    /// `LastChange`.
+    pub const LAST_CHANGE: u8 = 26;
 
     /// `Prepare`.
     pub const PREPARE: u8 = 32;
@@ -86,6 +92,16 @@ pub mod record {
     pub const CHECKPOINT: u8 = 6;
     /// `Forgot`.
     pub const FORGOT: u8 = 7;
+}
+
+/// What a read asks of a replica.
+pub mod asked {
+    /// `Value`.
+    pub const VALUE: u8 = 1;
+    /// `LastChange`.
+    pub const LAST_CHANGE: u8 = 2;
+    /// `StaleValue`.
+    pub const STALE_VALUE: u8 = 3;
 }
 
 /// Completions in a snapshot's session table.
@@ -150,6 +166,8 @@ pub mod refusal {
     pub const OVERLOADED: u8 = 6;
     /// `DiskFailed`.
     pub const DISK_FAILED: u8 = 7;
+    /// `NotNormal`.
+    pub const NOT_NORMAL: u8 = 8;
 }
 
 /// Reasons of a StartViewChange.

@@ -2,7 +2,7 @@
 
 use crate::message::{Body, Message, Refusal};
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, ReplicaId};
+use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, ReplicaId};
 
 /// Settings of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -25,6 +25,8 @@ pub struct Config {
     /// A session that has issued no update for this long is replaced before the next one. Well below
     /// the replicas' session timeout.
     pub session_idle_max: Duration,
+    /// How reads are answered if they do not say.
+    pub read_policy: ReadPolicy,
     /// A known-wrong variant to run, for the simulator.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<crate::replica::PlantedBug>,
@@ -43,6 +45,7 @@ impl Config {
             give_up_after: Duration::from_secs(10),
             in_flight_max: 65_536,
             session_idle_max: Duration::from_secs(300),
+            read_policy: ReadPolicy::Leader,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }
@@ -117,5 +120,7 @@ pub enum Action {
         token: Token,
         /// How.
         outcome: Outcome,
+        /// A read that a member answered: the state was the one after this log entry, or a later one.
+        applied: Option<OpNumber>,
     },
 }

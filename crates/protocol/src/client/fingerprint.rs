@@ -1,7 +1,8 @@
 //! What a model checker sees of a client. Every field is named, so that a new one does not compile
 //! before somebody has decided whether it belongs in the fingerprint.
 
-use super::{Client, Read, Replicas, Session, Update, Window};
+use super::reads::Read;
+use super::{Client, Replicas, Session, Update, Window};
 use crate::fingerprint::{Clock, Moments};
 use core::hash::{Hash, Hasher};
 
@@ -27,6 +28,8 @@ impl Client {
             last_micros,
             scan_at,
             latency,
+            latencies,
+            read_counts: _,
             actions,
         } = self;
         assert!(actions.is_empty(), "a fingerprint is taken when nothing is left to do");
@@ -34,7 +37,7 @@ impl Client {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        (now.wall, prng, view, last_token, clock_offset, last_micros, latency).hash(hasher);
+        (now.wall, prng, view, last_token, clock_offset, last_micros, latency, latencies).hash(hasher);
         let bits = |replicas: &Replicas| replicas.0;
         (bits(connected), bits(slow)).hash(hasher);
         // Longer than any timeout that starts with something being sent.
@@ -81,8 +84,22 @@ impl Client {
         (first, slots.len()).hash(hasher);
         for read in slots {
             read.is_some().hash(hasher);
-            let Some(Read { token, body, invoked, sent, attempts }) = read else { continue };
-            (token, body, attempts.min(&2)).hash(hasher);
+            let Some(Read {
+                token,
+                body,
+                policy,
+                bucket,
+                invoked,
+                sent,
+                attempts,
+                course,
+                evidence,
+                referred,
+            }) = read
+            else {
+                continue;
+            };
+            (token, body, policy, bucket, attempts.min(&2), course, evidence, referred).hash(hasher);
             clock.past(*sent, patience, hasher);
             clock.past(*invoked, config.give_up_after, hasher);
         }

@@ -8,17 +8,21 @@
 mod api;
 #[cfg(feature = "model")]
 mod fingerprint;
+mod reads;
 #[cfg(test)]
 mod tests;
 
 pub use api::{Action, Busy, Config, Event, Outcome, Token};
+pub use reads::ReadCounts;
 
-use crate::message::{Body, Message, Path, Refusal, Request};
+use crate::message::{Asked, Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use alloc::collections::VecDeque;
 use core::time::Duration;
+use reads::{Latencies, Read};
 use syros_types::{
-    Class, FastQuorum, Footprint, Instant, Now, OperationId, Prng, ReplicaId, SessionId, View, WallTime,
+    Class, FastQuorum, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, SessionId, View,
+    WallTime,
 };
 
 /// How long an update waits for another leader when the disk of this one has failed: view changes take a
@@ -26,7 +30,7 @@ use syros_types::{
 const LEADER_CHANGE: Duration = Duration::from_secs(3);
 
 /// A set of replicas, as bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 struct Replicas(u8);
 
 impl Replicas {
@@ -44,6 +48,10 @@ impl Replicas {
 
     const fn len(self) -> usize {
         self.0.count_ones() as usize
+    }
+
+    const fn first(self) -> Option<ReplicaId> {
+        if self.0 == 0 { None } else { Some(ReplicaId(self.0.trailing_zeros() as u8)) }
     }
 }
 
@@ -72,15 +80,6 @@ struct Update {
     refusals: Replicas,
     /// The leader has no room for it: it is sent again before the leader is asked to order it.
     crowded_out: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Read {
-    token: Token,
-    body: Body,
-    invoked: Instant,
-    sent: Instant,
-    attempts: u32,
 }
 
 /// Operations by number, in order of submission; answered ones leave a hole until they reach the front.
@@ -164,6 +163,8 @@ pub struct Client {
     scan_at: Instant,
     /// Smoothed time from sending an operation to its end, nanoseconds.
     latency: u64,
+    latencies: Latencies,
+    read_counts: ReadCounts,
     actions: VecDeque<Action>,
 }
 
@@ -189,11 +190,14 @@ impl Client {
             last_micros: 0,
             scan_at: Instant::NEVER,
             latency: 0,
+            latencies: Latencies::new(),
+            read_counts: ReadCounts { leader: 0, meta: 0, quorum: 0, rinsed: 0, referred: 0, stale: 0 },
             actions: VecDeque::new(),
         }
     }
 
-    /// Takes on an operation. `class` and `footprint` are what the state machine says of `body`.
+    /// Takes on an operation. `class` and `footprint` are what the state machine says of `body`. Reads follow
+    /// the policy of the configuration.
     ///
     /// # Errors
     /// [`Busy`] if `in_flight_max` operations are in flight.
@@ -204,6 +208,21 @@ impl Client {
         class: Class,
         footprint: &Footprint,
     ) -> Result<Token, Busy> {
+        self.submit_with(now, body, class, footprint, self.config.read_policy)
+    }
+
+    /// As [`Self::submit`], with a policy for a read.
+    ///
+    /// # Errors
+    /// [`Busy`] if `in_flight_max` operations are in flight.
+    pub fn submit_with(
+        &mut self,
+        now: Now,
+        body: Body,
+        class: Class,
+        footprint: &Footprint,
+        policy: ReadPolicy,
+    ) -> Result<Token, Busy> {
         self.now = now;
         // The slots count, not the live ones: one stuck operation must not let the window grow on.
         if self.updates.slots.len() + self.reads.slots.len() >= self.config.in_flight_max {
@@ -213,7 +232,7 @@ impl Client {
         let token = self.last_token;
         let (invoked, sent) = (now.instant, now.instant);
         if class == Class::Read {
-            let number = self.reads.push(Read { token, body, invoked, sent, attempts: 0 });
+            let number = self.reads.push(self.new_read(token, body, policy, footprint));
             self.send_read(number);
         } else {
             self.refresh_session();
@@ -327,7 +346,15 @@ impl Client {
                 self.observe_view(view);
             }
             Message::ReadReply { view, number, reply } => {
-                self.finish_read(number, Outcome::Reply(reply));
+                self.on_read_reply(from, number, reply);
+                self.observe_view(view);
+            }
+            Message::MemberReply { view, number, applied, standing, expiry, reply } => {
+                self.on_member_reply(from, number, (applied, expiry, reply), standing);
+                self.observe_view(view);
+            }
+            Message::LastChange { view, number, op_number, time } => {
+                self.on_last_change(number, op_number, time);
                 self.observe_view(view);
             }
             Message::Refused { view, id, clock, refusal } => {
@@ -341,9 +368,7 @@ impl Client {
                 self.observe_view(view);
             }
             Message::ReadRefused { view, number, refusal } => {
-                if view == self.view {
-                    self.finish_read(number, Outcome::Refused(refusal));
-                }
+                self.on_read_refused(from, view, number, refusal);
                 self.observe_view(view);
             }
             Message::Registered { view, nonce, session } => {
@@ -414,7 +439,7 @@ impl Client {
             Refusal::Stale => {}
             // Every replica says so of these bytes.
             Refusal::Malformed => self.finish_update(sequence, Outcome::Refused(refusal)),
-            Refusal::ClockSkew => self.on_no_ok(from, sequence),
+            Refusal::ClockSkew | Refusal::NotNormal => self.on_no_ok(from, sequence),
             Refusal::UnknownSession => {
                 if from == leader {
                     self.end_session();
@@ -545,15 +570,6 @@ impl Client {
         }
     }
 
-    fn send_read(&mut self, number: u64) {
-        let (view, to, now) = (self.view, self.leader(), self.now.instant);
-        let Some(read) = self.reads.get_mut(number) else { return };
-        read.sent = now;
-        read.attempts = read.attempts.saturating_add(1);
-        let body = read.body.clone();
-        self.send(to, Message::Read { view, number, body });
-    }
-
     fn for_each_update(&mut self, mut visit: impl FnMut(&mut Self, u64)) {
         let (mut number, end) = (self.updates.first, self.updates.end());
         while let Some(live) = self.updates.next_live(number).filter(|live| *live < end) {
@@ -667,17 +683,6 @@ impl Client {
         }
     }
 
-    fn look_after_read(&mut self, number: u64) {
-        let now = self.now.instant;
-        let resend = self.patience(self.config.resend);
-        let Some(read) = self.reads.get_mut(number) else { return };
-        if now.since(read.invoked) >= self.config.give_up_after {
-            self.finish_read(number, Outcome::TimedOut);
-        } else if now.since(read.sent) >= resend {
-            self.send_read(number);
-        }
-    }
-
     /// The leader is silent: asks everybody whether there is a newer view, with a request that only
     /// the leader of its view would act on.
     fn probe(&mut self) {
@@ -690,7 +695,8 @@ impl Client {
         let view = self.view;
         for to in self.config.group.members() {
             // An empty body is no operation; a follower answers with its view all the same.
-            self.send(to, Message::Read { view, number: 0, body: Body::from([]) });
+            let asked = Asked::Answer;
+            self.send(to, Message::Read { view, number: 0, asked, body: Body::from([]) });
         }
     }
 
@@ -704,14 +710,8 @@ impl Client {
             if update.attempts > 0 {
                 self.sample_latency(update.sent);
             }
-            self.actions.push_back(Action::Completed { token: update.token, outcome });
-        }
-    }
-
-    fn finish_read(&mut self, number: u64, outcome: Outcome) {
-        if let Some(read) = self.reads.remove(number) {
-            self.sample_latency(read.sent);
-            self.actions.push_back(Action::Completed { token: read.token, outcome });
+            let applied = None;
+            self.actions.push_back(Action::Completed { token: update.token, outcome, applied });
         }
     }
 

@@ -57,7 +57,7 @@ impl Harness {
         while let Some(action) = self.client.poll() {
             match action {
                 Action::Send { to, message } => sent.push((to.0, message)),
-                Action::Completed { token, outcome } => done.push((token, outcome)),
+                Action::Completed { token, outcome, applied: _ } => done.push((token, outcome)),
             }
         }
         (sent, done)

@@ -9,7 +9,7 @@ use core::time::Duration;
 impl KeyIndex {
     pub(crate) fn fingerprint(&self, hasher: &mut impl Hasher) {
         let Self { keys, all, total } = self;
-        let pending = |Pending { count, newest }: &Pending| (*count, *newest);
+        let pending = |Pending { count, shared, newest }: &Pending| (*count, *shared, *newest);
         let mut sorted: Vec<_> = keys.iter().map(|(key, counted)| (*key, pending(counted))).collect();
         sorted.sort_unstable();
         (sorted, pending(all), pending(total)).hash(hasher);

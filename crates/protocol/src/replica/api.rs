@@ -1,6 +1,6 @@
 //! What goes into a replica and what comes out of it.
 
-use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer};
+use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer, Standing};
 use crate::record::{Record, SnapshotHead, Ticket};
 use alloc::boxed::Box;
 use core::time::Duration;
@@ -64,6 +64,8 @@ pub struct Config {
     pub batch_max: usize,
     /// Most bytes of log and durability log held in memory; beyond, updates are refused.
     pub log_bytes_max: usize,
+    /// Most bytes of the history of changes: beyond, readers are told to wait for more than they need.
+    pub history_bytes_max: usize,
     /// Bytes of the log that stay in memory after they are applied: what a member that was away for a
     /// moment lacks. One that lacks more gets a snapshot. Less than `log_bytes_max`.
     pub log_keep_bytes: usize,
@@ -108,6 +110,7 @@ impl Config {
             sessions_max: 65_536,
             batch_max: 1024,
             log_bytes_max: 1 << 30,
+            history_bytes_max: 4 << 20,
             log_keep_bytes: 256 << 20,
             snapshot_log_bytes: 256 << 20,
             transfer_rate: 95 << 20,
@@ -228,6 +231,8 @@ pub enum Action {
         number: u64,
         /// The operation.
         body: Body,
+        /// If there is one, the result goes as [`Message::MemberReply`] with this in it.
+        standing: Option<Standing>,
     },
     /// Begin a snapshot of the state now executed, and report [`Event::SnapshotTaken`] when it is on disk
     /// as a whole, or [`Event::SnapshotFailed`].

@@ -27,6 +27,7 @@ impl Replica {
             dlog,
             ordered,
             pending,
+            history,
             sessions,
             expiring,
             next_expiry,
@@ -47,6 +48,7 @@ impl Replica {
             abandoned,
             refused,
             refused_order,
+            view_began_at,
             reads_unapplied,
             reads_unconfirmed,
             heartbeat_due,
@@ -88,6 +90,8 @@ impl Replica {
         ordered.sort_unstable();
         ordered.hash(hasher);
         pending.fingerprint(hasher);
+        history.fingerprint(hasher);
+        view_began_at.max(applied).hash(hasher);
         (sessions, expiring, next_expiry, disk_failed).hash(hasher);
         // Tickets only count up: what matters is what is still to come.
         (ticket.0 - persisted.0).hash(hasher);
@@ -96,8 +100,8 @@ impl Replica {
             (appended.0 - persisted.0, op_number).hash(hasher);
         }
         persisted_op.hash(hasher);
-        for Progress { op_number, heard } in progress {
-            (op_number, heard.is_some()).hash(hasher);
+        for Progress { op_number, applied, heard } in progress {
+            (op_number, applied, heard.is_some()).hash(hasher);
             heard.iter().for_each(|heard| clock.exact(*heard, hasher));
         }
         (batch, batch_bytes, uncommitted_bytes, waiters, abandoned, refused, refused_order).hash(hasher);

@@ -29,6 +29,7 @@ pub use restore::{InvalidRecord, Restored};
 
 use crate::durability_log::{DurabilityLog, KeyIndex};
 use crate::hash::HashMap;
+use crate::history::ChangeHistory;
 use crate::log::Log;
 use crate::message::{LogEntry, Message, Payload, Peer, Prepared, RoleName, StatusReport};
 use crate::record::{Record, Ticket};
@@ -67,6 +68,8 @@ enum Status {
 struct Progress {
     /// Its log is durable up to here, in this view.
     op_number: OpNumber,
+    /// It has executed its log up to here.
+    applied: OpNumber,
     /// The newest `sent_at` it has answered: it had not left the view when it did.
     heard: Option<Instant>,
 }
@@ -94,6 +97,9 @@ pub struct Replica {
     ordered: HashMap<OperationId, OpNumber>,
     /// Keys of the updates in the log that are neither applied nor in the durability log.
     pending: KeyIndex,
+    /// What the newest part of the log changes: what is not applied here, and, at the leader, what is not at
+    /// every follower.
+    history: ChangeHistory,
     sessions: Sessions,
     /// Sessions that entries of the log end which are not yet applied.
     expiring: BTreeSet<SessionId>,
@@ -125,6 +131,8 @@ pub struct Replica {
     /// Updates refused for want of room in this view, and their order.
     refused: BTreeSet<OperationId>,
     refused_order: VecDeque<OperationId>,
+    /// The log as it was when this leader's view began: others may have executed it.
+    view_began_at: OpNumber,
     reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
     reads_unconfirmed: VecDeque<WaitingRead>,
     heartbeat_due: bool,
@@ -160,6 +168,7 @@ struct Counters {
     slow_updates: u64,
     fast_reads: u64,
     slow_reads: u64,
+    member_reads: u64,
     refused: u64,
     view_changes: u64,
 }
@@ -190,6 +199,7 @@ impl Replica {
             dlog: DurabilityLog::default(),
             ordered: HashMap::default(),
             pending: KeyIndex::default(),
+            history: ChangeHistory::default(),
             sessions: Sessions::default(),
             expiring: BTreeSet::new(),
             next_expiry: None,
@@ -210,6 +220,7 @@ impl Replica {
             waiting: 0,
             refused: BTreeSet::new(),
             refused_order: VecDeque::new(),
+            view_began_at: OpNumber(0),
             reads_unapplied: BTreeMap::new(),
             reads_unconfirmed: VecDeque::new(),
             heartbeat_due: false,
@@ -376,7 +387,9 @@ impl Replica {
             (_, Message::HandOver { to }) => self.on_hand_over(to),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),
             (_, Message::Request { view, path, request }) => self.on_request(from, view, path, request),
-            (_, Message::Read { view, number, body }) => self.on_read(from, view, number, body),
+            (_, Message::Read { view, number, asked, body }) => {
+                self.on_read(from, view, number, asked, body);
+            }
             (Peer::Replica(replica), message) if self.is_other_member(replica) => {
                 self.on_replica_message(replica, message);
             }
@@ -401,8 +414,8 @@ impl Replica {
                     self.on_commit(commit, op_number, sent_at);
                 }
             }
-            Message::PrepareOk { view, op_number, sent_at, applied: _ } => {
-                self.on_prepare_ok(from, view, op_number, sent_at);
+            Message::PrepareOk { view, op_number, sent_at, applied } => {
+                self.on_prepare_ok(from, view, (op_number, applied), sent_at);
             }
             Message::FetchBodies { view, ids } => self.on_fetch_bodies(from, view, &ids),
             Message::Bodies { view, requests } => self.on_bodies(view, requests),
@@ -580,6 +593,7 @@ impl Replica {
             if !self.dlog.contains(update.request.id) {
                 self.pending.add(&update.footprint, update.request.timestamp());
             }
+            self.history.note(number, &update.footprint);
         }
         if let Payload::Expire(ids) = &entry.payload {
             self.expiring.extend(ids);

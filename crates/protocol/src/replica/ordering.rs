@@ -85,7 +85,7 @@ impl Replica {
         let entries = core::mem::take(&mut self.batch);
         self.batch_bytes = 0;
         let first = OpNumber(self.log.op_number().0 + 1 - entries.len() as u64);
-        let (view, commit, time) = (self.view, self.commit, self.log.last_time());
+        let (view, commit, time) = (self.view, self.announced_commit(), self.log.last_time());
         let sent_at = self.now.instant;
         for replica in self.others() {
             let entries = entries.clone();
@@ -113,8 +113,18 @@ impl Replica {
         }
         let sent_at = self.now.instant;
         self.heartbeat_at = sent_at.after(self.config.heartbeat);
-        let (view, commit, op_number) = (self.view, self.commit, self.log.op_number());
+        let (view, commit, op_number) = (self.view, self.announced_commit(), self.log.op_number());
         self.broadcast(&Message::Commit { view, commit, op_number, sent_at });
+    }
+
+    /// What a member is told of what is committed: of what a leader has not executed yet it tells nobody, so
+    /// that no follower's state is ahead of its leader's (keys that expire are nowhere pending).
+    pub(super) fn announced_commit(&self) -> OpNumber {
+        if self.is_leader() && !self.planted(PlantedBug::FollowersAhead) {
+            self.commit.min(self.applied)
+        } else {
+            self.commit
+        }
     }
 
     /// Leader: work that starts with a view.
@@ -368,7 +378,7 @@ impl Replica {
         &mut self,
         from: ReplicaId,
         view: View,
-        op_number: OpNumber,
+        (op_number, applied): (OpNumber, OpNumber),
         sent_at: Instant,
     ) {
         if !self.is_leader() || view != self.view || op_number > self.log.op_number() {
@@ -376,6 +386,7 @@ impl Replica {
         }
         let progress = &mut self.progress[from.index()];
         progress.op_number = progress.op_number.max(op_number);
+        progress.applied = progress.applied.max(applied);
         // Zero answers no heartbeat and promises nothing.
         if sent_at.0 > 0 && sent_at <= self.now.instant && progress.heard.is_none_or(|heard| heard < sent_at)
         {
@@ -487,6 +498,7 @@ impl Replica {
                 self.answer_waiters(number);
             }
         }
+        self.trim_history();
         self.answer_applied_reads();
         self.trim_log();
     }
@@ -497,6 +509,7 @@ impl Replica {
         self.pending.clear();
         self.expiring.clear();
         self.uncommitted_bytes = 0;
+        self.history.restart(self.applied);
         for number in self.applied.0 + 1..=self.log.op_number().0 {
             let Some(entry) = self.log.entry(OpNumber(number)) else { continue };
             if number > self.commit.0 {
@@ -510,7 +523,11 @@ impl Replica {
                 if !self.dlog.contains(update.request.id) {
                     self.pending.add(&update.footprint, update.request.timestamp());
                 }
+                self.history.note(OpNumber(number), &update.footprint);
             }
+        }
+        if self.planted(PlantedBug::AcceptedForgotten) {
+            self.history.restart(self.applied);
         }
     }
 

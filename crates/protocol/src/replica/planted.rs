@@ -61,6 +61,15 @@ planted_bugs! {
     LogDroppedBeforeSnapshot = "log-dropped-before-snapshot": "The write-ahead log before a snapshot goes when the snapshot begins, not when it is on disk.";
     SuffixDroppedForSnapshot = "suffix-dropped-for-snapshot": "Installing a snapshot drops the entries after it that this replica vouched for.";
     AmnesiaForgotten = "amnesia-forgotten": "A replica that lost its memory and received a snapshot lets its log begin with that.";
+    MetaSkipsPending = "meta-skips-pending": "The leader says which entry changed a key last without a look at what is pending.";
+    HistoryTooLow = "history-too-low": "What has been trimmed from the leader's history counts as never changed.";
+    FreshnessByLeader = "freshness-by-leader": "The leader says that a follower is new enough by what that has executed when the leader looks.";
+    QuorumSkipsDlog = "quorum-skips-dlog": "A member of a read quorum keeps silent about its durability log.";
+    AcceptedForgotten = "accepted-forgotten": "Entering a view, members take what is in the log for executed, as a read quorum sees it.";
+    QuorumOfOneLess = "quorum-of-one-less": "A read quorum is one replica short of a majority.";
+    SharedKeysIgnored = "shared-keys-ignored": "The leader accepts an update after one that is pending on its key and on others.";
+    FollowersAhead = "followers-ahead": "Followers may execute what their leader has not, and new leaders answer before they have caught up.";
+    ExpiryOverlooked = "expiry-overlooked": "A key that may have expired elsewhere is served all the same.";
     AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";
     ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
     ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";

@@ -1,64 +1,166 @@
-//! Linearizable reads at the leader, under a lease or after a round of heartbeats (read index).
+//! Linearizable reads. At the leader, under a lease or after a round of heartbeats (read index); and what
+//! every member contributes to those that are answered elsewhere (IONIA 4.3, Syros 4.3).
 //!
 //! A lease is made of the followers' promises: each answer to a message the leader sent at `t`
 //! promises that the follower will not change views for one lease duration counted from when it
 //! received it, which is not before `t`. The leader counts from `t`, less what clocks may drift.
+//!
+//! A member that is asked for a value says with it what its log and its durability log would still change.
+//! A majority of such answers shows everything that was complete when the read began: whatever had
+//! completed was in the durability log or in the log of a majority, and stays there until it is applied.
 
 #[cfg(feature = "model")]
 mod fingerprint;
 
-use super::{PlantedBug, Replica};
-use crate::message::{Body, Message, Peer, Refusal};
+use super::{Action, PlantedBug, Replica, Status};
+use crate::history::ChangeHistory;
+use crate::message::{Asked, Body, Message, Peer, Refusal, Standing};
 use core::time::Duration;
-use syros_types::{Class, Group, Instant, OpNumber, View};
+use syros_types::{Class, Footprint, Group, Instant, OpNumber, ReplicaId, View};
 
 /// A read that cannot be answered yet.
 #[derive(Clone, Debug)]
 pub(super) struct WaitingRead {
     to: Peer,
     number: u64,
+    asked: Asked,
     body: Body,
+    footprint: Footprint,
     /// Leadership must be confirmed as of this moment, unless there is a lease.
     invoked: Instant,
 }
 
 impl Replica {
-    pub(super) fn on_read(&mut self, from: Peer, view: View, number: u64, body: Body) {
-        if !self.accepts_view(from, view) {
-            return;
-        }
-        let view = self.view;
-        if !self.is_leader() {
-            return self.send(from, Message::WrongView { view });
-        }
-        let footprint = match (self.config.describe)(&body) {
-            Some((Class::Read, footprint)) => footprint,
-            _ => {
-                self.counters.refused += 1;
-                return self.send(from, Message::ReadRefused { view, number, refusal: Refusal::Malformed });
+    pub(super) fn on_read(&mut self, from: Peer, view: View, number: u64, asked: Asked, body: Body) {
+        let leads = matches!(asked, Asked::Answer | Asked::LastChange);
+        if leads {
+            if !self.accepts_view(from, view) {
+                return;
             }
+            if !self.is_leader() {
+                let view = self.view;
+                return self.send(from, Message::WrongView { view });
+            }
+        }
+        let Some((Class::Read, footprint)) = (self.config.describe)(&body) else {
+            return self.refuse_read(from, number, Refusal::Malformed);
         };
-        let pending = !self.planted(PlantedBug::ReadSkipsPending)
-            && (self.dlog.overlaps(&footprint) || self.pending.overlaps(&footprint));
+        let read = WaitingRead { to: from, number, asked, body, footprint, invoked: self.now.instant };
+        match asked {
+            Asked::Answer | Asked::LastChange => self.read_as_leader(read),
+            Asked::Value { after } => self.read_as_member(read, after),
+            Asked::StaleValue if matches!(self.status, Status::Recovering) => {
+                self.refuse_read(from, number, Refusal::NotNormal);
+            }
+            Asked::StaleValue => self.answer_read(read),
+        }
+    }
+
+    fn refuse_read(&mut self, to: Peer, number: u64, refusal: Refusal) {
+        self.counters.refused += 1;
+        let view = self.view;
+        self.send(to, Message::ReadRefused { view, number, refusal });
+    }
+
+    fn read_as_leader(&mut self, mut read: WaitingRead) {
+        let skips = self.planted(PlantedBug::ReadSkipsPending)
+            || (self.planted(PlantedBug::MetaSkipsPending) && read.asked == Asked::LastChange);
+        let pending = !skips
+            && (self.dlog.overlaps(&read.footprint)
+                || self.pending.overlaps(&read.footprint)
+                || (self.applied < self.view_began_at && !self.planted(PlantedBug::FollowersAhead)));
         if !pending && self.leadership_is_certain(self.now.instant) {
             self.counters.fast_reads += 1;
-            return self.emit_read(from, number, body);
+            return self.answer_read(read);
         }
         if self.waiting >= self.config.waiting_max {
-            self.counters.refused += 1;
-            return self.send(from, Message::ReadRefused { view, number, refusal: Refusal::Overloaded });
+            return self.refuse_read(read.to, read.number, Refusal::Overloaded);
         }
         self.counters.slow_reads += 1;
         self.waiting += 1;
-        let read = WaitingRead { to: from, number, body, invoked: self.now.instant };
         if pending {
             self.order_all();
-            let after = self.log.op_number();
-            self.reads_unapplied.entry(after).or_default().push(read);
+            // Once it is executed here, nobody else need be asked.
+            read.asked = Asked::Answer;
+            self.reads_unapplied.entry(self.log.op_number()).or_default().push(read);
         } else {
             self.heartbeat_due = true;
             self.reads_unconfirmed.push_back(read);
         }
+    }
+
+    fn read_as_member(&mut self, read: WaitingRead, after: OpNumber) {
+        // Between views its log may be one that the group has left behind.
+        if !self.is_normal() {
+            self.refuse_read(read.to, read.number, Refusal::NotNormal);
+        } else if after <= self.applied {
+            self.answer_read(read);
+        } else if self.waiting >= self.config.waiting_max {
+            self.refuse_read(read.to, read.number, Refusal::Overloaded);
+        } else {
+            self.waiting += 1;
+            self.reads_unapplied.entry(after).or_default().push(read);
+        }
+    }
+
+    /// Gives what was asked for: it is certain that it may be given.
+    fn answer_read(&mut self, read: WaitingRead) {
+        let WaitingRead { to, number, asked, body, footprint, .. } = read;
+        let view = self.view;
+        let standing = match asked {
+            Asked::LastChange => {
+                let op_number = self.last_change(&footprint);
+                let time = self.log.last_time();
+                return self.send(to, Message::LastChange { view, number, op_number, time });
+            }
+            Asked::Answer => None,
+            Asked::StaleValue => Some(Standing::default()),
+            Asked::Value { .. } => {
+                self.counters.member_reads += 1;
+                Some(Standing {
+                    accepted: self.history.last_change(&footprint),
+                    unordered: self.holds_unordered(&footprint),
+                    time: self.log.last_time(),
+                })
+            }
+        };
+        self.actions.push_back(Action::Read { to, view, number, body, standing });
+    }
+
+    fn last_change(&self, footprint: &Footprint) -> OpNumber {
+        if self.planted(PlantedBug::HistoryTooLow) {
+            return self.history.known_change(footprint);
+        }
+        let change = self.history.last_change(footprint);
+        let executed = |member: ReplicaId| self.progress[member.index()].applied >= change;
+        if self.planted(PlantedBug::FreshnessByLeader) && self.others().any(executed) {
+            return OpNumber(0);
+        }
+        change
+    }
+
+    /// True if the durability log holds an update of these keys that is not in the log.
+    fn holds_unordered(&self, footprint: &Footprint) -> bool {
+        self.dlog.overlaps(footprint)
+            && !self.planted(PlantedBug::QuorumSkipsDlog)
+            && self.dlog.iter().any(|update| {
+                !self.ordered.contains_key(&update.request.id) && update.footprint.overlaps(footprint)
+            })
+    }
+
+    /// Forgets what every member that matters has executed: no reader is told to wait for it.
+    pub(super) fn trim_history(&mut self) {
+        let mut executed = self.applied;
+        if self.is_leader() {
+            for progress in &self.progress {
+                // Whoever has been silent for long may be dead, and must not make the others' readers wait.
+                let active = |heard: Instant| self.now.instant < heard.after(self.config.suspect_after);
+                if progress.heard.is_some_and(active) {
+                    executed = executed.min(progress.applied);
+                }
+            }
+        }
+        self.history.trim(executed, self.config.history_bytes_max / ChangeHistory::CHANGE_BYTES);
     }
 
     /// Leader: the newest moment at which `f` followers had not left the view. `None`: never heard.
@@ -98,9 +200,9 @@ impl Replica {
             && *entry.key() <= self.applied
         {
             for read in entry.remove() {
-                if self.leadership_is_certain(read.invoked) {
+                if matches!(read.asked, Asked::Value { .. }) || self.leadership_is_certain(read.invoked) {
                     self.waiting -= 1;
-                    self.emit_read(read.to, read.number, read.body);
+                    self.answer_read(read);
                 } else {
                     self.heartbeat_due = true;
                     let place = self.reads_unconfirmed.partition_point(|other| other.invoked <= read.invoked);
@@ -117,7 +219,7 @@ impl Replica {
         {
             let Some(read) = self.reads_unconfirmed.pop_front() else { return };
             self.waiting -= 1;
-            self.emit_read(read.to, read.number, read.body);
+            self.answer_read(read);
         }
     }
 

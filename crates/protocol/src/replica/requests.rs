@@ -1,7 +1,7 @@
 //! Requests of clients: sessions, the accept rule (Skyros 4.2, with timestamps), duplicates.
 
-use super::{Action, PlantedBug, Replica};
-use crate::message::{Body, LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
+use super::{PlantedBug, Replica};
+use crate::message::{LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
 use crate::record::{Record, describe, empty_body};
 use crate::sessions::Known;
 use alloc::vec::Vec;
@@ -285,6 +285,16 @@ impl Replica {
         }
     }
 
+    /// Leader: true if the update would be ordered after one, still pending, that touches other keys too. Were
+    /// it complete before that is, so would that be, as everybody may conclude from the key they share; but a
+    /// quorum that reads one of the other keys need not have heard of it.
+    fn completes_another(&self, update: &Update) -> bool {
+        let footprint = &update.footprint;
+        self.is_leader()
+            && !self.planted(PlantedBug::SharedKeysIgnored)
+            && (self.dlog.overlaps_shared(footprint) || self.pending.overlaps_shared(footprint))
+    }
+
     /// The accept rule: conflict, or into the durability log.
     fn accept(&mut self, from: Peer, update: Update) {
         let (view, clock, id) = (self.view, self.now.wall, update.request.id);
@@ -302,7 +312,8 @@ impl Replica {
             return self.refuse_for_now(from, id, Refusal::Overloaded);
         }
         let newest = self.dlog.newest(&update.footprint);
-        let conflict = newest.is_some_and(|newest| newest > update.request.timestamp());
+        let conflict = newest.is_some_and(|newest| newest > update.request.timestamp())
+            || self.completes_another(&update);
         if conflict && !self.planted(PlantedBug::NoConflictCheck) {
             self.counters.conflicts += 1;
             if self.is_leader() {
@@ -424,11 +435,5 @@ impl Replica {
         }
         self.waiting = 0;
         self.forget_all_reads();
-    }
-
-    /// Emits an execution of a read.
-    pub(super) fn emit_read(&mut self, to: Peer, number: u64, body: Body) {
-        let view = self.view;
-        self.actions.push_back(Action::Read { to, view, number, body });
     }
 }

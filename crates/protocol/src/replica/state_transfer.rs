@@ -63,7 +63,7 @@ impl Replica {
             number = number.next();
         }
         if !entries.is_empty() {
-            let commit = self.commit;
+            let commit = self.announced_commit();
             let view = self.view;
             self.send(Peer::Replica(from), Message::NewState { view, first, commit, entries });
         }

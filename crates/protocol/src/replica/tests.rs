@@ -2,7 +2,7 @@
 //! is true afterwards. Random ones are the simulator's.
 
 use super::*;
-use crate::message::{Body, Path, Payload, Request, ViewChangeReason};
+use crate::message::{Asked, Body, Path, Payload, Request, ViewChangeReason};
 use alloc::string::String;
 use std::collections::BTreeSet;
 use syros_types::{Class, FastQuorum, Footprint, Group, SessionId};
@@ -209,9 +209,9 @@ fn a_read_waits_for_what_is_pending_on_its_key_only() {
     let request = cluster.request(session, 1, 5, Path::Durability, "oA1");
     cluster.send(&[0, 1, 2], &request);
     let view = View(0);
-    cluster.send(&[0], &Message::Read { view, number: 1, body: Body::from(*b"rB") });
+    cluster.send(&[0], &Message::Read { view, number: 1, asked: Asked::Answer, body: Body::from(*b"rB") });
     assert_eq!(cluster.reads, [(0, 1)]);
-    cluster.send(&[0], &Message::Read { view, number: 2, body: Body::from(*b"rA") });
+    cluster.send(&[0], &Message::Read { view, number: 2, asked: Asked::Answer, body: Body::from(*b"rA") });
     assert_eq!(cluster.reads, [(0, 1)]);
     cluster.settle();
     assert_eq!((cluster.reads.clone(), cluster.executed[0].len()), (vec![(0, 1), (0, 2)], 1));
@@ -222,7 +222,10 @@ fn a_leader_without_lease_answers_after_a_round_of_heartbeats() {
     let mut cluster = Cluster::new(3, FastQuorum::Majority);
     cluster.register();
     cluster.now.instant.0 += 260_000_000;
-    cluster.send(&[0], &Message::Read { view: View(0), number: 1, body: Body::from(*b"rA") });
+    cluster.send(
+        &[0],
+        &Message::Read { view: View(0), number: 1, asked: Asked::Answer, body: Body::from(*b"rA") },
+    );
     assert!(cluster.reads.is_empty());
     cluster.settle();
     assert_eq!(cluster.reads, [(0, 1)]);

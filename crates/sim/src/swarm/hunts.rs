@@ -21,14 +21,19 @@ pub enum Hunt {
     Resends,
     /// Logs that hold hardly anything.
     Snapshots,
+    /// Readers that ask members who lag behind.
+    Reads,
 }
 
 impl Hunt {
     /// Three worlds of four are made for something; what takes the longest to find gets the most.
     pub(super) fn draw(draw: &mut Draw) -> Option<Self> {
-        use Hunt::{Duels, Leases, Recovery, Resends, Sessions, Snapshots};
-        let hunts = [Duels, Leases, Recovery, Recovery, Recovery, Sessions, Resends, Resends, Snapshots];
-        hunts.get(draw.0.below(12) as usize).copied()
+        use Hunt::{Duels, Leases, Reads, Recovery, Resends, Sessions, Snapshots};
+        let hunts = [
+            Duels, Leases, Recovery, Recovery, Recovery, Sessions, Resends, Resends, Snapshots, Reads, Reads,
+            Reads,
+        ];
+        hunts.get(draw.0.below(16) as usize).copied()
     }
 }
 
@@ -42,6 +47,7 @@ impl Swarm {
             Some(Hunt::Sessions) => self.become_session_hunt(draw),
             Some(Hunt::Resends) => self.become_resend_hunt(draw),
             Some(Hunt::Snapshots) => self.become_snapshot_hunt(draw),
+            Some(Hunt::Reads) => self.become_read_hunt(draw),
         }
     }
 
@@ -291,6 +297,60 @@ impl Swarm {
         self.protocol.order_delay = draw.of(&[scaled(1_000), scaled(20_000), scaled(300_000)]);
         self.protocol.lift_limits();
         self.disk.sync_delay = (0, near);
+    }
+
+    /// Few keys that everybody reads and writes, links of very different lengths, members that execute late
+    /// or lose touch, and leaders that change: what a member says of a key is old more often than not.
+    fn become_read_hunt(&mut self, draw: &mut Draw) {
+        let speed = u64::from(self.protocol.speed);
+        self.replicas = draw.of(&[3, 3, 5, 5, 7]);
+        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
+        let workload = &mut self.workload;
+        workload.readers = draw.between(1, 3) as usize;
+        workload.clients = workload.readers + draw.between(1, 3) as usize;
+        workload.in_flight = draw.of(&[1, 2]);
+        workload.keys = draw.between(1, 3);
+        workload.think = draw.of(&[near, 10 * near, 2 * MILLI / speed]);
+        workload.packed_percent = draw.sometimes(&[10]);
+        let merges = match self.fast_quorum {
+            FastQuorum::Majority => 0,
+            FastQuorum::Supermajority => draw.of(&[0, 2]),
+        };
+        workload.weights =
+            [6, merges, draw.of(&[0, 2]), 1, 0, draw.of(&[0, 1]), 0, 0, 0, 0, draw.of(&[0, 1]), 6];
+        self.network = NetworkFaults {
+            delay: (near, draw.of(&[2, 20, 60]) * near),
+            jitter: draw.of(&[0, near, 10 * near]),
+            bad_link_percent: draw.of(&[0, 20, 40]),
+            duplicate_ppm: draw.of(&[0, 100_000]),
+            straggler_ppm: draw.of(&[0, 50_000, 200_000]),
+            straggle: draw.of(&[20 * MILLI, 300 * MILLI]) / speed,
+            in_order: draw.one_in(2),
+            ..NetworkFaults::none(near)
+        };
+        self.clocks.skew_micros = draw.of(&[0, 2_000, 50_000]);
+        self.disk.crash_ppm = 0;
+        self.disk.sync_delay = (0, draw.of(&[1, 10]) * near);
+        self.apply_delay = draw.of(&[0, 2 * near, 40 * near]);
+        self.nemesis = NemesisSettings {
+            interval: draw.of(&[50 * MILLI, 300 * MILLI]) / speed,
+            per_operation_percent: draw.of(&[0, 3]),
+            duration: draw.of(&[50 * MILLI, 400 * MILLI]) / speed,
+            leader_percent: draw.of(&[30, 80]),
+            cut_clients_percent: draw.of(&[0, 50]),
+            crash: draw.of(&[1, 4]),
+            isolate: draw.of(&[1, 4]),
+            creep: draw.of(&[0, 2]),
+            one_way: draw.of(&[0, 2]),
+            partition: draw.of(&[0, 2]),
+            pause: draw.of(&[0, 2]),
+            hand_over: draw.of(&[0, 4]),
+            slow: draw.of(&[0, 1]),
+            ..NemesisSettings::default()
+        };
+        self.protocol.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 60 * near]));
+        self.protocol.history_changes_max = draw.of(&[0, 2, 8, 1_000]);
+        self.protocol.lift_limits();
     }
 
     /// Clients that only read, and leaders that lose touch with their followers while clients still

@@ -34,6 +34,7 @@ impl World {
         let settings = &self.swarm.protocol;
         let mut config =
             client::Config::new(self.group, self.swarm.fast_quorum, self.dice.clients.next_u64());
+        config.read_policy = self.swarm.workload.read_policy_of(slot);
         config.sync_after = settings.sync_after;
         config.resend = settings.client_resend;
         config.give_up_after = settings.give_up_after;
@@ -150,8 +151,9 @@ impl World {
                 }
                 ClientEffect::Sent { operation, id } => self.history.sent(operation, id),
                 ClientEffect::Resent => self.tally.note(Kind::Resent),
-                ClientEffect::Completed { operation, outcome } => {
-                    if let (Some(number), client::Outcome::Reply(_)) = (self.read_at, &outcome) {
+                ClientEffect::Completed { operation, outcome, applied } => {
+                    let read_at = applied.or(self.read_at);
+                    if let (Some(number), client::Outcome::Reply(_)) = (read_at, &outcome) {
                         self.history.read_after(operation, number);
                     }
                     self.trace.fold(0xd0e5 + operation as u64);
@@ -230,6 +232,7 @@ impl World {
         let (_, life) = self.addresses[parcel.address as usize];
         let place = &mut self.clients[slot];
         let Some(client) = place.process.as_mut().filter(|_| place.life == life) else { return };
+        // A member's answer says itself at which entry it was given.
         self.read_at = matches!(message, Message::ReadReply { .. }).then_some(parcel.executed);
         client.handle(now, client::Event::Message { from: ReplicaId(from as u8), message });
         self.drain_client(slot);

@@ -67,6 +67,7 @@ fn ends_with_a_body(message: &Message) -> bool {
             | Message::Read { .. }
             | Message::Committed { .. }
             | Message::ReadReply { .. }
+            | Message::MemberReply { .. }
             | Message::SnapshotPart { .. }
     )
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use syros_protocol::message::{
-    Body, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request, RoleName, StartView,
-    StatusReport, Update, ViewChangeReason,
+    Asked, Body, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request, RoleName,
+    Standing, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, Session};
@@ -91,7 +91,7 @@ fn prepared(prng: &mut Prng) -> Prepared {
 }
 
 fn refusal(prng: &mut Prng) -> Refusal {
-    const ALL: [Refusal; 7] = [
+    const ALL: [Refusal; 8] = [
         Refusal::ClockSkew,
         Refusal::UnknownSession,
         Refusal::Stale,
@@ -99,8 +99,9 @@ fn refusal(prng: &mut Prng) -> Refusal {
         Refusal::LogFull,
         Refusal::Overloaded,
         Refusal::DiskFailed,
+        Refusal::NotNormal,
     ];
-    ALL[prng.below(7) as usize]
+    ALL[prng.below(8) as usize]
 }
 
 fn status(prng: &mut Prng) -> StatusReport {
@@ -129,7 +130,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 30;
+pub(crate) const MESSAGE_KINDS: u64 = 32;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -139,7 +140,15 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
             let path = if prng.chance(1, 2) { Path::Durability } else { Path::Ordered };
             Message::Request { view: view(prng), path, request: request(prng) }
         }
-        2 => Message::Read { view: view(prng), number: number(prng), body: body(prng) },
+        2 => {
+            let asked = match prng.below(4) {
+                0 => Asked::Answer,
+                1 => Asked::Value { after: op_number(prng) },
+                2 => Asked::LastChange,
+                _ => Asked::StaleValue,
+            };
+            Message::Read { view: view(prng), number: number(prng), asked, body: body(prng) }
+        }
         3 => Message::StatusRequest,
         4 => {
             Message::Registered { view: view(prng), nonce: prng.next_u64(), session: SessionId(number(prng)) }
@@ -152,6 +161,20 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
         10 => Message::ReadRefused { view: view(prng), number: number(prng), refusal: refusal(prng) },
         11 => Message::WrongView { view: view(prng) },
         12 => Message::Status(Box::new(status(prng))),
+        30 => Message::MemberReply {
+            view: view(prng),
+            number: number(prng),
+            applied: op_number(prng),
+            standing: Standing { accepted: op_number(prng), unordered: prng.chance(1, 2), time: time(prng) },
+            expiry: time(prng),
+            reply: body(prng),
+        },
+        31 => Message::LastChange {
+            view: view(prng),
+            number: number(prng),
+            op_number: op_number(prng),
+            time: time(prng),
+        },
         26 => Message::HandOver { to: ReplicaId(prng.below(7) as u8) },
         _ => between_replicas(prng, kind),
     }

@@ -1,0 +1,551 @@
+//! Reads: whom they are asked of, and when the answers suffice.
+//!
+//! - *leader*: one replica, under its lease;
+//! - *meta* (IONIA 4.3): any member gives the value, and the leader, asked at the same time, the last entry
+//!   that changed it; the value counts if it was read at that entry or later;
+//! - *quorum* (Syros 4.3): a majority give their values; the newest counts if nobody of them knows of
+//!   anything newer, be it in the log or in the durability log;
+//! - *stale*: any replica, explicitly asked for.
+//!
+//! A value that does not count is asked for again at a member that is to have executed the entry it lacked
+//! (Syros calls it a rinse), or, if something has to be ordered first, of the leader. A key that expires is
+//! in no footprint of the entry that lets it: so values carry the moment their first key expires, and count
+//! only if nobody asked has an entry of that time in its log.
+
+use super::{Action, Client, Outcome, Replicas, Token};
+use crate::message::{Asked, Body, Message, Refusal, Standing};
+use crate::replica::PlantedBug;
+use core::time::Duration;
+use syros_types::{Footprint, Group, Instant, OpNumber, ReadPolicy, ReplicaId, View, WallTime};
+
+/// Members whose answers take no longer than this and a half more than the nearest one's share the reads.
+const NEAR: u64 = 200_000;
+
+/// A follower may hear this much later than its leader that an entry is committed, nanoseconds.
+const COMMIT_LAG: u64 = 2_000_000;
+
+/// A replica that has not been heard to answer for so long is asked along with a read, to know how long it takes.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Buckets of keys whose reads are remembered to have waited.
+const BUCKETS: usize = 256;
+
+#[derive(Clone, Debug)]
+pub(super) struct Read {
+    pub(super) token: Token,
+    pub(super) body: Body,
+    pub(super) policy: ReadPolicy,
+    /// Reads of the same keys have the same.
+    pub(super) bucket: u8,
+    pub(super) invoked: Instant,
+    /// When it was last asked of somebody.
+    pub(super) sent: Instant,
+    pub(super) attempts: u32,
+    pub(super) course: Course,
+    pub(super) evidence: Evidence,
+    /// Others were asked before the leader is.
+    pub(super) referred: bool,
+}
+
+/// Whom a read waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Course {
+    /// The leader's answer.
+    Leader,
+    /// A member's value, and the leader's word on it.
+    Meta { member: ReplicaId },
+    /// The values of these members.
+    Quorum { asked: Replicas },
+    /// A member's value once it has executed an entry; it may not hold a key that expires by `time`.
+    Rinse { member: ReplicaId, after: OpNumber, time: WallTime },
+    /// Any value of this replica.
+    Stale { member: ReplicaId },
+}
+
+/// What a read has been told, whoever was asked and when: all of it since the read was invoked.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Evidence {
+    heard: Replicas,
+    /// The value of the latest state.
+    best: Option<Value>,
+    /// What members know beyond their values, taken together.
+    beyond: Standing,
+    /// The leader's word.
+    change: Option<(OpNumber, WallTime)>,
+}
+
+/// A member's answer.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Value {
+    from: ReplicaId,
+    applied: OpNumber,
+    expiry: WallTime,
+    reply: Body,
+}
+
+impl Value {
+    /// True if no key of it can have expired where the log has come to `time`.
+    fn lasts(&self, time: WallTime) -> bool {
+        self.expiry.0 == 0 || self.expiry > time
+    }
+}
+
+/// How reads were answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct ReadCounts {
+    /// By the leader, asked at once.
+    pub leader: u64,
+    /// By a member with the leader's word, in one round trip.
+    pub meta: u64,
+    /// By a majority, in one round trip.
+    pub quorum: u64,
+    /// By a member that was asked a second time, to have executed an entry.
+    pub rinsed: u64,
+    /// By the leader, after others had been asked.
+    pub referred: u64,
+    /// By any replica, on whatever state.
+    pub stale: u64,
+}
+
+/// What a client knows of how long replicas take.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Latencies {
+    /// Smoothed time to a value, nanoseconds; 0 if not known.
+    values: [u64; Group::SIZE_MAX],
+    /// The same of the leader's word.
+    change: u64,
+    /// When each was last heard to answer, or asked to.
+    sampled: [Instant; Group::SIZE_MAX],
+    /// Reads of a bucket that a quorum could not answer at once, smoothed, of 256.
+    waits: [u8; BUCKETS],
+    /// A value that is asked for only to see how long it takes.
+    sample: Option<(ReplicaId, u64, Instant)>,
+    turn: usize,
+}
+
+impl Latencies {
+    pub(super) const fn new() -> Self {
+        Self {
+            values: [0; Group::SIZE_MAX],
+            change: 0,
+            sampled: [Instant(0); Group::SIZE_MAX],
+            waits: [0; BUCKETS],
+            sample: None,
+            turn: 0,
+        }
+    }
+
+    const fn smooth(old: u64, new: u64) -> u64 {
+        if old == 0 { new } else { old - old / 4 + new / 4 }
+    }
+
+    fn value(&self, replica: ReplicaId) -> u64 {
+        self.values[replica.index()]
+    }
+
+    fn note_value(&mut self, replica: ReplicaId, took: u64, now: Instant) {
+        self.values[replica.index()] = Self::smooth(self.value(replica), took.max(1));
+        self.sampled[replica.index()] = now;
+    }
+
+    fn note_wait(&mut self, bucket: u8, waited: bool) {
+        let waits = &mut self.waits[usize::from(bucket)];
+        *waits = if waited { *waits + (255 - *waits) / 4 } else { *waits - waits.div_ceil(8) };
+    }
+}
+
+/// The bucket of a read's keys.
+fn bucket(footprint: &Footprint) -> u8 {
+    let mixed = footprint.keys().into_iter().flatten().fold(0_u64, |mixed, key| mixed ^ key);
+    (mixed >> 56) as u8
+}
+
+impl Read {
+    /// Nanoseconds that an answer has taken. If it was asked for several times nobody can tell; then no less
+    /// than it may have been, so that nobody is asked again and again too soon.
+    fn took(&self, now: Instant) -> u64 {
+        let since = if self.attempts == 1 { self.sent } else { self.invoked };
+        now.since(since).as_nanos() as u64
+    }
+}
+
+impl Client {
+    pub(super) fn new_read(&self, token: Token, body: Body, policy: ReadPolicy, keys: &Footprint) -> Read {
+        let (invoked, sent) = (self.now.instant, self.now.instant);
+        let bucket = bucket(keys);
+        Read {
+            token,
+            body,
+            policy,
+            bucket,
+            invoked,
+            sent,
+            attempts: 0,
+            course: Course::Leader,
+            evidence: Evidence::default(),
+            referred: false,
+        }
+    }
+
+    /// How reads were answered so far.
+    #[must_use]
+    pub const fn read_counts(&self) -> ReadCounts {
+        self.read_counts
+    }
+
+    fn usable(&self) -> Replicas {
+        Replicas(self.connected.0 & !self.slow.0)
+    }
+
+    /// Asks a read's questions, for the first time or anew.
+    pub(super) fn send_read(&mut self, number: u64) {
+        let Some(read) = self.reads.get_mut(number) else { return };
+        read.attempts = read.attempts.saturating_add(1);
+        let (policy, bucket) = (read.policy, read.bucket);
+        let course = self.choose(policy, bucket);
+        self.follow(number, course);
+        if policy == ReadPolicy::Auto {
+            self.sample(number);
+        }
+    }
+
+    /// Lets a read take a course from now on.
+    fn follow(&mut self, number: u64, course: Course) {
+        let (view, leader, now) = (self.view, self.leader(), self.now.instant);
+        let Some(read) = self.reads.get_mut(number) else { return };
+        read.sent = now;
+        read.course = course;
+        let body = read.body.clone();
+        let group = self.config.group;
+        let mut ask = |to: ReplicaId, asked: Asked| {
+            self.send(to, Message::Read { view, number, asked, body: body.clone() });
+        };
+        let now_known = Asked::Value { after: OpNumber(0) };
+        match course {
+            Course::Leader => ask(leader, Asked::Answer),
+            Course::Meta { member } => {
+                ask(member, now_known);
+                ask(leader, Asked::LastChange);
+            }
+            Course::Quorum { asked } => {
+                let members = group.members().filter(|member| asked.contains(*member));
+                members.for_each(|member| ask(member, now_known));
+            }
+            Course::Rinse { member, after, .. } => ask(member, Asked::Value { after }),
+            Course::Stale { member } => ask(member, Asked::StaleValue),
+        }
+    }
+
+    fn choose(&mut self, policy: ReadPolicy, bucket: u8) -> Course {
+        let course = match policy {
+            ReadPolicy::Leader => None,
+            ReadPolicy::Meta => self.nearest(1).map(|members| self.meta(members)),
+            ReadPolicy::Quorum => self.quorum(),
+            ReadPolicy::Stale => {
+                self.nearest(1).and_then(Replicas::first).map(|member| Course::Stale { member })
+            }
+            ReadPolicy::Auto => self.earliest(bucket),
+        };
+        course.unwrap_or(Course::Leader)
+    }
+
+    /// The course that has `member` give the value; the leader needs nobody's word.
+    fn meta(&self, members: Replicas) -> Course {
+        match members.first() {
+            Some(member) if member != self.leader() => Course::Meta { member },
+            _ => Course::Leader,
+        }
+    }
+
+    fn quorum(&mut self) -> Option<Course> {
+        self.nearest(self.read_quorum()).map(|asked| Course::Quorum { asked })
+    }
+
+    /// Members whose values make a quorum.
+    fn read_quorum(&self) -> usize {
+        let majority = self.config.group.majority();
+        if self.planted(PlantedBug::QuorumOfOneLess) { (majority - 1).max(1) } else { majority }
+    }
+
+    /// So many of the replicas that answer soonest; those that are about equally near take turns.
+    fn nearest(&mut self, count: usize) -> Option<Replicas> {
+        let usable = self.usable();
+        let usable = if usable.len() < count { self.connected } else { usable };
+        self.latencies.turn = self.latencies.turn.wrapping_add(1);
+        let (size, turn) = (self.config.group.size(), self.latencies.turn);
+        let mut chosen = Replicas(0);
+        while chosen.len() < count {
+            let left = |replica: &ReplicaId| usable.contains(*replica) && !chosen.contains(*replica);
+            let members = || self.config.group.members().filter(left);
+            let soonest = members().map(|replica| self.latencies.value(replica)).min()?;
+            let near = soonest + soonest / 2 + NEAR;
+            // From another one on each time.
+            let place = |replica: &ReplicaId| (replica.index() + size - turn % size) % size;
+            let next =
+                members().filter(|replica| self.latencies.value(*replica) <= near).min_by_key(place)?;
+            chosen = chosen.with(next);
+        }
+        Some(chosen)
+    }
+
+    /// The linearizable course that promises the earliest answer.
+    fn earliest(&mut self, bucket: u8) -> Option<Course> {
+        let (leader, usable, group) = (self.leader(), self.usable(), self.config.group);
+        let by_leader = self.latencies.value(leader);
+        if !usable.contains(leader) {
+            return self.quorum();
+        }
+        if by_leader == 0 || group.size() == 1 {
+            return None;
+        }
+        // The leader's word takes as long as the way to it; until it is known, as its values do.
+        let word = if self.latencies.change == 0 { by_leader } else { self.latencies.change };
+        let mut options: [(u64, Option<ReplicaId>); Group::SIZE_MAX] = [(u64::MAX, None); Group::SIZE_MAX];
+        for member in group.members().filter(|member| usable.contains(*member)) {
+            let value = self.latencies.value(member);
+            options[member.index()] = match value {
+                _ if member == leader => (by_leader, Some(member)),
+                0 => (u64::MAX, None),
+                _ => (value.max(word), Some(member)),
+            };
+        }
+        let soonest = options.iter().map(|(cost, _)| *cost).min().unwrap_or(u64::MAX);
+        let waits = u64::from(self.latencies.waits[usize::from(bucket)]);
+        // The farthest of the nearest majority, and now and then the leader after it.
+        let mut values: [u64; Group::SIZE_MAX] = [u64::MAX; Group::SIZE_MAX];
+        for member in group.members().filter(|member| usable.contains(*member)) {
+            let value = self.latencies.value(member);
+            values[member.index()] = if value == 0 { u64::MAX } else { value };
+        }
+        values.sort_unstable();
+        let by_quorum = values[group.majority() - 1].saturating_add(by_leader / 256 * waits);
+        // A quorum costs more replicas an answer, so it has to be clearly better.
+        if by_quorum < soonest - soonest / 8 {
+            return self.quorum();
+        }
+        self.latencies.turn = self.latencies.turn.wrapping_add(1);
+        let (size, turn) = (group.size(), self.latencies.turn);
+        let about = soonest + soonest / 8;
+        let near =
+            options[..size].iter().filter(|(cost, _)| *cost <= about).filter_map(|(_, member)| *member);
+        let place = |replica: &ReplicaId| (replica.index() + size - turn % size) % size;
+        near.min_by_key(place).map(|member| self.meta(Replicas(0).with(member)))
+    }
+
+    /// Has a replica that nothing has been heard of for a while answer along with a read.
+    fn sample(&mut self, number: u64) {
+        let now = self.now.instant;
+        let overdue = |at: Instant| at.after(SAMPLE_INTERVAL) <= now;
+        if self.latencies.sample.is_some_and(|(_, _, sent)| !overdue(sent)) {
+            return;
+        }
+        let connected = self.connected;
+        let members = self.config.group.members().filter(|member| connected.contains(*member));
+        let Some(to) = members.min_by_key(|member| self.latencies.sampled[member.index()]) else { return };
+        if !overdue(self.latencies.sampled[to.index()]) {
+            return;
+        }
+        let Some(read) = self.reads.get_mut(number) else { return };
+        let body = read.body.clone();
+        self.latencies.sampled[to.index()] = now;
+        self.latencies.sample = Some((to, number, now));
+        let (view, asked) = (self.view, Asked::Value { after: OpNumber(0) });
+        self.send(to, Message::Read { view, number, asked, body });
+    }
+
+    pub(super) fn on_member_reply(
+        &mut self,
+        from: ReplicaId,
+        number: u64,
+        (applied, expiry, reply): (OpNumber, WallTime, Body),
+        standing: Standing,
+    ) {
+        let now = self.now.instant;
+        if let Some((_, _, sent)) =
+            self.latencies.sample.take_if(|(to, sample, _)| *to == from && *sample == number)
+        {
+            self.latencies.note_value(from, now.since(sent).as_nanos() as u64, now);
+        }
+        let overlooked = self.planted(PlantedBug::ExpiryOverlooked);
+        let Some(read) = self.reads.get_mut(number) else { return };
+        let value = Value { from, applied, expiry: if overlooked { WallTime(0) } else { expiry }, reply };
+        let took = read.took(now);
+        if let Course::Stale { member } = read.course {
+            if member == from {
+                self.latencies.note_value(from, took, now);
+                self.finish_read(number, Some(value.applied), Outcome::Reply(value.reply));
+                self.read_counts.stale += 1;
+            }
+            return;
+        }
+        let Evidence { heard, best, beyond, .. } = &mut read.evidence;
+        let is_first = !heard.contains(from);
+        *heard = heard.with(from);
+        beyond.accepted = beyond.accepted.max(standing.accepted);
+        beyond.unordered |= standing.unordered;
+        beyond.time = beyond.time.max(standing.time);
+        if best.as_ref().is_none_or(|best| best.applied < value.applied) {
+            *best = Some(value);
+        }
+        if is_first && !matches!(read.course, Course::Leader | Course::Rinse { .. }) {
+            self.latencies.note_value(from, took, now);
+        }
+        self.judge(number);
+    }
+
+    pub(super) fn on_last_change(&mut self, number: u64, op_number: OpNumber, time: WallTime) {
+        let now = self.now.instant;
+        let Some(read) = self.reads.get_mut(number) else { return };
+        if read.evidence.change.is_none() {
+            let took = read.took(now);
+            read.evidence.change = Some((op_number, time));
+            self.latencies.change = Latencies::smooth(self.latencies.change, took.max(1));
+            self.judge(number);
+        }
+    }
+
+    /// Ends a read if what it has been told suffices, or takes the next step if that was all.
+    fn judge(&mut self, number: u64) {
+        let (quorum, leader) = (self.read_quorum(), self.leader());
+        let usable = self.usable();
+        let Some(read) = self.reads.get_mut(number) else { return };
+        let Evidence { heard, best: Some(best), beyond, change } = &read.evidence else { return };
+        let suits = |after: OpNumber, time: WallTime| best.applied >= after && best.lasts(time);
+        let counts = &mut self.read_counts;
+        let how = if change.is_some_and(|(after, time)| suits(after, time)) {
+            Some(&mut counts.meta)
+        } else if heard.len() >= quorum && !beyond.unordered && suits(beyond.accepted, beyond.time) {
+            Some(&mut counts.quorum)
+        } else {
+            match read.course {
+                Course::Rinse { after, time, .. } if suits(after, time) => Some(&mut counts.rinsed),
+                _ => None,
+            }
+        };
+        let (is_quorum, bucket) = (matches!(read.course, Course::Quorum { .. }), read.bucket);
+        if let Some(how) = how {
+            *how += 1;
+            let (applied, reply) = (best.applied, best.reply.clone());
+            if is_quorum {
+                self.latencies.note_wait(bucket, false);
+            }
+            return self.finish_read(number, Some(applied), Outcome::Reply(reply));
+        }
+        // The leader has executed it first; unless it is far, it answers before the member hears of that.
+        let latencies = &self.latencies;
+        let rinser = |member: ReplicaId| {
+            let by_leader = latencies.value(leader);
+            let near = by_leader <= latencies.value(member) + COMMIT_LAG;
+            if near && usable.contains(leader) { leader } else { member }
+        };
+        let next = match read.course {
+            Course::Meta { member } if heard.contains(member) => match *change {
+                None => return,
+                // It is committed, and on its way to the member.
+                Some((after, time)) if best.applied < after => {
+                    Course::Rinse { member: rinser(member), after, time }
+                }
+                Some(_) => Course::Leader,
+            },
+            Course::Quorum { asked } if asked.0 & !heard.0 == 0 => {
+                let (member, after, time) = (rinser(best.from), beyond.accepted, beyond.time);
+                self.latencies.note_wait(bucket, true);
+                if !beyond.unordered && best.applied < after {
+                    Course::Rinse { member, after, time }
+                } else {
+                    Course::Leader
+                }
+            }
+            // It has what it was to have, and a key in it may have expired elsewhere.
+            Course::Rinse { after, .. } if best.applied >= after => Course::Leader,
+            _ => return,
+        };
+        if next == Course::Leader {
+            self.refer(number);
+        } else {
+            self.follow(number, next);
+        }
+    }
+
+    /// The leader has to answer: something must be ordered first, or may have expired.
+    fn refer(&mut self, number: u64) {
+        if let Some(read) = self.reads.get_mut(number) {
+            read.referred = true;
+        }
+        self.follow(number, Course::Leader);
+    }
+
+    pub(super) fn on_read_reply(&mut self, from: ReplicaId, number: u64, reply: Body) {
+        let now = self.now.instant;
+        let Some(read) = self.reads.get_mut(number) else { return };
+        let took = read.took(now);
+        if read.referred {
+            self.read_counts.referred += 1;
+        } else {
+            self.read_counts.leader += 1;
+            if read.course == Course::Leader {
+                self.latencies.note_value(from, took, now);
+            }
+        }
+        self.finish_read(number, None, Outcome::Reply(reply));
+    }
+
+    pub(super) fn on_read_refused(&mut self, from: ReplicaId, view: View, number: u64, refusal: Refusal) {
+        let Some(read) = self.reads.get_mut(number) else { return };
+        let waited_for = match &read.course {
+            Course::Leader => false,
+            Course::Meta { member } | Course::Rinse { member, .. } | Course::Stale { member } => {
+                *member == from
+            }
+            Course::Quorum { asked } => asked.contains(from),
+        };
+        match refusal {
+            // Others will do; but if all say so, it is a matter of time.
+            Refusal::NotNormal | Refusal::Overloaded if waited_for => {
+                let again = read.attempts <= self.config.group.size() as u32;
+                self.slow = self.slow.with(from);
+                if again {
+                    self.send_read(number);
+                }
+            }
+            Refusal::NotNormal => {}
+            _ if view == self.view || waited_for => {
+                self.finish_read(number, None, Outcome::Refused(refusal));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn look_after_read(&mut self, number: u64) {
+        let now = self.now.instant;
+        let (soon, resend) = (self.patience(self.config.sync_after), self.patience(self.config.resend));
+        let (connected, leader) = (self.connected, self.leader());
+        let Some(read) = self.reads.get_mut(number) else { return };
+        if now.since(read.invoked) >= self.config.give_up_after {
+            return self.finish_read(number, None, Outcome::TimedOut);
+        }
+        let Evidence { heard, change, .. } = &read.evidence;
+        let (silent, patience) = match read.course {
+            Course::Leader => (Replicas(0), resend),
+            Course::Rinse { member, .. } => (Replicas(0).with(member), resend),
+            // Those that others can stand in for are not waited for as long.
+            Course::Stale { member } => (Replicas(0).with(member), soon),
+            Course::Quorum { asked } => (Replicas(asked.0 & !heard.0), soon),
+            Course::Meta { member } => {
+                let word = if change.is_none() { Replicas(0).with(leader) } else { Replicas(0) };
+                (Replicas(Replicas(0).with(member).0 & !heard.0 | word.0), soon)
+            }
+        };
+        if now.since(read.sent) >= patience {
+            self.slow = Replicas(self.slow.0 | (silent.0 & connected.0));
+            self.send_read(number);
+        }
+    }
+
+    pub(super) fn finish_read(&mut self, number: u64, applied: Option<OpNumber>, outcome: Outcome) {
+        if let Some(read) = self.reads.remove(number) {
+            self.sample_latency(if read.attempts == 1 { read.sent } else { read.invoked });
+            self.actions.push_back(Action::Completed { token: read.token, outcome, applied });
+        }
+    }
+}

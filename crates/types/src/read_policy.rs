@@ -1,0 +1,63 @@
+//! How a client wants its reads to be answered.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// Which replicas answer a read. All but [`Self::Stale`] are linearizable; they differ in whom they wait for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ReadPolicy {
+    /// Whichever of the linearizable ones promises the earliest answer.
+    #[default]
+    Auto,
+    /// The leader, under its lease.
+    Leader,
+    /// Any one replica gives the value, the leader says whether that is new enough (IONIA 4.3).
+    Meta,
+    /// A majority (Syros 4.3, PQR): needs neither the leader nor a lease.
+    Quorum,
+    /// Any one replica, which may be behind.
+    Stale,
+}
+
+impl ReadPolicy {
+    /// Every one.
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Leader, Self::Meta, Self::Quorum, Self::Stale];
+
+    /// Its name, in configuration and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Leader => "leader",
+            Self::Meta => "meta",
+            Self::Quorum => "quorum",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+impl fmt::Display for ReadPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no read policy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownReadPolicy;
+
+impl fmt::Display for UnknownReadPolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a read policy is one of auto, leader, meta, quorum and stale")
+    }
+}
+
+impl core::error::Error for UnknownReadPolicy {}
+
+impl FromStr for ReadPolicy {
+    type Err = UnknownReadPolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownReadPolicy> {
+        Self::ALL.into_iter().find(|policy| policy.name().eq_ignore_ascii_case(name)).ok_or(UnknownReadPolicy)
+    }
+}

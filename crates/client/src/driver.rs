@@ -10,7 +10,7 @@ use mio::{Events, Poll, Token, Waker};
 use std::io::ErrorKind;
 use syros_protocol::client::Busy;
 use syros_protocol::message::Body;
-use syros_types::{Class, Footprint};
+use syros_types::{Class, Footprint, ReadPolicy};
 
 /// Events of one poll; there are at most 7 replicas and a waker.
 const EVENTS_MAX: usize = 16;
@@ -82,6 +82,21 @@ impl Driver {
         user_token: u64,
     ) -> Result<(), Busy> {
         self.client.submit(body, class, footprint, user_token)
+    }
+
+    /// As [`Self::submit`]; a read follows this policy, if one is given.
+    ///
+    /// # Errors
+    /// [`Busy`] if too many operations are in flight.
+    pub fn submit_with(
+        &mut self,
+        body: Body,
+        class: Class,
+        footprint: &Footprint,
+        user_token: u64,
+        policy: Option<ReadPolicy>,
+    ) -> Result<(), Busy> {
+        self.client.submit_with(body, class, footprint, user_token, policy)
     }
 
     /// One turn: sends what was submitted, with one write for each replica; waits until something comes,

@@ -10,7 +10,7 @@ use mio::{Registry, Token};
 use std::collections::VecDeque;
 use syros_protocol::client::{Action, Busy, Client, Event, Outcome};
 use syros_protocol::message::Body;
-use syros_types::{Class, FastQuorum, Footprint, Group, Instant, Prng, ReplicaId};
+use syros_types::{Class, FastQuorum, Footprint, Group, Instant, Prng, ReadPolicy, ReplicaId};
 use syros_wire::{ANY_CLUSTER, Hello, Member, Sender};
 
 /// An operation has ended.
@@ -29,6 +29,7 @@ struct Early {
     body: Body,
     class: Class,
     footprint: Footprint,
+    policy: Option<ReadPolicy>,
     since: Instant,
 }
 
@@ -109,6 +110,21 @@ impl EmbeddedClient {
         footprint: &Footprint,
         user_token: u64,
     ) -> Result<(), Busy> {
+        self.submit_with(body, class, footprint, user_token, None)
+    }
+
+    /// As [`Self::submit`]; a read follows this policy, if one is given.
+    ///
+    /// # Errors
+    /// [`Busy`] if too many operations are in flight.
+    pub fn submit_with(
+        &mut self,
+        body: Body,
+        class: Class,
+        footprint: &Footprint,
+        user_token: u64,
+        policy: Option<ReadPolicy>,
+    ) -> Result<(), Busy> {
         let now = self.clock.now();
         let Some(protocol) = &mut self.protocol else {
             let in_flight_max = self.options.in_flight_max;
@@ -116,10 +132,10 @@ impl EmbeddedClient {
                 return Err(Busy { in_flight_max });
             }
             let (footprint, since) = (footprint.clone(), now.instant);
-            self.early.push_back(Early { user_token, body, class, footprint, since });
+            self.early.push_back(Early { user_token, body, class, footprint, policy, since });
             return Ok(());
         };
-        let token = protocol.submit(now, body, class, footprint)?;
+        let token = protocol.submit_with(now, body, class, footprint, policy)?;
         debug_assert_eq!(token.0, self.first_name + self.names.len() as u64);
         self.names.push_back(Some(user_token));
         Ok(())
@@ -252,7 +268,7 @@ impl EmbeddedClient {
             .get_or_insert_with(|| Client::new(self.options.protocol(group, fast_quorum, self.seed), now));
         protocol.handle(now, Event::Connected(from));
         for early in core::mem::take(&mut self.early) {
-            match protocol.submit(now, early.body, early.class, &early.footprint) {
+            match protocol.submit_with(now, early.body, early.class, &early.footprint, early.policy) {
                 Ok(_) => self.names.push_back(Some(early.user_token)),
                 // Never sent, so it has had no effect; there is room, since the same limit holds before.
                 Err(Busy { .. }) => {

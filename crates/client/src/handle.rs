@@ -12,7 +12,7 @@ use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::Instant;
 use syros_protocol::message::Body;
-use syros_types::{Class, Footprint};
+use syros_types::{Class, Footprint, ReadPolicy};
 
 /// A client of a cluster. Clones are handles of the same client, which share its session, its
 /// connections and its I/O thread; the thread ends when the last handle is gone and the operations in
@@ -20,6 +20,8 @@ use syros_types::{Class, Footprint};
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
+    /// How this handle reads; `None`: as the options say.
+    read_policy: Option<ReadPolicy>,
 }
 
 #[derive(Debug)]
@@ -81,7 +83,23 @@ impl Client {
             .name("syros-client".into())
             .spawn(|| thread.run())
             .map_err(ConnectError::System)?;
-        Ok(Connecting { client: Self { inner: Arc::new(Inner { shared }) }, connected })
+        let client = Self { inner: Arc::new(Inner { shared }), read_policy: None };
+        Ok(Connecting { client, connected })
+    }
+
+    /// A handle of the same client whose reads are answered in this way.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use syros_client::{Client, Options, ReadPolicy};
+    ///
+    /// let client = Client::connect(&["10.0.0.1:7000", "10.0.0.2:7000", "10.0.0.3:7000"], Options::default())?.wait()?;
+    /// let value = client.reading(ReadPolicy::Quorum).get("key").wait()?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn reading(&self, policy: ReadPolicy) -> Self {
+        Self { read_policy: Some(policy), ..self.clone() }
     }
 
     /// Executes the operations in `body`, as [`syros_commands`] encodes them, and gives their encoded
@@ -108,7 +126,8 @@ impl Client {
         interpret: Interpret<T>,
     ) -> Pending<T> {
         let slot = Slot::new();
-        let submission = Submission { body, class, footprint, slot: Arc::clone(&slot) };
+        let read_policy = self.read_policy;
+        let submission = Submission { body, class, footprint, read_policy, slot: Arc::clone(&slot) };
         match self.inner.shared.submit(submission) {
             Ok(()) => Pending::sent(slot, interpret),
             Err(error) => Pending::not_sent(error, interpret),

@@ -65,4 +65,4 @@ pub use status::{StatusError, hand_over, status};
 pub use syros_commands::Reply;
 pub use syros_protocol::client::{Busy, Outcome};
 pub use syros_protocol::message::{Body, Refusal, StatusReport};
-pub use syros_types::{Class, Footprint};
+pub use syros_types::{Class, Footprint, ReadPolicy};

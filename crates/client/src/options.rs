@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use syros_protocol::client::Config;
-use syros_types::{FastQuorum, Group};
+use syros_types::{FastQuorum, Group, ReadPolicy};
 use syros_wire::ANY_CLUSTER;
 
 /// Settings of a client. The defaults suit a cluster in one data center and in several.
@@ -29,6 +29,8 @@ pub struct Options {
     pub in_flight_max: usize,
     /// A session that has issued no update for this long is replaced before the next one.
     pub session_idle_max: Duration,
+    /// How reads are answered that do not say ([`Client::reading`](crate::Client::reading)).
+    pub read_policy: ReadPolicy,
     /// Seed of all random choices; `None` takes one that no other client has.
     pub seed: Option<u64>,
 }
@@ -49,6 +51,7 @@ impl Default for Options {
             give_up_after: config.give_up_after,
             in_flight_max: config.in_flight_max,
             session_idle_max: config.session_idle_max,
+            read_policy: config.read_policy,
             seed: None,
         }
     }
@@ -63,6 +66,7 @@ impl Options {
             give_up_after: self.give_up_after,
             in_flight_max: self.in_flight_max,
             session_idle_max: self.session_idle_max,
+            read_policy: self.read_policy,
             ..Config::new(group, fast_quorum, seed)
         }
     }

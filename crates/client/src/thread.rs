@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use syros_protocol::client::{Busy, Outcome};
 use syros_protocol::message::Body;
-use syros_types::{Class, Footprint};
+use syros_types::{Class, Footprint, ReadPolicy};
 
 /// Where the result of an operation goes.
 pub(crate) type ResultSlot = Arc<Slot<Result<Body, Error>>>;
@@ -21,6 +21,7 @@ pub(crate) struct Submission {
     pub(crate) body: Body,
     pub(crate) class: Class,
     pub(crate) footprint: Footprint,
+    pub(crate) read_policy: Option<ReadPolicy>,
     pub(crate) slot: ResultSlot,
 }
 
@@ -131,12 +132,12 @@ impl IoThread {
     }
 
     fn submit(&mut self, submission: Submission) {
-        let Submission { body, class, footprint, slot } = submission;
+        let Submission { body, class, footprint, read_policy, slot } = submission;
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
         });
-        match self.driver.submit(body, class, &footprint, index as u64) {
+        match self.driver.submit_with(body, class, &footprint, index as u64, read_policy) {
             Ok(()) => self.slots[index] = Some(slot),
             Err(busy) => {
                 self.free.push(index);

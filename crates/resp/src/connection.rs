@@ -6,10 +6,10 @@ use crate::limits::{COMMANDS_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
 use crate::local::{self, Session};
 use crate::parser::{Parser, Step};
 use crate::schedule::{Completion, Schedule, Submission};
-use crate::writer::{Protocol, write_error};
+use crate::writer::{Protocol, write_error, write_simple};
 use std::collections::VecDeque;
-use syros_commands::{Parsed, parse};
-use syros_types::WallTime;
+use syros_commands::{Operation, Parsed, parse};
+use syros_types::{Class, ReadPolicy, WallTime};
 
 /// Who is connected.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -206,11 +206,44 @@ impl Front {
     /// One command, received in `request_bytes` bytes.
     fn command(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         self.commands += 1;
-        match parse(words) {
-            Ok(Parsed::Data(operation)) => {
-                let slot = self.schedule.add(&operation, request_bytes);
-                self.slots.push_back(Slot::Group { slot, protocol: self.session.protocol });
+        match words {
+            [name, rest @ ..] if name.eq_ignore_ascii_case(b"READ") => self.read(rest, request_bytes),
+            _ => self.understood(words, request_bytes, context),
+        }
+    }
+
+    /// READ: a read that says how it is to be answered; without one, the connection's choice from now on.
+    fn read(&mut self, words: &[&[u8]], request_bytes: usize) {
+        let policy = words.first().and_then(|name| std::str::from_utf8(name).ok()?.parse().ok());
+        let Some(policy) = policy else {
+            let text = "ERR READ takes a policy, one of auto, leader, meta, quorum and stale, and a command that \
+                        only reads; without a command it is for all that this connection reads from now on";
+            return self.reply(|_, out| write_error(out, text.as_bytes()));
+        };
+        match parse(&words[1..]) {
+            _ if words.len() == 1 => {
+                self.session.read_policy = Some(policy);
+                self.reply(|_, out| write_simple(out, b"OK"));
             }
+            Ok(Parsed::Data(operation)) if operation.class() == Class::Read => {
+                self.add(&operation, request_bytes, Some(policy));
+            }
+            Ok(_) => {
+                let text = format!("ERR READ {policy} is for commands that only read");
+                self.reply(|_, out| write_error(out, text.as_bytes()));
+            }
+            Err(error) => self.reply_error(|text| error.write(text)),
+        }
+    }
+
+    fn add(&mut self, operation: &Operation<'_>, request_bytes: usize, policy: Option<ReadPolicy>) {
+        let slot = self.schedule.add(operation, request_bytes, policy);
+        self.slots.push_back(Slot::Group { slot, protocol: self.session.protocol });
+    }
+
+    fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
+        match parse(words) {
+            Ok(Parsed::Data(operation)) => self.add(&operation, request_bytes, self.session.read_policy),
             Ok(Parsed::Local(command)) => {
                 self.closing =
                     self.reply(|session, out| local::answer(command, words, session, context, out));

@@ -11,7 +11,7 @@ use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_simple, write_verbatim,
 };
 use syros_commands::{CommandError, Local, parse_integer};
-use syros_types::WallTime;
+use syros_types::{ReadPolicy, WallTime};
 
 /// What a client has said of itself and its wishes.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub(crate) struct Session {
     pub(crate) identity: Identity,
     pub(crate) connected_at: WallTime,
     pub(crate) protocol: Protocol,
+    /// What READ has chosen for this connection.
+    pub(crate) read_policy: Option<ReadPolicy>,
     /// What CLIENT SETNAME set; empty at first.
     pub(crate) name: Vec<u8>,
     /// What CLIENT SETINFO set.
@@ -32,6 +34,7 @@ impl Session {
             identity,
             connected_at: now,
             protocol: Protocol::Resp2,
+            read_policy: None,
             name: Vec::new(),
             library_name: Vec::new(),
             library_version: Vec::new(),
@@ -62,6 +65,7 @@ pub(crate) fn answer(
         Local::Config => config::answer(words, session.protocol, context.info, out),
         Local::Reset => {
             session.protocol = Protocol::Resp2;
+            session.read_policy = None;
             session.name.clear();
             write_simple(out, b"RESET");
         }

@@ -42,7 +42,7 @@ use crate::writer::{Protocol, write_error, write_reply, write_simple};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use syros_commands::{Command, Operation, ReplyRef, describe};
-use syros_types::{Class, Footprint};
+use syros_types::{Class, Footprint, ReadPolicy};
 
 /// Something to be executed by the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct Submission {
     pub class: Class,
     /// The keys of the body.
     pub footprint: Footprint,
+    /// How it is to be read, if the client has said so.
+    pub read_policy: Option<ReadPolicy>,
 }
 
 /// How a submission ended.
@@ -90,6 +92,8 @@ impl Completion {
 struct Group {
     footprint: Footprint,
     class: Class,
+    /// Of its reads; they all have the same.
+    read_policy: Option<ReadPolicy>,
     /// Locks it still waits for.
     waits: u32,
     /// Commands in it.
@@ -219,12 +223,17 @@ impl Schedule {
     }
 
     /// Takes an operation that was received in `request_bytes` bytes; returns the slot of its group.
-    pub(crate) fn add(&mut self, operation: &Operation<'_>, request_bytes: usize) -> u64 {
+    pub(crate) fn add(
+        &mut self,
+        operation: &Operation<'_>,
+        request_bytes: usize,
+        read_policy: Option<ReadPolicy>,
+    ) -> u64 {
         let footprint = operation.footprint();
         let class = operation.class();
         let values = values_of(operation);
         if let Some(slot) = self.last_on(&footprint)
-            && self.joins(slot, class, values, request_bytes)
+            && self.joins(slot, (class, read_policy), values, request_bytes)
         {
             let index = (slot - self.base) as usize;
             let group = &mut self.groups[index];
@@ -240,7 +249,7 @@ impl Schedule {
             }
             return slot;
         }
-        self.add_group(operation, footprint, class, values)
+        self.add_group(operation, footprint, (class, read_policy), values)
     }
 
     /// The group that is the last one on every key of a footprint.
@@ -254,10 +263,22 @@ impl Schedule {
     }
 
     /// True if an operation may join a group: see the notes at the top.
-    fn joins(&self, slot: u64, class: Class, values: u32, request_bytes: usize) -> bool {
+    fn joins(
+        &self,
+        slot: u64,
+        (class, read_policy): (Class, Option<ReadPolicy>),
+        values: u32,
+        request_bytes: usize,
+    ) -> bool {
         let Some(group) = self.index(slot).and_then(|index| self.groups.get(index)) else { return false };
         let State::Waiting(body) = &group.state else { return false };
-        (class == Class::Read || group.class != Class::Read)
+        // In the company of an update a read is as good as the leader's.
+        let suits = if group.class == Class::Read {
+            class == Class::Read && group.read_policy == read_policy
+        } else {
+            class != Class::Read || read_policy != Some(ReadPolicy::Stale)
+        };
+        suits
             && group.values.saturating_add(values) <= PACK_VALUES_MAX as u32
             && body.len() + request_bytes <= PACK_BYTES_MAX
     }
@@ -266,7 +287,7 @@ impl Schedule {
         &mut self,
         operation: &Operation<'_>,
         footprint: Footprint,
-        class: Class,
+        (class, read_policy): (Class, Option<ReadPolicy>),
         values: u32,
     ) -> u64 {
         let slot = self.base + self.groups.len() as u64;
@@ -276,7 +297,17 @@ impl Schedule {
         let charge = GROUP_COST + body.len() + keys.saturating_sub(1) * KEY_COST;
         self.charged += charge;
         let state = State::Waiting(body);
-        let mut group = Group { footprint, class, waits: 0, commands: 1, answered: 0, values, charge, state };
+        let mut group = Group {
+            footprint,
+            class,
+            read_policy,
+            waits: 0,
+            commands: 1,
+            answered: 0,
+            values,
+            charge,
+            state,
+        };
         match group.footprint.keys() {
             Some(keys) => {
                 for key in keys {
@@ -321,6 +352,7 @@ impl Schedule {
             body: Arc::from(body.as_slice()),
             class: group.class,
             footprint: group.footprint.clone(),
+            read_policy: group.read_policy,
         };
         if self.spare_bodies.len() < SPARE_BODIES_MAX && body.capacity() <= SPARE_BODY_BYTES_MAX {
             body.clear();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use syros_commands::{operations, put_bulk, put_integer, put_nil, put_ok};
 use syros_resp::limits::{COMMANDS_MAX, OPERATION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
 use syros_resp::{Completion, Connection};
-use syros_types::{Class, Footprint, key_hash};
+use syros_types::{Class, Footprint, ReadPolicy, key_hash};
 
 /// Receives lines and returns class and number of operations of what may go.
 fn submitted(connection: &mut Connection, lines: &[&str]) -> Vec<(Class, usize)> {
@@ -345,4 +345,46 @@ fn info_shows_what_the_server_reports() {
     assert!(
         text.contains("\r\n# Keyspace\r\n") && text.contains("# Syros\r\n") && !text.contains("# Server")
     );
+}
+
+#[test]
+fn reads_say_how_they_are_to_be_answered() {
+    let mut connection = connection(1);
+    let mut policies = |lines: &[&str]| -> Vec<(Class, Option<ReadPolicy>)> {
+        let input = requests(lines);
+        assert_eq!(connection.receive(&input, &CONTEXT), input.len());
+        let taken = submissions(&mut connection);
+        for submission in &taken {
+            assert!(connection.complete(submission.slot, Completion::TimedOut));
+        }
+        taken.into_iter().map(|submission| (submission.class, submission.read_policy)).collect()
+    };
+    let quorum = Some(ReadPolicy::Quorum);
+    assert_eq!(policies(&["GET a", "read QUORUM get b"]), [(Class::Read, None), (Class::Read, quorum)]);
+    // Only reads of one kind are packed, and what may be old is not taken for what an update leaves.
+    let stale = Some(ReadPolicy::Stale);
+    assert_eq!(policies(&["READ stale GET k", "READ stale STRLEN k"]), [(Class::Read, stale)]);
+    assert_eq!(policies(&["GET k", "READ stale GET k"]), [(Class::Read, None), (Class::Read, stale)]);
+    assert_eq!(policies(&["SET k 1", "READ meta GET k"]), [(Class::Update, None)]);
+    assert_eq!(
+        policies(&["READ quorum", "GET a", "READ leader GET b", "SET c 1"]),
+        [(Class::Read, quorum), (Class::Read, Some(ReadPolicy::Leader)), (Class::Overwrite, quorum),]
+    );
+    assert_eq!(policies(&["RESET", "GET a"]), [(Class::Read, None)]);
+    let before = output(&mut connection).len();
+    assert!(before > 0);
+    for (line, text) in [
+        ("READ", "-ERR READ takes a policy"),
+        ("READ nearest GET k", "-ERR READ takes a policy"),
+        ("READ quorum SET k 1", "-ERR READ quorum is for commands that only read"),
+        ("READ quorum PING", "-ERR READ quorum is for commands that only read"),
+        ("READ quorum GET", "-ERR wrong number of arguments for 'get' command"),
+        ("READ quorum READ stale GET k", "-ERR unknown command"),
+    ] {
+        let input = requests(&[line]);
+        assert_eq!(connection.receive(&input, &CONTEXT), input.len());
+        assert!(submissions(&mut connection).is_empty());
+        let reply = String::from_utf8(output(&mut connection)).expect("text");
+        assert!(reply.starts_with(text), "{line}: {reply}");
+    }
 }

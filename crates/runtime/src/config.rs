@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use syros_protocol::replica;
+use syros_types::ReadPolicy;
 
 /// Settings of a node: one replica with its Redis front end.
 #[derive(Clone, Debug)]
@@ -82,6 +83,8 @@ pub struct FrontConfig {
     pub operation_timeout: Duration,
     /// A nilext update whose fast quorum is not complete after this long is ordered by the leader.
     pub sync_after: Duration,
+    /// How reads are answered that do not say.
+    pub read_policy: ReadPolicy,
     /// A session idle for longer is not used again. Below the replicas' session timeout.
     pub session_idle_max: Duration,
 }
@@ -94,6 +97,7 @@ impl Default for FrontConfig {
             in_flight_max: 65_536,
             operation_timeout: Duration::from_secs(10),
             sync_after: Duration::from_millis(20),
+            read_policy: ReadPolicy::Leader,
             session_idle_max: Duration::from_secs(300),
         }
     }

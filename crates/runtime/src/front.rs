@@ -86,8 +86,8 @@ impl Front {
         address: u64,
         submission: Submission,
     ) -> Option<(u64, Completion)> {
-        let Submission { slot, body, class, footprint } = submission;
-        match self.client.submit(now, body, class, &footprint) {
+        let Submission { slot, body, class, footprint, read_policy } = submission;
+        match self.client.submit_with(now, body, class, &footprint, read_policy) {
             Ok(Token(token)) => {
                 debug_assert_eq!(token, self.base + self.waiting.len() as u64, "tokens count up");
                 self.waiting.push_back(Some(Waiting { address, slot }));
@@ -127,7 +127,13 @@ mod tests {
     use syros_types::{Class, FastQuorum, Footprint, Group, Instant, WallTime};
 
     fn submission(slot: u64) -> Submission {
-        Submission { slot, body: Arc::from([1_u8]), class: Class::Read, footprint: Footprint::One(slot) }
+        Submission {
+            slot,
+            body: Arc::from([1_u8]),
+            class: Class::Read,
+            footprint: Footprint::One(slot),
+            read_policy: None,
+        }
     }
 
     #[test]

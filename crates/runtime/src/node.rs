@@ -167,6 +167,7 @@ impl Base {
         let mut config = client::Config::new(group, fast_quorum, self.prng.next_u64());
         config.resend = RESEND;
         config.sync_after = front.sync_after;
+        config.read_policy = front.read_policy;
         config.give_up_after = front.operation_timeout;
         config.in_flight_max = front.in_flight_max;
         config.session_idle_max = front.session_idle_max;

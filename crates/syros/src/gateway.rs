@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_runtime::{FrontConfig, GatewayConfig, GatewayNode};
+use syros_types::ReadPolicy;
 
 use crate::config::check_address;
 use crate::{logger, signals};
@@ -36,6 +37,9 @@ pub(crate) struct Options {
     /// Most connections of Redis clients
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = parse_connections)]
     connections: usize,
+    /// How reads are answered that do not say: auto, leader, meta, quorum or stale
+    #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Leader)]
+    reads: ReadPolicy,
 }
 
 fn parse_address(text: &str) -> Result<String, String> {
@@ -55,7 +59,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         replicas: options.cluster.clone(),
         listen_redis: SocketAddr::new(options.bind, options.port),
         connect_timeout: Duration::from_secs(options.connect_timeout),
-        front: FrontConfig { connections_max: options.connections, ..FrontConfig::default() },
+        front: FrontConfig {
+            connections_max: options.connections,
+            read_policy: options.reads,
+            ..FrontConfig::default()
+        },
     };
     let gateway = GatewayNode::start(config).map_err(|error| error.to_string())?;
     let stopper = gateway.stopper();

@@ -208,10 +208,10 @@ impl Client {
         class: Class,
         footprint: &Footprint,
     ) -> Result<Token, Busy> {
-        self.submit_with(now, body, class, footprint, self.config.read_policy)
+        self.submit_with(now, body, class, footprint, None)
     }
 
-    /// As [`Self::submit`], with a policy for a read.
+    /// As [`Self::submit`]; a read follows this policy, if one is given.
     ///
     /// # Errors
     /// [`Busy`] if `in_flight_max` operations are in flight.
@@ -221,9 +221,10 @@ impl Client {
         body: Body,
         class: Class,
         footprint: &Footprint,
-        policy: ReadPolicy,
+        policy: Option<ReadPolicy>,
     ) -> Result<Token, Busy> {
         self.now = now;
+        let policy = policy.unwrap_or(self.config.read_policy);
         // The slots count, not the live ones: one stuck operation must not let the window grow on.
         if self.updates.slots.len() + self.reads.slots.len() >= self.config.in_flight_max {
             return Err(Busy { in_flight_max: self.config.in_flight_max });

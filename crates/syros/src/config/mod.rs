@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use syros_protocol::replica::Durability;
 use syros_runtime::{FrontConfig, NodeConfig, StoreConfig};
-use syros_types::{FastQuorum, Group, ReplicaId};
+use syros_types::{FastQuorum, Group, ReadPolicy, ReplicaId};
 
 pub(crate) use reader::{BytesText, ConfigError, Reader, parse_bytes, parse_duration};
 
@@ -55,6 +55,8 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     core.fast_quorum = root.choice("fast-quorum", &quorums, core.fast_quorum)?;
     core.durability = root.choice("durability", &durabilities, core.durability)?;
     let mut front = FrontConfig::default();
+    let policies = ReadPolicy::ALL.map(|policy| (policy.name(), policy));
+    front.read_policy = root.choice("reads", &policies, front.read_policy)?;
 
     let mut listen = root.section("listen")?;
     let listen_redis = address(&mut listen, "redis", || Some(SocketAddr::from(([127, 0, 0, 1], 6379))))?;
@@ -193,6 +195,7 @@ fn read_limits(
         *value = usize::try_from(number).unwrap_or(usize::MAX);
         Ok(())
     };
+    bytes("history", 0..=1 << 30, &mut core.history_bytes_max)?;
     bytes("log-memory", LOG_MEMORY_MIN..=1 << 40, &mut core.log_bytes_max)?;
     // What stays of the log must leave room for what comes.
     let most = core.log_bytes_max as u64 / 2;

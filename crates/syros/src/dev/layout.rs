@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use syros_protocol::replica::Durability;
 use syros_runtime::{durability_name, read_identity};
-use syros_types::{FastQuorum, Group};
+use syros_types::{FastQuorum, Group, ReadPolicy};
 
 use crate::config::{self, Reader};
 
@@ -207,15 +207,20 @@ impl Layout {
     ///
     /// # Errors
     /// If the nodes would not take them, or they cannot be written.
-    pub(super) fn write_configs(&self, cluster: &Cluster, limits: &[(String, String)]) -> Result<(), String> {
+    pub(super) fn write_configs(
+        &self,
+        cluster: &Cluster,
+        reads: ReadPolicy,
+        limits: &[(String, String)],
+    ) -> Result<(), String> {
         let replicas = replica_addresses(cluster);
         let list = replicas.iter().map(|address| format!("\"{address}\"")).collect::<Vec<_>>().join(", ");
         for node in 0..cluster.group.size() {
             let directory = toml::Value::String(self.data(node).display().to_string());
             let mut text = format!(
                 "# Written by syros dev at every start.\ncluster = 0x{:016x}\nreplicas = [{list}]\nreplica = {node}\n\
-                 directory = {directory}\nfast-quorum = \"{}\"\ndurability = \"{}\"\n\n[listen]\n\
-                 redis = \"127.0.0.1:{}\"\n",
+                 directory = {directory}\nfast-quorum = \"{}\"\ndurability = \"{}\"\nreads = \"{reads}\"\n\n\
+                 [listen]\nredis = \"127.0.0.1:{}\"\n",
                 cluster.id,
                 cluster.fast_quorum,
                 durability_name(cluster.durability),

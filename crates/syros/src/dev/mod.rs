@@ -13,7 +13,7 @@ use clap::{Args, ValueEnum};
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_runtime::durability_name;
-use syros_types::{FastQuorum, Group};
+use syros_types::{FastQuorum, Group, ReadPolicy};
 
 use crate::config::{BytesText, LOG_MEMORY_MIN, parse_bytes};
 use crate::{signals, status};
@@ -67,6 +67,9 @@ pub(crate) struct Options {
     /// A limit in every node's configuration, such as snapshot-log=16MiB; see docs/syros.sample.toml
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_limit)]
     limit: Vec<(String, String)>,
+    /// How nodes answer reads that do not say: auto, leader, meta, quorum or stale
+    #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Leader)]
+    reads: ReadPolicy,
     /// Run CMD in a shell once the cluster is ready, end with it, and exit with its status. {port} is the
     /// first Redis port, {ports} all of them, {cluster} the replicas' addresses, with commas
     #[arg(long, value_name = "CMD")]
@@ -144,7 +147,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     if let Some(bytes) = options.log_memory {
         limits.push(("log-memory".to_owned(), BytesText(bytes).to_string()));
     }
-    layout.write_configs(&cluster, &limits)?;
+    layout.write_configs(&cluster, options.reads, &limits)?;
 
     let shows_logs = !options.quiet && options.exec.is_none();
     let mut children = Children::new(&layout, cluster.clone(), shows_logs);

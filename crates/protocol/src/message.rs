@@ -148,7 +148,7 @@ pub enum Refusal {
     Overloaded,
     /// The disk refused a write; the replica takes no updates.
     DiskFailed,
-    /// The replica takes part in no view at present.
+    /// The replica takes part in no view at present, or has no such entry in its log: others may do.
     NotNormal,
 }
 
@@ -162,7 +162,7 @@ impl fmt::Display for Refusal {
             Self::LogFull => "the log has reached its memory limit",
             Self::Overloaded => "overloaded, retry later",
             Self::DiskFailed => "the disk of the replica failed",
-            Self::NotNormal => "the replica takes part in no view at present",
+            Self::NotNormal => "the replica takes part in no view at present, or lacks an entry",
         })
     }
 }
@@ -224,7 +224,7 @@ pub struct StatusReport {
 pub enum Asked {
     /// Of the leader: the answer.
     Answer,
-    /// Of any member: the answer on its own state, once it has executed this entry.
+    /// Of any member: the answer on its own state, once it has executed this entry of its log.
     Value {
         /// The entry; 0 for the state it has.
         after: OpNumber,

@@ -35,7 +35,9 @@ pub mod workload;
 mod world;
 
 pub use scenario::{Node, Play, Scenario};
-pub use seeds::{Options, SeedReport, Summary, replay_command, run_planted, run_seed, run_swarm};
+pub use seeds::{
+    BEYOND_SEEDS, Options, SeedReport, Summary, replay_command, run_planted, run_seed, run_swarm,
+};
 pub use swarm::Swarm;
 pub use tally::Tally;
 pub use world::World;

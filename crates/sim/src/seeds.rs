@@ -168,6 +168,10 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     settled
 }
 
+/// Planted bugs that no seed shows: the checker does not know that keys expire. Scenarios play them
+/// (`tests/reads.rs`).
+pub const BEYOND_SEEDS: [PlantedBug; 2] = [PlantedBug::FollowersAhead, PlantedBug::ExpiryOverlooked];
+
 /// Runs seeds 1, 2, 3, ... with a planted bug until one shows it, which without the bug shows nothing.
 /// Returns how many seeds it took.
 #[must_use]

@@ -625,7 +625,7 @@ impl Client {
             Session::Registering { .. } => self.register(),
             Session::None => {}
         }
-        self.for_each_read(Self::send_read);
+        self.for_each_read(Self::restart_read);
     }
 
     fn schedule_scan(&mut self) {

@@ -63,21 +63,29 @@ pub(super) enum Course {
 }
 
 /// What a read has been told, whoever was asked and when: all of it since the read was invoked.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Evidence {
     heard: Replicas,
     /// The value of the latest state.
     best: Option<Value>,
     /// What members know beyond their values, taken together.
     beyond: Standing,
+    /// Who has the last entry of these in its log.
+    accepted_by: ReplicaId,
     /// The leader's word.
     change: Option<(OpNumber, WallTime)>,
+}
+
+impl Default for Evidence {
+    fn default() -> Self {
+        let (heard, beyond) = (Replicas(0), Standing::default());
+        Self { heard, best: None, beyond, accepted_by: ReplicaId(0), change: None }
+    }
 }
 
 /// A member's answer.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Value {
-    from: ReplicaId,
     applied: OpNumber,
     expiry: WallTime,
     reply: Body,
@@ -195,6 +203,14 @@ impl Client {
 
     fn usable(&self) -> Replicas {
         Replicas(self.connected.0 & !self.slow.0)
+    }
+
+    /// Begins a read anew in another view: what has been said of entries of the last one may not hold.
+    pub(super) fn restart_read(&mut self, number: u64) {
+        if let Some(read) = self.reads.get_mut(number) {
+            read.evidence = Evidence::default();
+            self.send_read(number);
+        }
     }
 
     /// Asks a read's questions, for the first time or anew.
@@ -368,7 +384,7 @@ impl Client {
         }
         let overlooked = self.planted(PlantedBug::ExpiryOverlooked);
         let Some(read) = self.reads.get_mut(number) else { return };
-        let value = Value { from, applied, expiry: if overlooked { WallTime(0) } else { expiry }, reply };
+        let value = Value { applied, expiry: if overlooked { WallTime(0) } else { expiry }, reply };
         let took = read.took(now);
         if let Course::Stale { member } = read.course {
             if member == from {
@@ -378,10 +394,13 @@ impl Client {
             }
             return;
         }
-        let Evidence { heard, best, beyond, .. } = &mut read.evidence;
+        let Evidence { heard, best, beyond, accepted_by, .. } = &mut read.evidence;
         let is_first = !heard.contains(from);
         *heard = heard.with(from);
-        beyond.accepted = beyond.accepted.max(standing.accepted);
+        if standing.accepted > beyond.accepted {
+            beyond.accepted = standing.accepted;
+            *accepted_by = from;
+        }
         beyond.unordered |= standing.unordered;
         beyond.time = beyond.time.max(standing.time);
         if best.as_ref().is_none_or(|best| best.applied < value.applied) {
@@ -409,7 +428,9 @@ impl Client {
         let (quorum, leader) = (self.read_quorum(), self.leader());
         let usable = self.usable();
         let Some(read) = self.reads.get_mut(number) else { return };
-        let Evidence { heard, best: Some(best), beyond, change } = &read.evidence else { return };
+        let Evidence { heard, best: Some(best), beyond, accepted_by, change } = &read.evidence else {
+            return;
+        };
         let suits = |after: OpNumber, time: WallTime| best.applied >= after && best.lasts(time);
         let counts = &mut self.read_counts;
         let how = if change.is_some_and(|(after, time)| suits(after, time)) {
@@ -448,7 +469,7 @@ impl Client {
                 Some(_) => Course::Leader,
             },
             Course::Quorum { asked } if asked.0 & !heard.0 == 0 => {
-                let (member, after, time) = (rinser(best.from), beyond.accepted, beyond.time);
+                let (member, after, time) = (rinser(*accepted_by), beyond.accepted, beyond.time);
                 self.latencies.note_wait(bucket, true);
                 if !beyond.unordered && best.applied < after {
                     Course::Rinse { member, after, time }
@@ -499,7 +520,9 @@ impl Client {
             }
             Course::Quorum { asked } => asked.contains(from),
         };
+        let is_rinse = matches!(read.course, Course::Rinse { .. });
         match refusal {
+            Refusal::NotNormal if waited_for && is_rinse => self.refer(number),
             // Others will do; but if all say so, it is a matter of time.
             Refusal::NotNormal | Refusal::Overloaded if waited_for => {
                 let again = read.attempts <= self.config.group.size() as u32;
@@ -538,6 +561,9 @@ impl Client {
         };
         if now.since(read.sent) >= patience {
             self.slow = Replicas(self.slow.0 | (silent.0 & connected.0));
+            if matches!(read.course, Course::Rinse { .. }) {
+                read.evidence = Evidence::default();
+            }
             self.send_read(number);
         }
     }

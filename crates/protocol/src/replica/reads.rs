@@ -90,8 +90,9 @@ impl Replica {
     }
 
     fn read_as_member(&mut self, read: WaitingRead, after: OpNumber) {
-        // Between views its log may be one that the group has left behind.
-        if !self.is_normal() {
+        // Between views its log may be one that the group has left behind. And an entry that is not in the log
+        // may never come: a view change may have dropped it.
+        if !self.is_normal() || after > self.log.op_number() {
             self.refuse_read(read.to, read.number, Refusal::NotNormal);
         } else if after <= self.applied {
             self.answer_read(read);

@@ -217,6 +217,37 @@ fn a_read_waits_for_what_is_pending_on_its_key_only() {
     assert_eq!((cluster.reads.clone(), cluster.executed[0].len()), (vec![(0, 1), (0, 2)], 1));
 }
 
+/// A reader that was told of an entry which a view change has dropped since would wait for ever, and take the
+/// place of others.
+#[test]
+fn nobody_waits_for_an_entry_that_is_not_in_the_log() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let request = cluster.request(session, 1, 5, Path::Ordered, "uA1");
+    cluster.send(&[0], &request);
+    cluster.settle();
+    cluster.inbox.clear();
+    let end = cluster.replicas[1].log.op_number();
+    let mut ask = |cluster: &mut Cluster, replica: usize, after: OpNumber| {
+        let asked = Asked::Value { after };
+        let body = Body::from(*b"rA");
+        cluster.send(&[replica], &Message::Read { view: View(0), number: 1, asked, body });
+    };
+    for replica in 0..3 {
+        ask(&mut cluster, replica, end.next());
+    }
+    let refused = |(_, _, message): &(u64, usize, Message)| {
+        matches!(message, Message::ReadRefused { refusal: crate::message::Refusal::NotNormal, .. })
+    };
+    assert!(cluster.inbox.len() == 3 && cluster.inbox.iter().all(refused), "{:?}", cluster.inbox);
+    // One that is in the log is waited for, and the value comes when it is executed.
+    assert!(cluster.replicas[1].applied() < end && cluster.reads.is_empty());
+    ask(&mut cluster, 1, end);
+    assert!(cluster.reads.is_empty());
+    cluster.pass(10);
+    assert_eq!(cluster.reads, [(1, 1)]);
+}
+
 #[test]
 fn a_leader_without_lease_answers_after_a_round_of_heartbeats() {
     let mut cluster = Cluster::new(3, FastQuorum::Majority);

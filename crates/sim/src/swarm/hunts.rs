@@ -30,10 +30,9 @@ impl Hunt {
     pub(super) fn draw(draw: &mut Draw) -> Option<Self> {
         use Hunt::{Duels, Leases, Reads, Recovery, Resends, Sessions, Snapshots};
         let hunts = [
-            Duels, Leases, Recovery, Recovery, Recovery, Sessions, Resends, Resends, Snapshots, Reads, Reads,
-            Reads,
+            Duels, Leases, Leases, Recovery, Recovery, Recovery, Sessions, Resends, Resends, Snapshots, Reads,
         ];
-        hunts.get(draw.0.below(16) as usize).copied()
+        hunts.get(draw.0.below(14) as usize).copied()
     }
 }
 

@@ -5,7 +5,7 @@ use crate::script::{End, Step};
 use crate::search::{Report, search};
 use crate::setup::{Bounded, Budget, Setup, Time};
 use syros_protocol::replica::{Durability, PlantedBug};
-use syros_types::FastQuorum;
+use syros_types::{FastQuorum, ReadPolicy};
 
 /// One model and its known-wrong variants.
 #[derive(Clone, Debug)]
@@ -65,6 +65,7 @@ fn base(name: &'static str, about: &'static str) -> Setup {
         mode: FastQuorum::Majority,
         durability: Durability::Replicated,
         programs: &[],
+        reads: ReadPolicy::Leader,
         walls: &[],
         budget: NOTHING,
         view_max: 0,
@@ -96,6 +97,8 @@ pub fn models() -> Vec<Model> {
         restart(),
         slow_disk(),
         leases(),
+        quorum_reads(),
+        member_reads(),
     ]
 }
 
@@ -316,4 +319,37 @@ fn leases() -> Model {
         ..base("leases", "reads under a lease while a view changes, with one clock for all")
     };
     Model { setup, wrong: &[PlantedBug::ReadWithoutLease, PlantedBug::PromiseForgotten] }
+}
+
+fn quorum_reads() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)], &[Get(0), Get(0)]],
+        reads: ReadPolicy::Quorum,
+        walls: &[&[10, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Ordering, 1),
+        view_max: 1,
+        heartbeats: true,
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..base("quorum-reads", "two reads, each of a majority, while a view changes")
+    };
+    Model {
+        setup,
+        wrong: &[PlantedBug::QuorumSkipsDlog, PlantedBug::AcceptedForgotten, PlantedBug::QuorumOfOneLess],
+    }
+}
+
+fn member_reads() -> Model {
+    let setup = Setup {
+        programs: &[&[Set(0, 1)], &[Get(0), Get(0)]],
+        reads: ReadPolicy::Meta,
+        walls: &[&[10, 10]],
+        time: Time::Clocks,
+        heartbeats: true,
+        budget: NOTHING.with(Bounded::Ordering, 2),
+        ..base("member-reads", "reads of a follower's value, with the leader's word, without a view change")
+    };
+    Model {
+        setup,
+        wrong: &[PlantedBug::MetaSkipsPending, PlantedBug::HistoryTooLow, PlantedBug::FreshnessByLeader],
+    }
 }

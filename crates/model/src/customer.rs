@@ -42,6 +42,7 @@ impl Customer {
         let unit = Duration::from_nanos;
         let mut config = Config::new(group, setup.mode, number as u64 + 1);
         config.planted = setup.planted;
+        config.read_policy = setup.reads;
         config.resend = unit(PATIENCE);
         config.sync_after = unit(PATIENCE);
         config.give_up_after = Duration::from_secs(3600);

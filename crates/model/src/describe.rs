@@ -4,8 +4,8 @@ use crate::history::Progress;
 use crate::machine::Operation;
 use crate::world::{Action, State, World};
 use std::fmt::Write;
-use syros_protocol::message::{Message, Path, Payload, Peer, Prepared, Request};
-use syros_types::{OperationId, ReplicaId};
+use syros_protocol::message::{Asked, Message, Path, Payload, Peer, Prepared, Request};
+use syros_types::{OpNumber, OperationId, ReplicaId};
 
 fn id(id: OperationId) -> String {
     // Sequence number 1 warmed the session up.
@@ -48,9 +48,15 @@ fn message(message: &Message) -> String {
             let path = if *path == Path::Ordered { " to be ordered" } else { "" };
             format!("{name}(view {}, {}{path})", view.0, request(update))
         }
-        Message::Read { view, body, .. } => {
+        Message::Read { view, asked, body, .. } => {
             let operation = Operation::decode(body).map_or_else(|| "nothing".to_owned(), |op| op.to_string());
-            format!("{name}(view {}, {operation})", view.0)
+            let asked = match asked {
+                Asked::Answer => String::new(),
+                Asked::Value { after: OpNumber(0) } | Asked::StaleValue => ", its own value".to_owned(),
+                Asked::Value { after } => format!(", its own value after {}", after.0),
+                Asked::LastChange => ", the last change".to_owned(),
+            };
+            format!("{name}(view {}, {operation}{asked})", view.0)
         }
         Message::Ok { view, id: update, .. } | Message::Conflict { view, id: update, .. } => {
             format!("{name}(view {}, {})", view.0, id(*update))

@@ -9,7 +9,7 @@ use syros_protocol::fingerprint::Moments;
 use syros_protocol::message::{Body, LogEntry, Message, Peer, RoleName};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Durability, Event, Replica, Restored};
-use syros_types::{Class, Group, Instant, Now, OpNumber, ReplicaId, WallTime};
+use syros_types::{Class, Group, Instant, Now, OpNumber, ReadPolicy, ReplicaId, WallTime};
 
 /// How long followers wait for their leader, in the clocks' unit. Below 8, so that there is no jitter.
 pub(crate) const PATIENCE: u64 = 4;
@@ -95,6 +95,10 @@ fn config(setup: &Setup, id: ReplicaId) -> Config {
     config.forward_after = never;
     config.session_timeout = never * 24;
     config.clock_skew_max = never;
+    if setup.reads == ReadPolicy::Meta {
+        // What is in the history is as good as what is forgotten: it is with what is forgotten that it can err.
+        config.history_bytes_max = 0;
+    }
     // Snapshots come and go in the simulator; here the log is short.
     config.slow_disk_after = never;
     config.snapshot_log_bytes = usize::MAX;

@@ -3,7 +3,7 @@
 use crate::machine::Operation;
 use crate::script::Step;
 use syros_protocol::replica::{Durability, PlantedBug};
-use syros_types::FastQuorum;
+use syros_types::{FastQuorum, ReadPolicy};
 
 /// Most members of a group here.
 pub(crate) const MEMBERS_MAX: usize = 5;
@@ -79,6 +79,8 @@ pub(crate) struct Setup {
     pub(crate) durability: Durability,
     /// The operations of each client, in the order in which it issues them.
     pub(crate) programs: &'static [&'static [Operation]],
+    /// How clients read.
+    pub(crate) reads: ReadPolicy,
     /// Readings of the clients' wall clocks, microseconds; each line is one start.
     pub(crate) walls: &'static [&'static [u64]],
     pub(crate) budget: Budget,

@@ -10,7 +10,7 @@ use crate::setup::{Bounded, Budget, CLIENTS_MAX, MEMBERS_MAX, Setup, Time};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use syros_protocol::message::{Message, Peer, RoleName, ViewChangeReason};
+use syros_protocol::message::{Asked, Message, Peer, RoleName, ViewChangeReason};
 use syros_protocol::replica::PlantedBug;
 use syros_types::{Instant, ReplicaId};
 
@@ -675,7 +675,7 @@ impl World {
                 (Message::StartView(start), _) => start.view.0 >= receiver,
                 (
                     Message::Request { view, .. }
-                    | Message::Read { view, .. }
+                    | Message::Read { view, asked: Asked::Answer | Asked::LastChange, .. }
                     | Message::Register { view, .. },
                     Peer::Client(client),
                 ) => {

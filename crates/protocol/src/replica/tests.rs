@@ -228,7 +228,7 @@ fn nobody_waits_for_an_entry_that_is_not_in_the_log() {
     cluster.settle();
     cluster.inbox.clear();
     let end = cluster.replicas[1].log.op_number();
-    let mut ask = |cluster: &mut Cluster, replica: usize, after: OpNumber| {
+    let ask = |cluster: &mut Cluster, replica: usize, after: OpNumber| {
         let asked = Asked::Value { after };
         let body = Body::from(*b"rA");
         cluster.send(&[replica], &Message::Read { view: View(0), number: 1, asked, body });

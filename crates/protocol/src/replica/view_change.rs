@@ -549,7 +549,7 @@ impl Replica {
             view: self.view,
             base,
             base_view: self.log.view_at(base).unwrap_or_default(),
-            commit: self.commit,
+            commit: self.announced_commit(),
             suffix: self.log.suffix(base),
         }))
     }

@@ -51,7 +51,7 @@ impl Pending {
 impl KeyIndex {
     /// Counts an update.
     pub fn add(&mut self, footprint: &Footprint, timestamp: Timestamp) {
-        let shared = is_shared(footprint);
+        let shared = !footprint.is_one_key();
         self.total.add(timestamp, shared);
         match footprint.keys() {
             None => self.all.add(timestamp, shared),
@@ -65,7 +65,7 @@ impl KeyIndex {
 
     /// Forgets an update that was counted.
     pub fn remove(&mut self, footprint: &Footprint) {
-        let shared = is_shared(footprint);
+        let shared = !footprint.is_one_key();
         self.total.remove(shared);
         match footprint.keys() {
             None => {
@@ -116,11 +116,6 @@ impl KeyIndex {
         self.all = Pending::default();
         self.total = Pending::default();
     }
-}
-
-/// True if an update touches, or may touch, more than one key.
-const fn is_shared(footprint: &Footprint) -> bool {
-    !matches!(footprint, Footprint::One(_))
 }
 
 #[derive(Clone, Debug)]

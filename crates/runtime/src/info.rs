@@ -72,6 +72,7 @@ impl ServerInfo for View<'_> {
                 ("reads_by_quorum", counts.quorum),
                 ("reads_rinsed", counts.rinsed),
                 ("reads_referred", counts.referred),
+                ("reads_of_several_keys", counts.several),
                 ("reads_stale", counts.stale),
             ],
             view: view.0,

@@ -70,6 +70,12 @@ impl Footprint {
         }
     }
 
+    /// True if it is one key, and no more can be concerned.
+    #[must_use]
+    pub const fn is_one_key(&self) -> bool {
+        matches!(self, Self::One(_))
+    }
+
     /// True if some key may be in both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {

@@ -191,7 +191,15 @@ impl Client {
             scan_at: Instant::NEVER,
             latency: 0,
             latencies: Latencies::new(),
-            read_counts: ReadCounts { leader: 0, meta: 0, quorum: 0, rinsed: 0, referred: 0, stale: 0 },
+            read_counts: ReadCounts {
+                leader: 0,
+                meta: 0,
+                quorum: 0,
+                rinsed: 0,
+                referred: 0,
+                several: 0,
+                stale: 0,
+            },
             actions: VecDeque::new(),
         }
     }

@@ -35,8 +35,8 @@ pub(super) struct Read {
     pub(super) token: Token,
     pub(super) body: Body,
     pub(super) policy: ReadPolicy,
-    /// Reads of the same keys have the same.
-    pub(super) bucket: u8,
+    /// Reads of the same key have the same; `None` of one that is not of one key.
+    pub(super) bucket: Option<u8>,
     pub(super) invoked: Instant,
     /// When it was last asked of somebody.
     pub(super) sent: Instant,
@@ -111,6 +111,8 @@ pub struct ReadCounts {
     pub rinsed: u64,
     /// By the leader, after others had been asked.
     pub referred: u64,
+    /// By the leader, because it was of several keys.
+    pub several: u64,
     /// By any replica, on whatever state.
     pub stale: u64,
 }
@@ -162,10 +164,12 @@ impl Latencies {
     }
 }
 
-/// The bucket of a read's keys.
-fn bucket(footprint: &Footprint) -> u8 {
-    let mixed = footprint.keys().into_iter().flatten().fold(0_u64, |mixed, key| mixed ^ key);
-    (mixed >> 56) as u8
+/// The bucket of a read's key, if it is of one.
+const fn bucket(footprint: &Footprint) -> Option<u8> {
+    match footprint {
+        Footprint::One(key) => Some((*key >> 56) as u8),
+        _ => None,
+    }
 }
 
 impl Read {
@@ -220,7 +224,7 @@ impl Client {
         let (policy, bucket) = (read.policy, read.bucket);
         let course = self.choose(policy, bucket);
         self.follow(number, course);
-        if policy == ReadPolicy::Auto {
+        if policy == ReadPolicy::Auto && bucket.is_some() {
             self.sample(number);
         }
     }
@@ -252,7 +256,11 @@ impl Client {
         }
     }
 
-    fn choose(&mut self, policy: ReadPolicy, bucket: u8) -> Course {
+    fn choose(&mut self, policy: ReadPolicy, bucket: Option<u8>) -> Course {
+        let Some(bucket) = bucket.or((policy == ReadPolicy::Stale).then_some(0)) else {
+            // Of several keys only the leader can tell what they were at one time.
+            return Course::Leader;
+        };
         let course = match policy {
             ReadPolicy::Leader => None,
             ReadPolicy::Meta => self.nearest(1).map(|members| self.meta(members)),
@@ -448,7 +456,7 @@ impl Client {
             *how += 1;
             let (applied, reply) = (best.applied, best.reply.clone());
             if is_quorum {
-                self.latencies.note_wait(bucket, false);
+                self.latencies.note_wait(bucket.unwrap_or_default(), false);
             }
             return self.finish_read(number, Some(applied), Outcome::Reply(reply));
         }
@@ -470,7 +478,7 @@ impl Client {
             },
             Course::Quorum { asked } if asked.0 & !heard.0 == 0 => {
                 let (member, after, time) = (rinser(*accepted_by), beyond.accepted, beyond.time);
-                self.latencies.note_wait(bucket, true);
+                self.latencies.note_wait(bucket.unwrap_or_default(), true);
                 if !beyond.unordered && best.applied < after {
                     Course::Rinse { member, after, time }
                 } else {
@@ -502,6 +510,8 @@ impl Client {
         let took = read.took(now);
         if read.referred {
             self.read_counts.referred += 1;
+        } else if read.bucket.is_none() && read.policy != ReadPolicy::Leader {
+            self.read_counts.several += 1;
         } else {
             self.read_counts.leader += 1;
             if read.course == Course::Leader {

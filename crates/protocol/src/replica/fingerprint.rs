@@ -50,6 +50,7 @@ impl Replica {
             refused_order,
             view_began_at,
             reads_unapplied,
+            reading,
             reads_unconfirmed,
             heartbeat_due,
             heartbeat_at,
@@ -91,6 +92,7 @@ impl Replica {
         ordered.hash(hasher);
         pending.fingerprint(hasher);
         history.fingerprint(hasher);
+        reading.fingerprint(hasher);
         view_began_at.max(applied).hash(hasher);
         (sessions, expiring, next_expiry, disk_failed).hash(hasher);
         // Tickets only count up: what matters is what is still to come.

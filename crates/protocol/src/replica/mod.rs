@@ -134,6 +134,8 @@ pub struct Replica {
     /// The log as it was when this leader's view began: others may have executed it.
     view_began_at: OpNumber,
     reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
+    /// Keys of the reads of several keys that wait for this leader's answer.
+    reading: KeyIndex,
     reads_unconfirmed: VecDeque<WaitingRead>,
     heartbeat_due: bool,
     heartbeat_at: Instant,
@@ -222,6 +224,7 @@ impl Replica {
             refused_order: VecDeque::new(),
             view_began_at: OpNumber(0),
             reads_unapplied: BTreeMap::new(),
+            reading: KeyIndex::default(),
             reads_unconfirmed: VecDeque::new(),
             heartbeat_due: false,
             heartbeat_at: now.instant,

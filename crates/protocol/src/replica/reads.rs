@@ -8,6 +8,10 @@
 //! A member that is asked for a value says with it what its log and its durability log would still change.
 //! A majority of such answers shows everything that was complete when the read began: whatever had
 //! completed was in the durability log or in the log of a majority, and stays there until it is applied.
+//!
+//! That holds key by key. A read of several keys could find one key as it is after an entry, another as it
+//! was before an update that completed, on the fast path, before that entry did: nobody could say when such a
+//! read took place. The leader answers those, and meanwhile vouches for no update of their keys.
 
 #[cfg(feature = "model")]
 mod fingerprint;
@@ -16,7 +20,7 @@ use super::{Action, PlantedBug, Replica, Status};
 use crate::history::ChangeHistory;
 use crate::message::{Asked, Body, Message, Peer, Refusal, Standing};
 use core::time::Duration;
-use syros_types::{Class, Footprint, Group, Instant, OpNumber, ReplicaId, View};
+use syros_types::{Class, Footprint, Group, Instant, OpNumber, ReplicaId, Timestamp, View};
 
 /// A read that cannot be answered yet.
 #[derive(Clone, Debug)]
@@ -44,6 +48,13 @@ impl Replica {
         }
         let Some((Class::Read, footprint)) = (self.config.describe)(&body) else {
             return self.refuse_read(from, number, Refusal::Malformed);
+        };
+        let asked = match asked {
+            Asked::LastChange if !footprint.is_one_key() => Asked::Answer,
+            Asked::Value { .. } if !footprint.is_one_key() => {
+                return self.refuse_read(from, number, Refusal::Malformed);
+            }
+            asked => asked,
         };
         let read = WaitingRead { to: from, number, asked, body, footprint, invoked: self.now.instant };
         match asked {
@@ -78,6 +89,9 @@ impl Replica {
         }
         self.counters.slow_reads += 1;
         self.waiting += 1;
+        if !read.footprint.is_one_key() {
+            self.reading.add(&read.footprint, Timestamp::default());
+        }
         if pending {
             self.order_all();
             // Once it is executed here, nobody else need be asked.
@@ -202,7 +216,7 @@ impl Replica {
         {
             for read in entry.remove() {
                 if matches!(read.asked, Asked::Value { .. }) || self.leadership_is_certain(read.invoked) {
-                    self.waiting -= 1;
+                    self.end_waiting(&read.footprint);
                     self.answer_read(read);
                 } else {
                     self.heartbeat_due = true;
@@ -219,8 +233,15 @@ impl Replica {
             && self.leadership_is_certain(read.invoked)
         {
             let Some(read) = self.reads_unconfirmed.pop_front() else { return };
-            self.waiting -= 1;
+            self.end_waiting(&read.footprint);
             self.answer_read(read);
+        }
+    }
+
+    fn end_waiting(&mut self, footprint: &Footprint) {
+        self.waiting -= 1;
+        if !footprint.is_one_key() {
+            self.reading.remove(footprint);
         }
     }
 
@@ -230,13 +251,19 @@ impl Replica {
             !reads.is_empty()
         });
         self.reads_unconfirmed.retain(|read| read.to != client);
-        self.waiting += self.reads_unconfirmed.len();
-        self.waiting += self.reads_unapplied.values().map(alloc::vec::Vec::len).sum::<usize>();
+        self.reading.clear();
+        for read in self.reads_unapplied.values().flatten().chain(&self.reads_unconfirmed) {
+            self.waiting += 1;
+            if !read.footprint.is_one_key() {
+                self.reading.add(&read.footprint, Timestamp::default());
+            }
+        }
     }
 
     pub(super) fn forget_all_reads(&mut self) {
         let unapplied = core::mem::take(&mut self.reads_unapplied).into_values().flatten();
         let unconfirmed = core::mem::take(&mut self.reads_unconfirmed);
+        self.reading.clear();
         for read in unapplied.chain(unconfirmed) {
             self.tell_of_next_view(read.to);
         }

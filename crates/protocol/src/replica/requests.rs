@@ -287,12 +287,15 @@ impl Replica {
 
     /// Leader: true if the update would be ordered after one, still pending, that touches other keys too. Were
     /// it complete before that is, so would that be, as everybody may conclude from the key they share; but a
-    /// quorum that reads one of the other keys need not have heard of it.
+    /// quorum that reads one of the other keys need not have heard of it. A read of several keys that waits
+    /// here concludes as much from what it sees and does not see.
     fn completes_another(&self, update: &Update) -> bool {
         let footprint = &update.footprint;
         self.is_leader()
             && !self.planted(PlantedBug::SharedKeysIgnored)
-            && (self.dlog.overlaps_shared(footprint) || self.pending.overlaps_shared(footprint))
+            && (self.dlog.overlaps_shared(footprint)
+                || self.pending.overlaps_shared(footprint)
+                || self.reading.overlaps_shared(footprint))
     }
 
     /// The accept rule: conflict, or into the durability log.

@@ -156,6 +156,41 @@ fn an_update_does_not_complete_one_of_several_keys_before_it() {
     assert!(shown.contains("not linearizable"), "{shown}");
 }
 
+/// One key is changed through the log; before that is committed another one is set, and acknowledged at once, and a
+/// quorum finds the first as it was. A read of both that waits at the leader meanwhile sees the change that came first
+/// in the log: so it must see what had completed before that, too.
+///
+/// Found by seed 5033496.
+#[test]
+fn a_read_of_several_keys_sees_what_was_complete_before_what_it_sees() {
+    let story = |scenario: Scenario| {
+        let unhurried = |swarm: &mut syros_sim::Swarm| swarm.protocol.order_delay = Duration::from_secs(1);
+        let mut play = scenario.with(unhurried).start();
+        let [first, second, both] = [(); 3].map(|()| play.client());
+        let reader = play.reader(ReadPolicy::Quorum);
+        [1, 2].iter().for_each(|follower| {
+            play.set_delay(Node::Replica(0), Node::Replica(*follower), 100 * MILLI);
+        });
+        play.cut(Node::Client(reader), Node::Replica(0));
+        play.submit(first, Step::IncrBy { key: 1, delta: 7, blind: false });
+        play.run(2 * D);
+        let read_of_both = play.submit(both, Step::MGet(vec![1, 2]));
+        play.run(2 * D);
+        play.submit(second, set(2, "new"));
+        play.run(3 * D);
+        let read = play.submit(reader, Step::Get(1));
+        play.run(60 * D);
+        play.mend(Node::Client(reader), Node::Replica(0));
+        play.finish(read);
+        play.finish(read_of_both);
+        play.judge()
+    };
+    story(Scenario::new(3)).unwrap();
+    let shown =
+        story(Scenario::new(3).plant(PlantedBug::SharedKeysIgnored)).expect_err("the story shows the bug");
+    assert!(shown.contains("not linearizable"), "{shown}");
+}
+
 /// A key expires when the log says so, and no update of it is pending anywhere. Once somebody has found it
 /// gone, a quorum whose members have not executed that entry may not find it.
 #[test]

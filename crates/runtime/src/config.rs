@@ -41,6 +41,8 @@ pub struct StoreConfig {
     pub scrub_interval: Option<Duration>,
     /// How fast it is read, in bytes per second; never 0.
     pub scrub_rate: u64,
+    /// For measurements: a storage is emulated that answers so many random reads a second.
+    pub emulated_reads: Option<u32>,
 }
 
 impl Default for StoreConfig {
@@ -49,6 +51,7 @@ impl Default for StoreConfig {
             segment_bytes: syros_wal::SEGMENT_BYTES_DEFAULT,
             scrub_interval: Some(Duration::from_secs(12 * 3600)),
             scrub_rate: 8 << 20,
+            emulated_reads: None,
         }
     }
 }

@@ -436,6 +436,10 @@ impl EventLoop {
                 is_quiet = false;
                 self.deliver(to, message);
             }
+            while let Some((to, message)) = self.pop_slow_read() {
+                is_quiet = false;
+                self.deliver(to, message);
+            }
             while let Some(action) = self.local.as_mut().and_then(|local| local.replica.poll()) {
                 is_quiet = false;
                 self.act(action);
@@ -502,7 +506,7 @@ impl EventLoop {
     fn read(&mut self, to: Peer, request: (View, u64), body: &[u8], standing: Option<Standing>) {
         let (now, Some(local)) = (self.now, &mut self.local) else { return };
         match to {
-            Peer::Client(address) if address != OWN_FRONT => {
+            Peer::Client(address) if address != OWN_FRONT && local.slow_reads.is_none() => {
                 let Self { table, dirty, output_bytes_max, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
@@ -530,9 +534,16 @@ impl EventLoop {
                         Message::MemberReply { view, number, applied, standing, expiry, reply }
                     }
                 };
-                self.deliver(to, message);
+                match &mut local.slow_reads {
+                    Some(slow_reads) => slow_reads.hold(now.instant, to, message),
+                    None => self.deliver(to, message),
+                }
             }
         }
+    }
+
+    fn pop_slow_read(&mut self) -> Option<(Peer, Message)> {
+        self.local.as_mut()?.slow_reads.as_mut()?.pop(self.now.instant)
     }
 
     /// Sends a request of the front end.

@@ -21,6 +21,7 @@ mod local;
 mod log_limit;
 mod node;
 mod scrub;
+mod slow_reads;
 mod snapshots;
 mod socket;
 mod stop;

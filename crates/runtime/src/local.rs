@@ -21,6 +21,7 @@ use crate::config::StoreConfig;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::scrub::{Finding, Plan, Scrub};
+use crate::slow_reads::SlowReads;
 use crate::snapshots::{Done, Snapshots};
 use crate::store::{Owner, Store, StoreError, ViewFile};
 
@@ -102,6 +103,7 @@ pub(crate) struct Local {
     next_expiry: Option<WallTime>,
     view: ViewFile,
     snapshots: Snapshots,
+    pub(crate) slow_reads: Option<SlowReads>,
     /// The engine of a snapshot that the replica has been told of and not yet adopted.
     loaded: Option<MemoryEngine>,
     /// When a snapshot that cannot be made is complained of again.
@@ -166,6 +168,9 @@ impl Local {
             (recovery.last.0 + 1).saturating_sub(recovery.first.0),
             recovery.bytes
         );
+        if let Some(rate) = settings.emulated_reads {
+            log::warn!("{me} emulates a storage that answers {rate} reads a second: for measurements only");
+        }
         directory.claim().map_err(LogError::Claim)?;
         let plan = settings.scrub_interval.map(|interval| Plan {
             directory: directory.path().to_owned(),
@@ -204,6 +209,7 @@ impl Local {
             next_expiry,
             view,
             snapshots,
+            slow_reads: settings.emulated_reads.map(SlowReads::new),
             loaded: None,
             complain_at: Instant(0),
             executed: 0,
@@ -414,7 +420,8 @@ impl Local {
         if self.has_more_news || self.apply_later.is_some() {
             return Instant(0);
         }
-        self.replica.deadline().min(self.probe_at).min(self.snapshots.deadline())
+        let slow_reads = self.slow_reads.as_ref().map_or(Instant::NEVER, SlowReads::deadline);
+        self.replica.deadline().min(self.probe_at).min(self.snapshots.deadline()).min(slow_reads)
     }
 
     /// Begins a snapshot of what has been executed.

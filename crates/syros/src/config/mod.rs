@@ -77,6 +77,11 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     read_disk(&mut disk, &mut store)?;
     keys.extend(disk.finish()?);
 
+    let mut emulate = root.section("emulate")?;
+    let reads = emulate.integer("reads-per-second", 0..=1_000_000, 0)?;
+    store.emulated_reads = u32::try_from(reads).ok().filter(|reads| *reads > 0);
+    keys.extend(emulate.finish()?);
+
     let mut log = root.section("log")?;
     let log_level = log.choice("level", &LOG_LEVELS, log::LevelFilter::Info)?;
     keys.extend(log.finish()?);

@@ -210,7 +210,7 @@ impl Layout {
     pub(super) fn write_configs(
         &self,
         cluster: &Cluster,
-        reads: ReadPolicy,
+        (reads, emulate_reads): (ReadPolicy, Option<u32>),
         limits: &[(String, String)],
     ) -> Result<(), String> {
         let replicas = replica_addresses(cluster);
@@ -235,6 +235,9 @@ impl Layout {
                     Err(_) => toml::Value::String(value.clone()),
                 };
                 text += &format!("{key} = {value}\n");
+            }
+            if let Some(rate) = emulate_reads {
+                text += &format!("\n[emulate]\nreads-per-second = {rate}\n");
             }
             config::parse(&text, Path::new("/"), false).map_err(|error| format!("--limit: {error}"))?;
             let file = self.config(node);

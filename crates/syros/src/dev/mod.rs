@@ -70,6 +70,9 @@ pub(crate) struct Options {
     /// How nodes answer reads that do not say: auto, leader, meta, quorum or stale
     #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Leader)]
     reads: ReadPolicy,
+    /// Emulate storage that answers N random reads a second on each node, to measure where it is the limit
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    emulate_reads: Option<u32>,
     /// Run CMD in a shell once the cluster is ready, end with it, and exit with its status. {port} is the
     /// first Redis port, {ports} all of them, {cluster} the replicas' addresses, with commas
     #[arg(long, value_name = "CMD")]
@@ -147,7 +150,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     if let Some(bytes) = options.log_memory {
         limits.push(("log-memory".to_owned(), BytesText(bytes).to_string()));
     }
-    layout.write_configs(&cluster, options.reads, &limits)?;
+    layout.write_configs(&cluster, (options.reads, options.emulate_reads), &limits)?;
 
     let shows_logs = !options.quiet && options.exec.is_none();
     let mut children = Children::new(&layout, cluster.clone(), shows_logs);

@@ -94,12 +94,14 @@ impl Client {
                 attempts,
                 course,
                 evidence,
+                waits_for,
                 referred,
             }) = read
             else {
                 continue;
             };
-            (token, body, policy, bucket, attempts.min(&2), course, evidence, referred).hash(hasher);
+            (token, body, policy, bucket, attempts.min(&2), course, evidence, waits_for, referred)
+                .hash(hasher);
             clock.past(*sent, patience, hasher);
             clock.past(*invoked, config.give_up_after, hasher);
         }

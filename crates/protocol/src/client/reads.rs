@@ -27,6 +27,9 @@ const COMMIT_LAG: u64 = 2_000_000;
 /// A replica that has not been heard to answer for so long is asked along with a read, to know how long it takes.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
+/// A replica is taken to be a little farther away if it has not been as near for so long.
+const FLOOR_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Buckets of keys whose reads are remembered to have waited.
 const BUCKETS: usize = 256;
 
@@ -43,6 +46,8 @@ pub(super) struct Read {
     pub(super) attempts: u32,
     pub(super) course: Course,
     pub(super) evidence: Evidence,
+    /// Those that have been asked for a value and have not answered.
+    pub(super) waits_for: Replicas,
     /// Others were asked before the leader is.
     pub(super) referred: bool,
 }
@@ -122,6 +127,12 @@ pub struct ReadCounts {
 pub(super) struct Latencies {
     /// Smoothed time to a value, nanoseconds; 0 if not known.
     values: [u64; Group::SIZE_MAX],
+    /// The shortest such time of late: how far the replica is, without what waits there; 0 if not known.
+    floors: [u64; Group::SIZE_MAX],
+    /// When each was last taken to be a little farther.
+    raised: [Instant; Group::SIZE_MAX],
+    /// Values that were asked for and have not come.
+    outstanding: [u32; Group::SIZE_MAX],
     /// The same of the leader's word.
     change: u64,
     /// When each was last heard to answer, or asked to.
@@ -137,6 +148,9 @@ impl Latencies {
     pub(super) const fn new() -> Self {
         Self {
             values: [0; Group::SIZE_MAX],
+            floors: [0; Group::SIZE_MAX],
+            raised: [Instant(0); Group::SIZE_MAX],
+            outstanding: [0; Group::SIZE_MAX],
             change: 0,
             sampled: [Instant(0); Group::SIZE_MAX],
             waits: [0; BUCKETS],
@@ -155,7 +169,29 @@ impl Latencies {
 
     fn note_value(&mut self, replica: ReplicaId, took: u64, now: Instant) {
         self.values[replica.index()] = Self::smooth(self.value(replica), took.max(1));
+        let (floor, raised) = (&mut self.floors[replica.index()], &mut self.raised[replica.index()]);
+        if *floor == 0 || took < *floor {
+            *floor = took.max(1);
+        } else if raised.after(FLOOR_INTERVAL) <= now {
+            // Lest what was near once be taken for near for ever.
+            *floor += *floor / 8 + 1;
+            *raised = now;
+        }
         self.sampled[replica.index()] = now;
+    }
+
+    fn floor(&self, replica: ReplicaId) -> u64 {
+        self.floors[replica.index()]
+    }
+
+    /// Of these replicas the one that has the fewest values to give to this client; they take turns.
+    fn least_busy(&mut self, size: usize, among: impl Fn(ReplicaId) -> bool) -> Option<ReplicaId> {
+        self.turn = self.turn.wrapping_add(1);
+        let turn = self.turn;
+        let place = |replica: ReplicaId| (replica.index() + size - turn % size) % size;
+        let all = (0..size).map(|index| ReplicaId(index as u8));
+        all.filter(|replica| among(*replica))
+            .min_by_key(|replica| (self.outstanding[replica.index()], place(*replica)))
     }
 
     fn note_wait(&mut self, bucket: u8, waited: bool) {
@@ -195,6 +231,7 @@ impl Client {
             attempts: 0,
             course: Course::Leader,
             evidence: Evidence::default(),
+            waits_for: Replicas(0),
             referred: false,
         }
     }
@@ -224,7 +261,7 @@ impl Client {
         let (policy, bucket) = (read.policy, read.bucket);
         let course = self.choose(policy, bucket);
         self.follow(number, course);
-        if policy == ReadPolicy::Auto && bucket.is_some() {
+        if policy != ReadPolicy::Leader && bucket.is_some() {
             self.sample(number);
         }
     }
@@ -237,6 +274,19 @@ impl Client {
         read.course = course;
         let body = read.body.clone();
         let group = self.config.group;
+        let asked = match course {
+            Course::Leader => Replicas(0).with(leader),
+            Course::Meta { member } | Course::Rinse { member, .. } | Course::Stale { member } => {
+                Replicas(0).with(member)
+            }
+            Course::Quorum { asked } => asked,
+        };
+        for replica in group.members().filter(|replica| asked.contains(*replica)) {
+            if !read.waits_for.contains(replica) {
+                read.waits_for = read.waits_for.with(replica);
+                self.latencies.outstanding[replica.index()] += 1;
+            }
+        }
         let mut ask = |to: ReplicaId, asked: Asked| {
             self.send(to, Message::Read { view, number, asked, body: body.clone() });
         };
@@ -291,23 +341,19 @@ impl Client {
         if self.planted(PlantedBug::QuorumOfOneLess) { (majority - 1).max(1) } else { majority }
     }
 
-    /// So many of the replicas that answer soonest; those that are about equally near take turns.
+    /// So many of the nearest replicas; of those that are about equally near the least busy.
     fn nearest(&mut self, count: usize) -> Option<Replicas> {
         let usable = self.usable();
         let usable = if usable.len() < count { self.connected } else { usable };
-        self.latencies.turn = self.latencies.turn.wrapping_add(1);
-        let (size, turn) = (self.config.group.size(), self.latencies.turn);
+        let size = self.config.group.size();
         let mut chosen = Replicas(0);
         while chosen.len() < count {
-            let left = |replica: &ReplicaId| usable.contains(*replica) && !chosen.contains(*replica);
-            let members = || self.config.group.members().filter(left);
-            let soonest = members().map(|replica| self.latencies.value(replica)).min()?;
-            let near = soonest + soonest / 2 + NEAR;
-            // From another one on each time.
-            let place = |replica: &ReplicaId| (replica.index() + size - turn % size) % size;
-            let next =
-                members().filter(|replica| self.latencies.value(*replica) <= near).min_by_key(place)?;
-            chosen = chosen.with(next);
+            let left = |replica: ReplicaId| usable.contains(replica) && !chosen.contains(replica);
+            let members = self.config.group.members().filter(|replica| left(*replica));
+            let nearest = members.map(|replica| self.latencies.floor(replica)).min()?;
+            let floors = self.latencies.floors;
+            let near = |replica: ReplicaId| floors[replica.index()] <= nearest + nearest / 2 + NEAR;
+            chosen = chosen.with(self.latencies.least_busy(size, |replica| left(replica) && near(replica))?);
         }
         Some(chosen)
     }
@@ -315,45 +361,45 @@ impl Client {
     /// The linearizable course that promises the earliest answer.
     fn earliest(&mut self, bucket: u8) -> Option<Course> {
         let (leader, usable, group) = (self.leader(), self.usable(), self.config.group);
-        let by_leader = self.latencies.value(leader);
         if !usable.contains(leader) {
             return self.quorum();
         }
-        if by_leader == 0 || group.size() == 1 {
+        if self.latencies.value(leader) == 0 || group.size() == 1 {
             return None;
         }
-        // The leader's word takes as long as the way to it; until it is known, as its values do.
-        let word = if self.latencies.change == 0 { by_leader } else { self.latencies.change };
-        let mut options: [(u64, Option<ReplicaId>); Group::SIZE_MAX] = [(u64::MAX, None); Group::SIZE_MAX];
-        for member in group.members().filter(|member| usable.contains(*member)) {
-            let value = self.latencies.value(member);
-            options[member.index()] = match value {
-                _ if member == leader => (by_leader, Some(member)),
-                0 => (u64::MAX, None),
-                _ => (value.max(word), Some(member)),
-            };
-        }
-        let soonest = options.iter().map(|(cost, _)| *cost).min().unwrap_or(u64::MAX);
-        let waits = u64::from(self.latencies.waits[usize::from(bucket)]);
+        let latencies = &self.latencies;
+        // The leader's word takes as long as the way to it; until it is known, as its values at best do.
+        let word = if latencies.change == 0 { latencies.floor(leader) } else { latencies.change };
+        let known = |replica: ReplicaId| usable.contains(replica) && latencies.value(replica) > 0;
+        let cost = |replica: ReplicaId, value: u64| if replica == leader { value } else { value.max(word) };
+        let members = || group.members().filter(|replica| known(*replica));
+        let soonest = members().map(|replica| cost(replica, latencies.value(replica))).min()?;
         // The farthest of the nearest majority, and now and then the leader after it.
-        let mut values: [u64; Group::SIZE_MAX] = [u64::MAX; Group::SIZE_MAX];
-        for member in group.members().filter(|member| usable.contains(*member)) {
-            let value = self.latencies.value(member);
-            values[member.index()] = if value == 0 { u64::MAX } else { value };
+        let mut values = [u64::MAX; Group::SIZE_MAX];
+        for replica in members() {
+            values[replica.index()] = latencies.value(replica);
         }
         values.sort_unstable();
-        let by_quorum = values[group.majority() - 1].saturating_add(by_leader / 256 * waits);
+        let waits = u64::from(latencies.waits[usize::from(bucket)]);
+        let by_quorum = values[group.majority() - 1].saturating_add(latencies.value(leader) / 256 * waits);
         // A quorum costs more replicas an answer, so it has to be clearly better.
-        if by_quorum < soonest - soonest / 8 {
+        if by_quorum.saturating_add(NEAR) < soonest - soonest / 8 {
             return self.quorum();
         }
-        self.latencies.turn = self.latencies.turn.wrapping_add(1);
-        let (size, turn) = (group.size(), self.latencies.turn);
-        let about = soonest + soonest / 8;
-        let near =
-            options[..size].iter().filter(|(cost, _)| *cost <= about).filter_map(|(_, member)| *member);
-        let place = |replica: &ReplicaId| (replica.index() + size - turn % size) % size;
-        near.min_by_key(place).map(|member| self.meta(Replicas(0).with(member)))
+        // Whoever could answer as soon if nothing waited there shares the reads, the least busy first: what
+        // replicas took of late says how busy they were.
+        let floors = latencies.floors;
+        let shares = |replica: ReplicaId| {
+            usable.contains(replica)
+                && floors[replica.index()] > 0
+                && cost(replica, floors[replica.index()]) <= soonest + soonest / 8
+        };
+        let mut sharing = Replicas(0);
+        for replica in group.members().filter(|replica| shares(*replica)) {
+            sharing = sharing.with(replica);
+        }
+        let member = self.latencies.least_busy(group.size(), |replica| sharing.contains(replica))?;
+        Some(self.meta(Replicas(0).with(member)))
     }
 
     /// Has a replica that nothing has been heard of for a while answer along with a read.
@@ -392,6 +438,10 @@ impl Client {
         }
         let overlooked = self.planted(PlantedBug::ExpiryOverlooked);
         let Some(read) = self.reads.get_mut(number) else { return };
+        if read.waits_for.contains(from) {
+            read.waits_for = read.waits_for.without(from);
+            self.latencies.outstanding[from.index()] -= 1;
+        }
         let value = Value { applied, expiry: if overlooked { WallTime(0) } else { expiry }, reply };
         let took = read.took(now);
         if let Course::Stale { member } = read.course {
@@ -580,6 +630,9 @@ impl Client {
 
     pub(super) fn finish_read(&mut self, number: u64, applied: Option<OpNumber>, outcome: Outcome) {
         if let Some(read) = self.reads.remove(number) {
+            for replica in self.config.group.members().filter(|replica| read.waits_for.contains(*replica)) {
+                self.latencies.outstanding[replica.index()] -= 1;
+            }
             self.sample_latency(if read.attempts == 1 { read.sent } else { read.invoked });
             self.actions.push_back(Action::Completed { token: read.token, outcome, applied });
         }

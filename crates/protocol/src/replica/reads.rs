@@ -67,9 +67,15 @@ impl Replica {
         }
     }
 
+    /// The view that a reader is told of. One that has not begun it must not hear of: it may never begin, and
+    /// a client that believed in it would be lost to the view that goes on.
+    const fn told_view(&self) -> View {
+        if self.is_normal() { self.view } else { View(0) }
+    }
+
     fn refuse_read(&mut self, to: Peer, number: u64, refusal: Refusal) {
         self.counters.refused += 1;
-        let view = self.view;
+        let view = self.told_view();
         self.send(to, Message::ReadRefused { view, number, refusal });
     }
 
@@ -121,7 +127,7 @@ impl Replica {
     /// Gives what was asked for: it is certain that it may be given.
     fn answer_read(&mut self, read: WaitingRead) {
         let WaitingRead { to, number, asked, body, footprint, .. } = read;
-        let view = self.view;
+        let view = self.told_view();
         let standing = match asked {
             Asked::LastChange => {
                 let op_number = self.last_change(&footprint);

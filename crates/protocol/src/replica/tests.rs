@@ -248,6 +248,29 @@ fn nobody_waits_for_an_entry_that_is_not_in_the_log() {
     assert_eq!(cluster.reads, [(1, 1)]);
 }
 
+/// Found by seed 12017947: a client that was refused by a replica between views believed in a view that never began.
+#[test]
+fn a_reader_hears_of_no_view_that_has_not_begun() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let moved = Message::StartViewChange { view: View(4), reason: ViewChangeReason::Moved };
+    cluster.event(2, Event::Message { from: Peer::Replica(ReplicaId(0)), message: moved });
+    assert_eq!((cluster.replicas[2].view(), cluster.replicas[2].is_normal()), (View(4), false));
+    cluster.inbox.clear();
+    for asked in [Asked::Value { after: OpNumber(0) }, Asked::StaleValue] {
+        let message = Message::Read { view: View(0), number: 1, asked, body: Body::from(*b"rA") };
+        cluster.replicas[2].handle(cluster.now, Event::Message { from: CLIENT, message });
+    }
+    let told = core::iter::from_fn(|| cluster.replicas[2].poll()).filter_map(|action| match action {
+        Action::Send { to: Peer::Client(_), message: Message::ReadRefused { view, refusal, .. }, .. } => {
+            Some((view, Some(refusal)))
+        }
+        Action::Read { view, .. } => Some((view, None)),
+        _ => None,
+    });
+    let told: Vec<_> = told.collect();
+    assert_eq!(told, [(View(0), Some(crate::message::Refusal::NotNormal)), (View(0), None)]);
+}
+
 #[test]
 fn a_leader_without_lease_answers_after_a_round_of_heartbeats() {
     let mut cluster = Cluster::new(3, FastQuorum::Majority);

@@ -2,7 +2,7 @@
 
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
-use crate::tally::{Kind, Tally};
+use crate::tally::Kind;
 use crate::world::{Happening, World};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica::{self, Durability};
@@ -64,18 +64,22 @@ impl World {
 
     /// Perhaps schedules a fault for the time just after something happened that is to be disturbed: there had
     /// been as many such moments `before` this one.
-    pub(crate) fn strike_at_moments(&mut self, before: &Tally) {
+    pub(crate) fn strike_at_moments(&mut self, before: [u64; 3]) {
         let settings = &self.swarm.nemesis;
         let (snapshots, endings, resends) =
             (settings.per_snapshot_percent, settings.per_ending_percent, settings.per_resend_percent);
         let order_delay = self.swarm.protocol.order_delay.as_nanos() as u64;
-        if before.snapshot_moments() < self.tally.snapshot_moments() {
+        let [snapshot, ending, resend] = {
+            let now = self.tally.moments();
+            [0, 1, 2].map(|kind| before[kind] < now[kind])
+        };
+        if snapshot {
             self.strike_within(0, snapshots, None);
         }
-        if before.count(Kind::EndProposed) < self.tally.count(Kind::EndProposed) {
+        if ending {
             self.strike_within(order_delay, endings, Some(Fault::Crash));
         }
-        if before.count(Kind::Resent) < self.tally.count(Kind::Resent) {
+        if resend {
             self.strike_within(order_delay, resends, Some(Fault::Crash));
         }
     }

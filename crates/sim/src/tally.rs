@@ -131,10 +131,12 @@ impl Tally {
         self.counts[kind as usize]
     }
 
-    /// How often a replica began, finished or took over a snapshot.
-    pub(crate) fn snapshot_moments(&self) -> u64 {
-        let moments = [Kind::SnapshotBegun, Kind::SnapshotTaken, Kind::SnapshotInstalled];
-        moments.into_iter().map(|kind| self.count(kind)).sum()
+    /// How often things have happened that are to be disturbed: snapshots begun, finished or taken over; ends of
+    /// sessions proposed; requests sent again late.
+    pub(crate) fn moments(&self) -> [u64; 3] {
+        let snapshots = [Kind::SnapshotBegun, Kind::SnapshotTaken, Kind::SnapshotInstalled];
+        let snapshots = snapshots.into_iter().map(|kind| self.count(kind)).sum();
+        [snapshots, self.count(Kind::EndProposed), self.count(Kind::Resent)]
     }
 
     /// All faults: whatever is not just an event.

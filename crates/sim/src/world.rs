@@ -527,7 +527,7 @@ impl World {
     /// Lets a replica process do what there is to do.
     pub(crate) fn run_replica(&mut self, replica: usize) {
         let time = self.now();
-        let before = self.tally;
+        let before = self.tally.moments();
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         if slot.paused_until > time {
@@ -567,7 +567,7 @@ impl World {
             }
         }
         self.effects = effects;
-        self.strike_at_moments(&before);
+        self.strike_at_moments(before);
         self.begin_sync(replica);
         if let Some(process) = &self.replicas[replica].process
             && let Some(at) = process.deadline()
@@ -696,13 +696,13 @@ impl World {
                     self.plan_snapshot_step(replica);
                 }
                 if let Some(event) = event {
-                    let before = self.tally;
+                    let before = self.tally.moments();
                     match &event {
                         replica::Event::SnapshotTaken { .. } => self.tally.note(Kind::SnapshotTaken),
                         replica::Event::SnapshotFailed { .. } => self.tally.note(Kind::SnapshotFailed),
                         _ => {}
                     }
-                    self.strike_at_moments(&before);
+                    self.strike_at_moments(before);
                     self.tell(replica, life, event);
                 }
             }

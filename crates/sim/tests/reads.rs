@@ -1,6 +1,9 @@
 //! Reads that are not answered by the leader alone: what they cost, exactly, and what each of them would get
 //! wrong without one of its rules.
 
+mod common;
+
+use common::assert_cures;
 use core::time::Duration;
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::{Durability, PlantedBug};
@@ -151,10 +154,7 @@ fn an_update_does_not_complete_one_of_several_keys_before_it() {
         play.get(other, 1);
         play.judge()
     };
-    story(Scenario::new(3)).unwrap();
-    let shown =
-        story(Scenario::new(3).plant(PlantedBug::SharedKeysIgnored)).expect_err("the story shows the bug");
-    assert!(shown.contains("not linearizable"), "{shown}");
+    assert_cures(PlantedBug::SharedKeysIgnored, story);
 }
 
 /// One key is changed through the log; before that is committed another one is set, and acknowledged at once, and a
@@ -186,10 +186,7 @@ fn a_read_of_several_keys_sees_what_was_complete_before_what_it_sees() {
         play.finish(read_of_both);
         play.judge()
     };
-    story(Scenario::new(3)).unwrap();
-    let shown =
-        story(Scenario::new(3).plant(PlantedBug::SharedKeysIgnored)).expect_err("the story shows the bug");
-    assert!(shown.contains("not linearizable"), "{shown}");
+    assert_cures(PlantedBug::SharedKeysIgnored, story);
 }
 
 /// A key expires when the log says so, and no update of it is pending anywhere. Once somebody has found it

@@ -1,6 +1,9 @@
 //! What can go wrong, each as the shortest story that shows it: it ends well, and it ends badly when the
 //! bug is planted. Bugs that were found are here, and those that random seeds take long to find.
 
+mod common;
+
+use common::{assert_cures, assert_cures_in};
 use core::time::Duration;
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::PlantedBug;
@@ -11,17 +14,6 @@ use syros_types::FastQuorum;
 
 fn set(key: u64, value: &str) -> Step {
     Step::Set(key, value.as_bytes().to_vec())
-}
-
-/// Plays a story twice: as the protocol is, and with the bug it is about.
-fn assert_cures(bug: PlantedBug, story: impl Fn(Scenario) -> Result<(), String>) {
-    assert_cures_in(&Scenario::new(3), bug, story);
-}
-
-fn assert_cures_in(scenario: &Scenario, bug: PlantedBug, story: impl Fn(Scenario) -> Result<(), String>) {
-    story(scenario.clone()).unwrap();
-    let shown = story(scenario.clone().plant(bug)).expect_err("the story shows the bug");
-    assert!(shown.contains("not linearizable"), "{shown}");
 }
 
 /// Long enough for a view change and for whoever waits for one.

@@ -516,7 +516,7 @@ impl Client {
 
     /// True if enough replicas, the leader among them, can be expected to answer.
     fn fast_quorum_in_reach(&self) -> bool {
-        let usable = Replicas(self.connected.0 & !self.slow.0);
+        let usable = self.usable();
         usable.contains(self.leader())
             && usable.len() >= self.config.group.fast_quorum(self.config.fast_quorum)
     }

@@ -67,6 +67,19 @@ pub(super) enum Course {
     Stale { member: ReplicaId },
 }
 
+impl Course {
+    /// Members that were asked for a value.
+    const fn members(self) -> Replicas {
+        match self {
+            Self::Leader => Replicas(0),
+            Self::Meta { member } | Self::Rinse { member, .. } | Self::Stale { member } => {
+                Replicas(0).with(member)
+            }
+            Self::Quorum { asked } => asked,
+        }
+    }
+}
+
 /// What a read has been told, whoever was asked and when: all of it since the read was invoked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Evidence {
@@ -242,7 +255,8 @@ impl Client {
         self.read_counts
     }
 
-    fn usable(&self) -> Replicas {
+    /// Replicas that can be expected to answer.
+    pub(super) const fn usable(&self) -> Replicas {
         Replicas(self.connected.0 & !self.slow.0)
     }
 
@@ -274,13 +288,7 @@ impl Client {
         read.course = course;
         let body = read.body.clone();
         let group = self.config.group;
-        let asked = match course {
-            Course::Leader => Replicas(0).with(leader),
-            Course::Meta { member } | Course::Rinse { member, .. } | Course::Stale { member } => {
-                Replicas(0).with(member)
-            }
-            Course::Quorum { asked } => asked,
-        };
+        let asked = if course == Course::Leader { Replicas(0).with(leader) } else { course.members() };
         for replica in group.members().filter(|replica| asked.contains(*replica)) {
             if !read.waits_for.contains(replica) {
                 read.waits_for = read.waits_for.with(replica);
@@ -573,13 +581,7 @@ impl Client {
 
     pub(super) fn on_read_refused(&mut self, from: ReplicaId, view: View, number: u64, refusal: Refusal) {
         let Some(read) = self.reads.get_mut(number) else { return };
-        let waited_for = match &read.course {
-            Course::Leader => false,
-            Course::Meta { member } | Course::Rinse { member, .. } | Course::Stale { member } => {
-                *member == from
-            }
-            Course::Quorum { asked } => asked.contains(from),
-        };
+        let waited_for = read.course.members().contains(from);
         let is_rinse = matches!(read.course, Course::Rinse { .. });
         match refusal {
             Refusal::NotNormal if waited_for && is_rinse => self.refer(number),
@@ -608,16 +610,14 @@ impl Client {
             return self.finish_read(number, None, Outcome::TimedOut);
         }
         let Evidence { heard, change, .. } = &read.evidence;
+        let members = read.course.members();
+        let unheard = Replicas(members.0 & !heard.0);
         let (silent, patience) = match read.course {
-            Course::Leader => (Replicas(0), resend),
-            Course::Rinse { member, .. } => (Replicas(0).with(member), resend),
+            Course::Leader | Course::Rinse { .. } => (members, resend),
             // Those that others can stand in for are not waited for as long.
-            Course::Stale { member } => (Replicas(0).with(member), soon),
-            Course::Quorum { asked } => (Replicas(asked.0 & !heard.0), soon),
-            Course::Meta { member } => {
-                let word = if change.is_none() { Replicas(0).with(leader) } else { Replicas(0) };
-                (Replicas(Replicas(0).with(member).0 & !heard.0 | word.0), soon)
-            }
+            Course::Stale { .. } => (members, soon),
+            Course::Meta { .. } if change.is_none() => (unheard.with(leader), soon),
+            Course::Quorum { .. } | Course::Meta { .. } => (unheard, soon),
         };
         if now.since(read.sent) >= patience {
             self.slow = Replicas(self.slow.0 | (silent.0 & connected.0));

@@ -170,7 +170,6 @@ struct Counters {
     slow_updates: u64,
     fast_reads: u64,
     slow_reads: u64,
-    member_reads: u64,
     refused: u64,
     view_changes: u64,
 }

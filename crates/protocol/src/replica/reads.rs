@@ -136,14 +136,11 @@ impl Replica {
             }
             Asked::Answer => None,
             Asked::StaleValue => Some(Standing::default()),
-            Asked::Value { .. } => {
-                self.counters.member_reads += 1;
-                Some(Standing {
-                    accepted: self.history.last_change(&footprint),
-                    unordered: self.holds_unordered(&footprint),
-                    time: self.log.last_time(),
-                })
-            }
+            Asked::Value { .. } => Some(Standing {
+                accepted: self.history.last_change(&footprint),
+                unordered: self.holds_unordered(&footprint),
+                time: self.log.last_time(),
+            }),
         };
         self.actions.push_back(Action::Read { to, view, number, body, standing });
     }

@@ -131,7 +131,7 @@ impl World {
     /// Carries out what a client wants.
     pub(crate) fn drain_client(&mut self, slot: usize) {
         let now = self.now();
-        let before = self.tally;
+        let before = self.tally.moments();
         let mut effects = core::mem::take(&mut self.client_effects);
         let Some(client) = &mut self.clients[slot].process else { return };
         client.drain(&mut effects);
@@ -167,7 +167,7 @@ impl World {
             }
         }
         self.client_effects = effects;
-        self.strike_at_moments(&before);
+        self.strike_at_moments(before);
         if let Some(at) = deadline {
             self.poke(node, at);
         }

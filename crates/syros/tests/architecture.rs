@@ -21,10 +21,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         &["types", "protocol", "wire", "net", "wal", "commands", "storage", "snapshot", "resp", "client"],
     ),
     ("checker", &["types"]),
-    ("sim", &["types", "protocol", "wire", "wal", "commands", "storage", "snapshot", "checker"]),
+    ("experiment", &["types"]),
+    (
+        "sim",
+        &["types", "protocol", "wire", "wal", "commands", "storage", "snapshot", "checker", "experiment"],
+    ),
     ("model", &["types", "protocol"]),
-    ("bench", &["types", "protocol", "wire", "net", "client", "commands"]),
-    ("syros", &["types", "protocol", "runtime", "client", "bench", "checker", "sim", "model"]),
+    ("bench", &["types", "protocol", "wire", "net", "client", "commands", "experiment"]),
+    ("syros", &["types", "protocol", "runtime", "client", "bench", "checker", "sim", "model", "experiment"]),
 ];
 
 /// What the core may use from outside: nothing that could do I/O.

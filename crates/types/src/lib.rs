@@ -12,6 +12,7 @@ mod prng;
 mod quorum;
 mod read_policy;
 mod time;
+mod write_policy;
 
 pub use class::{Class, Footprint, key_hash};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
@@ -19,3 +20,4 @@ pub use prng::Prng;
 pub use quorum::{FastQuorum, Group, InvalidGroupSize};
 pub use read_policy::{ReadPolicy, UnknownReadPolicy};
 pub use time::{Instant, Now, Timestamp, WallTime};
+pub use write_policy::{UnknownWritePolicy, WritePolicy};

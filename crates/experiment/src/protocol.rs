@@ -1,0 +1,65 @@
+//! The protocols that can be measured: settings of one implementation.
+
+use core::fmt;
+use core::str::FromStr;
+use syros_types::{FastQuorum, ReadPolicy, WritePolicy};
+
+/// A protocol: which updates need the leader only, what makes a quorum, and whom reads ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Protocol {
+    /// Its name, as papers have it.
+    pub name: &'static str,
+    /// What makes the fast quorum.
+    pub fast_quorum: FastQuorum,
+    /// How updates are sent that could be fast.
+    pub writes: WritePolicy,
+    /// Whom reads ask.
+    pub reads: ReadPolicy,
+}
+
+const fn protocol(
+    name: &'static str,
+    fast_quorum: FastQuorum,
+    writes: WritePolicy,
+    reads: ReadPolicy,
+) -> Protocol {
+    Protocol { name, fast_quorum, writes, reads }
+}
+
+impl Protocol {
+    /// Every one that there is.
+    pub const ALL: [Self; 6] = [
+        // Viewstamped Replication, or Multi-Paxos.
+        protocol("vr", FastQuorum::Supermajority, WritePolicy::Leader, ReadPolicy::Leader),
+        // The same with reads of a majority (Paxos Quorum Reads).
+        protocol("pqr", FastQuorum::Supermajority, WritePolicy::Leader, ReadPolicy::Quorum),
+        protocol("skyros", FastQuorum::Supermajority, WritePolicy::Fast, ReadPolicy::Leader),
+        // The paper's.
+        protocol("syros", FastQuorum::Supermajority, WritePolicy::Fast, ReadPolicy::Quorum),
+        protocol("ionia", FastQuorum::Supermajority, WritePolicy::Fast, ReadPolicy::Meta),
+        // What this project does if it is told nothing.
+        protocol("default", FastQuorum::Majority, WritePolicy::Auto, ReadPolicy::Auto),
+    ];
+}
+
+/// A name that no protocol has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownProtocol(pub String);
+
+impl fmt::Display for UnknownProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.name).collect();
+        write!(f, "there is no protocol '{}'; there are {}", self.0, names.join(", "))
+    }
+}
+
+impl std::error::Error for UnknownProtocol {}
+
+impl FromStr for Protocol {
+    type Err = UnknownProtocol;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProtocol> {
+        let found = Self::ALL.into_iter().find(|protocol| protocol.name.eq_ignore_ascii_case(name));
+        found.ok_or_else(|| UnknownProtocol(name.to_owned()))
+    }
+}

@@ -1,0 +1,204 @@
+//! What came of an experiment: one row for each region that clients were in.
+
+use core::fmt;
+use hdrhistogram::Histogram;
+use std::collections::BTreeMap;
+
+/// Longest latency told apart from longer ones, in nanoseconds.
+const LATENCY_NANOS_MAX: u64 = 100_000_000_000;
+
+/// Times from asking for an operation to its end.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    histogram: Histogram<u64>,
+}
+
+impl Default for Measured {
+    fn default() -> Self {
+        let histogram = Histogram::new_with_bounds(1, LATENCY_NANOS_MAX, 3);
+        Self { histogram: histogram.expect("the bounds are constants") }
+    }
+}
+
+impl Measured {
+    /// One operation, in nanoseconds.
+    pub fn record(&mut self, nanos: u64) {
+        self.histogram.saturating_record(nanos);
+    }
+
+    /// Operations.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.histogram.len()
+    }
+
+    /// Microseconds; 0 if there is nothing.
+    #[must_use]
+    pub fn mean_us(&self) -> f64 {
+        if self.histogram.is_empty() { 0.0 } else { self.histogram.mean() / 1_000.0 }
+    }
+
+    /// Microseconds that this share of the operations did not exceed.
+    #[must_use]
+    pub fn quantile_us(&self, quantile: f64) -> f64 {
+        self.histogram.value_at_quantile(quantile) as f64 / 1_000.0
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.histogram.add(&other.histogram).expect("the bounds are the same");
+    }
+}
+
+/// What the clients of one region experienced.
+#[derive(Clone, Debug, Default)]
+pub struct Row {
+    /// The protocol's name.
+    pub protocol: String,
+    /// The workload's.
+    pub workload: String,
+    /// How keys were chosen.
+    pub distribution: String,
+    /// Where the clients were.
+    pub region: String,
+    /// Reads.
+    pub reads: Measured,
+    /// Updates.
+    pub writes: Measured,
+    /// Operations that did not succeed.
+    pub failed: u64,
+    /// Reads by how they were answered.
+    pub read_paths: BTreeMap<&'static str, u64>,
+    /// Reads that took one round trip to those that were asked first.
+    pub reads_at_once: u64,
+    /// Updates by how they were answered.
+    pub write_paths: BTreeMap<&'static str, u64>,
+}
+
+/// Shares of a whole, as a JSON object.
+fn shares(paths: &BTreeMap<&'static str, u64>) -> String {
+    let whole: u64 = paths.values().sum();
+    let shares = paths.iter().filter(|(_, count)| **count > 0);
+    let shares: Vec<String> =
+        shares.map(|(name, count)| format!("\"{name}\":{:.4}", *count as f64 / whole as f64)).collect();
+    format!("{{{}}}", shares.join(","))
+}
+
+impl Row {
+    /// All operations together.
+    #[must_use]
+    pub fn all(&self) -> Measured {
+        let mut all = self.reads.clone();
+        all.add(&self.writes);
+        all
+    }
+
+    /// The row as one line of JSON, without a line end. Times are in microseconds.
+    #[must_use]
+    pub fn json(&self) -> String {
+        let Self { protocol, workload, distribution, region, reads, writes, failed, .. } = self;
+        let times = |prefix: &str, measured: &Measured| {
+            let (mean, p50, p99) =
+                (measured.mean_us(), measured.quantile_us(0.5), measured.quantile_us(0.99));
+            format!("\"{prefix}mean_us\":{mean:.1},\"{prefix}p50_us\":{p50:.1},\"{prefix}p99_us\":{p99:.1}")
+        };
+        let all = self.all();
+        let at_once = self.reads_at_once as f64 / reads.count().max(1) as f64;
+        format!(
+            "{{\"protocol\":\"{protocol}\",\"workload\":\"{workload}\",\"distribution\":\"{distribution}\",\
+             \"region\":\"{region}\",\"operations\":{},{},{},{},\"failed\":{failed},\
+             \"reads\":{},\"reads_one_round_trip\":{at_once:.4},\"read_paths\":{},\"write_paths\":{}}}",
+            all.count(),
+            times("", &all),
+            times("read_", reads),
+            times("write_", writes),
+            reads.count(),
+            shares(&self.read_paths),
+            shares(&self.write_paths),
+        )
+    }
+
+    /// The heading of a table of rows.
+    #[must_use]
+    pub fn heading() -> String {
+        format!(
+            "{:<9} {:<4} {:<13} {:<14} {:>10} {:>10} {:>10} {:>11} {:>11} {:>8}",
+            "protocol",
+            "mix",
+            "keys",
+            "clients in",
+            "mean, us",
+            "p50, us",
+            "p99, us",
+            "reads, us",
+            "writes, us",
+            "1 RTT"
+        )
+    }
+}
+
+impl fmt::Display for Row {
+    /// A line of the table.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all = self.all();
+        write!(
+            f,
+            "{:<9} {:<4} {:<13} {:<14} {:>10.1} {:>10.1} {:>10.1} {:>11.1} {:>11.1} {:>7.2}%",
+            self.protocol,
+            self.workload,
+            self.distribution,
+            self.region,
+            all.mean_us(),
+            all.quantile_us(0.5),
+            all.quantile_us(0.99),
+            self.reads.mean_us(),
+            self.writes.mean_us(),
+            100.0 * self.reads_at_once as f64 / self.reads.count().max(1) as f64,
+        )?;
+        if self.failed > 0 {
+            write!(f, "  {} failed", self.failed)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> Row {
+        let mut row = Row {
+            protocol: "default".into(),
+            workload: "a".into(),
+            distribution: "uniform".into(),
+            region: "paris".into(),
+            ..Row::default()
+        };
+        (0..3).for_each(|_| row.reads.record(1_000_000));
+        row.writes.record(3_000_000);
+        row.read_paths = BTreeMap::from([("leader", 0), ("meta", 1), ("quorum", 2)]);
+        row.write_paths = BTreeMap::from([("fast", 1)]);
+        row.reads_at_once = 3;
+        row
+    }
+
+    #[test]
+    fn the_line_for_machines_says_everything() {
+        let json = row().json();
+        for part in [
+            "\"operations\":4,\"mean_us\":1500.",
+            "\"read_mean_us\":1000.",
+            "\"write_p99_us\":3000.",
+            "\"reads_one_round_trip\":1.0000",
+            "\"read_paths\":{\"meta\":0.3333,\"quorum\":0.6667}",
+            "\"write_paths\":{\"fast\":1.0000}",
+        ] {
+            assert!(json.contains(part), "{part} is missing in {json}");
+        }
+        assert!(Row::default().json().contains("\"mean_us\":0.0"), "nothing is no division by zero");
+    }
+
+    #[test]
+    fn a_line_of_the_table_is_as_wide_as_the_heading() {
+        assert_eq!(row().to_string().len(), Row::heading().len());
+    }
+}

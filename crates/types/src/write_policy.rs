@@ -1,0 +1,59 @@
+//! How a client wants its updates to be sent.
+
+use core::fmt;
+use core::str::FromStr;
+
+/// Which way an update goes that the fast quorum could complete. All are as safe; they differ in whom they
+/// wait for. Updates that need the leader go to it whatever the policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum WritePolicy {
+    /// Whichever of the others has been faster of late (Skyros 6).
+    #[default]
+    Auto,
+    /// To all replicas: one round trip to the fast quorum.
+    Fast,
+    /// To the leader, which orders it at once: a round trip to it, and one from it to a majority.
+    Leader,
+}
+
+impl WritePolicy {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Fast, Self::Leader];
+
+    /// Its name, in configuration and on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Fast => "fast",
+            Self::Leader => "leader",
+        }
+    }
+}
+
+impl fmt::Display for WritePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that no write policy has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownWritePolicy;
+
+impl fmt::Display for UnknownWritePolicy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a write policy is one of auto, fast and leader")
+    }
+}
+
+impl core::error::Error for UnknownWritePolicy {}
+
+impl FromStr for WritePolicy {
+    type Err = UnknownWritePolicy;
+
+    fn from_str(name: &str) -> Result<Self, UnknownWritePolicy> {
+        let mut policies = Self::ALL.into_iter();
+        policies.find(|policy| policy.name().eq_ignore_ascii_case(name)).ok_or(UnknownWritePolicy)
+    }
+}

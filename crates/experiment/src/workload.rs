@@ -150,7 +150,7 @@ impl Workload {
     }
 
     /// The next operation.
-    pub fn next(&mut self) -> Asked {
+    pub fn draw(&mut self) -> Asked {
         let is_read = self.prng.chance(self.mix.reads_percent.into(), 100);
         let key = match &self.zipf {
             None => self.prng.below(self.keys),
@@ -193,7 +193,7 @@ mod tests {
         let mut counts = vec![0_u64; keys as usize];
         let mut reads = 0;
         for _ in 0..draws {
-            let Asked { key, is_read } = workload.next();
+            let Asked { key, is_read } = workload.draw();
             counts[key as usize] += 1;
             reads += u64::from(is_read);
         }

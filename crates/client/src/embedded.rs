@@ -8,7 +8,7 @@ use crate::options::Options;
 use core::time::Duration;
 use mio::{Registry, Token};
 use std::collections::VecDeque;
-use syros_protocol::client::{Action, Busy, Client, Event, Outcome};
+use syros_protocol::client::{Action, Busy, Client, Event, Outcome, ReadCounts, WriteCounts};
 use syros_protocol::message::Body;
 use syros_types::{Class, FastQuorum, Footprint, Group, Instant, Prng, ReadPolicy, ReplicaId};
 use syros_wire::{ANY_CLUSTER, Hello, Member, Sender};
@@ -192,6 +192,18 @@ impl EmbeddedClient {
         let protocol = self.protocol.as_ref().map(Client::deadline);
         let deadline = links.chain(early).chain(protocol).min().unwrap_or(Instant::NEVER);
         (deadline != Instant::NEVER).then(|| deadline.since(self.clock.now().instant))
+    }
+
+    /// How reads were answered so far; nothing before the cluster has been reached.
+    #[must_use]
+    pub fn read_counts(&self) -> ReadCounts {
+        self.protocol.as_ref().map(Client::read_counts).unwrap_or_default()
+    }
+
+    /// How updates were answered so far; nothing before the cluster has been reached.
+    #[must_use]
+    pub fn write_counts(&self) -> WriteCounts {
+        self.protocol.as_ref().map(Client::write_counts).unwrap_or_default()
     }
 
     /// Operations in flight.

@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use syros_protocol::client::Config;
-use syros_types::{FastQuorum, Group, ReadPolicy};
+use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 use syros_wire::ANY_CLUSTER;
 
 /// Settings of a client. The defaults suit a cluster in one data center and in several.
@@ -31,6 +31,8 @@ pub struct Options {
     pub session_idle_max: Duration,
     /// How reads are answered that do not say ([`Client::reading`](crate::Client::reading)).
     pub read_policy: ReadPolicy,
+    /// How updates go that may be fast.
+    pub write_policy: WritePolicy,
     /// Seed of all random choices; `None` takes one that no other client has.
     pub seed: Option<u64>,
 }
@@ -52,6 +54,7 @@ impl Default for Options {
             in_flight_max: config.in_flight_max,
             session_idle_max: config.session_idle_max,
             read_policy: config.read_policy,
+            write_policy: config.write_policy,
             seed: None,
         }
     }
@@ -67,6 +70,7 @@ impl Options {
             in_flight_max: self.in_flight_max,
             session_idle_max: self.session_idle_max,
             read_policy: self.read_policy,
+            write_policy: self.write_policy,
             ..Config::new(group, fast_quorum, seed)
         }
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome};
 use syros_protocol::fingerprint::Moments;
 use syros_protocol::message::Peer;
-use syros_types::{Group, Instant, Now, WallTime};
+use syros_types::{Group, Instant, Now, WallTime, WritePolicy};
 
 /// What can happen to a client.
 #[derive(Clone, Debug)]
@@ -43,6 +43,7 @@ impl Customer {
         let mut config = Config::new(group, setup.mode, number as u64 + 1);
         config.planted = setup.planted;
         config.read_policy = setup.reads;
+        config.write_policy = WritePolicy::Fast;
         config.resend = unit(PATIENCE);
         config.sync_after = unit(PATIENCE);
         config.give_up_after = Duration::from_secs(3600);

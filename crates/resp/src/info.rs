@@ -68,8 +68,8 @@ pub struct ServerReport {
     pub slow_updates: u64,
     /// Reads completed.
     pub reads: u64,
-    /// How the reads of this process's Redis clients were answered, each under its name.
-    pub reads_answered: Vec<(&'static str, u64)>,
+    /// How the operations of this process's Redis clients were answered, each under its name.
+    pub answered: Vec<(&'static str, u64)>,
     /// Where the replicas listen for each other, as `host:port`, in the order of their positions.
     pub replica_addresses: Vec<String>,
 }
@@ -192,7 +192,7 @@ fn syros(report: &ServerReport, _: WallTime, text: &mut String) {
     line(text, "fast_updates", report.fast_updates);
     line(text, "slow_updates", report.slow_updates);
     line(text, "reads", report.reads);
-    for (how, count) in &report.reads_answered {
+    for (how, count) in &report.answered {
         line(text, how, *count);
     }
     for (replica, address) in report.replica_addresses.iter().enumerate() {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use syros_protocol::replica;
-use syros_types::ReadPolicy;
+use syros_types::{ReadPolicy, WritePolicy};
 
 /// Settings of a node: one replica with its Redis front end.
 #[derive(Clone, Debug)]
@@ -88,6 +88,8 @@ pub struct FrontConfig {
     pub sync_after: Duration,
     /// How reads are answered that do not say.
     pub read_policy: ReadPolicy,
+    /// How updates go that may be fast.
+    pub write_policy: WritePolicy,
     /// A session idle for longer is not used again. Below the replicas' session timeout.
     pub session_idle_max: Duration,
 }
@@ -101,6 +103,7 @@ impl Default for FrontConfig {
             operation_timeout: Duration::from_secs(10),
             sync_after: Duration::from_millis(20),
             read_policy: ReadPolicy::Leader,
+            write_policy: WritePolicy::Auto,
             session_idle_max: Duration::from_secs(300),
         }
     }

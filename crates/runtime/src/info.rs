@@ -48,7 +48,8 @@ impl ServerInfo for View<'_> {
     fn report(&self) -> ServerReport {
         let Description { run_id, redis_port, fast_quorum, group_size, replicas } = self.description;
         let statistics = &self.front.statistics;
-        let (view, counts) = (self.front.client.view(), self.front.client.read_counts());
+        let (view, reads) = (self.front.client.view(), self.front.client.read_counts());
+        let writes = self.front.client.write_counts();
         let mut report = ServerReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process_id: std::process::id(),
@@ -66,14 +67,17 @@ impl ServerInfo for View<'_> {
             fast_quorum: fast_quorum.to_string(),
             group_size: *group_size as u64,
             replica_addresses: replicas.clone(),
-            reads_answered: vec![
-                ("reads_by_leader", counts.leader),
-                ("reads_by_meta", counts.meta),
-                ("reads_by_quorum", counts.quorum),
-                ("reads_rinsed", counts.rinsed),
-                ("reads_referred", counts.referred),
-                ("reads_of_several_keys", counts.several),
-                ("reads_stale", counts.stale),
+            answered: vec![
+                ("reads_by_leader", reads.leader),
+                ("reads_by_meta", reads.meta),
+                ("reads_by_quorum", reads.quorum),
+                ("reads_rinsed", reads.rinsed),
+                ("reads_referred", reads.referred),
+                ("reads_of_several_keys", reads.several),
+                ("reads_stale", reads.stale),
+                ("writes_by_quorum", writes.fast),
+                ("writes_by_leader", writes.leader),
+                ("writes_referred", writes.ordered),
             ],
             view: view.0,
             leader: u8::try_from(view.0 % *group_size as u64).unwrap_or(0),

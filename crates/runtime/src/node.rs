@@ -168,6 +168,7 @@ impl Base {
         config.resend = RESEND;
         config.sync_after = front.sync_after;
         config.read_policy = front.read_policy;
+        config.write_policy = front.write_policy;
         config.give_up_after = front.operation_timeout;
         config.in_flight_max = front.in_flight_max;
         config.session_idle_max = front.session_idle_max;

@@ -9,7 +9,7 @@ pub use hunts::Hunt;
 use crate::network::NetworkFaults;
 use core::time::Duration;
 use syros_protocol::replica::Durability;
-use syros_types::{FastQuorum, Prng, ReadPolicy};
+use syros_types::{FastQuorum, Prng, ReadPolicy, WritePolicy};
 
 /// Nanoseconds in a microsecond.
 pub const MICRO: u64 = 1_000;
@@ -75,6 +75,8 @@ pub struct WorkloadSettings {
     pub readers: usize,
     /// How clients read; `None`: each in another of the linearizable ways.
     pub read_policy: Option<ReadPolicy>,
+    /// How updates of clients go that may be fast; `None`: each client's in another way.
+    pub write_policy: Option<WritePolicy>,
 }
 
 /// What the clocks do.
@@ -299,6 +301,7 @@ impl Swarm {
         if draw.one_in(50) {
             self.nemesis.ruin_at = Some(draw.0.below(self.workload.operations));
         }
+        self.workload.write_policy = draw.of(&[None, Some(WritePolicy::Auto), Some(WritePolicy::Fast)]);
     }
 
     /// Half of the worlds never trim a log.
@@ -338,6 +341,7 @@ impl Swarm {
                 packed_percent: 0,
                 readers: 0,
                 read_policy: Some(ReadPolicy::Leader),
+                write_policy: Some(WritePolicy::Auto),
             },
             network: NetworkFaults::none(delay),
             clocks: ClockSettings { drift_ppm: 0, skew_micros: 0 },
@@ -365,6 +369,11 @@ impl WorkloadSettings {
         self.read_policy.unwrap_or(LINEARIZABLE[client % LINEARIZABLE.len()])
     }
 
+    /// How a client's updates go.
+    pub(crate) fn write_policy_of(&self, client: usize) -> WritePolicy {
+        self.write_policy.unwrap_or(WritePolicy::ALL[client % WritePolicy::ALL.len()])
+    }
+
     fn draw(draw: &mut Draw, operations: u64, speed: u64) -> Self {
         let mut weights = [0; crate::workload::KINDS];
         for weight in &mut weights {
@@ -388,6 +397,7 @@ impl WorkloadSettings {
             packed_percent: draw.sometimes(&[5, 30]),
             readers: draw.sometimes(&[1, 2]) as usize,
             read_policy: None,
+            write_policy: None,
         }
     }
 }

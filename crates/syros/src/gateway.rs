@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_runtime::{FrontConfig, GatewayConfig, GatewayNode};
-use syros_types::ReadPolicy;
+use syros_types::{ReadPolicy, WritePolicy};
 
 use crate::config::check_address;
 use crate::{logger, signals};
@@ -40,6 +40,9 @@ pub(crate) struct Options {
     /// How reads are answered that do not say: auto, leader, meta, quorum or stale
     #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Leader)]
     reads: ReadPolicy,
+    /// How updates go that may be fast: auto, fast or leader
+    #[arg(long, value_name = "POLICY", default_value_t = WritePolicy::Auto)]
+    writes: WritePolicy,
 }
 
 fn parse_address(text: &str) -> Result<String, String> {
@@ -62,6 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         front: FrontConfig {
             connections_max: options.connections,
             read_policy: options.reads,
+            write_policy: options.writes,
             ..FrontConfig::default()
         },
     };

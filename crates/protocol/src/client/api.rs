@@ -2,7 +2,7 @@
 
 use crate::message::{Body, Message, Refusal};
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, ReplicaId};
+use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, ReplicaId, WritePolicy};
 
 /// Settings of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -27,6 +27,8 @@ pub struct Config {
     pub session_idle_max: Duration,
     /// How reads are answered if they do not say.
     pub read_policy: ReadPolicy,
+    /// How updates go that may be fast.
+    pub write_policy: WritePolicy,
     /// A known-wrong variant to run, for the simulator.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<crate::replica::PlantedBug>,
@@ -46,6 +48,7 @@ impl Config {
             in_flight_max: 65_536,
             session_idle_max: Duration::from_secs(300),
             read_policy: ReadPolicy::Leader,
+            write_policy: WritePolicy::Auto,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }

@@ -2,7 +2,8 @@
 //! before somebody has decided whether it belongs in the fingerprint.
 
 use super::reads::Read;
-use super::{Client, Replicas, Session, Update, Window};
+use super::updates::{COMPARISON_INTERVAL, Update, WriteTimes};
+use super::{Client, Replicas, Session, Window};
 use crate::fingerprint::{Clock, Moments};
 use core::hash::{Hash, Hasher};
 
@@ -28,6 +29,8 @@ impl Client {
             last_micros,
             scan_at,
             latency,
+            write_times,
+            write_counts: _,
             latencies,
             read_counts: _,
             actions,
@@ -38,10 +41,16 @@ impl Client {
             now.instant.hash(hasher);
         }
         (now.wall, prng, view, last_token, clock_offset, last_micros, latency, latencies).hash(hasher);
+        let WriteTimes { oks, ordered, compared } = write_times;
+        (oks, ordered, compared.map(|(sequence, _)| sequence)).hash(hasher);
+        if let Some((_, began)) = compared {
+            clock.past(*began, COMPARISON_INTERVAL, hasher);
+        }
         let bits = |replicas: &Replicas| replicas.0;
         (bits(connected), bits(slow)).hash(hasher);
         // Longer than any timeout that starts with something being sent.
-        let patience = core::time::Duration::from_nanos(latency.saturating_mul(4)).max(config.resend);
+        let slowest = config.group.members().map(|replica| latencies.value(replica)).max();
+        let patience = super::patience(config.resend, (*latency).max(slowest.unwrap_or_default()));
         match session {
             Session::None => 0_u8.hash(hasher),
             Session::Registering { nonce, sent } => {
@@ -69,14 +78,17 @@ impl Client {
                 oks,
                 refusals,
                 crowded_out,
+                way,
+                began,
             }) = update
             else {
                 continue;
             };
             (token, body, fast, micros, acked_below, path, shared).hash(hasher);
-            // Compared with nothing but 0 and 1.
-            attempts.min(&2).hash(hasher);
-            (bits(oks), bits(refusals), crowded_out).hash(hasher);
+            // Compared with nothing above one to each replica, and one more.
+            (*attempts).min(config.group.size() as u32 + 2).hash(hasher);
+            (bits(oks), bits(refusals), crowded_out, way).hash(hasher);
+            clock.past(*began, patience.max(config.sync_after), hasher);
             clock.past(*sent, patience.max(config.sync_after), hasher);
             clock.past(*invoked, config.give_up_after, hasher);
         }

@@ -11,23 +11,32 @@ mod fingerprint;
 mod reads;
 #[cfg(test)]
 mod tests;
+mod updates;
 
 pub use api::{Action, Busy, Config, Event, Outcome, Token};
 pub use reads::ReadCounts;
+pub use updates::WriteCounts;
 
-use crate::message::{Asked, Body, Message, Path, Refusal, Request};
+use crate::message::{Asked, Body, Message, Refusal};
 use crate::replica::PlantedBug;
 use alloc::collections::VecDeque;
 use core::time::Duration;
 use reads::{Latencies, Read};
 use syros_types::{
-    Class, FastQuorum, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, SessionId, View,
-    WallTime,
+    Class, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, SessionId, View, WallTime,
 };
+use updates::{Update, WriteTimes};
 
-/// How long an update waits for another leader when the disk of this one has failed: view changes take a
-/// fraction of it, and if there is none by then, there is a reason that the user should hear of.
-const LEADER_CHANGE: Duration = Duration::from_secs(3);
+/// A timeout that a cluster under load, or a distant one, does not run into: answers that usually take so many
+/// nanoseconds are not lost, and sending everything again would only add to the load.
+fn patience(timeout: Duration, usual: u64) -> Duration {
+    timeout.max(Duration::from_nanos(usual.saturating_mul(4)))
+}
+
+/// The smoothed value of what is measured again and again; 0 is none.
+const fn smooth(old: u64, new: u64) -> u64 {
+    if old == 0 { new } else { old - old / 4 + new / 4 }
+}
 
 /// A set of replicas, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -53,33 +62,6 @@ impl Replicas {
     const fn first(self) -> Option<ReplicaId> {
         if self.0 == 0 { None } else { Some(ReplicaId(self.0.trailing_zeros() as u8)) }
     }
-}
-
-#[derive(Clone, Debug)]
-struct Update {
-    token: Token,
-    body: Body,
-    /// May use the durability logs.
-    fast: bool,
-    invoked: Instant,
-    sent: Instant,
-    /// Timestamp it carries in the current view; a resend within the view must not change it,
-    /// because another replica may hold it already.
-    micros: u64,
-    /// What it acknowledges in the current view. Replicas take their own copies for the same: if one
-    /// that was sent later acknowledged more, whoever executed that one would take updates for dealt
-    /// with that are only in the durability logs yet.
-    acked_below: u64,
-    path: Path,
-    /// Was sent at least once: it may have been executed.
-    attempts: u32,
-    /// Was sent to followers: one of them may hand it to the leader later.
-    shared: bool,
-    oks: Replicas,
-    /// Those that will not answer `Ok` in this view.
-    refusals: Replicas,
-    /// The leader has no room for it: it is sent again before the leader is asked to order it.
-    crowded_out: bool,
 }
 
 /// Operations by number, in order of submission; answered ones leave a hole until they reach the front.
@@ -161,8 +143,10 @@ pub struct Client {
     clock_offset: u64,
     last_micros: u64,
     scan_at: Instant,
-    /// Smoothed time from sending an operation to its end, nanoseconds.
+    /// Smoothed time from sending an update to its end, nanoseconds; 0 if not known.
     latency: u64,
+    write_times: WriteTimes,
+    write_counts: WriteCounts,
     latencies: Latencies,
     read_counts: ReadCounts,
     actions: VecDeque<Action>,
@@ -190,6 +174,8 @@ impl Client {
             last_micros: 0,
             scan_at: Instant::NEVER,
             latency: 0,
+            write_times: WriteTimes::new(),
+            write_counts: WriteCounts { fast: 0, leader: 0, ordered: 0 },
             latencies: Latencies::new(),
             read_counts: ReadCounts {
                 leader: 0,
@@ -239,32 +225,13 @@ impl Client {
         }
         self.last_token.0 += 1;
         let token = self.last_token;
-        let (invoked, sent) = (now.instant, now.instant);
         if class == Class::Read {
             let number = self.reads.push(self.new_read(token, body, policy, footprint));
             self.send_read(number);
         } else {
             self.refresh_session();
-            let fast = match self.config.fast_quorum {
-                FastQuorum::Majority => class == Class::Overwrite && matches!(footprint, Footprint::One(_)),
-                FastQuorum::Supermajority => class.is_nilext(),
-            };
             self.last_update = now.instant;
-            let sequence = self.updates.push(Update {
-                token,
-                body,
-                fast,
-                invoked,
-                sent,
-                micros: 0,
-                acked_below: 0,
-                path: Path::Ordered,
-                attempts: 0,
-                shared: false,
-                oks: Replicas(0),
-                refusals: Replicas(0),
-                crowded_out: false,
-            });
+            let sequence = self.updates.push(self.new_update(token, body, class, footprint));
             match self.session {
                 Session::Active(session) => self.send_update(session, sequence),
                 Session::Registering { .. } => {}
@@ -349,8 +316,7 @@ impl Client {
             Message::Committed { view, id, clock, reply } => {
                 self.observe(clock);
                 if let Some(sequence) = self.own(id) {
-                    let outcome = if reply.is_empty() { Outcome::Done } else { Outcome::Reply(reply) };
-                    self.finish_update(sequence, outcome);
+                    self.on_committed(sequence, reply);
                 }
                 self.observe_view(view);
             }
@@ -398,80 +364,6 @@ impl Client {
         matches!(self.session, Session::Active(session) if session == id.session).then_some(id.sequence)
     }
 
-    fn on_ok(&mut self, from: ReplicaId, view: View, sequence: u64) {
-        // Only answers of one view make a quorum.
-        if view != self.view && !self.planted(PlantedBug::AcksOfOtherViewsCounted) {
-            return;
-        }
-        let (leader, quorum) = (self.leader(), self.config.group.fast_quorum(self.config.fast_quorum));
-        let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
-        let Some(update) = self.updates.get_mut(sequence) else { return };
-        update.oks = update.oks.with(from);
-        if update.fast && update.oks.len() >= quorum && (update.oks.contains(leader) || leaderless) {
-            self.finish_update(sequence, Outcome::Done);
-        }
-    }
-
-    /// `from` will not answer `Ok`: when that makes the fast quorum impossible, the leader orders.
-    fn on_no_ok(&mut self, from: ReplicaId, sequence: u64) {
-        let group = self.config.group;
-        let quorum = group.fast_quorum(self.config.fast_quorum);
-        let Some(update) = self.updates.get_mut(sequence) else { return };
-        update.refusals = update.refusals.with(from);
-        let impossible = group.size() - update.refusals.len() < quorum
-            || update.refusals.contains(group.leader(self.view));
-        if impossible && update.path == Path::Durability {
-            self.order(sequence);
-        }
-    }
-
-    fn on_refused(&mut self, from: ReplicaId, view: View, id: OperationId, refusal: Refusal) {
-        let registering = matches!(self.session, Session::Registering { nonce, .. } if nonce == id.sequence);
-        if registering && id.session == SessionId(0) {
-            return self.abandon_unsent(refusal);
-        }
-        if view != self.view {
-            return;
-        }
-        let Some(sequence) = self.own(id) else { return };
-        let leader = self.leader();
-        let Some(update) = self.updates.get_mut(sequence) else { return };
-        // Sent once, to the leader alone, and refused there for good: it is nowhere. A leader without room in
-        // its durability log refuses only what it has just received, and may take a copy that the network
-        // has made of it.
-        let for_good = update.path == Path::Ordered || refusal == Refusal::DiskFailed;
-        let nowhere = update.attempts == 1 && !update.shared && from == leader && for_good;
-        let waited = self.now.instant.since(update.invoked);
-        let leader_may_change = self.config.group.faults() > 0 && waited < LEADER_CHANGE;
-        match refusal {
-            // A duplicate of something answered long ago.
-            Refusal::Stale => {}
-            // Every replica says so of these bytes.
-            Refusal::Malformed => self.finish_update(sequence, Outcome::Refused(refusal)),
-            Refusal::ClockSkew | Refusal::NotNormal => self.on_no_ok(from, sequence),
-            Refusal::UnknownSession => {
-                if from == leader {
-                    self.end_session();
-                } else {
-                    self.on_no_ok(from, sequence);
-                }
-            }
-            // The leader is about to lose its followers; the next one will take it.
-            Refusal::DiskFailed if from == leader && leader_may_change => {}
-            Refusal::LogFull | Refusal::Overloaded | Refusal::DiskFailed => {
-                if from != leader {
-                    self.on_no_ok(from, sequence);
-                } else if nowhere {
-                    self.finish_update(sequence, Outcome::Refused(refusal));
-                } else if update.path == Path::Durability && refusal != Refusal::DiskFailed {
-                    update.crowded_out = true;
-                } else {
-                    self.finish_update(sequence, Outcome::Unknown);
-                }
-            }
-        }
-    }
-
     /// No session is to be had: what was never sent ends here.
     fn abandon_unsent(&mut self, refusal: Refusal) {
         self.session = Session::None;
@@ -484,7 +376,13 @@ impl Client {
     fn end_session(&mut self) {
         self.for_each_update(|client, sequence| client.finish_update(sequence, Outcome::Unknown));
         self.session = Session::None;
+        self.begin_window();
+    }
+
+    /// Sequence numbers begin anew, with another session.
+    fn begin_window(&mut self) {
         self.updates = Window::new();
+        self.write_times.compared = None;
     }
 
     /// Replaces a session that the cluster may be about to expire, while nothing depends on it.
@@ -492,7 +390,7 @@ impl Client {
         let idle = self.now.instant.since(self.last_update) >= self.config.session_idle_max;
         if idle && self.updates.live == 0 && matches!(self.session, Session::Active(_)) {
             self.session = Session::None;
-            self.updates = Window::new();
+            self.begin_window();
         }
     }
 
@@ -510,71 +408,6 @@ impl Client {
 
     fn send(&mut self, to: ReplicaId, message: Message) {
         if self.connected.contains(to) {
-            self.actions.push_back(Action::Send { to, message });
-        }
-    }
-
-    /// True if enough replicas, the leader among them, can be expected to answer.
-    fn fast_quorum_in_reach(&self) -> bool {
-        let usable = self.usable();
-        usable.contains(self.leader())
-            && usable.len() >= self.config.group.fast_quorum(self.config.fast_quorum)
-    }
-
-    fn next_micros(&mut self) -> u64 {
-        let clock = self.now.wall.0.saturating_add(self.clock_offset);
-        self.last_micros = clock.max(self.last_micros + 1);
-        self.last_micros
-    }
-
-    /// Sends an update for the first time in this view.
-    fn send_update(&mut self, session: SessionId, sequence: u64) {
-        let micros = self.next_micros();
-        let fast_quorum_in_reach = self.fast_quorum_in_reach();
-        let acked_below = self.updates.first;
-        let Some(update) = self.updates.get_mut(sequence) else { return };
-        update.micros = micros;
-        update.acked_below = acked_below;
-        update.oks = Replicas(0);
-        update.refusals = Replicas(0);
-        update.crowded_out = false;
-        update.path = if update.fast && fast_quorum_in_reach { Path::Durability } else { Path::Ordered };
-        self.transmit(session, sequence, None);
-    }
-
-    /// Has the leader order an update, which it may have in its durability log already.
-    fn order(&mut self, sequence: u64) {
-        let Session::Active(session) = self.session else { return };
-        if let Some(update) = self.updates.get_mut(sequence) {
-            update.path = Path::Ordered;
-            self.transmit(session, sequence, None);
-        }
-    }
-
-    /// Puts an update on the wire, as its path says: to all, or to the leader; or to `only`.
-    fn transmit(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
-        let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
-        let connected = self.connected;
-        let acknowledges_more = self.planted(PlantedBug::ResentAcknowledgesMore);
-        let newly_acked_below = self.updates.first;
-        let Some(update) = self.updates.get_mut(sequence) else { return };
-        update.sent = now;
-        if acknowledges_more {
-            update.acked_below = newly_acked_below;
-        }
-        let id = OperationId { session, sequence };
-        let Update { micros, acked_below, .. } = *update;
-        let request = Request { id, micros, acked_below, body: update.body.clone() };
-        let path = update.path;
-        let wanted = |to: ReplicaId| {
-            connected.contains(to)
-                && only.is_none_or(|only| only == to)
-                && (path == Path::Durability || to == leader)
-        };
-        for to in group.members().filter(|to| wanted(*to)) {
-            update.attempts = update.attempts.saturating_add(1);
-            update.shared |= to != leader;
-            let message = Message::Request { view, path, request: request.clone() };
             self.actions.push_back(Action::Send { to, message });
         }
     }
@@ -626,6 +459,7 @@ impl Client {
         }
         self.view = view;
         self.leader_heard = self.now.instant;
+        self.write_times.forget_leader();
         match self.session {
             Session::Active(session) => {
                 self.for_each_update(|client, sequence| client.send_update(session, sequence));
@@ -662,41 +496,13 @@ impl Client {
         }
     }
 
-    /// A timeout that a cluster under load does not run into: answers that take long for everybody
-    /// are not lost, and sending them again would only add to the load.
-    fn patience(&self, timeout: Duration) -> Duration {
-        timeout.max(Duration::from_nanos(self.latency.saturating_mul(4)))
-    }
-
-    fn look_after_update(&mut self, sequence: u64) {
-        let now = self.now.instant;
-        let (sync_after, resend) = (self.patience(self.config.sync_after), self.patience(self.config.resend));
-        let Some(update) = self.updates.get_mut(sequence) else { return };
-        if now.since(update.invoked) >= self.config.give_up_after {
-            let outcome = if update.attempts == 0 { Outcome::TimedOut } else { Outcome::Unknown };
-            return self.finish_update(sequence, outcome);
-        }
-        let Session::Active(session) = self.session else { return };
-        let silent = now.since(update.sent);
-        if update.path == Path::Durability && update.crowded_out {
-            if silent >= sync_after * 2 {
-                update.crowded_out = false;
-                self.transmit(session, sequence, None);
-            }
-        } else if update.path == Path::Durability && silent >= sync_after {
-            let missing = Replicas(self.connected.0 & !update.oks.0 & !update.refusals.0);
-            self.slow = Replicas(self.slow.0 | missing.0);
-            self.order(sequence);
-        } else if silent >= resend {
-            self.transmit(session, sequence, None);
-        }
-    }
-
     /// The leader is silent: asks everybody whether there is a newer view, with a request that only
     /// the leader of its view would act on.
     fn probe(&mut self) {
         let now = self.now.instant;
-        let patience = self.config.sync_after;
+        let leader = self.leader().index();
+        let usual = self.latencies.value(self.leader()).max(self.write_times.oks[leader]);
+        let patience = patience(self.config.sync_after, usual);
         if now.since(self.leader_heard) < patience || now.since(self.probed) < patience {
             return;
         }
@@ -706,21 +512,6 @@ impl Client {
             // An empty body is no operation; a follower answers with its view all the same.
             let asked = Asked::Answer;
             self.send(to, Message::Read { view, number: 0, asked, body: Body::from([]) });
-        }
-    }
-
-    fn sample_latency(&mut self, sent: Instant) {
-        let sample = self.now.instant.since(sent).as_nanos() as u64;
-        self.latency = self.latency - self.latency / 8 + sample / 8;
-    }
-
-    fn finish_update(&mut self, sequence: u64, outcome: Outcome) {
-        if let Some(update) = self.updates.remove(sequence) {
-            if update.attempts > 0 {
-                self.sample_latency(update.sent);
-            }
-            let applied = None;
-            self.actions.push_back(Action::Completed { token: update.token, outcome, applied });
         }
     }
 

@@ -12,7 +12,7 @@
 //! in no footprint of the entry that lets it: so values carry the moment their first key expires, and count
 //! only if nobody asked has an entry of that time in its log.
 
-use super::{Action, Client, Outcome, Replicas, Token};
+use super::{Action, Client, Outcome, Replicas, Token, patience, smooth};
 use crate::message::{Asked, Body, Message, Refusal, Standing};
 use crate::replica::PlantedBug;
 use core::time::Duration;
@@ -172,16 +172,12 @@ impl Latencies {
         }
     }
 
-    const fn smooth(old: u64, new: u64) -> u64 {
-        if old == 0 { new } else { old - old / 4 + new / 4 }
-    }
-
-    fn value(&self, replica: ReplicaId) -> u64 {
+    pub(super) fn value(&self, replica: ReplicaId) -> u64 {
         self.values[replica.index()]
     }
 
     fn note_value(&mut self, replica: ReplicaId, took: u64, now: Instant) {
-        self.values[replica.index()] = Self::smooth(self.value(replica), took.max(1));
+        self.values[replica.index()] = smooth(self.value(replica), took.max(1));
         let (floor, raised) = (&mut self.floors[replica.index()], &mut self.raised[replica.index()]);
         if *floor == 0 || took < *floor {
             *floor = took.max(1);
@@ -484,7 +480,7 @@ impl Client {
         if read.evidence.change.is_none() {
             let took = read.took(now);
             read.evidence.change = Some((op_number, time));
-            self.latencies.change = Latencies::smooth(self.latencies.change, took.max(1));
+            self.latencies.change = smooth(self.latencies.change, took.max(1));
             self.judge(number);
         }
     }
@@ -603,7 +599,6 @@ impl Client {
 
     pub(super) fn look_after_read(&mut self, number: u64) {
         let now = self.now.instant;
-        let (soon, resend) = (self.patience(self.config.sync_after), self.patience(self.config.resend));
         let (connected, leader) = (self.connected, self.leader());
         let Some(read) = self.reads.get_mut(number) else { return };
         if now.since(read.invoked) >= self.config.give_up_after {
@@ -612,7 +607,23 @@ impl Client {
         let Evidence { heard, change, .. } = &read.evidence;
         let members = read.course.members();
         let unheard = Replicas(members.0 & !heard.0);
+        // Rinses and what has been referred wait for entries to be committed, which the leader takes part in.
+        let asked = if read.course == Course::Leader { members.with(leader) } else { members };
+        let members_take = |asked: Replicas| {
+            let asked = self.config.group.members().filter(|member| asked.contains(*member));
+            asked.map(|member| self.latencies.value(member)).max().unwrap_or_default()
+        };
+        let usual = match read.course {
+            Course::Leader | Course::Quorum { .. } | Course::Stale { .. } => members_take(asked),
+            Course::Meta { .. } => members_take(asked).max(self.latencies.change),
+            Course::Rinse { .. } => members_take(asked.with(leader)),
+        };
+        let (soon, resend) = (patience(self.config.sync_after, usual), patience(self.config.resend, usual));
         let (silent, patience) = match read.course {
+            // Others may know as well.
+            Course::Leader if read.policy == ReadPolicy::Auto && read.bucket.is_some() && !read.referred => {
+                (asked, soon)
+            }
             Course::Leader | Course::Rinse { .. } => (members, resend),
             // Those that others can stand in for are not waited for as long.
             Course::Stale { .. } => (members, soon),
@@ -633,7 +644,6 @@ impl Client {
             for replica in self.config.group.members().filter(|replica| read.waits_for.contains(*replica)) {
                 self.latencies.outstanding[replica.index()] -= 1;
             }
-            self.sample_latency(if read.attempts == 1 { read.sent } else { read.invoked });
             self.actions.push_back(Action::Completed { token: read.token, outcome, applied });
         }
     }

@@ -1,9 +1,10 @@
 //! What a client sends, and when it calls an operation done.
 
 use super::*;
+use crate::message::Path;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::Group;
+use syros_types::{FastQuorum, Group, WritePolicy};
 
 type Sent = Vec<(u8, Message)>;
 type Done = Vec<(Token, Outcome)>;
@@ -149,6 +150,7 @@ fn without_a_fast_quorum_in_reach_the_leader_orders_from_the_start() {
     assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 2)]);
     // A silent replica is waited for once.
     let mut harness = Harness::new(3, FastQuorum::Supermajority, &[0, 1, 2]);
+    harness.client.config.write_policy = WritePolicy::Fast;
     harness.submit(Class::Merge);
     harness.drain();
     harness.ok(0, 0, 2);
@@ -231,4 +233,77 @@ fn the_window_is_bounded_and_an_expired_session_is_replaced() {
     assert_eq!(harness.drain().1.len(), 2);
     harness.submit(Class::Update);
     assert!(matches!(harness.drain().0.as_slice(), [(0, Message::Register { .. })]));
+}
+
+/// Five replicas whose supermajority is 100 ms away, the leader and a majority 10 ms.
+fn far_supermajority(policy: WritePolicy) -> Harness {
+    let mut harness = Harness::new(5, FastQuorum::Supermajority, &[0, 1, 2, 3, 4]);
+    harness.client.config.write_policy = policy;
+    harness
+}
+
+/// Lets an update run its course: the times at which each replica says `Ok` and the leader `Committed`.
+/// Returns how often it was sent and to whom, and after how many milliseconds it was done.
+fn play(harness: &mut Harness, sequence: u64, committed: u64) -> (usize, u64) {
+    let millis = Duration::from_millis;
+    let token = harness.submit(Class::Overwrite);
+    let sent = paths(&harness.drain().0);
+    let ordered = sent.iter().any(|(_, path, _)| *path == Path::Ordered);
+    let shared = sent.iter().any(|(to, ..)| *to != 0);
+    let begin = harness.now.instant;
+    let mut done_at = None;
+    for at in [10, 20, 100, 200] {
+        harness.now.instant = begin.after(millis(at));
+        match at {
+            10 if shared => (0..3).for_each(|from| harness.ok(from, 0, sequence)),
+            100 if shared => (3..5).for_each(|from| harness.ok(from, 0, sequence)),
+            _ => {}
+        }
+        if at == committed && ordered {
+            let (view, clock, reply) = (View(0), WallTime(0), Body::from([]));
+            harness.receive(0, Message::Committed { view, id: id(sequence), clock, reply });
+        }
+        if harness.drain().1.contains(&(token, Outcome::Done)) {
+            done_at.get_or_insert(at);
+        }
+    }
+    (sent.len(), done_at.unwrap())
+}
+
+#[test]
+fn the_leader_orders_at_once_where_that_is_faster() {
+    let mut harness = far_supermajority(WritePolicy::Auto);
+    // The first one finds out how far everybody is, the second one goes both ways.
+    assert_eq!(play(&mut harness, 2, 20), (5, 100));
+    assert_eq!(play(&mut harness, 3, 20), (6, 20));
+    assert_eq!(play(&mut harness, 4, 20), (1, 20), "to the leader alone");
+    // A second later it is time to compare again.
+    harness.pass(Duration::from_secs(1));
+    assert_eq!(play(&mut harness, 5, 20).0, 6);
+}
+
+#[test]
+fn the_fast_quorum_is_used_where_the_leader_would_take_longer() {
+    let mut harness = far_supermajority(WritePolicy::Auto);
+    assert_eq!(play(&mut harness, 2, 200), (5, 100));
+    assert_eq!(play(&mut harness, 3, 200), (6, 100));
+    assert_eq!(play(&mut harness, 4, 200), (5, 100));
+    // A near quorum leaves nothing to compare.
+    let mut harness = Harness::new(5, FastQuorum::Majority, &[0, 1, 2, 3, 4]);
+    for sequence in 2..6 {
+        assert_eq!(play(&mut harness, sequence, 20), (5, 10));
+    }
+}
+
+#[test]
+fn a_write_policy_is_kept_to() {
+    for (policy, expected) in [(WritePolicy::Fast, (5, 100)), (WritePolicy::Leader, (1, 20))] {
+        let mut harness = far_supermajority(policy);
+        for sequence in 2..6 {
+            assert_eq!(play(&mut harness, sequence, 20), expected, "{policy}");
+        }
+        let counts = harness.client.write_counts();
+        let (fast, leader) = if policy == WritePolicy::Fast { (4, 1) } else { (0, 5) };
+        assert_eq!(counts, WriteCounts { fast, leader, ordered: 0 });
+    }
 }

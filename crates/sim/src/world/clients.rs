@@ -35,6 +35,7 @@ impl World {
         let mut config =
             client::Config::new(self.group, self.swarm.fast_quorum, self.dice.clients.next_u64());
         config.read_policy = self.swarm.workload.read_policy_of(slot);
+        config.write_policy = self.swarm.workload.write_policy_of(slot);
         config.sync_after = settings.sync_after;
         config.resend = settings.client_resend;
         config.give_up_after = settings.give_up_after;

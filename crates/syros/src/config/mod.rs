@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use syros_protocol::replica::Durability;
 use syros_runtime::{FrontConfig, NodeConfig, StoreConfig};
-use syros_types::{FastQuorum, Group, ReadPolicy, ReplicaId};
+use syros_types::{FastQuorum, Group, ReadPolicy, ReplicaId, WritePolicy};
 
 pub(crate) use reader::{BytesText, ConfigError, Reader, parse_bytes, parse_duration};
 
@@ -57,6 +57,8 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     let mut front = FrontConfig::default();
     let policies = ReadPolicy::ALL.map(|policy| (policy.name(), policy));
     front.read_policy = root.choice("reads", &policies, front.read_policy)?;
+    let policies = WritePolicy::ALL.map(|policy| (policy.name(), policy));
+    front.write_policy = root.choice("writes", &policies, front.write_policy)?;
 
     let mut listen = root.section("listen")?;
     let listen_redis = address(&mut listen, "redis", || Some(SocketAddr::from(([127, 0, 0, 1], 6379))))?;

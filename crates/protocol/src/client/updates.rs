@@ -1,0 +1,391 @@
+//! Updates: which way they go, and when they are done.
+//!
+//! - *fast*: to every replica; done when the fast quorum has them (Skyros 4.2);
+//! - *leader*: to the leader, which orders them at once; done when they are committed. Where a quorum of the
+//!   durability logs is farther than the leader and a majority near it, this is faster (Skyros 6).
+//!
+//! Which is faster is measured: where the leader alone would answer clearly sooner than the fast quorum does,
+//! some updates go both ways, and tell.
+
+use super::{Action, Client, Outcome, Replicas, Session, Token, smooth};
+use crate::message::{Body, Message, Path, Refusal, Request};
+use crate::replica::PlantedBug;
+use core::time::Duration;
+use syros_types::{
+    Class, FastQuorum, Footprint, Group, Instant, OperationId, ReplicaId, SessionId, View, WritePolicy,
+};
+
+/// Ways that differ by less than this, in nanoseconds, are equally good.
+const NEAR: u64 = 200_000;
+
+/// How long an update waits for another leader when the disk of this one has failed: view changes take a
+/// fraction of it, and if there is none by then, there is a reason that the user should hear of.
+const LEADER_CHANGE: Duration = Duration::from_secs(3);
+
+#[derive(Clone, Debug)]
+pub(super) struct Update {
+    pub(super) token: Token,
+    pub(super) body: Body,
+    /// May use the durability logs.
+    pub(super) fast: bool,
+    pub(super) invoked: Instant,
+    pub(super) sent: Instant,
+    /// Timestamp it carries in the current view; a resend within the view must not change it,
+    /// because another replica may hold it already.
+    pub(super) micros: u64,
+    /// What it acknowledges in the current view. Replicas take their own copies for the same: if one
+    /// that was sent later acknowledged more, whoever executed that one would take updates for dealt
+    /// with that are only in the durability logs yet.
+    pub(super) acked_below: u64,
+    pub(super) path: Path,
+    /// Was sent at least once: it may have been executed.
+    pub(super) attempts: u32,
+    /// Was sent to followers: one of them may hand it to the leader later.
+    pub(super) shared: bool,
+    pub(super) oks: Replicas,
+    /// Those that will not answer `Ok` in this view.
+    pub(super) refusals: Replicas,
+    /// The leader has no room for it: it is sent again before the leader is asked to order it.
+    pub(super) crowded_out: bool,
+    /// The way it was sent in the current view.
+    pub(super) way: Way,
+    /// When it was sent that way.
+    pub(super) began: Instant,
+}
+
+/// The way an update goes at first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Way {
+    /// To all replicas.
+    Fast,
+    /// To the leader alone.
+    Leader,
+    /// To all replicas, and the leader orders it at once: whichever is done first.
+    Both,
+}
+
+/// How often updates go both ways, where it matters.
+pub(super) const COMPARISON_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How updates were answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct WriteCounts {
+    /// By the fast quorum, in one round trip.
+    pub fast: u64,
+    /// By the leader, which was asked at once: they cannot be fast, or the leader was faster.
+    pub leader: u64,
+    /// By the leader, because the fast quorum was not to be had.
+    pub ordered: u64,
+}
+
+/// What a client knows of how long updates take, in nanoseconds; 0 for what is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WriteTimes {
+    /// Smoothed time to an `Ok` of each replica.
+    pub(super) oks: [u64; Group::SIZE_MAX],
+    /// Smoothed time until the leader has an update committed that it is to order at once.
+    pub(super) ordered: u64,
+    /// The last update that went both ways: it may have ended before all have answered.
+    pub(super) compared: Option<(u64, Instant)>,
+}
+
+impl WriteTimes {
+    pub(super) const fn new() -> Self {
+        Self { oks: [0; Group::SIZE_MAX], ordered: 0, compared: None }
+    }
+
+    fn note_ok(&mut self, replica: ReplicaId, took: u64) {
+        let old = self.oks[replica.index()];
+        self.oks[replica.index()] = smooth(old, took.max(1));
+    }
+
+    /// What is known of a leader does not hold for the next.
+    pub(super) const fn forget_leader(&mut self) {
+        self.ordered = 0;
+    }
+
+    /// When the fast quorum is likely to have answered: its farthest member, or the leader.
+    fn fast(&self, quorum: usize, leader: ReplicaId) -> Option<u64> {
+        let mut known = self.oks.map(|took| if took == 0 { u64::MAX } else { took });
+        let by_leader = known[leader.index()];
+        known.sort_unstable();
+        Some(known[quorum - 1].max(by_leader)).filter(|took| *took < u64::MAX)
+    }
+}
+
+impl Client {
+    pub(super) fn new_update(&self, token: Token, body: Body, class: Class, footprint: &Footprint) -> Update {
+        let now = self.now.instant;
+        let fast = match self.config.fast_quorum {
+            FastQuorum::Majority => class == Class::Overwrite && matches!(footprint, Footprint::One(_)),
+            FastQuorum::Supermajority => class.is_nilext(),
+        };
+        Update {
+            token,
+            body,
+            fast,
+            invoked: now,
+            sent: now,
+            micros: 0,
+            acked_below: 0,
+            path: Path::Ordered,
+            attempts: 0,
+            shared: false,
+            oks: Replicas(0),
+            refusals: Replicas(0),
+            crowded_out: false,
+            way: Way::Leader,
+            began: now,
+        }
+    }
+
+    /// How updates were answered so far.
+    #[must_use]
+    pub const fn write_counts(&self) -> WriteCounts {
+        self.write_counts
+    }
+
+    /// Which way an update goes that may be fast.
+    fn choose_way(&mut self, sequence: u64) -> Way {
+        let leader = self.leader();
+        match self.config.write_policy {
+            WritePolicy::Fast => return Way::Fast,
+            WritePolicy::Leader => return Way::Leader,
+            WritePolicy::Auto => {}
+        }
+        let times = &mut self.write_times;
+        let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
+        let Some(fast) = times.fast(quorum, leader) else { return Way::Fast };
+        // The leader alone is the least that the other way takes.
+        let least = times.oks[leader.index()];
+        if fast <= least + least / 4 + NEAR {
+            return Way::Fast;
+        }
+        let now = self.now.instant;
+        let is_due = times.compared.is_none_or(|(_, began)| began.after(COMPARISON_INTERVAL) <= now);
+        if is_due || times.ordered == 0 {
+            times.compared = Some((sequence, now));
+            return Way::Both;
+        }
+        if times.ordered + times.ordered / 8 < fast { Way::Leader } else { Way::Fast }
+    }
+
+    pub(super) fn on_ok(&mut self, from: ReplicaId, view: View, sequence: u64) {
+        // Only answers of one view make a quorum.
+        if view != self.view && !self.planted(PlantedBug::AcksOfOtherViewsCounted) {
+            return;
+        }
+        let (leader, quorum) = (self.leader(), self.config.group.fast_quorum(self.config.fast_quorum));
+        let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
+        let (now, size) = (self.now.instant, self.config.group.size() as u32);
+        let Some(update) = self.updates.get_mut(sequence) else {
+            if let Some((compared, began)) = self.write_times.compared
+                && compared == sequence
+            {
+                self.write_times.note_ok(from, now.since(began).as_nanos() as u64);
+            }
+            return;
+        };
+        update.oks = update.oks.with(from);
+        // Sent no more than once to each, and to the leader to be ordered.
+        if update.attempts <= size + 1 {
+            self.write_times.note_ok(from, now.since(update.began).as_nanos() as u64);
+        }
+        if update.fast && update.oks.len() >= quorum && (update.oks.contains(leader) || leaderless) {
+            self.write_counts.fast += 1;
+            if update.way == Way::Both {
+                // The leader would have taken at least as long.
+                let took = now.since(update.began).as_nanos() as u64;
+                self.write_times.ordered = self.write_times.ordered.max(took);
+            }
+            self.finish_update(sequence, Outcome::Done);
+        }
+    }
+
+    /// The leader has had an update executed.
+    pub(super) fn on_committed(&mut self, sequence: u64, reply: Body) {
+        let now = self.now.instant;
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        match update.way {
+            Way::Fast => self.write_counts.ordered += 1,
+            Way::Leader | Way::Both => {
+                self.write_counts.leader += 1;
+                if update.attempts <= self.config.group.size() as u32 + 1 {
+                    let took = now.since(update.began).as_nanos() as u64;
+                    self.write_times.ordered = smooth(self.write_times.ordered, took.max(1));
+                }
+            }
+        }
+        let outcome = if reply.is_empty() { Outcome::Done } else { Outcome::Reply(reply) };
+        self.finish_update(sequence, outcome);
+    }
+
+    /// `from` will not answer `Ok`: when that makes the fast quorum impossible, the leader orders.
+    pub(super) fn on_no_ok(&mut self, from: ReplicaId, sequence: u64) {
+        let group = self.config.group;
+        let quorum = group.fast_quorum(self.config.fast_quorum);
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        update.refusals = update.refusals.with(from);
+        let impossible = group.size() - update.refusals.len() < quorum
+            || update.refusals.contains(group.leader(self.view));
+        if impossible && update.path == Path::Durability {
+            self.order(sequence);
+        }
+    }
+
+    pub(super) fn on_refused(&mut self, from: ReplicaId, view: View, id: OperationId, refusal: Refusal) {
+        let registering = matches!(self.session, Session::Registering { nonce, .. } if nonce == id.sequence);
+        if registering && id.session == SessionId(0) {
+            return self.abandon_unsent(refusal);
+        }
+        if view != self.view {
+            return;
+        }
+        let Some(sequence) = self.own(id) else { return };
+        let leader = self.leader();
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        // Sent once, to the leader alone, and refused there for good: it is nowhere. A leader without room in
+        // its durability log refuses only what it has just received, and may take a copy that the network
+        // has made of it.
+        let for_good = update.path == Path::Ordered || refusal == Refusal::DiskFailed;
+        let nowhere = update.attempts == 1 && !update.shared && from == leader && for_good;
+        let waited = self.now.instant.since(update.invoked);
+        let leader_may_change = self.config.group.faults() > 0 && waited < LEADER_CHANGE;
+        match refusal {
+            // A duplicate of something answered long ago.
+            Refusal::Stale => {}
+            // Every replica says so of these bytes.
+            Refusal::Malformed => self.finish_update(sequence, Outcome::Refused(refusal)),
+            Refusal::ClockSkew | Refusal::NotNormal => self.on_no_ok(from, sequence),
+            Refusal::UnknownSession => {
+                if from == leader {
+                    self.end_session();
+                } else {
+                    self.on_no_ok(from, sequence);
+                }
+            }
+            // The leader is about to lose its followers; the next one will take it.
+            Refusal::DiskFailed if from == leader && leader_may_change => {}
+            Refusal::LogFull | Refusal::Overloaded | Refusal::DiskFailed => {
+                if from != leader {
+                    self.on_no_ok(from, sequence);
+                } else if nowhere {
+                    self.finish_update(sequence, Outcome::Refused(refusal));
+                } else if update.path == Path::Durability && refusal != Refusal::DiskFailed {
+                    update.crowded_out = true;
+                } else {
+                    self.finish_update(sequence, Outcome::Unknown);
+                }
+            }
+        }
+    }
+
+    /// True if enough replicas, the leader among them, can be expected to answer.
+    pub(super) fn fast_quorum_in_reach(&self) -> bool {
+        let usable = self.usable();
+        usable.contains(self.leader())
+            && usable.len() >= self.config.group.fast_quorum(self.config.fast_quorum)
+    }
+
+    pub(super) fn next_micros(&mut self) -> u64 {
+        let clock = self.now.wall.0.saturating_add(self.clock_offset);
+        self.last_micros = clock.max(self.last_micros + 1);
+        self.last_micros
+    }
+
+    /// Sends an update for the first time in this view.
+    pub(super) fn send_update(&mut self, session: SessionId, sequence: u64) {
+        let micros = self.next_micros();
+        let fast_quorum_in_reach = self.fast_quorum_in_reach();
+        let (acked_below, now) = (self.updates.first, self.now.instant);
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        let may_be_fast = update.fast && fast_quorum_in_reach;
+        let way = if may_be_fast { self.choose_way(sequence) } else { Way::Leader };
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        update.way = way;
+        update.began = now;
+        update.micros = micros;
+        update.acked_below = acked_below;
+        update.oks = Replicas(0);
+        update.refusals = Replicas(0);
+        update.crowded_out = false;
+        update.path = if way == Way::Leader { Path::Ordered } else { Path::Durability };
+        self.transmit(session, sequence, None);
+        if way == Way::Both {
+            self.order(sequence);
+        }
+    }
+
+    /// Has the leader order an update, which it may have in its durability log already.
+    pub(super) fn order(&mut self, sequence: u64) {
+        let Session::Active(session) = self.session else { return };
+        if let Some(update) = self.updates.get_mut(sequence) {
+            update.path = Path::Ordered;
+            self.transmit(session, sequence, None);
+        }
+    }
+
+    /// Puts an update on the wire, as its path says: to all, or to the leader; or to `only`.
+    pub(super) fn transmit(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
+        let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
+        let connected = self.connected;
+        let acknowledges_more = self.planted(PlantedBug::ResentAcknowledgesMore);
+        let newly_acked_below = self.updates.first;
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        update.sent = now;
+        if acknowledges_more {
+            update.acked_below = newly_acked_below;
+        }
+        let id = OperationId { session, sequence };
+        let Update { micros, acked_below, .. } = *update;
+        let request = Request { id, micros, acked_below, body: update.body.clone() };
+        let path = update.path;
+        let wanted = |to: ReplicaId| {
+            connected.contains(to)
+                && only.is_none_or(|only| only == to)
+                && (path == Path::Durability || to == leader)
+        };
+        for to in group.members().filter(|to| wanted(*to)) {
+            update.attempts = update.attempts.saturating_add(1);
+            update.shared |= to != leader;
+            let message = Message::Request { view, path, request: request.clone() };
+            self.actions.push_back(Action::Send { to, message });
+        }
+    }
+
+    pub(super) fn look_after_update(&mut self, sequence: u64) {
+        let now = self.now.instant;
+        let patience = |timeout| super::patience(timeout, self.latency);
+        let (sync_after, resend) = (patience(self.config.sync_after), patience(self.config.resend));
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        if now.since(update.invoked) >= self.config.give_up_after {
+            let outcome = if update.attempts == 0 { Outcome::TimedOut } else { Outcome::Unknown };
+            return self.finish_update(sequence, outcome);
+        }
+        let Session::Active(session) = self.session else { return };
+        let silent = now.since(update.sent);
+        if update.path == Path::Durability && update.crowded_out {
+            if silent >= sync_after * 2 {
+                update.crowded_out = false;
+                self.transmit(session, sequence, None);
+            }
+        } else if update.path == Path::Durability && silent >= sync_after {
+            let missing = Replicas(self.connected.0 & !update.oks.0 & !update.refusals.0);
+            self.slow = Replicas(self.slow.0 | missing.0);
+            self.order(sequence);
+        } else if silent >= resend {
+            self.transmit(session, sequence, None);
+        }
+    }
+
+    pub(super) fn finish_update(&mut self, sequence: u64, outcome: Outcome) {
+        if let Some(update) = self.updates.remove(sequence) {
+            if update.attempts > 0 {
+                let took = self.now.instant.since(update.sent).as_nanos() as u64;
+                self.latency = smooth(self.latency, took);
+            }
+            let applied = None;
+            self.actions.push_back(Action::Completed { token: update.token, outcome, applied });
+        }
+    }
+}

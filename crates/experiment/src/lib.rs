@@ -11,5 +11,5 @@ mod workload;
 pub use line::{Line, Traffic};
 pub use protocol::{Protocol, UnknownProtocol};
 pub use regions::{Problem, Regions};
-pub use row::{Measured, Row};
+pub use row::{Measured, Paths, Row};
 pub use workload::{Asked, Distribution, InvalidWorkload, Mix, Workload};

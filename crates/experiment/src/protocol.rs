@@ -49,17 +49,58 @@ pub struct UnknownProtocol(pub String);
 impl fmt::Display for UnknownProtocol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.name).collect();
-        write!(f, "there is no protocol '{}'; there are {}", self.0, names.join(", "))
+        write!(
+            f,
+            "there is no protocol '{}'; there are {}, each also with another way to read, as in default+quorum",
+            self.0,
+            names.join(", ")
+        )
     }
 }
 
 impl std::error::Error for UnknownProtocol {}
 
+impl fmt::Display for Protocol {
+    /// As it can be read again: `default`, or `default+quorum`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)?;
+        if Self::ALL.iter().any(|known| known.name == self.name && known.reads != self.reads) {
+            write!(f, "+{}", self.reads)?;
+        }
+        Ok(())
+    }
+}
+
 impl FromStr for Protocol {
     type Err = UnknownProtocol;
 
-    fn from_str(name: &str) -> Result<Self, UnknownProtocol> {
+    /// A name, or one with another way to read: `default+quorum`.
+    fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
+        let unknown = || UnknownProtocol(text.to_owned());
+        let (name, reads) = text.split_once('+').map_or((text, None), |(name, reads)| (name, Some(reads)));
         let found = Self::ALL.into_iter().find(|protocol| protocol.name.eq_ignore_ascii_case(name));
-        found.ok_or_else(|| UnknownProtocol(name.to_owned()))
+        let mut protocol = found.ok_or_else(unknown)?;
+        if let Some(reads) = reads {
+            protocol.reads = reads.parse().map_err(|_| unknown())?;
+        }
+        Ok(protocol)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_others_refused() {
+        for protocol in Protocol::ALL {
+            assert_eq!(protocol.to_string().parse(), Ok(protocol));
+        }
+        let quorum: Protocol = "default+quorum".parse().unwrap();
+        assert_eq!((quorum.reads, quorum.to_string().as_str()), (ReadPolicy::Quorum, "default+quorum"));
+        for text in ["", "raft", "default+", "default+near", "+quorum"] {
+            let error = text.parse::<Protocol>().unwrap_err().to_string();
+            assert!(error.contains("skyros"), "{error}");
+        }
     }
 }

@@ -11,12 +11,14 @@ const LATENCY_NANOS_MAX: u64 = 100_000_000_000;
 #[derive(Clone, Debug)]
 pub struct Measured {
     histogram: Histogram<u64>,
+    /// The histogram keeps three digits of each; the mean is exact.
+    sum: u128,
 }
 
 impl Default for Measured {
     fn default() -> Self {
         let histogram = Histogram::new_with_bounds(1, LATENCY_NANOS_MAX, 3);
-        Self { histogram: histogram.expect("the bounds are constants") }
+        Self { histogram: histogram.expect("the bounds are constants"), sum: 0 }
     }
 }
 
@@ -24,6 +26,7 @@ impl Measured {
     /// One operation, in nanoseconds.
     pub fn record(&mut self, nanos: u64) {
         self.histogram.saturating_record(nanos);
+        self.sum += u128::from(nanos);
     }
 
     /// Operations.
@@ -35,7 +38,7 @@ impl Measured {
     /// Microseconds; 0 if there is nothing.
     #[must_use]
     pub fn mean_us(&self) -> f64 {
-        if self.histogram.is_empty() { 0.0 } else { self.histogram.mean() / 1_000.0 }
+        self.sum as f64 / self.count().max(1) as f64 / 1_000.0
     }
 
     /// Microseconds that this share of the operations did not exceed.
@@ -46,6 +49,7 @@ impl Measured {
 
     fn add(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("the bounds are the same");
+        self.sum += other.sum;
     }
 }
 
@@ -74,6 +78,15 @@ pub struct Row {
     pub write_paths: BTreeMap<&'static str, u64>,
 }
 
+/// How many operations have been answered on each path.
+pub type Paths<const N: usize> = [(&'static str, u64); N];
+
+fn add_paths<const N: usize>(paths: &mut BTreeMap<&'static str, u64>, before: &Paths<N>, after: &Paths<N>) {
+    for ((name, after), (_, before)) in after.iter().zip(before) {
+        *paths.entry(name).or_default() += after - before;
+    }
+}
+
 /// Shares of a whole, as a JSON object.
 fn shares(paths: &BTreeMap<&'static str, u64>) -> String {
     let whole: u64 = paths.values().sum();
@@ -84,6 +97,20 @@ fn shares(paths: &BTreeMap<&'static str, u64>) -> String {
 }
 
 impl Row {
+    /// Adds a read that took so many nanoseconds; `before` and `after` are how its client's reads had been
+    /// answered, by path. One that went `at_once` took one round trip to those that were asked first.
+    pub fn read<const N: usize>(&mut self, nanos: u64, before: &Paths<N>, after: &Paths<N>, at_once: bool) {
+        self.reads.record(nanos);
+        self.reads_at_once += u64::from(at_once);
+        add_paths(&mut self.read_paths, before, after);
+    }
+
+    /// Adds an update, as [`Self::read`] does.
+    pub fn write<const N: usize>(&mut self, nanos: u64, before: &Paths<N>, after: &Paths<N>) {
+        self.writes.record(nanos);
+        add_paths(&mut self.write_paths, before, after);
+    }
+
     /// All operations together.
     #[must_use]
     pub fn all(&self) -> Measured {
@@ -121,7 +148,7 @@ impl Row {
     #[must_use]
     pub fn heading() -> String {
         format!(
-            "{:<9} {:<4} {:<13} {:<14} {:>10} {:>10} {:>10} {:>11} {:>11} {:>8}",
+            "{:<14} {:<4} {:<13} {:<14} {:>10} {:>10} {:>10} {:>11} {:>11} {:>8}",
             "protocol",
             "mix",
             "keys",
@@ -142,7 +169,7 @@ impl fmt::Display for Row {
         let all = self.all();
         write!(
             f,
-            "{:<9} {:<4} {:<13} {:<14} {:>10.1} {:>10.1} {:>10.1} {:>11.1} {:>11.1} {:>7.2}%",
+            "{:<14} {:<4} {:<13} {:<14} {:>10.1} {:>10.1} {:>10.1} {:>11.1} {:>11.1} {:>7.2}%",
             self.protocol,
             self.workload,
             self.distribution,

@@ -16,6 +16,7 @@
 mod adapter;
 pub mod client;
 pub mod clock;
+pub mod geo;
 pub mod history;
 pub mod invariants;
 pub mod journal;

@@ -5,6 +5,7 @@
 //! link is cut arrives all the same unless the swarm says otherwise.
 
 use crate::clock::VirtualTime;
+use syros_experiment::{Line, Traffic};
 use syros_types::Prng;
 
 /// A process as the network sees it: replicas first, then client slots.
@@ -65,6 +66,8 @@ struct Link {
     cut: bool,
     /// When the last message on it arrives, for links that keep order.
     busy_until: VirtualTime,
+    /// What decides when messages arrive instead, if the link is a line between regions.
+    traffic: Option<Traffic>,
 }
 
 /// When a message arrives: not at all, once, or twice.
@@ -116,19 +119,22 @@ impl Network {
                     true => BAD_LINK_LOSS_PPM,
                     false => faults.loss_ppm,
                 };
-                Link { delay, loss_ppm, cut: false, busy_until: 0 }
+                Link { delay, loss_ppm, cut: false, busy_until: 0, traffic: None }
             })
             .collect();
         Self { nodes, links, faults, prng }
     }
 
-    /// Decides what becomes of a message sent now.
-    pub fn send(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime) -> Fate {
+    /// Decides what becomes of a message of so many bytes that is sent now.
+    pub fn send(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, bytes: usize) -> Fate {
         let faults = &self.faults;
         let link = &mut self.links[from * self.nodes + to];
         let prng = &mut self.prng;
         if link.cut {
             return Fate::never(false);
+        }
+        if let Some(traffic) = &mut link.traffic {
+            return Fate { arrivals: [Some(traffic.arrival(now, bytes)), None], lost: false, held_back: 0 };
         }
         if link.loss_ppm > 0 && prng.chance(link.loss_ppm, 1_000_000) {
             return Fate::never(true);
@@ -181,6 +187,13 @@ impl Network {
         self.links[from * self.nodes + to].delay = delay;
     }
 
+    /// Makes one direction a line between regions; nothing else happens to messages on it.
+    pub(crate) fn set_line(&mut self, from: NodeIndex, to: NodeIndex, line: Line) {
+        let link = &mut self.links[from * self.nodes + to];
+        link.delay = line.delay.as_nanos() as u64;
+        link.traffic = Some(Traffic::new(line, self.prng.fork()));
+    }
+
     /// The delay of one direction, nanoseconds.
     #[must_use]
     pub fn delay(&self, from: NodeIndex, to: NodeIndex) -> u64 {
@@ -210,11 +223,11 @@ mod tests {
         let mut network = Network::new(3, NetworkFaults::none(700), Prng::new(1));
         let once = |at| Fate { arrivals: [Some(at), None], lost: false, held_back: 0 };
         for now in [0, 10, 1_000] {
-            assert_eq!(network.send(0, 2, now), once(now + 700));
+            assert_eq!(network.send(0, 2, now, 1), once(now + 700));
         }
         network.set_cut(0, 2, true);
-        assert_eq!(network.send(0, 2, 0), Fate::never(false));
-        assert_eq!(network.send(2, 0, 0), once(700), "the other direction is another link");
+        assert_eq!(network.send(0, 2, 0, 1), Fate::never(false));
+        assert_eq!(network.send(2, 0, 0, 1), once(700), "the other direction is another link");
         network.heal();
         assert!(!network.is_cut(0, 2));
     }
@@ -233,7 +246,7 @@ mod tests {
         let mut network = Network::new(2, faults, Prng::new(7));
         let (mut lost, mut doubled, mut late) = (0, 0, 0);
         for _ in 0..10_000 {
-            let fate = network.send(0, 1, 0);
+            let fate = network.send(0, 1, 0, 1);
             lost += u64::from(fate.lost);
             doubled += u64::from(fate.duplicated());
             late += u64::from(fate.arrivals[0].is_some_and(|at| at > 200));

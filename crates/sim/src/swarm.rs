@@ -169,6 +169,8 @@ pub struct NemesisSettings {
 pub struct ProtocolSettings {
     /// Everything that measures in heartbeats is divided by this.
     pub speed: u32,
+    /// What measures in messages between replicas is multiplied by this: they are far from each other.
+    pub patience: u32,
     /// See `Config::order_delay`.
     pub order_delay: Duration,
     /// See `Config::fetch_delay`.
@@ -471,6 +473,7 @@ impl ProtocolSettings {
         let scaled = |millis: u64| Duration::from_micros(millis * 1_000 / u64::from(speed));
         Self {
             speed,
+            patience: 1,
             order_delay: draw.of(&[
                 Duration::ZERO,
                 Duration::from_micros(500),
@@ -512,6 +515,7 @@ impl Default for ProtocolSettings {
     fn default() -> Self {
         Self {
             speed: 1,
+            patience: 1,
             order_delay: Duration::from_micros(500),
             fetch_delay: Duration::from_micros(500),
             batch_max: 1024,

@@ -145,7 +145,7 @@ pub struct World {
 }
 
 /// Most clients a world has room for.
-const CLIENTS_MAX: usize = 16;
+pub(crate) const CLIENTS_MAX: usize = 16;
 
 /// More happenings than this without time passing are an endless loop.
 const STANDSTILL_MAX: u64 = 100_000;
@@ -322,6 +322,14 @@ impl World {
             &mut config.resend,
         ] {
             *duration /= settings.speed;
+        }
+        for duration in [
+            &mut config.lease,
+            &mut config.suspect_after,
+            &mut config.view_change_timeout,
+            &mut config.resend,
+        ] {
+            *duration *= settings.patience;
         }
         config.order_delay = settings.order_delay;
         config.forward_after = settings.forward_after;
@@ -733,7 +741,7 @@ impl World {
 
     fn transmit(&mut self, from: NodeIndex, to: NodeIndex, parcel: Parcel) {
         let now = self.now();
-        let fate = self.network.send(from, to, now);
+        let fate = self.network.send(from, to, now, parcel.bytes.len());
         let Fate { arrivals: [first, second], lost, held_back } = fate;
         self.tally.note_times(Kind::Lost, u64::from(lost));
         self.tally.note_times(Kind::Duplicated, u64::from(fate.duplicated()));

@@ -135,6 +135,23 @@ pub struct ReadCounts {
     pub stale: u64,
 }
 
+impl ReadCounts {
+    /// Each with its name.
+    #[must_use]
+    pub const fn named(self) -> [(&'static str, u64); 7] {
+        let Self { leader, meta, quorum, rinsed, referred, several, stale } = self;
+        [
+            ("leader", leader),
+            ("meta", meta),
+            ("quorum", quorum),
+            ("rinsed", rinsed),
+            ("referred", referred),
+            ("several", several),
+            ("stale", stale),
+        ]
+    }
+}
+
 /// What a client knows of how long replicas take.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Latencies {

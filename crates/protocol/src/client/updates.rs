@@ -78,6 +78,15 @@ pub struct WriteCounts {
     pub ordered: u64,
 }
 
+impl WriteCounts {
+    /// Each with its name.
+    #[must_use]
+    pub const fn named(self) -> [(&'static str, u64); 3] {
+        let Self { fast, leader, ordered } = self;
+        [("fast", fast), ("leader", leader), ("ordered", ordered)]
+    }
+}
+
 /// What a client knows of how long updates take, in nanoseconds; 0 for what is not known.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct WriteTimes {

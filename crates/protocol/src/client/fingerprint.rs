@@ -41,9 +41,9 @@ impl Client {
             now.instant.hash(hasher);
         }
         (now.wall, prng, view, last_token, clock_offset, last_micros, latency, latencies).hash(hasher);
-        let WriteTimes { oks, ordered, compared } = write_times;
-        (oks, ordered, compared.map(|(sequence, _)| sequence)).hash(hasher);
-        if let Some((_, began)) = compared {
+        let WriteTimes { oks, ordered, followed } = write_times;
+        (oks, ordered, followed.map(|(sequence, _)| sequence)).hash(hasher);
+        if let Some((_, began)) = followed {
             clock.past(*began, COMPARISON_INTERVAL, hasher);
         }
         let bits = |replicas: &Replicas| replicas.0;

@@ -382,7 +382,7 @@ impl Client {
     /// Sequence numbers begin anew, with another session.
     fn begin_window(&mut self) {
         self.updates = Window::new();
-        self.write_times.compared = None;
+        self.write_times.followed = None;
     }
 
     /// Replaces a session that the cluster may be about to expire, while nothing depends on it.

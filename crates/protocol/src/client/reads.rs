@@ -512,15 +512,16 @@ impl Client {
         };
         let suits = |after: OpNumber, time: WallTime| best.applied >= after && best.lasts(time);
         let counts = &mut self.read_counts;
-        let how = if change.is_some_and(|(after, time)| suits(after, time)) {
-            Some(&mut counts.meta)
-        } else if heard.len() >= quorum && !beyond.unordered && suits(beyond.accepted, beyond.time) {
-            Some(&mut counts.quorum)
-        } else {
-            match read.course {
-                Course::Rinse { after, time, .. } if suits(after, time) => Some(&mut counts.rinsed),
-                _ => None,
+        let by_leader = change.is_some_and(|(after, time)| suits(after, time));
+        let by_quorum = heard.len() >= quorum && !beyond.unordered && suits(beyond.accepted, beyond.time);
+        let how = match read.course {
+            // It took more than one round trip, whatever it is that lets the value count now.
+            Course::Rinse { after, time, .. } if by_leader || by_quorum || suits(after, time) => {
+                Some(&mut counts.rinsed)
             }
+            _ if by_leader => Some(&mut counts.meta),
+            _ if by_quorum => Some(&mut counts.quorum),
+            _ => None,
         };
         let (is_quorum, bucket) = (matches!(read.course, Course::Quorum { .. }), read.bucket);
         if let Some(how) = how {

@@ -94,13 +94,14 @@ pub(super) struct WriteTimes {
     pub(super) oks: [u64; Group::SIZE_MAX],
     /// Smoothed time until the leader has an update committed that it is to order at once.
     pub(super) ordered: u64,
-    /// The last update that went both ways: it may have ended before all have answered.
-    pub(super) compared: Option<(u64, Instant)>,
+    /// An update whose `Ok`s are awaited even after it has ended, and when it was sent: the last one that went
+    /// both ways, or one sent before the fast quorum's distance was known.
+    pub(super) followed: Option<(u64, Instant)>,
 }
 
 impl WriteTimes {
     pub(super) const fn new() -> Self {
-        Self { oks: [0; Group::SIZE_MAX], ordered: 0, compared: None }
+        Self { oks: [0; Group::SIZE_MAX], ordered: 0, followed: None }
     }
 
     fn note_ok(&mut self, replica: ReplicaId, took: u64) {
@@ -162,18 +163,23 @@ impl Client {
             WritePolicy::Leader => return Way::Leader,
             WritePolicy::Auto => {}
         }
+        let now = self.now.instant;
         let times = &mut self.write_times;
         let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
-        let Some(fast) = times.fast(quorum, leader) else { return Way::Fast };
+        let is_due = times.followed.is_none_or(|(_, began)| began.after(COMPARISON_INTERVAL) <= now);
+        let Some(fast) = times.fast(quorum, leader) else {
+            if is_due {
+                times.followed = Some((sequence, now));
+            }
+            return Way::Fast;
+        };
         // The leader alone is the least that the other way takes.
         let least = times.oks[leader.index()];
         if fast <= least + least / 4 + NEAR {
             return Way::Fast;
         }
-        let now = self.now.instant;
-        let is_due = times.compared.is_none_or(|(_, began)| began.after(COMPARISON_INTERVAL) <= now);
         if is_due || times.ordered == 0 {
-            times.compared = Some((sequence, now));
+            times.followed = Some((sequence, now));
             return Way::Both;
         }
         if times.ordered + times.ordered / 8 < fast { Way::Leader } else { Way::Fast }
@@ -188,8 +194,8 @@ impl Client {
         let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
         let (now, size) = (self.now.instant, self.config.group.size() as u32);
         let Some(update) = self.updates.get_mut(sequence) else {
-            if let Some((compared, began)) = self.write_times.compared
-                && compared == sequence
+            if let Some((followed, began)) = self.write_times.followed
+                && followed == sequence
             {
                 self.write_times.note_ok(from, now.since(began).as_nanos() as u64);
             }

@@ -42,6 +42,9 @@ impl Protocol {
     ];
 }
 
+/// What a way to write begins with, after a protocol's name.
+const WRITES: &str = "writes=";
+
 /// A name that no protocol has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownProtocol(pub String);
@@ -51,7 +54,8 @@ impl fmt::Display for UnknownProtocol {
         let names: Vec<&str> = Protocol::ALL.iter().map(|protocol| protocol.name).collect();
         write!(
             f,
-            "there is no protocol '{}'; there are {}, each also with another way to read, as in default+quorum",
+            "there is no protocol '{}'; there are {}, each also with another way to read or to write, as in \
+             default+quorum or skyros+writes=auto",
             self.0,
             names.join(", ")
         )
@@ -61,11 +65,15 @@ impl fmt::Display for UnknownProtocol {
 impl std::error::Error for UnknownProtocol {}
 
 impl fmt::Display for Protocol {
-    /// As it can be read again: `default`, or `default+quorum`.
+    /// As it can be read again.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name)?;
-        if Self::ALL.iter().any(|known| known.name == self.name && known.reads != self.reads) {
+        let Some(known) = Self::ALL.iter().find(|known| known.name == self.name) else { return Ok(()) };
+        if known.reads != self.reads {
             write!(f, "+{}", self.reads)?;
+        }
+        if known.writes != self.writes {
+            write!(f, "+{}{}", WRITES, self.writes)?;
         }
         Ok(())
     }
@@ -74,14 +82,18 @@ impl fmt::Display for Protocol {
 impl FromStr for Protocol {
     type Err = UnknownProtocol;
 
-    /// A name, or one with another way to read: `default+quorum`.
+    /// A name, also with another way to read or to write: `default+quorum`, `skyros+writes=auto`.
     fn from_str(text: &str) -> Result<Self, UnknownProtocol> {
         let unknown = || UnknownProtocol(text.to_owned());
-        let (name, reads) = text.split_once('+').map_or((text, None), |(name, reads)| (name, Some(reads)));
+        let mut parts = text.split('+');
+        let name = parts.next().unwrap_or_default();
         let found = Self::ALL.into_iter().find(|protocol| protocol.name.eq_ignore_ascii_case(name));
         let mut protocol = found.ok_or_else(unknown)?;
-        if let Some(reads) = reads {
-            protocol.reads = reads.parse().map_err(|_| unknown())?;
+        for other in parts {
+            match other.strip_prefix(WRITES) {
+                Some(writes) => protocol.writes = writes.parse().map_err(|_| unknown())?,
+                None => protocol.reads = other.parse().map_err(|_| unknown())?,
+            }
         }
         Ok(protocol)
     }
@@ -98,7 +110,9 @@ mod tests {
         }
         let quorum: Protocol = "default+quorum".parse().unwrap();
         assert_eq!((quorum.reads, quorum.to_string().as_str()), (ReadPolicy::Quorum, "default+quorum"));
-        for text in ["", "raft", "default+", "default+near", "+quorum"] {
+        let both = "vr+meta+writes=auto".parse::<Protocol>().unwrap();
+        assert_eq!((both.writes, both.to_string().as_str()), (WritePolicy::Auto, "vr+meta+writes=auto"));
+        for text in ["", "raft", "default+", "default+near", "+quorum", "default+writes=", "vr+writes=meta"] {
             let error = text.parse::<Protocol>().unwrap_err().to_string();
             assert!(error.contains("skyros"), "{error}");
         }

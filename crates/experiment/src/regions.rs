@@ -19,10 +19,11 @@ const DELAY_MS_MAX: f64 = 10_000.0;
 const MBIT_MAX: f64 = 1_000_000.0;
 
 /// The files that come with the program, by name.
-const SHIPPED: [(&str, &str); 4] = [
+const SHIPPED: [(&str, &str); 5] = [
     ("one-data-center", include_str!("../regions/one-data-center.toml")),
     ("three-zones", include_str!("../regions/three-zones.toml")),
     ("far-leader", include_str!("../regions/far-leader.toml")),
+    ("near-majority", include_str!("../regions/near-majority.toml")),
     ("five-continents", include_str!("../regions/five-continents.toml")),
 ];
 

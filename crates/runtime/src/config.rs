@@ -102,7 +102,7 @@ impl Default for FrontConfig {
             in_flight_max: 65_536,
             operation_timeout: Duration::from_secs(10),
             sync_after: Duration::from_millis(20),
-            read_policy: ReadPolicy::Leader,
+            read_policy: ReadPolicy::Auto,
             write_policy: WritePolicy::Auto,
             session_idle_max: Duration::from_secs(300),
         }

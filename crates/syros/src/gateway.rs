@@ -38,7 +38,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = parse_connections)]
     connections: usize,
     /// How reads are answered that do not say: auto, leader, meta, quorum or stale
-    #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Leader)]
+    #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Auto)]
     reads: ReadPolicy,
     /// How updates go that may be fast: auto, fast or leader
     #[arg(long, value_name = "POLICY", default_value_t = WritePolicy::Auto)]

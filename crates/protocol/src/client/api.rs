@@ -47,7 +47,7 @@ impl Config {
             give_up_after: Duration::from_secs(10),
             in_flight_max: 65_536,
             session_idle_max: Duration::from_secs(300),
-            read_policy: ReadPolicy::Leader,
+            read_policy: ReadPolicy::Auto,
             write_policy: WritePolicy::Auto,
             #[cfg(feature = "planted-bugs")]
             planted: None,

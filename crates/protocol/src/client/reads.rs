@@ -27,6 +27,9 @@ const COMMIT_LAG: u64 = 2_000_000;
 /// A replica that has not been heard to answer for so long is asked along with a read, to know how long it takes.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
+/// A value that has not come for so long does not come.
+const AWAITED_MAX: Duration = Duration::from_secs(2);
+
 /// A replica is taken to be a little farther away if it has not been as near for so long.
 const FLOOR_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -169,8 +172,9 @@ pub(super) struct Latencies {
     sampled: [Instant; Group::SIZE_MAX],
     /// Reads of a bucket that a quorum could not answer at once, smoothed, of 256.
     waits: [u8; BUCKETS],
-    /// A value that is asked for only to see how long it takes.
-    sample: Option<(ReplicaId, u64, Instant)>,
+    /// A value that each was asked for, and when: it tells how far the replica is even if nobody waits for it
+    /// any more.
+    awaited: [Option<(u64, Instant)>; Group::SIZE_MAX],
     turn: usize,
 }
 
@@ -184,7 +188,7 @@ impl Latencies {
             change: 0,
             sampled: [Instant(0); Group::SIZE_MAX],
             waits: [0; BUCKETS],
-            sample: None,
+            awaited: [None; Group::SIZE_MAX],
             turn: 0,
         }
     }
@@ -204,6 +208,11 @@ impl Latencies {
             *raised = now;
         }
         self.sampled[replica.index()] = now;
+    }
+
+    /// True if it has not been asked for a value that is still to come.
+    fn awaits_none(&self, replica: ReplicaId, now: Instant) -> bool {
+        self.awaited[replica.index()].is_none_or(|(_, sent)| sent.after(AWAITED_MAX) <= now)
     }
 
     fn floor(&self, replica: ReplicaId) -> u64 {
@@ -306,6 +315,13 @@ impl Client {
             if !read.waits_for.contains(replica) {
                 read.waits_for = read.waits_for.with(replica);
                 self.latencies.outstanding[replica.index()] += 1;
+            }
+        }
+        if !matches!(course, Course::Rinse { .. }) {
+            for member in group.members().filter(|member| course.members().contains(*member)) {
+                if self.latencies.awaits_none(member, now) {
+                    self.latencies.awaited[member.index()] = Some((number, now));
+                }
             }
         }
         let mut ask = |to: ReplicaId, asked: Asked| {
@@ -426,20 +442,17 @@ impl Client {
     /// Has a replica that nothing has been heard of for a while answer along with a read.
     fn sample(&mut self, number: u64) {
         let now = self.now.instant;
-        let overdue = |at: Instant| at.after(SAMPLE_INTERVAL) <= now;
-        if self.latencies.sample.is_some_and(|(_, _, sent)| !overdue(sent)) {
-            return;
-        }
-        let connected = self.connected;
-        let members = self.config.group.members().filter(|member| connected.contains(*member));
-        let Some(to) = members.min_by_key(|member| self.latencies.sampled[member.index()]) else { return };
-        if !overdue(self.latencies.sampled[to.index()]) {
-            return;
-        }
+        let (connected, latencies) = (self.connected, &self.latencies);
+        let overdue = |member: ReplicaId| latencies.sampled[member.index()].after(SAMPLE_INTERVAL) <= now;
+        let unheard = |member: &ReplicaId| {
+            connected.contains(*member) && overdue(*member) && latencies.awaits_none(*member, now)
+        };
+        let members = self.config.group.members().filter(unheard);
+        let Some(to) = members.min_by_key(|member| latencies.sampled[member.index()]) else { return };
         let Some(read) = self.reads.get_mut(number) else { return };
         let body = read.body.clone();
         self.latencies.sampled[to.index()] = now;
-        self.latencies.sample = Some((to, number, now));
+        self.latencies.awaited[to.index()] = Some((number, now));
         let (view, asked) = (self.view, Asked::Value { after: OpNumber(0) });
         self.send(to, Message::Read { view, number, asked, body });
     }
@@ -452,9 +465,8 @@ impl Client {
         standing: Standing,
     ) {
         let now = self.now.instant;
-        if let Some((_, _, sent)) =
-            self.latencies.sample.take_if(|(to, sample, _)| *to == from && *sample == number)
-        {
+        let awaited = self.latencies.awaited[from.index()].take_if(|(awaited, _)| *awaited == number);
+        if let Some((_, sent)) = awaited {
             self.latencies.note_value(from, now.since(sent).as_nanos() as u64, now);
         }
         let overlooked = self.planted(PlantedBug::ExpiryOverlooked);
@@ -467,7 +479,9 @@ impl Client {
         let took = read.took(now);
         if let Course::Stale { member } = read.course {
             if member == from {
-                self.latencies.note_value(from, took, now);
+                if awaited.is_none() {
+                    self.latencies.note_value(from, took, now);
+                }
                 self.finish_read(number, Some(value.applied), Outcome::Reply(value.reply));
                 self.read_counts.stale += 1;
             }
@@ -485,7 +499,7 @@ impl Client {
         if best.as_ref().is_none_or(|best| best.applied < value.applied) {
             *best = Some(value);
         }
-        if is_first && !matches!(read.course, Course::Leader | Course::Rinse { .. }) {
+        if is_first && awaited.is_none() && !matches!(read.course, Course::Leader | Course::Rinse { .. }) {
             self.latencies.note_value(from, took, now);
         }
         self.judge(number);

@@ -4,7 +4,7 @@ use super::*;
 use crate::message::Path;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, WritePolicy};
+use syros_types::{FastQuorum, Group, OpNumber, WritePolicy};
 
 type Sent = Vec<(u8, Message)>;
 type Done = Vec<(Token, Outcome)>;
@@ -210,6 +210,7 @@ fn refused_means_nowhere_and_unknown_means_unknown() {
 #[test]
 fn a_silent_leader_is_looked_for() {
     let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    harness.client.config.read_policy = ReadPolicy::Leader;
     harness.submit(Class::Read);
     harness.drain();
     harness.pass(Duration::from_millis(25));
@@ -308,4 +309,25 @@ fn a_write_policy_is_kept_to() {
         let (fast, leader) = if policy == WritePolicy::Fast { (4, 1) } else { (0, 5) };
         assert_eq!(counts, WriteCounts { fast, leader, ordered: 0 });
     }
+}
+
+#[test]
+fn a_read_that_may_ask_others_does_not_wait_for_a_silent_leader() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    assert_eq!(harness.client.config.read_policy, ReadPolicy::Auto);
+    let read = harness.submit(Class::Read);
+    let (sent, _) = harness.drain();
+    assert!(
+        matches!(sent.as_slice(), [(0, Message::Read { asked: Asked::Answer, .. })]),
+        "nothing is known yet"
+    );
+    harness.pass(Duration::from_millis(25));
+    let asked: Vec<u8> = harness.drain().0.iter().map(|(to, _)| *to).collect();
+    assert_eq!(asked[..2], [1, 2], "a majority without it");
+    for from in [1, 2] {
+        let (view, applied, expiry, reply) = (View(0), OpNumber(0), WallTime(0), Body::from([7]));
+        let standing = crate::message::Standing::default();
+        harness.receive(from, Message::MemberReply { view, number: 1, applied, standing, expiry, reply });
+    }
+    assert_eq!(harness.drain().1, [(read, Outcome::Reply(Body::from([7])))]);
 }

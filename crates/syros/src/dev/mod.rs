@@ -68,7 +68,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_limit)]
     limit: Vec<(String, String)>,
     /// How nodes answer reads that do not say: auto, leader, meta, quorum or stale
-    #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Leader)]
+    #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Auto)]
     reads: ReadPolicy,
     /// Emulate storage that answers N random reads a second on each node, to measure where it is the limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]

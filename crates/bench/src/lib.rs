@@ -16,6 +16,7 @@ mod failover;
 mod load;
 mod options;
 mod process;
+pub mod relay;
 mod report;
 
 pub use error::Error;

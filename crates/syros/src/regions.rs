@@ -88,6 +88,13 @@ mod tests {
     }
 
     #[test]
+    fn the_example_of_the_readme_is_one() {
+        let (_, rest) = include_str!("../../../README.md").split_once("```toml\n").unwrap();
+        let regions = Regions::parse(rest.split_once("```").unwrap().0).unwrap();
+        assert_eq!(client_names(&regions), ["oslo", "rome"]);
+    }
+
+    #[test]
     fn far_replicas_are_waited_for() {
         assert_eq!(timing_table(&timing(&load("three-zones").unwrap())), "");
         let table = timing_table(&timing(&load("far-leader").unwrap()));

@@ -1,7 +1,7 @@
 //! `--regions`: where replicas and clients are.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
 use syros_experiment::Regions;
@@ -23,14 +23,19 @@ pub(crate) fn load(name: &str) -> Result<Regions, String> {
 }
 
 fn read(name: &str) -> Result<String, String> {
-    let shipped = || Regions::shipped().collect::<Vec<_>>().join(", ");
-    let unknown = |error| format!("no such file ({error}), and none of {}, which come with syros", shipped());
+    let unreadable = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => {
+            let shipped: Vec<_> = Regions::shipped().collect();
+            format!("there is no such file, nor does it come with syros as {} do", shipped.join(", "))
+        }
+        _ => format!("it cannot be read: {error}"),
+    };
     let mut text = String::new();
     File::open(name)
-        .map_err(unknown)?
+        .map_err(unreadable)?
         .take(TEXT_BYTES_MAX + 1)
         .read_to_string(&mut text)
-        .map_err(|error| format!("it cannot be read: {error}"))?;
+        .map_err(unreadable)?;
     if text.len() as u64 > TEXT_BYTES_MAX {
         return Err(format!("the file is longer than {TEXT_BYTES_MAX} bytes"));
     }

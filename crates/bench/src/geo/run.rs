@@ -106,7 +106,7 @@ impl Experiment {
         let mut clients = Clients::new(settings)?;
         clients.connect(options.connect_timeout)?;
         let row = |region: &usize| Row {
-            protocol: protocol.name.to_owned(),
+            protocol: protocol.to_string(),
             workload: load.mix.to_string(),
             distribution: load.distribution.to_string(),
             region: regions.name(*region).to_owned(),

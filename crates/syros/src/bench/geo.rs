@@ -23,7 +23,7 @@ const REPLACEMENTS_MAX: usize = 3;
   syros bench geo --regions five-continents --workload a,90% --protocols vr,default --json
   syros bench geo --regions my.toml --distribution uniform,zipfian:0.99 --clients 8 --duration 30s
 
-Protocols: vr, pqr, skyros, syros, ionia, default. Starts a cluster of its own for each, on this machine, in memory,
+Protocols: vr, pqr, skyros, syros, ionia, default; each also with another way to read, as in default+quorum. Starts a cluster of its own for each, on this machine, in memory,
 with a relay that delays what is sent between regions. The format of files: see crates/experiment/regions. Times
 are in microseconds; '1 RTT' is the share of reads that took one round trip to those that were asked first. Exit
 status 1: an operation failed.")]
@@ -181,13 +181,13 @@ fn one_protocol(
             let cluster = match &mut cluster {
                 Some(cluster) => cluster,
                 none => {
-                    eprintln!("{}: starting {} replicas", protocol.name, regions.group().size());
-                    let directory = directory.join(format!("{}-{replacements}", protocol.name));
+                    eprintln!("{protocol}: starting {} replicas", regions.group().size());
+                    let directory = directory.join(format!("{protocol}-{replacements}"));
                     none.insert(GeoCluster::start(program.clone(), directory, regions, protocol, &settings)?)
                 }
             };
             let GeoLoad { mix, distribution, warm_up, duration, .. } = load;
-            eprintln!("{}: workload {mix}, {distribution}: {duration:?} after {warm_up:?}", protocol.name);
+            eprintln!("{protocol}: workload {mix}, {distribution}: {duration:?} after {warm_up:?}");
             cluster.run(load, is_interrupted)
         };
         match attempt() {
@@ -196,7 +196,7 @@ fn one_protocol(
                 loads.next();
             }
             Err(error @ GeoError::Leader(_)) if replacements < REPLACEMENTS_MAX => {
-                eprintln!("{}: once more, with a new cluster: {error}", protocol.name);
+                eprintln!("{protocol}: once more, with a new cluster: {error}");
                 cluster = None;
                 replacements += 1;
             }

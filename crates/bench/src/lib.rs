@@ -8,14 +8,19 @@
 //!
 //! [`failover()`] starts a cluster of processes, has its leader fail again and again, and measures how long
 //! nothing can be written.
+//!
+//! [`geo`] has clusters and clients in regions that are far from each other, as a [`relay`] makes them.
 #![forbid(unsafe_code)]
 
+mod clients;
 pub mod cluster;
 mod error;
 mod failover;
+pub mod geo;
 mod load;
 mod options;
 mod process;
+pub mod relay;
 mod report;
 
 pub use error::Error;

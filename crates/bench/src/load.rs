@@ -1,16 +1,14 @@
 //! The closed loop.
 
+use crate::clients::{Clients, Operations};
 use crate::error::Error;
 use crate::options::Options;
 use crate::process::cpu_time;
 use crate::report::{CpuUse, Failures, Latency, Load, Report};
 use core::time::Duration;
 use hdrhistogram::Histogram;
-use mio::{Events, Poll};
-use std::io::{ErrorKind, Write};
 use std::time::Instant;
 use syros_client::{Completion, EmbeddedClient, Outcome};
-use syros_commands::{Command, Condition, Lifetime, Operation};
 use syros_types::Prng;
 
 /// Longest latency told apart from longer ones, in nanoseconds; longer ones count as this.
@@ -18,9 +16,6 @@ const LATENCY_NANOS_MAX: u64 = 100_000_000_000;
 
 /// Digits of a latency that are kept.
 const LATENCY_DIGITS: u8 = 3;
-
-/// Events of one poll. More only come with the next one.
-const EVENTS_MAX: usize = 256;
 
 /// A writer: one operation at a time.
 #[derive(Clone, Copy, Debug)]
@@ -100,18 +95,15 @@ struct Workload {
     prng: Prng,
     keys: u64,
     reads_percent: u64,
-    key: Vec<u8>,
-    value: Vec<u8>,
-    body: Vec<u8>,
+    operations: Operations,
 }
 
 impl Workload {
     fn new(options: &Options) -> Self {
         let mut prng = Prng::new(options.seed);
-        // Bytes that do not compress, in case anything on the way tries.
-        let value = (0..options.value_bytes).map(|_| prng.next_u64() as u8).collect();
+        let operations = Operations::new(options.value_bytes, &mut prng);
         let (keys, reads_percent) = (options.keys, u64::from(options.reads_percent));
-        Self { prng, keys, reads_percent, key: Vec::new(), value, body: Vec::new() }
+        Self { prng, keys, reads_percent, operations }
     }
 
     /// True if the next operation is to be a read.
@@ -121,89 +113,24 @@ impl Workload {
 
     /// Submits the next operation.
     fn submit(&mut self, client: &mut EmbeddedClient, is_read: bool, user_token: u64) {
-        self.key.clear();
-        let number = self.prng.below(self.keys);
-        write!(self.key, "key:{number:012}").expect("a buffer in memory takes everything");
-        let (key, value) = (&self.key[..], &self.value[..]);
-        let (condition, lifetime) = (Condition::Always, Lifetime::Forever);
-        let operation = Operation::new(if is_read {
-            Command::Get { key }
-        } else {
-            Command::Set { key, value, condition, lifetime, get: false }
-        });
-        self.body.clear();
-        operation.encode(&mut self.body);
-        let (class, footprint) = (operation.class(), operation.footprint());
-        let submitted = client.submit(self.body.as_slice().into(), class, &footprint, user_token);
-        submitted.expect("the client was told to take any number of operations");
+        let key = self.prng.below(self.keys);
+        self.operations.submit(client, key, is_read, user_token);
     }
 }
 
-/// All clients on one event queue. A turn costs only what the clients cost that something happened to.
-struct Clients {
-    poll: Poll,
-    events: Events,
-    clients: Vec<Client>,
-    /// Replicas in the group, and so tokens of each client.
-    replicas: usize,
-}
-
-/// A client, and what must be known of it to leave it alone.
-struct Client {
-    client: EmbeddedClient,
-    /// When it must have a turn even if nothing happens to it.
-    deadline: Option<Instant>,
-    /// Something has happened to it since its last flush.
-    is_active: bool,
-}
-
-impl Clients {
-    fn new(options: &Options) -> Result<Self, Error> {
-        let poll = Poll::new().map_err(Error::System)?;
-        let replicas = options.endpoints.len();
-        let mut prng = Prng::new(options.client.seed.unwrap_or_default());
-        let mut clients = Vec::with_capacity(options.connections);
-        for index in 0..options.connections {
-            let mut settings = options.client.clone();
-            // The closed loop is the limit.
-            settings.in_flight_max = usize::MAX;
-            // Every client needs a seed of its own.
-            settings.seed = settings.seed.map(|_| prng.next_u64());
-            let endpoints = options.endpoints.clone();
-            let client = EmbeddedClient::new(endpoints, settings, poll.registry(), index * replicas)?;
-            clients.push(Client { client, deadline: None, is_active: true });
-        }
-        Ok(Self { poll, events: Events::with_capacity(EVENTS_MAX), clients, replicas })
-    }
-
-    /// One turn of all clients: sends, waits until something comes or until `until`, and reads.
-    fn turn(&mut self, until: Instant, completions: &mut Vec<Completion>) -> Result<(), Error> {
-        let now = Instant::now();
-        let mut wake = until;
-        for client in &mut self.clients {
-            if core::mem::take(&mut client.is_active) {
-                client.client.flush();
-                client.deadline = client.client.wait().map(|wait| now + wait);
-            }
-            wake = client.deadline.map_or(wake, |deadline| deadline.min(wake));
-        }
-        match self.poll.poll(&mut self.events, Some(wake.saturating_duration_since(now))) {
-            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(Error::System(error)),
-            _ => {}
-        }
-        for event in &self.events {
-            let client = &mut self.clients[event.token().0 / self.replicas];
-            client.is_active |= client.client.note(event);
-        }
-        let now = Instant::now();
-        for client in &mut self.clients {
-            if client.is_active || client.deadline.is_some_and(|deadline| now >= deadline) {
-                client.is_active = true;
-                client.client.turn(completions);
-            }
-        }
-        Ok(())
-    }
+fn connected_clients(options: &Options) -> Result<Clients, Error> {
+    let mut prng = Prng::new(options.client.seed.unwrap_or_default());
+    let settings = (0..options.connections).map(|_| {
+        let mut settings = options.client.clone();
+        // The closed loop is the limit.
+        settings.in_flight_max = usize::MAX;
+        // Every client needs a seed of its own.
+        settings.seed = settings.seed.map(|_| prng.next_u64());
+        (options.endpoints.clone(), settings)
+    });
+    let mut clients = Clients::new(settings)?;
+    clients.connect(options.client.connect_timeout)?;
+    Ok(clients)
 }
 
 /// Makes the load and measures it, on the calling thread. Connects to every replica first.
@@ -213,17 +140,14 @@ impl Clients {
 /// be read.
 pub fn run(options: &Options) -> Result<Report, Error> {
     options.check()?;
-    let mut clients = Clients::new(options)?;
+    let mut clients = connected_clients(options)?;
     let mut completions = Vec::with_capacity(options.writers);
-    connect(options, &mut clients, &mut completions)?;
 
     let mut workload = Workload::new(options);
     let mut writers: Vec<Writer> = Vec::with_capacity(options.writers);
     for index in 0..options.writers {
         let (client, is_read) = (index % options.connections, workload.choose());
-        let target = &mut clients.clients[client];
-        workload.submit(&mut target.client, is_read, index as u64);
-        target.is_active = true;
+        workload.submit(clients.active(client), is_read, index as u64);
         writers.push(Writer { client, sent: Instant::now(), is_read });
     }
 
@@ -240,8 +164,7 @@ pub fn run(options: &Options) -> Result<Report, Error> {
             }
             writer.is_read = workload.choose();
             writer.sent = now;
-            // The client is active, since it has just had a turn.
-            workload.submit(&mut clients.clients[writer.client].client, writer.is_read, user_token);
+            workload.submit(clients.active(writer.client), writer.is_read, user_token);
         }
         match &measurement {
             None if now >= warm => {
@@ -256,19 +179,5 @@ pub fn run(options: &Options) -> Result<Report, Error> {
             }
             _ => {}
         }
-    }
-}
-
-/// Runs the clients until every one of them can talk to every replica.
-fn connect(options: &Options, clients: &mut Clients, completions: &mut Vec<Completion>) -> Result<(), Error> {
-    let until = Instant::now() + options.client.connect_timeout;
-    loop {
-        let mut links = clients.clients.iter().flat_map(|client| client.client.links());
-        let Some(link) = links.find(|link| !link.is_connected) else { return Ok(()) };
-        if Instant::now() >= until {
-            return Err(Error::Unreachable(link.address, link.last_error));
-        }
-        drop(links);
-        clients.turn(until, completions)?;
     }
 }

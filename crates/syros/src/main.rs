@@ -11,6 +11,7 @@ mod lead;
 mod logger;
 #[cfg(feature = "model")]
 mod model;
+mod regions;
 mod server;
 mod signals;
 #[cfg(feature = "sim")]

@@ -92,3 +92,43 @@ fn nodes_do_not_outlive_a_killed_dev() {
         wait_for("the end of a node", || (!is_running(node.pid)).then_some(()));
     }
 }
+
+#[test]
+fn regions_are_as_far_as_they_are_said_to_be() {
+    let (scratch, port) = (Scratch::new("regions"), free_ports());
+    let dir = scratch.0.join("cluster");
+    let dev = |regions: &str, more: &[&str]| {
+        let mut command = syros();
+        command.arg("dev").arg("--dir").arg(&dir).args(["--port", &port.to_string(), "--regions", regions]);
+        run(command.args(more))
+    };
+    for (regions, more, complaint) in [
+        ("atlantis", &["--exec", "true"][..], "five-continents"),
+        ("far-leader", &["--replicas", "3", "--exec", "true"], "far-leader has 5 replicas"),
+        ("far-leader", &["--exec", "echo {cluster:rome}"], "no clients are in 'rome', but in wisconsin"),
+    ] {
+        let output = dev(regions, more);
+        assert!(!output.status.success() && text(&output).contains(complaint), "{}", text(&output));
+        assert!(!dir.exists(), "it made something");
+    }
+    let file = scratch.0.join("moon.toml");
+    let description = "replicas = ['earth', 'moon', 'moon']\nclients = ['moon', 'earth']\n\
+                       [[line]]\nwithin-each = true\nrtt-ms = 0.1\n\
+                       [[line]]\nbetween = ['earth', 'moon']\nrtt-ms = 300\n";
+    std::fs::write(&file, description).unwrap();
+    let program = syros().get_program().to_string_lossy().into_owned();
+    let bench = format!(
+        "'{program}' bench write --cluster {{cluster:moon}} --writers 1 --connections 1 --warm-up 1s \
+         --duration 2s --json; echo {{cluster}} {{cluster:earth}}"
+    );
+    let output = dev(file.to_str().unwrap(), &["--durability", "replicated", "--exec", &bench]);
+    assert!(output.status.success(), "{}", text(&output));
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    let after = report.split_once("\"p50_us\":").unwrap_or_else(|| panic!("{report}")).1;
+    let median: f64 = after.split([',', '}']).next().unwrap().parse().unwrap();
+    // The leader is on earth, and no update is complete without it.
+    assert!(median >= 300_000.0, "{report}");
+    let addresses: Vec<&str> = report.lines().last().unwrap().split([',', ' ']).collect();
+    assert_eq!(addresses.len(), 6, "{report}");
+    assert!(addresses[..3].iter().all(|address| !addresses[3..].contains(address)), "{report}");
+}

@@ -76,3 +76,51 @@ fn bench_cuts_links_only_as_root() {
         assert!(!output.status.success() && text(&output).contains("take root"), "{}", text(&output));
     }
 }
+
+#[test]
+fn bench_measures_what_distance_costs() {
+    let scratch = Scratch::new("geo");
+    let directory = scratch.0.join("clusters");
+    let file = scratch.0.join("regions.toml");
+    let description = "replicas = ['far', 'here', 'here']\nclients = ['here']\n\
+                       [[line]]\nwithin-each = true\nrtt-ms = 0.1\n[[line]]\nbetween = ['far', 'here']\nrtt-ms = 60\n";
+    std::fs::write(&file, description).unwrap();
+    let geo = |more: &[&str]| {
+        let mut command = syros();
+        command.args(["bench", "geo", "--json", "--warm-up", "1s", "--duration", "30s"]);
+        command.arg("--dir").arg(&directory).arg("--regions").arg(&file);
+        run(command.args(more))
+    };
+    let output = geo(&["--protocols", "vr,pqr", "--workload", "50%", "--operations", "60", "--keys", "100"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let report = String::from_utf8_lossy(&output.stdout).into_owned();
+    let number = |line: &str, name: &str| -> f64 {
+        let after = line.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{name}: {line}")).1;
+        after.split([',', '}']).next().unwrap().parse().unwrap()
+    };
+    let [vr, pqr] = report.lines().collect::<Vec<_>>()[..] else { panic!("{report}") };
+    for (line, protocol) in [(vr, "vr"), (pqr, "pqr")] {
+        assert!(line.starts_with(&format!("{{\"protocol\":\"{protocol}\",\"workload\":\"a\"")), "{line}");
+        assert!(number(line, "operations") >= 60.0 && number(line, "failed") == 0.0, "{line}");
+        // To the leader, from it to a follower, and back.
+        assert!(number(line, "write_p50_us") >= 120_000.0, "{line}");
+    }
+    assert!(number(vr, "read_p50_us") >= 60_000.0, "{vr}");
+    assert!(vr.contains("\"read_paths\":{\"leader\":1.0000}"), "{vr}");
+    assert!(pqr.contains("\"quorum\":"), "{pqr}");
+    assert!(!directory.exists(), "it cleans up");
+
+    for (more, complaint) in [
+        (&["--protocols", "raft"][..], "there is no protocol 'raft'; there are vr, pqr"),
+        (&["--workload", "d"], "'d' is no workload"),
+        (&["--distribution", "zipfian:99"], "zipfian:S with S from 0 to 10"),
+        (&["--keys", "0"], "0 is not in 1.."),
+        (&["--clients", "0"], "number of clients must be at least 1"),
+        (&["--clients", "100000"], "the limit is 2048"),
+        (&["--value-bytes", "2GiB"], "above the limit"),
+    ] {
+        let output = geo(more);
+        assert!(!output.status.success() && text(&output).contains(complaint), "{}", text(&output));
+        assert!(!directory.exists(), "it started something for {more:?}");
+    }
+}

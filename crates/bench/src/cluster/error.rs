@@ -14,6 +14,10 @@ pub enum Error {
     NoNamespaces(String),
     /// The cluster was started without namespaces: its links cannot be cut.
     NoLinks,
+    /// The relay between regions cannot be reached from namespaces.
+    RegionsInNamespaces,
+    /// The system refused what a relay between regions takes.
+    Relay(std::io::Error),
     /// No addresses of this machine are left.
     NoAddress,
     /// A file or directory cannot be made.
@@ -54,6 +58,8 @@ impl fmt::Display for Error {
                 write!(f, "cutting links takes network namespaces (Debian: iproute2): {problem}")
             }
             Self::NoLinks => f.write_str("the cluster is on loopback: it has no links to cut"),
+            Self::RegionsInNamespaces => f.write_str("nodes in regions cannot have network namespaces too"),
+            Self::Relay(error) => write!(f, "cannot lay lines between the regions: {error}"),
             Self::NoAddress => f.write_str("no free addresses in 127.0.0.0/8"),
             Self::File(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Start(node, error) => write!(f, "cannot start node {node}: {error}"),
@@ -74,7 +80,9 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
-            Self::File(_, error) | Self::Start(_, error) | Self::Signal(_, error) => Some(error),
+            Self::File(_, error) | Self::Start(_, error) | Self::Signal(_, error) | Self::Relay(error) => {
+                Some(error)
+            }
             _ => None,
         }
     }

@@ -6,6 +6,7 @@ mod network;
 pub use error::Error;
 pub use network::Place;
 
+use crate::relay::Relay;
 use core::time::Duration;
 use network::Network;
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use syros_client::{StatusReport, status};
+use syros_experiment::Regions;
 use syros_protocol::message::RoleName;
 use syros_types::ReplicaId;
 
@@ -26,6 +28,9 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Lines of a node's log that are shown if the node has ended.
 const LINES_SHOWN: usize = 5;
+
+/// Seed of the jitter and the losses of lines: which ones there are makes no difference.
+const RELAY_SEED: u64 = 1;
 
 /// What cluster to start.
 #[derive(Clone, Debug)]
@@ -39,6 +44,9 @@ pub struct ClusterOptions {
     pub replicas: usize,
     /// Each node has a network namespace of its own, so that links can be cut; else all are on loopback.
     pub namespaces: bool,
+    /// The nodes are in these regions, whose replicas they are: they reach each other through a
+    /// [`Relay`]. Not with namespaces.
+    pub regions: Option<Regions>,
     /// Further lines of every node's configuration file, none of them in its table `listen`.
     pub settings: String,
 }
@@ -54,6 +62,7 @@ pub struct Cluster {
     network: Network,
     nodes: Vec<Option<Child>>,
     addresses: Vec<SocketAddr>,
+    relay: Option<Relay>,
 }
 
 impl Cluster {
@@ -61,11 +70,20 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error`]: the network cannot be made, or a process cannot be started.
+    ///
+    /// # Panics
+    /// If there are regions with another number of replicas.
     pub fn start(options: ClusterOptions) -> Result<Self, Error> {
+        if options.namespaces && options.regions.is_some() {
+            return Err(Error::RegionsInNamespaces);
+        }
         let network = Network::new(options.replicas, options.namespaces)?;
-        let addresses = (0..options.replicas).map(|node| network.replica_address(node)).collect();
+        let addresses: Vec<SocketAddr> =
+            (0..options.replicas).map(|node| network.replica_address(node)).collect();
         let nodes = (0..options.replicas).map(|_| None).collect();
-        let mut cluster = Self { options, network, nodes, addresses };
+        let relay = options.regions.as_ref().map(|regions| Relay::start(regions, &addresses, RELAY_SEED));
+        let relay = relay.transpose().map_err(Error::Relay)?;
+        let mut cluster = Self { options, network, nodes, addresses, relay };
         for node in 0..cluster.nodes.len() {
             cluster.configure(node)?;
             cluster.spawn(node, true)?;
@@ -77,6 +95,13 @@ impl Cluster {
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
+    }
+
+    /// Where Syros clients in a region, by its number, reach the replicas, in order. Without regions they are
+    /// everywhere where the replicas listen.
+    #[must_use]
+    pub fn addresses_from(&self, region: usize) -> Vec<SocketAddr> {
+        self.relay.as_ref().map_or_else(|| self.addresses.clone(), |relay| relay.addresses_from(region))
     }
 
     /// Where a node listens for Redis clients.
@@ -104,7 +129,10 @@ impl Cluster {
 
     fn configure(&self, node: usize) -> Result<(), Error> {
         let directory = self.directory(node);
-        let replicas: Vec<String> = self.addresses.iter().map(|address| format!("\"{address}\"")).collect();
+        let relay = self.relay.as_ref();
+        let replicas =
+            relay.map_or_else(|| self.addresses.clone(), |relay| relay.addresses_for_replica(node));
+        let replicas: Vec<String> = replicas.iter().map(|address| format!("\"{address}\"")).collect();
         let text = format!(
             "cluster = {}\nreplica = {node}\nreplicas = [{}]\ndirectory = \"data\"\n{}\n\n[listen]\nredis = \"{}\"\n",
             u64::from(std::process::id()) + 1,

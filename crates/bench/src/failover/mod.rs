@@ -157,6 +157,7 @@ pub fn failover(
         directory: options.directory.clone(),
         replicas: options.replicas,
         namespaces: options.fault == Fault::Cut,
+        regions: None,
         settings: format!("durability = \"{}\"\n{}", options.durability, options.settings),
     })?;
     cluster.wait_until_well(PATIENCE)?;

@@ -1,6 +1,7 @@
-//! `syros bench`: load on a cluster, and what it costs; and what failures cost.
+//! `syros bench`: load on a cluster, and what it costs; and what failures and distance cost.
 
 mod failover;
+mod geo;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::config::{check_address, parse_bytes, parse_duration};
 #[command(after_help = "Examples:
   syros bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
   syros bench failover --kills 20
+  syros bench geo --regions far-leader --workload a,b,c --protocols vr,skyros,default
   syros dev --quiet --exec 'syros bench write --cluster {cluster} --writers 50 --duration 10s'")]
 pub(crate) struct Options {
     #[command(subcommand)]
@@ -28,6 +30,8 @@ enum Workload {
     Write(WriteOptions),
     /// Time without a successful write when the leader fails, in a cluster of its own
     Failover(failover::Failover),
+    /// Latency in regions that are far from each other, by protocol, in clusters of its own
+    Geo(geo::Geo),
 }
 
 /// Options of `syros bench write`.
@@ -92,6 +96,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     match &options.workload {
         Workload::Write(options) => write(options),
         Workload::Failover(options) => failover::run(options),
+        Workload::Geo(options) => geo::run(options),
     }
 }
 

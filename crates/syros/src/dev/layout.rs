@@ -11,9 +11,11 @@
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
 use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use syros_bench::relay::Relay;
 use syros_protocol::replica::Durability;
 use syros_runtime::{durability_name, read_identity};
 use syros_types::{FastQuorum, Group, ReadPolicy};
@@ -36,6 +38,17 @@ pub(super) struct Cluster {
     pub(super) redis_port: u16,
     /// Where the replicas listen for each other.
     pub(super) replica_ports: Vec<u16>,
+}
+
+/// What the nodes are told at every start, besides what the cluster is.
+pub(super) struct Settings<'a> {
+    pub(super) reads: ReadPolicy,
+    pub(super) emulate_reads: Option<u32>,
+    pub(super) limits: &'a [(String, String)],
+    /// The table `timing`, or nothing.
+    pub(super) timing: String,
+    /// Through which they reach each other.
+    pub(super) relay: Option<&'a Relay>,
 }
 
 /// A directory that this process has locked.
@@ -207,15 +220,15 @@ impl Layout {
     ///
     /// # Errors
     /// If the nodes would not take them, or they cannot be written.
-    pub(super) fn write_configs(
-        &self,
-        cluster: &Cluster,
-        (reads, emulate_reads): (ReadPolicy, Option<u32>),
-        limits: &[(String, String)],
-    ) -> Result<(), String> {
-        let replicas = replica_addresses(cluster);
-        let list = replicas.iter().map(|address| format!("\"{address}\"")).collect::<Vec<_>>().join(", ");
+    pub(super) fn write_configs(&self, cluster: &Cluster, settings: &Settings<'_>) -> Result<(), String> {
+        let Settings { reads, emulate_reads, limits, timing, relay } = settings;
         for node in 0..cluster.group.size() {
+            let replicas = match relay {
+                Some(relay) => relay.addresses_for_replica(node),
+                None => replica_addresses(cluster),
+            };
+            let list: Vec<String> = replicas.iter().map(|address| format!("\"{address}\"")).collect();
+            let list = list.join(", ");
             let directory = toml::Value::String(self.data(node).display().to_string());
             let mut text = format!(
                 "# Written by syros dev at every start.\ncluster = 0x{:016x}\nreplicas = [{list}]\nreplica = {node}\n\
@@ -229,13 +242,14 @@ impl Layout {
             if !limits.is_empty() {
                 text += "\n[limits]\n";
             }
-            for (key, value) in limits {
+            for (key, value) in *limits {
                 let value = match value.parse::<i64>() {
                     Ok(number) => toml::Value::Integer(number),
                     Err(_) => toml::Value::String(value.clone()),
                 };
                 text += &format!("{key} = {value}\n");
             }
+            text += timing;
             if let Some(rate) = emulate_reads {
                 text += &format!("\n[emulate]\nreads-per-second = {rate}\n");
             }
@@ -253,8 +267,13 @@ pub(super) fn redis_port(cluster: &Cluster, node: usize) -> u16 {
 }
 
 /// Where the replicas listen, in order.
-pub(super) fn replica_addresses(cluster: &Cluster) -> Vec<String> {
-    cluster.replica_ports.iter().map(|port| format!("127.0.0.1:{port}")).collect()
+pub(super) fn replica_addresses(cluster: &Cluster) -> Vec<SocketAddr> {
+    cluster.replica_ports.iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, *port))).collect()
+}
+
+/// Addresses as options take them.
+pub(super) fn comma_separated(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(",")
 }
 
 #[cfg(test)]

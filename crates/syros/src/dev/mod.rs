@@ -2,6 +2,7 @@
 
 mod children;
 mod layout;
+mod places;
 mod ports;
 
 use std::path::PathBuf;
@@ -10,15 +11,17 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use syros_experiment::Regions;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_runtime::durability_name;
 use syros_types::{FastQuorum, Group, ReadPolicy};
 
 use crate::config::{BytesText, LOG_MEMORY_MIN, parse_bytes};
-use crate::{signals, status};
+use crate::{regions, signals, status};
 use children::{Children, Ended};
-use layout::{Cluster, Layout, redis_port, replica_addresses};
+use layout::{Cluster, Layout, Settings, comma_separated, redis_port, replica_addresses};
+use places::Places;
 
 /// How long the cluster may take to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -39,11 +42,13 @@ const DEFAULT_PORT: u16 = 6379;
   syros dev --replicas 5 --port 7000            five nodes, Redis ports 7000 to 7004
   syros dev --durability replicated --fresh     in memory, starting empty
   syros dev --exec 'redis-benchmark -p {port} -t set,get -q'
+  syros dev --regions far-leader --fresh        five nodes, one of them on another continent
+  syros dev --regions my.toml --exec 'syros bench write --cluster {cluster:paris} --writers 1'
 
 The data is in ./syros-data and is there again the next time. kill -9 a node: the others go on, and it is
 started again and catches up.")]
 pub(crate) struct Options {
-    /// Number of replicas: 1, 3, 5 or 7 [default: 3, or what the directory has]
+    /// Number of replicas: 1, 3, 5 or 7 [default: 3, or what the directory or the regions have]
     #[arg(long, value_name = "N")]
     replicas: Option<usize>,
     /// Redis port of node 0; node i has the i-th after it [default: 6379, or what the directory had]
@@ -73,8 +78,14 @@ pub(crate) struct Options {
     /// Emulate storage that answers N random reads a second on each node, to measure where it is the limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     emulate_reads: Option<u32>,
+    /// Place the nodes in regions that are as far from each other as described by a file (for its format see
+    /// crates/experiment/regions), or by far-leader, five-continents, one-data-center or three-zones, which come
+    /// with the program. Redis clients of a node are where the node is
+    #[arg(long, value_name = "FILE|NAME")]
+    regions: Option<String>,
     /// Run CMD in a shell once the cluster is ready, end with it, and exit with its status. {port} is the
-    /// first Redis port, {ports} all of them, {cluster} the replicas' addresses, with commas
+    /// first Redis port, {ports} all of them, {cluster} the replicas' addresses, with commas; {cluster:REGION}
+    /// those for native clients in a region
     #[arg(long, value_name = "CMD")]
     exec: Option<String>,
     /// Do not start nodes again that end by themselves
@@ -140,8 +151,10 @@ fn parse_limit(text: &str) -> Result<(String, String), String> {
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let (sender, ended_by) = channel();
     signals::forward(sender)?;
+    let regions = options.regions.as_deref().map(regions::load).transpose()?;
+    let replicas = check_regions(options, regions.as_ref())?;
     let layout = Layout::open(&options.dir)?;
-    let mut cluster = prepare(options, &layout)?;
+    let mut cluster = prepare(options, replicas, &layout)?;
     let count = cluster.group.size();
     ports::check(cluster.redis_port, count)?;
     cluster.replica_ports = ports::for_replicas(&cluster.replica_ports, cluster.redis_port, count)?;
@@ -150,7 +163,17 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     if let Some(bytes) = options.log_memory {
         limits.push(("log-memory".to_owned(), BytesText(bytes).to_string()));
     }
-    layout.write_configs(&cluster, (options.reads, options.emulate_reads), &limits)?;
+    // Lives longer than the nodes.
+    let places = regions.map(|regions| Places::new(regions, &cluster)).transpose()?;
+    let timing = places.as_ref().map(|places| regions::timing(&places.regions)).unwrap_or_default();
+    let settings = Settings {
+        reads: options.reads,
+        emulate_reads: options.emulate_reads,
+        limits: &limits,
+        timing: regions::timing_table(&timing),
+        relay: places.as_ref().map(|places| &places.relay),
+    };
+    layout.write_configs(&cluster, &settings)?;
 
     let shows_logs = !options.quiet && options.exec.is_none();
     let mut children = Children::new(&layout, cluster.clone(), shows_logs);
@@ -165,9 +188,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         children.set_complete();
     }
     match &options.exec {
-        Some(command) => execute(command, &cluster, &mut children, options, &ended_by),
+        Some(command) => {
+            let command = places.as_ref().map_or_else(|| command.clone(), |places| places.fill_in(command));
+            execute(&command, &cluster, &mut children, options, &ended_by)
+        }
         None => {
-            print_how_to_connect(&layout, &cluster, &children, leader);
+            print_how_to_connect(&layout, &cluster, &children, leader, places.as_ref());
             let signal = watch(&mut children, !options.no_restart, &ended_by, || None)?;
             eprintln!("syros dev: stopping the nodes");
             drop(children);
@@ -179,8 +205,21 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     }
 }
 
+/// The number of replicas, if options or regions say.
+fn check_regions(options: &Options, regions: Option<&Regions>) -> Result<Option<usize>, String> {
+    let Some(regions) = regions else { return Ok(options.replicas) };
+    let (name, size) = (options.regions.as_deref().unwrap_or_default(), regions.group().size());
+    if let Some(replicas) = options.replicas.filter(|replicas| *replicas != size) {
+        return Err(format!(
+            "--replicas {replicas}: --regions {name} has {size} replicas; leave one of them out"
+        ));
+    }
+    places::check_command(options.exec.as_deref().unwrap_or_default(), regions)?;
+    Ok(Some(size))
+}
+
 /// The cluster to run: the one in the directory, or a new one.
-fn prepare(options: &Options, layout: &Layout) -> Result<Cluster, String> {
+fn prepare(options: &Options, replicas: Option<usize>, layout: &Layout) -> Result<Cluster, String> {
     let mut stored = layout.load()?;
     if options.fresh
         && let Some(old) = stored.take()
@@ -196,7 +235,7 @@ fn prepare(options: &Options, layout: &Layout) -> Result<Cluster, String> {
             )),
             _ => Ok(()),
         };
-        same("replicas", options.replicas.map(|n| n.to_string()), cluster.group.size().to_string())?;
+        same("replicas", replicas.map(|n| n.to_string()), cluster.group.size().to_string())?;
         let durability = options.durability.map(|d| durability_name(d.into()).to_owned());
         same("durability", durability, durability_name(cluster.durability).to_owned())?;
         let quorum = options.fast_quorum.map(|q| FastQuorum::from(q).to_string());
@@ -210,7 +249,7 @@ fn prepare(options: &Options, layout: &Layout) -> Result<Cluster, String> {
         cluster.redis_port = options.port.unwrap_or(cluster.redis_port);
         return Ok(cluster);
     }
-    let group = Group::new(options.replicas.unwrap_or(3)).map_err(|error| format!("--replicas: {error}"))?;
+    let group = Group::new(replicas.unwrap_or(3)).map_err(|error| format!("--replicas: {error}"))?;
     let quorum = options.fast_quorum.map_or(FastQuorum::Majority, Into::into);
     let durability = options.durability.map_or(Durability::Fsync, Into::into);
     let redis_port = options.port.unwrap_or(DEFAULT_PORT);
@@ -259,7 +298,8 @@ fn leader_of(cluster: &Cluster) -> Result<usize, String> {
     let mut leader = None;
     let mut views = Vec::new();
     for (node, address) in replica_addresses(cluster).iter().enumerate() {
-        let report = status::query(address).map_err(|problem| format!("node {node}: {problem}"))?;
+        let report =
+            status::query(&address.to_string()).map_err(|problem| format!("node {node}: {problem}"))?;
         match report.role {
             RoleName::Leader => leader = Some(node),
             RoleName::Follower => {}
@@ -276,7 +316,13 @@ fn leader_of(cluster: &Cluster) -> Result<usize, String> {
     leader.ok_or_else(|| "no node leads".to_owned())
 }
 
-fn print_how_to_connect(layout: &Layout, cluster: &Cluster, children: &Children<'_>, leader: usize) {
+fn print_how_to_connect(
+    layout: &Layout,
+    cluster: &Cluster,
+    children: &Children<'_>,
+    leader: usize,
+    places: Option<&Places>,
+) {
     println!(
         "Syros is ready: {} replicas, fast quorum {}, durability {}",
         cluster.group.size(),
@@ -286,10 +332,14 @@ fn print_how_to_connect(layout: &Layout, cluster: &Cluster, children: &Children<
     for (node, address) in replica_addresses(cluster).iter().enumerate() {
         let pid = children.pid(node).map_or_else(|| "-".to_owned(), |pid| pid.to_string());
         let role = if node == leader { "  leader" } else { "" };
+        let place = places.map(|places| format!("  in {}", places.of_node(node))).unwrap_or_default();
         println!(
-            "  node {node}  redis 127.0.0.1:{}  replica {address}  pid {pid}{role}",
+            "  node {node}  redis 127.0.0.1:{}  replica {address}  pid {pid}{place}{role}",
             redis_port(cluster, node)
         );
+    }
+    for (region, addresses) in places.iter().flat_map(|places| places.of_clients()) {
+        println!("  native clients in {region}  --cluster {addresses}");
     }
     println!("  data     {}", layout.path.display());
     println!("  connect  redis-cli -p {}", cluster.redis_port);
@@ -345,7 +395,7 @@ fn execute(
     let command = command
         .replace("{port}", &ports[0])
         .replace("{ports}", &ports.join(","))
-        .replace("{cluster}", &replica_addresses(cluster).join(","));
+        .replace("{cluster}", &comma_separated(&replica_addresses(cluster)));
     let mut shell = Command::new("sh")
         .arg("-c")
         .arg(&command)

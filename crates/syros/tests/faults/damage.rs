@@ -50,6 +50,7 @@ fn start(test: &str, settings: &str) -> Setup {
         directory: scratch.0.join("cluster"),
         replicas: 3,
         namespaces: false,
+        regions: None,
         settings: format!("{settings}\n[timing]\noperation-timeout = \"{}ms\"", GIVE_UP_AFTER.as_millis()),
     })
     .unwrap();
@@ -678,6 +679,7 @@ fn rot_in_the_store_of_a_lone_replica_is_reported() {
         directory: scratch.0.join("cluster"),
         replicas: 1,
         namespaces: false,
+        regions: None,
         settings: settings.to_owned(),
     })
     .unwrap();

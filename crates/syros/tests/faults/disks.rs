@@ -97,6 +97,7 @@ fn start(test: &str, replicas: usize) -> Option<Setup> {
         directory: scratch.0.join("cluster"),
         replicas,
         namespaces: false,
+        regions: None,
         settings: format!("[timing]\noperation-timeout = \"{}ms\"", GIVE_UP_AFTER.as_millis()),
     })
     .unwrap();

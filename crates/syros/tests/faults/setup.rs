@@ -42,6 +42,7 @@ pub(crate) fn start(test: &str, replicas: usize) -> Option<Setup> {
         directory: scratch.0.clone(),
         replicas,
         namespaces: true,
+        regions: None,
         settings: format!("[timing]\noperation-timeout = \"{}ms\"", GIVE_UP_AFTER.as_millis()),
     });
     let mut cluster = match started {

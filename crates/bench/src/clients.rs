@@ -1,0 +1,131 @@
+//! Clients on the calling thread, and the operations that they are given.
+
+use crate::error::Error;
+use core::time::Duration;
+use mio::{Events, Poll};
+use std::io::{ErrorKind, Write};
+use std::time::Instant;
+use syros_client::{Completion, EmbeddedClient, Endpoint, Options};
+use syros_commands::{Command, Condition, Lifetime, Operation};
+use syros_types::{Group, Prng};
+
+/// Events of one poll. More only come with the next one.
+const EVENTS_MAX: usize = 256;
+
+/// Makes operations: reads and overwrites of numbered keys.
+#[derive(Debug)]
+pub(crate) struct Operations {
+    key: Vec<u8>,
+    value: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Operations {
+    /// All values are the same, and so long.
+    pub(crate) fn new(value_bytes: usize, prng: &mut Prng) -> Self {
+        // Bytes that do not compress, in case anything on the way tries.
+        let value = (0..value_bytes).map(|_| prng.next_u64() as u8).collect();
+        Self { key: Vec::new(), value, body: Vec::new() }
+    }
+
+    /// Gives an operation on one key to a client.
+    pub(crate) fn submit(&mut self, client: &mut EmbeddedClient, key: u64, is_read: bool, user_token: u64) {
+        self.key.clear();
+        write!(self.key, "key:{key:012}").expect("a buffer in memory takes everything");
+        let (key, value) = (&self.key[..], &self.value[..]);
+        let (condition, lifetime) = (Condition::Always, Lifetime::Forever);
+        let operation = Operation::new(if is_read {
+            Command::Get { key }
+        } else {
+            Command::Set { key, value, condition, lifetime, get: false }
+        });
+        self.body.clear();
+        operation.encode(&mut self.body);
+        let (class, footprint) = (operation.class(), operation.footprint());
+        let submitted = client.submit(self.body.as_slice().into(), class, &footprint, user_token);
+        submitted.expect("the client was told to take any number of operations");
+    }
+}
+
+/// All clients on one event queue. A turn costs only what the clients cost that something happened to.
+pub(crate) struct Clients {
+    poll: Poll,
+    events: Events,
+    clients: Vec<Client>,
+}
+
+/// A client, and what must be known of it to leave it alone.
+struct Client {
+    client: EmbeddedClient,
+    /// When it must have a turn even if nothing happens to it.
+    deadline: Option<Instant>,
+    /// Something has happened to it since its last flush.
+    is_active: bool,
+}
+
+impl Clients {
+    /// One client for each list of replicas.
+    pub(crate) fn new(settings: impl IntoIterator<Item = (Vec<Endpoint>, Options)>) -> Result<Self, Error> {
+        let poll = Poll::new().map_err(Error::System)?;
+        let mut clients = Vec::new();
+        for (index, (endpoints, options)) in settings.into_iter().enumerate() {
+            let client = EmbeddedClient::new(endpoints, options, poll.registry(), index * Group::SIZE_MAX)?;
+            clients.push(Client { client, deadline: None, is_active: true });
+        }
+        Ok(Self { poll, events: Events::with_capacity(EVENTS_MAX), clients })
+    }
+
+    pub(crate) fn client(&self, index: usize) -> &EmbeddedClient {
+        &self.clients[index].client
+    }
+
+    /// A client that is about to be given something to do.
+    pub(crate) fn active(&mut self, index: usize) -> &mut EmbeddedClient {
+        let client = &mut self.clients[index];
+        client.is_active = true;
+        &mut client.client
+    }
+
+    /// One turn of all clients: sends, waits until something comes or until `until`, and reads.
+    pub(crate) fn turn(&mut self, until: Instant, completions: &mut Vec<Completion>) -> Result<(), Error> {
+        let now = Instant::now();
+        let mut wake = until;
+        for client in &mut self.clients {
+            if core::mem::take(&mut client.is_active) {
+                client.client.flush();
+                client.deadline = client.client.wait().map(|wait| now + wait);
+            }
+            wake = client.deadline.map_or(wake, |deadline| deadline.min(wake));
+        }
+        match self.poll.poll(&mut self.events, Some(wake.saturating_duration_since(now))) {
+            Err(error) if error.kind() != ErrorKind::Interrupted => return Err(Error::System(error)),
+            _ => {}
+        }
+        for event in &self.events {
+            let client = &mut self.clients[event.token().0 / Group::SIZE_MAX];
+            client.is_active |= client.client.note(event);
+        }
+        let now = Instant::now();
+        for client in &mut self.clients {
+            if client.is_active || client.deadline.is_some_and(|deadline| now >= deadline) {
+                client.is_active = true;
+                client.client.turn(completions);
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs the clients, which have nothing to do yet, until every one of them can talk to every replica.
+    pub(crate) fn connect(&mut self, patience: Duration) -> Result<(), Error> {
+        let until = Instant::now() + patience;
+        loop {
+            let mut links = self.clients.iter().flat_map(|client| client.client.links());
+            let Some(link) = links.find(|link| !link.is_connected) else { return Ok(()) };
+            if Instant::now() >= until {
+                return Err(Error::Unreachable(link.address, link.last_error));
+            }
+            drop(links);
+            self.turn(until, &mut Vec::new())?;
+        }
+    }
+}

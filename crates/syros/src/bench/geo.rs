@@ -1,0 +1,207 @@
+//! `syros bench geo`: what distance costs, by protocol.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use clap::Args;
+use syros_bench::geo::{GeoCluster, GeoError, GeoLoad};
+use syros_experiment::{Distribution, Mix, Protocol, Regions, Row};
+
+use super::{parse_size, parse_time};
+use crate::{regions, signals};
+
+/// A cluster in which another replica came to lead is replaced by a new one; so often for each protocol.
+const REPLACEMENTS_MAX: usize = 3;
+
+/// Options of `syros bench geo`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros bench geo --regions far-leader
+  syros bench geo --regions five-continents --workload a,90% --protocols vr,default --json
+  syros bench geo --regions my.toml --distribution uniform,zipfian:0.99 --clients 8 --duration 30s
+
+Protocols: vr, pqr, skyros, syros, ionia, default; each also with another way to read, as in default+quorum. Starts a cluster of its own for each, on this machine, in memory,
+with a relay that delays what is sent between regions. The format of files: see crates/experiment/regions. Times
+are in microseconds; '1 RTT' is the share of reads that took one round trip to those that were asked first. Exit
+status 1: an operation failed.")]
+pub(super) struct Geo {
+    /// Where replicas and clients are: a file, or far-leader, five-continents, one-data-center or three-zones
+    #[arg(long, value_name = "FILE|NAME")]
+    regions: String,
+    /// YCSB's a (half reads), b (95 % reads), c (reads only), or a share of reads such as 75%
+    #[arg(long, value_name = "W,..", value_delimiter = ',', default_value = "a,b,c")]
+    workload: Vec<Mix>,
+    /// What to compare
+    #[arg(
+        long,
+        value_name = "P,..",
+        value_delimiter = ',',
+        default_value = "vr,pqr,skyros,syros,ionia,default"
+    )]
+    protocols: Vec<Protocol>,
+    /// How keys are chosen: uniform, or zipfian:S with the exponent S (zipfian alone: 0.99)
+    #[arg(long, value_name = "D,..", value_delimiter = ',', default_value = "uniform")]
+    distribution: Vec<Distribution>,
+    /// Number of keys; all are written first
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..))]
+    keys: u64,
+    /// Length of a value
+    #[arg(long, value_name = "SIZE", default_value = "100", value_parser = parse_size)]
+    value_bytes: u64,
+    /// Clients in each region that has any, each doing one thing at a time
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    clients: usize,
+    /// Load that comes first and is not measured
+    #[arg(long, value_name = "TIME", default_value = "2s", value_parser = parse_time)]
+    warm_up: Duration,
+    /// How long to measure
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
+    duration: Duration,
+    /// End after so many operations, over all clients, if that is earlier
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    operations: Option<u64>,
+    /// Seed of the choice of operations
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Where the clusters' data is; deleted in the end [default: a new directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// One JSON object for each line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Geo {
+    /// What a load of the given kind is like.
+    fn load(&self, mix: Mix, distribution: Distribution) -> GeoLoad {
+        GeoLoad {
+            mix,
+            distribution,
+            keys: self.keys,
+            // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
+            value_bytes: usize::try_from(self.value_bytes).unwrap_or(usize::MAX),
+            clients: self.clients,
+            warm_up: self.warm_up,
+            duration: self.duration,
+            operations: self.operations,
+            seed: self.seed,
+        }
+    }
+
+    /// Every kind of load, in the order of the lines that are printed for each protocol.
+    fn loads(&self) -> impl Iterator<Item = GeoLoad> {
+        let kinds =
+            self.workload.iter().flat_map(|mix| self.distribution.iter().map(move |keys| (mix, keys)));
+        kinds.map(|(mix, distribution)| self.load(*mix, *distribution))
+    }
+}
+
+/// Prints rows as they come.
+struct Printer {
+    json: bool,
+    has_heading: bool,
+    failed: u64,
+}
+
+impl Printer {
+    fn print(&mut self, rows: &[Row]) {
+        if !self.json && !core::mem::replace(&mut self.has_heading, true) {
+            println!("{}", Row::heading());
+        }
+        for row in rows {
+            self.failed += row.failed;
+            if self.json {
+                println!("{}", row.json());
+            } else {
+                println!("{row}");
+            }
+        }
+    }
+}
+
+/// Measures and prints.
+pub(super) fn run(options: &Geo) -> Result<ExitCode, String> {
+    let regions = regions::load(&options.regions)?;
+    for load in options.loads() {
+        load.check(&regions).map_err(|error| error.to_string())?;
+    }
+    let mut printer = Printer { json: options.json, has_heading: false, failed: 0 };
+    measure(options, &regions, &mut printer)?;
+    Ok(if printer.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Measures real processes.
+fn measure(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<(), String> {
+    let (sender, ended_by) = channel();
+    signals::forward(sender)?;
+    let is_ended = Cell::new(false);
+    let is_interrupted = || {
+        is_ended.set(is_ended.get() || ended_by.try_recv().is_ok());
+        is_ended.get()
+    };
+    let temporary = || std::env::temp_dir().join(format!("syros-geo-{}", std::process::id()));
+    let directory = options.dir.clone().unwrap_or_else(temporary);
+    let name = directory.display();
+    if directory.exists() {
+        return Err(format!("{name} exists already; choose another directory with --dir"));
+    }
+    std::fs::create_dir_all(&directory).map_err(|error| format!("cannot create {name}: {error}"))?;
+    let measured = options.protocols.iter().try_for_each(|protocol| {
+        one_protocol(*protocol, options, regions, &directory, printer, &is_interrupted)
+    });
+    if matches!(measured, Ok(()) | Err(GeoError::Interrupted)) {
+        std::fs::remove_dir_all(&directory).map_err(|error| format!("cannot delete {name}: {error}"))?;
+    } else {
+        eprintln!("syros bench: data and logs of the nodes are in {name}");
+    }
+    measured.map_err(|error| error.to_string())
+}
+
+fn one_protocol(
+    protocol: Protocol,
+    options: &Geo,
+    regions: &Regions,
+    directory: &Path,
+    printer: &mut Printer,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<(), GeoError> {
+    let program = std::env::current_exe().map_err(GeoError::Program)?;
+    let settings = regions::timing_table(&regions::timing(regions));
+    let mut cluster = None;
+    let mut replacements = 0;
+    let mut loads = options.loads().peekable();
+    while let Some(load) = loads.peek() {
+        if is_interrupted() {
+            return Err(GeoError::Interrupted);
+        }
+        let mut attempt = || {
+            let cluster = match &mut cluster {
+                Some(cluster) => cluster,
+                none => {
+                    eprintln!("{protocol}: starting {} replicas", regions.group().size());
+                    let directory = directory.join(format!("{protocol}-{replacements}"));
+                    none.insert(GeoCluster::start(program.clone(), directory, regions, protocol, &settings)?)
+                }
+            };
+            let GeoLoad { mix, distribution, warm_up, duration, .. } = load;
+            eprintln!("{protocol}: workload {mix}, {distribution}: {duration:?} after {warm_up:?}");
+            cluster.run(load, is_interrupted)
+        };
+        match attempt() {
+            Ok(rows) => {
+                printer.print(&rows);
+                loads.next();
+            }
+            Err(error @ GeoError::Leader(_)) if replacements < REPLACEMENTS_MAX => {
+                eprintln!("{protocol}: once more, with a new cluster: {error}");
+                cluster = None;
+                replacements += 1;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,115 @@
+//! `--regions`: where replicas and clients are.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::time::Duration;
+
+use syros_experiment::Regions;
+use syros_types::ReplicaId;
+
+/// Longest description that is read, in bytes: many times what the most regions and lines take.
+const TEXT_BYTES_MAX: u64 = 256 << 10;
+
+/// The description that comes with the program under this name, else the one in this file.
+///
+/// # Errors
+/// There is neither, or it is none.
+pub(crate) fn load(name: &str) -> Result<Regions, String> {
+    let text = match Regions::shipped_text(name) {
+        Some(text) => text.to_owned(),
+        None => read(name).map_err(|problem| format!("--regions {name}: {problem}"))?,
+    };
+    Regions::parse(&text).map_err(|problem| format!("--regions {name}: {problem}"))
+}
+
+fn read(name: &str) -> Result<String, String> {
+    let unreadable = |error: std::io::Error| match error.kind() {
+        ErrorKind::NotFound => {
+            let shipped: Vec<_> = Regions::shipped().collect();
+            format!("there is no such file, nor does it come with syros as {} do", shipped.join(", "))
+        }
+        _ => format!("it cannot be read: {error}"),
+    };
+    let mut text = String::new();
+    File::open(name)
+        .map_err(unreadable)?
+        .take(TEXT_BYTES_MAX + 1)
+        .read_to_string(&mut text)
+        .map_err(unreadable)?;
+    if text.len() as u64 > TEXT_BYTES_MAX {
+        return Err(format!("the file is longer than {TEXT_BYTES_MAX} bytes"));
+    }
+    Ok(text)
+}
+
+/// What must be set in the table `timing` of the configuration of nodes in these regions; nothing if the
+/// defaults suit them. Heartbeats are as frequent as by default: they only take longer.
+pub(crate) fn timing(regions: &Regions) -> Vec<(&'static str, Duration)> {
+    let patience = regions.patience();
+    if patience <= 1 {
+        return Vec::new();
+    }
+    let defaults = syros_runtime::replica_config(regions.group(), ReplicaId(0));
+    let scaled = [
+        ("lease", defaults.lease),
+        ("suspect-after", defaults.suspect_after),
+        ("view-change-timeout", defaults.view_change_timeout),
+        ("resend", defaults.resend),
+    ];
+    scaled.map(|(key, value)| (key, value * patience)).to_vec()
+}
+
+/// The table `timing`, if there is anything in it.
+pub(crate) fn timing_table(timing: &[(&'static str, Duration)]) -> String {
+    if timing.is_empty() {
+        return String::new();
+    }
+    let lines = timing.iter().map(|(key, value)| format!("{key} = \"{}us\"\n", value.as_micros()));
+    format!("\n[timing]\n{}", lines.collect::<String>())
+}
+
+/// Names of the regions that have clients.
+pub(crate) fn client_names(regions: &Regions) -> Vec<&str> {
+    regions.clients().iter().map(|region| regions.name(*region)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn a_name_that_is_nothing_lists_those_that_are_something() {
+        let mut program = crate::Cli::command();
+        let help = program.find_subcommand_mut("dev").unwrap().render_long_help().to_string();
+        for name in Regions::shipped() {
+            assert!(load(name).is_ok() && help.contains(name), "{name}");
+        }
+        let problem = load("no-such-place").unwrap_err();
+        assert!(problem.contains("five-continents") && problem.contains("no-such-place"), "{problem}");
+        let problem = load("/").unwrap_err();
+        assert!(problem.contains("cannot be read"), "{problem}");
+        assert!(load("/dev/zero").unwrap_err().contains("longer than"));
+    }
+
+    #[test]
+    fn the_example_of_the_readme_is_one() {
+        let (_, rest) = include_str!("../../../README.md").split_once("```toml\n").unwrap();
+        let regions = Regions::parse(rest.split_once("```").unwrap().0).unwrap();
+        assert_eq!(client_names(&regions), ["oslo", "rome"]);
+    }
+
+    #[test]
+    fn far_replicas_are_waited_for() {
+        assert_eq!(timing_table(&timing(&load("three-zones").unwrap())), "");
+        let table = timing_table(&timing(&load("far-leader").unwrap()));
+        assert!(table.contains("lease = \"400000us\"\nsuspect-after = \"450000us\""), "{table}");
+        // The longest delays that there can be.
+        let text = "replicas = ['a', 'b', 'b']\nclients = ['a']\n[[line]]\nwithin-each = true\nrtt-ms = 1\n\
+                    [[line]]\nbetween = ['a', 'b']\ndelay-ms = 10000\n";
+        let table = timing_table(&timing(&Regions::parse(text).unwrap()));
+        let node =
+            format!("cluster = 1\nreplica = 0\nreplicas = [\"127.0.0.1:1\"]\ndirectory = \"d\"\n{table}");
+        assert!(crate::config::parse(&node, std::path::Path::new("/"), false).is_ok(), "{table}");
+    }
+}

@@ -8,12 +8,16 @@ use crate::history::OperationIndex;
 use crate::swarm::{MILLI, SECOND, Swarm};
 use crate::verdict;
 use crate::workload::Step;
-use crate::world::{CLIENTS_MAX, World};
+use crate::world::World;
 use core::time::Duration;
 use syros_experiment::{Distribution, Mix, Paths, Protocol, Regions, Row, Workload};
 use syros_protocol::client::Outcome;
+use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
 use syros_types::Prng;
+
+/// Most clients: after each event every one of them is looked at.
+pub const CLIENTS_MAX: usize = 256;
 
 /// An operation that takes longer is one that never ends.
 const PATIENCE: u64 = 60 * SECOND;
@@ -31,12 +35,12 @@ pub struct Geo<'a> {
     pub distribution: Distribution,
     /// Number of keys.
     pub keys: u64,
-    /// Clients in each region that has any; 16 altogether at most.
+    /// Clients in each region that has any; [`CLIENTS_MAX`] altogether at most.
     pub clients: usize,
     /// Operations that are measured, over all clients. A tenth as many come first and are not.
     pub operations: u64,
-    /// Changes that a leader's history has room for; `None` for the default.
-    pub history_changes_max: Option<usize>,
+    /// Bytes that a leader's history may take; `None` for the default.
+    pub history_bytes_max: Option<usize>,
     /// Seed of all choices.
     pub seed: u64,
 }
@@ -69,7 +73,7 @@ impl Geo<'_> {
                 "{count} clients are not 1 to {CLIENTS_MAX}, for which there is room in virtual time"
             ));
         }
-        let mut world = World::new(self.swarm(), None, false);
+        let mut world = World::with_room(self.swarm(), None, false, count);
         self.shape(&mut world);
         let mut rows: Vec<Row> = Vec::new();
         for region in self.regions.clients() {
@@ -135,8 +139,8 @@ impl Geo<'_> {
         protocol.patience = self.regions.patience();
         protocol.client_resend *= protocol.patience;
         protocol.give_up_after = Duration::from_secs(30);
-        if let Some(changes) = self.history_changes_max {
-            protocol.history_changes_max = changes;
+        if let Some(bytes) = self.history_bytes_max {
+            protocol.history_changes_max = bytes / ChangeHistory::CHANGE_BYTES;
         }
         swarm
     }

@@ -8,6 +8,7 @@ pub use hunts::Hunt;
 
 use crate::network::NetworkFaults;
 use core::time::Duration;
+use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
 use syros_types::{FastQuorum, Prng, ReadPolicy, WritePolicy};
 
@@ -524,7 +525,7 @@ impl Default for ProtocolSettings {
             log_keep_bytes: 256 << 20,
             trimming: usize::MAX,
             snapshot_log_bytes: 256 << 20,
-            history_changes_max: 1_000,
+            history_changes_max: (4 << 20) / ChangeHistory::CHANGE_BYTES,
             transfer_rate: 100_000_000,
             snapshot_block_bytes: 256 << 10,
             snapshot_part_bytes: 256 << 10,

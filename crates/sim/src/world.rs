@@ -121,6 +121,7 @@ pub struct World {
     pub(crate) network: Network,
     pub(crate) replicas: Vec<ReplicaSlot>,
     pub(crate) clients: Vec<ClientSlot>,
+    clients_max: usize,
     /// Slot and life of the client that each address was given to.
     addresses: Vec<(usize, u64)>,
     pub(crate) workload: Workload,
@@ -144,8 +145,8 @@ pub struct World {
     standstill: u64,
 }
 
-/// Most clients a world has room for.
-pub(crate) const CLIENTS_MAX: usize = 16;
+/// Clients that a world has room for unless it is made for more.
+const CLIENTS: usize = 16;
 
 /// More happenings than this without time passing are an endless loop.
 const STANDSTILL_MAX: u64 = 100_000;
@@ -154,9 +155,19 @@ impl World {
     /// A world as `swarm` describes it, before anything has happened. All replicas run.
     #[must_use]
     pub fn new(swarm: Swarm, planted: Option<PlantedBug>, verbose: bool) -> Self {
+        Self::with_room(swarm, planted, verbose, CLIENTS)
+    }
+
+    /// As [`World::new`], with room for so many clients.
+    pub(crate) fn with_room(
+        swarm: Swarm,
+        planted: Option<PlantedBug>,
+        verbose: bool,
+        clients_max: usize,
+    ) -> Self {
         let group = Group::new(swarm.replicas).expect("the swarm draws sizes that exist");
         let mut prng = Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0002);
-        let network = Network::new(swarm.replicas + CLIENTS_MAX, swarm.network.clone(), prng.fork());
+        let network = Network::new(swarm.replicas + clients_max, swarm.network.clone(), prng.fork());
         let workload = Workload::new(swarm.workload.clone(), prng.fork());
         let mut dice = Dice {
             nemesis: prng.fork(),
@@ -187,6 +198,7 @@ impl World {
             network,
             replicas,
             clients: Vec::new(),
+            clients_max,
             addresses: Vec::new(),
             workload,
             left_to_issue: swarm.workload.operations,

@@ -23,7 +23,7 @@ fn measure(name: &str, protocol: &str, mix: &str, distribution: Distribution) ->
         keys: 100_000,
         clients: 2,
         operations: 2_000,
-        history_changes_max: None,
+        history_bytes_max: None,
         seed: 1,
     };
     geo.run().unwrap_or_else(|problem| panic!("{name} {protocol} {mix} {distribution}: {problem}"))

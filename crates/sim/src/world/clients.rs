@@ -1,6 +1,6 @@
 //! The clients of the world: they come and go, connect, ask for operations and are told the results.
 
-use super::{CLIENTS_MAX, ClientSlot, Happening, Parcel, World, offset};
+use super::{ClientSlot, Happening, Parcel, World, offset};
 use crate::client::{ClientEffect, ClientProcess};
 use crate::history::OperationIndex;
 use crate::network::NodeIndex;
@@ -20,9 +20,9 @@ impl World {
     /// Adds a client, which begins to connect.
     ///
     /// # Panics
-    /// If there are 16 already.
+    /// If there are as many already as the world has room for: 16 but in experiments with distance.
     pub fn add_client(&mut self) -> usize {
-        assert!(self.clients.len() < CLIENTS_MAX, "a world has room for {CLIENTS_MAX} clients");
+        assert!(self.clients.len() < self.clients_max, "a world has room for {} clients", self.clients_max);
         let wall_offset = offset(&mut self.dice.clocks, self.swarm.clocks.skew_micros);
         self.clients.push(ClientSlot { process: None, life: 0, wall_offset });
         let slot = self.clients.len() - 1;

@@ -20,15 +20,18 @@ const REPLACEMENTS_MAX: usize = 3;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   syros bench geo --regions far-leader
+  syros bench geo --regions far-leader --distribution zipfian --virtual
   syros bench geo --regions five-continents --workload a,90% --protocols vr,default --json
   syros bench geo --regions my.toml --distribution uniform,zipfian:0.99 --clients 8 --duration 30s
 
-Protocols: vr, pqr, skyros, syros, ionia, default; each also with another way to read, as in default+quorum. Starts a cluster of its own for each, on this machine, in memory,
-with a relay that delays what is sent between regions. The format of files: see crates/experiment/regions. Times
-are in microseconds; '1 RTT' is the share of reads that took one round trip to those that were asked first. Exit
+Protocols: vr, pqr, skyros, syros, ionia, default; each also with another way to read or to write, as in
+default+quorum or skyros+writes=auto. Starts a cluster of its own for each, on this machine, in memory, with a relay
+that delays what is sent between regions; or simulates them (--virtual), which is exact: nothing takes time but
+distance, and the answers are checked. The format of files: see crates/experiment/regions. Times are in microseconds; '1 RTT' is the share of reads that took one round trip to those that were asked first. Exit
 status 1: an operation failed.")]
 pub(super) struct Geo {
-    /// Where replicas and clients are: a file, or far-leader, five-continents, one-data-center or three-zones
+    /// Where replicas and clients are: a file, or far-leader, near-majority, five-continents, one-data-center or
+    /// three-zones
     #[arg(long, value_name = "FILE|NAME")]
     regions: String,
     /// YCSB's a (half reads), b (95 % reads), c (reads only), or a share of reads such as 75%
@@ -60,7 +63,13 @@ pub(super) struct Geo {
     /// How long to measure
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = parse_time)]
     duration: Duration,
-    /// End after so many operations, over all clients, if that is earlier
+    /// Bytes for the leader's history of changes, which reads by "meta" rely on [default: 4MiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    history: Option<u64>,
+    /// Simulate, in virtual time
+    #[arg(long = "virtual", conflicts_with_all = ["dir", "value_bytes", "duration", "warm_up"])]
+    is_virtual: bool,
+    /// End after so many operations, over all clients, if that is earlier [default with --virtual: 20000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,
     /// Seed of the choice of operations
@@ -129,8 +138,47 @@ pub(super) fn run(options: &Geo) -> Result<ExitCode, String> {
         load.check(&regions).map_err(|error| error.to_string())?;
     }
     let mut printer = Printer { json: options.json, has_heading: false, failed: 0 };
-    measure(options, &regions, &mut printer)?;
+    if options.is_virtual {
+        simulate(options, &regions, &mut printer)?;
+    } else {
+        measure(options, &regions, &mut printer)?;
+    }
     Ok(if printer.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Operations of an experiment in virtual time, unless told otherwise.
+#[cfg(feature = "sim")]
+const OPERATIONS: u64 = 20_000;
+
+/// Runs everything in virtual time.
+#[cfg(feature = "sim")]
+fn simulate(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<(), String> {
+    for load in options.loads() {
+        for protocol in &options.protocols {
+            let GeoLoad { mix, distribution, keys, clients, seed, .. } = load;
+            eprintln!("{protocol}: workload {mix}, {distribution}");
+            let geo = syros_sim::geo::Geo {
+                regions,
+                protocol: *protocol,
+                mix,
+                distribution,
+                keys,
+                clients,
+                operations: options.operations.unwrap_or(OPERATIONS),
+                history_bytes_max: options.history.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+                seed,
+            };
+            printer.print(
+                &geo.run().map_err(|problem| format!("{protocol}, {mix}, {distribution}: {problem}"))?,
+            );
+        }
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "sim"))]
+fn simulate(_options: &Geo, _regions: &Regions, _printer: &mut Printer) -> Result<(), String> {
+    Err("--virtual: this program was built without the simulator".to_owned())
 }
 
 /// Measures real processes.
@@ -169,7 +217,10 @@ fn one_protocol(
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<(), GeoError> {
     let program = std::env::current_exe().map_err(GeoError::Program)?;
-    let settings = regions::timing_table(&regions::timing(regions));
+    let mut settings = regions::timing_table(&regions::timing(regions));
+    if let Some(bytes) = options.history {
+        settings += &format!("\n[limits]\nhistory = \"{}\"\n", crate::config::BytesText(bytes));
+    }
     let mut cluster = None;
     let mut replacements = 0;
     let mut loads = options.loads().peekable();

@@ -79,7 +79,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     emulate_reads: Option<u32>,
     /// Place the nodes in regions that are as far from each other as described by a file (for its format see
-    /// crates/experiment/regions), or by far-leader, five-continents, one-data-center or three-zones, which come
+    /// crates/experiment/regions), or by far-leader, near-majority, five-continents, one-data-center or three-zones, which come
     /// with the program. Redis clients of a node are where the node is
     #[arg(long, value_name = "FILE|NAME")]
     regions: Option<String>,

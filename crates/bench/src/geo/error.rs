@@ -19,6 +19,13 @@ pub enum GeoError {
         /// Those of the clients and of the replicas.
         connections: usize,
     },
+    /// The system does not let this process open so many files.
+    Files {
+        /// Files needed.
+        files: usize,
+        /// The limit (`ulimit -Hn`).
+        limit: u64,
+    },
     /// It cannot be found out which program this is.
     Program(std::io::Error),
     /// Something cannot be done to the cluster.
@@ -46,6 +53,9 @@ impl fmt::Display for GeoError {
                     f,
                     "{clients} clients and the replicas need {connections} connections; the limit is {CONNECTIONS_MAX}"
                 )
+            }
+            Self::Files { files, limit } => {
+                write!(f, "connections need {files} open files; the system's limit is {limit} (ulimit -Hn)")
             }
             Self::Program(error) => write!(f, "cannot find this program: {error}"),
             Self::Cluster(error) => error.fmt(f),

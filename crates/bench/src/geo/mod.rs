@@ -12,6 +12,7 @@ use crate::cluster::{Cluster, ClusterOptions};
 use crate::error::Error;
 use crate::relay::CONNECTIONS_MAX;
 use core::time::Duration;
+use rustix::process::{Resource, getrlimit};
 use std::path::PathBuf;
 use syros_client::{Client, Options};
 use syros_experiment::{Distribution, Mix, Protocol, Regions, Row, Workload};
@@ -23,6 +24,10 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Whatever waits for something far away waits for so many of the longest round trips more.
 const ROUND_TRIPS: u32 = 10;
+
+/// Open files besides connections: listening sockets of up to 16 regions for up to 7 replicas, the nodes' logs
+/// and pipes, and what a process has anyway.
+const FILES_BESIDES: usize = 16 * 7 + 88;
 
 /// Keys that are written at a time before the measurement.
 const LOADED_AT_ONCE: u64 = 2048;
@@ -70,6 +75,11 @@ impl GeoLoad {
         let connections = clients.saturating_mul(size).saturating_add(size * size);
         if connections > CONNECTIONS_MAX {
             return Err(GeoError::Connections { clients, connections });
+        }
+        // A client's end of a connection, and the two of the relay.
+        let files = 3 * connections + FILES_BESIDES;
+        if let Some(limit) = getrlimit(Resource::Nofile).maximum.filter(|limit| files as u64 > *limit) {
+            return Err(GeoError::Files { files, limit });
         }
         Workload::new(self.mix, self.distribution, self.keys, Prng::new(0))?;
         Ok(())

@@ -3,9 +3,10 @@
 
 use super::reads::Read;
 use super::updates::{COMPARISON_INTERVAL, Update, WriteTimes};
-use super::{Client, Replicas, Session, Window};
+use super::{Client, Config, Replicas, Session, Window};
 use crate::fingerprint::{Clock, Moments};
 use core::hash::{Hash, Hasher};
+use core::time::Duration;
 
 impl Client {
     /// Everything that decides what this client does from now on, but its configuration. To be taken
@@ -60,65 +61,84 @@ impl Client {
             Session::Active(id) => id.hash(hasher),
         }
         clock.past(*last_update, config.session_idle_max, hasher);
-        let Window { first, slots, live: _ } = updates;
-        (first, slots.len()).hash(hasher);
-        for update in slots {
-            update.is_some().hash(hasher);
-            let Some(Update {
-                token,
-                body,
-                fast,
-                invoked,
-                sent,
-                micros,
-                acked_below,
-                path,
-                attempts,
-                shared,
-                oks,
-                refusals,
-                crowded_out,
-                way,
-                began,
-            }) = update
-            else {
-                continue;
-            };
-            (token, body, fast, micros, acked_below, path, shared).hash(hasher);
-            // Compared with nothing above one to each replica, and one more.
-            (*attempts).min(config.group.size() as u32 + 2).hash(hasher);
-            (bits(oks), bits(refusals), crowded_out, way).hash(hasher);
-            clock.past(*began, patience.max(config.sync_after), hasher);
-            clock.past(*sent, patience.max(config.sync_after), hasher);
-            clock.past(*invoked, config.give_up_after, hasher);
-        }
-        let Window { first, slots, live: _ } = reads;
-        (first, slots.len()).hash(hasher);
-        for read in slots {
-            read.is_some().hash(hasher);
-            let Some(Read {
-                token,
-                body,
-                policy,
-                bucket,
-                invoked,
-                sent,
-                attempts,
-                course,
-                evidence,
-                waits_for,
-                referred,
-            }) = read
-            else {
-                continue;
-            };
-            (token, body, policy, bucket, attempts.min(&2), course, evidence, waits_for, referred)
-                .hash(hasher);
-            clock.past(*sent, patience, hasher);
-            clock.past(*invoked, config.give_up_after, hasher);
-        }
+        hash_updates(updates, config, patience.max(config.sync_after), clock, hasher);
+        hash_reads(reads, config, patience, clock, hasher);
         clock.past(*leader_heard, config.sync_after, hasher);
         clock.past(*probed, config.sync_after, hasher);
         clock.deadline(*scan_at, hasher);
+    }
+}
+
+fn hash_updates(
+    updates: &Window<Update>,
+    config: &Config,
+    patience: Duration,
+    clock: Clock,
+    hasher: &mut impl Hasher,
+) {
+    let Window { first, slots, live: _ } = updates;
+    (first, slots.len()).hash(hasher);
+    for update in slots {
+        update.is_some().hash(hasher);
+        let Some(Update {
+            token,
+            body,
+            fast,
+            invoked,
+            sent,
+            micros,
+            acked_below,
+            path,
+            attempts,
+            shared,
+            oks,
+            refusals,
+            crowded_out,
+            way,
+            began,
+        }) = update
+        else {
+            continue;
+        };
+        (token, body, fast, micros, acked_below, path, shared).hash(hasher);
+        // Compared with nothing above one to each replica, and one more.
+        (*attempts).min(config.group.size() as u32 + 2).hash(hasher);
+        (oks.0, refusals.0, crowded_out, way).hash(hasher);
+        clock.past(*began, patience, hasher);
+        clock.past(*sent, patience, hasher);
+        clock.past(*invoked, config.give_up_after, hasher);
+    }
+}
+
+fn hash_reads(
+    reads: &Window<Read>,
+    config: &Config,
+    patience: Duration,
+    clock: Clock,
+    hasher: &mut impl Hasher,
+) {
+    let Window { first, slots, live: _ } = reads;
+    (first, slots.len()).hash(hasher);
+    for read in slots {
+        read.is_some().hash(hasher);
+        let Some(Read {
+            token,
+            body,
+            policy,
+            bucket,
+            invoked,
+            sent,
+            attempts,
+            course,
+            evidence,
+            waits_for,
+            referred,
+        }) = read
+        else {
+            continue;
+        };
+        (token, body, policy, bucket, attempts.min(&2), course, evidence, waits_for, referred).hash(hasher);
+        clock.past(*sent, patience, hasher);
+        clock.past(*invoked, config.give_up_after, hasher);
     }
 }

@@ -3,6 +3,7 @@
 use core::fmt;
 use std::net::SocketAddr;
 use syros_client::{ConnectError, LinkError};
+use syros_experiment::InvalidWorkload;
 use syros_types::limits::VALUE_BYTES_MAX;
 
 /// Why there is no report.
@@ -15,8 +16,8 @@ pub enum Error {
         /// Writers asked for.
         writers: usize,
     },
-    /// There must be a key.
-    NoKeys,
+    /// There is nothing to ask for.
+    Workload(InvalidWorkload),
     /// A share above all.
     ReadsPercent(u8),
     /// A value of so many bytes is longer than the limit.
@@ -40,7 +41,7 @@ impl fmt::Display for Error {
             Self::Connections { connections, writers } => {
                 write!(f, "{connections} connections for {writers} writers: there must be 1 to {writers}")
             }
-            Self::NoKeys => f.write_str("the number of keys must be at least 1"),
+            Self::Workload(error) => write!(f, "{error}"),
             Self::ReadsPercent(percent) => write!(f, "{percent} percent of reads: at most 100"),
             Self::ValueBytes(bytes) => {
                 write!(f, "a value of {bytes} bytes is above the limit of {VALUE_BYTES_MAX}")
@@ -54,6 +55,12 @@ impl fmt::Display for Error {
                 write!(f, "CPU time of process {pid}: its statistics are in an unknown format")
             }
         }
+    }
+}
+
+impl From<InvalidWorkload> for Error {
+    fn from(error: InvalidWorkload) -> Self {
+        Self::Workload(error)
     }
 }
 

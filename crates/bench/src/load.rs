@@ -9,6 +9,7 @@ use core::time::Duration;
 use hdrhistogram::Histogram;
 use std::time::Instant;
 use syros_client::{Completion, EmbeddedClient, Outcome};
+use syros_experiment::{Asked, Mix, Workload};
 use syros_types::Prng;
 
 /// Longest latency told apart from longer ones, in nanoseconds; longer ones count as this.
@@ -90,31 +91,26 @@ fn cpu_times(options: &Options) -> Result<Vec<Duration>, Error> {
     options.replica_pids.iter().copied().chain([std::process::id()]).map(cpu_time).collect()
 }
 
-/// Makes the next operation: a key, and what to do with it.
-struct Workload {
-    prng: Prng,
-    keys: u64,
-    reads_percent: u64,
+/// Makes the operations of all writers.
+struct Work {
+    workload: Workload,
     operations: Operations,
 }
 
-impl Workload {
-    fn new(options: &Options) -> Self {
+impl Work {
+    fn new(options: &Options) -> Result<Self, Error> {
         let mut prng = Prng::new(options.seed);
         let operations = Operations::new(options.value_bytes, &mut prng);
-        let (keys, reads_percent) = (options.keys, u64::from(options.reads_percent));
-        Self { prng, keys, reads_percent, operations }
+        let mix = Mix { reads_percent: options.reads_percent };
+        let workload = Workload::new(mix, options.distribution, options.keys, prng)?;
+        Ok(Self { workload, operations })
     }
 
-    /// True if the next operation is to be a read.
-    const fn choose(&mut self) -> bool {
-        self.prng.chance(self.reads_percent, 100)
-    }
-
-    /// Submits the next operation.
-    fn submit(&mut self, client: &mut EmbeddedClient, is_read: bool, user_token: u64) {
-        let key = self.prng.below(self.keys);
+    /// Submits the next operation; true if it is a read.
+    fn submit(&mut self, client: &mut EmbeddedClient, user_token: u64) -> bool {
+        let Asked { key, is_read } = self.workload.draw();
         self.operations.submit(client, key, is_read, user_token);
+        is_read
     }
 }
 
@@ -143,11 +139,11 @@ pub fn run(options: &Options) -> Result<Report, Error> {
     let mut clients = connected_clients(options)?;
     let mut completions = Vec::with_capacity(options.writers);
 
-    let mut workload = Workload::new(options);
+    let mut work = Work::new(options)?;
     let mut writers: Vec<Writer> = Vec::with_capacity(options.writers);
     for index in 0..options.writers {
-        let (client, is_read) = (index % options.connections, workload.choose());
-        workload.submit(clients.active(client), is_read, index as u64);
+        let client = index % options.connections;
+        let is_read = work.submit(clients.active(client), index as u64);
         writers.push(Writer { client, sent: Instant::now(), is_read });
     }
 
@@ -162,9 +158,8 @@ pub fn run(options: &Options) -> Result<Report, Error> {
             if let Some(measurement) = &mut measurement {
                 measurement.record(writer, &outcome, now);
             }
-            writer.is_read = workload.choose();
             writer.sent = now;
-            workload.submit(clients.active(writer.client), writer.is_read, user_token);
+            writer.is_read = work.submit(clients.active(writer.client), user_token);
         }
         match &measurement {
             None if now >= warm => {

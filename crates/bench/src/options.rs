@@ -3,6 +3,7 @@
 use crate::error::Error;
 use core::time::Duration;
 use syros_client::Endpoint;
+use syros_experiment::Distribution;
 use syros_types::limits::VALUE_BYTES_MAX;
 
 /// What load to make, and how long. The fields' names are the names of the command line's options.
@@ -16,8 +17,10 @@ pub struct Options {
     pub connections: usize,
     /// Length of a value, in bytes.
     pub value_bytes: usize,
-    /// Number of different keys, each chosen equally often.
+    /// Number of different keys.
     pub keys: u64,
+    /// How often each key is chosen.
+    pub distribution: Distribution,
     /// Reads (GET) among the operations, in percent; the others are writes (SET).
     pub reads_percent: u8,
     /// Load of this long comes first and is not measured.
@@ -44,6 +47,7 @@ impl Options {
             connections: 10,
             value_bytes: 16,
             keys: 100_000,
+            distribution: Distribution::Uniform,
             reads_percent: 0,
             warm_up: Duration::from_secs(2),
             duration: Duration::from_secs(10),
@@ -58,9 +62,6 @@ impl Options {
     pub(crate) const fn check(&self) -> Result<(), Error> {
         if self.connections == 0 || self.connections > self.writers {
             return Err(Error::Connections { connections: self.connections, writers: self.writers });
-        }
-        if self.keys == 0 {
-            return Err(Error::NoKeys);
         }
         if self.reads_percent > 100 {
             return Err(Error::ReadsPercent(self.reads_percent));

@@ -4,6 +4,7 @@ use crate::options::Options;
 use core::fmt;
 use core::time::Duration;
 use hdrhistogram::Histogram;
+use syros_types::{ReadPolicy, WritePolicy};
 
 /// What the load cost. `Display` prints a table, [`Report::json`] a line for machines.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,20 +42,29 @@ pub struct Load {
     pub value_bytes: usize,
     /// See [`Options::keys`].
     pub keys: u64,
+    /// How keys are chosen, see [`Options::distribution`].
+    pub distribution: String,
     /// See [`Options::reads_percent`].
     pub reads_percent: u8,
+    /// How reads are answered.
+    pub read_policy: ReadPolicy,
+    /// How updates go.
+    pub write_policy: WritePolicy,
     /// See [`Options::seed`].
     pub seed: u64,
 }
 
 impl Load {
-    pub(crate) const fn of(options: &Options) -> Self {
+    pub(crate) fn of(options: &Options) -> Self {
         Self {
             group: options.endpoints.len(),
             writers: options.writers,
             connections: options.connections,
             value_bytes: options.value_bytes,
             keys: options.keys,
+            distribution: options.distribution.to_string(),
+            read_policy: options.client.read_policy,
+            write_policy: options.client.write_policy,
             reads_percent: options.reads_percent,
             seed: options.seed,
         }
@@ -161,10 +171,12 @@ impl Report {
             Some(micros) => format!("{micros:.2}"),
         };
         let Failures { refused, unknown, timed_out } = self.failures;
-        let Load { group, writers, connections, value_bytes, keys, reads_percent, seed } = self.load;
+        let Load { group, writers, connections, value_bytes, keys, reads_percent, seed, .. } = self.load;
+        let Load { distribution, read_policy, write_policy, .. } = &self.load;
         format!(
             "{{\"version\":\"{}\",\"replicas\":{group},\"writers\":{writers},\"connections\":{connections},\
-             \"value_bytes\":{value_bytes},\"keys\":{keys},\"reads_percent\":{reads_percent},\"seed\":{seed},\
+             \"value_bytes\":{value_bytes},\"keys\":{keys},\"distribution\":\"{distribution}\",\"reads_percent\":{reads_percent},\
+             \"read_policy\":\"{read_policy}\",\"write_policy\":\"{write_policy}\",\"seed\":{seed},\
              \"operations\":{},\"seconds\":{:.3},\"ops_per_s\":{:.1},\"writes\":{},\"reads\":{},\
              \"refused\":{refused},\"unknown\":{unknown},\"timed_out\":{timed_out},\
              \"replica_cpu_us_per_op\":{total},\"replica_processes\":[{}],\"client_process\":{}}}",
@@ -183,10 +195,11 @@ impl Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Load { group, writers, connections, value_bytes, keys, reads_percent, .. } = self.load;
+        let Load { distribution, read_policy, write_policy, .. } = &self.load;
         writeln!(
             f,
             "{group} replicas, {writers} writers on {connections} connections, values of {value_bytes} bytes, \
-             {keys} keys, {reads_percent}% reads"
+             {keys} keys ({distribution}), {reads_percent}% reads ({read_policy}), writes ({write_policy})"
         )?;
         writeln!(
             f,
@@ -249,7 +262,10 @@ mod tests {
                 connections: 5,
                 value_bytes: 16,
                 keys: 100,
+                distribution: "uniform".to_owned(),
                 reads_percent: 0,
+                read_policy: ReadPolicy::Auto,
+                write_policy: WritePolicy::Fast,
                 seed: 9,
             },
         }
@@ -258,7 +274,8 @@ mod tests {
     #[test]
     fn the_line_for_machines_says_everything() {
         let golden = "{\"version\":\"0.1.0\",\"replicas\":3,\"writers\":50,\"connections\":5,\"value_bytes\":16,\
-            \"keys\":100,\"reads_percent\":0,\"seed\":9,\"operations\":2000,\"seconds\":2.000,\"ops_per_s\":1000.0,\
+            \"keys\":100,\"distribution\":\"uniform\",\"reads_percent\":0,\"read_policy\":\"auto\",\
+            \"write_policy\":\"fast\",\"seed\":9,\"operations\":2000,\"seconds\":2.000,\"ops_per_s\":1000.0,\
             \"writes\":{\"count\":1000,\"mean_us\":500.5,\"p50_us\":500.2,\"p99_us\":990.2,\"p999_us\":999.4,\
             \"max_us\":1000.4},\"reads\":null,\"refused\":1,\"unknown\":2,\"timed_out\":3,\
             \"replica_cpu_us_per_op\":15.00,\"replica_processes\":[{\"pid\":10,\"cpu_s\":0.02,\

@@ -111,7 +111,7 @@ fn options_that_make_no_sense_are_refused() {
     let refused = |options: Options| run(&options).unwrap_err();
     assert!(matches!(refused(Options { connections: 0, ..options.clone() }), Error::Connections { .. }));
     assert!(matches!(refused(Options { writers: 5, ..options.clone() }), Error::Connections { .. }));
-    assert!(matches!(refused(Options { keys: 0, ..options.clone() }), Error::NoKeys));
+    assert!(matches!(refused(Options { keys: 0, ..options.clone() }), Error::Workload(_)));
     assert!(matches!(refused(Options { reads_percent: 101, ..options.clone() }), Error::ReadsPercent(101)));
     assert!(matches!(refused(Options { value_bytes: 1 << 30, ..options.clone() }), Error::ValueBytes(_)));
     let mut options = options;

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use syros_bench::Report;
-use syros_client::Endpoint;
+use syros_client::{Endpoint, ReadPolicy, WritePolicy};
+use syros_experiment::Distribution;
 
 use crate::config::{check_address, parse_bytes, parse_duration};
 
@@ -55,6 +56,15 @@ struct WriteOptions {
     /// Number of different keys
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     keys: u64,
+    /// How keys are chosen: uniform, or zipfian:S with the exponent S (zipfian alone: 0.99)
+    #[arg(long, value_name = "D", default_value = "uniform")]
+    distribution: Distribution,
+    /// How reads are answered: auto, leader, meta, quorum or stale
+    #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Auto)]
+    reads: ReadPolicy,
+    /// How updates go: auto, fast or leader
+    #[arg(long, value_name = "POLICY", default_value_t = WritePolicy::Auto)]
+    writes: WritePolicy,
     /// Share of reads
     #[arg(long, value_name = "PERCENT", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=100))]
     reads_percent: u8,
@@ -107,6 +117,12 @@ fn write(write: &WriteOptions) -> Result<ExitCode, String> {
         // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
         value_bytes: usize::try_from(write.value_bytes).unwrap_or(usize::MAX),
         keys: write.keys,
+        distribution: write.distribution,
+        client: syros_client::Options {
+            read_policy: write.reads,
+            write_policy: write.writes,
+            ..syros_client::Options::default()
+        },
         reads_percent: write.reads_percent,
         warm_up: write.warm_up,
         duration: write.duration,

@@ -176,6 +176,12 @@ impl GeoCluster {
         if leader == Some(LEADER) { Ok(()) } else { Err(GeoError::Leader(leader)) }
     }
 
+    /// Reads that the leader was asked for and that had to wait, since it started.
+    fn slow_reads(&self) -> u64 {
+        let leader = self.cluster.reports().into_iter().nth(LEADER).flatten();
+        leader.map_or(0, |leader| leader.slow_reads)
+    }
+
     /// What distance adds to how long something is waited for.
     fn far(&self) -> Duration {
         ROUND_TRIPS * self.regions.longest_round_trip()

@@ -1,20 +1,16 @@
 //! The closed loops.
 
-use super::{GeoCluster, GeoError, GeoLoad, LEADER};
+use super::{GeoCluster, GeoError, GeoLoad};
 use crate::clients::{Clients, Operations};
 use core::time::Duration;
 use std::time::Instant;
 use syros_client::{Completion, Endpoint, Options, Outcome};
-use syros_experiment::{Regions, Row, Workload};
+use syros_experiment::{Row, Workload};
 use syros_protocol::client::{ReadCounts, WriteCounts};
 use syros_types::Prng;
 
 /// How often it is asked whether anybody wants more of it.
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A read that the leader answers takes one round trip if it takes no longer than that, a tenth more, and this:
-/// what processes and relay take.
-const OVERHEAD: Duration = Duration::from_millis(1);
 
 /// A client with one operation at a time.
 struct Loop {
@@ -28,21 +24,12 @@ struct Loop {
     writes: WriteCounts,
 }
 
-/// What leaders' answers are compared with.
-fn leader_takes(regions: &Regions, region: usize) -> Duration {
-    let leader = regions.replicas()[LEADER];
-    let jitter = regions.line(region, leader).jitter + regions.line(leader, region).jitter;
-    (regions.round_trip(region, leader) + jitter).mul_f64(1.1) + OVERHEAD
-}
-
 /// All of it.
 struct Experiment {
     clients: Clients,
     loops: Vec<Loop>,
     operations: Operations,
     rows: Vec<Row>,
-    /// The longest that a read of the leader takes in one round trip, of each row.
-    leader_takes: Vec<Duration>,
 }
 
 /// Runs the clients and measures.
@@ -52,6 +39,7 @@ pub(super) fn run(
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Vec<Row>, GeoError> {
     let mut experiment = Experiment::new(cluster, load)?;
+    let waited_before = cluster.slow_reads();
     for client in 0..experiment.loops.len() {
         experiment.ask(client);
     }
@@ -63,7 +51,8 @@ pub(super) fn run(
         let now = Instant::now();
         let is_enough = load.operations.is_some_and(|operations| measured >= operations);
         if now >= end || is_enough {
-            return Ok(experiment.rows);
+            let waited = cluster.slow_reads().saturating_sub(waited_before);
+            return Ok(experiment.finish(waited));
         }
         if is_interrupted() {
             return Err(GeoError::Interrupted);
@@ -117,7 +106,6 @@ impl Experiment {
             loops,
             operations: Operations::new(load.value_bytes, &mut prng),
             rows: regions.clients().iter().map(row).collect(),
-            leader_takes: regions.clients().iter().map(|region| leader_takes(regions, *region)).collect(),
         })
     }
 
@@ -131,6 +119,19 @@ impl Experiment {
         one.sent = Instant::now();
         let target = self.clients.active(client);
         self.operations.submit(target, asked.key, asked.is_read, client as u64);
+    }
+
+    /// The rows, when so many of the reads had to wait that the leader was asked for. It does not say of which
+    /// they are: those that it answered at once are spread as evenly as there are.
+    fn finish(mut self, waited: u64) -> Vec<Row> {
+        let counts = (0..self.loops.len()).map(|client| self.clients.client(client).read_counts());
+        let asked: u64 = counts.map(|counts| counts.leader + counts.referred).sum();
+        for row in &mut self.rows {
+            let by_leader = row.read_paths.get("leader").copied().unwrap_or_default();
+            let at_once = u128::from(by_leader) * u128::from(asked.saturating_sub(waited));
+            row.reads_at_once += (at_once / u128::from(asked.max(1))) as u64;
+        }
+        self.rows
     }
 
     fn record(&mut self, client: usize, outcome: &Outcome, now: Instant) {
@@ -147,8 +148,7 @@ impl Experiment {
             let (before, after) = (&one.reads, client.read_counts());
             let by_others =
                 after.meta + after.quorum + after.stale > before.meta + before.quorum + before.stale;
-            let by_leader = after.leader > before.leader && took <= self.leader_takes[one.row];
-            row.read(nanos, &before.named(), &after.named(), by_others || by_leader);
+            row.read(nanos, &before.named(), &after.named(), by_others);
         } else {
             row.write(nanos, &one.writes.named(), &client.write_counts().named());
         }

@@ -232,18 +232,21 @@ impl Replica {
 
     /// Follower: appends the parked Prepares that are complete.
     pub(super) fn append_parked(&mut self) {
+        let mut has_advanced = false;
         while let Some(parked) = self.parked.front_mut() {
             while let Some(entry) = parked.entries.get(parked.complete) {
                 if let Prepared::Reference(id) = entry
                     && !self.dlog.contains(*id)
                     && !self.fetched.contains_key(id)
                 {
-                    if self.fetch_at == Instant::NEVER {
+                    // What is missing now is another body than the one that may have been asked for.
+                    if self.fetch_at == Instant::NEVER || has_advanced {
                         self.fetch_at = self.now.instant.after(self.config.fetch_delay);
                     }
                     return;
                 }
                 parked.complete += 1;
+                has_advanced = true;
             }
             if let Some(parked) = self.parked.pop_front() {
                 self.append_prepared(parked);
@@ -295,14 +298,14 @@ impl Replica {
     /// Follower: asks for bodies that have not come by themselves.
     pub(super) fn fetch_missing_bodies(&mut self) {
         self.fetch_at = Instant::NEVER;
-        let Some(parked) = self.parked.front() else { return };
-        let missing = parked.entries.iter().filter_map(|entry| match entry {
+        let missing = self.parked.iter().flat_map(|parked| &parked.entries).filter_map(|entry| match entry {
             Prepared::Reference(id) if !self.dlog.contains(*id) && !self.fetched.contains_key(id) => {
                 Some(*id)
             }
             _ => None,
         });
-        let ids: Vec<OperationId> = missing.collect();
+        // The leader gives no more at a time.
+        let ids: Vec<OperationId> = missing.take(self.config.batch_max).collect();
         if !ids.is_empty() {
             self.fetch_at = self.now.instant.after(self.config.resend);
             let message = Message::FetchBodies { view: self.view, ids };

@@ -21,6 +21,9 @@ use syros_types::{Footprint, Group, Instant, OpNumber, ReadPolicy, ReplicaId, Vi
 /// Members whose answers take no longer than this and a half more than the nearest one's share the reads.
 const NEAR: u64 = 200_000;
 
+/// A leader that takes this much longer than it might, in nanoseconds, may be busy.
+const BUSY: u64 = 50_000;
+
 /// A follower may hear this much later than its leader that an entry is committed, nanoseconds.
 const COMMIT_LAG: u64 = 2_000_000;
 
@@ -175,7 +178,11 @@ pub(super) struct Latencies {
     /// A value that each was asked for, and when: it tells how far the replica is even if nobody waits for it
     /// any more.
     awaited: [Option<(u64, Instant)>; Group::SIZE_MAX],
+    /// The same of the leader's word.
+    awaited_change: Option<(u64, Instant)>,
     turn: usize,
+    /// The leader has been slower than others would be: they share its reads until it is clearly faster again.
+    sharing: bool,
 }
 
 impl Latencies {
@@ -189,7 +196,9 @@ impl Latencies {
             sampled: [Instant(0); Group::SIZE_MAX],
             waits: [0; BUCKETS],
             awaited: [None; Group::SIZE_MAX],
+            awaited_change: None,
             turn: 0,
+            sharing: false,
         }
     }
 
@@ -212,7 +221,16 @@ impl Latencies {
 
     /// True if it has not been asked for a value that is still to come.
     fn awaits_none(&self, replica: ReplicaId, now: Instant) -> bool {
-        self.awaited[replica.index()].is_none_or(|(_, sent)| sent.after(AWAITED_MAX) <= now)
+        Self::is_over(self.awaited[replica.index()], now)
+    }
+
+    fn is_over(awaited: Option<(u64, Instant)>, now: Instant) -> bool {
+        awaited.is_none_or(|(_, sent)| sent.after(AWAITED_MAX) <= now)
+    }
+
+    /// How long the leader's word takes; until that is known, as long as its values at best do.
+    fn word(&self, leader: ReplicaId) -> u64 {
+        if self.change == 0 { self.floor(leader) } else { self.change }
     }
 
     fn floor(&self, replica: ReplicaId) -> u64 {
@@ -227,6 +245,22 @@ impl Latencies {
         let all = (0..size).map(|index| ReplicaId(index as u8));
         all.filter(|replica| among(*replica))
             .min_by_key(|replica| (self.outstanding[replica.index()], place(*replica)))
+    }
+
+    fn note_change(&mut self, took: u64) {
+        self.change = smooth(self.change, took.max(1));
+    }
+
+    /// True if others are to share the leader's reads, who would take as long as `by_others`. As long as the
+    /// leader keeps up nobody need: its word costs as much as its answer.
+    fn leader_needs_help(&mut self, leader: ReplicaId, by_others: u64) -> bool {
+        let (value, floor) = (self.value(leader), self.floor(leader));
+        self.sharing = if self.sharing {
+            value + value / 4 >= by_others
+        } else {
+            value > floor + floor / 4 + BUSY && value > by_others
+        };
+        self.sharing
     }
 
     fn note_wait(&mut self, bucket: u8, waited: bool) {
@@ -324,6 +358,9 @@ impl Client {
                 }
             }
         }
+        if matches!(course, Course::Meta { .. }) && Latencies::is_over(self.latencies.awaited_change, now) {
+            self.latencies.awaited_change = Some((number, now));
+        }
         let mut ask = |to: ReplicaId, asked: Asked| {
             self.send(to, Message::Read { view, number, asked, body: body.clone() });
         };
@@ -405,8 +442,7 @@ impl Client {
             return None;
         }
         let latencies = &self.latencies;
-        // The leader's word takes as long as the way to it; until it is known, as its values at best do.
-        let word = if latencies.change == 0 { latencies.floor(leader) } else { latencies.change };
+        let word = latencies.word(leader);
         let known = |replica: ReplicaId| usable.contains(replica) && latencies.value(replica) > 0;
         let cost = |replica: ReplicaId, value: u64| if replica == leader { value } else { value.max(word) };
         let members = || group.members().filter(|replica| known(*replica));
@@ -423,9 +459,14 @@ impl Client {
         if by_quorum.saturating_add(NEAR) < soonest - soonest / 8 {
             return self.quorum();
         }
+        let by_others = members().filter(|replica| *replica != leader);
+        let by_others = by_others.map(|replica| cost(replica, latencies.value(replica))).min();
+        if !self.latencies.leader_needs_help(leader, by_others.unwrap_or(u64::MAX)) {
+            return None;
+        }
         // Whoever could answer as soon if nothing waited there shares the reads, the least busy first: what
         // replicas took of late says how busy they were.
-        let floors = latencies.floors;
+        let floors = self.latencies.floors;
         let shares = |replica: ReplicaId| {
             usable.contains(replica)
                 && floors[replica.index()] > 0
@@ -507,11 +548,17 @@ impl Client {
 
     pub(super) fn on_last_change(&mut self, number: u64, op_number: OpNumber, time: WallTime) {
         let now = self.now.instant;
+        let awaited = self.latencies.awaited_change.take_if(|(awaited, _)| *awaited == number);
+        if let Some((_, sent)) = awaited {
+            self.latencies.note_change(now.since(sent).as_nanos() as u64);
+        }
         let Some(read) = self.reads.get_mut(number) else { return };
         if read.evidence.change.is_none() {
             let took = read.took(now);
             read.evidence.change = Some((op_number, time));
-            self.latencies.change = smooth(self.latencies.change, took.max(1));
+            if awaited.is_none() {
+                self.latencies.note_change(took);
+            }
             self.judge(number);
         }
     }
@@ -647,7 +694,7 @@ impl Client {
         };
         let usual = match read.course {
             Course::Leader | Course::Quorum { .. } | Course::Stale { .. } => members_take(asked),
-            Course::Meta { .. } => members_take(asked).max(self.latencies.change),
+            Course::Meta { .. } => members_take(asked).max(self.latencies.word(leader)),
             Course::Rinse { .. } => members_take(asked.with(leader)),
         };
         let (soon, resend) = (patience(self.config.sync_after, usual), patience(self.config.resend, usual));
@@ -659,6 +706,10 @@ impl Client {
             Course::Leader | Course::Rinse { .. } => (members, resend),
             // Those that others can stand in for are not waited for as long.
             Course::Stale { .. } => (members, soon),
+            // How far the leader is may not be known yet.
+            Course::Meta { .. } if change.is_none() && self.latencies.word(leader) == 0 => {
+                (unheard.with(leader), resend)
+            }
             Course::Meta { .. } if change.is_none() => (unheard.with(leader), soon),
             Course::Quorum { .. } | Course::Meta { .. } => (unheard, soon),
         };

@@ -447,16 +447,18 @@ impl Client {
         let cost = |replica: ReplicaId, value: u64| if replica == leader { value } else { value.max(word) };
         let members = || group.members().filter(|replica| known(*replica));
         let soonest = members().map(|replica| cost(replica, latencies.value(replica))).min()?;
-        // The farthest of the nearest majority, and now and then the leader after it.
+        // The farthest of the nearest majority.
         let mut values = [u64::MAX; Group::SIZE_MAX];
         for replica in members() {
             values[replica.index()] = latencies.value(replica);
         }
         values.sort_unstable();
         let waits = u64::from(latencies.waits[usize::from(bucket)]);
-        let by_quorum = values[group.majority() - 1].saturating_add(latencies.value(leader) / 256 * waits);
-        // A quorum costs more replicas an answer, so it has to be clearly better.
-        if by_quorum.saturating_add(NEAR) < soonest - soonest / 8 {
+        let by_quorum = values[group.majority() - 1];
+        // A quorum costs more replicas an answer, so it has to be clearly better. Where it cannot answer it has
+        // only been asked in vain, and the leader takes as long as it would have.
+        let saved = (soonest - soonest / 8) / 256 * (256 - waits);
+        if by_quorum.saturating_add(NEAR) < saved {
             return self.quorum();
         }
         let by_others = members().filter(|replica| *replica != leader);

@@ -18,7 +18,7 @@ use rustix::fs::{FlockOperation, flock};
 use syros_bench::relay::Relay;
 use syros_protocol::replica::Durability;
 use syros_runtime::{durability_name, read_identity};
-use syros_types::{FastQuorum, Group, ReadPolicy};
+use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 
 use crate::config::{self, Reader};
 
@@ -43,6 +43,7 @@ pub(super) struct Cluster {
 /// What the nodes are told at every start, besides what the cluster is.
 pub(super) struct Settings<'a> {
     pub(super) reads: ReadPolicy,
+    pub(super) writes: WritePolicy,
     pub(super) emulate_reads: Option<u32>,
     pub(super) limits: &'a [(String, String)],
     /// The table `timing`, or nothing.
@@ -221,7 +222,7 @@ impl Layout {
     /// # Errors
     /// If the nodes would not take them, or they cannot be written.
     pub(super) fn write_configs(&self, cluster: &Cluster, settings: &Settings<'_>) -> Result<(), String> {
-        let Settings { reads, emulate_reads, limits, timing, relay } = settings;
+        let Settings { reads, writes, emulate_reads, limits, timing, relay } = settings;
         for node in 0..cluster.group.size() {
             let replicas = match relay {
                 Some(relay) => relay.addresses_for_replica(node),
@@ -232,7 +233,7 @@ impl Layout {
             let directory = toml::Value::String(self.data(node).display().to_string());
             let mut text = format!(
                 "# Written by syros dev at every start.\ncluster = 0x{:016x}\nreplicas = [{list}]\nreplica = {node}\n\
-                 directory = {directory}\nfast-quorum = \"{}\"\ndurability = \"{}\"\nreads = \"{reads}\"\n\n\
+                 directory = {directory}\nfast-quorum = \"{}\"\ndurability = \"{}\"\nreads = \"{reads}\"\nwrites = \"{writes}\"\n\n\
                  [listen]\nredis = \"127.0.0.1:{}\"\n",
                 cluster.id,
                 cluster.fast_quorum,

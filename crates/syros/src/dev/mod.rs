@@ -15,7 +15,7 @@ use syros_experiment::Regions;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_runtime::durability_name;
-use syros_types::{FastQuorum, Group, ReadPolicy};
+use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 
 use crate::config::{BytesText, LOG_MEMORY_MIN, parse_bytes};
 use crate::{regions, signals, status};
@@ -75,6 +75,9 @@ pub(crate) struct Options {
     /// How nodes answer reads that do not say: auto, leader, meta, quorum or stale
     #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Auto)]
     reads: ReadPolicy,
+    /// How nodes send updates that may be fast: auto, fast or leader
+    #[arg(long, value_name = "POLICY", default_value_t = WritePolicy::Auto)]
+    writes: WritePolicy,
     /// Emulate storage that answers N random reads a second on each node, to measure where it is the limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     emulate_reads: Option<u32>,
@@ -168,6 +171,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let timing = places.as_ref().map(|places| regions::timing(&places.regions)).unwrap_or_default();
     let settings = Settings {
         reads: options.reads,
+        writes: options.writes,
         emulate_reads: options.emulate_reads,
         limits: &limits,
         timing: regions::timing_table(&timing),

@@ -331,3 +331,25 @@ fn a_read_that_may_ask_others_does_not_wait_for_a_silent_leader() {
     }
     assert_eq!(harness.drain().1, [(read, Outcome::Reply(Body::from([7])))]);
 }
+
+#[test]
+fn refused_on_one_of_both_ways_it_may_still_be_ordered() {
+    let mut harness = far_supermajority(WritePolicy::Auto);
+    play(&mut harness, 2, 20);
+    let token = harness.submit(Class::Overwrite);
+    assert_eq!(paths(&harness.drain().0).len(), 6, "both ways");
+    let (view, clock) = (View(0), WallTime(0));
+    let refused = || Message::Refused { view, id: id(3), clock, refusal: Refusal::Overloaded };
+    harness.receive(0, refused());
+    assert!(harness.drain().1.is_empty(), "the leader has another copy to read");
+    harness.receive(0, Message::Committed { view, id: id(3), clock, reply: Body::from([]) });
+    assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
+    // Both copies refused: followers may hold it.
+    harness.client.write_times.forget_leader();
+    let token = harness.submit(Class::Overwrite);
+    assert_eq!(paths(&harness.drain().0).len(), 6);
+    for _ in 0..2 {
+        harness.receive(0, Message::Refused { view, id: id(4), clock, refusal: Refusal::Overloaded });
+    }
+    assert_eq!(harness.drain().1, [(token, Outcome::Unknown)]);
+}

@@ -286,6 +286,9 @@ impl Client {
                     self.on_no_ok(from, sequence);
                 } else if nowhere {
                     self.finish_update(sequence, Outcome::Refused(refusal));
+                } else if update.way == Way::Both && !update.refusals.contains(from) {
+                    // It has no room to accept it; that it was to be ordered it has yet to read.
+                    update.refusals = update.refusals.with(from);
                 } else if update.path == Path::Durability && refusal != Refusal::DiskFailed {
                     update.crowded_out = true;
                 } else {

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use syros_bench::cluster::Cluster;
 use syros_checker::history::{Input, Output};
-use syros_client::{Client, Error, Options, Reply};
+use syros_client::{Client, Error, Options, ReadPolicy, Reply};
 use syros_types::Prng;
 
 /// Keys are left behind for new ones after this long: what nobody knows the fate of stays concurrent with
@@ -34,6 +34,13 @@ const PROGRESS_WITHIN: Duration = Duration::from_secs(5);
 /// get stuck, and sees what is stale.
 const NATIVE_CLIENTS: u64 = 3;
 
+/// How a client reads: each in another of the ways that are linearizable.
+fn policy(process: u64) -> ReadPolicy {
+    const LINEARIZABLE: [ReadPolicy; 4] =
+        [ReadPolicy::Quorum, ReadPolicy::Meta, ReadPolicy::Auto, ReadPolicy::Leader];
+    LINEARIZABLE[process as usize % LINEARIZABLE.len()]
+}
+
 /// How an operation ended.
 pub(crate) enum Ended {
     With(Output),
@@ -52,20 +59,26 @@ impl Load {
     pub(crate) fn start(cluster: &Cluster, replicas: usize) -> Self {
         let mut load = Self { recorder: Arc::default(), is_over: Arc::default(), threads: Vec::new() };
         for process in 0..NATIVE_CLIENTS {
-            let options = Options { give_up_after: GIVE_UP_AFTER, ..Options::default() };
+            let read_policy = policy(process);
+            let options = Options { give_up_after: GIVE_UP_AFTER, read_policy, ..Options::default() };
             let client = Client::connect(cluster.addresses(), options).unwrap().wait().unwrap();
             load.spawn(process, choose, move |input| native(&client, input));
         }
         for node in 0..replicas {
-            let connection = |patience| {
+            let connection = |patience, policy| {
                 let address = cluster.redis_address(node);
-                let mut connection = Connection { address, patience, redis: None };
+                let mut connection = Connection { address, patience, policy, redis: None };
                 move |input: &Input| connection.execute(input)
             };
             let process = NATIVE_CLIENTS + 2 * node as u64;
             // The node's own answer comes first, unless the node is away.
-            load.spawn(process, choose, connection(GIVE_UP_AFTER + Duration::from_secs(1)));
-            load.spawn(process + 1, choose_read, connection(READER_PATIENCE));
+            load.spawn(
+                process,
+                choose,
+                connection(GIVE_UP_AFTER + Duration::from_secs(1), policy(node as u64)),
+            );
+            // Whoever believes in a leader that has been deposed reads from it.
+            load.spawn(process + 1, choose_read, connection(READER_PATIENCE, ReadPolicy::Leader));
         }
         load
     }
@@ -217,12 +230,16 @@ fn failed(input: &Input, text: &str) -> Ended {
 struct Connection {
     address: SocketAddr,
     patience: Duration,
+    policy: ReadPolicy,
     redis: Option<Redis>,
 }
 
 impl Connection {
     fn execute(&mut self, input: &Input) -> Ended {
-        let connect = || Redis::connect_to(self.address, self.patience).ok();
+        let connect = || {
+            let mut redis = Redis::connect_to(self.address, self.patience).ok()?;
+            redis.try_ask(&["READ", self.policy.name()]).ok().map(|_| redis)
+        };
         let Some(redis) = self.redis.take().or_else(connect) else {
             std::thread::sleep(RECONNECT_AFTER);
             return Ended::WithoutEffect;

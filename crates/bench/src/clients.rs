@@ -3,7 +3,7 @@
 use crate::error::Error;
 use core::time::Duration;
 use mio::{Events, Poll};
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::time::Instant;
 use syros_client::{Completion, EmbeddedClient, Endpoint, Options};
 use syros_commands::{Command, Condition, Lifetime, Operation};
@@ -15,9 +15,13 @@ const EVENTS_MAX: usize = 256;
 /// Makes operations: reads and overwrites of numbered keys.
 #[derive(Debug)]
 pub(crate) struct Operations {
-    key: Vec<u8>,
     value: Vec<u8>,
     body: Vec<u8>,
+}
+
+/// The bytes of a key.
+pub(crate) fn key_name(number: u64) -> String {
+    format!("key:{number:012}")
 }
 
 impl Operations {
@@ -25,14 +29,13 @@ impl Operations {
     pub(crate) fn new(value_bytes: usize, prng: &mut Prng) -> Self {
         // Bytes that do not compress, in case anything on the way tries.
         let value = (0..value_bytes).map(|_| prng.next_u64() as u8).collect();
-        Self { key: Vec::new(), value, body: Vec::new() }
+        Self { value, body: Vec::new() }
     }
 
     /// Gives an operation on one key to a client.
     pub(crate) fn submit(&mut self, client: &mut EmbeddedClient, key: u64, is_read: bool, user_token: u64) {
-        self.key.clear();
-        write!(self.key, "key:{key:012}").expect("a buffer in memory takes everything");
-        let (key, value) = (&self.key[..], &self.value[..]);
+        let name = key_name(key);
+        let (key, value) = (name.as_bytes(), &self.value[..]);
         let (condition, lifetime) = (Condition::Always, Lifetime::Forever);
         let operation = Operation::new(if is_read {
             Command::Get { key }

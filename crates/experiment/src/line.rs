@@ -18,9 +18,9 @@ pub struct Line {
     /// It takes up to this much longer.
     pub jitter: Duration,
     /// Segments in a million that are lost, and sent again by TCP: they and all that follows them come
-    /// later by twice the delay there and back (RFC 8985, 7.2), at least 10 ms.
+    /// later by four times the delay, twice there and back (RFC 8985, 7.2), and at least 10 ms.
     pub loss_ppm: u32,
-    /// Bytes per second; 0 for no limit.
+    /// Bytes per second of each connection; 0 for no limit.
     pub bytes_per_second: u64,
 }
 

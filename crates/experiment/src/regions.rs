@@ -102,11 +102,20 @@ impl LineEntry {
         };
         let loss = limited("loss-percent", self.loss_percent.unwrap_or(0.0), 50.0)?;
         let mbit = limited("mbit-per-second", self.mbit_per_second.unwrap_or(0.0), MBIT_MAX)?;
+        let (loss_ppm, bytes_per_second) = ((loss * 10_000.0).round(), (mbit * 125_000.0).round());
+        // Nothing is lost at 0, and there is no limit at 0.
+        for (name, value, is_nothing) in
+            [("loss-percent", loss, loss_ppm == 0.0), ("mbit-per-second", mbit, bytes_per_second == 0.0)]
+        {
+            if value > 0.0 && is_nothing {
+                return problem(format!("{name} = {value} is too little to be emulated"));
+            }
+        }
         Ok(Line {
             delay,
             jitter: millis("jitter-ms", self.jitter_ms.unwrap_or(0.0))?,
-            loss_ppm: (loss * 10_000.0) as u32,
-            bytes_per_second: (mbit * 125_000.0) as u64,
+            loss_ppm: loss_ppm as u32,
+            bytes_per_second: bytes_per_second as u64,
         })
     }
 }
@@ -139,6 +148,15 @@ impl Regions {
             if !names.contains(name) {
                 names.push(name.clone());
             }
+        }
+        // They are parts of commands and of JSON.
+        let is_plain = |name: &&String| {
+            !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || "-_. ".contains(letter))
+        };
+        if let Some(strange) = names.iter().find(|name| !is_plain(name)) {
+            return problem(format!(
+                "region '{strange}': a name has letters, digits, '-', '_', '.' and spaces"
+            ));
         }
         if names.len() > REGIONS_MAX {
             return problem(format!("{} regions are more than {REGIONS_MAX}", names.len()));
@@ -223,20 +241,42 @@ impl Regions {
     /// There and back between the two replicas that are farthest from each other, with all jitter.
     #[must_use]
     pub fn longest_round_trip(&self) -> Duration {
+        self.longest(self.replicas.iter())
+    }
+
+    /// Between these regions and replicas.
+    fn longest<'a>(&self, regions: impl Iterator<Item = &'a usize>) -> Duration {
         let with_jitter = |from: usize, to: usize| {
             let (there, back) = (self.line(from, to), self.line(to, from));
             there.delay + there.jitter + back.delay + back.jitter
         };
-        let pairs = self.replicas.iter().flat_map(|from| self.replicas.iter().map(|to| (*from, *to)));
+        let pairs = regions.flat_map(|from| self.replicas.iter().map(|to| (*from, *to)));
         pairs.map(|(from, to)| with_jitter(from, to)).max().unwrap_or_default()
+    }
+
+    /// As [`Self::longest_round_trip`], of replicas and clients with replicas.
+    #[must_use]
+    pub fn longest_round_trip_of_clients(&self) -> Duration {
+        self.longest(self.replicas.iter().chain(&self.clients))
+    }
+
+    /// How many times longer than by default clients must wait before they send something again.
+    #[must_use]
+    pub fn patience_of_clients(&self) -> u32 {
+        patience(self.longest_round_trip_of_clients())
     }
 
     /// How many times longer than by default everything must take that measures in messages between
     /// replicas: promises, suspicion, sending again. The defaults suit 50 ms there and back.
     #[must_use]
     pub fn patience(&self) -> u32 {
-        self.longest_round_trip().as_millis().div_ceil(50).clamp(1, 200) as u32
+        patience(self.longest_round_trip())
     }
+}
+
+/// How many times longer than what the defaults are made for something this far away takes.
+fn patience(round_trip: Duration) -> u32 {
+    round_trip.as_millis().div_ceil(50).clamp(1, 200) as u32
 }
 
 #[cfg(test)]
@@ -291,6 +331,8 @@ mod tests {
             ("[\"wisconsin\"]", "[]", "1 to 16 regions, not 0"),
             ("\"wisconsin\"]\nclients", "\"wisconsin\", \"paris\"]\nclients", "1, 3, 5 or 7"),
             ("clients", "customers", "customers"),
+            ("[\"wisconsin\"]", "[\"a}b\"]", "region 'a}b'"),
+            ("rtt-ms = 96.87", "rtt-ms = 96.87\nmbit-per-second = 1e-9", "too little"),
         ] {
             assert!(good.contains(from), "{from}");
             let problem = Regions::parse(&good.replacen(from, to, 1)).unwrap_err().to_string();

@@ -137,7 +137,7 @@ impl Geo<'_> {
         swarm.workload.write_policy = Some(self.protocol.writes);
         let protocol = &mut swarm.protocol;
         protocol.patience = self.regions.patience();
-        protocol.client_resend *= protocol.patience;
+        protocol.client_resend *= self.regions.patience_of_clients();
         protocol.give_up_after = Duration::from_secs(30);
         if let Some(bytes) = self.history_bytes_max {
             protocol.history_changes_max = bytes / ChangeHistory::CHANGE_BYTES;

@@ -71,14 +71,21 @@ fn choosing_is_never_much_worse_than_the_best_choice() {
     for name in Regions::shipped() {
         for distribution in [Distribution::Uniform, ZIPFIAN] {
             for mix in ["a", "b"] {
-                let of = |protocol| mean(&measure(name, protocol, mix, distribution));
+                let of = |protocol| measure(name, protocol, mix, distribution);
                 let fixed = ["default+leader", "default+meta", "default+quorum"].map(of);
-                let best = fixed.into_iter().fold(f64::INFINITY, f64::min);
-                let auto = of("default");
-                assert!(
-                    auto <= 1.1 * best,
-                    "{name} {mix} {distribution}: {auto:.0} us, and fixed {fixed:.0?} us"
-                );
+                // What few reads of popular keys wait for is mostly chance: they count together with updates.
+                let cost = |row: &Row| match distribution {
+                    Distribution::Uniform => row.reads.mean_us(),
+                    Distribution::Zipfian { .. } => row.all().mean_us(),
+                };
+                // Clients beside the leader ask for more than others: every region counts by itself.
+                for (region, row) in of("default").iter().enumerate() {
+                    let fixed = [0, 1, 2].map(|way: usize| cost(&fixed[way][region]));
+                    let best = fixed.into_iter().fold(f64::INFINITY, f64::min);
+                    let auto = cost(row);
+                    let place = format!("{name}, {}, {mix} {distribution}", row.region);
+                    assert!(auto <= 1.1 * best, "{place}: {auto:.0} us, and fixed {fixed:.0?} us");
+                }
             }
         }
     }

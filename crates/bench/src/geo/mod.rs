@@ -8,6 +8,7 @@ mod run;
 
 pub use error::GeoError;
 
+use crate::clients::key_name;
 use crate::cluster::{Cluster, ClusterOptions};
 use crate::error::Error;
 use crate::relay::CONNECTIONS_MAX;
@@ -155,9 +156,8 @@ impl GeoCluster {
                 return Err(GeoError::Interrupted);
             }
             let next = load.keys.min(self.loaded + LOADED_AT_ONCE);
-            let key = |number| format!("key:{number:012}");
             let written: Vec<_> =
-                (self.loaded..next).map(|number| client.set(key(number), value.clone())).collect();
+                (self.loaded..next).map(|number| client.set(key_name(number), value.clone())).collect();
             for write in written {
                 write.wait().map_err(GeoError::Write)?;
             }
@@ -177,14 +177,14 @@ impl GeoCluster {
     }
 
     /// Reads that the leader was asked for and that had to wait, since it started.
-    fn slow_reads(&self) -> u64 {
+    fn slow_reads(&self) -> Result<u64, GeoError> {
         let leader = self.cluster.reports().into_iter().nth(LEADER).flatten();
-        leader.map_or(0, |leader| leader.slow_reads)
+        leader.map(|leader| leader.slow_reads).ok_or(GeoError::Leader(None))
     }
 
     /// What distance adds to how long something is waited for.
     fn far(&self) -> Duration {
-        ROUND_TRIPS * self.regions.longest_round_trip()
+        ROUND_TRIPS * self.regions.longest_round_trip_of_clients()
     }
 
     /// Settings of clients that are as far away as these regions may be.
@@ -193,7 +193,7 @@ impl GeoCluster {
         Options {
             connect_timeout: defaults.connect_timeout + self.far(),
             dial_timeout: defaults.dial_timeout + self.far(),
-            resend: defaults.resend * self.regions.patience(),
+            resend: defaults.resend * self.regions.patience_of_clients(),
             give_up_after: READY_WITHIN + self.far(),
             read_policy: self.protocol.reads,
             write_policy: self.protocol.writes,

@@ -39,7 +39,7 @@ pub(super) fn run(
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<Vec<Row>, GeoError> {
     let mut experiment = Experiment::new(cluster, load)?;
-    let waited_before = cluster.slow_reads();
+    let waited_before = cluster.slow_reads()?;
     for client in 0..experiment.loops.len() {
         experiment.ask(client);
     }
@@ -51,7 +51,7 @@ pub(super) fn run(
         let now = Instant::now();
         let is_enough = load.operations.is_some_and(|operations| measured >= operations);
         if now >= end || is_enough {
-            let waited = cluster.slow_reads().saturating_sub(waited_before);
+            let waited = cluster.slow_reads()?.saturating_sub(waited_before);
             return Ok(experiment.finish(waited));
         }
         if is_interrupted() {

@@ -50,8 +50,9 @@ impl Client {
         let bits = |replicas: &Replicas| replicas.0;
         (bits(connected), bits(slow)).hash(hasher);
         // Longer than any timeout that starts with something being sent.
-        let slowest = config.group.members().map(|replica| latencies.value(replica)).max();
-        let patience = super::patience(config.resend, (*latency).max(slowest.unwrap_or_default()));
+        // No timeout that follows from what usually takes how long is longer than this.
+        let slowest = latencies.slowest().max(write_times.slowest()).max(*latency);
+        let patience = super::patience(config.resend, slowest);
         match session {
             Session::None => 0_u8.hash(hasher),
             Session::Registering { nonce, sent } => {
@@ -61,10 +62,11 @@ impl Client {
             Session::Active(id) => id.hash(hasher),
         }
         clock.past(*last_update, config.session_idle_max, hasher);
-        hash_updates(updates, config, patience.max(config.sync_after), clock, hasher);
+        let patience = patience.max(config.sync_after);
+        hash_updates(updates, config, patience, clock, hasher);
         hash_reads(reads, config, patience, clock, hasher);
-        clock.past(*leader_heard, config.sync_after, hasher);
-        clock.past(*probed, config.sync_after, hasher);
+        clock.past(*leader_heard, patience, hasher);
+        clock.past(*probed, patience, hasher);
         clock.deadline(*scan_at, hasher);
     }
 }
@@ -137,7 +139,18 @@ fn hash_reads(
         else {
             continue;
         };
-        (token, body, policy, bucket, attempts.min(&2), course, evidence, waits_for, referred).hash(hasher);
+        (
+            token,
+            body,
+            policy,
+            bucket,
+            (*attempts).min(config.group.size() as u32 + 1),
+            course,
+            evidence,
+            waits_for,
+            referred,
+        )
+            .hash(hasher);
         clock.past(*sent, patience, hasher);
         clock.past(*invoked, config.give_up_after, hasher);
     }

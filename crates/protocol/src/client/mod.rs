@@ -437,7 +437,7 @@ impl Client {
                 if unsent {
                     client.send_update(session, sequence);
                 } else {
-                    client.transmit(session, sequence, Some(replica));
+                    client.transmit_again(session, sequence, Some(replica));
                 }
             }),
             Session::Registering { .. } if leads => self.register(),
@@ -460,6 +460,7 @@ impl Client {
         self.view = view;
         self.leader_heard = self.now.instant;
         self.write_times.forget_leader();
+        self.latencies.forget_leader();
         match self.session {
             Session::Active(session) => {
                 self.for_each_update(|client, sequence| client.send_update(session, sequence));
@@ -501,7 +502,9 @@ impl Client {
     fn probe(&mut self) {
         let now = self.now.instant;
         let leader = self.leader().index();
-        let usual = self.latencies.value(self.leader()).max(self.write_times.oks[leader]);
+        let by_reads = self.latencies.value(self.leader());
+        let usual =
+            by_reads.max(self.write_times.oks[leader]).max(self.write_times.ordered).max(self.latency);
         let patience = patience(self.config.sync_after, usual);
         if now.since(self.leader_heard) < patience || now.since(self.probed) < patience {
             return;

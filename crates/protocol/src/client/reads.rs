@@ -18,7 +18,7 @@ use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{Footprint, Group, Instant, OpNumber, ReadPolicy, ReplicaId, View, WallTime};
 
-/// Members whose answers take no longer than this and a half more than the nearest one's share the reads.
+/// Members whose answers take no longer than this and an eighth more than the nearest one's share the reads.
 const NEAR: u64 = 200_000;
 
 /// A leader that takes this much longer than it might, in nanoseconds, may be busy.
@@ -35,6 +35,9 @@ const AWAITED_MAX: Duration = Duration::from_secs(2);
 
 /// A replica is taken to be a little farther away if it has not been as near for so long.
 const FLOOR_INTERVAL: Duration = Duration::from_secs(1);
+
+/// How long a leader's word took is not known any more after this long.
+const CHANGE_MAX: Duration = Duration::from_secs(1);
 
 /// Buckets of keys whose reads are remembered to have waited.
 const BUCKETS: usize = 256;
@@ -169,8 +172,11 @@ pub(super) struct Latencies {
     raised: [Instant; Group::SIZE_MAX],
     /// Values that were asked for and have not come.
     outstanding: [u32; Group::SIZE_MAX],
-    /// The same of the leader's word.
+    /// The same of the leader's word, and when it was heard last.
     change: u64,
+    change_noted: Instant,
+    /// The same of reads of several keys.
+    several: u64,
     /// When each was last heard to answer, or asked to.
     sampled: [Instant; Group::SIZE_MAX],
     /// Reads of a bucket that a quorum could not answer at once, smoothed, of 256.
@@ -193,6 +199,8 @@ impl Latencies {
             raised: [Instant(0); Group::SIZE_MAX],
             outstanding: [0; Group::SIZE_MAX],
             change: 0,
+            change_noted: Instant(0),
+            several: 0,
             sampled: [Instant(0); Group::SIZE_MAX],
             waits: [0; BUCKETS],
             awaited: [None; Group::SIZE_MAX],
@@ -200,6 +208,13 @@ impl Latencies {
             turn: 0,
             sharing: false,
         }
+    }
+
+    /// The longest of what usually takes some time.
+    #[cfg(feature = "model")]
+    pub(super) fn slowest(&self) -> u64 {
+        let values = self.values.iter().max().copied().unwrap_or_default();
+        values.max(self.change).max(self.several)
     }
 
     pub(super) fn value(&self, replica: ReplicaId) -> u64 {
@@ -228,9 +243,19 @@ impl Latencies {
         awaited.is_none_or(|(_, sent)| sent.after(AWAITED_MAX) <= now)
     }
 
-    /// How long the leader's word takes; until that is known, as long as its values at best do.
-    fn word(&self, leader: ReplicaId) -> u64 {
-        if self.change == 0 { self.floor(leader) } else { self.change }
+    /// How long the leader's word takes. Only reads of members tell; if there was none of late, as long as its
+    /// values take at best.
+    fn word(&self, leader: ReplicaId, now: Instant) -> u64 {
+        let is_known = self.change_noted.after(CHANGE_MAX) > now;
+        if is_known { self.change.max(self.floor(leader)) } else { self.floor(leader) }
+    }
+
+    /// What is known of a leader does not hold for the next.
+    pub(super) const fn forget_leader(&mut self) {
+        self.change = 0;
+        self.change_noted = Instant(0);
+        self.awaited_change = None;
+        self.sharing = false;
     }
 
     fn floor(&self, replica: ReplicaId) -> u64 {
@@ -247,8 +272,15 @@ impl Latencies {
             .min_by_key(|replica| (self.outstanding[replica.index()], place(*replica)))
     }
 
-    fn note_change(&mut self, took: u64) {
+    /// A read that was not tried with a quorum: those that waited before count a little less.
+    const fn forgive_wait(&mut self, bucket: u8) {
+        let waits = &mut self.waits[bucket as usize];
+        *waits -= waits.div_ceil(64);
+    }
+
+    fn note_change(&mut self, took: u64, now: Instant) {
         self.change = smooth(self.change, took.max(1));
+        self.change_noted = now;
     }
 
     /// True if others are to share the leader's reads, who would take as long as `by_others`. As long as the
@@ -426,7 +458,7 @@ impl Client {
             let members = self.config.group.members().filter(|replica| left(*replica));
             let nearest = members.map(|replica| self.latencies.floor(replica)).min()?;
             let floors = self.latencies.floors;
-            let near = |replica: ReplicaId| floors[replica.index()] <= nearest + nearest / 2 + NEAR;
+            let near = |replica: ReplicaId| floors[replica.index()] <= nearest + nearest / 8 + NEAR;
             chosen = chosen.with(self.latencies.least_busy(size, |replica| left(replica) && near(replica))?);
         }
         Some(chosen)
@@ -442,7 +474,7 @@ impl Client {
             return None;
         }
         let latencies = &self.latencies;
-        let word = latencies.word(leader);
+        let word = latencies.word(leader, self.now.instant);
         let known = |replica: ReplicaId| usable.contains(replica) && latencies.value(replica) > 0;
         let cost = |replica: ReplicaId, value: u64| if replica == leader { value } else { value.max(word) };
         let members = || group.members().filter(|replica| known(*replica));
@@ -458,11 +490,15 @@ impl Client {
         // A quorum costs more replicas an answer, so it has to be clearly better. Where it cannot answer it has
         // only been asked in vain, and the leader takes as long as it would have.
         let saved = (soonest - soonest / 8) / 256 * (256 - waits);
+        let by_others = members().filter(|replica| *replica != leader);
+        let by_others = by_others.map(|replica| cost(replica, latencies.value(replica))).min();
         if by_quorum.saturating_add(NEAR) < saved {
             return self.quorum();
         }
-        let by_others = members().filter(|replica| *replica != leader);
-        let by_others = by_others.map(|replica| cost(replica, latencies.value(replica))).min();
+        if by_quorum.saturating_add(NEAR) < soonest - soonest / 8 {
+            // But for the keys. It is tried again after a while.
+            self.latencies.forgive_wait(bucket);
+        }
         if !self.latencies.leader_needs_help(leader, by_others.unwrap_or(u64::MAX)) {
             return None;
         }
@@ -552,14 +588,14 @@ impl Client {
         let now = self.now.instant;
         let awaited = self.latencies.awaited_change.take_if(|(awaited, _)| *awaited == number);
         if let Some((_, sent)) = awaited {
-            self.latencies.note_change(now.since(sent).as_nanos() as u64);
+            self.latencies.note_change(now.since(sent).as_nanos() as u64, now);
         }
         let Some(read) = self.reads.get_mut(number) else { return };
         if read.evidence.change.is_none() {
             let took = read.took(now);
             read.evidence.change = Some((op_number, time));
             if awaited.is_none() {
-                self.latencies.note_change(took);
+                self.latencies.note_change(took, now);
             }
             self.judge(number);
         }
@@ -647,6 +683,7 @@ impl Client {
             self.read_counts.referred += 1;
         } else if read.bucket.is_none() && read.policy != ReadPolicy::Leader {
             self.read_counts.several += 1;
+            self.latencies.several = smooth(self.latencies.several, took.max(1));
         } else {
             self.read_counts.leader += 1;
             if read.course == Course::Leader {
@@ -695,8 +732,9 @@ impl Client {
             asked.map(|member| self.latencies.value(member)).max().unwrap_or_default()
         };
         let usual = match read.course {
+            Course::Leader if read.bucket.is_none() => members_take(asked).max(self.latencies.several),
             Course::Leader | Course::Quorum { .. } | Course::Stale { .. } => members_take(asked),
-            Course::Meta { .. } => members_take(asked).max(self.latencies.word(leader)),
+            Course::Meta { .. } => members_take(asked).max(self.latencies.word(leader, now)),
             Course::Rinse { .. } => members_take(asked.with(leader)),
         };
         let (soon, resend) = (patience(self.config.sync_after, usual), patience(self.config.resend, usual));
@@ -709,7 +747,7 @@ impl Client {
             // Those that others can stand in for are not waited for as long.
             Course::Stale { .. } => (members, soon),
             // How far the leader is may not be known yet.
-            Course::Meta { .. } if change.is_none() && self.latencies.word(leader) == 0 => {
+            Course::Meta { .. } if change.is_none() && self.latencies.word(leader, now) == 0 => {
                 (unheard.with(leader), resend)
             }
             Course::Meta { .. } if change.is_none() => (unheard.with(leader), soon),

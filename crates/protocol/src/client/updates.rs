@@ -7,7 +7,7 @@
 //! Which is faster is measured: where the leader alone would answer clearly sooner than the fast quorum does,
 //! some updates go both ways, and tell.
 
-use super::{Action, Client, Outcome, Replicas, Session, Token, smooth};
+use super::{Action, Client, Outcome, Replicas, Session, Token, patience, smooth};
 use crate::message::{Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
@@ -104,6 +104,12 @@ impl WriteTimes {
         Self { oks: [0; Group::SIZE_MAX], ordered: 0, followed: None }
     }
 
+    /// The longest of what usually takes some time.
+    #[cfg(feature = "model")]
+    pub(super) fn slowest(&self) -> u64 {
+        self.oks.iter().max().copied().unwrap_or_default().max(self.ordered)
+    }
+
     fn note_ok(&mut self, replica: ReplicaId, took: u64) {
         let old = self.oks[replica.index()];
         self.oks[replica.index()] = smooth(old, took.max(1));
@@ -115,8 +121,13 @@ impl WriteTimes {
     }
 
     /// When the fast quorum is likely to have answered: its farthest member, or the leader.
-    fn fast(&self, quorum: usize, leader: ReplicaId) -> Option<u64> {
-        let mut known = self.oks.map(|took| if took == 0 { u64::MAX } else { took });
+    fn fast(&self, quorum: usize, leader: ReplicaId, usable: Replicas) -> Option<u64> {
+        let mut known = [u64::MAX; Group::SIZE_MAX];
+        for (index, took) in self.oks.iter().enumerate() {
+            if *took > 0 && usable.contains(ReplicaId(index as u8)) {
+                known[index] = *took;
+            }
+        }
         let by_leader = known[leader.index()];
         known.sort_unstable();
         Some(known[quorum - 1].max(by_leader)).filter(|took| *took < u64::MAX)
@@ -164,10 +175,11 @@ impl Client {
             WritePolicy::Auto => {}
         }
         let now = self.now.instant;
+        let usable = self.usable();
         let times = &mut self.write_times;
         let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
         let is_due = times.followed.is_none_or(|(_, began)| began.after(COMPARISON_INTERVAL) <= now);
-        let Some(fast) = times.fast(quorum, leader) else {
+        let Some(fast) = times.fast(quorum, leader, usable) else {
             if is_due {
                 times.followed = Some((sequence, now));
             }
@@ -192,7 +204,7 @@ impl Client {
         }
         let (leader, quorum) = (self.leader(), self.config.group.fast_quorum(self.config.fast_quorum));
         let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
-        let (now, size) = (self.now.instant, self.config.group.size() as u32);
+        let now = self.now.instant;
         let Some(update) = self.updates.get_mut(sequence) else {
             if let Some((followed, began)) = self.write_times.followed
                 && followed == sequence
@@ -202,10 +214,8 @@ impl Client {
             return;
         };
         update.oks = update.oks.with(from);
-        // Sent no more than once to each, and to the leader to be ordered.
-        if update.attempts <= size + 1 {
-            self.write_times.note_ok(from, now.since(update.began).as_nanos() as u64);
-        }
+        // If it was sent again this may be too much, and never too little.
+        self.write_times.note_ok(from, now.since(update.began).as_nanos() as u64);
         if update.fast && update.oks.len() >= quorum && (update.oks.contains(leader) || leaderless) {
             self.write_counts.fast += 1;
             if update.way == Way::Both {
@@ -225,10 +235,8 @@ impl Client {
             Way::Fast => self.write_counts.ordered += 1,
             Way::Leader | Way::Both => {
                 self.write_counts.leader += 1;
-                if update.attempts <= self.config.group.size() as u32 + 1 {
-                    let took = now.since(update.began).as_nanos() as u64;
-                    self.write_times.ordered = smooth(self.write_times.ordered, took.max(1));
-                }
+                let took = now.since(update.began).as_nanos() as u64;
+                self.write_times.ordered = smooth(self.write_times.ordered, took.max(1));
             }
         }
         let outcome = if reply.is_empty() { Outcome::Done } else { Outcome::Reply(reply) };
@@ -343,6 +351,18 @@ impl Client {
         }
     }
 
+    /// Sends an update again that may have been lost.
+    pub(super) fn transmit_again(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
+        let leader = self.leader();
+        if let Some(update) = self.updates.get_mut(sequence)
+            && update.way == Way::Both
+        {
+            // There may be only one copy left that the leader has yet to read.
+            update.refusals = update.refusals.with(leader);
+        }
+        self.transmit(session, sequence, only);
+    }
+
     /// Puts an update on the wire, as its path says: to all, or to the leader; or to `only`.
     pub(super) fn transmit(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
         let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
@@ -373,8 +393,10 @@ impl Client {
 
     pub(super) fn look_after_update(&mut self, sequence: u64) {
         let now = self.now.instant;
-        let patience = |timeout| super::patience(timeout, self.latency);
-        let (sync_after, resend) = (patience(self.config.sync_after), patience(self.config.resend));
+        let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
+        let fast = self.write_times.fast(quorum, self.leader(), self.usable()).unwrap_or_default();
+        let sync_after = patience(self.config.sync_after, fast.max(self.latency));
+        let resend = patience(self.config.resend, self.write_times.ordered.max(self.latency));
         let Some(update) = self.updates.get_mut(sequence) else { return };
         if now.since(update.invoked) >= self.config.give_up_after {
             let outcome = if update.attempts == 0 { Outcome::TimedOut } else { Outcome::Unknown };
@@ -385,14 +407,14 @@ impl Client {
         if update.path == Path::Durability && update.crowded_out {
             if silent >= sync_after * 2 {
                 update.crowded_out = false;
-                self.transmit(session, sequence, None);
+                self.transmit_again(session, sequence, None);
             }
         } else if update.path == Path::Durability && silent >= sync_after {
             let missing = Replicas(self.connected.0 & !update.oks.0 & !update.refusals.0);
             self.slow = Replicas(self.slow.0 | missing.0);
             self.order(sequence);
         } else if silent >= resend {
-            self.transmit(session, sequence, None);
+            self.transmit_again(session, sequence, None);
         }
     }
 

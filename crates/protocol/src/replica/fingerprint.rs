@@ -60,6 +60,7 @@ impl Replica {
             parked,
             fetched,
             fetch_at,
+            fetch_asked,
             ack_due,
             forward_at,
             leader_contact,
@@ -113,7 +114,7 @@ impl Replica {
         }
         reads_unconfirmed.len().hash(hasher);
         reads_unconfirmed.iter().for_each(|read| read.fingerprint(clock, hasher));
-        (heartbeat_due, leader_commit, parked, suspecting, transfer, snapshots).hash(hasher);
+        (heartbeat_due, leader_commit, parked, fetch_asked, suspecting, transfer, snapshots).hash(hasher);
         let mut fetched: Vec<_> = fetched.iter().collect();
         fetched.sort_unstable_by_key(|(id, _)| **id);
         fetched.hash(hasher);

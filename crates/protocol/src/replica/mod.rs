@@ -147,6 +147,8 @@ pub struct Replica {
     parked: VecDeque<Parked>,
     fetched: HashMap<OperationId, crate::message::Update>,
     fetch_at: Instant,
+    /// The last op number whose body has been asked for, since parked Prepares began to wait.
+    fetch_asked: OpNumber,
     ack_due: Option<Instant>,
     forward_at: Instant,
     /// Last sign of life of the leader: until one lease later, a promise not to change views.
@@ -233,6 +235,7 @@ impl Replica {
             parked: VecDeque::new(),
             fetched: HashMap::default(),
             fetch_at: Instant::NEVER,
+            fetch_asked: OpNumber(0),
             ack_due: None,
             forward_at: now.instant.after(config.forward_after),
             leader_contact: now.instant,

@@ -5,6 +5,7 @@
 use super::{Action, COMMIT_DELAY, PlantedBug, Replica};
 use crate::message::{Body, LogEntry, Message, Payload, Peer, Prepared, Request, Update};
 use crate::record::{Record, describe};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use syros_types::{Group, Instant, OpNumber, OperationId, ReplicaId, View, WallTime};
 
@@ -240,7 +241,9 @@ impl Replica {
                     && !self.fetched.contains_key(id)
                 {
                     // What is missing now is another body than the one that may have been asked for.
-                    if self.fetch_at == Instant::NEVER || has_advanced {
+                    let number = OpNumber(parked.first.0 + parked.complete as u64);
+                    let is_asked = number <= self.fetch_asked;
+                    if self.fetch_at == Instant::NEVER || (has_advanced && !is_asked) {
                         self.fetch_at = self.now.instant.after(self.config.fetch_delay);
                     }
                     return;
@@ -252,9 +255,30 @@ impl Replica {
                 self.append_prepared(parked);
             }
         }
-        self.fetch_at = Instant::NEVER;
-        self.fetched.clear();
+        self.forget_parked();
         self.follow_commit();
+    }
+
+    /// Follower: no Prepare waits for bodies any more.
+    pub(super) fn forget_parked(&mut self) {
+        self.parked.clear();
+        self.fetched.clear();
+        self.fetch_at = Instant::NEVER;
+        self.fetch_asked = OpNumber(0);
+    }
+
+    /// Follower: the updates that parked Prepares refer to and that are not here, with their op numbers.
+    fn missing_bodies(&self) -> impl Iterator<Item = (OpNumber, OperationId)> {
+        let entries = self.parked.iter().flat_map(|parked| {
+            let numbers = parked.first.0..;
+            numbers.zip(&parked.entries)
+        });
+        entries.filter_map(|(number, entry)| match entry {
+            Prepared::Reference(id) if !self.dlog.contains(*id) && !self.fetched.contains_key(id) => {
+                Some((OpNumber(number), *id))
+            }
+            _ => None,
+        })
     }
 
     /// Follower: appends one Prepare whose bodies are all here.
@@ -288,6 +312,7 @@ impl Replica {
     /// Follower: the update behind a reference, and how the write-ahead log may refer to it.
     fn resolve(&mut self, id: OperationId) -> (Payload, Prepared) {
         if let Some(update) = self.dlog.order(id) {
+            self.fetched.remove(&id);
             return (Payload::Update(update), Prepared::Reference(id));
         }
         let update = self.fetched.remove(&id).expect("complete Prepares have every body");
@@ -298,14 +323,10 @@ impl Replica {
     /// Follower: asks for bodies that have not come by themselves.
     pub(super) fn fetch_missing_bodies(&mut self) {
         self.fetch_at = Instant::NEVER;
-        let missing = self.parked.iter().flat_map(|parked| &parked.entries).filter_map(|entry| match entry {
-            Prepared::Reference(id) if !self.dlog.contains(*id) && !self.fetched.contains_key(id) => {
-                Some(*id)
-            }
-            _ => None,
-        });
         // The leader gives no more at a time.
-        let ids: Vec<OperationId> = missing.take(self.config.batch_max).collect();
+        let (numbers, ids): (Vec<OpNumber>, Vec<OperationId>) =
+            self.missing_bodies().take(self.config.batch_max).unzip();
+        self.fetch_asked = numbers.last().copied().unwrap_or_default();
         if !ids.is_empty() {
             self.fetch_at = self.now.instant.after(self.config.resend);
             let message = Message::FetchBodies { view: self.view, ids };
@@ -345,7 +366,9 @@ impl Replica {
         if !self.is_normal() || view != self.view || self.parked.is_empty() {
             return;
         }
-        for request in requests {
+        // Clients' own copies may have come meanwhile.
+        let missing: BTreeSet<OperationId> = self.missing_bodies().map(|(_, id)| id).collect();
+        for request in requests.into_iter().filter(|request| missing.contains(&request.id)) {
             let id = request.id;
             if let Some(update) = describe(self.config.describe, request) {
                 self.fetched.insert(id, update);

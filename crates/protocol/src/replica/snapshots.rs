@@ -380,9 +380,7 @@ impl Replica {
             return;
         }
         let SnapshotHead { op_number, view, time, sessions } = head;
-        self.parked.clear();
-        self.fetched.clear();
-        self.fetch_at = Instant::NEVER;
+        self.forget_parked();
         if self.planted(PlantedBug::SuffixDroppedForSnapshot) {
             self.log = crate::log::Log::after(op_number, view, time);
         } else {

@@ -122,9 +122,7 @@ impl Replica {
         let known = usize::try_from(base.0 + 1 - first.0).unwrap_or(usize::MAX);
         if known < entries.len() && !self.disk_failed {
             // What is parked overlaps; whatever follows is asked for again.
-            self.parked.clear();
-            self.fetched.clear();
-            self.fetch_at = syros_types::Instant::NEVER;
+            self.forget_parked();
             let new = entries.split_off(known);
             for entry in &new {
                 for update in entry.updates() {

@@ -117,9 +117,7 @@ impl Replica {
         self.heartbeat_due = false;
         self.ack_due = None;
         self.order_at = Instant::NEVER;
-        self.fetch_at = Instant::NEVER;
-        self.parked.clear();
-        self.fetched.clear();
+        self.forget_parked();
         self.transfer = None;
         self.state_requested = None;
         self.start_view_requested = None;

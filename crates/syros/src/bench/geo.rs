@@ -134,9 +134,6 @@ impl Printer {
 /// Measures and prints.
 pub(super) fn run(options: &Geo) -> Result<ExitCode, String> {
     let regions = regions::load(&options.regions)?;
-    for load in options.loads() {
-        load.check(&regions).map_err(|error| error.to_string())?;
-    }
     let mut printer = Printer { json: options.json, has_heading: false, failed: 0 };
     if options.is_virtual {
         simulate(options, &regions, &mut printer)?;
@@ -183,6 +180,9 @@ fn simulate(_options: &Geo, _regions: &Regions, _printer: &mut Printer) -> Resul
 
 /// Measures real processes.
 fn measure(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<(), String> {
+    for load in options.loads() {
+        load.check(regions).map_err(|error| error.to_string())?;
+    }
     let (sender, ended_by) = channel();
     signals::forward(sender)?;
     let is_ended = Cell::new(false);
@@ -197,7 +197,8 @@ fn measure(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<()
         return Err(format!("{name} exists already; choose another directory with --dir"));
     }
     std::fs::create_dir_all(&directory).map_err(|error| format!("cannot create {name}: {error}"))?;
-    let measured = options.protocols.iter().try_for_each(|protocol| {
+    let measured = options.protocols.iter().enumerate().try_for_each(|(number, protocol)| {
+        let directory = directory.join(number.to_string());
         one_protocol(*protocol, options, regions, &directory, printer, &is_interrupted)
     });
     if matches!(measured, Ok(()) | Err(GeoError::Interrupted)) {

@@ -211,7 +211,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 
 /// The number of replicas, if options or regions say.
 fn check_regions(options: &Options, regions: Option<&Regions>) -> Result<Option<usize>, String> {
-    let Some(regions) = regions else { return Ok(options.replicas) };
+    let Some(regions) = regions else {
+        if options.exec.as_ref().is_some_and(|command| command.contains("{cluster:")) {
+            return Err("--exec: {cluster:REGION} needs --regions".to_owned());
+        }
+        return Ok(options.replicas);
+    };
     let (name, size) = (options.regions.as_deref().unwrap_or_default(), regions.group().size());
     if let Some(replicas) = options.replicas.filter(|replicas| *replicas != size) {
         return Err(format!(

@@ -3,7 +3,8 @@
 use crate::error::Error;
 use core::time::Duration;
 use syros_client::Endpoint;
-use syros_experiment::Distribution;
+use syros_experiment::{Distribution, Mix, Workload};
+use syros_types::Prng;
 use syros_types::limits::VALUE_BYTES_MAX;
 
 /// What load to make, and how long. The fields' names are the names of the command line's options.
@@ -59,13 +60,15 @@ impl Options {
     }
 
     /// Checks what cannot be right whatever the cluster is.
-    pub(crate) const fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), Error> {
         if self.connections == 0 || self.connections > self.writers {
             return Err(Error::Connections { connections: self.connections, writers: self.writers });
         }
         if self.reads_percent > 100 {
             return Err(Error::ReadsPercent(self.reads_percent));
         }
+        let mix = Mix { reads_percent: self.reads_percent };
+        Workload::new(mix, self.distribution, self.keys, Prng::new(self.seed))?;
         if self.value_bytes > VALUE_BYTES_MAX {
             return Err(Error::ValueBytes(self.value_bytes));
         }

@@ -168,9 +168,10 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     settled
 }
 
-/// Planted bugs that no seed shows: the checker does not know that keys expire. Scenarios play them
-/// (`tests/reads.rs`).
-pub const BEYOND_SEEDS: [PlantedBug; 2] = [PlantedBug::FollowersAhead, PlantedBug::ExpiryOverlooked];
+/// Planted bugs that no seed shows, or one in a million: the checker does not know that keys expire. Scenarios
+/// play them (`tests/reads.rs`, `tests/scenarios.rs`).
+pub const BEYOND_SEEDS: [PlantedBug; 3] =
+    [PlantedBug::FollowersAhead, PlantedBug::ExpiryOverlooked, PlantedBug::SharedKeysAtLeaderOnly];
 
 /// Runs seeds 1, 2, 3, ... with a planted bug until one shows it, which without the bug shows nothing.
 /// Returns how many seeds it took.

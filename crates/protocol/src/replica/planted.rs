@@ -68,6 +68,7 @@ planted_bugs! {
     AcceptedForgotten = "accepted-forgotten": "Entering a view, members take what is in the log for executed, as a read quorum sees it.";
     QuorumOfOneLess = "quorum-of-one-less": "A read quorum is one replica short of a majority.";
     SharedKeysIgnored = "shared-keys-ignored": "The leader accepts an update after one that is pending on its key and on others.";
+    SharedKeysAtLeaderOnly = "shared-keys-at-leader-only": "Followers accept an update after one that is pending on its key and on others.";
     FollowersAhead = "followers-ahead": "Followers may execute what their leader has not, and new leaders answer before they have caught up.";
     ExpiryOverlooked = "expiry-overlooked": "A key that may have expired elsewhere is served all the same.";
     AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";

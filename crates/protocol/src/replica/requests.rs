@@ -285,14 +285,19 @@ impl Replica {
         }
     }
 
-    /// Leader: true if the update would be ordered after one, still pending, that touches other keys too. Were
-    /// it complete before that is, so would that be, as everybody may conclude from the key they share; but a
-    /// quorum that reads one of the other keys need not have heard of it. A read of several keys that waits
-    /// here concludes as much from what it sees and does not see.
+    /// True if the update would be ordered after one, still pending, that touches other keys too. Were it
+    /// complete before that is, so would that be, as everybody may conclude from the key they share; but
+    /// whoever reads one of the other keys need not have heard of it. A read of several keys that waits at the
+    /// leader concludes as much from what it sees and does not see.
+    ///
+    /// Followers refuse as well: the leader may not have received the other one, and a view change would put it
+    /// before this one all the same, as its timestamp says. Refused by all who hold it, this one does not
+    /// complete in one round trip if so many hold the other that it can be recovered.
     fn completes_another(&self, update: &Update) -> bool {
         let footprint = &update.footprint;
-        self.is_leader()
-            && !self.planted(PlantedBug::SharedKeysIgnored)
+        let ignored = self.planted(PlantedBug::SharedKeysIgnored)
+            || (self.planted(PlantedBug::SharedKeysAtLeaderOnly) && !self.is_leader());
+        !ignored
             && (self.dlog.overlaps_shared(footprint)
                 || self.pending.overlaps_shared(footprint)
                 || self.reading.overlaps_shared(footprint))

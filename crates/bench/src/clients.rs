@@ -15,9 +15,15 @@ const EVENTS_MAX: usize = 256;
 /// Makes operations: reads and overwrites of numbered keys.
 #[derive(Debug)]
 pub(crate) struct Operations {
-    value: Vec<u8>,
+    /// Values are parts of this.
+    bytes: Vec<u8>,
+    value_bytes: usize,
+    prng: Prng,
     body: Vec<u8>,
 }
+
+/// Values begin at this many different places, so that a block of a store has hardly two that are alike.
+const VALUE_PLACES: usize = 1 << 20;
 
 /// The bytes of a key.
 pub(crate) fn key_name(number: u64) -> String {
@@ -25,17 +31,18 @@ pub(crate) fn key_name(number: u64) -> String {
 }
 
 impl Operations {
-    /// All values are the same, and so long.
+    /// All values are so long.
     pub(crate) fn new(value_bytes: usize, prng: &mut Prng) -> Self {
         // Bytes that do not compress, in case anything on the way tries.
-        let value = (0..value_bytes).map(|_| prng.next_u64() as u8).collect();
-        Self { value, body: Vec::new() }
+        let bytes = (0..VALUE_PLACES + value_bytes).map(|_| prng.next_u64() as u8).collect();
+        Self { bytes, value_bytes, prng: Prng::new(prng.next_u64()), body: Vec::new() }
     }
 
     /// Gives an operation on one key to a client.
     pub(crate) fn submit(&mut self, client: &mut EmbeddedClient, key: u64, is_read: bool, user_token: u64) {
         let name = key_name(key);
-        let (key, value) = (name.as_bytes(), &self.value[..]);
+        let start = self.prng.below(VALUE_PLACES as u64) as usize;
+        let (key, value) = (name.as_bytes(), &self.bytes[start..start + self.value_bytes]);
         let (condition, lifetime) = (Condition::Always, Lifetime::Forever);
         let operation = Operation::new(if is_read {
             Command::Get { key }

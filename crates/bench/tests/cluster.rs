@@ -54,6 +54,7 @@ impl Nodes {
             replica: settings,
             front: FrontConfig::default(),
             store: StoreConfig::default(),
+            engine: Default::default(),
         }
     }
 

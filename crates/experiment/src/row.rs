@@ -1,5 +1,7 @@
 //! What came of an experiment: one row for each region that clients were in.
 
+use crate::protocol::Protocol;
+use crate::workload::{Distribution, Mix};
 use core::fmt;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -97,6 +99,18 @@ fn shares(paths: &BTreeMap<&'static str, u64>) -> String {
 }
 
 impl Row {
+    /// An empty row.
+    #[must_use]
+    pub fn new(protocol: Protocol, mix: Mix, distribution: Distribution, region: &str) -> Self {
+        Self {
+            protocol: protocol.to_string(),
+            workload: mix.to_string(),
+            distribution: distribution.to_string(),
+            region: region.to_owned(),
+            ..Self::default()
+        }
+    }
+
     /// Adds a read that took so many nanoseconds; `before` and `after` are how its client's reads had been
     /// answered, by path. One that went `at_once` took one round trip to those that were asked first.
     pub fn read<const N: usize>(&mut self, nanos: u64, before: &Paths<N>, after: &Paths<N>, at_once: bool) {

@@ -59,6 +59,8 @@ impl FromStr for Mix {
 pub enum Distribution {
     /// All alike.
     Uniform,
+    /// One after the other, and again from the first: so many operations as there are keys load them all.
+    Sequential,
     /// The k-th most popular in proportion to `1 / k^skew`.
     Zipfian {
         /// The exponent; YCSB's is 0.99.
@@ -70,6 +72,7 @@ impl fmt::Display for Distribution {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Uniform => f.write_str("uniform"),
+            Self::Sequential => f.write_str("sequential"),
             Self::Zipfian { skew } => write!(f, "zipfian:{skew}"),
         }
     }
@@ -79,8 +82,10 @@ impl FromStr for Distribution {
     type Err = InvalidWorkload;
 
     fn from_str(text: &str) -> Result<Self, InvalidWorkload> {
-        if text == "uniform" {
-            return Ok(Self::Uniform);
+        match text {
+            "uniform" => return Ok(Self::Uniform),
+            "sequential" => return Ok(Self::Sequential),
+            _ => {}
         }
         let skew = match text.strip_prefix("zipfian") {
             Some("") => Some(0.99),
@@ -89,7 +94,8 @@ impl FromStr for Distribution {
         };
         let skew = skew.filter(|skew| (0.0..=10.0).contains(skew));
         let skew = skew.ok_or_else(|| {
-            InvalidWorkload(format!("'{text}' is no distribution: uniform, or zipfian:S with S from 0 to 10"))
+            let names = "uniform, sequential, or zipfian:S with S from 0 to 10";
+            InvalidWorkload(format!("'{text}' is no distribution: {names}"))
         })?;
         Ok(Self::Zipfian { skew })
     }
@@ -110,6 +116,8 @@ pub struct Workload {
     mix: Mix,
     keys: u64,
     zipf: Option<Zipf<f64>>,
+    /// The next key, if they come one after the other.
+    next: Option<u64>,
     prng: Prng,
 }
 
@@ -140,21 +148,27 @@ impl Workload {
             return Err(InvalidWorkload("there must be at least 1 key, not 0".to_owned()));
         }
         let zipf = match distribution {
-            Distribution::Uniform => None,
+            Distribution::Uniform | Distribution::Sequential => None,
             Distribution::Zipfian { skew } => {
                 let zipf = Zipf::new(keys as f64, skew);
                 Some(zipf.map_err(|error| InvalidWorkload(format!("zipfian:{skew}: {error}")))?)
             }
         };
-        Ok(Self { mix, keys, zipf, prng })
+        let next = (distribution == Distribution::Sequential).then_some(0);
+        Ok(Self { mix, keys, zipf, next, prng })
     }
 
     /// The next operation.
     pub fn draw(&mut self) -> Asked {
         let is_read = self.prng.chance(self.mix.reads_percent.into(), 100);
-        let key = match &self.zipf {
-            None => self.prng.below(self.keys),
-            Some(zipf) => (zipf.sample(&mut Rng(&mut self.prng)) as u64 - 1).min(self.keys - 1),
+        let key = match (&self.zipf, &mut self.next) {
+            (None, None) => self.prng.below(self.keys),
+            (None, Some(next)) => {
+                let key = *next;
+                *next = (key + 1) % self.keys;
+                key
+            }
+            (Some(zipf), _) => (zipf.sample(&mut Rng(&mut self.prng)) as u64 - 1).min(self.keys - 1),
         };
         Asked { key, is_read }
     }
@@ -174,6 +188,7 @@ mod tests {
         }
         for (text, distribution) in [
             ("uniform", Distribution::Uniform),
+            ("sequential", Distribution::Sequential),
             ("zipfian", Distribution::Zipfian { skew: 0.99 }),
             ("zipfian:0.5", Distribution::Zipfian { skew: 0.5 }),
         ] {
@@ -182,6 +197,14 @@ mod tests {
         for text in ["zipf", "zipfian:", "zipfian:x", "zipfian:11", "zipfian:NaN"] {
             assert!(text.parse::<Distribution>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn keys_come_one_after_the_other() {
+        let mix = Mix { reads_percent: 0 };
+        let mut workload = Workload::new(mix, Distribution::Sequential, 3, Prng::new(1)).unwrap();
+        let keys: Vec<u64> = (0..4).map(|_| workload.draw().key).collect();
+        assert_eq!(keys, [0, 1, 2, 0]);
     }
 
     #[test]

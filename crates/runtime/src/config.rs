@@ -29,6 +29,83 @@ pub struct NodeConfig {
     pub front: FrontConfig,
     /// Settings of what is on disk.
     pub store: StoreConfig,
+    /// Settings of the engine.
+    pub engine: EngineConfig,
+}
+
+/// Where a node keeps what its log led to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EngineKind {
+    /// In memory.
+    #[default]
+    Memory,
+    /// On disk, in a log-structured merge tree written in Rust.
+    Disk,
+    /// On disk, in RocksDB. Only if it was built in.
+    RocksDb,
+}
+
+impl EngineKind {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Disk, Self::RocksDb];
+
+    /// The name in configuration and identity files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Disk => "disk",
+            Self::RocksDb => "rocksdb",
+        }
+    }
+
+    /// The engine with this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// True if this program has it.
+    #[must_use]
+    pub const fn is_built_in(self) -> bool {
+        match self {
+            Self::Memory | Self::Disk => true,
+            Self::RocksDb => syros_lsm::HAS_ROCKSDB,
+        }
+    }
+
+    /// True if it is on disk.
+    #[must_use]
+    pub const fn is_on_disk(self) -> bool {
+        !matches!(self, Self::Memory)
+    }
+}
+
+/// Settings of the engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EngineConfig {
+    /// Which one.
+    pub kind: EngineKind,
+    /// On disk: bytes of what was read that are kept in memory.
+    pub cache_bytes: u64,
+    /// On disk: a checkpoint is made after so many bytes of log; until then, what they led to is in memory.
+    pub memtable_bytes: u64,
+    /// On disk: threads that execute updates.
+    pub execution_threads: usize,
+    /// On disk: threads that execute reads.
+    pub read_threads: usize,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            kind: EngineKind::Memory,
+            cache_bytes: 256 << 20,
+            memtable_bytes: 64 << 20,
+            execution_threads: 2,
+            read_threads: 4,
+        }
+    }
 }
 
 /// Settings of what a node keeps on its disk.

@@ -5,6 +5,7 @@
 //! DIRECTORY/lock       locked for as long as a process uses the directory
 //! DIRECTORY/wal/       the write-ahead log
 //! DIRECTORY/snapshots/ the snapshot that goes with it, and one that is being written or received
+//! DIRECTORY/engine/N/  the store of an engine on disk; a second one while it takes over a snapshot
 //! DIRECTORY/view/      the view that the replica has reached, once more
 //! DIRECTORY/damaged-N/ log and snapshots that were found to be damaged and are no longer used
 //! ```
@@ -22,8 +23,13 @@ use rustix::fs::{FlockOperation, flock};
 use syros_protocol::replica::Durability;
 use syros_types::{FastQuorum, Group, ReplicaId};
 
-/// Version of the layout of a data directory. A process refuses every other.
-pub const DIRECTORY_FORMAT: u64 = 1;
+use crate::config::EngineKind;
+
+/// Version of the layout of a data directory. A process refuses every later one.
+pub const DIRECTORY_FORMAT: u64 = 2;
+
+/// Version of a directory whose engine is in memory: what wrote it knew of no others.
+const MEMORY_FORMAT: u64 = 1;
 
 /// What the names of directories with damaged stores begin with; a number follows.
 pub(crate) const DAMAGED_PREFIX: &str = "damaged-";
@@ -47,18 +53,21 @@ pub struct Identity {
     pub fast_quorum: FastQuorum,
     /// When this replica's acknowledgements leave.
     pub durability: Durability,
+    /// What executes its log.
+    pub engine: EngineKind,
 }
 
 impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} of {} of cluster {:016x} (fast quorum {}, durability {})",
+            "{} of {} of cluster {:016x} (fast quorum {}, durability {}, engine {})",
             self.replica,
             self.group.size(),
             self.cluster,
             self.fast_quorum,
-            durability_name(self.durability)
+            durability_name(self.durability),
+            self.engine.name()
         )
     }
 }
@@ -180,8 +189,16 @@ impl fmt::Display for DirectoryError {
             }
             Self::Format { path, found } => write!(
                 f,
-                "directory {} has format {found}, this version of Syros reads format {DIRECTORY_FORMAT}",
+                "directory {} has format {found}, this version of Syros reads formats 1 to {DIRECTORY_FORMAT}",
                 path.display()
+            ),
+            Self::Mismatch { path, found, expected } if found.engine != expected.engine => write!(
+                f,
+                "directory {} was written by engine {}, but the configuration says engine {}. An engine cannot read \
+                 what another one wrote: set the engine back, or start a new cluster with this one",
+                path.display(),
+                found.engine.name(),
+                expected.engine.name()
             ),
             Self::Mismatch { path, found, expected } => write!(
                 f,
@@ -293,6 +310,12 @@ impl DataDirectory {
         self.path.join("snapshots")
     }
 
+    /// Where the stores of an engine on disk live.
+    #[must_use]
+    pub fn engine(&self) -> PathBuf {
+        self.path.join("engine")
+    }
+
     /// Where the view lives.
     pub(crate) fn view(&self) -> PathBuf {
         self.path.join("view")
@@ -340,7 +363,7 @@ pub fn read_identity(path: &Path) -> Result<Option<Identity>, DirectoryError> {
     let text = String::from_utf8(bytes).map_err(|_| damaged("it is not text".to_owned()))?;
     let fields = Fields::parse(&text).map_err(damaged)?;
     let format = fields.number("format").map_err(damaged)?;
-    if format != DIRECTORY_FORMAT {
+    if !(MEMORY_FORMAT..=DIRECTORY_FORMAT).contains(&format) {
         return Err(DirectoryError::Format { path: path.to_owned(), found: format });
     }
     fields.identity().map(Some).map_err(damaged)
@@ -388,6 +411,14 @@ impl<'a> Fields<'a> {
                 .ok_or_else(|| format!("fast-quorum = {quorum} is neither majority nor supermajority"))?,
             durability: durability_named(durability)
                 .ok_or_else(|| format!("durability = {durability} is neither fsync nor replicated"))?,
+            engine: match self.number("format")? {
+                MEMORY_FORMAT => EngineKind::Memory,
+                _ => {
+                    let engine = self.get("engine")?;
+                    EngineKind::named(engine)
+                        .ok_or_else(|| format!("engine = {engine} is none of memory, disk and rocksdb"))?
+                }
+            },
         })
     }
 }
@@ -421,7 +452,7 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
     for entry in fs::read_dir(path).map_err(io_error("read directory", path))? {
         let entry = entry.map_err(io_error("read directory", path))?;
         let name = entry.file_name();
-        if !["lock", "identity.new", "wal", "snapshots", "view"].iter().any(|&own| name == own) {
+        if !["lock", "identity.new", "wal", "snapshots", "engine", "view"].iter().any(|&own| name == own) {
             return Err(DirectoryError::NotEmpty { path: path.to_owned(), found: name.into() });
         }
     }
@@ -430,8 +461,10 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
 
 /// Writes the identity so that a crash at any moment leaves all of it or none.
 fn write_identity(path: &Path, identity: Identity) -> Result<(), DirectoryError> {
-    let text = format!(
-        "{IDENTITY_TITLE}\nformat = {DIRECTORY_FORMAT}\ncluster = {:016x}\nreplica = {}\nreplicas = {}\n\
+    // Older versions go on reading what they can read.
+    let format = if identity.engine.is_on_disk() { DIRECTORY_FORMAT } else { MEMORY_FORMAT };
+    let mut text = format!(
+        "{IDENTITY_TITLE}\nformat = {format}\ncluster = {:016x}\nreplica = {}\nreplicas = {}\n\
          fast-quorum = {}\ndurability = {}\n",
         identity.cluster,
         identity.replica.0,
@@ -439,6 +472,9 @@ fn write_identity(path: &Path, identity: Identity) -> Result<(), DirectoryError>
         identity.fast_quorum,
         durability_name(identity.durability)
     );
+    if identity.engine.is_on_disk() {
+        text += &format!("engine = {}\n", identity.engine.name());
+    }
     let (new, file) = (path.join("identity.new"), path.join("identity"));
     let mut out = File::create(&new).map_err(io_error("create", &new))?;
     out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(io_error("write", &new))?;
@@ -463,6 +499,7 @@ mod tests {
             group: Group::new(3).unwrap(),
             fast_quorum: FastQuorum::Majority,
             durability: Durability::Fsync,
+            engine: EngineKind::Memory,
         }
     }
 

@@ -17,7 +17,7 @@ use mio::event::Event as IoEvent;
 use mio::{Events, Poll, Token};
 use syros_net::{FlushOutcome, ReadOutcome};
 use syros_protocol::client;
-use syros_protocol::message::{Message, Peer, Standing};
+use syros_protocol::message::{Body, Message, Peer, Standing};
 use syros_protocol::replica;
 use syros_storage::Engine;
 use syros_types::{Instant, Now, ReplicaId, View};
@@ -26,6 +26,7 @@ use syros_wire::{Channel, Hello, put_member_reply_frame, put_message_frame, put_
 use crate::accept::Listener;
 use crate::clock::Clock;
 use crate::connection::{Connections, Deadlines, Entry, Kind, Open};
+use crate::execution::Execution;
 use crate::front::{Front, completion};
 use crate::info::Description;
 use crate::links::{Link, Resolver};
@@ -472,17 +473,19 @@ impl EventLoop {
             replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
             replica::Action::Apply { through } => local.apply_soon(through, self.now),
             replica::Action::Read { to, view, number, body, standing } => {
-                self.read(to, (view, number), &body, standing);
+                self.read(to, (view, number), body, standing);
             }
-            replica::Action::TakeSnapshot { head } => local.take_snapshot(head, self.now),
+            replica::Action::TakeSnapshot { head, ticket, is_file } => {
+                local.take_snapshot(head, ticket, is_file, self.now);
+            }
             replica::Action::KeepFrom { op_number, ticket } => local.keep_from(op_number, ticket),
             replica::Action::SendSnapshotPart { to, op_number, offset } => {
-                local.snapshots().read_part(to, op_number, offset);
+                local.read_part(to, op_number, offset);
             }
             replica::Action::WriteSnapshotPart { op_number, offset, part } => {
-                local.snapshots().write_part(op_number, offset, part);
+                local.write_part(op_number, offset, part);
             }
-            replica::Action::LoadSnapshot { op_number } => local.snapshots().load(op_number),
+            replica::Action::LoadSnapshot { op_number } => local.load(op_number),
             replica::Action::AdoptSnapshot { op_number } => local.adopt(op_number, self.now),
         }
     }
@@ -503,37 +506,30 @@ impl EventLoop {
     }
 
     /// Executes a read and sends its result: for another process straight into the connection's buffer.
-    fn read(&mut self, to: Peer, request: (View, u64), body: &[u8], standing: Option<Standing>) {
+    fn read(&mut self, to: Peer, request: (View, u64), body: Body, standing: Option<Standing>) {
         let (now, Some(local)) = (self.now, &mut self.local) else { return };
-        match to {
-            Peer::Client(address) if address != OWN_FRONT && local.slow_reads.is_none() => {
+        match (to, &local.execution) {
+            (Peer::Client(address), Execution::InMemory(memory))
+                if address != OWN_FRONT && local.slow_reads.is_none() =>
+            {
                 let Self { table, dirty, output_bytes_max, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
-                let (engine, applied) = (&local.engine, local.replica.applied());
+                let (engine, applied) = (&memory.engine, local.replica.applied());
                 open.put_for_client(*output_bytes_max, |out| {
-                    let read = |out: &mut Vec<u8>| engine.read(now.wall, body, out);
+                    let read = |out: &mut Vec<u8>| engine.read(now.wall, &body, out);
                     match standing {
                         None => put_read_reply_frame(out, request.0, request.1, read),
                         Some(standing) => put_member_reply_frame(out, request, applied, standing, |out| {
                             read(out);
-                            engine.first_expiry(body).unwrap_or_default()
+                            engine.first_expiry(&body).unwrap_or_default()
                         }),
                     }
                 });
                 soil(open, index, dirty);
             }
-            to => {
-                let reply = local.read(now, body);
-                let (view, number) = request;
-                let message = match standing {
-                    None => Message::ReadReply { view, number, reply },
-                    Some(standing) => {
-                        let applied = local.replica.applied();
-                        let expiry = local.engine.first_expiry(body).unwrap_or_default();
-                        Message::MemberReply { view, number, applied, standing, expiry, reply }
-                    }
-                };
+            _ => {
+                let Some(message) = local.read(now, to, request, body, standing) else { return };
                 match &mut local.slow_reads {
                     Some(slow_reads) => slow_reads.hold(now.instant, to, message),
                     None => self.deliver(to, message),

@@ -3,7 +3,6 @@
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_resp::{ServerInfo, ServerReport};
-use syros_storage::Engine;
 use syros_types::{FastQuorum, Instant, Now};
 
 use crate::front::Front;
@@ -85,7 +84,7 @@ impl ServerInfo for View<'_> {
         };
         if let Some(local) = self.local {
             let status = local.replica.status();
-            report.keys = local.engine.len() as u64;
+            report.keys = local.execution.approximate_len() as u64;
             report.fsync = local.durability == Durability::Fsync;
             (report.role, report.status) = match status.role {
                 RoleName::Leader | RoleName::Follower => (status.role.to_string(), "normal".to_owned()),

@@ -27,6 +27,8 @@ pub struct Inspection {
     pub records: Records,
     /// The snapshots; `None` if there is no directory for them.
     pub snapshots: Result<Option<SnapshotsInspection>, String>,
+    /// Bytes of the stores of an engine on disk, if there are any. They are not looked into.
+    pub engine_bytes: Option<u64>,
     /// Stores that were damaged and set aside, oldest first.
     pub damaged: Result<Vec<SetAside>, String>,
 }
@@ -157,7 +159,10 @@ pub fn inspect(path: &Path) -> Inspection {
         syros_wal::inspect_snapshots(disk, known.map(|identity| identity.cluster))
     });
     let damaged = set_aside(path).map_err(|error| format!("cannot read {}: {error}", path.display()));
-    Inspection { identity, usage, log, records, snapshots, damaged }
+    let engine = path.join("engine");
+    // While a node writes there, files come and go.
+    let engine_bytes = engine.exists().then(|| bytes_in(&engine).unwrap_or(0));
+    Inspection { identity, usage, log, records, snapshots, engine_bytes, damaged }
 }
 
 /// The stores that were set aside.

@@ -3,16 +3,18 @@
 //! nothing decides what a message means.
 //!
 //! One thread runs the event loop; others write and sync the log, write and read snapshots, look up host
-//! names, and look for rot on the disk.
+//! names, and look for rot on the disk. An engine on disk has threads of its own, which execute and read.
 #![forbid(unsafe_code)]
 
 mod accept;
 mod clock;
 mod config;
 mod connection;
+mod deferred;
 mod directory;
 mod discover;
 mod event_loop;
+mod execution;
 mod front;
 mod info;
 mod inspect;
@@ -20,6 +22,7 @@ mod links;
 mod local;
 mod log_limit;
 mod node;
+mod on_disk;
 mod scrub;
 mod slow_reads;
 mod snapshots;
@@ -27,7 +30,9 @@ mod socket;
 mod stop;
 mod store;
 
-pub use config::{FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, StoreConfig};
+pub use config::{
+    EngineConfig, EngineKind, FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, StoreConfig,
+};
 pub use directory::{
     DIRECTORY_FORMAT, DataDirectory, DirectoryError, Identity, durability_name, durability_named,
     fast_quorum_named, read_identity,

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::Waker;
-use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer, RoleName};
+use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer, RoleName, Standing};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
-use syros_snapshot::{Loaded, Stored};
-use syros_storage::{Engine, MemoryEngine};
+use syros_snapshot::{Loaded, ReadJob};
+use syros_storage::{Engine, StoreCause};
 use syros_types::{Class, Instant, Now, OpNumber, ReplicaId, View, WallTime};
 use syros_wal::{
     AppendError, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError, WriteError,
@@ -18,12 +18,15 @@ use syros_wal::{
 
 use crate::clock::Clock;
 use crate::config::StoreConfig;
+use crate::deferred::News;
 use crate::directory::{DataDirectory, DirectoryError};
+use crate::execution::{self, Execution, InMemory, Opened, Place};
 use crate::log_limit::COMPLAINT_INTERVAL;
+use crate::on_disk;
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
-use crate::snapshots::{Done, Snapshots};
-use crate::store::{Owner, Store, StoreError, ViewFile};
+use crate::snapshots::{Common, Done};
+use crate::store::{Owner, StoreError, ViewFile};
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
 /// so that what other replicas send in the meantime still fits.
@@ -48,6 +51,8 @@ pub enum LogError {
     Claim(DirectoryError),
     /// The system gives no thread.
     Thread(std::io::Error),
+    /// The store of the engine cannot be created.
+    Engine(syros_storage::StoreError),
 }
 
 impl fmt::Display for LogError {
@@ -56,6 +61,7 @@ impl fmt::Display for LogError {
             Self::Store(error) => error.fmt(f),
             Self::Claim(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start a thread of the replica: {error}"),
+            Self::Engine(error) => error.fmt(f),
         }
     }
 }
@@ -90,7 +96,7 @@ impl Held {
 pub(crate) struct Local {
     pub(crate) me: ReplicaId,
     pub(crate) replica: Replica,
-    pub(crate) engine: MemoryEngine,
+    pub(crate) execution: Execution,
     pub(crate) durability: Durability,
     wal: GroupCommit<FileDisk>,
     /// Records before this process: ticket t of the replica is record `records_before + t`.
@@ -102,16 +108,9 @@ pub(crate) struct Local {
     held: Held,
     next_expiry: Option<WallTime>,
     view: ViewFile,
-    snapshots: Snapshots,
     pub(crate) slow_reads: Option<SlowReads>,
-    /// The engine of a snapshot that the replica has been told of and not yet adopted.
-    loaded: Option<MemoryEngine>,
     /// When a snapshot that cannot be made is complained of again.
     complain_at: Instant,
-    /// Entries executed in this turn of the event loop.
-    executed: u64,
-    /// To be executed in the next turn.
-    apply_later: Option<OpNumber>,
     /// View and role that were logged last.
     told: Option<(View, RoleName)>,
     /// The snapshots' thread has more to tell than what was looked at last.
@@ -123,7 +122,6 @@ pub(crate) struct Local {
     is_damaged: bool,
     clock: Clock,
     record: Vec<u8>,
-    reply: Vec<u8>,
     /// Locked as long as this exists.
     directory: DataDirectory,
 }
@@ -136,6 +134,8 @@ pub(crate) struct Parts {
     pub(crate) replicas: Vec<String>,
     pub(crate) directory: DataDirectory,
     pub(crate) store: StoreConfig,
+    /// The engine on disk, if that is where it is.
+    pub(crate) on_disk: Option<on_disk::Settings>,
     /// For the engine's tables.
     pub(crate) hash_seed: u64,
     pub(crate) clock: Clock,
@@ -146,11 +146,14 @@ pub(crate) struct Parts {
 impl Local {
     /// Reads back what is on disk and boots the replica.
     pub(crate) fn start(parts: Parts) -> Result<Self, LogError> {
-        let Parts { config, cluster, replicas, directory, store: settings, hash_seed, clock, waker } = parts;
-        let store = Store::open(&config, cluster, &directory, settings.segment_bytes, hash_seed)
-            .map_err(LogError::Store)?;
-        let Store { wal, stored, view } = store;
-        let Stored { recovery, restored, depot, engine, .. } = stored;
+        let Parts { config, cluster, replicas, directory, store: settings, on_disk, hash_seed, clock, waker } =
+            parts;
+        let place =
+            Place { cluster, directory: &directory, segment_bytes: settings.segment_bytes, waker: &waker };
+        let Opened { wal, view, recovery, restored, execution } = match on_disk {
+            None => execution::open_in_memory(&config, &place, hash_seed)?,
+            Some(settings) => execution::open_on_disk(&config, &place, settings)?,
+        };
         let (me, durability) = (config.replica, config.durability);
         let boot = match durability {
             _ if directory.is_new() => Boot::Fresh,
@@ -183,22 +186,19 @@ impl Local {
         });
         let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
         let records_before = wal.appended().0;
-        let snapshots = Snapshots::start(depot, directory.snapshots(), hash_seed, Arc::clone(&waker))
-            .map_err(LogError::Thread)?;
         let wake = move || {
             // Fails only if the loop is gone, and then nobody waits.
             let _ = waker.wake();
         };
-        let engine = engine.unwrap_or_else(|| MemoryEngine::with_hash_seed(hash_seed));
         let mut replica = Replica::new(config, boot, clock.now());
-        let next_expiry = engine.next_expiry();
+        let next_expiry = execution.next_expiry();
         if next_expiry.is_some() {
             replica.handle(clock.now(), Event::NextExpiry(next_expiry));
         }
         Ok(Self {
             me,
             replica,
-            engine,
+            execution,
             durability,
             wal: GroupCommit::start(wal, wake).map_err(LogError::Thread)?,
             records_before,
@@ -208,12 +208,8 @@ impl Local {
             held: Held::default(),
             next_expiry,
             view,
-            snapshots,
             slow_reads: settings.emulated_reads.map(SlowReads::new),
-            loaded: None,
             complain_at: Instant(0),
-            executed: 0,
-            apply_later: None,
             told: None,
             has_more_news: false,
             keep_from: None,
@@ -221,7 +217,6 @@ impl Local {
             is_damaged: false,
             clock,
             record: Vec::new(),
-            reply: Vec::new(),
             directory,
         })
     }
@@ -262,16 +257,20 @@ impl Local {
         }
     }
 
-    /// Lets the log's thread write what has been appended.
+    /// Ends a turn of the event loop: lets the other threads do what it has come to.
     pub(crate) fn submit(&mut self) {
         self.wal.submit();
+        if let Execution::OnDisk(disk) = &mut self.execution {
+            disk.deferred.end_turn();
+        }
     }
 
     /// Begins a turn of the event loop: goes on with what the last one left.
     pub(crate) fn begin_turn(&mut self, now: Now) {
-        self.executed = 0;
-        if let Some(through) = self.apply_later.take() {
-            self.apply(through, now);
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        memory.executed = 0;
+        if let Some(through) = memory.apply_later.take() {
+            self.apply_in_memory(through, now);
         }
     }
 
@@ -282,6 +281,7 @@ impl Local {
             self.persisted = persisted;
             self.replica.handle(now, Event::Persisted(persisted));
         }
+        self.note_execution(now);
         self.note_snapshots(now);
         self.note_findings();
         if !self.has_failed
@@ -328,6 +328,25 @@ impl Local {
         self.replica.handle(now, Event::PersistFailed);
     }
 
+    /// The engine cannot go on.
+    fn fail_with_engine(&mut self, problem: &str, cause: StoreCause) {
+        if cause == StoreCause::Damaged
+            && let Execution::OnDisk(disk) = &self.execution
+        {
+            match disk.mark_damaged(problem) {
+                // The others have what this one lost.
+                Ok(()) => {
+                    log::error!("{problem}; {} starts anew, to be repaired", self.me);
+                    self.has_failed = true;
+                    self.is_damaged = true;
+                    return;
+                }
+                Err(error) => log::error!("{error}"),
+            }
+        }
+        self.fail(problem, cause == StoreCause::Full);
+    }
+
     /// The file of the view cannot be written.
     fn fail_to_note(&mut self, error: &WriteError) {
         let returns = matches!(error, WriteError::Disk(error) if may_return(error));
@@ -365,68 +384,191 @@ impl Local {
     /// Lets the work on snapshots go on, and tells the replica of it.
     fn note_snapshots(&mut self, now: Now) {
         self.has_more_news = false;
-        if let Some(engine) = self.loaded.take() {
-            self.snapshots.discard(engine);
+        match &mut self.execution {
+            Execution::InMemory(memory) => {
+                if let Some(engine) = memory.loaded.take() {
+                    memory.snapshots.discard(engine);
+                }
+            }
+            Execution::OnDisk(disk) => {
+                disk.discard_loaded();
+                disk.flush_if_due(self.persisted);
+            }
         }
         if let Some((op_number, ticket)) = self.keep_from
             && ticket <= self.persisted
         {
             self.keep_from = None;
-            self.snapshots.remove_before(op_number);
+            match &self.execution {
+                Execution::InMemory(memory) => memory.snapshots.remove_before(op_number),
+                Execution::OnDisk(disk) => disk.remove_before(op_number),
+            }
             self.wal.remove_before(RecordNumber(self.records_before + ticket.0));
         }
-        while let Some(done) = self.snapshots.next_done() {
-            let event = match done {
-                Done::State(_) => continue,
-                Done::Taken { op_number, bytes } => {
-                    log::info!("{} has a snapshot at entry {} ({bytes} bytes)", self.me, op_number.0);
-                    Event::SnapshotTaken { op_number, bytes }
-                }
-                Done::PartRead { to, op_number, offset, part } => {
-                    let message = Message::SnapshotPart { op_number, offset, part: part.into() };
-                    // Released at the end of this turn: nothing of it waits for the disk.
-                    self.held.push(Ticket(0), Peer::Replica(to), message);
-                    continue;
-                }
-                Done::PartWritten { op_number, received } => {
-                    Event::SnapshotPartWritten { op_number, received }
-                }
-                Done::Loaded(loaded) => {
-                    let Loaded { head, engine, bytes } = *loaded;
-                    self.loaded = Some(engine);
-                    self.replica.handle(now, Event::SnapshotLoaded { head: Box::new(head), bytes });
-                    // What comes of it has to be carried out first.
-                    self.has_more_news = true;
-                    return;
-                }
-                Done::Failed { op_number, error } => {
-                    // It is tried again every second.
-                    if now.instant >= self.complain_at {
-                        self.complain_at = now.instant.after(COMPLAINT_INTERVAL);
-                        log::error!("{} cannot make the snapshot at entry {}: {error}", self.me, op_number.0);
-                    }
-                    self.engine.end_snapshot();
-                    Event::SnapshotFailed { op_number }
-                }
-            };
-            self.replica.handle(now, event);
+        while !self.has_more_news && self.note_one(now) {}
+        if let Execution::InMemory(memory) = &mut self.execution {
+            let InMemory { engine, snapshots, .. } = &mut **memory;
+            let clock = self.clock;
+            snapshots.go_on(engine, || clock.now().instant);
         }
-        let clock = self.clock;
-        self.snapshots.go_on(&mut self.engine, || clock.now().instant);
+    }
+
+    /// Tells the replica of the next thing that the snapshots' thread has done; false if there is none.
+    fn note_one(&mut self, now: Now) -> bool {
+        let event = match &mut self.execution {
+            Execution::InMemory(memory) => {
+                let Some(done) = memory.snapshots.next_done() else { return false };
+                match done {
+                    Done::Common(done) => done,
+                    Done::Loaded(loaded) => {
+                        let Loaded { head, engine, bytes } = *loaded;
+                        memory.loaded = Some(engine);
+                        return self.note_loaded(head, bytes, now);
+                    }
+                }
+            }
+            Execution::OnDisk(disk) => {
+                let Some(done) = disk.snapshots.next_done() else { return false };
+                match done {
+                    Done::Common(done) => done,
+                    Done::Loaded(loaded) => {
+                        let Loaded { head, engine, bytes } = *loaded;
+                        disk.keep_loaded(engine);
+                        return self.note_loaded(head, bytes, now);
+                    }
+                }
+            }
+        };
+        match event {
+            Common::State(_) => {}
+            Common::Taken { op_number, bytes } => {
+                let bytes = match &mut self.execution {
+                    Execution::InMemory(_) => Some(bytes),
+                    Execution::OnDisk(disk) => disk.checkpoints.written(op_number, bytes),
+                };
+                self.note_taken(op_number, bytes, now);
+            }
+            Common::PartRead { to, op_number, offset, part } => {
+                let message = Message::SnapshotPart { op_number, offset, part: part.into() };
+                // Released at the end of this turn: nothing of it waits for the disk.
+                self.held.push(Ticket(0), Peer::Replica(to), message);
+            }
+            Common::PartWritten { op_number, received } => {
+                self.replica.handle(now, Event::SnapshotPartWritten { op_number, received });
+            }
+            Common::Failed { op_number, error } => {
+                self.note_failed_snapshot(op_number, &error.to_string(), now);
+            }
+        }
+        true
+    }
+
+    fn note_loaded(&mut self, head: SnapshotHead, bytes: u64, now: Now) -> bool {
+        self.replica.handle(now, Event::SnapshotLoaded { head: Box::new(head), bytes });
+        // What comes of it has to be carried out first.
+        self.has_more_news = true;
+        true
+    }
+
+    /// A snapshot is on disk, if `bytes` is its length.
+    fn note_taken(&mut self, op_number: OpNumber, bytes: Option<u64>, now: Now) {
+        let Some(bytes) = bytes else { return };
+        match &self.execution {
+            Execution::OnDisk(_) if bytes == 0 => {
+                log::debug!("{} has a checkpoint at entry {}", self.me, op_number.0);
+            }
+            _ => log::info!("{} has a snapshot at entry {} ({bytes} bytes)", self.me, op_number.0),
+        }
+        self.replica.handle(now, Event::SnapshotTaken { op_number, bytes });
+    }
+
+    fn note_failed_snapshot(&mut self, op_number: OpNumber, error: &str, now: Now) {
+        // It is tried again every second.
+        if now.instant >= self.complain_at {
+            self.complain_at = now.instant.after(COMPLAINT_INTERVAL);
+            log::error!("{} cannot make the snapshot at entry {}: {error}", self.me, op_number.0);
+        }
+        match &mut self.execution {
+            Execution::InMemory(memory) => memory.engine.end_snapshot(),
+            Execution::OnDisk(disk) => disk.failed(op_number),
+        }
+        self.replica.handle(now, Event::SnapshotFailed { op_number });
+    }
+
+    /// Tells the replica what an engine on disk has done.
+    fn note_execution(&mut self, now: Now) {
+        let Execution::OnDisk(disk) = &mut self.execution else { return };
+        disk.deferred.begin(now);
+        loop {
+            let Execution::OnDisk(disk) = &mut self.execution else { return };
+            let Some(news) = disk.deferred.next_news() else { break };
+            match news {
+                News::Executed(executed) => {
+                    let replies = executed.replies.into_iter();
+                    let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
+                    self.replica.handle(now, Event::Applied { through: executed.through, replies });
+                }
+                News::Answer(to, message) => match &mut self.slow_reads {
+                    Some(slow_reads) => slow_reads.hold(now.instant, to, message),
+                    None => self.held.push(Ticket(0), to, message),
+                },
+                News::Sealed(head, cut) => {
+                    disk.checkpoints.sealed(head.op_number);
+                    if let Some(cut) = cut {
+                        let bytes = disk.data_bytes();
+                        disk.snapshots.begin_cut(head, cut, bytes);
+                    }
+                    disk.flush_if_due(self.persisted);
+                }
+                News::Flushed(op_number) => {
+                    let bytes = disk.checkpoints.flushed(op_number);
+                    self.note_taken(op_number, bytes, now);
+                }
+                News::Failed(op_number, error) => {
+                    self.note_failed_snapshot(op_number, &error.to_string(), now);
+                }
+            }
+        }
+        self.note_expiry(now);
+        let Execution::OnDisk(disk) = &self.execution else { return };
+        if !self.has_failed
+            && let Some(error) = disk.deferred.shared().failure()
+        {
+            let (problem, cause) = (error.to_string(), error.cause);
+            self.fail_with_engine(&problem, cause);
+        }
+    }
+
+    fn note_expiry(&mut self, now: Now) {
+        let next_expiry = self.execution.next_expiry();
+        if next_expiry != self.next_expiry {
+            self.next_expiry = next_expiry;
+            self.replica.handle(now, Event::NextExpiry(next_expiry));
+        }
     }
 
     /// When there is something to do even if nothing happens until then.
     pub(crate) fn deadline(&self) -> Instant {
-        if self.has_more_news || self.apply_later.is_some() {
+        let snapshots = match &self.execution {
+            Execution::InMemory(memory) if memory.apply_later.is_some() => Instant(0),
+            Execution::InMemory(memory) => memory.snapshots.deadline(),
+            // Clients that were made to wait are looked at again.
+            Execution::OnDisk(disk) if disk.deferred.is_behind() => disk.deferred.pressure_at(),
+            Execution::OnDisk(_) => Instant::NEVER,
+        };
+        if self.has_more_news {
             return Instant(0);
         }
         let slow_reads = self.slow_reads.as_ref().map_or(Instant::NEVER, SlowReads::deadline);
-        self.replica.deadline().min(self.probe_at).min(self.snapshots.deadline()).min(slow_reads)
+        self.replica.deadline().min(self.probe_at).min(snapshots).min(slow_reads)
     }
 
     /// Begins a snapshot of what has been executed.
-    pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, now: Now) {
-        self.snapshots.begin(&mut self.engine, head, now);
+    pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool, now: Now) {
+        match &mut self.execution {
+            Execution::InMemory(memory) => memory.snapshots.begin(&mut memory.engine, head, now),
+            Execution::OnDisk(disk) => disk.take_snapshot(head, ticket, is_file),
+        }
     }
 
     /// Older snapshots and records go once the record with this ticket is on disk.
@@ -434,19 +576,49 @@ impl Local {
         self.keep_from = Some((op_number, ticket));
     }
 
-    /// The thread that has the snapshots.
-    pub(crate) const fn snapshots(&self) -> &Snapshots {
-        &self.snapshots
+    /// Reads a part of a snapshot, and sends it.
+    pub(crate) fn read_part(&self, to: ReplicaId, op_number: OpNumber, offset: u64) {
+        match &self.execution {
+            Execution::InMemory(memory) => memory.snapshots.read_part(to, op_number, offset),
+            Execution::OnDisk(disk) => disk.snapshots.read_part(to, op_number, offset),
+        }
+    }
+
+    /// Writes a part of a snapshot that is being received.
+    pub(crate) fn write_part(&self, op_number: OpNumber, offset: u64, part: Body) {
+        match &self.execution {
+            Execution::InMemory(memory) => memory.snapshots.write_part(op_number, offset, part),
+            Execution::OnDisk(disk) => disk.snapshots.write_part(op_number, offset, part),
+        }
+    }
+
+    /// Loads a snapshot that has been received.
+    pub(crate) fn load(&self, op_number: OpNumber) {
+        match &self.execution {
+            Execution::InMemory(memory) => memory.snapshots.load(op_number),
+            Execution::OnDisk(disk) => disk.snapshots.load(op_number),
+        }
     }
 
     /// Has the state of the snapshot that was just loaded take the place of what was executed.
     pub(crate) fn adopt(&mut self, op_number: OpNumber, now: Now) {
-        let engine = self.loaded.take().expect("a snapshot is adopted when it has been loaded");
         log::info!("{} takes over the state at entry {} from another replica", self.me, op_number.0);
-        self.snapshots.give_up();
-        let before = std::mem::replace(&mut self.engine, engine);
-        self.snapshots.discard(before);
-        self.next_expiry = self.engine.next_expiry();
+        let is_adopted = match &mut self.execution {
+            Execution::InMemory(memory) => {
+                let loaded = memory.loaded.take().map(|engine| {
+                    memory.snapshots.give_up();
+                    let before = std::mem::replace(&mut memory.engine, engine);
+                    memory.snapshots.discard(before);
+                });
+                Ok(loaded.is_some())
+            }
+            Execution::OnDisk(disk) => disk.adopt(op_number),
+        };
+        match is_adopted {
+            Ok(is_adopted) => assert!(is_adopted, "a snapshot is adopted when it has been loaded"),
+            Err(error) => self.fail(&format!("cannot start a thread of the engine: {error}"), false),
+        }
+        self.next_expiry = self.execution.next_expiry();
         self.replica.handle(now, Event::NextExpiry(self.next_expiry));
     }
 
@@ -468,7 +640,10 @@ impl Local {
     /// True if clients should wait until the disk has caught up.
     pub(crate) fn is_behind(&self) -> bool {
         (self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed)
-            || self.snapshots.is_behind(&self.engine)
+            || match &self.execution {
+                Execution::InMemory(memory) => memory.snapshots.is_behind(&memory.engine),
+                Execution::OnDisk(disk) => disk.deferred.is_behind(),
+            }
     }
 
     /// The message, if it may leave now; else it is kept until it may.
@@ -485,52 +660,84 @@ impl Local {
         self.held.pop(self.persisted)
     }
 
-    /// Executes the log up to `through`, now or in the next turn, and tells the replica.
+    /// Executes the log up to `through`, now or later, and tells the replica.
     pub(crate) fn apply_soon(&mut self, through: OpNumber, now: Now) {
-        // After a restart there may be millions to execute. Heartbeats must not wait for that.
-        if self.executed < EXECUTED_PER_TURN {
-            self.apply(through, now);
-        } else {
-            self.apply_later = Some(through);
+        match &mut self.execution {
+            // After a restart there may be millions to execute. Heartbeats must not wait for that.
+            Execution::InMemory(memory) if memory.executed >= EXECUTED_PER_TURN => {
+                memory.apply_later = Some(through);
+            }
+            Execution::InMemory(_) => self.apply_in_memory(through, now),
+            Execution::OnDisk(disk) => {
+                let mut time = WallTime(0);
+                for number in disk.deferred.dispatched().0 + 1..=through.0 {
+                    let number = OpNumber(number);
+                    let entry = self.replica.entry(number);
+                    time = entry.time;
+                    disk.deferred.entry(number, entry);
+                }
+                disk.deferred.end_chunk(time);
+            }
         }
     }
 
-    fn apply(&mut self, through: OpNumber, now: Now) {
-        self.executed += through.0 - self.replica.applied().0;
+    fn apply_in_memory(&mut self, through: OpNumber, now: Now) {
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        let InMemory { engine, executed, reply, .. } = &mut **memory;
+        *executed += through.0 - self.replica.applied().0;
         let mut replies: Vec<(OpNumber, Body)> = Vec::new();
         for number in self.replica.applied().0 + 1..=through.0 {
             let number = OpNumber(number);
             let LogEntry { time, payload, .. } = self.replica.entry(number);
             match payload {
                 Payload::Update(update) => {
-                    self.reply.clear();
-                    self.engine.apply(*time, &update.request.body, &mut self.reply);
+                    reply.clear();
+                    engine.apply(*time, &update.request.body, reply);
                     if update.class == Class::Update {
-                        replies.push((number, Body::from(self.reply.as_slice())));
+                        replies.push((number, Body::from(reply.as_slice())));
                     }
                 }
                 Payload::Recovered(updates) => {
                     for update in updates {
-                        self.reply.clear();
-                        self.engine.apply(*time, &update.request.body, &mut self.reply);
+                        reply.clear();
+                        engine.apply(*time, &update.request.body, reply);
                     }
                 }
-                Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => self.engine.advance(*time),
+                Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => engine.advance(*time),
             }
         }
         self.replica.handle(now, Event::Applied { through, replies });
-        let next_expiry = self.engine.next_expiry();
-        if next_expiry != self.next_expiry {
-            self.next_expiry = next_expiry;
-            self.replica.handle(now, Event::NextExpiry(next_expiry));
-        }
+        self.note_expiry(now);
     }
 
-    /// Executes a read for a client of this process.
-    pub(crate) fn read(&mut self, now: Now, body: &[u8]) -> Body {
-        self.reply.clear();
-        self.engine.read(now.wall, body, &mut self.reply);
-        Body::from(self.reply.as_slice())
+    /// Executes a read, now or later; its answer, if now.
+    pub(crate) fn read(
+        &mut self,
+        now: Now,
+        to: Peer,
+        (view, number): (View, u64),
+        body: Body,
+        standing: Option<Standing>,
+    ) -> Option<Message> {
+        let applied = self.replica.applied();
+        let InMemory { engine, reply, .. } = match &mut self.execution {
+            Execution::InMemory(memory) => &mut **memory,
+            Execution::OnDisk(disk) => {
+                let job = ReadJob { to, view, number, body, standing, applied, now: now.wall };
+                disk.deferred.read(job);
+                return None;
+            }
+        };
+        reply.clear();
+        engine.read(now.wall, &body, reply);
+        let reply = Body::from(reply.as_slice());
+        Some(match standing {
+            None => Message::ReadReply { view, number, reply },
+            Some(standing) => {
+                let expiry = engine.first_expiry(&body).unwrap_or_default();
+                Message::MemberReply { view, number, applied, standing, expiry, reply }
+            }
+        })
     }
 
     /// Puts on disk what has been appended, and ends the log's thread.

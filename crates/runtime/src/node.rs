@@ -14,7 +14,7 @@ use syros_wire::{Hello, Member, Sender};
 
 use crate::accept::Listener;
 use crate::clock::Clock;
-use crate::config::{FrontConfig, GatewayConfig, NodeConfig};
+use crate::config::{EngineKind, FrontConfig, GatewayConfig, NodeConfig};
 use crate::directory::{DataDirectory, DirectoryError, Identity};
 use crate::discover::{DiscoverError, discover};
 use crate::event_loop::{Ended, EventLoop, Parts, REDIS_LISTENER, REPLICA_LISTENER, WAKER};
@@ -22,6 +22,7 @@ use crate::front::Front;
 use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{self, Local, LogError};
+use crate::on_disk;
 use crate::socket::ListenError;
 use crate::stop::Stopper;
 
@@ -29,6 +30,10 @@ use crate::stop::Stopper;
 /// and a new one, or a new view, makes it send again at once; this is for what a replica dropped. Much
 /// less would let large answers be asked for again while they are on their way.
 const RESEND: Duration = Duration::from_secs(2);
+
+/// Log entries that an engine on disk may be given before the ones before them are executed: a fraction of a
+/// second's worth, so that one slow lane does not stop the others.
+const APPLY_AHEAD: u64 = 65_536;
 
 /// Why a process cannot start.
 #[derive(Debug)]
@@ -45,6 +50,8 @@ pub enum StartError {
     },
     /// The data directory cannot be used.
     Directory(DirectoryError),
+    /// This program was built without the engine.
+    NoSuchEngine(EngineKind),
     /// The write-ahead log cannot be used.
     Log {
         /// The data directory.
@@ -73,6 +80,11 @@ impl fmt::Display for StartError {
                 write!(f, "{listed} replicas are listed, but the group has {configured}")
             }
             Self::Directory(error) => error.fmt(f),
+            Self::NoSuchEngine(kind) => write!(
+                f,
+                "engine {0}: this program was built without it; build it with --features {0}, or choose another",
+                kind.name()
+            ),
             Self::Log { directory, source } => write!(f, "directory {}: {source}", directory.display()),
             Self::Listen(error) => error.fmt(f),
             Self::Discover(error) => error.fmt(f),
@@ -231,7 +243,11 @@ impl Node {
             group,
             fast_quorum: config.replica.fast_quorum,
             durability: config.replica.durability,
+            engine: config.engine.kind,
         };
+        if !config.engine.kind.is_built_in() {
+            return Err(StartError::NoSuchEngine(config.engine.kind));
+        }
         let directory = DataDirectory::open(&config.directory, identity, config.bootstrap)?;
         let mut base = Base::new()?;
         // The ports before the log: a node that cannot have them leaves everything as it was.
@@ -241,7 +257,13 @@ impl Node {
         log::info!("{identity} listens on {} for Redis clients", redis.address);
 
         let hash_seed = base.prng.next_u64();
-        let replica = Config { seed: base.prng.next_u64(), ..config.replica };
+        let mut replica = Config { seed: base.prng.next_u64(), ..config.replica };
+        let on_disk = config.engine.kind.is_on_disk().then(|| {
+            replica.engine_is_durable = true;
+            replica.apply_ahead = APPLY_AHEAD;
+            replica.snapshot_log_bytes = usize::try_from(config.engine.memtable_bytes).unwrap_or(usize::MAX);
+            on_disk::Settings::new(&directory, &config.engine)
+        });
         let waker = Arc::clone(&base.waker);
         let local = Local::start(local::Parts {
             config: replica,
@@ -249,6 +271,7 @@ impl Node {
             replicas: config.replicas.clone(),
             directory,
             store: config.store,
+            on_disk,
             hash_seed,
             clock: base.clock,
             waker,

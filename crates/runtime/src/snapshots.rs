@@ -1,17 +1,17 @@
 //! The thread that writes, reads, receives and loads snapshots, so that the event loop never waits for
-//! them. Only cutting the state into blocks is the event loop's: the engine is its own.
+//! them. Only cutting the state of an engine in memory into blocks is the event loop's: the engine is its own.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{self, JoinHandle};
 
 use mio::Waker;
 use syros_protocol::message::Body;
 use syros_protocol::record::SnapshotHead;
-use syros_snapshot::{Depot, DepotError, Loaded};
-use syros_storage::{Engine as _, MemoryEngine};
+use syros_snapshot::{Depot, DepotError, Load, Loaded};
+use syros_storage::{Cut, Engine as _, MemoryEngine, Store, StoreError};
 use syros_types::{Instant, Now, OpNumber, ReplicaId};
 use syros_wal::{Cause, DiskError, DiskOperation, FileDisk};
 
@@ -46,6 +46,8 @@ enum Job {
         bytes: usize,
     },
     State(Vec<u8>),
+    /// Cut the whole state into blocks, and write them, between other jobs.
+    Cut(OpNumber, Box<dyn Blocks>),
     Finish(OpNumber),
     GiveUp,
     ReadPart {
@@ -60,12 +62,31 @@ enum Job {
     },
     Load(OpNumber),
     RemoveBefore(OpNumber),
-    /// Giving a large engine's memory back takes its time.
-    Drop(Box<MemoryEngine>),
+    /// Something else that takes its time, like giving a large engine's memory back.
+    Do(Box<dyn FnOnce() + Send>),
+}
+
+/// The state of an engine, to be cut by another thread.
+trait Blocks: Send {
+    fn block(&mut self, bytes: usize, block: &mut Vec<u8>) -> Result<bool, StoreError>;
+}
+
+impl<S: Store> Blocks for Cut<S> {
+    fn block(&mut self, bytes: usize, block: &mut Vec<u8>) -> Result<bool, StoreError> {
+        Self::block(self, bytes, block)
+    }
 }
 
 /// What the thread has done.
-pub(crate) enum Done {
+pub(crate) enum Done<E> {
+    /// A snapshot that was received is loaded.
+    Loaded(Box<Loaded<E>>),
+    /// Something that has nothing to do with the kind of engine.
+    Common(Common),
+}
+
+/// What the thread has done, whatever the engine.
+pub(crate) enum Common {
     /// So many bytes of state are written.
     State(usize),
     Taken {
@@ -82,7 +103,6 @@ pub(crate) enum Done {
         op_number: OpNumber,
         received: u64,
     },
-    Loaded(Box<Loaded>),
     /// Work on this snapshot has failed.
     Failed {
         op_number: OpNumber,
@@ -100,26 +120,26 @@ struct Taking {
 }
 
 /// The event loop's side of the thread.
-pub(crate) struct Snapshots {
+pub(crate) struct Snapshots<E> {
     jobs: Option<Sender<Job>>,
-    done: Receiver<Done>,
+    done: Receiver<Done<E>>,
     thread: Option<JoinHandle<()>>,
     taking: Option<Taking>,
 }
 
-impl Snapshots {
-    /// Starts the thread, whose snapshots are in the directory `path`. It uses `waker` when it has done something, and gives the tables of engines that
-    /// it loads this seed.
-    pub(crate) fn start(
+impl<E: Send + 'static> Snapshots<E> {
+    /// Starts the thread, whose snapshots are in the directory `path`. It uses `waker` when it has done something,
+    /// and `loader` for engines that it loads.
+    pub(crate) fn start<L: Load<Engine = E>>(
         depot: Depot<FileDisk>,
         path: PathBuf,
-        hash_seed: u64,
+        loader: impl Fn() -> Result<L, DepotError> + Send + 'static,
         waker: Arc<Waker>,
     ) -> io::Result<Self> {
         let (jobs, received) = channel();
         let (report, done) = channel();
         let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || {
-            work(depot, &path, hash_seed, &received, &report, &waker);
+            work(depot, &path, loader, &received, &report, &waker);
         })?;
         Ok(Self { jobs: Some(jobs), done, thread: Some(thread), taking: None })
     }
@@ -132,15 +152,15 @@ impl Snapshots {
     }
 
     /// The next thing that the thread has done.
-    pub(crate) fn next_done(&mut self) -> Option<Done> {
+    pub(crate) fn next_done(&mut self) -> Option<Done<E>> {
         let done = self.done.try_recv().ok()?;
         match &done {
-            Done::State(bytes) => {
+            Done::Common(Common::State(bytes)) => {
                 if let Some(taking) = &mut self.taking {
                     taking.unwritten = taking.unwritten.saturating_sub(*bytes);
                 }
             }
-            Done::Failed { op_number, .. } => {
+            Done::Common(Common::Failed { op_number, .. }) => {
                 self.taking.take_if(|taking| taking.op_number == *op_number);
             }
             _ => {}
@@ -148,6 +168,47 @@ impl Snapshots {
         Some(done)
     }
 
+    /// Begins a snapshot of this state, which may take as many bytes.
+    pub(crate) fn begin_cut<S: Store>(&mut self, head: Box<SnapshotHead>, cut: Cut<S>, bytes: usize) {
+        let op_number = head.op_number;
+        self.ask(Job::Begin { head, bytes });
+        self.ask(Job::Cut(op_number, Box::new(cut)));
+    }
+
+    /// Gives up the snapshot being taken: the engine is about to be replaced.
+    pub(crate) fn give_up(&mut self) {
+        self.taking = None;
+        self.ask(Job::GiveUp);
+    }
+
+    pub(crate) fn read_part(&self, to: ReplicaId, op_number: OpNumber, offset: u64) {
+        self.ask(Job::ReadPart { to, op_number, offset });
+    }
+
+    pub(crate) fn write_part(&self, op_number: OpNumber, offset: u64, part: Body) {
+        self.ask(Job::WritePart { op_number, offset, part });
+    }
+
+    pub(crate) fn load(&self, op_number: OpNumber) {
+        self.ask(Job::Load(op_number));
+    }
+
+    pub(crate) fn remove_before(&self, op_number: OpNumber) {
+        self.ask(Job::RemoveBefore(op_number));
+    }
+
+    /// Has something done after what was asked for.
+    pub(crate) fn then(&self, work: impl FnOnce() + Send + 'static) {
+        self.ask(Job::Do(Box::new(work)));
+    }
+
+    /// Drops something that takes its time.
+    pub(crate) fn discard(&self, engine: impl Send + 'static) {
+        self.then(move || drop(engine));
+    }
+}
+
+impl Snapshots<MemoryEngine> {
     /// Begins a snapshot of the engine as it is now.
     pub(crate) fn begin(&mut self, engine: &mut MemoryEngine, head: Box<SnapshotHead>, now: Now) {
         engine.begin_snapshot();
@@ -191,35 +252,9 @@ impl Snapshots {
             log::debug!("snapshot at entry {} cut in {:?}", op_number.0, end.since(taking.began));
         }
     }
-
-    /// Gives up the snapshot being taken: the engine is about to be replaced.
-    pub(crate) fn give_up(&mut self) {
-        self.taking = None;
-        self.ask(Job::GiveUp);
-    }
-
-    pub(crate) fn read_part(&self, to: ReplicaId, op_number: OpNumber, offset: u64) {
-        self.ask(Job::ReadPart { to, op_number, offset });
-    }
-
-    pub(crate) fn write_part(&self, op_number: OpNumber, offset: u64, part: Body) {
-        self.ask(Job::WritePart { op_number, offset, part });
-    }
-
-    pub(crate) fn load(&self, op_number: OpNumber) {
-        self.ask(Job::Load(op_number));
-    }
-
-    pub(crate) fn remove_before(&self, op_number: OpNumber) {
-        self.ask(Job::RemoveBefore(op_number));
-    }
-
-    pub(crate) fn discard(&self, engine: MemoryEngine) {
-        self.ask(Job::Drop(Box::new(engine)));
-    }
 }
 
-impl Drop for Snapshots {
+impl<E> Drop for Snapshots<E> {
     /// Ends the thread after what it is doing: nobody else may use the directory before.
     fn drop(&mut self) {
         self.jobs = None;
@@ -244,41 +279,86 @@ fn room_for(path: &Path, bytes: usize) -> Result<(), DepotError> {
     Err(DiskError { operation: DiskOperation::Create, file: "a snapshot".to_owned(), cause }.into())
 }
 
+/// Cuts the next block and writes it; what has become of the snapshot, if that was the last.
+fn cut_next(depot: &mut Depot<FileDisk>, op_number: OpNumber, cut: &mut dyn Blocks) -> Option<Common> {
+    let mut block = Vec::with_capacity(BLOCK_BYTES + BLOCK_BYTES / 8);
+    let more = cut.block(BLOCK_BYTES, &mut block).map_err(DepotError::from);
+    let done = match more.and_then(|more| depot.state(&block).map(|()| more)) {
+        Ok(true) => return None,
+        Ok(false) => depot.finish().map(|bytes| Common::Taken { op_number, bytes }),
+        Err(error) => Err(error),
+    };
+    Some(done.unwrap_or_else(|error| {
+        // If this fails too, the next process removes it.
+        let _ = depot.give_up();
+        Common::Failed { op_number, error }
+    }))
+}
+
 /// The thread.
-fn work(
+fn work<L: Load>(
     mut depot: Depot<FileDisk>,
     path: &Path,
-    hash_seed: u64,
+    loader: impl Fn() -> Result<L, DepotError>,
     jobs: &Receiver<Job>,
-    report: &Sender<Done>,
+    report: &Sender<Done<L::Engine>>,
     waker: &Waker,
 ) {
     // The snapshot being written; what comes for one that has failed is left out.
     let mut writing: Option<OpNumber> = None;
-    while let Ok(job) = jobs.recv() {
+    // What is cut when there is nothing else to do.
+    let mut cutting: Option<(OpNumber, Box<dyn Blocks>)> = None;
+    loop {
+        let job = match &mut cutting {
+            None => jobs.recv().map_err(|_| TryRecvError::Disconnected),
+            Some(_) => jobs.try_recv(),
+        };
+        let job = match job {
+            Ok(job) => job,
+            Err(TryRecvError::Disconnected) => return,
+            Err(TryRecvError::Empty) => {
+                let Some((op_number, cut)) = &mut cutting else { continue };
+                if let Some(done) = cut_next(&mut depot, *op_number, &mut **cut) {
+                    (cutting, writing) = (None, None);
+                    if report.send(Done::Common(done)).is_err() {
+                        return;
+                    }
+                    // Fails only if the loop is gone, and then nobody waits.
+                    let _ = waker.wake();
+                }
+                continue;
+            }
+        };
         let (concerns, done) = match job {
+            Job::Cut(op_number, cut) => {
+                cutting = (writing == Some(op_number)).then_some((op_number, cut));
+                continue;
+            }
             Job::Begin { head, bytes } => {
-                writing = Some(head.op_number);
+                (writing, cutting) = (Some(head.op_number), None);
                 (head.op_number, room_for(path, bytes).and_then(|()| depot.begin(&head)).map(|()| None))
             }
             Job::State(block) => match writing {
                 Some(op_number) => {
                     let length = block.len();
-                    (op_number, depot.state(&block).map(|()| Some(Done::State(length))))
+                    (op_number, depot.state(&block).map(|()| Some(Common::State(length))))
                 }
                 None => continue,
             },
             Job::Finish(op_number) if writing == Some(op_number) => {
                 writing = None;
-                (op_number, depot.finish().map(|bytes| Some(Done::Taken { op_number, bytes })))
+                (op_number, depot.finish().map(|bytes| Some(Common::Taken { op_number, bytes })))
             }
             Job::Finish(_) => continue,
             Job::GiveUp => {
+                cutting = None;
                 let Some(op_number) = writing.take() else { continue };
                 (op_number, depot.give_up().map(|()| None))
             }
             Job::ReadPart { to, op_number, offset } => match depot.read_part(op_number, offset, PART_BYTES) {
-                Ok(part) => (op_number, Ok(part.map(|part| Done::PartRead { to, op_number, offset, part }))),
+                Ok(part) => {
+                    (op_number, Ok(part.map(|part| Common::PartRead { to, op_number, offset, part })))
+                }
                 Err(error) => {
                     // Whoever asked asks again, or elsewhere.
                     log::warn!("cannot send a part of the snapshot at entry {}: {error}", op_number.0);
@@ -287,11 +367,20 @@ fn work(
             },
             Job::WritePart { op_number, offset, part } => {
                 let written = depot.write_part(op_number, offset, &part);
-                (op_number, written.map(|received| Some(Done::PartWritten { op_number, received })))
+                (op_number, written.map(|received| Some(Common::PartWritten { op_number, received })))
             }
             Job::Load(op_number) => {
-                let loaded = depot.receive(op_number, hash_seed);
-                (op_number, loaded.map(|loaded| Some(Done::Loaded(Box::new(loaded)))))
+                match loader().and_then(|loader| depot.receive(op_number, loader)) {
+                    Ok(loaded) => {
+                        if report.send(Done::Loaded(Box::new(loaded))).is_err() {
+                            return;
+                        }
+                        // Fails only if the loop is gone, and then nobody waits.
+                        let _ = waker.wake();
+                        continue;
+                    }
+                    Err(error) => (op_number, Err(error)),
+                }
             }
             Job::RemoveBefore(op_number) => {
                 if let Err(error) = depot.remove_before(op_number) {
@@ -299,8 +388,8 @@ fn work(
                 }
                 continue;
             }
-            Job::Drop(engine) => {
-                drop(engine);
+            Job::Do(work) => {
+                work();
                 continue;
             }
         };
@@ -313,10 +402,10 @@ fn work(
                     // If this fails too, the next process removes it.
                     let _ = depot.give_up();
                 }
-                Done::Failed { op_number: concerns, error }
+                Common::Failed { op_number: concerns, error }
             }
         };
-        if report.send(done).is_err() {
+        if report.send(Done::Common(done)).is_err() {
             return;
         }
         // Fails only if the loop is gone, and then nobody waits.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use syros_protocol::record::Record;
 use syros_protocol::replica::Config;
-use syros_snapshot::{Stored, StoredError};
+use syros_snapshot::{States, Stored, StoredError};
 use syros_types::{OpNumber, ReplicaId, View};
 use syros_wal::{
     Disk, FileDisk, FileDiskError, Options, ReadError, Wal, WalError, WriteError, read_atomic,
@@ -186,28 +186,29 @@ pub(crate) fn read_view<D: Disk>(
 }
 
 /// What a replica has on disk.
-pub(crate) struct Store {
+pub(crate) struct Store<E> {
     pub(crate) wal: Wal<FileDisk>,
-    pub(crate) stored: Stored<FileDisk>,
+    pub(crate) stored: Stored<FileDisk, E>,
     /// Not behind what the log tells.
     pub(crate) view: ViewFile,
 }
 
-impl Store {
-    /// Opens what is there. What is damaged is set aside, and the replica is then without memory.
-    pub(crate) fn open(
+impl<E> Store<E> {
+    /// Opens what is there, with the states of engines that `states` finds. What is damaged is set aside, and the
+    /// replica is then without memory.
+    pub(crate) fn open<S: States<FileDisk, Engine = E>>(
         config: &Config,
         cluster: u64,
         directory: &DataDirectory,
         segment_bytes: u64,
-        hash_seed: u64,
-    ) -> Result<Self, StoreError> {
+        states: impl Fn() -> S,
+    ) -> Result<(Self, S), StoreError> {
         let mut view = ViewFile::open(&directory.view(), Owner { cluster, replica: config.replica })?;
         if directory.is_new() && view.view() > View(0) {
             return Err(StoreError::NotNewView(view.view()));
         }
         let options = log_options(config, cluster, segment_bytes);
-        let (wal, stored) = match read_back(config, &options, directory, hash_seed) {
+        let (wal, stored, states) = match read_back(config, &options, directory, states()) {
             Err(StoreError::Stored(error)) if error.is_damage() && !directory.is_new() => {
                 let damage = error.to_string();
                 if config.group.size() == 1 {
@@ -231,7 +232,7 @@ impl Store {
                     config.replica,
                     place.display()
                 );
-                read_back(config, &options, directory, hash_seed)?
+                read_back(config, &options, directory, states())?
             }
             read => read?,
         };
@@ -250,21 +251,22 @@ impl Store {
         // One that was damaged can be had from an intact log.
         let reached = stored.restored.view().max(view.view());
         view.note(reached).map_err(StoreError::NoteView)?;
-        Ok(Self { wal, stored, view })
+        Ok((Self { wal, stored, view }, states))
     }
 }
 
 /// Reads back log and snapshots.
-fn read_back(
+#[expect(clippy::type_complexity, reason = "three things, each with one name")]
+fn read_back<S: States<FileDisk>>(
     config: &Config,
     options: &Options,
     directory: &DataDirectory,
-    hash_seed: u64,
-) -> Result<(Wal<FileDisk>, Stored<FileDisk>), StoreError> {
+    mut states: S,
+) -> Result<(Wal<FileDisk>, Stored<FileDisk, S::Engine>, S), StoreError> {
     let options = Options { may_create: directory.is_new(), ..options.clone() };
     let snapshots = FileDisk::open(&directory.snapshots())?;
     let log = FileDisk::open(&directory.wal())?;
-    let (wal, stored) = Stored::open(config, options, snapshots, log, hash_seed, |recovery| {
+    let (wal, stored) = Stored::open(config, options, snapshots, log, &mut states, |recovery| {
         if let Some(cut) = &recovery.cut {
             log::warn!("write-ahead log: {cut}, as a crash in the middle of a write leaves it");
         }
@@ -273,7 +275,7 @@ fn read_back(
     if let Some((OpNumber(entry), bytes)) = stored.snapshot {
         log::info!("{} has loaded its snapshot at entry {entry} ({bytes} bytes)", config.replica);
     }
-    Ok((wal, stored))
+    Ok((wal, stored, states))
 }
 
 /// How a replica's log is opened.
@@ -311,7 +313,7 @@ fn set_aside(options: &Options, directory: &DataDirectory, view: View) -> Result
 
     let place = directory.free_place().map_err(failed("look into", &directory.wal()))?;
     fs::create_dir(&place).map_err(failed("create", &place))?;
-    for part in [directory.snapshots(), directory.wal()] {
+    for part in [directory.engine(), directory.snapshots(), directory.wal()] {
         if let Some(name) = part.file_name()
             && part.exists()
         {

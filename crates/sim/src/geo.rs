@@ -77,13 +77,8 @@ impl Geo<'_> {
         self.shape(&mut world);
         let mut rows: Vec<Row> = Vec::new();
         for region in self.regions.clients() {
-            rows.push(Row {
-                protocol: self.protocol.to_string(),
-                workload: self.mix.to_string(),
-                distribution: self.distribution.to_string(),
-                region: self.regions.name(*region).to_owned(),
-                ..Row::default()
-            });
+            let name = self.regions.name(*region);
+            rows.push(Row::new(self.protocol, self.mix, self.distribution, name));
         }
         let mut prng = Prng::new(self.seed);
         let mut places = Vec::new();
@@ -120,7 +115,8 @@ impl Geo<'_> {
                 if let Some(asked) = place.asked.take()
                     && done > warm_up
                 {
-                    self.record(&world, slot, &asked, &mut rows[place.row]);
+                    let region = self.regions.clients()[place.row];
+                    self.record(&world, slot, &asked, region, &mut rows[place.row]);
                 }
                 ask(&mut world, slot, place, &mut left);
             }
@@ -157,7 +153,7 @@ impl Geo<'_> {
         }
     }
 
-    fn record(&self, world: &World, slot: usize, asked: &Asked, row: &mut Row) {
+    fn record(&self, world: &World, slot: usize, asked: &Asked, region: usize, row: &mut Row) {
         let invocation = world.history.get(asked.operation);
         let Some(finished) = &invocation.finished else { return };
         if !matches!(finished.outcome, Outcome::Done | Outcome::Reply(_)) {
@@ -167,7 +163,7 @@ impl Geo<'_> {
         let took = finished.at - invocation.invoked_at;
         let (reads, writes) = paths(world, slot);
         if asked.is_read {
-            let at_once = self.at_once(world, row, took, &asked.reads_before, &reads);
+            let at_once = self.at_once(world, region, took, &asked.reads_before, &reads);
             row.read(took, &asked.reads_before, &reads, at_once);
         } else {
             row.write(took, &asked.writes_before, &writes);
@@ -179,7 +175,7 @@ impl Geo<'_> {
     fn at_once(
         &self,
         world: &World,
-        row: &Row,
+        here: usize,
         took: VirtualTime,
         before: &Paths<7>,
         after: &Paths<7>,
@@ -189,10 +185,8 @@ impl Geo<'_> {
             Some("meta" | "quorum" | "stale") => true,
             Some("leader") => {
                 let regions = self.regions;
-                let clients = regions.clients().iter();
-                let here = clients.copied().find(|region| regions.name(*region) == row.region);
-                let leader = world.leader().map(|leader| regions.replicas()[leader]);
-                here.zip(leader).is_some_and(|(here, leader)| {
+                world.leader().is_some_and(|leader| {
+                    let leader = regions.replicas()[leader];
                     let jitter = regions.line(here, leader).jitter + regions.line(leader, here).jitter;
                     u128::from(took) <= (regions.round_trip(here, leader) + jitter).as_nanos()
                 })

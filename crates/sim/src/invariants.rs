@@ -4,6 +4,7 @@ use core::fmt;
 use std::collections::BTreeMap;
 use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
+use syros_storage::{Engine as _, MemoryEngine};
 use syros_types::{OpNumber, OperationId, ReplicaId, View, key_hash};
 
 /// What everybody must agree on after one log entry.
@@ -49,6 +50,10 @@ impl fmt::Display for Broken {
 pub struct Invariants {
     /// Checkpoint after entry `i + 1`.
     checkpoints: Vec<Checkpoint>,
+    /// What executes, for replicas that execute in parallel, everything in order.
+    reference: MemoryEngine,
+    /// What it answered to entries that have one update.
+    answers: BTreeMap<OpNumber, Vec<u8>>,
     /// Where each operation was executed: the entry, and its place in it.
     executed: BTreeMap<OperationId, Place>,
     /// Updates that view changes recovered, in log order.
@@ -164,17 +169,84 @@ impl Invariants {
 
     /// A replica has executed an entry, and its engine's state now has this digest.
     pub fn executed(&mut self, replica: ReplicaId, number: OpNumber, entry: &LogEntry, engine: u64) {
-        let index = (number.0 - 1) as usize;
-        let before = index.checked_sub(1).map_or(0, |index| self.checkpoints[index].log);
-        let mine = Checkpoint { log: entry_digest(before, entry), engine, by: replica };
-        if let Some(theirs) = self.checkpoints.get(index).copied() {
-            if theirs.log != mine.log {
-                self.fail(format!("{replica} and {} disagree on committed entry {}", theirs.by, number.0));
-            } else if theirs.engine != mine.engine {
+        let log = self.log_digest(number, entry);
+        match self.checkpoint(number) {
+            None => self.go_on(number, entry, Checkpoint { log, engine, by: replica }),
+            Some(theirs) if theirs.log != log => self.disagree(replica, theirs, number),
+            Some(theirs) if theirs.engine != engine => {
                 self.fail(format!("{replica} and {} differ in state after entry {}", theirs.by, number.0));
             }
+            Some(_) => {}
+        }
+    }
+
+    /// A replica is about to execute an entry, perhaps at the same time as others.
+    pub fn dealt_out(&mut self, replica: ReplicaId, number: OpNumber, entry: &LogEntry) {
+        let log = self.log_digest(number, entry);
+        match self.checkpoint(number) {
+            None => {
+                let mut answer = Vec::new();
+                for update in entry.updates() {
+                    answer.clear();
+                    self.reference.apply(entry.time, &update.request.body, &mut answer);
+                }
+                self.reference.advance(entry.time);
+                self.answers.insert(number, answer);
+                let engine = self.reference.digest();
+                self.go_on(number, entry, Checkpoint { log, engine, by: replica });
+            }
+            Some(theirs) if theirs.log != log => self.disagree(replica, theirs, number),
+            Some(_) => {}
+        }
+    }
+
+    /// A replica that executes entries at the same time as others has an answer to one.
+    pub fn answered(&mut self, replica: ReplicaId, number: OpNumber, answer: &[u8]) {
+        if self.answers.get(&number).is_none_or(|expected| expected != answer) {
+            self.fail(format!("{replica} has another answer to entry {} than it has in order", number.0));
+        }
+    }
+
+    /// The engine of a replica has this digest; it holds all entries up to `number` and no other, as it has
+    /// `come about`.
+    pub fn holds(&mut self, replica: ReplicaId, number: OpNumber, engine: u64, come_about: &str) {
+        if number == OpNumber(0) {
             return;
         }
+        match self.checkpoint(number) {
+            None => {
+                let number = number.0;
+                self.fail(format!("{replica} has the state after entry {number}, which nobody executed"));
+            }
+            Some(theirs) if theirs.engine != engine => self.fail(format!(
+                "{replica} and {} differ in state after entry {}, {come_about}",
+                theirs.by, number.0
+            )),
+            Some(_) => {}
+        }
+    }
+
+    /// A replica has taken over a snapshot of the state after entry `number`.
+    pub fn installed(&mut self, replica: ReplicaId, number: OpNumber, engine: u64) {
+        self.holds(replica, number, engine, "in a snapshot");
+    }
+
+    fn checkpoint(&self, number: OpNumber) -> Option<Checkpoint> {
+        self.checkpoints.get(number.0.checked_sub(1)? as usize).copied()
+    }
+
+    /// Digest of the log up to this entry.
+    fn log_digest(&self, number: OpNumber, entry: &LogEntry) -> u64 {
+        let before = (number.0 as usize - 1).checked_sub(1).map_or(0, |index| self.checkpoints[index].log);
+        entry_digest(before, entry)
+    }
+
+    fn disagree(&mut self, replica: ReplicaId, theirs: Checkpoint, number: OpNumber) {
+        self.fail(format!("{replica} and {} disagree on committed entry {}", theirs.by, number.0));
+    }
+
+    /// An entry is executed by the first replica that gets there.
+    fn go_on(&mut self, number: OpNumber, entry: &LogEntry, mine: Checkpoint) {
         self.checkpoints.push(mine);
         for (index, update) in entry.updates().iter().enumerate() {
             let (id, place) = (update.request.id, Place { number, index });
@@ -185,17 +257,6 @@ impl Invariants {
             if matches!(entry.payload, Payload::Recovered(_)) {
                 self.recovered.push((place, id));
             }
-        }
-    }
-
-    /// A replica has taken over a snapshot of the state after entry `number`.
-    pub fn installed(&mut self, replica: ReplicaId, number: OpNumber, engine: u64) {
-        let Some(theirs) = self.checkpoints.get((number.0 - 1) as usize) else {
-            return self.fail(format!("{replica} has a snapshot of {}, which nobody executed", number.0));
-        };
-        if theirs.engine != engine {
-            let by = theirs.by;
-            self.fail(format!("{replica} and {by} differ in state after entry {}, in a snapshot", number.0));
         }
     }
 

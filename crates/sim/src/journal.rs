@@ -1,9 +1,11 @@
 //! A replica's disk, and the real write-ahead log on it.
 
 use crate::rot;
+use crate::shelf::Shelf;
+use crate::tally::Kind;
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::Config;
-use syros_snapshot::{DepotError, Stored, StoredError};
+use syros_snapshot::{DepotError, SnapshotFiles, States, Stored, StoredError};
 use syros_types::{Prng, ReplicaId, View};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Cause, OpenError, Options, RecordNumber, Wal, WalError};
@@ -45,6 +47,8 @@ impl From<WalError> for DiskTrouble {
 #[derive(Debug)]
 pub struct Disk {
     disk: MemoryDisk,
+    /// The stores of an engine that is on disk.
+    shelf: Shelf,
     segment_bytes: u64,
     /// A log was opened on it before.
     used: bool,
@@ -67,7 +71,8 @@ impl Disk {
     /// An empty disk, for a log with segments of this size.
     #[must_use]
     pub fn new(segment_bytes: u64) -> Self {
-        Self { disk: MemoryDisk::new(), segment_bytes, used: false, rotten: false }
+        let (disk, shelf) = (MemoryDisk::new(), Shelf::default());
+        Self { disk, shelf, segment_bytes, used: false, rotten: false }
     }
 
     /// Has a fault happen. One that is not met is taken back by [`Disk::cancel_faults`].
@@ -89,12 +94,25 @@ impl Disk {
         self.disk.clone()
     }
 
+    /// The stores of an engine that is on this disk.
+    pub(crate) fn shelf(&self) -> Shelf {
+        self.shelf.clone()
+    }
+
     /// Has something on it rot; what belongs to another replica comes from `other`. `None` if there is
     /// nothing that could.
     pub(crate) fn rot(&mut self, other: &mut MemoryDisk, prng: &mut Prng) -> Option<rot::Done> {
         let done = rot::damage(&mut self.disk, other, prng);
         self.rotten |= done.is_some();
         done
+    }
+
+    /// Has something in the store of an engine on it rot. `None` if there is no store.
+    pub(crate) fn rot_store(&mut self) -> Option<rot::Done> {
+        let done = self.shelf.rot();
+        self.rotten |= done;
+        let what = "the store of the engine has rotted".to_owned();
+        done.then_some(rot::Done { kind: Kind::StoreRotten, what })
     }
 
     /// Power fails: what was not synced may be lost or torn.
@@ -109,7 +127,7 @@ impl Disk {
     /// Never: nothing fails on a new disk.
     pub fn replace(&mut self, config: &Config, view: View) {
         *self = Self::new(self.segment_bytes);
-        let (mut journal, _) = Journal::open(self, config).expect("a new disk works");
+        let (mut journal, _) = Journal::open(self, config, &mut { FILES }).expect("a new disk works");
         journal.append(Ticket(1), &Record::Forgot { view });
         journal.write().and_then(|_| journal.sync()).expect("a new disk works");
     }
@@ -128,13 +146,16 @@ pub struct Journal {
     remembers_from: Option<u64>,
 }
 
+/// The snapshots of engines in memory.
+pub(crate) const FILES: SnapshotFiles = SnapshotFiles { hash_seed: 0 };
+
 fn options(replica: ReplicaId, disk: &Disk) -> Options {
     let Disk { segment_bytes, used, .. } = *disk;
     Options { segment_bytes, may_create: !used, ..Options::new(CLUSTER, replica) }
 }
 
 impl Journal {
-    /// Opens the log on a disk and reads back the replica's state.
+    /// Opens the log on a disk and reads back the replica's state, the engine's from `states`.
     ///
     /// # Errors
     /// [`DiskTrouble::Stopped`] if the machine stops meanwhile, [`DiskTrouble::Damaged`] if the disk has
@@ -142,10 +163,17 @@ impl Journal {
     ///
     /// # Panics
     /// If what comes back is not what was written: a bug of the log, of the format or of the replica.
-    pub fn open(disk: &mut Disk, config: &Config) -> Result<(Self, Stored<MemoryDisk>), DiskTrouble> {
+    pub fn open<S: States<MemoryDisk>>(
+        disk: &mut Disk,
+        config: &Config,
+        states: &mut S,
+    ) -> Result<(Self, Stored<MemoryDisk, S::Engine>), DiskTrouble> {
         let options = options(config.replica, disk);
         let (log, snapshots) = (disk.handle(), disk.handle());
-        let (wal, stored) = match Stored::open(config, options, snapshots, log, 0, |_| disk.used = true) {
+        let opened = Stored::open(config, options, snapshots, log, states, |_| {
+            disk.used = true;
+        });
+        let (wal, stored) = match opened {
             Ok(opened) => opened,
             Err(StoredError::Log(OpenError::Disk(error))) => return Err(WalError::Disk(error).into()),
             Err(StoredError::Snapshot(error)) if error.disk().is_some() => return Err(error.into()),

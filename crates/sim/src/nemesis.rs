@@ -293,9 +293,10 @@ impl World {
         let other = self.dice.rot.below(self.replicas.len() as u64 - 1) as usize;
         let other = if other < replica { other } else { other + 1 };
         let mut source = self.replicas[other].disk.handle();
-        let Some(done) = self.replicas[replica].disk.rot(&mut source, &mut self.dice.rot) else {
-            return false;
-        };
+        let disk = &mut self.replicas[replica].disk;
+        let in_store = self.swarm.disk_engine.is_some() && self.dice.engine.chance(1, 3);
+        let done = if in_store { disk.rot_store() } else { disk.rot(&mut source, &mut self.dice.rot) };
+        let Some(done) = done else { return false };
         let now = self.now();
         self.trace.line(now, format_args!("replica {replica}, on disk: {}", done.what));
         self.tally.note(done.kind);

@@ -5,16 +5,17 @@ use crate::adapter::{self, Engine};
 use crate::clock::{Clock, VirtualTime};
 use crate::invariants::Invariants;
 use crate::journal::{DiskTrouble, Journal};
+use crate::on_disk::{Answer, News, OnDisk};
 use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
 use std::collections::VecDeque;
 use std::rc::Rc;
-use syros_protocol::message::{Body, Message, Peer, Prepared, RoleName};
+use syros_protocol::message::{Body, Message, Peer, Prepared, RoleName, Standing};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Event, Replica};
-use syros_snapshot::{Depot, Loaded};
-use syros_storage::MemoryEngine;
-use syros_types::{OpNumber, ReplicaId, View, WallTime};
+use syros_snapshot::{Depot, DepotError, Loaded, ReadJob};
+use syros_storage::{Cut, MemoryEngine, MemoryStore};
+use syros_types::{Now, OpNumber, Prng, ReplicaId, View, WallTime};
 use syros_wal::memory_disk::MemoryDisk;
 
 /// What a process wants of the world after it ran.
@@ -42,6 +43,59 @@ pub enum Effect {
     },
     /// There is work on snapshots: see [`ReplicaProcess::step_snapshots`].
     Snapshots,
+    /// An engine on disk has something to execute: see [`ReplicaProcess::step_engine`].
+    Engine,
+    /// An engine on disk is to be flushed: see [`ReplicaProcess::begin_flush`].
+    Flush,
+}
+
+/// An engine in memory.
+#[derive(Debug)]
+pub(crate) struct InMemory {
+    engine: Engine,
+    /// The last entry it has executed.
+    executed: OpNumber,
+    /// The engine of a snapshot that the core is about to be told of.
+    loaded: Option<MemoryEngine>,
+}
+
+/// What executes the log.
+#[derive(Debug)]
+pub(crate) enum Execution {
+    /// An engine in memory, executed by the process itself.
+    InMemory(Box<InMemory>),
+    /// An engine on disk, executed by threads.
+    OnDisk(Box<OnDisk>),
+}
+
+impl Execution {
+    /// An engine in memory that goes up to `executed`.
+    pub(crate) fn in_memory(engine: Option<MemoryEngine>, executed: OpNumber) -> Self {
+        let engine = Engine(engine.unwrap_or_default());
+        Self::InMemory(Box::new(InMemory { engine, executed, loaded: None }))
+    }
+
+    fn next_expiry(&self) -> Option<WallTime> {
+        match self {
+            Self::InMemory(memory) => memory.engine.next_expiry(),
+            Self::OnDisk(disk) => disk.next_expiry(),
+        }
+    }
+
+    /// The last entry that was executed, or dealt out to be.
+    pub(crate) const fn executed(&self) -> OpNumber {
+        match self {
+            Self::InMemory(memory) => memory.executed,
+            Self::OnDisk(disk) => disk.dispatched(),
+        }
+    }
+
+    pub(crate) fn digest(&self) -> u64 {
+        match self {
+            Self::InMemory(memory) => memory.engine.digest(),
+            Self::OnDisk(disk) => disk.digest(),
+        }
+    }
 }
 
 /// Something to be done with snapshots, in the order in which it was asked for.
@@ -59,6 +113,10 @@ enum Job {
     Load(OpNumber),
     /// Remove what is not needed once there is this one and this record.
     KeepFrom(OpNumber, Ticket),
+    /// Remove the records before the one that goes with this snapshot, which is there.
+    RemoveRecords(OpNumber, Ticket),
+    /// Remove files before this one, and stores before the one that was in use then.
+    Remove { op_number: OpNumber, store: u64 },
 }
 
 /// Sizes that a server has as constants.
@@ -99,7 +157,7 @@ struct Held {
 pub struct ReplicaProcess {
     id: ReplicaId,
     core: Replica,
-    engine: Engine,
+    execution: Execution,
     /// The write-ahead log.
     pub journal: Journal,
     /// The process's clock.
@@ -110,7 +168,6 @@ pub struct ReplicaProcess {
     pub wake_at: Option<VirtualTime>,
     held: Vec<Held>,
     persisted: Ticket,
-    executed: OpNumber,
     next_expiry: Option<WallTime>,
     /// Until when the reports of executed entries are delayed.
     pub applied_until: VirtualTime,
@@ -121,8 +178,14 @@ pub struct ReplicaProcess {
     pub step_planned: bool,
     /// The snapshot being written; what is left of an earlier one is void.
     taking: Option<OpNumber>,
-    /// The engine of a snapshot that the core is about to be told of.
-    loaded: Option<MemoryEngine>,
+    /// The state that goes into it, of an engine on disk.
+    cut: Option<Cut<MemoryStore>>,
+    /// What becomes needless once this record is on disk.
+    keep_from: Option<(OpNumber, Ticket)>,
+    /// The next step of an engine on disk is planned.
+    pub engine_planned: bool,
+    /// The entry after which the state of an engine on disk was compared last.
+    compared: OpNumber,
     /// The view that the replica was last seen to be normal in.
     normal_in: Option<View>,
     /// It started without its memory and has not got it back.
@@ -135,19 +198,18 @@ const ACTIONS_MAX: usize = 1_000_000;
 impl ReplicaProcess {
     /// Starts the core of a process.
     #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         config: Config,
         boot: Boot,
         (journal, depot, sizes): (Journal, Depot<MemoryDisk>, SnapshotSizes),
-        engine: Option<MemoryEngine>,
+        execution: Execution,
         clock: Clock,
         time: VirtualTime,
     ) -> Self {
         let id = config.replica;
         let core = Replica::new(config, boot, clock.now(time));
-        let executed = core.applied();
-        let engine = Engine(engine.unwrap_or_default());
-        let next_expiry = engine.next_expiry();
+        assert!(core.applied() == execution.executed(), "the engine goes as far as the core takes it to go");
+        let next_expiry = execution.next_expiry();
         let normal_in = core.is_normal().then(|| core.view());
         let without_memory = core.status().role == RoleName::Recovering;
         let mut inbox = Vec::new();
@@ -157,14 +219,13 @@ impl ReplicaProcess {
         Self {
             id,
             core,
-            engine,
+            execution,
             journal,
             clock,
             inbox,
             wake_at: None,
             held: Vec::new(),
             persisted: Ticket(0),
-            executed,
             next_expiry,
             applied_until: 0,
             depot,
@@ -172,7 +233,10 @@ impl ReplicaProcess {
             jobs: VecDeque::new(),
             step_planned: false,
             taking: None,
-            loaded: None,
+            cut: None,
+            keep_from: None,
+            engine_planned: false,
+            compared: OpNumber(0),
             normal_in,
             without_memory,
         }
@@ -194,10 +258,11 @@ impl ReplicaProcess {
         )
     }
 
-    /// Digest of the engine's state, and up to which entry it has executed.
+    /// Digest of the engine's state, and up to which entry it has executed; one that executes in parallel has
+    /// done so when the core has been told of that entry.
     #[must_use]
     pub fn state(&self) -> (OpNumber, u64) {
-        (self.executed, self.engine.digest())
+        (self.execution.executed(), self.execution.digest())
     }
 
     /// When the process wants to run if nothing arrives; `None` if never.
@@ -209,12 +274,14 @@ impl ReplicaProcess {
     /// Handles everything in the inbox, a deadline that has passed, and what comes of it.
     pub fn run(&mut self, around: &mut Surroundings<'_>) {
         let now = self.clock.now(around.time);
+        self.note_execution(now, around);
         for event in core::mem::take(&mut self.inbox) {
             if let Event::Persisted(ticket) = event {
                 self.persisted = self.persisted.max(ticket);
             }
             self.core.handle(now, event);
         }
+        self.note_record(around);
         if self.core.deadline() <= now.instant {
             self.core.handle(now, Event::Tick);
         }
@@ -224,12 +291,19 @@ impl ReplicaProcess {
             assert!(actions < ACTIONS_MAX, "the core never stops asking for actions");
             self.act(action, around);
         }
-        self.loaded = None;
+        match &mut self.execution {
+            Execution::InMemory(memory) => memory.loaded = None,
+            Execution::OnDisk(disk) => disk.discard_loaded(),
+        }
         self.note_view(around.tally);
         self.release(around);
         if !self.step_planned && !self.jobs.is_empty() {
             self.step_planned = true;
             around.effects.push(Effect::Snapshots);
+        }
+        if !self.engine_planned && self.engine_has_work() {
+            self.engine_planned = true;
+            around.effects.push(Effect::Engine);
         }
         around.invariants.observe(self.id, &self.core);
     }
@@ -267,34 +341,22 @@ impl ReplicaProcess {
             }
             Action::Persist { ticket, record } => {
                 around.trace.line(around.time, format_args!("{} writes {}: {record:?}", self.id, ticket.0));
-                self.journal.append(ticket, &record);
+                let engine_failed = matches!(&self.execution, Execution::OnDisk(disk) if disk.has_failed);
+                if !engine_failed {
+                    self.journal.append(ticket, &record);
+                }
             }
             Action::Apply { through } => self.apply(through, around),
             Action::Read { to, view, number, body, standing } => {
-                let (reply, expiry) = self.engine.read(self.clock.now(around.time).wall, &body);
-                around.trace.line(
-                    around.time,
-                    format_args!("{} answers read {number} of {to:?} at {}", self.id, self.executed.0),
-                );
-                let applied = self.executed;
-                let effect = match standing {
-                    None => self.send(to, &Message::ReadReply { view, number, reply }),
-                    Some(standing) => self
-                        .send(to, &Message::MemberReply { view, number, applied, standing, expiry, reply }),
-                };
-                around.effects.push(effect);
+                self.read(to, (view, number), body, standing, around);
             }
-            Action::TakeSnapshot { head } => {
-                assert!(head.op_number == self.executed, "a snapshot is of what has been executed");
-                around
-                    .trace
-                    .line(around.time, format_args!("{} begins a snapshot of {}", self.id, head.op_number.0));
-                around.tally.note(Kind::SnapshotBegun);
-                self.engine.begin_snapshot();
-                self.taking = Some(head.op_number);
-                self.jobs.push_back(Job::Begin(head));
+            Action::TakeSnapshot { head, ticket, is_file } => {
+                self.take_snapshot(head, ticket, is_file, around);
             }
-            Action::KeepFrom { op_number, ticket } => self.jobs.push_back(Job::KeepFrom(op_number, ticket)),
+            Action::KeepFrom { op_number, ticket } => match &self.execution {
+                Execution::InMemory(_) => self.jobs.push_back(Job::KeepFrom(op_number, ticket)),
+                Execution::OnDisk(_) => self.keep_from = Some((op_number, ticket)),
+            },
             Action::SendSnapshotPart { to, op_number, offset } => {
                 // What cannot be read is not sent; the other one asks again.
                 if let Ok(Some(part)) = self.depot.read_part(op_number, offset, self.sizes.part_bytes) {
@@ -312,18 +374,206 @@ impl ReplicaProcess {
         }
     }
 
+    fn read(
+        &mut self,
+        to: Peer,
+        (view, number): (View, u64),
+        body: Body,
+        standing: Option<Standing>,
+        around: &mut Surroundings<'_>,
+    ) {
+        let now = self.clock.now(around.time).wall;
+        match &mut self.execution {
+            Execution::InMemory(memory) => {
+                let (reply, expiry) = memory.engine.read(now, &body);
+                let applied = memory.executed;
+                let message = match standing {
+                    None => Message::ReadReply { view, number, reply },
+                    Some(standing) => Message::MemberReply { view, number, applied, standing, expiry, reply },
+                };
+                self.answer(Answer { to, message, seen: applied }, around);
+            }
+            Execution::OnDisk(disk) => {
+                let applied = self.core.applied();
+                disk.read(ReadJob { to, view, number, body, standing, applied, now });
+            }
+        }
+    }
+
+    /// Sends the answer to a read.
+    fn answer(&self, answer: Answer, around: &mut Surroundings<'_>) {
+        let Answer { to, message, seen } = answer;
+        if let Message::ReadReply { number, .. } | Message::MemberReply { number, .. } = &message {
+            around
+                .trace
+                .line(around.time, format_args!("{} answers read {number} of {to:?} at {}", self.id, seen.0));
+        }
+        around.effects.push(sending(to, &message, seen));
+    }
+
+    fn take_snapshot(
+        &mut self,
+        head: Box<SnapshotHead>,
+        ticket: Ticket,
+        is_file: bool,
+        around: &mut Surroundings<'_>,
+    ) {
+        let op_number = head.op_number;
+        assert!(op_number == self.execution.executed(), "a snapshot is of what has been executed");
+        around.trace.line(
+            around.time,
+            format_args!("{} begins a snapshot of {}, file {is_file}", self.id, op_number.0),
+        );
+        around.tally.note(Kind::SnapshotBegun);
+        match &mut self.execution {
+            Execution::InMemory(memory) => {
+                memory.engine.begin_snapshot();
+                self.taking = Some(op_number);
+                self.jobs.push_back(Job::Begin(head));
+            }
+            Execution::OnDisk(disk) => disk.take_snapshot(head, ticket, is_file),
+        }
+    }
+
     fn adopt(&mut self, op_number: OpNumber, around: &mut Surroundings<'_>) {
-        let engine = self.loaded.take().expect("a snapshot is adopted when it has been loaded");
         around.trace.line(around.time, format_args!("{} takes over a snapshot of {}", self.id, op_number.0));
-        self.engine = Engine(engine);
-        self.executed = op_number;
-        self.taking = None;
+        match &mut self.execution {
+            Execution::InMemory(memory) => {
+                let engine = memory.loaded.take().expect("a snapshot is adopted when it has been loaded");
+                memory.engine = Engine(engine);
+                memory.executed = op_number;
+            }
+            Execution::OnDisk(disk) => disk.adopt(op_number),
+        }
+        self.give_up_snapshot();
         around.tally.note(Kind::SnapshotInstalled);
-        around.invariants.installed(self.id, op_number, self.engine.digest());
-        self.next_expiry = self.engine.next_expiry();
+        around.invariants.installed(self.id, op_number, self.execution.digest());
+        self.next_expiry = self.execution.next_expiry();
         let now = self.clock.now(around.time);
         self.core.handle(now, Event::NextExpiry(self.next_expiry));
     }
+
+    /// Whatever snapshot is being written is not wanted any more.
+    fn give_up_snapshot(&mut self) {
+        self.taking = None;
+        self.cut = None;
+        if let Execution::InMemory(memory) = &mut self.execution {
+            memory.engine.end_snapshot();
+        }
+    }
+
+    // ---- An engine on disk.
+
+    /// Acts on what an engine on disk has done.
+    fn note_execution(&mut self, now: Now, around: &mut Surroundings<'_>) {
+        loop {
+            let Execution::OnDisk(disk) = &mut self.execution else { return };
+            let Some(news) = disk.next_news() else { break };
+            match news {
+                News::Executed(executed) => {
+                    let through = executed.through;
+                    around.trace.line(around.time, format_args!("{} has executed {}", self.id, through.0));
+                    for (number, reply) in &executed.replies {
+                        around.invariants.answered(self.id, *number, reply);
+                    }
+                    let replies = executed.replies.into_iter();
+                    let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
+                    self.core.handle(now, Event::Applied { through, replies });
+                }
+                News::Answer(answer) => self.answer(answer, around),
+                News::Sealed(head, cut) => {
+                    disk.checkpoints.sealed(head.op_number);
+                    if let Some(cut) = cut {
+                        self.taking = Some(head.op_number);
+                        self.cut = Some(cut);
+                        self.jobs.push_back(Job::Begin(head));
+                    }
+                }
+                News::Flushed(op_number) => {
+                    around.trace.line(around.time, format_args!("{} has flushed {}", self.id, op_number.0));
+                    around.tally.note(Kind::Flushed);
+                    if let Some(bytes) = disk.checkpoints.flushed(op_number) {
+                        around.tally.note(Kind::SnapshotTaken);
+                        self.core.handle(now, Event::SnapshotTaken { op_number, bytes });
+                    }
+                }
+                News::Failed(op_number) => {
+                    around.tally.note(Kind::SnapshotFailed);
+                    disk.checkpoints.failed(op_number);
+                    if self.taking == Some(op_number) {
+                        self.give_up_snapshot();
+                    }
+                    self.core.handle(now, Event::SnapshotFailed { op_number });
+                }
+            }
+        }
+        self.note_expiry(now);
+        let Execution::OnDisk(disk) = &self.execution else { return };
+        let executed = disk.dispatched();
+        if disk.is_idle() && !disk.has_failed && executed > self.compared {
+            self.compared = executed;
+            around.invariants.holds(self.id, executed, disk.digest(), "executed in parallel");
+        }
+    }
+
+    fn note_expiry(&mut self, now: Now) {
+        let next_expiry = self.execution.next_expiry();
+        if next_expiry != self.next_expiry {
+            self.next_expiry = next_expiry;
+            self.core.handle(now, Event::NextExpiry(next_expiry));
+        }
+    }
+
+    /// With an engine on disk, looks for what has waited for a record.
+    fn note_record(&mut self, around: &mut Surroundings<'_>) {
+        let Execution::OnDisk(disk) = &mut self.execution else { return };
+        if disk.flush_is_due(self.persisted) {
+            around.effects.push(Effect::Flush);
+        }
+        let persisted = self.persisted;
+        if let Some((op_number, ticket)) = self.keep_from.take_if(|(_, ticket)| *ticket <= persisted) {
+            self.jobs.push_back(Job::RemoveRecords(op_number, ticket));
+            self.jobs.push_back(Job::Remove { op_number, store: disk.number() });
+        }
+    }
+
+    /// True if an engine on disk has something to execute.
+    #[must_use]
+    pub fn engine_has_work(&self) -> bool {
+        matches!(&self.execution, Execution::OnDisk(disk) if disk.has_work())
+    }
+
+    /// Lets a thread of an engine on disk do something. True if the process is to be told of it.
+    pub fn step_engine(&mut self, prng: &mut Prng, readers_one_in: u64) -> bool {
+        let Execution::OnDisk(disk) = &mut self.execution else { return false };
+        disk.step(prng, readers_one_in);
+        disk.has_reports()
+    }
+
+    /// An engine on disk cannot write any more: nothing that it has executed since its last checkpoint counts.
+    pub fn fail_engine(&mut self) {
+        if let Execution::OnDisk(disk) = &mut self.execution {
+            disk.has_failed = true;
+        }
+    }
+
+    /// Begins to flush an engine on disk; the disk refuses if it `is_refused`. The store, if there is one to
+    /// be flushed.
+    pub fn begin_flush(&mut self, is_refused: bool) -> Option<u64> {
+        match &mut self.execution {
+            Execution::InMemory(_) => None,
+            Execution::OnDisk(disk) => disk.begin_flush(is_refused),
+        }
+    }
+
+    /// The flush of a store has ended.
+    pub fn end_flush(&mut self, store: u64) {
+        if let Execution::OnDisk(disk) = &mut self.execution {
+            disk.end_flush(store);
+        }
+    }
+
+    // ---- Snapshots.
 
     /// Does the next thing there is to do with snapshots. Returns what the core is to be told.
     ///
@@ -338,15 +588,19 @@ impl ReplicaProcess {
             | Job::Finish(op_number)
             | Job::Load(op_number)
             | Job::Part { op_number, .. }
-            | Job::KeepFrom(op_number, _) => *op_number,
+            | Job::KeepFrom(op_number, _)
+            | Job::RemoveRecords(op_number, _)
+            | Job::Remove { op_number, .. } => *op_number,
         };
         match self.work_on_snapshots(job) {
             Ok(event) => Ok(event),
             Err(DiskTrouble::Stopped) => Err(DiskTrouble::Stopped),
             Err(DiskTrouble::Failed | DiskTrouble::Damaged) => {
                 if self.taking == Some(concerns) {
-                    self.taking = None;
-                    self.engine.end_snapshot();
+                    self.give_up_snapshot();
+                }
+                if let Execution::OnDisk(disk) = &mut self.execution {
+                    disk.checkpoints.failed(concerns);
                 }
                 Ok(Some(Event::SnapshotFailed { op_number: concerns }))
             }
@@ -375,7 +629,7 @@ impl ReplicaProcess {
             }
             Job::State(op_number) => {
                 if self.taking == Some(op_number) {
-                    let (block, more) = self.engine.snapshot_block(self.sizes.block_bytes);
+                    let (block, more) = self.snapshot_block()?;
                     self.depot.state(&block)?;
                     self.jobs.push_back(if more { Job::State(op_number) } else { Job::Finish(op_number) });
                 } else {
@@ -386,7 +640,11 @@ impl ReplicaProcess {
                 if self.taking == Some(op_number) {
                     let bytes = self.depot.finish()?;
                     self.taking = None;
-                    return Ok(Some(Event::SnapshotTaken { op_number, bytes }));
+                    let bytes = match &mut self.execution {
+                        Execution::InMemory(_) => Some(bytes),
+                        Execution::OnDisk(disk) => disk.checkpoints.written(op_number, bytes),
+                    };
+                    return Ok(bytes.map(|bytes| Event::SnapshotTaken { op_number, bytes }));
                 }
                 self.depot.give_up()?;
             }
@@ -395,9 +653,15 @@ impl ReplicaProcess {
                 return Ok(Some(Event::SnapshotPartWritten { op_number, received }));
             }
             Job::Load(op_number) => {
-                let Loaded { head, engine, bytes } = self.depot.receive(op_number, 0)?;
-                self.loaded = Some(engine);
+                let (head, bytes) = self.load(op_number)?;
                 return Ok(Some(Event::SnapshotLoaded { head: Box::new(head), bytes }));
+            }
+            Job::RemoveRecords(_, ticket) => self.journal.remove_before(ticket)?,
+            Job::Remove { op_number, store } => {
+                if let Execution::OnDisk(disk) = &mut self.execution {
+                    disk.remove_before(store);
+                }
+                self.depot.remove_before(op_number)?;
             }
             Job::KeepFrom(op_number, ticket) => {
                 if self.persisted >= ticket {
@@ -411,30 +675,84 @@ impl ReplicaProcess {
         Ok(None)
     }
 
+    /// The next block of the snapshot being written, and whether more follow.
+    fn snapshot_block(&mut self) -> Result<(Vec<u8>, bool), DepotError> {
+        let bytes = self.sizes.block_bytes;
+        match (&mut self.execution, &mut self.cut) {
+            (Execution::InMemory(memory), _) => Ok(memory.engine.snapshot_block(bytes)),
+            (Execution::OnDisk(_), Some(cut)) => {
+                let mut block = Vec::new();
+                let more = cut.block(bytes, &mut block)?;
+                if !more {
+                    self.cut = None;
+                }
+                Ok((block, more))
+            }
+            (Execution::OnDisk(_), None) => unreachable!("what is written was cut before"),
+        }
+    }
+
+    /// Loads a snapshot that has been received.
+    fn load(&mut self, op_number: OpNumber) -> Result<(SnapshotHead, u64), DepotError> {
+        match &mut self.execution {
+            Execution::InMemory(memory) => {
+                let Loaded { head, engine, bytes } =
+                    self.depot.receive(op_number, MemoryEngine::loader(0))?;
+                memory.loaded = Some(engine);
+                Ok((head, bytes))
+            }
+            Execution::OnDisk(disk) => {
+                let Loaded { head, engine, bytes } = self.depot.receive(op_number, disk.loader()?)?;
+                disk.keep_loaded(engine);
+                Ok((head, bytes))
+            }
+        }
+    }
+
     fn apply(&mut self, through: OpNumber, around: &mut Surroundings<'_>) {
+        match &self.execution {
+            Execution::InMemory(_) => self.execute(through, around),
+            Execution::OnDisk(_) => self.deal_out(through, around),
+        }
+    }
+
+    /// Has an engine on disk execute entries at some time.
+    fn deal_out(&mut self, through: OpNumber, around: &mut Surroundings<'_>) {
+        let Execution::OnDisk(disk) = &mut self.execution else { return };
+        let mut time = WallTime(0);
+        for number in disk.dispatched().0 + 1..=through.0 {
+            let number = OpNumber(number);
+            let entry = self.core.entry(number);
+            around.trace.line(around.time, format_args!("{} deals out {}: {entry:?}", self.id, number.0));
+            around.invariants.dealt_out(self.id, number, entry);
+            disk.entry(number, entry);
+            time = entry.time;
+        }
+        disk.end_chunk(time);
+    }
+
+    fn execute(&mut self, through: OpNumber, around: &mut Surroundings<'_>) {
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        let InMemory { engine, executed, .. } = &mut **memory;
         let mut replies = Vec::new();
-        while self.executed < through {
-            let number = self.executed.next();
+        while *executed < through {
+            let number = executed.next();
             let entry = self.core.entry(number);
             around.trace.line(around.time, format_args!("{} executes {}: {entry:?}", self.id, number.0));
             for update in entry.updates() {
-                let reply = self.engine.apply(entry.time, &update.request.body);
+                let reply = engine.apply(entry.time, &update.request.body);
                 if !update.class.is_nilext() {
                     replies.push((number, reply));
                 }
             }
             if entry.updates().is_empty() {
-                self.engine.advance(entry.time);
+                engine.advance(entry.time);
             }
-            around.invariants.executed(self.id, number, entry, self.engine.digest());
-            self.executed = number;
+            around.invariants.executed(self.id, number, entry, engine.digest());
+            *executed = number;
         }
         let now = self.clock.now(around.time);
-        let next_expiry = self.engine.next_expiry();
-        if next_expiry != self.next_expiry {
-            self.next_expiry = next_expiry;
-            self.core.handle(now, Event::NextExpiry(next_expiry));
-        }
+        self.note_expiry(now);
         if around.apply_at_once {
             self.core.handle(now, Event::Applied { through, replies });
         } else {
@@ -444,9 +762,7 @@ impl ReplicaProcess {
 
     /// A message on its way out.
     fn send(&self, to: Peer, message: &Message) -> Effect {
-        let bytes = adapter::encode_message(message);
-        let (kind, binds) = (message.name(), binding_view(message));
-        Effect::Send { to, kind, binds, executed: self.executed, bytes }
+        sending(to, message, self.execution.executed())
     }
 
     /// Lets go of the messages whose records are on disk.
@@ -456,6 +772,13 @@ impl ReplicaProcess {
             around.effects.push(held.effect);
         }
     }
+}
+
+/// A message on its way out, whose sender has executed so much.
+fn sending(to: Peer, message: &Message, executed: OpNumber) -> Effect {
+    let bytes = adapter::encode_message(message);
+    let (kind, binds) = (message.name(), binding_view(message));
+    Effect::Send { to, kind, binds, executed, bytes }
 }
 
 /// The view that a message binds its sender to: whoever said it may not be in an older one later.

@@ -30,6 +30,9 @@ impl World {
         self.network.calm();
         self.swarm.disk.crash_ppm = 0;
         self.swarm.disk.fail_ppm = 0;
+        if let Some(engine) = &mut self.swarm.disk_engine {
+            engine.refused_percent = 0;
+        }
         for slot in 0..self.clients.len() {
             let wall = self.clients[slot].wall_offset.clamp(-50_000, 50_000);
             let place = &mut self.clients[slot];

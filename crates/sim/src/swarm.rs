@@ -2,8 +2,10 @@
 //! how many, how large the group is, how the clocks run, how tight the limits are: a single average
 //! configuration would never reach the corners that a thousand lopsided ones do.
 
+mod engines;
 mod hunts;
 
+pub use engines::DiskEngineSettings;
 pub use hunts::Hunt;
 
 use crate::network::NetworkFaults;
@@ -48,6 +50,8 @@ pub struct Swarm {
     pub apply_delay: u64,
     /// Longest additional time to load a snapshot.
     pub load_delay: u64,
+    /// Engines are on disk; else in memory.
+    pub disk_engine: Option<DiskEngineSettings>,
     /// What the world is made for, if it is for something.
     pub hunt: Option<Hunt>,
 }
@@ -71,6 +75,8 @@ pub struct WorkloadSettings {
     pub weights: [u64; crate::workload::KINDS],
     /// Operations of a hundred that are packed with others on the same key into one body.
     pub packed_percent: u64,
+    /// Operations of a hundred that set a key which expires and which nobody reads.
+    pub expiring_percent: u64,
     /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
     /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
     pub readers: usize,
@@ -234,9 +240,15 @@ impl Draw {
 }
 
 impl Swarm {
-    /// The world of this seed.
+    /// The world of this seed. In one of three, engines are on disk.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
+        if engines::are_on_disk(seed) { Self::draw_on_disk(seed) } else { Self::draw_in_memory(seed) }
+    }
+
+    /// The world that this seed has, or would have if its engines were in memory.
+    #[must_use]
+    pub fn draw_in_memory(seed: u64) -> Self {
         let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0001));
         let replicas = draw.of(&[3, 3, 3, 3, 5, 5, 5, 5, 7, 1]);
         let fast_quorum = draw.of(&[FastQuorum::Majority, FastQuorum::Supermajority]);
@@ -270,6 +282,7 @@ impl Swarm {
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
             load_delay: 0,
+            disk_engine: None,
             hunt,
         };
         swarm.make_for(hunt, &mut draw);
@@ -342,6 +355,7 @@ impl Swarm {
                 hot_key_percent: 0,
                 weights: [1; crate::workload::KINDS],
                 packed_percent: 0,
+                expiring_percent: 0,
                 readers: 0,
                 read_policy: Some(ReadPolicy::Leader),
                 write_policy: Some(WritePolicy::Auto),
@@ -359,6 +373,7 @@ impl Swarm {
             service_delay: 0,
             apply_delay: 0,
             load_delay: 0,
+            disk_engine: None,
             hunt: None,
         }
     }
@@ -398,6 +413,7 @@ impl WorkloadSettings {
             hot_key_percent: draw.of(&[0, 50, 90]),
             weights,
             packed_percent: draw.sometimes(&[5, 30]),
+            expiring_percent: 0,
             readers: draw.sometimes(&[1, 2]) as usize,
             read_policy: None,
             write_policy: None,

@@ -80,11 +80,14 @@ kinds! {
     WriteFailed = Breakdowns, "failed write": "A disk refused to take a part of the log.";
     SyncFailed = Breakdowns, "failed sync": "A disk refused to sync the log.";
     SnapshotFailed = Breakdowns, "failed snapshot": "A disk refused a part of a snapshot, or what was received is none.";
+    EngineFailed = Breakdowns, "failed engine": "A disk refused what an engine on it wrote.";
+    FlushRefused = Breakdowns, "refused flush": "A disk refused to make a checkpoint of an engine durable.";
     BitFlipped = Breakdowns, "rot: bit flipped": "A bit of a file is another.";
     BytesWiped = Breakdowns, "rot: bytes wiped": "Some bytes of a file are zero.";
     FileShortened = Breakdowns, "rot: file shortened": "The end of a file is missing.";
     FileGone = Breakdowns, "rot: file gone": "A file is missing.";
     FileSwapped = Breakdowns, "rot: file of another": "A segment of the log is another replica's.";
+    StoreRotten = Breakdowns, "rot: store of an engine": "The store of an engine is not what was written.";
     Lost = Breakdowns, "message lost": "A message vanished.";
     Duplicated = Breakdowns, "message duplicated": "A message arrived twice.";
     Delayed = Breakdowns, "message held back": "A message was held back for long.";
@@ -97,6 +100,8 @@ kinds! {
     EndProposed = Events, "end of sessions proposed": "A leader sent a follower the end of sessions.";
     SnapshotBegun = Events, "snapshot begun": "A replica began a snapshot of its own.";
     SnapshotTaken = Events, "snapshot taken": "A replica finished a snapshot of its own.";
+    Flushed = Events, "checkpoint flushed": "A checkpoint of an engine on disk became durable.";
+    EngineFound = Events, "engine found on disk": "A replica started with what an engine had on its disk.";
     SnapshotInstalled = Events, "snapshot installed": "A replica took over a snapshot of another.";
 }
 

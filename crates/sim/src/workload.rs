@@ -16,8 +16,8 @@ pub enum Step {
     MGet(Vec<u64>),
     /// SET.
     Set(u64, Vec<u8>),
-    /// SET PX, with so many milliseconds to live. For scenarios that judge by themselves: the checker does
-    /// not know that keys expire.
+    /// SET PX, with so many milliseconds to live. For keys that nobody reads, and for scenarios that judge by
+    /// themselves: the checker does not know that keys expire.
     SetFor(u64, Vec<u8>, u64),
     /// GETSET.
     GetSet(u64, Vec<u8>),
@@ -155,6 +155,13 @@ impl Workload {
             let key = self.key();
             let several = self.prng.chance(1, 8);
             return vec![if several { Step::MGet(self.keys(key)) } else { Step::Get(key) }];
+        }
+        let expiring = self.settings.expiring_percent;
+        if expiring > 0 && self.prng.chance(expiring, 100) {
+            // Keys that nobody reads: what becomes of them the replicas have to agree about.
+            let key = self.settings.keys + self.prng.below(3);
+            let millis = 1 + self.prng.below(200);
+            return vec![Step::SetFor(key, self.value(key), millis)];
         }
         let kind = self.kind();
         let key = self.key();

@@ -2,13 +2,14 @@
 //! queue of what happens next.
 
 mod clients;
+mod engines;
 
 use crate::adapter;
 use crate::client::{ClientEffect, ClientProcess};
 use crate::clock::{Clock, VirtualTime};
 use crate::history::History;
 use crate::invariants::Invariants;
-use crate::journal::{Disk, DiskFault, DiskTrouble, Journal};
+use crate::journal::{Disk, DiskFault, DiskTrouble};
 use crate::nemesis::Fault;
 use crate::network::{Fate, Network, NodeIndex};
 use crate::process::{Effect, ReplicaProcess, SnapshotSizes, Surroundings};
@@ -17,14 +18,14 @@ use crate::swarm::{MILLI, Swarm};
 use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
 use crate::workload::Workload;
-use std::collections::BTreeMap;
+use engines::Opened;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use syros_protocol::client;
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::message::{Body, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, Boot, Durability, PlantedBug};
-use syros_snapshot::Stored;
 use syros_types::{Group, OpNumber, Prng, ReplicaId};
 
 /// Things that happen.
@@ -40,6 +41,10 @@ pub(crate) enum Happening {
     Executed { replica: usize, life: u64, through: OpNumber, replies: Vec<(OpNumber, Body)> },
     /// A replica does the next thing there is to do with its snapshots.
     StepSnapshots { replica: usize, life: u64 },
+    /// Threads of an engine on disk do the next things they have to do.
+    StepEngine { replica: usize, life: u64 },
+    /// The flush of a store of an engine on disk ends.
+    Flushed { replica: usize, life: u64, store: u64 },
     /// A client tries to connect to a replica.
     Connect { slot: usize, life: u64, replica: usize },
     /// A connection is found to be broken.
@@ -109,6 +114,7 @@ pub(crate) struct Dice {
     pub(crate) service: Prng,
     pub(crate) snapshots: Prng,
     pub(crate) rot: Prng,
+    pub(crate) engine: Prng,
 }
 
 /// What stands in for the real world.
@@ -139,6 +145,9 @@ pub struct World {
     counts: Option<BTreeMap<&'static str, u64>>,
     /// While a client handles the result of a read: what the replica had executed when it read.
     read_at: Option<OpNumber>,
+    /// The last answers of members whose engines are on disk, and what each has seen: what it says itself is
+    /// what had been executed when it was asked for.
+    seen: VecDeque<(Body, OpNumber)>,
     effects: Vec<Effect>,
     client_effects: Vec<ClientEffect>,
     /// Happenings in a row without time passing.
@@ -177,6 +186,7 @@ impl World {
             service: prng.fork(),
             snapshots: prng.fork(),
             rot: prng.fork(),
+            engine: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0005),
         };
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
@@ -211,6 +221,7 @@ impl World {
             ruined_after: None,
             counts: None,
             read_at: None,
+            seen: VecDeque::new(),
             effects: Vec::new(),
             client_effects: Vec::new(),
             standstill: 0,
@@ -276,6 +287,8 @@ impl World {
                 self.tell(replica, life, replica::Event::Applied { through, replies });
             }
             Happening::StepSnapshots { replica, life } => self.step_snapshots(replica, life),
+            Happening::StepEngine { replica, life } => self.step_engine(replica, life),
+            Happening::Flushed { replica, life, store } => self.flushed(replica, life, store),
             Happening::Connect { slot, life, replica } => self.connect(slot, life, replica),
             Happening::Disconnect { slot, life, replica, address } => {
                 self.disconnect(slot, life, replica, address);
@@ -335,14 +348,7 @@ impl World {
         ] {
             *duration /= settings.speed;
         }
-        for duration in [
-            &mut config.lease,
-            &mut config.suspect_after,
-            &mut config.view_change_timeout,
-            &mut config.resend,
-        ] {
-            *duration *= settings.patience;
-        }
+        config.lengthen_timeouts(settings.patience);
         config.order_delay = settings.order_delay;
         config.forward_after = settings.forward_after;
         config.session_timeout = settings.session_timeout;
@@ -355,6 +361,10 @@ impl World {
         config.history_bytes_max = settings.history_changes_max * ChangeHistory::CHANGE_BYTES;
         config.snapshot_log_bytes = settings.snapshot_log_bytes;
         config.transfer_rate = settings.transfer_rate;
+        if let Some(engine) = &self.swarm.disk_engine {
+            config.engine_is_durable = true;
+            config.apply_ahead = engine.apply_ahead;
+        }
         config.planted = self.planted;
         config
     }
@@ -376,10 +386,9 @@ impl World {
             self.replicas[replica].disk.replace(&config, view);
         }
         let strike = self.draw_stop(replica, 20);
-        let slot = &mut self.replicas[replica];
-        let opened = Journal::open(&mut slot.disk, &config);
-        slot.disk.cancel_faults();
-        let (journal, Stored { restored, depot, engine, .. }) = match opened {
+        let opened = self.open(replica, &config);
+        self.replicas[replica].disk.cancel_faults();
+        let Opened { journal, restored, depot, execution } = match opened {
             Ok(opened) => opened,
             Err(DiskTrouble::Damaged) => {
                 self.found_damage(replica);
@@ -410,7 +419,7 @@ impl World {
         }
         let clock = self.clock(self.replicas[replica].wall_offset);
         let now = self.now();
-        let process = ReplicaProcess::new(config, boot, (journal, depot, sizes), engine, clock, now);
+        let process = ReplicaProcess::new(config, boot, (journal, depot, sizes), execution, clock, now);
         self.trace.fold(0x5741_5254 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));
         self.invariants.started(ReplicaId(replica as u8), process.core());
@@ -437,6 +446,7 @@ impl World {
         self.trace.line(now, format_args!("replica {replica} crashes while it starts"));
         let slot = &mut self.replicas[replica];
         slot.disk.crash(&mut self.dice.disk);
+        slot.disk.shelf().crash(&mut self.dice.engine);
         let life = slot.life;
         self.scheduler.schedule(now + MILLI, Happening::Restart { replica, life });
     }
@@ -452,6 +462,8 @@ impl World {
         if power {
             slot.disk.crash(&mut self.dice.disk);
         }
+        // What an engine has not flushed is in the memory of the process.
+        slot.disk.shelf().crash(&mut self.dice.engine);
         slot.life += 1;
         self.trace.fold(0xc4a5_0000 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} crashes, power {power}"));
@@ -584,6 +596,8 @@ impl World {
                     self.scheduler.schedule(at, Happening::Executed { replica, life, through, replies });
                 }
                 Effect::Snapshots => self.plan_snapshot_step(replica),
+                Effect::Engine => self.plan_engine_step(replica),
+                Effect::Flush => self.begin_flush(replica),
             }
         }
         self.effects = effects;

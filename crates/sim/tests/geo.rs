@@ -75,7 +75,7 @@ fn choosing_is_never_much_worse_than_the_best_choice() {
                 let fixed = ["default+leader", "default+meta", "default+quorum"].map(of);
                 // What few reads of popular keys wait for is mostly chance: they count together with updates.
                 let cost = |row: &Row| match distribution {
-                    Distribution::Uniform => row.reads.mean_us(),
+                    Distribution::Uniform | Distribution::Sequential => row.reads.mean_us(),
                     Distribution::Zipfian { .. } => row.all().mean_us(),
                 };
                 // Clients beside the leader ask for more than others: every region counts by itself.

@@ -9,13 +9,17 @@
 //! [`Action::TakeSnapshot`]: syros_protocol::replica::Action::TakeSnapshot
 #![forbid(unsafe_code)]
 
+mod on_disk;
+mod states;
 mod stored;
 
+pub use on_disk::{Checkpoints, ReadJob, deal_out, seal};
+pub use states::{Place, SnapshotFiles, States, StoreLoader, Stores};
 pub use stored::{Stored, StoredError};
 
 use std::fmt;
 use syros_protocol::record::SnapshotHead;
-use syros_storage::{DamagedSnapshot, MemoryEngine};
+use syros_storage::{DamagedSnapshot, LoadError, Loader, MemoryEngine, StoreError};
 use syros_types::OpNumber;
 use syros_wal::{
     Disk, DiskError, ReceiveError, SnapshotBytes, SnapshotError, SnapshotHeader, SnapshotReader,
@@ -57,6 +61,8 @@ pub enum DepotError {
     State(DamagedSnapshot),
     /// A part of a snapshot came that does not follow the last one.
     Part,
+    /// The store of a disk engine refuses, or is not what was written.
+    Store(StoreError),
 }
 
 impl fmt::Display for DepotError {
@@ -73,6 +79,7 @@ impl fmt::Display for DepotError {
             Self::Kind(kind) => write!(f, "a snapshot has no blocks of kind {kind}"),
             Self::State(error) => write!(f, "the state in the snapshot is damaged: {error}"),
             Self::Part => f.write_str("a part of a snapshot does not follow the one before"),
+            Self::Store(error) => error.fmt(f),
         }
     }
 }
@@ -97,6 +104,21 @@ impl From<DamagedSnapshot> for DepotError {
     }
 }
 
+impl From<StoreError> for DepotError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<LoadError> for DepotError {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Damaged(damage) => Self::State(damage),
+            LoadError::Store(error) => Self::Store(error),
+        }
+    }
+}
+
 impl From<ReceiveError> for DepotError {
     fn from(error: ReceiveError) -> Self {
         match error {
@@ -117,14 +139,44 @@ impl DepotError {
     }
 }
 
+/// Makes an engine of the blocks of its state.
+pub trait Load {
+    /// The engine.
+    type Engine;
+
+    /// Takes in one block.
+    ///
+    /// # Errors
+    /// If it is none, or the disk refuses.
+    fn block(&mut self, block: &[u8]) -> Result<(), DepotError>;
+
+    /// The engine; `head` is what the snapshot holds besides its state, as bytes.
+    ///
+    /// # Errors
+    /// If the blocks are not all of one snapshot, or the disk refuses.
+    fn finish(self, head: &[u8]) -> Result<Self::Engine, DepotError>;
+}
+
+impl Load for Loader {
+    type Engine = MemoryEngine;
+
+    fn block(&mut self, block: &[u8]) -> Result<(), DepotError> {
+        Ok(Self::block(self, block)?)
+    }
+
+    fn finish(self, _: &[u8]) -> Result<MemoryEngine, DepotError> {
+        Ok(Self::finish(self)?)
+    }
+}
+
 /// A snapshot read back.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct Loaded<E> {
     /// What it says besides the state.
     pub head: SnapshotHead,
     /// An engine with the state.
-    pub engine: MemoryEngine,
-    /// Length of the file in bytes.
+    pub engine: E,
+    /// Length in bytes.
     pub bytes: u64,
 }
 
@@ -242,10 +294,14 @@ impl<D: Disk> Depot<D> {
     ///
     /// # Errors
     /// What the disk reports, and everything that can be wrong with a file. It is removed then.
-    pub fn receive(&mut self, op_number: OpNumber, hash_seed: u64) -> Result<Loaded, DepotError> {
+    pub fn receive<L: Load>(
+        &mut self,
+        op_number: OpNumber,
+        loader: L,
+    ) -> Result<Loaded<L::Engine>, DepotError> {
         let receiver = self.receiver.take_if(|receiver| receiver.op_number() == op_number);
         receiver.ok_or(DepotError::Part)?.finish(&mut self.disk, self.cluster)?;
-        self.load(op_number, hash_seed).inspect_err(|error| {
+        self.load(op_number, loader).inspect_err(|error| {
             if error.disk().is_none() {
                 // If this fails too, it is found again when a process loads it.
                 let _ = remove_snapshot(&mut self.disk, op_number);
@@ -253,29 +309,32 @@ impl<D: Disk> Depot<D> {
         })
     }
 
-    /// Loads a snapshot; the engine's tables get this seed.
+    /// Loads a snapshot.
     ///
     /// # Errors
     /// What the disk reports, and everything that can be wrong with a file.
-    pub fn load(&mut self, op_number: OpNumber, hash_seed: u64) -> Result<Loaded, DepotError> {
+    pub fn load<L: Load>(
+        &mut self,
+        op_number: OpNumber,
+        mut loader: L,
+    ) -> Result<Loaded<L::Engine>, DepotError> {
         let (header, mut reader) = SnapshotReader::open(&mut self.disk, op_number, self.cluster)?;
-        let mut head = Vec::new();
-        let mut loader = MemoryEngine::loader(hash_seed);
+        let mut head_bytes = Vec::new();
         while let Some((kind, block)) = reader.next(&mut self.disk)? {
             match kind {
-                HEAD_KIND if head.len() + block.len() > HEAD_BYTES_MAX => {
+                HEAD_KIND if head_bytes.len() + block.len() > HEAD_BYTES_MAX => {
                     return Err(DepotError::HeadTooLong);
                 }
-                HEAD_KIND => head.extend_from_slice(block),
+                HEAD_KIND => head_bytes.extend_from_slice(block),
                 STATE_KIND => loader.block(block)?,
                 kind => return Err(DepotError::Kind(kind)),
             }
         }
-        let head = syros_wire::decode_snapshot_head(&head).map_err(DepotError::Head)?;
+        let head = syros_wire::decode_snapshot_head(&head_bytes).map_err(DepotError::Head)?;
         if (head.op_number, head.view, head.time) != (header.op_number, header.view, header.time) {
             return Err(DepotError::OtherHead { op_number, found: head.op_number });
         }
-        Ok(Loaded { head, engine: loader.finish()?, bytes: reader.length() })
+        Ok(Loaded { head, engine: loader.finish(&head_bytes)?, bytes: reader.length() })
     }
 
     /// Reads up to `most` bytes of a snapshot from `offset` on, for a member that asked; nothing if there

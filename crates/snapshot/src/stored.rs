@@ -1,10 +1,10 @@
 //! The way back from a replica's disk to its state: the write-ahead log, and the snapshot that it goes with.
 
-use crate::{Depot, DepotError};
+use crate::{Depot, DepotError, States};
 use std::error::Error;
 use std::fmt;
 use syros_protocol::replica::{Config, Durability, InvalidRecord, Restored};
-use syros_storage::MemoryEngine;
+use syros_storage::StoreCause;
 use syros_types::OpNumber;
 use syros_wal::{
     Disk, OpenError, Options, RecordNumber, Recovery, SnapshotError, Wal, segment_name, snapshot_name,
@@ -71,6 +71,7 @@ impl StoredError {
                 SnapshotError::Disk(_) | SnapshotError::UnsupportedVersion { .. },
             ))
             | Self::NotNew { .. } => false,
+            Self::Snapshot(DepotError::Store(error)) => matches!(error.cause, StoreCause::Damaged),
             Self::Log(OpenError::Damaged { .. } | OpenError::Refused { .. } | OpenError::Missing)
             | Self::Incomplete { .. }
             | Self::Snapshot(_) => true,
@@ -79,7 +80,7 @@ impl StoredError {
 }
 
 /// What log and snapshots on a disk tell.
-pub struct Stored<D: Disk> {
+pub struct Stored<D: Disk, E> {
     /// What opening the log found.
     pub recovery: Recovery,
     /// The state of the replica.
@@ -89,13 +90,13 @@ pub struct Stored<D: Disk> {
     /// That snapshot and its length in bytes, if the log needs one.
     pub snapshot: Option<(OpNumber, u64)>,
     /// The state of the engine in it.
-    pub engine: Option<MemoryEngine>,
+    pub engine: Option<E>,
 }
 
-impl<D: Disk> Stored<D> {
+impl<D: Disk, E> Stored<D, E> {
     /// Opens the log on the disk `log` and reads back what it and the snapshots tell. A log that may be
     /// created is that of a replica that never ran. `on_log` is called when the log has been read, before
-    /// anything is expected of it. The engine's tables get the seed.
+    /// anything is expected of it.
     ///
     /// # Errors
     /// [`StoredError`].
@@ -104,12 +105,12 @@ impl<D: Disk> Stored<D> {
         options: Options,
         snapshots: D,
         log: D,
-        hash_seed: u64,
+        states: &mut impl States<D, Engine = E>,
         on_log: impl FnOnce(&Recovery),
     ) -> Result<(Wal<D>, Self), StoredError> {
         let is_new = options.may_create;
         let mut depot = Depot::open(snapshots, options.cluster).map_err(StoredError::Snapshot)?;
-        let listed = depot.list().map_err(StoredError::Snapshot)?;
+        let listed = states.list(&mut depot).map_err(StoredError::Snapshot)?;
         let snapshots = listed.len();
         let mut restored = Restored::new(config, listed);
         let (wal, recovery) = Wal::open(log, options, |RecordNumber(number), bytes| {
@@ -131,11 +132,11 @@ impl<D: Disk> Stored<D> {
         };
         let (mut snapshot, mut engine) = (None, None);
         if let Some(op_number) = needed {
-            let loaded = depot.load(op_number, hash_seed).map_err(StoredError::Snapshot)?;
+            let loaded = states.load(&mut depot, op_number).map_err(StoredError::Snapshot)?;
             restored.attach(loaded.head, loaded.bytes).map_err(incomplete)?;
             (snapshot, engine) = (Some((op_number, loaded.bytes)), Some(loaded.engine));
         }
-        depot.keep_only(needed).map_err(StoredError::Snapshot)?;
+        states.keep_only(&mut depot, needed).map_err(StoredError::Snapshot)?;
         Ok((wal, Self { recovery, restored, depot, snapshot, engine }))
     }
 }
@@ -143,18 +144,28 @@ impl<D: Disk> Stored<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SnapshotFiles;
     use syros_protocol::record::SnapshotHead;
     use syros_protocol::sessions::Sessions;
+    use syros_storage::MemoryEngine;
     use syros_types::{Group, ReplicaId, View, WallTime};
     use syros_wal::memory_disk::MemoryDisk;
 
     const CLUSTER: u64 = 7;
 
-    fn open(disk: &MemoryDisk, may_create: bool) -> Result<Stored<MemoryDisk>, StoredError> {
+    fn open(disk: &MemoryDisk, may_create: bool) -> Result<Stored<MemoryDisk, MemoryEngine>, StoredError> {
         let group = Group::new(3).expect("three members");
         let config = Config::new(group, ReplicaId(0), |_| None, |_, _| false);
         let options = Options { may_create, ..Options::new(CLUSTER, ReplicaId(0)) };
-        Stored::open(&config, options, disk.clone(), disk.clone(), 0, |_| ()).map(|(_, stored)| stored)
+        Stored::open(
+            &config,
+            options,
+            disk.clone(),
+            disk.clone(),
+            &mut SnapshotFiles { hash_seed: 0 },
+            |_| (),
+        )
+        .map(|(_, stored)| stored)
     }
 
     #[test]

@@ -1,28 +1,120 @@
 //! What each command does.
 
 use crate::glob::glob_matches;
-use crate::keyspace::{Entry, Expiry, Keyspace};
+use crate::keys::{Expiry, Found, Keys, KeysMut};
 use core::num::NonZeroU64;
+use core::ops::ControlFlow;
 use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_commands::{
-    Arguments, Command, Condition, Deadline, ExecutionError, ExpireCondition, Extended, Lifetime, TtlChange,
-    Unit, parse_integer, put_array, put_bulk, put_integer, put_nil, put_ok, put_simple, write_integer,
+    Arguments, Command, Condition, Deadline, ExecutionError, ExpireCondition, Extended, Lifetime, Malformed,
+    Operation, TtlChange, Unit, operations, parse_integer, put_array, put_bulk, put_error, put_integer,
+    put_nil, put_ok, put_simple, write_integer,
 };
-use syros_types::limits::VALUE_BYTES_MAX;
+use syros_types::limits::{BODY_BYTES_MAX, VALUE_BYTES_MAX};
 use syros_types::{Prng, WallTime};
+
+/// Executes a body at log time `time`: see [`Engine::apply`](crate::Engine::apply).
+pub(crate) fn apply<K: KeysMut>(keys: &mut K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+    let view = View::new(time, reply);
+    match check(body) {
+        Ok((first, false)) => apply_one(keys, view, &first, reply),
+        Ok((_, true)) => {
+            for operation in operations(body).flatten() {
+                apply_one(keys, view, &operation, reply);
+            }
+        }
+        Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
+    }
+}
+
+/// Executes a body of reads: see [`Engine::read`](crate::Engine::read). `now` is not before log time.
+pub(crate) fn read<K: Keys>(keys: &K, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+    let view = View::new(now, reply);
+    match check(body) {
+        Ok((first, false)) => read_one(keys, view, &first, reply),
+        Ok((_, true)) => {
+            for operation in operations(body).flatten() {
+                read_one(keys, view, &operation, reply);
+            }
+        }
+        Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
+    }
+}
+
+/// The first operation of a body, and whether there are more; fails if any is malformed.
+fn check(body: &[u8]) -> Result<(Operation<'_>, bool), Malformed> {
+    if body.len() > BODY_BYTES_MAX {
+        return Err(Malformed::TooLong { length: body.len() as u64, limit: BODY_BYTES_MAX as u64 });
+    }
+    let mut rest = body;
+    let first = Operation::decode(&mut rest)?;
+    if !rest.is_empty() {
+        operations(body).try_for_each(|operation| operation.map(drop))?;
+    }
+    Ok((first, !rest.is_empty()))
+}
+
+/// Executes one operation at log time `view.now` and appends its reply.
+fn apply_one<K: KeysMut>(keys: &mut K, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
+    let start = reply.len();
+    let command = &operation.command;
+    let now_ms = view.now.as_millis();
+    if operation.blind
+        && let Some((key, operand)) = Operand::of(command)
+        && keys.merge(key, now_ms, operand)
+    {
+        return put_ok(reply);
+    }
+    if operation.concerns_all_keys() {
+        keys.settle();
+    }
+    // An operation that answers OK alone is executed in any case: it cannot add much.
+    let outcome = if start > view.reply_end && !operation.class().is_nilext() {
+        Err(ExecutionError::ReplyTooLong)
+    } else if command.is_read() {
+        read_command(keys, view, command, reply)
+    } else {
+        update_command(keys, now_ms, command, reply)
+    };
+    if operation.blind {
+        reply.truncate(start);
+        put_ok(reply);
+    } else {
+        replace_error(outcome, start, reply);
+    }
+}
+
+/// Executes one operation that must only read and appends its reply.
+fn read_one<K: Keys>(keys: &K, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
+    let start = reply.len();
+    let outcome = if start > view.reply_end {
+        Err(ExecutionError::ReplyTooLong)
+    } else {
+        read_command(keys, view, &operation.command, reply)
+    };
+    replace_error(outcome, start, reply);
+}
+
+/// If the operation failed, replaces what it added to `reply` after `start` by the error.
+fn replace_error(outcome: Outcome, start: usize, reply: &mut Vec<u8>) {
+    if let Err(error) = outcome {
+        reply.truncate(start);
+        put_error(reply, error.text().as_bytes());
+    }
+}
 
 /// What a read sees besides the keys.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct View {
+struct View {
     /// What TTL counts from and RANDOMKEY draws from.
-    pub(crate) now: WallTime,
+    now: WallTime,
     /// How long the reply buffer may become.
-    pub(crate) reply_end: usize,
+    reply_end: usize,
 }
 
 impl View {
     /// A view at `now` for a body whose replies start after `reply`.
-    pub(crate) const fn new(now: WallTime, reply: &[u8]) -> Self {
+    const fn new(now: WallTime, reply: &[u8]) -> Self {
         Self { now, reply_end: reply.len() + REPLY_BYTES_MAX }
     }
 }
@@ -30,7 +122,7 @@ impl View {
 type Outcome = Result<(), ExecutionError>;
 
 /// Executes a command that only reads. After an error, what was added to `reply` is to be dropped.
-pub(crate) fn read(keys: &Keyspace, view: View, command: &Command<'_>, reply: &mut Vec<u8>) -> Outcome {
+fn read_command<K: Keys>(keys: &K, view: View, command: &Command<'_>, reply: &mut Vec<u8>) -> Outcome {
     match *command {
         Command::Get { key } => put_value(keys, key, reply),
         Command::MGet { keys: names } => {
@@ -43,11 +135,11 @@ pub(crate) fn read(keys: &Keyspace, view: View, command: &Command<'_>, reply: &m
             }
         }
         Command::StrLen { key } => {
-            put_integer(reply, keys.get(key).map_or(0, |entry| entry.value().len() as i64));
+            put_integer(reply, keys.get(key).map_or(0, |found| found.value().len() as i64));
         }
         Command::GetRange { key, start, end } => {
-            let value = keys.get(key).map_or(&[][..], |entry| entry.value());
-            put_bulk(reply, range(value, start, end));
+            let found = keys.get(key);
+            put_bulk(reply, range(found.as_ref().map_or(&[], Found::value), start, end));
         }
         Command::Exists { keys: names } => {
             put_integer(reply, names.iter().filter(|key| keys.get(key).is_some()).count() as i64);
@@ -67,20 +159,21 @@ pub(crate) fn read(keys: &Keyspace, view: View, command: &Command<'_>, reply: &m
         Command::Keys { pattern } => return list_keys(keys, view, pattern, reply),
         Command::RandomKey => {
             let mut prng = Prng::new(view.now.0 ^ reply.len() as u64);
-            match keys.at(prng.below(keys.len() as u64) as usize) {
-                Some((key, _)) => put_bulk(reply, key),
-                None => put_nil(reply),
+            let start = reply.len();
+            if !keys.random(&mut prng, |key| put_bulk(reply, key)) {
+                reply.truncate(start);
+                put_nil(reply);
             }
         }
-        Command::DbSize => put_integer(reply, keys.len() as i64),
+        Command::DbSize => put_integer(reply, keys.count() as i64),
         _ => return Err(ExecutionError::NotRead),
     }
     Ok(())
 }
 
-fn put_value(keys: &Keyspace, key: &[u8], reply: &mut Vec<u8>) {
+fn put_value<K: Keys>(keys: &K, key: &[u8], reply: &mut Vec<u8>) {
     match keys.get(key) {
-        Some(entry) => put_bulk(reply, entry.value()),
+        Some(found) => put_bulk(reply, found.value()),
         None => put_nil(reply),
     }
 }
@@ -101,9 +194,9 @@ fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
 
 /// What TTL and EXPIRETIME answer: -2 for no key, -1 for no expiry, else what `show` makes of the
 /// expiry, seconds rounded to the nearest.
-fn time_of(keys: &Keyspace, key: &[u8], unit: Unit, show: impl FnOnce(u64) -> u64) -> i64 {
-    let Some(entry) = keys.get(key) else { return -2 };
-    let Some(expiry) = entry.expiry() else { return -1 };
+fn time_of<K: Keys>(keys: &K, key: &[u8], unit: Unit, show: impl FnOnce(u64) -> u64) -> i64 {
+    let Some(found) = keys.get(key) else { return -2 };
+    let Some(expiry) = found.expiry() else { return -1 };
     let ms = show(expiry.get());
     // An expiry is at most the largest signed number.
     match unit {
@@ -112,24 +205,52 @@ fn time_of(keys: &Keyspace, key: &[u8], unit: Unit, show: impl FnOnce(u64) -> u6
     }
 }
 
-fn list_keys(keys: &Keyspace, view: View, pattern: &[u8], reply: &mut Vec<u8>) -> Outcome {
+fn list_keys<K: Keys>(keys: &K, view: View, pattern: &[u8], reply: &mut Vec<u8>) -> Outcome {
     // Counted first, since the count goes in front.
-    let matching: Vec<&[u8]> =
-        keys.iter().map(|(key, _)| key).filter(|key| glob_matches(pattern, key)).collect();
-    put_array(reply, matching.len());
-    for key in matching {
-        put_bulk(reply, key);
-        if reply.len() > view.reply_end {
-            return Err(ExecutionError::ReplyTooLong);
+    let mut matching = Names::default();
+    let start = reply.len();
+    keys.each(|key| {
+        if glob_matches(pattern, key) {
+            matching.push(key);
         }
+        if start + matching.reply_bytes() > view.reply_end {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    if start + matching.reply_bytes() > view.reply_end {
+        return Err(ExecutionError::ReplyTooLong);
     }
+    matching.put(reply);
     Ok(())
 }
 
-/// SCAN. The cursor is a position, and the keys below it are still to be visited, from the highest
-/// down; 0 starts at the end and is also where it ends. New keys are added at the end, and a removed
-/// key is replaced by the last one: a key not visited yet only ever moves down. So every key that is
-/// there all the time is visited.
+/// Names of keys that become an array of a reply.
+#[derive(Default)]
+struct Names {
+    /// Each as a bulk string.
+    encoded: Vec<u8>,
+    count: usize,
+}
+
+impl Names {
+    fn push(&mut self, key: &[u8]) {
+        put_bulk(&mut self.encoded, key);
+        self.count += 1;
+    }
+
+    /// How long the array is, but for its head.
+    const fn reply_bytes(&self) -> usize {
+        self.encoded.len()
+    }
+
+    fn put(&self, reply: &mut Vec<u8>) {
+        put_array(reply, self.count);
+        reply.extend_from_slice(&self.encoded);
+    }
+}
+
+/// SCAN: visits as many keys as it was told to, from the cursor on, in the order of the keys' kind of store.
 struct Scan<'a> {
     cursor: u64,
     pattern: Option<&'a [u8]>,
@@ -138,35 +259,31 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    fn run(&self, keys: &Keyspace, view: View, reply: &mut Vec<u8>) {
-        let length = keys.len() as u64;
-        let mut position = if self.cursor == 0 { length } else { self.cursor.min(length) };
-        let last = position.saturating_sub(self.count);
+    fn run<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) {
         let nothing = self.only_type.is_some_and(|name| !name.eq_ignore_ascii_case(b"string"));
-        let mut found = Vec::new();
-        let mut bytes = reply.len();
-        while position > last && bytes <= view.reply_end {
-            position -= 1;
-            let Some((key, _)) = keys.at(position as usize) else { continue };
+        let mut found = Names::default();
+        let start = reply.len();
+        let next = keys.scan(self.cursor, self.count, |key| {
             if !nothing && self.pattern.is_none_or(|pattern| glob_matches(pattern, key)) {
                 found.push(key);
-                // A tag and at most three bytes of length.
-                bytes += key.len() + 4;
             }
-        }
+            if start + found.reply_bytes() > view.reply_end {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        });
         let mut cursor = Vec::new();
-        write_integer(&mut cursor, position as i64);
+        write_integer(&mut cursor, next as i64);
         put_array(reply, 2);
         put_bulk(reply, &cursor);
-        put_array(reply, found.len());
-        found.iter().for_each(|key| put_bulk(reply, key));
+        found.put(reply);
     }
 }
 
 /// Executes an update at log time `now_ms`. After an error nothing has changed, and what was added to
 /// `reply` is to be dropped.
-pub(crate) fn update(
-    keys: &mut Keyspace,
+fn update_command<K: KeysMut>(
+    keys: &mut K,
     now_ms: u64,
     command: &Command<'_>,
     reply: &mut Vec<u8>,
@@ -193,10 +310,10 @@ pub(crate) fn update(
             }
             put_integer(reply, i64::from(free));
         }
-        Command::GetDel { key } => match keys.remove(key) {
-            Some(entry) => put_bulk(reply, entry.value()),
-            None => put_nil(reply),
-        },
+        Command::GetDel { key } => {
+            put_value(keys, key, reply);
+            keys.remove(key);
+        }
         Command::GetEx { key, change } => {
             put_value(keys, key, reply);
             match change {
@@ -204,9 +321,9 @@ pub(crate) fn update(
                 TtlChange::Until(deadline) => expire(keys, key, deadline, now_ms),
             }
         }
-        Command::Append { key, value } => put_integer(reply, append(keys, key, value)?),
+        Command::Append { key, value } => put_integer(reply, alter(keys, key, Operand::Append(value))?),
         Command::SetRange { key, offset, value } => put_integer(reply, set_range(keys, key, offset, value)),
-        Command::IncrBy { key, delta } => put_integer(reply, increment(keys, key, delta)?),
+        Command::IncrBy { key, delta } => put_integer(reply, alter(keys, key, Operand::Add(delta))?),
         Command::IncrByFloat { key, delta } => increment_float(keys, key, delta, reply)?,
         Command::Del { keys: names } => put_integer(reply, delete(keys, names)),
         Command::Rename { from, to } => {
@@ -222,7 +339,7 @@ pub(crate) fn update(
             put_integer(reply, i64::from(allowed));
         }
         Command::Persist { key } => {
-            let expires = keys.get(key).is_some_and(|entry| entry.expiry().is_some());
+            let expires = keys.get(key).is_some_and(|found| found.expiry().is_some());
             if expires {
                 keys.set_expiry(key, None);
             }
@@ -246,7 +363,7 @@ struct Set<'a> {
     get: bool,
 }
 
-fn set(keys: &mut Keyspace, now_ms: u64, set: &Set<'_>, reply: &mut Vec<u8>) {
+fn set<K: KeysMut>(keys: &mut K, now_ms: u64, set: &Set<'_>, reply: &mut Vec<u8>) {
     if set.get {
         put_value(keys, set.key, reply);
     }
@@ -259,12 +376,12 @@ fn set(keys: &mut Keyspace, now_ms: u64, set: &Set<'_>, reply: &mut Vec<u8>) {
         match set.lifetime {
             Lifetime::Forever => keys.set(set.key, set.value, None),
             Lifetime::Keep => {
-                let old = keys.get(set.key).and_then(Entry::expiry);
+                let old = keys.get(set.key).and_then(|found| found.expiry());
                 keys.set(set.key, set.value, old);
             }
             Lifetime::Until(deadline) => match future(deadline, now_ms) {
                 Some(expiry) => keys.set(set.key, set.value, Some(expiry)),
-                None => drop(keys.remove(set.key)),
+                None => keys.remove(set.key),
             },
         }
     }
@@ -281,16 +398,16 @@ fn future(deadline: Deadline, now_ms: u64) -> Expiry {
 }
 
 /// Gives a key, if it exists, an expiry, or removes it if that is in the past.
-fn expire(keys: &mut Keyspace, key: &[u8], deadline: Deadline, now_ms: u64) {
+fn expire<K: KeysMut>(keys: &mut K, key: &[u8], deadline: Deadline, now_ms: u64) {
     match future(deadline, now_ms) {
         Some(expiry) => keys.set_expiry(key, Some(expiry)),
-        None => drop(keys.remove(key)),
+        None => keys.remove(key),
     }
 }
 
-fn may_expire(keys: &Keyspace, key: &[u8], new: u64, condition: ExpireCondition) -> bool {
-    let Some(entry) = keys.get(key) else { return false };
-    let old = entry.expiry().map(NonZeroU64::get);
+fn may_expire<K: Keys>(keys: &K, key: &[u8], new: u64, condition: ExpireCondition) -> bool {
+    let Some(found) = keys.get(key) else { return false };
+    let old = found.expiry().map(NonZeroU64::get);
     match condition {
         ExpireCondition::Always => true,
         ExpireCondition::IfNone => old.is_none(),
@@ -301,24 +418,72 @@ fn may_expire(keys: &Keyspace, key: &[u8], new: u64, condition: ExpireCondition)
     }
 }
 
-fn append(keys: &mut Keyspace, key: &[u8], tail: &[u8]) -> Result<i64, ExecutionError> {
-    let appended = keys.edit(key, |value| {
-        if value.len() + tail.len() > VALUE_BYTES_MAX {
-            return Err(ExecutionError::ValueTooLong);
+/// What a blind update of one key does with the old value: see [`KeysMut::merge`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Operand<'a> {
+    /// Append.
+    Append(&'a [u8]),
+    /// Add to the number that the value is.
+    Add(i64),
+}
+
+impl<'a> Operand<'a> {
+    /// What the command does with which key, if that is all it does.
+    fn of(command: &Command<'a>) -> Option<(&'a [u8], Self)> {
+        match *command {
+            Command::Append { key, value } => Some((key, Self::Append(value))),
+            Command::IncrBy { key, delta } => Some((key, Self::Add(delta))),
+            _ => None,
         }
-        value.extend_from_slice(tail);
-        Ok(value.len() as i64)
-    });
-    appended.unwrap_or_else(|| {
-        keys.set(key, tail, None);
-        Ok(tail.len() as i64)
+    }
+
+    /// Changes the value of a key that exists. What it answers is what the command answers.
+    pub(crate) fn change(self, value: &mut Vec<u8>) -> Result<i64, ExecutionError> {
+        match self {
+            Self::Append(tail) if value.len() + tail.len() > VALUE_BYTES_MAX => {
+                Err(ExecutionError::ValueTooLong)
+            }
+            Self::Append(tail) => {
+                value.extend_from_slice(tail);
+                Ok(value.len() as i64)
+            }
+            Self::Add(delta) => {
+                let old = parse_integer(value).ok_or(ExecutionError::NotInteger)?;
+                let new = old.checked_add(delta).ok_or(ExecutionError::IncrementOverflow)?;
+                value.clear();
+                write_integer(value, new);
+                Ok(new)
+            }
+        }
+    }
+
+    /// The value of a key that did not exist, and what the command answers.
+    pub(crate) fn begin(self) -> (Vec<u8>, i64) {
+        match self {
+            Self::Append(tail) => (tail.to_vec(), tail.len() as i64),
+            Self::Add(delta) => {
+                let mut value = Vec::new();
+                write_integer(&mut value, delta);
+                (value, delta)
+            }
+        }
+    }
+}
+
+/// Changes the value of a key that need not exist.
+fn alter<K: KeysMut>(keys: &mut K, key: &[u8], operand: Operand<'_>) -> Result<i64, ExecutionError> {
+    let changed = keys.edit(key, |value| operand.change(value));
+    changed.unwrap_or_else(|| {
+        let (value, answer) = operand.begin();
+        keys.set(key, &value, None);
+        Ok(answer)
     })
 }
 
 /// Decoding has checked that `offset` and the length of `part` stay below the limit.
-fn set_range(keys: &mut Keyspace, key: &[u8], offset: u64, part: &[u8]) -> i64 {
+fn set_range<K: KeysMut>(keys: &mut K, key: &[u8], offset: u64, part: &[u8]) -> i64 {
     if part.is_empty() {
-        return keys.get(key).map_or(0, |entry| entry.value().len() as i64);
+        return keys.get(key).map_or(0, |found| found.value().len() as i64);
     }
     let start = offset as usize;
     let end = start + part.len();
@@ -337,42 +502,33 @@ fn set_range(keys: &mut Keyspace, key: &[u8], offset: u64, part: &[u8]) -> i64 {
     })
 }
 
-fn increment(keys: &mut Keyspace, key: &[u8], delta: i64) -> Result<i64, ExecutionError> {
-    let changed = keys.edit(key, |value| {
-        let old = parse_integer(value).ok_or(ExecutionError::NotInteger)?;
-        let new = old.checked_add(delta).ok_or(ExecutionError::IncrementOverflow)?;
-        value.clear();
-        write_integer(value, new);
-        Ok(new)
-    });
-    changed.unwrap_or_else(|| {
-        let mut value = Vec::new();
-        write_integer(&mut value, delta);
-        keys.set(key, &value, None);
-        Ok(delta)
-    })
-}
-
-fn increment_float(keys: &mut Keyspace, key: &[u8], delta: Extended, reply: &mut Vec<u8>) -> Outcome {
+fn increment_float<K: KeysMut>(keys: &mut K, key: &[u8], delta: Extended, reply: &mut Vec<u8>) -> Outcome {
     let old = match keys.get(key) {
-        Some(entry) => Extended::parse(entry.value()).ok_or(ExecutionError::NotFloat)?,
+        Some(found) => Extended::parse(found.value()).ok_or(ExecutionError::NotFloat)?,
         None => Extended::ZERO,
     };
     let sum = old.checked_add(delta).ok_or(ExecutionError::NotFinite)?;
     let mut value = Vec::new();
     sum.write(&mut value);
     put_bulk(reply, &value);
-    let expiry = keys.get(key).and_then(Entry::expiry);
+    let expiry = keys.get(key).and_then(|found| found.expiry());
     keys.set(key, &value, expiry);
     Ok(())
 }
 
-fn delete(keys: &mut Keyspace, names: Arguments<'_>) -> i64 {
-    names.iter().filter(|key| keys.remove(key).is_some()).count() as i64
+fn delete<K: KeysMut>(keys: &mut K, names: Arguments<'_>) -> i64 {
+    let mut removed = 0;
+    for key in names {
+        if keys.get(key).is_some() {
+            keys.remove(key);
+            removed += 1;
+        }
+    }
+    removed
 }
 
 /// True if the key has its new name; false if that was taken and `replace` is false.
-fn rename(keys: &mut Keyspace, from: &[u8], to: &[u8], replace: bool) -> Result<bool, ExecutionError> {
+fn rename<K: KeysMut>(keys: &mut K, from: &[u8], to: &[u8], replace: bool) -> Result<bool, ExecutionError> {
     if keys.get(from).is_none() {
         return Err(ExecutionError::NoSuchKey);
     }
@@ -380,10 +536,8 @@ fn rename(keys: &mut Keyspace, from: &[u8], to: &[u8], replace: bool) -> Result<
         return Ok(false);
     }
     // Renamed to itself, a key keeps its position.
-    if from != to
-        && let Some(entry) = keys.remove(from)
-    {
-        keys.put(to, entry);
+    if from != to {
+        keys.rename(from, to);
     }
     Ok(true)
 }

@@ -2,15 +2,14 @@
 
 use crate::capture::Capture;
 use crate::hash::KeyHashBuilder;
+use crate::keys::{Expiry, Found, Keys, KeysMut};
 use core::num::NonZeroU64;
+use core::ops::ControlFlow;
 use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use smallvec::SmallVec;
 use std::collections::BTreeSet;
-use syros_types::WallTime;
-
-/// Expiry in milliseconds since the Unix epoch.
-pub(crate) type Expiry = Option<NonZeroU64>;
+use syros_types::{Prng, WallTime};
 
 /// A key's bytes: short ones lie in the table itself, so that comparing them costs no further cache miss.
 type Key = SmallVec<[u8; 24]>;
@@ -70,10 +69,6 @@ impl Keyspace {
         self.entries.len()
     }
 
-    pub(crate) fn get(&self, key: &[u8]) -> Option<&Entry> {
-        self.entries.get(key)
-    }
-
     /// The key and entry at a position below [`Self::len`].
     pub(crate) fn at(&self, position: usize) -> Option<(&[u8], &Entry)> {
         self.entries.get_index(position).map(|(key, entry)| (key.as_slice(), entry))
@@ -81,28 +76,6 @@ impl Keyspace {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
         self.entries.iter().map(|(key, entry)| (key.as_slice(), entry))
-    }
-
-    /// Sets value and expiry. Allocates nothing if the key exists, the new value fits well into the
-    /// old one's memory, and neither has an expiry.
-    pub(crate) fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        match self.entries.raw_entry_mut_v1().from_key(key) {
-            RawEntryMut::Occupied(mut slot) => {
-                if let Some(capture) = &mut self.capture {
-                    capture.preserve(slot.index(), key, slot.get());
-                }
-                let entry = slot.get_mut();
-                self.content_bytes = self.content_bytes - entry.value.len() + value.len();
-                overwrite(&mut entry.value, value);
-                let old = core::mem::replace(&mut entry.expiry, expiry);
-                self.index_expiry(key, old, expiry);
-            }
-            RawEntryMut::Vacant(slot) => {
-                slot.insert(Key::from_slice(key), Entry { value: value.to_vec(), expiry });
-                self.content_bytes += key.len() + value.len();
-                self.index_expiry(key, None, expiry);
-            }
-        }
     }
 
     /// Adds a key at the end; false, and nothing happens, if it exists.
@@ -114,33 +87,9 @@ impl Keyspace {
         true
     }
 
-    /// Changes a value in place; the expiry stays. `None`, and nothing happens, if there is no such
-    /// key. If `change` fails it must have left the value as it was.
-    pub(crate) fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
-        let (position, _, entry) = self.entries.get_full_mut(key)?;
-        if let Some(capture) = &mut self.capture {
-            capture.preserve(position, key, entry);
-        }
-        let before = entry.value.len();
-        let result = change(&mut entry.value);
-        self.content_bytes = self.content_bytes - before + entry.value.len();
-        Some(result)
-    }
-
-    /// Changes the expiry of a key that exists.
-    pub(crate) fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
-        if let Some((position, _, entry)) = self.entries.get_full_mut(key) {
-            if let Some(capture) = &mut self.capture {
-                capture.preserve(position, key, entry);
-            }
-            let old = core::mem::replace(&mut entry.expiry, expiry);
-            self.index_expiry(key, old, expiry);
-        }
-    }
-
     /// Removes a key. The last key takes its position: one that SCAN, which counts positions down,
     /// has not visited yet never moves to where it has been.
-    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Entry> {
+    fn take(&mut self, key: &[u8]) -> Option<Entry> {
         self.preserve_removed(key);
         let entry = self.entries.swap_remove(key)?;
         self.content_bytes -= key.len() + entry.value.len();
@@ -149,23 +98,11 @@ impl Keyspace {
     }
 
     /// Gives `entry`, taken from another key, to `key`.
-    pub(crate) fn put(&mut self, key: &[u8], entry: Entry) {
-        self.remove(key);
+    fn put(&mut self, key: &[u8], entry: Entry) {
+        self.take(key);
         self.content_bytes += key.len() + entry.value.len();
         self.index_expiry(key, None, entry.expiry);
         self.entries.insert(Key::from_slice(key), entry);
-    }
-
-    pub(crate) fn clear(&mut self) {
-        let empty = IndexMap::with_hasher(*self.entries.hasher());
-        let old = core::mem::replace(&mut self.entries, empty);
-        match &mut self.capture {
-            Some(capture) => capture.freeze(old),
-            // Dropping the old table instead of emptying it gives its memory back.
-            None => drop(old),
-        }
-        self.expiries.clear();
-        self.content_bytes = 0;
     }
 
     /// Tells the snapshot under way of a key that is about to be removed, and of the last one, which
@@ -253,6 +190,123 @@ impl Keyspace {
         let values: usize = self.iter().map(|(key, entry)| key.len() + entry.value.len()).sum();
         let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();
         assert_eq!(values + keys, self.content_bytes);
+    }
+}
+
+impl Found for &Entry {
+    fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    fn expiry(&self) -> Expiry {
+        self.expiry
+    }
+}
+
+impl Keys for Keyspace {
+    type Found<'a> = &'a Entry;
+
+    fn get(&self, key: &[u8]) -> Option<&Entry> {
+        self.entries.get(key)
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn each(&self, mut visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
+        let _ = self.iter().try_for_each(|(key, _)| visit(key));
+    }
+
+    /// The cursor is a position, and the keys below it are still to be visited, from the highest down; 0
+    /// starts at the end and is also where it ends. New keys are added at the end, and a removed key is
+    /// replaced by the last one: a key not visited yet only ever moves down. So every key that is there all
+    /// the time is visited.
+    fn scan(&self, cursor: u64, count: u64, mut visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+        let length = self.len() as u64;
+        let mut position = if cursor == 0 { length } else { cursor.min(length) };
+        let last = position.saturating_sub(count);
+        while position > last {
+            position -= 1;
+            if let Some((key, _)) = self.at(position as usize)
+                && visit(key).is_break()
+            {
+                break;
+            }
+        }
+        position
+    }
+
+    fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
+        let drawn = self.at(prng.below(self.len() as u64) as usize);
+        drawn.map(|(key, _)| visit(key)).is_some()
+    }
+}
+
+impl KeysMut for Keyspace {
+    /// Allocates nothing if the key exists, the new value fits well into the
+    /// old one's memory, and neither has an expiry.
+    fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
+        match self.entries.raw_entry_mut_v1().from_key(key) {
+            RawEntryMut::Occupied(mut slot) => {
+                if let Some(capture) = &mut self.capture {
+                    capture.preserve(slot.index(), key, slot.get());
+                }
+                let entry = slot.get_mut();
+                self.content_bytes = self.content_bytes - entry.value.len() + value.len();
+                overwrite(&mut entry.value, value);
+                let old = core::mem::replace(&mut entry.expiry, expiry);
+                self.index_expiry(key, old, expiry);
+            }
+            RawEntryMut::Vacant(slot) => {
+                slot.insert(Key::from_slice(key), Entry { value: value.to_vec(), expiry });
+                self.content_bytes += key.len() + value.len();
+                self.index_expiry(key, None, expiry);
+            }
+        }
+    }
+
+    fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
+        let (position, _, entry) = self.entries.get_full_mut(key)?;
+        if let Some(capture) = &mut self.capture {
+            capture.preserve(position, key, entry);
+        }
+        let before = entry.value.len();
+        let result = change(&mut entry.value);
+        self.content_bytes = self.content_bytes - before + entry.value.len();
+        Some(result)
+    }
+
+    fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
+        if let Some((position, _, entry)) = self.entries.get_full_mut(key) {
+            if let Some(capture) = &mut self.capture {
+                capture.preserve(position, key, entry);
+            }
+            let old = core::mem::replace(&mut entry.expiry, expiry);
+            self.index_expiry(key, old, expiry);
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        self.take(key);
+    }
+
+    fn rename(&mut self, from: &[u8], to: &[u8]) {
+        if let Some(entry) = self.take(from) {
+            self.put(to, entry);
+        }
+    }
+
+    fn clear(&mut self) {
+        let empty = IndexMap::with_hasher(*self.entries.hasher());
+        let old = core::mem::replace(&mut self.entries, empty);
+        match &mut self.capture {
+            Some(capture) => capture.freeze(old),
+            // Dropping the old table instead of emptying it gives its memory back.
+            None => drop(old),
+        }
+        self.expiries.clear();
+        self.content_bytes = 0;
     }
 }
 

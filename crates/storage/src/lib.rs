@@ -7,17 +7,25 @@
 mod capture;
 pub mod conformance;
 mod digest;
+mod disk;
 mod execute;
+pub mod execution;
 mod glob;
 mod hash;
+mod keys;
 mod keyspace;
 mod memory;
+mod memory_store;
 mod snapshot;
+mod store;
 
 pub use digest::Digest;
+pub use disk::{Cut, DiskEngine, DiskLoader, Lane, LoadError, Moment, Reader, Shared, merged};
 pub use glob::glob_matches;
 pub use memory::MemoryEngine;
+pub use memory_store::MemoryStore;
 pub use snapshot::{DamagedSnapshot, Loader};
+pub use store::{Change, Pressure, Store, StoreCause, StoreError};
 
 use syros_types::WallTime;
 
@@ -67,7 +75,8 @@ pub trait Engine {
     /// Log time.
     fn time(&self) -> WallTime;
 
-    /// The earliest expiry of any key: the time at which [`Engine::advance`] has something to do.
+    /// A moment after log time before which no key expires, and [`Engine::advance`] has nothing to do; the
+    /// earliest expiry of any key, or earlier.
     fn next_expiry(&self) -> Option<WallTime>;
 
     /// Number of keys that exist.

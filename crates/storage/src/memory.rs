@@ -1,12 +1,12 @@
 //! The in-memory engine.
 
-use crate::execute::{self, View};
+use crate::execute;
+use crate::keys::Keys as _;
 use crate::keyspace::{Entry, Keyspace};
 use crate::{Digest, Engine, Loader};
 use core::num::NonZeroU64;
-use syros_commands::{ExecutionError, Malformed, Operation, operations, put_error, put_ok};
+use syros_commands::operations;
 use syros_types::WallTime;
-use syros_types::limits::BODY_BYTES_MAX;
 
 /// An [`Engine`] that keeps everything in memory.
 ///
@@ -51,91 +51,21 @@ impl MemoryEngine {
     pub(crate) const fn restored(keys: Keyspace, time: WallTime) -> Self {
         Self { keys, time }
     }
-
-    /// Executes one operation and appends its reply.
-    fn execute(&mut self, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
-        let start = reply.len();
-        let command = &operation.command;
-        // An operation that answers OK alone is executed in any case: it cannot add much.
-        let outcome = if start > view.reply_end && !operation.class().is_nilext() {
-            Err(ExecutionError::ReplyTooLong)
-        } else if command.is_read() {
-            execute::read(&self.keys, view, command, reply)
-        } else {
-            execute::update(&mut self.keys, self.time.as_millis(), command, reply)
-        };
-        if operation.blind {
-            reply.truncate(start);
-            put_ok(reply);
-        } else {
-            replace_error(outcome, start, reply);
-        }
-    }
-
-    /// Executes one operation that must only read and appends its reply.
-    fn execute_read(&self, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
-        let start = reply.len();
-        let outcome = if start > view.reply_end {
-            Err(ExecutionError::ReplyTooLong)
-        } else {
-            execute::read(&self.keys, view, &operation.command, reply)
-        };
-        replace_error(outcome, start, reply);
-    }
 }
 
 /// The log time at which a key with this expiry is gone.
-const fn moment(expiry: NonZeroU64) -> WallTime {
+pub(crate) const fn moment(expiry: NonZeroU64) -> WallTime {
     WallTime(expiry.get().saturating_mul(1000))
-}
-
-/// If the operation failed, replaces what it added to `reply` after `start` by the error.
-fn replace_error(outcome: Result<(), ExecutionError>, start: usize, reply: &mut Vec<u8>) {
-    if let Err(error) = outcome {
-        reply.truncate(start);
-        put_error(reply, error.text().as_bytes());
-    }
-}
-
-/// The first operation of a body, and whether there are more; fails if any is malformed.
-fn check(body: &[u8]) -> Result<(Operation<'_>, bool), Malformed> {
-    if body.len() > BODY_BYTES_MAX {
-        return Err(Malformed::TooLong { length: body.len() as u64, limit: BODY_BYTES_MAX as u64 });
-    }
-    let mut rest = body;
-    let first = Operation::decode(&mut rest)?;
-    if !rest.is_empty() {
-        operations(body).try_for_each(|operation| operation.map(drop))?;
-    }
-    Ok((first, !rest.is_empty()))
 }
 
 impl Engine for MemoryEngine {
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.advance(time);
-        let view = View::new(self.time, reply);
-        match check(body) {
-            Ok((first, false)) => self.execute(view, &first, reply),
-            Ok((_, true)) => {
-                for operation in operations(body).flatten() {
-                    self.execute(view, &operation, reply);
-                }
-            }
-            Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
-        }
+        execute::apply(&mut self.keys, self.time, body, reply);
     }
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        let view = View::new(now.max(self.time), reply);
-        match check(body) {
-            Ok((first, false)) => self.execute_read(view, &first, reply),
-            Ok((_, true)) => {
-                for operation in operations(body).flatten() {
-                    self.execute_read(view, &operation, reply);
-                }
-            }
-            Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
-        }
+        execute::read(&self.keys, now.max(self.time), body, reply);
     }
 
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {

@@ -4,9 +4,11 @@
 //! fields; numbers are little-endian base-128 varints, byte strings a varint length and the bytes. The
 //! header comes first and says how many keys there are and what log time it is; every key has one record,
 //! in any order, which names its position; the end comes last and carries the digest of the state. Tags
-//! are fixed for ever.
+//! are fixed for ever. A disk engine does not know how many keys it has before it has seen them all: its
+//! header leaves the number to the end, and positions count up.
 
-use crate::keyspace::{Expiry, Keyspace};
+use crate::keys::Expiry;
+use crate::keyspace::Keyspace;
 use crate::{Digest, MemoryEngine};
 use core::fmt;
 use core::num::NonZeroU64;
@@ -20,6 +22,8 @@ mod tag {
     pub(super) const KEY: u8 = 2;
     pub(super) const KEY_WITH_EXPIRY: u8 = 3;
     pub(super) const END: u8 = 4;
+    pub(super) const OPEN_HEADER: u8 = 5;
+    pub(super) const COUNTED_END: u8 = 6;
 }
 
 /// Most bytes of a key's record besides the key and the value: the tag, and the varints of position,
@@ -69,6 +73,15 @@ pub enum DamagedSnapshot {
     DuplicatePosition(u64),
     /// The key at this position has an earlier one as well.
     DuplicateKey(u64),
+    /// It is the snapshot of an engine of another type.
+    OtherEngine,
+    /// There are more keys or fewer than the end says.
+    Count {
+        /// Number of keys.
+        found: u64,
+        /// What the end says.
+        expected: u64,
+    },
     /// The state is not the one that was captured.
     Digest {
         /// Digest of the state that the blocks describe.
@@ -97,6 +110,8 @@ impl fmt::Display for DamagedSnapshot {
             Self::DuplicateKey(position) => {
                 write!(f, "the key at position {position} has an earlier one as well")
             }
+            Self::OtherEngine => f.write_str("it is the snapshot of another kind of engine"),
+            Self::Count { found, expected } => write!(f, "there are {found} keys instead of {expected}"),
             Self::Digest { found, expected } => {
                 write!(f, "the digest is {found:016x} instead of {expected:016x}")
             }
@@ -106,7 +121,7 @@ impl fmt::Display for DamagedSnapshot {
 
 impl core::error::Error for DamagedSnapshot {}
 
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
         value >>= 7;
@@ -140,13 +155,26 @@ pub(crate) fn put_end(out: &mut Vec<u8>, digest: u64) {
     put_varint(out, digest);
 }
 
+/// A header without the number of keys.
+pub(crate) fn put_open_header(out: &mut Vec<u8>, time: WallTime) {
+    out.push(tag::OPEN_HEADER);
+    put_varint(out, time.0);
+}
+
+/// An end with the number of keys.
+pub(crate) fn put_counted_end(out: &mut Vec<u8>, count: u64, digest: u64) {
+    out.push(tag::COUNTED_END);
+    put_varint(out, count);
+    put_varint(out, digest);
+}
+
 fn take_u8(input: &mut &[u8]) -> Result<u8, DamagedSnapshot> {
     let (&first, rest) = input.split_first().ok_or(DamagedSnapshot::Truncated)?;
     *input = rest;
     Ok(first)
 }
 
-fn take_varint(input: &mut &[u8]) -> Result<u64, DamagedSnapshot> {
+pub(crate) fn take_varint(input: &mut &[u8]) -> Result<u64, DamagedSnapshot> {
     let mut value = 0;
     for shift in (0..64).step_by(7) {
         let byte = take_u8(input)?;
@@ -183,6 +211,8 @@ pub(crate) enum Record<'a> {
     Header { count: u64, time: WallTime },
     Key { position: u64, key: &'a [u8], value: &'a [u8], expiry: Expiry },
     End { digest: u64 },
+    OpenHeader { time: WallTime },
+    CountedEnd { count: u64, digest: u64 },
 }
 
 impl<'a> Record<'a> {
@@ -198,6 +228,8 @@ impl<'a> Record<'a> {
                 value: take_bytes(input, VALUE_BYTES_MAX)?,
             },
             tag::END => Self::End { digest: take_varint(input)? },
+            tag::OPEN_HEADER => Self::OpenHeader { time: WallTime(take_varint(input)?) },
+            tag::COUNTED_END => Self::CountedEnd { count: take_varint(input)?, digest: take_varint(input)? },
             tag => return Err(DamagedSnapshot::Tag(tag)),
         })
     }
@@ -273,6 +305,7 @@ impl Loader {
                 Some(_) => Err(DamagedSnapshot::SecondEnd),
             },
             Record::Key { position, key, value, expiry } => self.key(position, key, value, expiry),
+            Record::OpenHeader { .. } | Record::CountedEnd { .. } => Err(DamagedSnapshot::OtherEngine),
         }
     }
 

@@ -157,3 +157,13 @@ fn restored_memory_is_accounted_for() {
         assert_eq!(load(3, &blocks).memory_bytes(), memory, "step {step}");
     }
 }
+
+#[test]
+fn memory_is_given_back() {
+    let mut engine = MemoryEngine::new();
+    let value = vec![b'v'; 1 << 20];
+    engine.apply(WallTime(0), &conformance::body_of(&[b"SET", b"k", &value]), &mut Vec::new());
+    assert!(engine.memory_bytes() > value.len());
+    engine.apply(WallTime(0), &conformance::body_of(&[b"FLUSHALL"]), &mut Vec::new());
+    assert!(engine.memory_bytes() < value.len());
+}

@@ -163,6 +163,9 @@ fn plain(name: &str, found: &Inspection, problems: &[Problem]) -> String {
     }
     plain_log(found, &mut out);
     plain_snapshots(found, &mut out);
+    if let Some(bytes) = found.engine_bytes {
+        let _ = writeln!(out, "engine      bytes {bytes}  not read: a node verifies what it reads of it");
+    }
     for damaged in found.damaged.iter().flatten() {
         let _ = writeln!(
             out,
@@ -254,12 +257,14 @@ fn json(name: &str, found: &Inspection, problems: &[Problem]) -> String {
     if let Ok(Some(identity)) = &found.identity {
         let _ = write!(
             out,
-            ",\"identity\":{{\"cluster\":\"{:016x}\",\"replica\":{},\"replicas\":{},\"fast_quorum\":\"{}\",\"durability\":\"{}\"}}",
+            ",\"identity\":{{\"cluster\":\"{:016x}\",\"replica\":{},\"replicas\":{},\"fast_quorum\":\"{}\",\"durability\":\"{}\",\
+             \"engine\":\"{}\"}}",
             identity.cluster,
             identity.replica.0,
             identity.group.size(),
             identity.fast_quorum,
-            durability_name(identity.durability)
+            durability_name(identity.durability),
+            identity.engine.name()
         );
     }
     match &found.usage {
@@ -273,6 +278,9 @@ fn json(name: &str, found: &Inspection, problems: &[Problem]) -> String {
     }
     json_log(found, &mut out);
     json_snapshots(found, &mut out);
+    if let Some(bytes) = found.engine_bytes {
+        let _ = write!(out, ",\"engine_bytes\":{bytes}");
+    }
     out.push_str(",\"set_aside\":");
     json_list(&mut out, found.damaged.as_deref().unwrap_or_default(), |out, damaged| {
         let _ = write!(out, "{{\"name\":{},\"bytes\":{}}}", json_text(&damaged.name), damaged.bytes);

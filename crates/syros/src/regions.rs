@@ -43,20 +43,20 @@ fn read(name: &str) -> Result<String, String> {
 }
 
 /// What must be set in the table `timing` of the configuration of nodes in these regions; nothing if the
-/// defaults suit them. Heartbeats are as frequent as by default: they only take longer.
+/// defaults suit them.
 pub(crate) fn timing(regions: &Regions) -> Vec<(&'static str, Duration)> {
     let patience = regions.patience();
     if patience <= 1 {
         return Vec::new();
     }
-    let defaults = syros_runtime::replica_config(regions.group(), ReplicaId(0));
-    let scaled = [
-        ("lease", defaults.lease),
-        ("suspect-after", defaults.suspect_after),
-        ("view-change-timeout", defaults.view_change_timeout),
-        ("resend", defaults.resend),
-    ];
-    scaled.map(|(key, value)| (key, value * patience)).to_vec()
+    let mut config = syros_runtime::replica_config(regions.group(), ReplicaId(0));
+    config.lengthen_timeouts(patience);
+    vec![
+        ("lease", config.lease),
+        ("suspect-after", config.suspect_after),
+        ("view-change-timeout", config.view_change_timeout),
+        ("resend", config.resend),
+    ]
 }
 
 /// The table `timing`, if there is anything in it.

@@ -12,13 +12,17 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("wire", &["types", "protocol"]),
     ("wal", &["types"]),
     ("storage", &["types", "commands"]),
+    ("lsm", &["types", "storage"]),
     ("net", &["types", "wire"]),
     ("client", &["types", "protocol", "wire", "net", "commands"]),
     ("resp", &["types", "commands"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
     (
         "runtime",
-        &["types", "protocol", "wire", "net", "wal", "commands", "storage", "snapshot", "resp", "client"],
+        &[
+            "types", "protocol", "wire", "net", "wal", "commands", "storage", "lsm", "snapshot", "resp",
+            "client",
+        ],
     ),
     ("checker", &["types"]),
     ("experiment", &["types"]),

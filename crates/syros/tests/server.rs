@@ -169,6 +169,65 @@ fn a_wrong_configuration_names_file_and_key() {
 }
 
 #[test]
+fn a_directory_belongs_to_the_engine_that_wrote_it() {
+    let scratch = Scratch::new("engine");
+    let mut nodes = Nodes::new(&scratch, 1);
+    nodes.configure(0, "cluster = 7", "engine = \"disk\"");
+    nodes.start(0, &["--bootstrap"]);
+    nodes.set(0, "k", "v");
+    nodes.stop(0, Signal::TERM);
+    nodes.configure(0, "cluster = 7", "engine = \"memory\"");
+    let refused = nodes.refused(0, &[]);
+    let complaint = "was written by engine disk, but the configuration says engine memory";
+    assert!(refused.contains(complaint), "{refused}");
+    nodes.configure(0, "cluster = 7", "engine = \"paper\"");
+    let refused = nodes.refused(0, &[]);
+    assert!(refused.contains("\"paper\" is not one of \"memory\", \"disk\", \"rocksdb\""), "{refused}");
+    nodes.configure(0, "cluster = 7", "engine = \"disk\"");
+    nodes.start(0, &[]);
+    nodes.set(0, "l", "w");
+    assert_eq!(Redis::connect(nodes.port).ask(&["GET", "k"]), "v");
+    nodes.stop(0, Signal::TERM);
+}
+
+/// A store on disk that is not what was written is set aside, and the others have everything.
+#[test]
+fn a_damaged_store_is_repaired_from_the_others() {
+    let scratch = Scratch::new("damaged-store");
+    let mut nodes = Nodes::new(&scratch, 3);
+    let settings = "engine = \"disk\"\n[disk-engine]\nmemtable = \"1MiB\"\n";
+    (0..3).for_each(|node| nodes.configure(node, "cluster = 7", settings));
+    (0..3).for_each(|node| nodes.start(node, &["--bootstrap"]));
+    nodes.set(0, "first", "v");
+    let value = "v".repeat(10_000);
+    let mut redis = Redis::connect(nodes.port);
+    for number in 0..600 {
+        assert_eq!(redis.ask(&["SET", &format!("k{number}"), &value]), "+OK");
+    }
+    let tables = |node: usize| {
+        let tables = scratch.0.join(format!("data-{node}/engine/1/tables"));
+        let tables = std::fs::read_dir(tables).into_iter().flatten().flatten();
+        tables.map(|table| table.path()).collect::<Vec<_>>()
+    };
+    wait_for("a checkpoint", || (!tables(2).is_empty()).then_some(()));
+    nodes.stop(2, Signal::KILL);
+    for table in tables(2) {
+        let mut bytes = std::fs::read(&table).unwrap();
+        bytes.iter_mut().for_each(|byte| *byte ^= 1);
+        std::fs::write(&table, bytes).unwrap();
+    }
+    nodes.start(2, &[]);
+    let found = wait_for("the repaired node", || {
+        let mut redis = Redis::try_connect(nodes.port + 2).ok()?;
+        let value = redis.try_ask(&["READ", "stale", "GET", "first"]).ok()?;
+        (value == "v").then(|| redis.ask(&["READ", "stale", "GET", "k599"]))
+    });
+    assert_eq!(found, value);
+    assert!(scratch.0.join("data-2/damaged-1/engine").exists(), "the damaged store is kept");
+    (0..3).for_each(|node| nodes.stop(node, Signal::TERM));
+}
+
+#[test]
 fn a_gateway_serves_the_cluster_and_survives_its_leader() {
     let scratch = Scratch::new("gateway");
     let mut nodes = Nodes::new(&scratch, 3);

@@ -94,13 +94,7 @@ impl Experiment {
         });
         let mut clients = Clients::new(settings)?;
         clients.connect(options.connect_timeout)?;
-        let row = |region: &usize| Row {
-            protocol: protocol.to_string(),
-            workload: load.mix.to_string(),
-            distribution: load.distribution.to_string(),
-            region: regions.name(*region).to_owned(),
-            ..Row::default()
-        };
+        let row = |region: &usize| Row::new(protocol, load.mix, load.distribution, regions.name(*region));
         Ok(Self {
             clients,
             loops,

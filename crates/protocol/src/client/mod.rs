@@ -23,7 +23,8 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use reads::{Latencies, Read};
 use syros_types::{
-    Class, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, SessionId, View, WallTime,
+    Class, Footprint, Group, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, SessionId, View,
+    WallTime,
 };
 use updates::{Update, WriteTimes};
 
@@ -37,6 +38,9 @@ fn patience(timeout: Duration, usual: u64) -> Duration {
 const fn smooth(old: u64, new: u64) -> u64 {
     if old == 0 { new } else { old - old / 4 + new / 4 }
 }
+
+/// Times that differ by less than this, in nanoseconds, are about equal.
+const NEAR: u64 = 200_000;
 
 /// A set of replicas, as bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -57,6 +61,11 @@ impl Replicas {
 
     const fn len(self) -> usize {
         self.0.count_ones() as usize
+    }
+
+    /// Each of them, in order.
+    fn iter(self) -> impl Iterator<Item = ReplicaId> {
+        (0..Group::SIZE_MAX as u8).map(ReplicaId).filter(move |replica| self.contains(*replica))
     }
 
     const fn first(self) -> Option<ReplicaId> {

@@ -12,14 +12,11 @@
 //! in no footprint of the entry that lets it: so values carry the moment their first key expires, and count
 //! only if nobody asked has an entry of that time in its log.
 
-use super::{Action, Client, Outcome, Replicas, Token, patience, smooth};
+use super::{Action, Client, NEAR, Outcome, Replicas, Token, patience, smooth};
 use crate::message::{Asked, Body, Message, Refusal, Standing};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{Footprint, Group, Instant, OpNumber, ReadPolicy, ReplicaId, View, WallTime};
-
-/// Members whose answers take no longer than this and an eighth more than the nearest one's share the reads.
-const NEAR: u64 = 200_000;
 
 /// A leader that takes this much longer than it might, in nanoseconds, may be busy.
 const BUSY: u64 = 50_000;
@@ -172,10 +169,10 @@ pub(super) struct Latencies {
     raised: [Instant; Group::SIZE_MAX],
     /// Values that were asked for and have not come.
     outstanding: [u32; Group::SIZE_MAX],
-    /// The same of the leader's word, and when it was heard last.
+    /// Smoothed time to the leader's word, nanoseconds, and when it was heard last.
     change: u64,
     change_noted: Instant,
-    /// The same of reads of several keys.
+    /// Smoothed time to a read of several keys, nanoseconds; 0 if not known.
     several: u64,
     /// When each was last heard to answer, or asked to.
     sampled: [Instant; Group::SIZE_MAX],
@@ -375,16 +372,15 @@ impl Client {
         read.sent = now;
         read.course = course;
         let body = read.body.clone();
-        let group = self.config.group;
         let asked = if course == Course::Leader { Replicas(0).with(leader) } else { course.members() };
-        for replica in group.members().filter(|replica| asked.contains(*replica)) {
+        for replica in asked.iter() {
             if !read.waits_for.contains(replica) {
                 read.waits_for = read.waits_for.with(replica);
                 self.latencies.outstanding[replica.index()] += 1;
             }
         }
         if !matches!(course, Course::Rinse { .. }) {
-            for member in group.members().filter(|member| course.members().contains(*member)) {
+            for member in course.members().iter() {
                 if self.latencies.awaits_none(member, now) {
                     self.latencies.awaited[member.index()] = Some((number, now));
                 }
@@ -404,8 +400,7 @@ impl Client {
                 ask(leader, Asked::LastChange);
             }
             Course::Quorum { asked } => {
-                let members = group.members().filter(|member| asked.contains(*member));
-                members.for_each(|member| ask(member, now_known));
+                asked.iter().for_each(|member| ask(member, now_known));
             }
             Course::Rinse { member, after, .. } => ask(member, Asked::Value { after }),
             Course::Stale { member } => ask(member, Asked::StaleValue),
@@ -728,8 +723,7 @@ impl Client {
         // Rinses and what has been referred wait for entries to be committed, which the leader takes part in.
         let asked = if read.course == Course::Leader { members.with(leader) } else { members };
         let members_take = |asked: Replicas| {
-            let asked = self.config.group.members().filter(|member| asked.contains(*member));
-            asked.map(|member| self.latencies.value(member)).max().unwrap_or_default()
+            asked.iter().map(|member| self.latencies.value(member)).max().unwrap_or_default()
         };
         let usual = match read.course {
             Course::Leader if read.bucket.is_none() => members_take(asked).max(self.latencies.several),
@@ -764,7 +758,7 @@ impl Client {
 
     pub(super) fn finish_read(&mut self, number: u64, applied: Option<OpNumber>, outcome: Outcome) {
         if let Some(read) = self.reads.remove(number) {
-            for replica in self.config.group.members().filter(|replica| read.waits_for.contains(*replica)) {
+            for replica in read.waits_for.iter() {
                 self.latencies.outstanding[replica.index()] -= 1;
             }
             self.actions.push_back(Action::Completed { token: read.token, outcome, applied });

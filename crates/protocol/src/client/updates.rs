@@ -7,16 +7,13 @@
 //! Which is faster is measured: where the leader alone would answer clearly sooner than the fast quorum does,
 //! some updates go both ways, and tell.
 
-use super::{Action, Client, Outcome, Replicas, Session, Token, patience, smooth};
+use super::{Action, Client, NEAR, Outcome, Replicas, Session, Token, patience, smooth};
 use crate::message::{Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{
     Class, FastQuorum, Footprint, Group, Instant, OperationId, ReplicaId, SessionId, View, WritePolicy,
 };
-
-/// Ways that differ by less than this, in nanoseconds, are equally good.
-const NEAR: u64 = 200_000;
 
 /// How long an update waits for another leader when the disk of this one has failed: view changes take a
 /// fraction of it, and if there is none by then, there is a reason that the user should hear of.

@@ -72,6 +72,12 @@ pub struct Config {
     /// A snapshot is taken when the log has grown by this many bytes, or by as many as the last snapshot
     /// has, whichever is more: restarts replay no more than that. Only with durability `fsync`.
     pub snapshot_log_bytes: usize,
+    /// The engine is on disk itself: what it has executed survives at checkpoints of its own, and only a
+    /// snapshot for another member is a file.
+    pub engine_is_durable: bool,
+    /// So many entries may be executed ahead of the last one that all before have been, for engines that execute
+    /// several at a time. 0: nothing is asked for before all that was asked for is done.
+    pub apply_ahead: u64,
     /// A snapshot is received at this many bytes per second, so that it does not hurt clients.
     pub transfer_rate: u64,
     /// Most updates in the durability log; beyond, updates are refused.
@@ -84,6 +90,16 @@ pub struct Config {
 }
 
 impl Config {
+    /// Lets whatever measures in messages between replicas take so many times longer: they are far from each other.
+    /// Heartbeats are as frequent as before; they only take longer.
+    pub fn lengthen_timeouts(&mut self, times: u32) {
+        let timeouts =
+            [&mut self.lease, &mut self.suspect_after, &mut self.view_change_timeout, &mut self.resend];
+        for timeout in timeouts {
+            *timeout *= times;
+        }
+    }
+
     /// The defaults for member `replica` of `group`, and the two functions of the state machine.
     #[must_use]
     pub const fn new(group: Group, replica: ReplicaId, describe: Describe, overwrites: Overwrites) -> Self {
@@ -113,6 +129,8 @@ impl Config {
             history_bytes_max: 4 << 20,
             log_keep_bytes: 256 << 20,
             snapshot_log_bytes: 256 << 20,
+            engine_is_durable: false,
+            apply_ahead: 0,
             transfer_rate: 95 << 20,
             dlog_length_max: 262_144,
             waiting_max: 262_144,
@@ -235,15 +253,20 @@ pub enum Action {
         standing: Option<Standing>,
     },
     /// Begin a snapshot of the state now executed, and report [`Event::SnapshotTaken`] when it is on disk
-    /// as a whole, or [`Event::SnapshotFailed`].
+    /// as a whole, or [`Event::SnapshotFailed`]. What an engine of its own keeps on disk may not get there before
+    /// every record up to `ticket` is: the log must not end before it.
     TakeSnapshot {
         /// What goes into it besides the engine's state.
         head: Box<SnapshotHead>,
+        /// The record that goes with it.
+        ticket: Ticket,
+        /// It is a file that can be sent; else a checkpoint of the engine is enough.
+        is_file: bool,
     },
-    /// Once every record up to `ticket` is on disk, snapshots other than this one and the records before
+    /// Once every record up to `ticket` is on disk, snapshots before this one and the records before
     /// `ticket` are not needed any more.
     KeepFrom {
-        /// The snapshot to keep.
+        /// The oldest snapshot to keep.
         op_number: OpNumber,
         /// The record that goes with it.
         ticket: Ticket,

@@ -42,6 +42,7 @@ impl Replica {
             batch,
             batch_bytes,
             uncommitted_bytes,
+            unexecuted_bytes,
             overtaken,
             waiters,
             waiting: _,
@@ -107,7 +108,8 @@ impl Replica {
             (op_number, applied, heard.is_some()).hash(hasher);
             heard.iter().for_each(|heard| clock.exact(*heard, hasher));
         }
-        (batch, batch_bytes, uncommitted_bytes, waiters, abandoned, refused, refused_order).hash(hasher);
+        (batch, batch_bytes, uncommitted_bytes, unexecuted_bytes, waiters, abandoned, refused, refused_order)
+            .hash(hasher);
         for (number, reads) in reads_unapplied {
             number.hash(hasher);
             reads.iter().for_each(|read| read.fingerprint(clock, hasher));

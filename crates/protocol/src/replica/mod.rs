@@ -122,6 +122,8 @@ pub struct Replica {
     batch: Vec<Prepared>,
     batch_bytes: usize,
     uncommitted_bytes: usize,
+    /// Bytes of log entries that are committed and not executed.
+    unexecuted_bytes: usize,
     /// An entry that `f` followers have on disk and this leader has not, and since when that is known.
     overtaken: Option<(OpNumber, Instant)>,
     waiters: BTreeMap<OpNumber, Vec<Waiter>>,
@@ -217,6 +219,7 @@ impl Replica {
             batch: Vec::new(),
             batch_bytes: 0,
             uncommitted_bytes: 0,
+            unexecuted_bytes: 0,
             overtaken: None,
             waiters: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -501,8 +504,20 @@ impl Replica {
         }
         self.take_due_snapshot();
         self.install_when_idle();
-        let through = self.commit.min(OpNumber(self.applied.0 + APPLY_CHUNK));
-        if self.apply_requested == self.applied && through > self.applied && !self.snapshots.is_installing() {
+        self.ask_for_execution();
+    }
+
+    /// Has what is committed executed, as far as the engine may go ahead.
+    fn ask_for_execution(&mut self) {
+        let is_idle = self.apply_requested == self.applied;
+        let ahead = self.config.apply_ahead;
+        if self.snapshots.is_installing() || (!is_idle && (ahead == 0 || self.needs_idle_engine())) {
+            return;
+        }
+        let end = self.apply_requested.0 + APPLY_CHUNK;
+        let end = if ahead == 0 { end } else { end.min(self.applied.0 + ahead) };
+        let through = self.commit.min(OpNumber(end));
+        if through > self.apply_requested {
             self.apply_requested = through;
             self.actions.push_back(Action::Apply { through });
         }

@@ -477,6 +477,7 @@ impl Replica {
         for number in self.commit.0 + 1..=candidate.0 {
             let bytes = self.log.entry(OpNumber(number)).map_or(0, LogEntry::memory_bytes);
             self.uncommitted_bytes = self.uncommitted_bytes.saturating_sub(bytes);
+            self.unexecuted_bytes += bytes;
         }
         self.commit = candidate;
         self.heartbeat_at = self.heartbeat_at.min(self.now.instant.after(COMMIT_DELAY));
@@ -518,7 +519,9 @@ impl Replica {
                     self.pending.remove(&update.footprint);
                 }
             }
-            self.snapshots.note_applied(entry.memory_bytes());
+            let bytes = entry.memory_bytes();
+            self.unexecuted_bytes = self.unexecuted_bytes.saturating_sub(bytes);
+            self.snapshots.note_applied(bytes);
             self.applied = number;
             if !self.waiters.is_empty() {
                 self.answer_waiters(number);
@@ -535,11 +538,14 @@ impl Replica {
         self.pending.clear();
         self.expiring.clear();
         self.uncommitted_bytes = 0;
+        self.unexecuted_bytes = 0;
         self.history.restart(self.applied);
         for number in self.applied.0 + 1..=self.log.op_number().0 {
             let Some(entry) = self.log.entry(OpNumber(number)) else { continue };
             if number > self.commit.0 {
                 self.uncommitted_bytes += entry.memory_bytes();
+            } else {
+                self.unexecuted_bytes += entry.memory_bytes();
             }
             if let Payload::Expire(ids) = &entry.payload {
                 self.expiring.extend(ids);

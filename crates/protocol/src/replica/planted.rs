@@ -71,6 +71,11 @@ planted_bugs! {
     SharedKeysAtLeaderOnly = "shared-keys-at-leader-only": "Followers accept an update after one that is pending on its key and on others.";
     FollowersAhead = "followers-ahead": "Followers may execute what their leader has not, and new leaders answer before they have caught up.";
     ExpiryOverlooked = "expiry-overlooked": "A key that may have expired elsewhere is served all the same.";
+    NobodyMeets = "nobody-meets": "Operations on keys of several lanes are executed by one of them, without a meeting.";
+    CheckpointBeforeRecord = "checkpoint-before-record": "A checkpoint of the engine is flushed before the record that goes with it is on disk.";
+    CheckpointInPassing = "checkpoint-in-passing": "A checkpoint of the engine is sealed while lanes go on.";
+    CheckpointWithoutSessions = "checkpoint-without-sessions": "A checkpoint of the engine holds no session table.";
+    ReadOfSeveralInPassing = "read-of-several-in-passing": "A read of several keys does not wait until their lanes have met.";
     AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";
     ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
     ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";

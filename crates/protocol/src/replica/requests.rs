@@ -13,6 +13,10 @@ const DLOG_BYTES_MAX: usize = 64 << 20;
 /// Bytes of log entries that may be uncommitted. A DoViewChange and a StartView carry them whole.
 const UNCOMMITTED_BYTES_MAX: usize = 64 << 20;
 
+/// Bytes of log entries that an engine on disk may be behind: the disk is not to be outrun. (Updates that take the fast
+/// path are bounded by the durability log, which they leave when they are executed.)
+const UNEXECUTED_BYTES_MAX: usize = 64 << 20;
+
 /// Someone to answer when an entry has been executed.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
@@ -237,7 +241,10 @@ impl Replica {
             Some(Refusal::DiskFailed)
         } else if self.memory_bytes() >= self.config.log_bytes_max {
             Some(Refusal::LogFull)
-        } else if self.uncommitted_bytes >= UNCOMMITTED_BYTES_MAX || self.waiting >= self.config.waiting_max {
+        } else if self.uncommitted_bytes >= UNCOMMITTED_BYTES_MAX
+            || (self.config.engine_is_durable && self.unexecuted_bytes >= UNEXECUTED_BYTES_MAX)
+            || self.waiting >= self.config.waiting_max
+        {
             Some(Refusal::Overloaded)
         } else {
             None

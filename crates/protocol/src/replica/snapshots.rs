@@ -35,10 +35,12 @@ const ASKS_MAX: u32 = 5;
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct Snapshots {
-    /// The newest one on this disk, and its length in bytes.
+    /// The newest file on this disk, and its length in bytes.
     newest: Option<(OpNumber, u64)>,
-    /// The one being written, and the record that goes with it.
-    taking: Option<(OpNumber, Ticket)>,
+    /// The last checkpoint of an engine that is durable itself.
+    checkpoint: OpNumber,
+    /// The one being written.
+    taking: Option<Taking>,
     /// Somebody needs one newer than `newest`.
     wanted: bool,
     /// None is taken or asked for before this.
@@ -51,6 +53,17 @@ pub(super) struct Snapshots {
     readers: Vec<Option<Instant>>,
     /// The one being received.
     pub(super) download: Option<Download>,
+}
+
+/// A snapshot that is being written.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
+struct Taking {
+    op_number: OpNumber,
+    /// The record that goes with it.
+    ticket: Ticket,
+    /// It is a file, not only a checkpoint of the engine.
+    is_file: bool,
 }
 
 /// A snapshot that is being received.
@@ -77,6 +90,7 @@ impl Snapshots {
     pub(super) fn new(members: usize, config: &super::Config) -> Self {
         Self {
             newest: None,
+            checkpoint: OpNumber(0),
             taking: None,
             wanted: false,
             retry_at: Instant(0),
@@ -110,41 +124,62 @@ impl Replica {
         self.snapshots.readers.iter().flatten().any(|at| self.now.instant < at.after(patience))
     }
 
+    /// True if a snapshot of what is applied should be taken.
+    fn snapshot_is_due(&self) -> bool {
+        let Snapshots { newest, checkpoint, taking, wanted, retry_at, bytes_since, due_after, .. } =
+            &self.snapshots;
+        let newest = newest.map_or(OpNumber(0), |(op_number, _)| op_number);
+        // While a member reads one, it should not be replaced; but the write-ahead log has to end, and the engine
+        // has to get what it keeps in memory to disk. A checkpoint of the engine replaces none.
+        let undisturbed = self.config.engine_is_durable || !self.has_readers();
+        let has_end = self.config.durability == super::Durability::Fsync || self.config.engine_is_durable;
+        let due = has_end
+            && self.applied > newest.max(*checkpoint)
+            && bytes_since >= due_after
+            && (undisturbed || *bytes_since >= due_after.saturating_mul(4));
+        let wanted = *wanted && self.applied > newest;
+        (due || wanted)
+            && taking.is_none()
+            && !self.snapshots.is_installing()
+            && !self.disk_failed
+            && self.now.instant >= *retry_at
+            && !matches!(self.status, Status::Recovering)
+    }
+
+    /// True if the engine is to have nothing to do, for a snapshot that is due or one that has been received.
+    pub(super) fn needs_idle_engine(&self) -> bool {
+        let received = |download: &Download| download.received == download.bytes && !download.writing;
+        self.snapshots.download.as_ref().is_some_and(received) || self.snapshot_is_due()
+    }
+
     /// Takes a snapshot of what is applied, if one is due and everything asked for is applied.
     pub(super) fn take_due_snapshot(&mut self) {
-        let Snapshots { newest, taking, wanted, retry_at, bytes_since, due_after, .. } = &self.snapshots;
-        let is_new = self.applied.0 > newest.map_or(0, |(op_number, _)| op_number.0);
-        // While a member reads one, it should not be replaced; but the write-ahead log has to end.
-        let due = self.config.durability == super::Durability::Fsync
-            && bytes_since >= due_after
-            && (!self.has_readers() || *bytes_since >= due_after.saturating_mul(4));
-        if taking.is_some()
-            || !(due || *wanted)
-            || !is_new
-            || self.apply_requested != self.applied
-            || self.snapshots.is_installing()
-            || self.disk_failed
-            || self.now.instant < *retry_at
-            || matches!(self.status, Status::Recovering)
-            || !self.has_short_tail()
-        {
+        if self.apply_requested != self.applied || !self.snapshot_is_due() || !self.has_short_tail() {
             return;
         }
+        let is_file = self.snapshots.wanted || !self.config.engine_is_durable;
         let ticket = self.persist_checkpoint();
         let op_number = self.applied;
-        self.snapshots.taking = Some((op_number, ticket));
+        self.snapshots.taking = Some(Taking { op_number, ticket, is_file });
         self.snapshots.wanted = false;
         self.snapshots.bytes_since = 0;
         let head = SnapshotHead {
             op_number,
             view: self.log.view_at(op_number).unwrap_or_default(),
             time: self.log.time_at(op_number).unwrap_or_default(),
-            sessions: self.sessions.clone(),
+            sessions: self.sessions_of_checkpoint(),
         };
-        self.actions.push_back(Action::TakeSnapshot { head: Box::new(head) });
+        self.actions.push_back(Action::TakeSnapshot { head: Box::new(head), ticket, is_file });
         if self.planted(PlantedBug::LogDroppedBeforeSnapshot) {
             self.actions.push_back(Action::KeepFrom { op_number, ticket });
         }
+    }
+
+    fn sessions_of_checkpoint(&self) -> Sessions {
+        if self.config.engine_is_durable && self.planted(PlantedBug::CheckpointWithoutSessions) {
+            return Sessions::default();
+        }
+        self.sessions.clone()
     }
 
     /// True if what follows the applied part of the log fits into a checkpoint.
@@ -177,18 +212,40 @@ impl Replica {
     }
 
     pub(super) fn on_snapshot_taken(&mut self, op_number: OpNumber, bytes: u64) {
-        let Some((_, ticket)) = self.snapshots.taking.take_if(|(taking, _)| *taking == op_number) else {
+        let Some(taken) = self.snapshots.taking.take_if(|taking| taking.op_number == op_number) else {
             return;
         };
-        self.snapshot_is_newest(op_number, bytes);
-        self.actions.push_back(Action::KeepFrom { op_number, ticket });
+        if taken.is_file {
+            self.snapshot_is_newest(op_number, bytes);
+        }
+        if self.config.engine_is_durable {
+            self.engine_is_durable_up_to(op_number);
+        }
+        // A file that nobody reads any more takes space for nothing.
+        let is_read = self.has_readers() || self.snapshots.wanted || taken.is_file;
+        let oldest = self.snapshots.newest.filter(|_| is_read).map_or(op_number, |(newest, _)| newest);
+        if self.config.engine_is_durable && oldest == op_number && !taken.is_file {
+            self.snapshots.newest = None;
+        }
+        self.actions.push_back(Action::KeepFrom { op_number: oldest, ticket: taken.ticket });
     }
 
     fn snapshot_is_newest(&mut self, op_number: OpNumber, bytes: u64) {
         self.snapshots.newest = Some((op_number, bytes));
-        // As much log as data, so that writing snapshots at most doubles what is written. Spread, so that
-        // the members do not all write theirs at one moment.
-        let due = usize::try_from(bytes).unwrap_or(usize::MAX).max(self.config.snapshot_log_bytes);
+        // As much log as data, so that writing snapshots at most doubles what is written.
+        self.next_snapshot_after(usize::try_from(bytes).unwrap_or(usize::MAX));
+    }
+
+    fn engine_is_durable_up_to(&mut self, op_number: OpNumber) {
+        self.snapshots.checkpoint = op_number;
+        // What the engine writes does not depend on how often it does.
+        self.next_snapshot_after(0);
+    }
+
+    /// The next snapshot is due after so many bytes of log, but not before the least that is set. Spread, so that
+    /// the members do not all write theirs at one moment.
+    fn next_snapshot_after(&mut self, bytes: usize) {
+        let due = bytes.max(self.config.snapshot_log_bytes);
         let jitter = self.prng.below(due as u64 / 4 + 1) as usize;
         self.snapshots.due_after = due.saturating_add(jitter);
     }
@@ -196,7 +253,7 @@ impl Replica {
     /// The disk did not take a snapshot, whether taken here or received.
     pub(super) fn on_snapshot_failed(&mut self, op_number: OpNumber) {
         self.snapshots.retry_at = self.now.instant.after(RETRY);
-        if self.snapshots.taking.take_if(|(taking, _)| *taking == op_number).is_some() {
+        if self.snapshots.taking.take_if(|taking| taking.op_number == op_number).is_some() {
             // What has been applied since counts on; somebody may still need it.
             self.snapshots.bytes_since = self.snapshots.due_after;
         }
@@ -213,7 +270,8 @@ impl Replica {
         }
         // A member that reads a snapshot needs what follows it; but not at the price of refusing updates.
         let reading = self.has_readers() && self.log.bytes() <= self.config.log_bytes_max / 2;
-        let newest = self.snapshots.newest.or(self.snapshots.taking.map(|(op_number, _)| (op_number, 0)));
+        let taking = self.snapshots.taking.filter(|taking| taking.is_file);
+        let newest = self.snapshots.newest.or(taking.map(|taking| (taking.op_number, 0)));
         let keep_after = newest.filter(|_| reading).map_or(self.applied, |(op_number, _)| op_number);
         while self.log.bytes() > most && self.log.base() < keep_after.min(self.applied) {
             self.log.pop_front();
@@ -230,7 +288,8 @@ impl Replica {
                 self.send(Peer::Replica(to), Message::SnapshotOffer { view, op_number, bytes });
             }
             _ => {
-                let coming = self.snapshots.taking.is_some_and(|(taking, _)| taking >= self.log.base());
+                let fits = |taking: Taking| taking.is_file && taking.op_number >= self.log.base();
+                let coming = self.snapshots.taking.is_some_and(fits);
                 self.snapshots.wanted |= !coming;
                 // What follows the snapshot must still be there when it has been received.
                 self.snapshots.readers[to.index()] = Some(self.now.instant);
@@ -400,7 +459,7 @@ impl Replica {
         self.rebuild_pending();
         self.snapshots.taking = None;
         self.snapshots.bytes_since = self.log.bytes();
-        self.snapshot_is_newest(op_number, bytes);
+        self.has_snapshot(op_number, bytes);
         self.actions.push_back(Action::AdoptSnapshot { op_number });
         let ticket = self.persist_checkpoint();
         self.note_append();
@@ -437,6 +496,15 @@ impl Replica {
     /// The snapshot that the replica was restored from.
     pub(super) fn restored_from(&mut self, op_number: OpNumber, bytes: u64) {
         self.snapshots.bytes_since = self.log.bytes();
-        self.snapshot_is_newest(op_number, bytes);
+        self.has_snapshot(op_number, bytes);
+    }
+
+    /// All up to here is on disk in the form in which the engine keeps it.
+    fn has_snapshot(&mut self, op_number: OpNumber, bytes: u64) {
+        if self.config.engine_is_durable {
+            self.engine_is_durable_up_to(op_number);
+        } else {
+            self.snapshot_is_newest(op_number, bytes);
+        }
     }
 }

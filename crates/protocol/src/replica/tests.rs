@@ -28,6 +28,8 @@ struct Cluster {
     inbox: Vec<(u64, usize, Message)>,
     reads: Vec<(usize, u64)>,
     wire: VecDeque<(usize, usize, Message)>,
+    /// Engines are on disk, and do not get on.
+    stuck: bool,
 }
 
 const CLIENT: Peer = Peer::Client(7);
@@ -52,6 +54,7 @@ impl Cluster {
             inbox: Vec::new(),
             reads: Vec::new(),
             wire: VecDeque::new(),
+            stuck: false,
         };
         cluster.settle();
         cluster
@@ -73,6 +76,7 @@ impl Cluster {
                 }
                 Action::Send { to: Peer::Client(to), message, .. } => self.inbox.push((to, replica, message)),
                 Action::Read { number, .. } => self.reads.push((replica, number)),
+                Action::Apply { .. } if self.stuck => {}
                 Action::Apply { through } => self.apply(replica, through),
                 other => unreachable!("no snapshot is due in these tests: {other:?}"),
             }
@@ -438,4 +442,36 @@ fn recovery_leaves_out_only_what_is_dealt_with() {
     assert!(replica.may_recover(id(session, 1 + 2 * crate::sessions::SESSION_WINDOW_MAX)));
     assert!(!replica.may_recover(id(SessionId(replica.applied.0), 1)), "no such session, or no longer");
     assert!(replica.may_recover(id(SessionId(replica.applied.0 + 1), 1)), "registered in entries to come");
+}
+
+/// What an engine on disk has yet to execute is bounded: beyond, updates are refused, and taken again when it has
+/// caught up.
+#[test]
+fn an_engine_that_is_behind_is_not_outrun() {
+    let mut cluster = Cluster::new(1, FastQuorum::Majority);
+    cluster.replicas[0].config.engine_is_durable = true;
+    let session = cluster.register();
+    let body = ["ua", &"x".repeat(1 << 20)].concat();
+    let mut sequence = 0;
+    let mut send = |cluster: &mut Cluster| {
+        sequence += 1;
+        let message = cluster.request(session, sequence, 1_000_000 + sequence, Path::Ordered, &body);
+        cluster.event(0, Event::Message { from: CLIENT, message });
+        cluster.pass(1);
+        let refused = |(_, _, message): &(u64, usize, Message)| {
+            matches!(message, Message::Refused { refusal: crate::message::Refusal::Overloaded, .. })
+        };
+        let refused = cluster.inbox.iter().any(refused);
+        cluster.inbox.clear();
+        refused
+    };
+    cluster.stuck = true;
+    let taken = (0..100).take_while(|_| !send(&mut cluster)).count();
+    assert!((60..=65).contains(&taken), "{taken} updates of 1 MiB were taken");
+    assert!(send(&mut cluster), "nothing has changed");
+    cluster.stuck = false;
+    let through = cluster.replicas[0].commit;
+    cluster.replicas[0].apply_requested = through;
+    cluster.apply(0, through);
+    assert!(!send(&mut cluster), "there is room again");
 }

@@ -7,10 +7,14 @@ use crate::network::NodeIndex;
 use crate::tally::Kind;
 use crate::trace::Text;
 use crate::workload::{Step, encode};
+use std::sync::Arc;
 use syros_protocol::client;
 use syros_protocol::message::Message;
 use syros_protocol::replica;
 use syros_types::{OpNumber, ReplicaId};
+
+/// Answers of members that are remembered: clients take the one they want before so many have come.
+const SEEN_MAX: usize = 256;
 
 impl World {
     pub(crate) fn client_node(&self, slot: usize) -> NodeIndex {
@@ -153,7 +157,7 @@ impl World {
                 ClientEffect::Sent { operation, id } => self.history.sent(operation, id),
                 ClientEffect::Resent => self.tally.note(Kind::Resent),
                 ClientEffect::Completed { operation, outcome, applied } => {
-                    let read_at = applied.or(self.read_at);
+                    let read_at = self.seen_by(&outcome).or(applied).or(self.read_at);
                     if let (Some(number), client::Outcome::Reply(_)) = (read_at, &outcome) {
                         self.history.read_after(operation, number);
                     }
@@ -233,11 +237,27 @@ impl World {
         let (_, life) = self.addresses[parcel.address as usize];
         let place = &mut self.clients[slot];
         let Some(client) = place.process.as_mut().filter(|_| place.life == life) else { return };
+        if let Message::MemberReply { reply, .. } = &message
+            && self.swarm.disk_engine.is_some()
+        {
+            self.seen.truncate(SEEN_MAX - 1);
+            self.seen.push_front((reply.clone(), parcel.executed));
+        }
         // A member's answer says itself at which entry it was given.
         self.read_at = matches!(message, Message::ReadReply { .. }).then_some(parcel.executed);
         client.handle(now, client::Event::Message { from: ReplicaId(from as u8), message });
         self.drain_client(slot);
         self.read_at = None;
+    }
+}
+
+impl World {
+    /// What the member had seen whose answer this is, if one is known that tells less.
+    fn seen_by(&self, outcome: &client::Outcome) -> Option<OpNumber> {
+        let client::Outcome::Reply(reply) = outcome else { return None };
+        // The core passes the very same bytes on.
+        let (_, seen) = self.seen.iter().find(|(body, _)| Arc::ptr_eq(body, reply))?;
+        Some(*seen)
     }
 }
 

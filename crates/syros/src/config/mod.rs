@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use syros_protocol::replica::Durability;
-use syros_runtime::{FrontConfig, NodeConfig, StoreConfig};
+use syros_runtime::{EngineConfig, EngineKind, FrontConfig, NodeConfig, StoreConfig};
 use syros_types::{FastQuorum, Group, ReadPolicy, ReplicaId, WritePolicy};
 
 pub(crate) use reader::{BytesText, ConfigError, Reader, parse_bytes, parse_duration};
@@ -54,6 +54,8 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     let mut core = syros_runtime::replica_config(group, replica);
     core.fast_quorum = root.choice("fast-quorum", &quorums, core.fast_quorum)?;
     core.durability = root.choice("durability", &durabilities, core.durability)?;
+    let mut engine = EngineConfig::default();
+    engine.kind = root.choice("engine", &EngineKind::ALL.map(|kind| (kind.name(), kind)), engine.kind)?;
     let mut front = FrontConfig::default();
     let policies = ReadPolicy::ALL.map(|policy| (policy.name(), policy));
     front.read_policy = root.choice("reads", &policies, front.read_policy)?;
@@ -79,6 +81,10 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     read_disk(&mut disk, &mut store)?;
     keys.extend(disk.finish()?);
 
+    let mut section = root.section("disk-engine")?;
+    read_engine(&mut section, &mut engine)?;
+    keys.extend(section.finish()?);
+
     let mut emulate = root.section("emulate")?;
     let reads = emulate.integer("reads-per-second", 0..=1_000_000, 0)?;
     store.emulated_reads = u32::try_from(reads).ok().filter(|reads| *reads > 0);
@@ -99,6 +105,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
         replica: core,
         front,
         store,
+        engine,
     };
     Ok(ServerConfig { node, log_level, keys })
 }
@@ -222,6 +229,18 @@ fn read_disk(disk: &mut Reader, store: &mut StoreConfig) -> Result<(), ConfigErr
     store.scrub_interval = Some(interval).filter(|interval| !interval.is_zero());
     store.scrub_rate = disk.bytes("scrub-rate", 64 << 10..=1 << 40, store.scrub_rate)?;
     Ok(())
+}
+
+fn read_engine(section: &mut Reader, engine: &mut EngineConfig) -> Result<(), ConfigError> {
+    engine.cache_bytes = section.bytes("cache", 1 << 20..=1 << 40, engine.cache_bytes)?;
+    engine.memtable_bytes = section.bytes("memtable", 1 << 20..=1 << 30, engine.memtable_bytes)?;
+    let mut count = |key, most, value: &mut usize| -> Result<(), ConfigError> {
+        let number = section.integer(key, 1..=most, *value as u64)?;
+        *value = usize::try_from(number).unwrap_or(usize::MAX);
+        Ok(())
+    };
+    count("execution-threads", 64, &mut engine.execution_threads)?;
+    count("read-threads", 256, &mut engine.read_threads)
 }
 
 /// Smallest limit of the log: room for a few of the largest operations.

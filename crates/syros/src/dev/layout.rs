@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use syros_bench::relay::Relay;
 use syros_protocol::replica::Durability;
-use syros_runtime::{durability_name, read_identity};
+use syros_runtime::{EngineKind, durability_name, read_identity};
 use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 
 use crate::config::{self, Reader};
@@ -32,6 +32,7 @@ pub(super) struct Cluster {
     pub(super) group: Group,
     pub(super) fast_quorum: FastQuorum,
     pub(super) durability: Durability,
+    pub(super) engine: EngineKind,
     /// All nodes have started once: from now on a node without its data has lost it.
     pub(super) is_complete: bool,
     /// Redis port of node 0; node i has the i-th after it.
@@ -46,6 +47,8 @@ pub(super) struct Settings<'a> {
     pub(super) writes: WritePolicy,
     pub(super) emulate_reads: Option<u32>,
     pub(super) limits: &'a [(String, String)],
+    /// Keys of the table `disk-engine`.
+    pub(super) disk_engine: &'a [(String, String)],
     /// The table `timing`, or nothing.
     pub(super) timing: String,
     /// Through which they reach each other.
@@ -60,22 +63,28 @@ pub(super) struct Layout {
 
 impl Cluster {
     /// A cluster that has never existed.
-    pub(super) fn new(group: Group, fast_quorum: FastQuorum, durability: Durability) -> Self {
+    pub(super) fn new(
+        group: Group,
+        fast_quorum: FastQuorum,
+        durability: Durability,
+        engine: EngineKind,
+    ) -> Self {
         // RandomState is seeded by the system; the id need only differ from that of other clusters.
         let id = (RandomState::new().hash_one("cluster") >> 1).max(1);
         let (redis_port, replica_ports) = (0, Vec::new());
-        Self { id, group, fast_quorum, durability, is_complete: false, redis_port, replica_ports }
+        Self { id, group, fast_quorum, durability, engine, is_complete: false, redis_port, replica_ports }
     }
 
     fn to_text(&self) -> String {
         format!(
             "# Made by syros dev, which uses and deletes only directories with this file. Not to be edited.\n\
              format = {FORMAT}\ncluster = 0x{:016x}\nreplicas = {}\nfast-quorum = \"{}\"\ndurability = \"{}\"\n\
-             complete = {}\nport = {}\nreplica-ports = \"{}\"\n",
+             engine = \"{}\"\ncomplete = {}\nport = {}\nreplica-ports = \"{}\"\n",
             self.id,
             self.group.size(),
             self.fast_quorum,
             durability_name(self.durability),
+            self.engine.name(),
             u8::from(self.is_complete),
             self.redis_port,
             self.replica_ports.iter().map(u16::to_string).collect::<Vec<_>>().join(","),
@@ -96,6 +105,7 @@ impl Cluster {
                 .map_err(|error| reader.error("replicas", error.to_string()))?;
             let quorums = [("majority", FastQuorum::Majority), ("supermajority", FastQuorum::Supermajority)];
             let durabilities = [("fsync", Durability::Fsync), ("replicated", Durability::Replicated)];
+            let engines = EngineKind::ALL.map(|kind| (kind.name(), kind));
             let ports = reader.required_text("replica-ports")?;
             let ports: Result<Vec<u16>, _> = ports.split(',').map(str::parse).collect();
             Ok(Self {
@@ -103,6 +113,7 @@ impl Cluster {
                 group,
                 fast_quorum: reader.choice("fast-quorum", &quorums, FastQuorum::Majority)?,
                 durability: reader.choice("durability", &durabilities, Durability::Fsync)?,
+                engine: reader.choice("engine", &engines, EngineKind::Memory)?,
                 is_complete: reader.required_integer("complete", 0..=1)? == 1,
                 redis_port: u16::try_from(reader.required_integer("port", 1..=65_535)?).unwrap_or(u16::MAX),
                 replica_ports: ports.unwrap_or_default(),
@@ -222,7 +233,7 @@ impl Layout {
     /// # Errors
     /// If the nodes would not take them, or they cannot be written.
     pub(super) fn write_configs(&self, cluster: &Cluster, settings: &Settings<'_>) -> Result<(), String> {
-        let Settings { reads, writes, emulate_reads, limits, timing, relay } = settings;
+        let Settings { reads, writes, emulate_reads, limits, disk_engine, timing, relay } = settings;
         for node in 0..cluster.group.size() {
             let replicas = match relay {
                 Some(relay) => relay.addresses_for_replica(node),
@@ -233,33 +244,41 @@ impl Layout {
             let directory = toml::Value::String(self.data(node).display().to_string());
             let mut text = format!(
                 "# Written by syros dev at every start.\ncluster = 0x{:016x}\nreplicas = [{list}]\nreplica = {node}\n\
-                 directory = {directory}\nfast-quorum = \"{}\"\ndurability = \"{}\"\nreads = \"{reads}\"\nwrites = \"{writes}\"\n\n\
+                 directory = {directory}\nfast-quorum = \"{}\"\ndurability = \"{}\"\nengine = \"{}\"\n\
+                 reads = \"{reads}\"\nwrites = \"{writes}\"\n\n\
                  [listen]\nredis = \"127.0.0.1:{}\"\n",
                 cluster.id,
                 cluster.fast_quorum,
                 durability_name(cluster.durability),
+                cluster.engine.name(),
                 redis_port(cluster, node),
             );
-            if !limits.is_empty() {
-                text += "\n[limits]\n";
-            }
-            for (key, value) in *limits {
-                let value = match value.parse::<i64>() {
-                    Ok(number) => toml::Value::Integer(number),
-                    Err(_) => toml::Value::String(value.clone()),
-                };
-                text += &format!("{key} = {value}\n");
-            }
+            text += &table("limits", limits);
+            text += &table("disk-engine", disk_engine);
             text += timing;
             if let Some(rate) = emulate_reads {
                 text += &format!("\n[emulate]\nreads-per-second = {rate}\n");
             }
-            config::parse(&text, Path::new("/"), false).map_err(|error| format!("--limit: {error}"))?;
+            config::parse(&text, Path::new("/"), false)
+                .map_err(|error| format!("--limit or --disk-engine: {error}"))?;
             let file = self.config(node);
             fs::write(&file, text).map_err(|error| format!("cannot write {}: {error}", file.display()))?;
         }
         Ok(())
     }
+}
+
+/// A table of a configuration file; nothing if it has no keys.
+fn table(name: &str, keys: &[(String, String)]) -> String {
+    let mut text = if keys.is_empty() { String::new() } else { format!("\n[{name}]\n") };
+    for (key, value) in keys {
+        let value = match value.parse::<i64>() {
+            Ok(number) => toml::Value::Integer(number),
+            Err(_) => toml::Value::String(value.clone()),
+        };
+        text += &format!("{key} = {value}\n");
+    }
+    text
 }
 
 /// Redis port of a node.
@@ -282,7 +301,12 @@ mod tests {
     use super::*;
 
     fn cluster() -> Cluster {
-        let mut cluster = Cluster::new(Group::new(3).unwrap(), FastQuorum::Supermajority, Durability::Fsync);
+        let mut cluster = Cluster::new(
+            Group::new(3).unwrap(),
+            FastQuorum::Supermajority,
+            Durability::Fsync,
+            EngineKind::Disk,
+        );
         (cluster.redis_port, cluster.replica_ports) = (7000, vec![7100, 7101, 7102]);
         cluster
     }

@@ -14,7 +14,7 @@ use clap::{Args, ValueEnum};
 use syros_experiment::Regions;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
-use syros_runtime::durability_name;
+use syros_runtime::{EngineKind, durability_name};
 use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 
 use crate::config::{BytesText, LOG_MEMORY_MIN, parse_bytes};
@@ -41,6 +41,7 @@ const DEFAULT_PORT: u16 = 6379;
   syros dev                                     three nodes, Redis ports 6379, 6380, 6381
   syros dev --replicas 5 --port 7000            five nodes, Redis ports 7000 to 7004
   syros dev --durability replicated --fresh     in memory, starting empty
+  syros dev --engine disk --fresh               data on disk, which may exceed the memory
   syros dev --exec 'redis-benchmark -p {port} -t set,get -q'
   syros dev --regions far-leader --fresh        five nodes, one of them on another continent
   syros dev --regions my.toml --exec 'syros bench write --cluster {cluster:paris} --writers 1'
@@ -63,6 +64,13 @@ pub(crate) struct Options {
     /// What completes a write in one round trip [default: majority, or what the directory has]
     #[arg(long, value_enum)]
     fast_quorum: Option<FastQuorumName>,
+    /// Where the data is kept [default: memory, or what the directory has]
+    #[arg(long, value_enum)]
+    engine: Option<EngineName>,
+    /// A key of the section disk-engine in every node's configuration, such as cache=64MiB; see
+    /// docs/syros.sample.toml
+    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_limit)]
+    disk_engine: Vec<(String, String)>,
     /// Start with an empty cluster: deletes the one in the directory, if syros dev made it
     #[arg(long)]
     fresh: bool,
@@ -115,6 +123,28 @@ enum FastQuorumName {
     Majority,
     /// f + ceil(f/2) + 1 replicas, for every update that returns nothing
     Supermajority,
+}
+
+/// [`EngineKind`] on the command line.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum EngineName {
+    /// In memory; the disk has log and snapshots
+    Memory,
+    /// On disk, in a log-structured merge tree
+    Disk,
+    /// On disk, in RocksDB, if it was built in
+    #[value(name = "rocksdb")]
+    RocksDb,
+}
+
+impl From<EngineName> for EngineKind {
+    fn from(name: EngineName) -> Self {
+        match name {
+            EngineName::Memory => Self::Memory,
+            EngineName::Disk => Self::Disk,
+            EngineName::RocksDb => Self::RocksDb,
+        }
+    }
 }
 
 impl From<DurabilityName> for Durability {
@@ -174,6 +204,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         writes: options.writes,
         emulate_reads: options.emulate_reads,
         limits: &limits,
+        disk_engine: &options.disk_engine,
         timing: regions::timing_table(&timing),
         relay: places.as_ref().map(|places| &places.relay),
     };
@@ -247,6 +278,8 @@ fn prepare(options: &Options, replicas: Option<usize>, layout: &Layout) -> Resul
         same("replicas", replicas.map(|n| n.to_string()), cluster.group.size().to_string())?;
         let durability = options.durability.map(|d| durability_name(d.into()).to_owned());
         same("durability", durability, durability_name(cluster.durability).to_owned())?;
+        let engine = options.engine.map(|engine| EngineKind::from(engine).name().to_owned());
+        same("engine", engine, cluster.engine.name().to_owned())?;
         let quorum = options.fast_quorum.map(|q| FastQuorum::from(q).to_string());
         same("fast-quorum", quorum, cluster.fast_quorum.to_string())?;
         if cluster.durability == Durability::Replicated {
@@ -262,7 +295,14 @@ fn prepare(options: &Options, replicas: Option<usize>, layout: &Layout) -> Resul
     let quorum = options.fast_quorum.map_or(FastQuorum::Majority, Into::into);
     let durability = options.durability.map_or(Durability::Fsync, Into::into);
     let redis_port = options.port.unwrap_or(DEFAULT_PORT);
-    Ok(Cluster { redis_port, ..Cluster::new(group, quorum, durability) })
+    let engine = options.engine.map_or(EngineKind::Memory, Into::into);
+    if !engine.is_built_in() {
+        let name = engine.name();
+        return Err(format!(
+            "--engine {name}: this program was built without it; build it with --features {name}"
+        ));
+    }
+    Ok(Cluster { redis_port, ..Cluster::new(group, quorum, durability, engine) })
 }
 
 enum Ready {
@@ -333,10 +373,11 @@ fn print_how_to_connect(
     places: Option<&Places>,
 ) {
     println!(
-        "Syros is ready: {} replicas, fast quorum {}, durability {}",
+        "Syros is ready: {} replicas, fast quorum {}, durability {}, engine {}",
         cluster.group.size(),
         cluster.fast_quorum,
-        durability_name(cluster.durability)
+        durability_name(cluster.durability),
+        cluster.engine.name()
     );
     for (node, address) in replica_addresses(cluster).iter().enumerate() {
         let pid = children.pid(node).map_or_else(|| "-".to_owned(), |pid| pid.to_string());

@@ -19,6 +19,11 @@ pub(crate) fn syros() -> Command {
     Command::new(env!("CARGO_BIN_EXE_syros"))
 }
 
+/// The engine under test: `SYROS_TEST_ENGINE`, or the one in memory.
+pub(crate) fn engine() -> String {
+    std::env::var("SYROS_TEST_ENGINE").unwrap_or_else(|_| "memory".to_owned())
+}
+
 /// A directory of its own, deleted at the end.
 pub(crate) struct Scratch(pub(crate) PathBuf);
 
@@ -114,6 +119,9 @@ impl Dev {
     pub(crate) fn start(dir: &Path, port: u16, options: &[&str]) -> Self {
         let mut command = syros();
         command.arg("dev").arg("--quiet").arg("--dir").arg(dir).arg("--port").arg(port.to_string());
+        if !dir.join("dev.toml").exists() || options.contains(&"--fresh") {
+            command.arg("--engine").arg(engine());
+        }
         let mut process = command.args(options).stdout(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(process.stdout.take().unwrap());
         let mut dev = Self { process, port, nodes: Vec::new(), lines };

@@ -1,6 +1,6 @@
 //! Clusters for the tests, and whether there can be any.
 
-use crate::common::{Scratch, syros};
+use crate::common::{Scratch, engine, syros};
 use std::io::Write as _;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -43,7 +43,11 @@ pub(crate) fn start(test: &str, replicas: usize) -> Option<Setup> {
         replicas,
         namespaces: true,
         regions: None,
-        settings: format!("[timing]\noperation-timeout = \"{}ms\"", GIVE_UP_AFTER.as_millis()),
+        settings: format!(
+            "engine = \"{}\"\n[timing]\noperation-timeout = \"{}ms\"",
+            engine(),
+            GIVE_UP_AFTER.as_millis()
+        ),
     });
     let mut cluster = match started {
         Ok(cluster) => cluster,

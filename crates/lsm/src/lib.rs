@@ -1,0 +1,16 @@
+//! Stores on disk for the disk engine: trees of sorted runs that have no log and become durable at checkpoints.
+#![forbid(unsafe_code)]
+
+mod disk_store;
+mod forgotten;
+mod lsm_store;
+#[cfg(feature = "rocksdb")]
+mod rocks_store;
+mod shadowed;
+mod views;
+
+pub use disk_store::{DiskStore, DiskValue, DiskView, HAS_ROCKSDB, StoreOptions};
+pub use lsm_store::{LsmOptions, LsmStore};
+#[cfg(feature = "rocksdb")]
+pub use rocks_store::{RocksOptions, RocksStore, RocksView};
+pub use views::View;

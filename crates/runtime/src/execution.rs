@@ -1,0 +1,113 @@
+//! What executes a node's log: an engine in memory, which the event loop runs itself, or one on disk with threads of
+//! its own.
+
+use std::sync::Arc;
+
+use mio::Waker;
+use syros_protocol::replica::{Config, Restored};
+use syros_snapshot::{SnapshotFiles, Stored, Stores};
+use syros_storage::{Engine, MemoryEngine, Store as _};
+use syros_types::{OpNumber, WallTime};
+use syros_wal::{FileDisk, Recovery, Wal};
+
+use crate::directory::DataDirectory;
+use crate::local::LogError;
+use crate::on_disk::{OnDisk, Settings};
+use crate::snapshots::Snapshots;
+use crate::store::{Store, ViewFile};
+
+/// An engine in memory, executed by the event loop itself: that takes less than to tell another thread.
+pub(crate) struct InMemory {
+    pub(crate) engine: MemoryEngine,
+    pub(crate) snapshots: Snapshots<MemoryEngine>,
+    /// The engine of a snapshot that the replica has been told of and not yet adopted.
+    pub(crate) loaded: Option<MemoryEngine>,
+    /// Entries executed in this turn of the event loop.
+    pub(crate) executed: u64,
+    /// To be executed in the next turn.
+    pub(crate) apply_later: Option<OpNumber>,
+    pub(crate) reply: Vec<u8>,
+}
+
+/// What executes the log.
+pub(crate) enum Execution {
+    InMemory(Box<InMemory>),
+    OnDisk(Box<OnDisk>),
+}
+
+impl Execution {
+    /// No key expires before this.
+    pub(crate) fn next_expiry(&self) -> Option<WallTime> {
+        match self {
+            Self::InMemory(memory) => memory.engine.next_expiry(),
+            Self::OnDisk(disk) => disk.deferred.shared().next_expiry(),
+        }
+    }
+
+    /// About how many keys there are.
+    pub(crate) fn approximate_len(&self) -> usize {
+        match self {
+            Self::InMemory(memory) => memory.engine.len(),
+            Self::OnDisk(disk) => disk.deferred.shared().store().approximate_len(),
+        }
+    }
+}
+
+/// Where a node's things are.
+pub(crate) struct Place<'a> {
+    pub(crate) cluster: u64,
+    pub(crate) directory: &'a DataDirectory,
+    /// Length of a segment of the write-ahead log.
+    pub(crate) segment_bytes: u64,
+    pub(crate) waker: &'a Arc<Waker>,
+}
+
+/// What a node has on disk, opened.
+pub(crate) struct Opened {
+    pub(crate) wal: Wal<FileDisk>,
+    pub(crate) view: ViewFile,
+    pub(crate) recovery: Recovery,
+    pub(crate) restored: Restored,
+    pub(crate) execution: Execution,
+}
+
+/// Opens what is on disk, for an engine in memory, whose tables get the seed.
+pub(crate) fn open_in_memory(config: &Config, place: &Place<'_>, hash_seed: u64) -> Result<Opened, LogError> {
+    let Place { cluster, directory, segment_bytes, waker } = *place;
+    let files = || SnapshotFiles { hash_seed };
+    let (store, _) =
+        Store::open(config, cluster, directory, segment_bytes, files).map_err(LogError::Store)?;
+    let Store { wal, stored, view } = store;
+    let Stored { recovery, restored, depot, engine, .. } = stored;
+    let loader = move || Ok(MemoryEngine::loader(hash_seed));
+    let snapshots = Snapshots::start(depot, directory.snapshots(), loader, Arc::clone(waker))
+        .map_err(LogError::Thread)?;
+    let engine = engine.unwrap_or_else(|| MemoryEngine::with_hash_seed(hash_seed));
+    let memory =
+        InMemory { engine, snapshots, loaded: None, executed: 0, apply_later: None, reply: Vec::new() };
+    let execution = Execution::InMemory(Box::new(memory));
+    Ok(Opened { wal, view, recovery, restored, execution })
+}
+
+/// Opens what is on disk, for an engine that is there, too.
+pub(crate) fn open_on_disk(
+    config: &Config,
+    place: &Place<'_>,
+    settings: Settings,
+) -> Result<Opened, LogError> {
+    let Place { cluster, directory, segment_bytes, waker } = *place;
+    let stores = || Stores::new(settings.files.clone());
+    let (store, stores) =
+        Store::open(config, cluster, directory, segment_bytes, stores).map_err(LogError::Store)?;
+    let Store { wal, stored, view } = store;
+    let Stored { recovery, restored, depot, engine, snapshot } = stored;
+    let (_, number, engine) = stores.into_engine(engine).map_err(LogError::Engine)?;
+    let loader = OnDisk::loader(&settings.files);
+    let snapshots = Snapshots::start(depot, directory.snapshots(), loader, Arc::clone(waker))
+        .map_err(LogError::Thread)?;
+    let applied = snapshot.map_or(OpNumber(0), |(op_number, _)| op_number);
+    let disk = OnDisk::start((number, engine), applied, settings, snapshots, Arc::clone(waker))
+        .map_err(LogError::Thread)?;
+    let execution = Execution::OnDisk(Box::new(disk));
+    Ok(Opened { wal, view, recovery, restored, execution })
+}

@@ -1,0 +1,283 @@
+//! The engine of a node that is on disk: its threads, its checkpoints, and where its stores lie.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mio::Waker;
+use syros_lsm::{DiskStore, StoreOptions};
+use syros_protocol::record::{SnapshotHead, Ticket};
+use syros_snapshot::{Checkpoints, Place, StoreLoader};
+use syros_storage::{DiskEngine, Store as _, StoreError};
+use syros_types::OpNumber;
+
+use crate::config::{EngineConfig, EngineKind};
+use crate::deferred::{Deferred, PressureLimits, Threads};
+use crate::directory::DataDirectory;
+use crate::snapshots::Snapshots;
+
+/// What the name of a store that is not complete ends with.
+const UNFINISHED: &str = ".new";
+
+/// A file that says that what is there is damaged: opening a store does not find everything.
+const DAMAGED: &str = "damaged";
+
+/// The directory with the stores of a node: one directory each, named by its number.
+#[derive(Clone, Debug)]
+pub(crate) struct Files {
+    pub(crate) path: PathBuf,
+    pub(crate) options: StoreOptions,
+}
+
+impl Files {
+    fn store(&self, number: u64) -> PathBuf {
+        self.path.join(number.to_string())
+    }
+
+    fn unfinished(&self, number: u64) -> PathBuf {
+        self.path.join(format!("{number}{UNFINISHED}"))
+    }
+
+    fn names(&self) -> Result<Vec<String>, StoreError> {
+        let failed = error("look into the directory of the engine", &self.path);
+        fs::create_dir_all(&self.path).map_err(&failed)?;
+        let entries = fs::read_dir(&self.path).map_err(&failed)?;
+        let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+        names.collect::<io::Result<_>>().map_err(&failed)
+    }
+
+    fn sync(&self) -> Result<(), StoreError> {
+        let synced = fs::File::open(&self.path).and_then(|directory| directory.sync_all());
+        synced.map_err(error("sync the directory of the engine", &self.path))
+    }
+
+    /// Makes sure that whoever starts next does not use what is there.
+    pub(crate) fn mark_damaged(&self, problem: &str) -> Result<(), StoreError> {
+        let path = self.path.join(DAMAGED);
+        let written = fs::File::create(&path).and_then(|mut file| {
+            file.write_all(problem.as_bytes())?;
+            file.sync_all()
+        });
+        written.map_err(error("note that the store is damaged", &path))?;
+        self.sync()
+    }
+
+    /// Removes the stores with smaller numbers; nobody uses them any more.
+    fn remove_before(&mut self, number: u64) -> Result<(), StoreError> {
+        let mut old = self.names()?;
+        old.retain(|name| name.parse().is_ok_and(|other: u64| other < number));
+        // After nearly every checkpoint there is none.
+        if old.is_empty() {
+            return Ok(());
+        }
+        old.iter().try_for_each(|name| self.remove(name))?;
+        self.sync()
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StoreError> {
+        let path = self.path.join(name);
+        fs::remove_dir_all(&path).map_err(error("remove an old store", &path))
+    }
+}
+
+fn error(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> StoreError {
+    let path = path.display().to_string();
+    move |source| {
+        let error = StoreError::io(doing, &source);
+        StoreError { problem: format!("{path}: {}", error.problem), ..error }
+    }
+}
+
+impl Place for Files {
+    type Store = DiskStore;
+
+    fn list(&mut self) -> Result<Vec<u64>, StoreError> {
+        let mut numbers = Vec::new();
+        let names = self.names()?;
+        if names.iter().any(|name| name == DAMAGED) {
+            let problem = fs::read_to_string(self.path.join(DAMAGED)).unwrap_or_default();
+            return Err(StoreError::damaged("use the store", problem));
+        }
+        for name in names {
+            match name.parse() {
+                Ok(number) => numbers.push(number),
+                Err(_) if name.ends_with(UNFINISHED) => self.remove(&name)?,
+                // Whatever it is, it is not ours.
+                Err(_) => {}
+            }
+        }
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    fn open(&mut self, number: u64) -> Result<DiskStore, StoreError> {
+        DiskStore::open(&self.store(number), &self.options)
+    }
+
+    fn create(&mut self) -> Result<(u64, DiskStore), StoreError> {
+        // Ones being loaded count, too: two never have one number.
+        let number = |name: &String| name.trim_end_matches(UNFINISHED).parse::<u64>().ok();
+        let number = self.names()?.iter().filter_map(number).max().map_or(1, |last| last + 1);
+        let store = DiskStore::open(&self.unfinished(number), &self.options)?;
+        Ok((number, store))
+    }
+
+    fn complete(&mut self, number: u64) -> Result<(), StoreError> {
+        let (from, to) = (self.unfinished(number), self.store(number));
+        fs::rename(&from, &to).map_err(error("give a store its name", &from))?;
+        self.sync()
+    }
+
+    fn keep_only(&mut self, number: Option<u64>) -> Result<(), StoreError> {
+        let keep = number.map(|number| number.to_string());
+        for name in self.names()? {
+            if name.parse::<u64>().is_ok() && Some(&name) != keep.as_ref() {
+                self.remove(&name)?;
+            }
+        }
+        self.sync()
+    }
+}
+
+/// What a node needs to know of its engine on disk.
+pub(crate) struct Settings {
+    pub(crate) files: Files,
+    pub(crate) threads: Threads,
+    pub(crate) limits: PressureLimits,
+}
+
+impl Settings {
+    /// For the engine in this directory.
+    pub(crate) fn new(directory: &DataDirectory, config: &EngineConfig) -> Self {
+        let options = StoreOptions {
+            use_rocksdb: config.kind == EngineKind::RocksDb,
+            cache_bytes: config.cache_bytes,
+            memtable_bytes: config.memtable_bytes,
+        };
+        Self {
+            files: Files { path: directory.engine(), options },
+            threads: Threads { lanes: config.execution_threads, readers: config.read_threads },
+            // A checkpoint under way, one that follows, and the same again for bursts.
+            limits: PressureLimits { unflushed_bytes: 4 * config.memtable_bytes, runs: RUNS_MAX },
+        }
+    }
+}
+
+/// Clients wait when so many runs of the first level wait to be merged: each is one more place to look for a key.
+const RUNS_MAX: usize = 20;
+
+/// The engine of a node, on disk.
+pub(crate) struct OnDisk {
+    pub(crate) deferred: Deferred<DiskStore>,
+    pub(crate) snapshots: Snapshots<(u64, DiskEngine<DiskStore>)>,
+    /// The engine of a snapshot that the replica has been told of and not yet adopted.
+    loaded: Option<(u64, DiskEngine<DiskStore>)>,
+    settings: Settings,
+    /// The store in use.
+    number: u64,
+    pub(crate) checkpoints: Checkpoints,
+    waker: Arc<Waker>,
+}
+
+impl OnDisk {
+    /// Starts the threads of an engine that goes up to `applied`, in the store with this number.
+    pub(crate) fn start(
+        (number, engine): (u64, DiskEngine<DiskStore>),
+        applied: OpNumber,
+        settings: Settings,
+        snapshots: Snapshots<(u64, DiskEngine<DiskStore>)>,
+        waker: Arc<Waker>,
+    ) -> io::Result<Self> {
+        let Settings { threads, limits, .. } = settings;
+        let deferred = Deferred::start(engine, applied, threads, limits, Arc::clone(&waker))?;
+        Ok(Self {
+            deferred,
+            snapshots,
+            loaded: None,
+            settings,
+            number,
+            checkpoints: Checkpoints::default(),
+            waker,
+        })
+    }
+
+    /// Begins a checkpoint of what has been executed, and a file of it if one is wanted.
+    pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool) {
+        self.checkpoints.begin(head.op_number, ticket, is_file);
+        self.deferred.seal(head, is_file);
+    }
+
+    /// Makes a checkpoint durable, if it is time.
+    pub(crate) fn flush_if_due(&mut self, persisted: Ticket) {
+        if let Some(op_number) = self.checkpoints.flush_if_due(persisted) {
+            self.deferred.flush(op_number);
+        }
+    }
+
+    /// There will be no such checkpoint, and no file that goes with it.
+    pub(crate) fn failed(&mut self, op_number: OpNumber) {
+        if self.checkpoints.failed(op_number) {
+            self.snapshots.give_up();
+        }
+    }
+
+    /// Keeps the engine of a snapshot until it is adopted, or not.
+    pub(crate) fn keep_loaded(&mut self, loaded: (u64, DiskEngine<DiskStore>)) {
+        self.loaded = Some(loaded);
+    }
+
+    /// Whatever was loaded and not adopted is not needed.
+    pub(crate) fn discard_loaded(&mut self) {
+        if let Some((number, engine)) = self.loaded.take() {
+            let path = self.settings.files.store(number);
+            self.snapshots.then(move || {
+                drop(engine);
+                // If it fails, the next process removes it.
+                let _ = fs::remove_dir_all(path);
+            });
+        }
+    }
+
+    /// Has the engine that was loaded take the place of the present one. False if nothing was loaded.
+    pub(crate) fn adopt(&mut self, op_number: OpNumber) -> io::Result<bool> {
+        let Some((number, engine)) = self.loaded.take() else { return Ok(false) };
+        self.snapshots.give_up();
+        let Settings { threads, limits, .. } = self.settings;
+        let next = Deferred::start(engine, op_number, threads, limits, Arc::clone(&self.waker))?;
+        let before = std::mem::replace(&mut self.deferred, next);
+        self.snapshots.discard(before);
+        (self.number, self.checkpoints) = (number, Checkpoints::default());
+        Ok(true)
+    }
+
+    /// Files of snapshots before this one, and stores before the one in use, are not needed any more. (One that comes
+    /// after it holds a snapshot that was received, and may be about to be adopted.)
+    pub(crate) fn remove_before(&self, op_number: OpNumber) {
+        self.snapshots.remove_before(op_number);
+        let (mut files, number) = (self.settings.files.clone(), self.number);
+        self.snapshots.then(move || {
+            if let Err(error) = files.remove_before(number) {
+                log::warn!("{error}");
+            }
+        });
+    }
+
+    /// See [`Files::mark_damaged`].
+    pub(crate) fn mark_damaged(&self, problem: &str) -> Result<(), StoreError> {
+        self.settings.files.mark_damaged(problem)
+    }
+
+    /// About how many bytes a file of all data takes.
+    pub(crate) fn data_bytes(&self) -> usize {
+        usize::try_from(self.deferred.shared().store().disk_bytes()).unwrap_or(usize::MAX)
+    }
+
+    /// What loads snapshots that are received.
+    pub(crate) fn loader(
+        files: &Files,
+    ) -> impl Fn() -> Result<StoreLoader<Files>, syros_snapshot::DepotError> + use<> {
+        let files = files.clone();
+        move || Ok(StoreLoader::create(files.clone())?)
+    }
+}

@@ -1,0 +1,145 @@
+//! Replicas' engines: found when a replica starts, and, if they are on disk, executed in virtual time.
+
+use super::{Happening, World};
+use crate::journal::{DiskTrouble, FILES, Journal};
+use crate::on_disk::OnDisk;
+use crate::process::Execution;
+use crate::tally::Kind;
+use syros_protocol::replica::{Config, Restored};
+use syros_snapshot::{Depot, Stored, Stores};
+use syros_types::{OpNumber, ReplicaId};
+use syros_wal::memory_disk::MemoryDisk;
+
+/// What a replica finds on its disk.
+pub(super) struct Opened {
+    pub(super) journal: Journal,
+    pub(super) restored: Restored,
+    pub(super) depot: Depot<MemoryDisk>,
+    pub(super) execution: Execution,
+}
+
+impl World {
+    /// Reads back what is on a replica's disk.
+    pub(super) fn open(&mut self, replica: usize, config: &Config) -> Result<Opened, DiskTrouble> {
+        let slot = &mut self.replicas[replica];
+        let up_to = |snapshot: Option<(OpNumber, u64)>| snapshot.map_or(OpNumber(0), |(last, _)| last);
+        let Some(settings) = &self.swarm.disk_engine else {
+            let (journal, stored) = Journal::open(&mut slot.disk, config, &mut { FILES })?;
+            let Stored { restored, depot, engine, snapshot, .. } = stored;
+            let execution = Execution::in_memory(engine, up_to(snapshot));
+            return Ok(Opened { journal, restored, depot, execution });
+        };
+        let mut stores = Stores::new(slot.disk.shelf());
+        let (journal, stored) = Journal::open(&mut slot.disk, config, &mut stores)?;
+        let Stored { restored, depot, engine, snapshot, .. } = stored;
+        if engine.is_some() {
+            self.tally.note(Kind::EngineFound);
+        }
+        let (shelf, number, engine) = stores.into_engine(engine).expect("stores in memory work");
+        let applied = up_to(snapshot);
+        let disk = OnDisk::new(shelf, (number, engine), applied, settings.lanes, config.planted);
+        self.invariants.holds(ReplicaId(replica as u8), applied, disk.digest(), "as found on disk");
+        Ok(Opened { journal, restored, depot, execution: Execution::OnDisk(Box::new(disk)) })
+    }
+
+    /// Lets the threads of a replica's engine go on after a while.
+    pub(super) fn plan_engine_step(&mut self, replica: usize) {
+        let Some(settings) = &self.swarm.disk_engine else { return };
+        let at = self.now() + 1 + self.dice.engine.below(settings.step_delay + 1);
+        let life = self.replicas[replica].life;
+        self.scheduler.schedule(at, Happening::StepEngine { replica, life });
+    }
+
+    pub(super) fn step_engine(&mut self, replica: usize, life: u64) {
+        if self.replicas[replica].life != life {
+            return;
+        }
+        let resumes_at = self.replicas[replica].paused_until;
+        if resumes_at > self.now() {
+            return self.scheduler.schedule(resumes_at, Happening::StepEngine { replica, life });
+        }
+        if self.engine_fails(replica) {
+            return;
+        }
+        let Some(settings) = &self.swarm.disk_engine else { return };
+        let (steps, readers) = (1 + self.dice.engine.below(settings.steps_max), settings.readers_one_in);
+        let Some(process) = &mut self.replicas[replica].process else { return };
+        let mut has_reports = false;
+        for _ in 0..steps {
+            has_reports |= process.step_engine(&mut self.dice.engine, readers);
+        }
+        let again = process.engine_has_work();
+        process.engine_planned = again;
+        if again {
+            self.plan_engine_step(replica);
+        }
+        if has_reports {
+            self.report(replica);
+        }
+    }
+
+    /// Has a process look soon at what its threads have done.
+    fn report(&mut self, replica: usize) {
+        let delay = self.swarm.disk_engine.as_ref().map_or(0, |settings| settings.report_delay);
+        if delay == 0 {
+            self.run_replica(replica);
+        } else {
+            let at = self.now() + self.dice.engine.below(delay);
+            self.poke(replica, at);
+        }
+    }
+
+    /// Perhaps the disk refuses what the engine of a replica writes. True if it does.
+    fn engine_fails(&mut self, replica: usize) -> bool {
+        let ppm = self.swarm.disk.fail_ppm;
+        if ppm == 0 || !self.dice.engine.chance(ppm, 1_000_000) || !self.may_crash() {
+            return false;
+        }
+        if let Some(process) = &mut self.replicas[replica].process {
+            process.fail_engine();
+        }
+        self.in_trouble(replica, DiskTrouble::Failed, Kind::EngineFailed);
+        true
+    }
+
+    /// Begins to make a checkpoint of a replica's engine durable.
+    pub(super) fn begin_flush(&mut self, replica: usize) {
+        let Some(settings) = &self.swarm.disk_engine else { return };
+        let (percent, longest) = (settings.refused_percent, settings.flush_delay);
+        let is_refused = percent > 0 && self.dice.engine.chance(percent, 100);
+        let now = self.now();
+        let slot = &mut self.replicas[replica];
+        let Some(store) = slot.process.as_mut().and_then(|process| process.begin_flush(is_refused)) else {
+            return;
+        };
+        if is_refused {
+            self.tally.note(Kind::FlushRefused);
+        }
+        let mut at = now + 1 + self.dice.engine.below(longest + 1);
+        let (delay, until) = slot.slow_disk;
+        if !self.settling && now < until {
+            at += delay;
+        }
+        let life = slot.life;
+        self.scheduler.schedule(at, Happening::Flushed { replica, life, store });
+    }
+
+    /// A flush ends, unless the machine goes down just before.
+    pub(super) fn flushed(&mut self, replica: usize, life: u64, store: u64) {
+        if self.replicas[replica].life != life {
+            return;
+        }
+        let resumes_at = self.replicas[replica].paused_until;
+        if resumes_at > self.now() {
+            return self.scheduler.schedule(resumes_at, Happening::Flushed { replica, life, store });
+        }
+        let ppm = 5 * self.swarm.disk.crash_ppm;
+        if ppm > 0 && self.dice.engine.chance(ppm, 1_000_000) && self.may_crash() {
+            return self.in_trouble(replica, DiskTrouble::Stopped, Kind::SnapshotFailed);
+        }
+        if let Some(process) = &mut self.replicas[replica].process {
+            process.end_flush(store);
+            self.report(replica);
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A thread that executes.
+
+use super::Shared;
+use super::layout::{StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record};
+use super::reader::{At, Read, each, random, scan};
+use crate::execute::{self, Operand};
+use crate::hash::KeyHashBuilder;
+use crate::keys::{Expiry, Found as _, Keys, KeysMut};
+use crate::store::{Change, Store};
+use core::fmt;
+use core::num::NonZeroU64;
+use core::ops::ControlFlow;
+use indexmap::IndexMap;
+use std::sync::Arc;
+use syros_types::{Prng, WallTime};
+
+/// Executes bodies whose keys no other lane has anything to do with at the same time. What it has executed it sees
+/// itself at once, and everybody once it is committed.
+pub struct Lane<S: Store> {
+    shared: Arc<Shared<S>>,
+    now_ms: u64,
+    /// What has not been committed.
+    changes: IndexMap<StoreKey, Change, KeyHashBuilder>,
+    /// The earliest expiry among the changes.
+    first_expiry: Expiry,
+    /// Bytes of the changes, about.
+    bytes: usize,
+}
+
+impl<S: Store> fmt::Debug for Lane<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lane").field("changes", &self.changes.len()).finish_non_exhaustive()
+    }
+}
+
+/// The record of a key: changed, or as the store has it.
+#[derive(Debug)]
+pub(crate) enum Value<'a, V> {
+    /// Changed.
+    Changed(&'a [u8]),
+    /// Changed by merges of what the store has.
+    Merged(Vec<u8>),
+    /// As the store has it.
+    Stored(V),
+}
+
+impl<V: AsRef<[u8]>> AsRef<[u8]> for Value<'_, V> {
+    fn as_ref(&self) -> &[u8] {
+        match self {
+            Self::Changed(bytes) => bytes,
+            Self::Merged(bytes) => bytes,
+            Self::Stored(value) => value.as_ref(),
+        }
+    }
+}
+
+impl<S: Store> Lane<S> {
+    /// Executes for this engine.
+    pub fn new(shared: Arc<Shared<S>>) -> Self {
+        // Whoever makes keys collide here slows down what they write themselves: the changes are few.
+        let changes = IndexMap::with_hasher(KeyHashBuilder::new(0));
+        Self { shared, now_ms: 0, changes, first_expiry: None, bytes: 0 }
+    }
+
+    /// Executes a body at this log time, and appends its replies: see [`Engine::apply`](crate::Engine::apply).
+    pub fn execute(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        self.now_ms = time.as_millis();
+        execute::apply(self, time, body, reply);
+    }
+
+    /// Bytes that have not been committed, about.
+    pub const fn uncommitted_bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Lets everybody see what was executed.
+    pub fn commit(&mut self) {
+        if self.changes.is_empty() {
+            return;
+        }
+        let written = self.shared.store.write(self.changes.drain(..));
+        self.shared.note(written);
+        self.bytes = 0;
+        // Not before: whoever looks for the first one would miss it.
+        if let Some(expiry) = self.first_expiry.take() {
+            self.shared.note_expiry(expiry);
+        }
+    }
+
+    fn change(&mut self, key: StoreKey, change: Change) {
+        self.bytes += key.len() + if let Change::Put(value) = &change { value.len() } else { 0 };
+        self.changes.insert(key, change);
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
+        let generation = self.shared.generation();
+        if let Some(expiry) = expiry {
+            self.change(expiry_key(generation, expiry, key), Change::Put(Vec::new()));
+            self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
+        }
+        self.change(data_key(generation, key), Change::Put(record(key, expiry, value)));
+    }
+}
+
+impl<S: Store> Keys for Lane<S> {
+    type Found<'a> = Read<Value<'a, S::Value>>;
+
+    fn get(&self, key: &[u8]) -> Option<Read<Value<'_, S::Value>>> {
+        let store_key = data_key(self.shared.generation(), key);
+        let stored = || self.shared.note(self.shared.store.get(&store_key)).flatten();
+        let value = match self.changes.get(&store_key) {
+            Some(Change::Put(record)) => Value::Changed(record),
+            Some(Change::Delete) => return None,
+            Some(Change::Merge(operands)) => {
+                let old = stored();
+                Value::Merged(merged(old.as_ref().map(AsRef::as_ref), operands.iter().map(Vec::as_slice)))
+            }
+            None => Value::Stored(stored()?),
+        };
+        Read::new(key, value, self.now_ms)
+    }
+
+    fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
+        each(&self.shared, &At::now(&self.shared, self.now()), visit);
+    }
+
+    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+        scan(&self.shared, &At::now(&self.shared, self.now()), cursor, count, visit)
+    }
+
+    fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
+        random(&self.shared, &At::now(&self.shared, self.now()), prng, visit)
+    }
+}
+
+impl<S: Store> Lane<S> {
+    /// The time that decides which keys exist, for what concerns all of them.
+    fn now(&self) -> u64 {
+        self.now_ms.max(self.shared.time().as_millis())
+    }
+}
+
+impl<S: Store> KeysMut for Lane<S> {
+    fn settle(&mut self) {
+        self.commit();
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
+        self.put(key, value, expiry);
+    }
+
+    fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
+        let found = self.get(key)?;
+        let (mut value, expiry) = (found.value().to_vec(), found.expiry());
+        let result = change(&mut value);
+        // The expiry's own entry is there already.
+        self.change(data_key(self.shared.generation(), key), Change::Put(record(key, expiry, &value)));
+        Some(result)
+    }
+
+    fn merge(&mut self, key: &[u8], now_ms: u64, operand: Operand<'_>) -> bool {
+        if is_long(key) {
+            return false;
+        }
+        let key = data_key(self.shared.generation(), key);
+        let operand = encode_operand(now_ms, operand);
+        match self.changes.get_mut(&key) {
+            Some(Change::Put(record)) => *record = merged(Some(record), [operand.as_slice()]),
+            Some(change @ Change::Delete) => *change = Change::Put(merged(None, [operand.as_slice()])),
+            Some(Change::Merge(operands)) if self.shared.store.merges() => {
+                self.bytes += operand.len();
+                operands.push(operand);
+            }
+            None if self.shared.store.merges() => {
+                self.bytes += key.len() + operand.len();
+                self.changes.insert(key, Change::Merge(vec![operand]));
+            }
+            Some(Change::Merge(_)) | None => return false,
+        }
+        true
+    }
+
+    fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
+        if let Some(found) = self.get(key) {
+            let value = found.value().to_vec();
+            self.put(key, &value, expiry);
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        // Of a key that does not exist a record may be left.
+        self.change(data_key(self.shared.generation(), key), Change::Delete);
+    }
+
+    fn rename(&mut self, from: &[u8], to: &[u8]) {
+        if let Some(found) = self.get(from) {
+            let (value, expiry): (Vec<u8>, Option<NonZeroU64>) = (found.value().to_vec(), found.expiry());
+            self.remove(from);
+            self.put(to, &value, expiry);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.changes.clear();
+        self.bytes = 0;
+        self.first_expiry = None;
+        self.shared.clear();
+    }
+}

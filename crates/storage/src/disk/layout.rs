@@ -1,0 +1,289 @@
+//! How keys, values and expiries lie in a store. Fixed for ever, like a file format.
+//!
+//! | key | value |
+//! |---|---|
+//! | `d`, generation, position, key | expiry, value |
+//! | `e`, generation, expiry, position, key | |
+//! | `m`, name | about the whole state |
+//!
+//! Generation: 4 bytes, big-endian; FLUSHALL begins the next. Position: 8 bytes, big-endian: half of the key's
+//! hash, so that SCAN's cursors are positions and its order has nothing to do with the keys. Expiry: milliseconds since
+//! the Unix epoch, 8 bytes, big-endian, in a key; a varint, 0 for none, in a value.
+//!
+//! A key longer than [`NAME_BYTES_MAX`] does not fit into every store's keys: its *name* there is its beginning and a
+//! cryptographic hash of all of it, and its record begins with the key itself.
+//!
+//! Entries under `e` are written when a key gets an expiry and left alone when it loses it: whether one is right, the
+//! key's own record says. So setting a key never reads.
+
+use crate::execute::Operand;
+use crate::keys::Expiry;
+use crate::snapshot::{put_varint, take_varint};
+use core::num::NonZeroU64;
+use sha2::{Digest as _, Sha256};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use syros_types::key_hash;
+use syros_types::limits::KEY_BYTES_MAX;
+
+/// A key of the store: usual ones need no allocation.
+pub(super) type StoreKey = SmallVec<[u8; 48]>;
+
+const DATA: u8 = b'd';
+const EXPIRIES: u8 = b'e';
+const META: u8 = b'm';
+
+/// Bytes before the key in a data key.
+const DATA_HEAD: usize = 1 + 4 + 8;
+/// Bytes before the key in an expiry's key.
+const EXPIRY_HEAD: usize = 1 + 4 + 8 + 8;
+
+/// Longest key that is its own name.
+const NAME_BYTES_MAX: usize = 32 * 1024;
+
+// Stores write the length of a key in 16 bits.
+const _: () = assert!(EXPIRY_HEAD + NAME_BYTES_MAX + 32 <= u16::MAX as usize && KEY_BYTES_MAX < 1 << 32);
+
+/// True if the key is not its own name.
+pub(super) const fn is_long(key: &[u8]) -> bool {
+    key.len() > NAME_BYTES_MAX
+}
+
+/// What a key is called in the store.
+fn name(key: &[u8]) -> Cow<'_, [u8]> {
+    if !is_long(key) {
+        return Cow::Borrowed(key);
+    }
+    let mut name = key[..NAME_BYTES_MAX].to_vec();
+    name.extend_from_slice(&Sha256::digest(key));
+    Cow::Owned(name)
+}
+
+/// Where a key is in the order of keys. Less than 2^63: clients take cursors for signed numbers.
+pub(super) fn position(key: &[u8]) -> u64 {
+    key_hash(key) >> 1
+}
+
+/// The key of a record.
+pub(super) fn data_key(generation: u32, key: &[u8]) -> StoreKey {
+    named_data_key(generation, position(key), &name(key))
+}
+
+/// The key of the record of a key with this position and name.
+pub(super) fn named_data_key(generation: u32, position: u64, name: &[u8]) -> StoreKey {
+    let mut out = data_from(generation, position);
+    out.extend_from_slice(name);
+    out
+}
+
+/// Where the records from a position on begin.
+pub(super) fn data_from(generation: u32, position: u64) -> StoreKey {
+    let mut out = StoreKey::new();
+    out.push(DATA);
+    out.extend_from_slice(&generation.to_be_bytes());
+    out.extend_from_slice(&position.to_be_bytes());
+    out
+}
+
+/// Where the records of a generation begin.
+pub(super) fn data_begin(generation: u32) -> StoreKey {
+    data_from(generation, 0)
+}
+
+/// Position and name, if this is the key of a record of this generation.
+pub(super) fn parse_data_key(generation: u32, key: &[u8]) -> Option<(u64, &[u8])> {
+    let (head, name) = key.split_at_checked(DATA_HEAD)?;
+    let is_record = head[0] == DATA && head[1..5] == generation.to_be_bytes();
+    let position = u64::from_be_bytes(head[5..].try_into().ok()?);
+    is_record.then_some((position, name))
+}
+
+/// The key under which the expiry of a key is found in the order of time.
+pub(super) fn expiry_key(generation: u32, expiry: NonZeroU64, key: &[u8]) -> StoreKey {
+    let mut out = expiries_from(generation, expiry.get());
+    out.extend_from_slice(&position(key).to_be_bytes());
+    out.extend_from_slice(&name(key));
+    out
+}
+
+/// Where the expiries from a moment on begin.
+pub(super) fn expiries_from(generation: u32, ms: u64) -> StoreKey {
+    let mut out = StoreKey::new();
+    out.push(EXPIRIES);
+    out.extend_from_slice(&generation.to_be_bytes());
+    out.extend_from_slice(&ms.to_be_bytes());
+    out
+}
+
+/// Moment, position and name, if this is the key of an expiry of this generation.
+pub(super) fn parse_expiry_key(generation: u32, key: &[u8]) -> Option<(u64, u64, &[u8])> {
+    let (head, name) = key.split_at_checked(EXPIRY_HEAD)?;
+    let is_expiry = head[0] == EXPIRIES && head[1..5] == generation.to_be_bytes();
+    let ms = u64::from_be_bytes(head[5..13].try_into().ok()?);
+    let position = u64::from_be_bytes(head[13..].try_into().ok()?);
+    is_expiry.then_some((ms, position, name))
+}
+
+/// The key of something about the whole state.
+pub(super) fn meta_key(name: &str) -> StoreKey {
+    let mut out = StoreKey::new();
+    out.push(META);
+    out.extend_from_slice(name.as_bytes());
+    out
+}
+
+/// The record of a key.
+pub(super) fn record(key: &[u8], expiry: Expiry, value: &[u8]) -> Vec<u8> {
+    let key = if is_long(key) { key } else { &[] };
+    let mut out = Vec::with_capacity(value.len() + key.len() + if expiry.is_some() { 11 } else { 5 });
+    put_varint(&mut out, expiry.map_or(0, NonZeroU64::get));
+    if !key.is_empty() {
+        out.extend_from_slice(&(key.len() as u32).to_le_bytes());
+        out.extend_from_slice(key);
+    }
+    out.extend_from_slice(value);
+    out
+}
+
+/// What a record says. Records are checked by the store's checksums; whatever got past them is an empty value without
+/// an expiry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Parsed {
+    pub(super) expiry: Expiry,
+    /// Where the value begins.
+    pub(super) start: usize,
+    /// How long the key before it is; 0 if the key is its own name.
+    key_length: usize,
+}
+
+impl Parsed {
+    /// The key, whose name is known.
+    pub(super) fn key<'a>(&self, record: &'a [u8], name: &'a [u8]) -> &'a [u8] {
+        if self.key_length == 0 { name } else { &record[self.start - self.key_length..self.start] }
+    }
+}
+
+/// Parses the record of a key with this name, or this key.
+pub(super) fn parse_record(record: &[u8], name_is_long: bool) -> Parsed {
+    let nothing = Parsed { expiry: None, start: record.len(), key_length: 0 };
+    let mut rest = record;
+    let Ok(expiry) = take_varint(&mut rest) else { return nothing };
+    let mut key_length = 0;
+    if name_is_long {
+        let Some((length, after)) = rest.split_first_chunk() else { return nothing };
+        key_length = u32::from_le_bytes(*length) as usize;
+        let Some(after) = after.get(key_length..) else { return nothing };
+        rest = after;
+    }
+    Parsed { expiry: NonZeroU64::new(expiry), start: record.len() - rest.len(), key_length }
+}
+
+const APPEND: u8 = 1;
+const ADD: u8 = 2;
+
+/// A merge that happened at this time, for a store that merges.
+pub(super) fn encode_operand(now_ms: u64, operand: Operand<'_>) -> Vec<u8> {
+    let mut out = Vec::with_capacity(24);
+    put_varint(&mut out, now_ms);
+    match operand {
+        Operand::Append(tail) => {
+            out.push(APPEND);
+            out.extend_from_slice(tail);
+        }
+        Operand::Add(delta) => {
+            out.push(ADD);
+            out.extend_from_slice(&delta.to_le_bytes());
+        }
+    }
+    out
+}
+
+fn decode_operand(mut bytes: &[u8]) -> Option<(u64, Operand<'_>)> {
+    let now_ms = take_varint(&mut bytes).ok()?;
+    match bytes.split_first()? {
+        (&APPEND, tail) => Some((now_ms, Operand::Append(tail))),
+        (&ADD, delta) => Some((now_ms, Operand::Add(i64::from_le_bytes(delta.try_into().ok()?)))),
+        _ => None,
+    }
+}
+
+/// The value that a store's key has after merges: what [`Change::Merge`](crate::Change::Merge) does with the old
+/// one, if there is one. Not for keys that are not their own names.
+#[must_use]
+pub fn merged<'a>(old: Option<&[u8]>, operands: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
+    let split = old.map(|old| {
+        let parsed = parse_record(old, false);
+        (parsed.expiry, old[parsed.start..].to_vec())
+    });
+    let mut state: Option<(Expiry, Vec<u8>)> = split;
+    for operand in operands {
+        let Some((now_ms, operand)) = decode_operand(operand) else { continue };
+        match &mut state {
+            Some((expiry, value)) if expiry.is_none_or(|expiry| expiry.get() > now_ms) => {
+                // A blind update that fails changes nothing, and nobody is told.
+                let _ = operand.change(value);
+            }
+            _ => state = Some((None, operand.begin().0)),
+        }
+    }
+    let (expiry, value) = state.unwrap_or_default();
+    record(&[], expiry, &value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_can_be_read_back_and_keep_their_order() {
+        let key = data_key(7, b"name");
+        assert_eq!(parse_data_key(7, &key), Some((position(b"name"), &b"name"[..])));
+        assert_eq!(parse_data_key(8, &key), None);
+        let expiry = NonZeroU64::new(1234).expect("not 0");
+        let key = expiry_key(7, expiry, b"name");
+        assert_eq!(parse_expiry_key(7, &key), Some((1234, position(b"name"), &b"name"[..])));
+        assert_eq!(parse_expiry_key(7, &data_key(7, b"a name that is long enough")), None);
+        assert!(expiries_from(7, 1234) <= key && key < expiries_from(7, 1235));
+        assert!(data_from(7, position(b"name")) <= data_key(7, b"name"));
+        assert!(data_key(7, b"name") < data_from(7, position(b"name") + 1));
+        assert!(data_from(7, u64::MAX) < data_begin(8));
+    }
+
+    #[test]
+    fn a_long_key_has_a_name_and_is_in_its_record() {
+        let mut keys = [vec![b'k'; KEY_BYTES_MAX], vec![b'k'; KEY_BYTES_MAX]];
+        keys[1][KEY_BYTES_MAX - 1] = b'l';
+        let names = keys.each_ref().map(|key| data_key(1, key));
+        assert_ne!(names[0][DATA_HEAD..], names[1][DATA_HEAD..], "two keys, two names");
+        for (key, name) in keys.iter().zip(&names) {
+            assert!(name.len() < usize::from(u16::MAX));
+            let (_, name) = parse_data_key(1, name).expect("a key of a record");
+            let record = record(key, NonZeroU64::new(7), b"value");
+            let parsed = parse_record(&record, is_long(name));
+            assert_eq!((parsed.expiry, &record[parsed.start..]), (NonZeroU64::new(7), &b"value"[..]));
+            assert_eq!(parsed.key(&record, name), key);
+            assert_eq!(&record[parse_record(&record, is_long(key)).start..], b"value");
+        }
+    }
+
+    #[test]
+    fn merges_do_what_commands_do() {
+        let add = |ms, delta| encode_operand(ms, Operand::Add(delta));
+        let append = |ms, tail| encode_operand(ms, Operand::Append(tail));
+        let apply = |old: Option<&[u8]>, operands: &[Vec<u8>]| {
+            let merged = merged(old, operands.iter().map(Vec::as_slice));
+            let parsed = parse_record(&merged, false);
+            (parsed.expiry.map(NonZeroU64::get), merged[parsed.start..].to_vec())
+        };
+        let expiring = record(b"k", NonZeroU64::new(100), b"5");
+        assert_eq!(apply(None, &[add(1, 3), append(1, b"0"), add(2, -1)]), (None, b"29".to_vec()));
+        assert_eq!(apply(Some(&expiring), &[add(99, 3)]), (Some(100), b"8".to_vec()));
+        assert_eq!(
+            apply(Some(&expiring), &[add(99, 3), add(100, 1)]),
+            (None, b"1".to_vec()),
+            "it had expired"
+        );
+        let word = record(b"k", None, b"word");
+        assert_eq!(apply(Some(&word), &[add(1, 1), append(1, b"s")]), (None, b"words".to_vec()));
+    }
+}

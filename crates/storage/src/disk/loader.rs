@@ -1,0 +1,147 @@
+//! From the blocks of a snapshot to an engine.
+
+use super::DiskEngine;
+use super::layout::{StoreKey, data_key, expiry_key, record};
+use crate::snapshot::Record;
+use crate::store::{Change, Store, StoreError};
+use crate::{DamagedSnapshot, Digest, Engine as _};
+use core::fmt;
+use core::num::NonZeroU64;
+use syros_types::WallTime;
+
+/// Why a disk engine could not be restored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadError {
+    /// The blocks are no snapshot.
+    Damaged(DamagedSnapshot),
+    /// The disk refused.
+    Store(StoreError),
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Damaged(error) => error.fmt(f),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for LoadError {}
+
+impl From<DamagedSnapshot> for LoadError {
+    fn from(error: DamagedSnapshot) -> Self {
+        Self::Damaged(error)
+    }
+}
+
+impl From<StoreError> for LoadError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// The loader flushes when so many bytes are unflushed.
+const UNFLUSHED_MAX: u64 = 64 << 20;
+
+/// Makes a [`DiskEngine`] of the blocks of a snapshot, in an empty store. Blocks may come in any order, each
+/// exactly once. What it has written counts for nothing before [`DiskLoader::finish`] and the next checkpoint.
+#[derive(Debug)]
+pub struct DiskLoader<S: Store> {
+    store: S,
+    time: Option<WallTime>,
+    /// Number of keys, and digest of what was captured.
+    end: Option<(u64, u64)>,
+    digest: Digest,
+    count: u64,
+    first_expiry: Option<NonZeroU64>,
+    damage: Option<LoadError>,
+}
+
+impl<S: Store> DiskLoader<S> {
+    pub(super) const fn new(store: S) -> Self {
+        Self {
+            store,
+            time: None,
+            end: None,
+            digest: Digest::new(WallTime(0)),
+            count: 0,
+            first_expiry: None,
+            damage: None,
+        }
+    }
+
+    /// Takes in one block.
+    ///
+    /// # Errors
+    /// If it is no block of a snapshot, or the disk refuses. Every later call then fails with the same error.
+    pub fn block(&mut self, block: &[u8]) -> Result<(), LoadError> {
+        if let Some(damage) = &self.damage {
+            return Err(damage.clone());
+        }
+        self.take(block).inspect_err(|error| self.damage = Some(error.clone()))
+    }
+
+    fn take(&mut self, block: &[u8]) -> Result<(), LoadError> {
+        let mut changes: Vec<(StoreKey, Change)> = Vec::new();
+        let mut rest = block;
+        while !rest.is_empty() {
+            match Record::take(&mut rest)? {
+                Record::OpenHeader { time } => {
+                    if self.time.replace(time).is_some() {
+                        return Err(DamagedSnapshot::SecondHeader.into());
+                    }
+                }
+                Record::CountedEnd { count, digest } => {
+                    if self.end.replace((count, digest)).is_some() {
+                        return Err(DamagedSnapshot::SecondEnd.into());
+                    }
+                }
+                Record::Key { key, value, expiry, .. } => {
+                    self.digest.add(key, value, expiry.map(NonZeroU64::get));
+                    self.count += 1;
+                    if let Some(expiry) = expiry {
+                        self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
+                        changes.push((expiry_key(0, expiry, key), Change::Put(Vec::new())));
+                    }
+                    changes.push((data_key(0, key), Change::Put(record(key, expiry, value))));
+                }
+                Record::Header { .. } | Record::End { .. } => return Err(DamagedSnapshot::OtherEngine.into()),
+            }
+        }
+        self.store.write(changes.into_iter())?;
+        if self.store.pressure().unflushed_bytes > UNFLUSHED_MAX {
+            self.store.seal()?;
+            self.store.flush()?;
+            self.store.compact()?;
+        }
+        Ok(())
+    }
+
+    /// The engine that was captured: from here on the two give equal answers to equal bodies.
+    ///
+    /// # Errors
+    /// If the blocks are not all of one snapshot, or one of them was refused.
+    pub fn finish(self) -> Result<DiskEngine<S>, LoadError> {
+        if let Some(damage) = self.damage {
+            return Err(damage);
+        }
+        let time = self.time.ok_or(DamagedSnapshot::NoHeader)?;
+        let (count, expected) = self.end.ok_or(DamagedSnapshot::NoEnd)?;
+        if self.count != count {
+            return Err(DamagedSnapshot::Count { found: self.count, expected: count }.into());
+        }
+        let found = self.digest.at(time).finish();
+        if found != expected {
+            return Err(DamagedSnapshot::Digest { found, expected }.into());
+        }
+        if let Some(expiry) = self.first_expiry
+            && expiry.get() <= time.as_millis()
+        {
+            return Err(DamagedSnapshot::Expired(expiry.get()).into());
+        }
+        let (mut engine, _) = DiskEngine::open(self.store)?;
+        engine.advance(time);
+        Ok(engine)
+    }
+}

@@ -1,0 +1,265 @@
+//! Reads of what has been executed, from any thread.
+
+use super::Shared;
+use super::layout::{Parsed, data_begin, data_from, data_key, is_long, parse_record, position};
+use crate::execute;
+use crate::keys::{Expiry, Found, Keys};
+use crate::memory::moment;
+use crate::store::Store;
+use core::cell::Cell;
+use core::num::NonZeroU64;
+use core::ops::ControlFlow;
+use std::sync::Arc;
+use syros_types::{Prng, WallTime};
+
+/// Reads what has been executed up to log time.
+#[derive(Debug)]
+pub struct Reader<S: Store> {
+    shared: Arc<Shared<S>>,
+    /// Log time when the read began, in milliseconds.
+    now_ms: Cell<u64>,
+    /// The first expiry of what the last read has seen, in milliseconds.
+    first_expiry: Cell<Option<NonZeroU64>>,
+}
+
+/// A record that was read.
+#[derive(Debug)]
+pub(crate) struct Read<V> {
+    record: V,
+    expiry: Expiry,
+    start: usize,
+}
+
+impl<V: AsRef<[u8]>> Read<V> {
+    /// The record of this key, unless it has expired.
+    pub(super) fn new(key: &[u8], record: V, now_ms: u64) -> Option<Self> {
+        let Parsed { expiry, start, .. } = parse_record(record.as_ref(), is_long(key));
+        expiry.is_none_or(|expiry| expiry.get() > now_ms).then_some(Self { record, expiry, start })
+    }
+}
+
+impl<V: AsRef<[u8]>> Found for Read<V> {
+    fn value(&self) -> &[u8] {
+        &self.record.as_ref()[self.start..]
+    }
+
+    fn expiry(&self) -> Expiry {
+        self.expiry
+    }
+}
+
+impl<S: Store> Reader<S> {
+    /// Reads from this engine.
+    pub const fn new(shared: Arc<Shared<S>>) -> Self {
+        Self { shared, now_ms: Cell::new(0), first_expiry: Cell::new(None) }
+    }
+
+    /// See [`Engine::read`](crate::Engine::read).
+    pub fn read(&mut self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        self.read_between(self.shared.time(), now, body, reply);
+    }
+
+    /// Reads at this log time, for whoever knows that all before it has been executed and committed.
+    pub fn read_at(&mut self, time: WallTime, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        self.read_between(time.max(self.shared.time()), now, body, reply);
+    }
+
+    /// Reads at log time `time`, and counts what is left of expiries from `now` on.
+    fn read_between(&mut self, time: WallTime, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        self.now_ms.set(time.as_millis());
+        self.first_expiry.set(None);
+        execute::read(self, now.max(time), body, reply);
+    }
+
+    /// The log time at which the first of the keys that the last read has seen expires; of any key, if it has not
+    /// named what it wanted.
+    pub fn first_expiry(&self) -> Option<WallTime> {
+        self.first_expiry.get().map(moment)
+    }
+
+    fn saw(&self, expiry: Expiry) {
+        if let Some(expiry) = expiry {
+            let first = self.first_expiry.get().map_or(expiry, |first| first.min(expiry));
+            self.first_expiry.set(Some(first));
+        }
+    }
+
+    /// What was seen is about all keys.
+    fn saw_all(&self) {
+        self.saw(self.shared.next_expiry_ms());
+    }
+}
+
+/// What of a store is looked at: all there is, or a view; of which generation; and when, for what expires.
+pub(super) struct At<'a, S: Store> {
+    pub(super) view: Option<&'a S::View>,
+    pub(super) generation: u32,
+    pub(super) now_ms: u64,
+}
+
+impl<'a, S: Store> At<'a, S> {
+    /// The store as it is.
+    pub(super) fn now(shared: &Shared<S>, now_ms: u64) -> Self {
+        Self { view: None, generation: shared.generation(), now_ms }
+    }
+}
+
+/// The state at one moment, to be read at leisure while the engine goes on: for reads that concern all keys, which
+/// may take long.
+pub struct Moment<S: Store> {
+    view: S::View,
+    generation: u32,
+    time: WallTime,
+    next_expiry: Expiry,
+}
+
+impl<S: Store> core::fmt::Debug for Moment<S> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_struct("Moment").field("time", &self.time).finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> Moment<S> {
+    /// The state as it is now, at this log time. No lane may be at work, and nothing uncommitted.
+    pub fn new(shared: &Shared<S>, time: WallTime) -> Self {
+        let next_expiry = shared.next_expiry_ms();
+        let time = time.max(shared.time());
+        Self { view: shared.store.view(), generation: shared.generation(), time, next_expiry }
+    }
+
+    /// See [`Engine::read`](crate::Engine::read). Returns a time at which none of what was seen has expired before.
+    pub fn read(
+        &self,
+        shared: &Shared<S>,
+        now: WallTime,
+        body: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Option<WallTime> {
+        execute::read(&Then { shared, moment: self }, now.max(self.time), body, reply);
+        self.next_expiry.map(moment)
+    }
+
+    fn at(&self) -> At<'_, S> {
+        At { view: Some(&self.view), generation: self.generation, now_ms: self.time.as_millis() }
+    }
+}
+
+/// The keys at a moment.
+struct Then<'a, S: Store> {
+    shared: &'a Shared<S>,
+    moment: &'a Moment<S>,
+}
+
+impl<S: Store> Keys for Then<'_, S> {
+    type Found<'a>
+        = Read<Vec<u8>>
+    where
+        Self: 'a;
+
+    fn get(&self, key: &[u8]) -> Option<Read<Vec<u8>>> {
+        let store_key = data_key(self.moment.generation, key);
+        let mut found = None;
+        let walked = self.shared.store.walk(Some(&self.moment.view), &store_key, |first, record| {
+            found = (first == store_key.as_slice()).then(|| record.to_vec());
+            ControlFlow::Break(())
+        });
+        self.shared.note(walked);
+        Read::new(key, found?, self.moment.time.as_millis())
+    }
+
+    fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
+        each(self.shared, &self.moment.at(), visit);
+    }
+
+    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+        scan(self.shared, &self.moment.at(), cursor, count, visit)
+    }
+
+    fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
+        random(self.shared, &self.moment.at(), prng, visit)
+    }
+}
+
+/// Visits keys from a position on: see [`Keys::scan`].
+pub(super) fn scan<S: Store>(
+    shared: &Shared<S>,
+    place: &At<'_, S>,
+    cursor: u64,
+    count: u64,
+    mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
+) -> u64 {
+    let At { view, generation, now_ms } = *place;
+    let (mut visited, mut last, mut enough, mut next) = (0, None, count == 0, 0);
+    let walked = shared.walk(view, (generation, now_ms), &data_from(generation, cursor), |at, key, _, _| {
+        // Keys with one position cannot be told apart by a cursor. 0 would be the end.
+        if enough && last != Some(at) && at != 0 {
+            next = at;
+            return ControlFlow::Break(());
+        }
+        last = Some(at);
+        visited += 1;
+        enough |= visit(key).is_break() || visited >= count;
+        ControlFlow::Continue(())
+    });
+    shared.note(walked);
+    next
+}
+
+/// Visits all keys: see [`Keys::each`].
+pub(super) fn each<S: Store>(
+    shared: &Shared<S>,
+    place: &At<'_, S>,
+    mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
+) {
+    let At { view, generation, now_ms } = *place;
+    let walked = shared.walk(view, (generation, now_ms), &data_begin(generation), |_, key, _, _| visit(key));
+    shared.note(walked);
+}
+
+/// Visits the first key from a place drawn by chance on: see [`Keys::random`].
+pub(super) fn random<S: Store>(
+    shared: &Shared<S>,
+    place: &At<'_, S>,
+    prng: &mut Prng,
+    visit: impl FnOnce(&[u8]),
+) -> bool {
+    let mut visit = Some(visit);
+    for from in [position(&prng.next_u64().to_le_bytes()), 0] {
+        scan(shared, place, from, 1, |key| {
+            if let Some(visit) = visit.take() {
+                visit(key);
+            }
+            ControlFlow::Break(())
+        });
+        if visit.is_none() {
+            return true;
+        }
+    }
+    false
+}
+
+impl<S: Store> Keys for Reader<S> {
+    type Found<'a> = Read<S::Value>;
+
+    fn get(&self, key: &[u8]) -> Option<Read<S::Value>> {
+        let stored = self.shared.store.get(&data_key(self.shared.generation(), key));
+        let read = Read::new(key, self.shared.note(stored)??, self.now_ms.get())?;
+        self.saw(read.expiry());
+        Some(read)
+    }
+
+    fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
+        self.saw_all();
+        each(&self.shared, &At::now(&self.shared, self.now_ms.get()), visit);
+    }
+
+    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+        self.saw_all();
+        scan(&self.shared, &At::now(&self.shared, self.now_ms.get()), cursor, count, visit)
+    }
+
+    fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
+        self.saw_all();
+        random(&self.shared, &At::now(&self.shared, self.now_ms.get()), prng, visit)
+    }
+}

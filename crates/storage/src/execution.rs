@@ -1,0 +1,391 @@
+//! Deferred, parallel execution (IONIA 4.1): log entries go to lanes by the hashes of their keys; each lane executes
+//! what it gets in log order, and does not know of the others.
+//!
+//! Where an operation concerns several lanes they *meet*: each comes to the meeting when it has executed, and
+//! committed, all that it got before; the last one executes the operation, and the others wait for it. All lanes
+//! get meetings in one order, so they never wait for each other in a circle. An entry counts as applied when it and
+//! all before it are executed and committed: the *applied index* is the end of the longest executed prefix.
+//!
+//! Nothing here waits or has threads: a [`Dispatcher`] deals out, a [`Worker`] does one item after the other, and
+//! says when it has to wait. A server lets threads drive the workers, the simulator whatever order it draws.
+
+use crate::disk::{Lane, Shared};
+use crate::store::Store;
+use core::fmt;
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use syros_types::{Footprint, OpNumber, WallTime};
+
+/// A lane commits when so many bytes are uncommitted, if it is not told to before.
+const UNCOMMITTED_MAX: usize = 1 << 20;
+
+/// Most lanes: one bit each.
+pub const LANES_MAX: usize = 64;
+
+/// A body to be executed.
+#[derive(Clone, Debug)]
+pub struct Task<B> {
+    /// The log entry.
+    pub number: OpNumber,
+    /// Log time.
+    pub time: WallTime,
+    /// The body.
+    pub body: B,
+    /// Somebody wants to know the answer.
+    pub wants_reply: bool,
+}
+
+/// What a lane gets.
+#[derive(Debug)]
+pub enum Item<B, J> {
+    /// Execute these, whose keys are the lane's alone.
+    Run(Vec<Task<B>>),
+    /// Come to a meeting.
+    Meet(Arc<Meeting<B, J>>),
+    /// The end of a chunk: commit and tell.
+    End(u64),
+}
+
+/// What is done at a meeting.
+#[derive(Debug)]
+enum Agenda<B, J> {
+    /// Tasks that nobody may see half of.
+    Run(Vec<Task<B>>),
+    /// Something of the driver's, while nothing is executed.
+    Job(J),
+}
+
+#[derive(Debug)]
+struct Attendance<B, J> {
+    missing: usize,
+    is_over: bool,
+    agenda: Option<Agenda<B, J>>,
+}
+
+/// Where several lanes meet.
+#[derive(Debug)]
+pub struct Meeting<B, J> {
+    attendance: Mutex<Attendance<B, J>>,
+    over: Condvar,
+}
+
+impl<B, J> Meeting<B, J> {
+    fn new(lanes: usize, agenda: Agenda<B, J>) -> Self {
+        let attendance = Attendance { missing: lanes, is_over: false, agenda: Some(agenda) };
+        Self { attendance: Mutex::new(attendance), over: Condvar::new() }
+    }
+
+    fn attendance(&self) -> MutexGuard<'_, Attendance<B, J>> {
+        self.attendance.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more is there; what is to be done, if it is the last one.
+    fn arrive(&self) -> Option<Agenda<B, J>> {
+        let mut attendance = self.attendance();
+        attendance.missing -= 1;
+        if attendance.missing == 0 { attendance.agenda.take() } else { None }
+    }
+
+    /// True if what was to be done is done.
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.attendance().is_over
+    }
+
+    /// What was to be done is done: everybody may go on. To be called by whoever got [`Step::Job`].
+    pub fn close(&self) {
+        self.attendance().is_over = true;
+        self.over.notify_all();
+    }
+
+    /// Waits until [`Meeting::is_over`].
+    pub fn wait(&self) {
+        let mut attendance = self.attendance();
+        while !attendance.is_over {
+            attendance = self.over.wait(attendance).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// What has become of an item.
+#[derive(Debug)]
+pub enum Step<J> {
+    /// It is done.
+    Done,
+    /// A chunk is done and committed, with these answers.
+    Ended(u64, Vec<(OpNumber, Vec<u8>)>),
+    /// The others have to come first, or the last one has to finish: the item is to be tried again then.
+    Wait,
+    /// All are here: this is to be done, and the meeting to be closed. The item is done.
+    Job(J),
+}
+
+/// Executes the items of one lane.
+pub struct Worker<S: Store> {
+    lane: Lane<S>,
+    replies: Vec<(OpNumber, Vec<u8>)>,
+    /// It has come to the meeting that is its next item.
+    has_arrived: bool,
+    scratch: Vec<u8>,
+}
+
+impl<S: Store> fmt::Debug for Worker<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("lane", &self.lane).finish_non_exhaustive()
+    }
+}
+
+impl<S: Store> Worker<S> {
+    /// A worker for this engine.
+    pub fn new(shared: Arc<Shared<S>>) -> Self {
+        Self { lane: Lane::new(shared), replies: Vec::new(), has_arrived: false, scratch: Vec::new() }
+    }
+
+    /// Does the next item, or tries again.
+    pub fn step<B: AsRef<[u8]>, J>(&mut self, item: &Item<B, J>) -> Step<J> {
+        match item {
+            Item::Run(tasks) => self.run(tasks),
+            Item::End(chunk) => {
+                self.lane.commit();
+                return Step::Ended(*chunk, core::mem::take(&mut self.replies));
+            }
+            Item::Meet(meeting) if self.has_arrived => {
+                if !meeting.is_over() {
+                    return Step::Wait;
+                }
+                self.has_arrived = false;
+            }
+            Item::Meet(meeting) => {
+                self.lane.commit();
+                match meeting.arrive() {
+                    None => {
+                        self.has_arrived = true;
+                        return Step::Wait;
+                    }
+                    Some(Agenda::Run(tasks)) => {
+                        self.run(&tasks);
+                        self.lane.commit();
+                        meeting.close();
+                    }
+                    Some(Agenda::Job(job)) => return Step::Job(job),
+                }
+            }
+        }
+        Step::Done
+    }
+
+    fn run<B: AsRef<[u8]>>(&mut self, tasks: &[Task<B>]) {
+        for task in tasks {
+            self.scratch.clear();
+            self.lane.execute(task.time, task.body.as_ref(), &mut self.scratch);
+            if task.wants_reply {
+                self.replies.push((task.number, self.scratch.clone()));
+            }
+            if self.lane.uncommitted_bytes() > UNCOMMITTED_MAX {
+                self.lane.commit();
+            }
+        }
+    }
+}
+
+/// Entries dealt out together.
+#[derive(Debug)]
+struct Chunk {
+    through: OpNumber,
+    time: WallTime,
+    /// Lanes that have not ended it.
+    missing: usize,
+    replies: Vec<(OpNumber, Vec<u8>)>,
+    bytes: usize,
+}
+
+/// A prefix that has been executed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Executed {
+    /// Its last entry.
+    pub through: OpNumber,
+    /// The log time of it: readers may see it now.
+    pub time: WallTime,
+    /// The answers that somebody wants, in log order.
+    pub replies: Vec<(OpNumber, Vec<u8>)>,
+}
+
+/// Deals log entries out to lanes, and finds the longest executed prefix.
+#[derive(Debug)]
+pub struct Dispatcher<B, J> {
+    /// What each lane is given next, not yet an item.
+    open: Vec<Vec<Task<B>>>,
+    /// Items that nobody has fetched, with their lanes.
+    items: VecDeque<(usize, Item<B, J>)>,
+    /// Lanes that have to end the chunk being dealt out.
+    busy: u64,
+    /// Bytes of the chunk being dealt out.
+    bytes: usize,
+    chunks: VecDeque<Chunk>,
+    first_chunk: u64,
+    /// Bytes of bodies that have been dealt out and not executed, about.
+    waiting_bytes: usize,
+    time: WallTime,
+    /// A known-wrong variant: operations that concern several lanes are executed by one of them, without a meeting.
+    #[cfg(feature = "planted-bugs")]
+    pub nobody_meets: bool,
+}
+
+impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
+    /// Deals out to this many lanes: at least 1, at most [`LANES_MAX`].
+    #[must_use]
+    pub fn new(lanes: usize) -> Self {
+        let lanes = lanes.clamp(1, LANES_MAX);
+        Self {
+            open: (0..lanes).map(|_| Vec::new()).collect(),
+            items: VecDeque::new(),
+            busy: 0,
+            bytes: 0,
+            chunks: VecDeque::new(),
+            first_chunk: 0,
+            waiting_bytes: 0,
+            time: WallTime(0),
+            #[cfg(feature = "planted-bugs")]
+            nobody_meets: false,
+        }
+    }
+
+    /// Number of lanes.
+    #[must_use]
+    pub fn lanes(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The lane that has the keys of this hash.
+    #[must_use]
+    pub fn lane_of(&self, hash: u64) -> usize {
+        // Keys of a lane are neighbours in the store.
+        ((u128::from(hash) * self.lanes() as u128) >> 64) as usize
+    }
+
+    /// One bit for each lane that has one of the keys; of none, the first lane's.
+    fn lanes_of(&self, footprint: &Footprint) -> u64 {
+        match footprint.keys() {
+            Some([]) => 1,
+            Some(keys) => keys.iter().fold(0, |lanes, hash| lanes | 1 << self.lane_of(*hash)),
+            None => u64::MAX >> (LANES_MAX - self.lanes()),
+        }
+    }
+
+    /// Deals out one body.
+    pub fn task(&mut self, footprint: &Footprint, task: Task<B>) {
+        let lanes = self.lanes_of(footprint);
+        self.note(&task);
+        if lanes.is_power_of_two() {
+            self.busy |= lanes;
+            self.open[lanes.trailing_zeros() as usize].push(task);
+        } else {
+            self.meet(lanes, Agenda::Run(vec![task]));
+        }
+    }
+
+    /// Deals out bodies of which nobody may see only some.
+    pub fn indivisible<'a>(&mut self, footprints: impl Iterator<Item = &'a Footprint>, tasks: Vec<Task<B>>) {
+        let lanes = footprints.fold(0, |lanes, footprint| lanes | self.lanes_of(footprint));
+        tasks.iter().for_each(|task| self.note(task));
+        // Of one lane, too: it may commit whenever it likes.
+        self.meet(lanes.max(1), Agenda::Run(tasks));
+    }
+
+    fn note(&mut self, task: &Task<B>) {
+        // What an entry takes besides its body.
+        self.bytes += task.body.as_ref().len() + size_of::<Task<B>>();
+        self.time = self.time.max(task.time);
+    }
+
+    /// Has something done when the lanes of these keys have executed all that was dealt out before, and nothing
+    /// else. Belongs to no chunk; but if it concerns all keys, the next chunk is not executed before it is done, so
+    /// that it finds the log time of what was dealt out before.
+    pub fn job(&mut self, footprint: &Footprint, job: J) {
+        let lanes = self.lanes_of(footprint);
+        self.meet(lanes, Agenda::Job(job));
+        if footprint.keys().is_none() {
+            self.busy |= lanes;
+        }
+    }
+
+    fn meet(&mut self, lanes: u64, agenda: Agenda<B, J>) {
+        #[cfg(feature = "planted-bugs")]
+        let lanes = if self.nobody_meets { 1 << lanes.trailing_zeros() } else { lanes };
+        if matches!(agenda, Agenda::Run(_)) {
+            self.busy |= lanes;
+        }
+        let meeting = Arc::new(Meeting::new(lanes.count_ones() as usize, agenda));
+        for lane in 0..self.lanes() {
+            if lanes >> lane & 1 == 1 {
+                self.close_run(lane);
+                self.items.push_back((lane, Item::Meet(Arc::clone(&meeting))));
+            }
+        }
+    }
+
+    fn close_run(&mut self, lane: usize) {
+        if !self.open[lane].is_empty() {
+            let tasks = core::mem::take(&mut self.open[lane]);
+            self.items.push_back((lane, Item::Run(tasks)));
+        }
+    }
+
+    /// Ends a chunk: all entries up to `through` have been dealt out, the last one with this log time.
+    pub fn end_chunk(&mut self, through: OpNumber, time: WallTime) {
+        self.time = self.time.max(time);
+        let id = self.first_chunk + self.chunks.len() as u64;
+        let busy = core::mem::take(&mut self.busy);
+        for lane in 0..self.lanes() {
+            if busy >> lane & 1 == 1 {
+                self.close_run(lane);
+                self.items.push_back((lane, Item::End(id)));
+            }
+        }
+        let bytes = core::mem::take(&mut self.bytes);
+        self.waiting_bytes += bytes;
+        let missing = busy.count_ones() as usize;
+        self.chunks.push_back(Chunk { through, time: self.time, missing, replies: Vec::new(), bytes });
+    }
+
+    /// The next item to be given to a lane.
+    pub fn next_item(&mut self) -> Option<(usize, Item<B, J>)> {
+        self.items.pop_front()
+    }
+
+    /// A lane has ended a chunk, with these answers: see [`Step::Ended`].
+    pub fn ended(&mut self, chunk: u64, replies: Vec<(OpNumber, Vec<u8>)>) {
+        let chunk = usize::try_from(chunk - self.first_chunk).ok().and_then(|at| self.chunks.get_mut(at));
+        if let Some(chunk) = chunk {
+            chunk.missing -= 1;
+            chunk.replies.extend(replies);
+        }
+    }
+
+    /// The next chunk that is executed as all before it are.
+    pub fn next_executed(&mut self) -> Option<Executed> {
+        self.chunks.front().filter(|chunk| chunk.missing == 0)?;
+        let Chunk { through, time, mut replies, bytes, .. } = self.chunks.pop_front()?;
+        self.first_chunk += 1;
+        self.waiting_bytes -= bytes;
+        replies.sort_by_key(|(number, _)| *number);
+        Some(Executed { through, time, replies })
+    }
+
+    /// Log time of what has been dealt out.
+    pub const fn time(&self) -> WallTime {
+        self.time
+    }
+
+    /// True if all that was dealt out in chunks is executed.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.chunks.is_empty()
+    }
+
+    /// Bytes of bodies that have been dealt out and not executed, about.
+    #[must_use]
+    pub const fn waiting_bytes(&self) -> usize {
+        self.waiting_bytes
+    }
+}

@@ -1,0 +1,82 @@
+//! What commands need of a store of keys.
+
+use crate::execute::Operand;
+use core::num::NonZeroU64;
+use core::ops::ControlFlow;
+use syros_types::Prng;
+
+/// Expiry in milliseconds since the Unix epoch.
+pub(crate) type Expiry = Option<NonZeroU64>;
+
+/// A key's value and expiry, as they were found.
+pub(crate) trait Found {
+    /// The value.
+    fn value(&self) -> &[u8];
+
+    /// The expiry.
+    fn expiry(&self) -> Expiry;
+}
+
+/// Keys with values and expiries, in some order of their own, to be read. A key that has expired does not exist.
+pub(crate) trait Keys {
+    /// What [`Keys::get`] finds.
+    type Found<'a>: Found
+    where
+        Self: 'a;
+
+    /// The key's value and expiry, if it exists.
+    fn get(&self, key: &[u8]) -> Option<Self::Found<'_>>;
+
+    /// Number of keys.
+    fn count(&self) -> usize {
+        let mut count = 0;
+        self.each(|_| {
+            count += 1;
+            ControlFlow::Continue(())
+        });
+        count
+    }
+
+    /// Visits the keys in their order, until `visit` breaks off.
+    fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>);
+
+    /// Visits about `count` keys from `cursor` on, fewer if `visit` breaks off, and returns the cursor of the
+    /// next ones; 0 is both the beginning and the end. A key that exists from the beginning to the end is
+    /// visited, whatever happens to others in between.
+    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64;
+
+    /// Visits a key drawn by chance; false if there is none.
+    fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool;
+}
+
+/// Keys that can be changed.
+pub(crate) trait KeysMut: Keys {
+    /// Is called before an operation that concerns all keys.
+    fn settle(&mut self) {}
+
+    /// Sets value and expiry.
+    fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry);
+
+    /// Changes a value; the expiry stays. `None`, and nothing happens, if there is no such key. If `change`
+    /// fails it must have left the value as it was.
+    fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R>;
+
+    /// Has [`Operand::change`], or [`Operand::begin`], happen to the key at some time before it is read, whether
+    /// it fails or not; `now_ms` decides whether the key exists. False if that is not cheaper than to read the
+    /// old value; nothing happens then.
+    fn merge(&mut self, _key: &[u8], _now_ms: u64, _operand: Operand<'_>) -> bool {
+        false
+    }
+
+    /// Changes the expiry of a key, if it exists.
+    fn set_expiry(&mut self, key: &[u8], expiry: Expiry);
+
+    /// Removes a key, if it exists.
+    fn remove(&mut self, key: &[u8]);
+
+    /// Gives value and expiry of a key that exists to another one, which may exist.
+    fn rename(&mut self, from: &[u8], to: &[u8]);
+
+    /// Removes all keys.
+    fn clear(&mut self);
+}

@@ -1,0 +1,155 @@
+//! The disk engine passes the suite on a store in memory; what a crash leaves is what was sealed.
+
+use syros_commands::{Parsed, Reply, parse};
+use syros_storage::conformance::{self, Generator, body_of};
+use syros_storage::{DiskEngine, Engine, MemoryStore, Moment};
+use syros_types::{Prng, WallTime};
+
+fn make() -> DiskEngine<MemoryStore> {
+    DiskEngine::open(MemoryStore::new()).expect("a store in memory").0
+}
+
+fn load(blocks: &[Vec<u8>]) -> DiskEngine<MemoryStore> {
+    let mut loader = DiskEngine::loader(MemoryStore::new());
+    for block in blocks {
+        loader.block(block).expect("a block of a snapshot");
+    }
+    loader.finish().expect("all blocks of a snapshot")
+}
+
+#[test]
+fn passes_the_conformance_suite() {
+    conformance::test_all(make, load);
+}
+
+/// Whatever was executed after the last checkpoint is gone after a crash, and executing it again leads to the
+/// same state and the same answers.
+#[test]
+fn a_crash_goes_back_to_a_checkpoint() {
+    for seed in 0..100 {
+        let mut prng = Prng::new(seed);
+        let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
+        generator.blind = true;
+        let store = MemoryStore::new();
+        let (mut engine, head) = DiskEngine::open(store.clone()).expect("an empty store");
+        assert_eq!(head, None);
+        let (mut done, mut sealed, mut flushed) = (Vec::new(), 0, 0);
+        for step in 0..200 + prng.below(400) {
+            let words = generator.command();
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let Ok(Parsed::Data(_)) = parse(&words) else { continue };
+            let (time, body) = (WallTime(step * 50_000), body_of(&words));
+            let mut reply = Vec::new();
+            engine.apply(time, &body, &mut reply);
+            done.push((time, body, reply, engine.digest()));
+            match prng.below(40) {
+                0 => {
+                    engine.shared().seal(&(done.len() as u64).to_le_bytes()).expect("a store in memory");
+                    sealed = done.len();
+                }
+                1 => {
+                    engine.shared().flush().expect("a store in memory");
+                    flushed = sealed;
+                    while engine.shared().tidy().expect("a store in memory") {}
+                }
+                _ => {}
+            }
+        }
+        let keep_sealed = prng.chance(1, 2);
+        let expected = if keep_sealed { sealed } else { flushed };
+        let (mut again, head) = DiskEngine::open(store.crash(keep_sealed)).expect("what was sealed");
+        let head = head.map_or(0, |head| u64::from_le_bytes(head.try_into().expect("8 bytes")));
+        assert_eq!(head, expected as u64, "seed {seed}");
+        if expected > 0 {
+            assert_eq!(again.digest(), done[expected - 1].3, "seed {seed}: not the state that was sealed");
+        }
+        for (time, body, reply, digest) in &done[expected..] {
+            let mut answer = Vec::new();
+            again.apply(*time, body, &mut answer);
+            assert_eq!((answer, again.digest()), (reply.clone(), *digest), "seed {seed}");
+        }
+    }
+}
+
+/// Keys that a store could not take are no different.
+#[test]
+fn long_keys_are_keys() {
+    let mut engine = make();
+    let keys: Vec<Vec<u8>> = [1000, 32 * 1024, 32 * 1024 + 1, 64 * 1024]
+        .into_iter()
+        .flat_map(|length| [0, 1].map(|last| [vec![b'k'; length - 1], vec![last]].concat()))
+        .collect();
+    let apply = |engine: &mut DiskEngine<MemoryStore>, time, words: &[&[u8]]| {
+        let mut reply = Vec::new();
+        engine.apply(WallTime(time), &body_of(words), &mut reply);
+        Reply::decode_all(&reply).expect("replies")
+    };
+    for (number, key) in keys.iter().enumerate() {
+        let value = number.to_string();
+        apply(&mut engine, 1, &[b"SET", key, value.as_bytes(), b"PX", b"100"]);
+        apply(&mut engine, 1, &[b"BLIND", b"INCR", key]);
+    }
+    for (number, key) in keys.iter().enumerate() {
+        let expected = Reply::Bulk((number + 1).to_string().into_bytes());
+        assert_eq!(apply(&mut engine, 1, &[b"GET", key]), [expected]);
+    }
+    let found = apply(&mut engine, 1, &[b"KEYS", b"*"]);
+    let mut names: Vec<Vec<u8>> = keys.clone();
+    let [Reply::Array(found)] = &found[..] else { panic!("KEYS: {found:?}") };
+    let mut found: Vec<Vec<u8>> =
+        found.iter().map(|key| if let Reply::Bulk(key) = key { key.clone() } else { Vec::new() }).collect();
+    found.sort();
+    names.sort();
+    assert!(found == names, "KEYS tells the keys, not their names");
+    let mut blocks = Vec::new();
+    engine.begin_snapshot();
+    loop {
+        let mut block = Vec::new();
+        let more = engine.snapshot_block(1, &mut block);
+        blocks.push(block);
+        if !more {
+            break;
+        }
+    }
+    assert_eq!(load(&blocks).digest(), engine.digest());
+    engine.advance(WallTime(200_000));
+    assert_eq!(engine.len(), 0, "they expire");
+}
+
+/// A read of all keys sees one moment, whatever happens before it is done.
+#[test]
+fn a_moment_stays_as_it_was() {
+    for seed in 0..30 {
+        let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
+        let mut engine = make();
+        let mut run = |engine: &mut DiskEngine<MemoryStore>, steps: std::ops::Range<u64>| {
+            for step in steps {
+                let words = generator.command();
+                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+                let Ok(Parsed::Data(_)) = parse(&words) else { continue };
+                engine.apply(WallTime(step * 20_000), &body_of(&words), &mut Vec::new());
+            }
+        };
+        run(&mut engine, 0..300);
+        let moment = Moment::new(engine.shared(), WallTime(0));
+        let bodies = ["DBSIZE", "KEYS *", "SCAN 0 COUNT 50", "SCAN 77 COUNT 3"];
+        let mut bodies: Vec<Vec<u8>> =
+            bodies.map(|command| body_of(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>())).into();
+        bodies.push([bodies[0].clone(), body_of(&[b"GET", b"key:3"])].concat());
+        let now = engine.time();
+        let expected: Vec<Vec<u8>> = bodies
+            .iter()
+            .map(|body| {
+                let mut reply = Vec::new();
+                engine.read(now, body, &mut reply);
+                reply
+            })
+            .collect();
+        run(&mut engine, 300..600);
+        for (body, expected) in bodies.iter().zip(&expected) {
+            let mut reply = Vec::new();
+            moment.read(engine.shared(), now, body, &mut reply);
+            assert_eq!(reply, *expected, "seed {seed}");
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! Parallel execution: whatever order the lanes run in, answers and state are those of one thread.
+
+use std::collections::VecDeque;
+
+use syros_commands::{Parsed, describe, parse};
+use syros_storage::conformance::{Generator, body_of};
+use syros_storage::execution::{Dispatcher, Item, Step, Task, Worker};
+use syros_storage::{DiskEngine, Engine, MemoryStore, Reader};
+use syros_types::{Footprint, OpNumber, Prng, WallTime};
+
+/// What is asked for at a meeting: the answer to a read, or that what has expired be removed.
+enum Job {
+    Read(Vec<u8>, Vec<u8>),
+    Purge,
+    Seal(u64),
+}
+
+type Bodies = Vec<(WallTime, Vec<u8>)>;
+
+/// Lanes that are run in an order drawn by chance.
+struct Lanes {
+    dispatcher: Dispatcher<Vec<u8>, Job>,
+    workers: Vec<Worker<MemoryStore>>,
+    queues: Vec<VecDeque<Item<Vec<u8>, Job>>>,
+    engine: DiskEngine<MemoryStore>,
+    applied: u64,
+    replies: Vec<(OpNumber, Vec<u8>)>,
+}
+
+impl Lanes {
+    fn new(store: MemoryStore, lanes: usize) -> Self {
+        let (engine, _) = DiskEngine::open(store).expect("a store in memory");
+        let dispatcher = Dispatcher::new(lanes);
+        let workers = (0..lanes).map(|_| Worker::new(engine.shared().clone())).collect();
+        let queues = (0..lanes).map(|_| VecDeque::new()).collect();
+        Self { dispatcher, workers, queues, engine, applied: 0, replies: Vec::new() }
+    }
+
+    /// Has one lane do one item; false if no lane has any.
+    fn step(&mut self, prng: &mut Prng) -> bool {
+        while let Some((lane, item)) = self.dispatcher.next_item() {
+            self.queues[lane].push_back(item);
+        }
+        let busy: Vec<usize> = (0..self.queues.len()).filter(|lane| !self.queues[*lane].is_empty()).collect();
+        if busy.is_empty() {
+            return false;
+        }
+        let lane = busy[prng.below(busy.len() as u64) as usize];
+        let Some(item) = self.queues[lane].front() else { return true };
+        match self.workers[lane].step(item) {
+            Step::Wait => return true,
+            Step::Done => {}
+            Step::Ended(chunk, replies) => self.dispatcher.ended(chunk, replies),
+            Step::Job(job) => {
+                let shared = self.engine.shared();
+                match job {
+                    Job::Read(body, expected) => {
+                        let mut reply = Vec::new();
+                        Reader::new(shared.clone()).read_at(
+                            self.dispatcher.time(),
+                            WallTime(0),
+                            &body,
+                            &mut reply,
+                        );
+                        assert_eq!(reply, expected, "a read of several keys");
+                    }
+                    Job::Purge => shared.purge(),
+                    Job::Seal(number) => {
+                        shared.seal(&number.to_le_bytes()).expect("a store in memory");
+                        shared.flush().expect("a store in memory");
+                    }
+                }
+                if let Item::Meet(meeting) = item {
+                    meeting.close();
+                }
+            }
+        }
+        self.queues[lane].pop_front();
+        self.note_executed();
+        true
+    }
+
+    fn note_executed(&mut self) {
+        while let Some(executed) = self.dispatcher.next_executed() {
+            assert!(executed.through.0 > self.applied, "the applied index goes up");
+            self.applied = executed.through.0;
+            self.engine.shared().advance(executed.time);
+            self.replies.extend(executed.replies);
+        }
+    }
+}
+
+/// Draws bodies; many of several keys.
+fn bodies(seed: u64) -> Bodies {
+    let mut prng = Prng::new(seed);
+    let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
+    generator.blind = true;
+    let mut now = 0;
+    let mut bodies = Vec::new();
+    while bodies.len() < 300 {
+        now += prng.below(40_000);
+        let words = if prng.chance(1, 6) {
+            let key = |prng: &mut Prng| format!("k{}", prng.below(12)).into_bytes();
+            let mut words = vec![b"MSET".to_vec()];
+            for _ in 0..1 + prng.below(3) {
+                words.push(key(&mut prng));
+                words.push(now.to_string().into_bytes());
+            }
+            words
+        } else {
+            generator.command()
+        };
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        if let Ok(Parsed::Data(_)) = parse(&words) {
+            bodies.push((WallTime(now), body_of(&words)));
+        }
+    }
+    bodies
+}
+
+/// Runs one history in parallel and compares it with the same one executed by one thread. An error: they differ.
+fn run(seed: u64, plant: bool) -> Result<(), String> {
+    let history = bodies(seed);
+    let mut prng = Prng::new(!seed);
+    let (mut serial, _) = DiskEngine::open(MemoryStore::new()).expect("a store in memory");
+    let store = MemoryStore::new();
+    let mut lanes = Lanes::new(store.clone(), 1 + prng.below(5) as usize);
+    lanes.dispatcher.nobody_meets = plant;
+    let (mut expected, mut digests) = (Vec::new(), vec![serial.digest()]);
+    let mget = body_of(&[b"MGET", b"k0", b"k1", b"k2", b"k3"]);
+    let mut indivisible = Vec::new();
+    for (index, (time, body)) in history.iter().enumerate() {
+        let number = OpNumber(index as u64 + 1);
+        let footprint = describe(body).expect("a body").footprint;
+        let mut reply = Vec::new();
+        serial.apply(*time, body, &mut reply);
+        digests.push(serial.digest());
+        expected.push((number, reply));
+        let task = Task { number, time: *time, body: body.clone(), wants_reply: true };
+        if prng.chance(1, 20) {
+            indivisible.push((footprint, task));
+            let (footprints, tasks): (Vec<_>, Vec<_>) = indivisible.drain(..).unzip();
+            lanes.dispatcher.indivisible(footprints.iter(), tasks);
+        } else {
+            lanes.dispatcher.task(&footprint, task);
+        }
+        if index + 1 == history.len() || prng.chance(1, 10) {
+            lanes.dispatcher.end_chunk(number, *time);
+            if prng.chance(1, 3) {
+                let mut answer = Vec::new();
+                serial.read(WallTime(0), &mget, &mut answer);
+                let footprint = describe(&mget).expect("a body").footprint;
+                lanes.dispatcher.job(&footprint, Job::Read(mget.clone(), answer));
+            }
+            if prng.chance(1, 5) {
+                lanes.dispatcher.job(&Footprint::All, Job::Purge);
+            }
+            if prng.chance(1, 5) {
+                lanes.dispatcher.job(&Footprint::All, Job::Seal(number.0));
+            }
+            for _ in 0..prng.below(30) {
+                lanes.step(&mut prng);
+            }
+        }
+    }
+    let last = OpNumber(history.len() as u64);
+    // Perhaps the process ends in the middle of it.
+    let crash = prng.chance(1, 2);
+    let steps = if crash { prng.below(60) } else { u64::MAX };
+    for _ in 0..steps {
+        if !lanes.step(&mut prng) {
+            break;
+        }
+    }
+    if crash {
+        let (again, head) = DiskEngine::open(store.crash(false)).expect("what was sealed");
+        let head = head.map_or(0, |head| u64::from_le_bytes(head.try_into().expect("8 bytes")));
+        if again.digest() != digests[head as usize] {
+            return Err(format!("seed {seed}: not the state at entry {head}"));
+        }
+        return Ok(());
+    }
+    if lanes.applied != last.0 || !lanes.dispatcher.is_idle() || lanes.dispatcher.waiting_bytes() > 0 {
+        return Err(format!("seed {seed}: it got stuck after {}", lanes.applied));
+    }
+    if let Some((wrong, right)) = lanes.replies.iter().zip(&expected).find(|(wrong, right)| wrong != right) {
+        return Err(format!("seed {seed}: {wrong:?} instead of {right:?}"));
+    }
+    assert_eq!(lanes.replies.len(), expected.len());
+    if lanes.engine.digest() != serial.digest() {
+        return Err(format!("seed {seed}: another state"));
+    }
+    Ok(())
+}
+
+#[test]
+fn any_order_of_lanes_gives_the_same_answers_and_the_same_state() {
+    for seed in 0..2000 {
+        run(seed, false).unwrap_or_else(|problem| panic!("{problem}"));
+    }
+}
+
+#[test]
+fn operations_that_do_not_wait_for_other_lanes_are_found_out() {
+    let caught =
+        (0..20).filter(|seed| std::panic::catch_unwind(|| run(*seed, true)).map_or(true, |run| run.is_err()));
+    assert!(caught.count() >= 10, "the check above sees nothing");
+}
+
+#[test]
+fn log_time_does_not_overtake_a_checkpoint() {
+    let mut prng = Prng::new(1);
+    let store = MemoryStore::new();
+    let mut lanes = Lanes::new(store.clone(), 3);
+    lanes.dispatcher.end_chunk(OpNumber(1), WallTime(1_000));
+    lanes.note_executed();
+    lanes.dispatcher.job(&Footprint::All, Job::Seal(1));
+    // An entry that changes no key.
+    lanes.dispatcher.end_chunk(OpNumber(2), WallTime(2_000));
+    lanes.note_executed();
+    while lanes.step(&mut prng) {}
+    assert_eq!((lanes.applied, lanes.engine.time()), (2, WallTime(2_000)));
+    let (again, _) = DiskEngine::open(store.crash(false)).expect("what was sealed");
+    assert_eq!(again.time(), WallTime(1_000));
+}

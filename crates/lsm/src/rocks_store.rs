@@ -19,7 +19,7 @@ use core::ops::ControlFlow;
 use core::sync::atomic::{AtomicU64, Ordering};
 use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, Direction, Error, ErrorKind, FlushOptions, IteratorMode,
-    MergeOperands, Options, ReadOptions, Snapshot, WaitForCompactOptions, WriteBatch, WriteOptions,
+    LiveFile, MergeOperands, Options, ReadOptions, Snapshot, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -221,7 +221,14 @@ impl RocksStore {
     fn drop_forgotten(&self) -> Result<(), StoreError> {
         for range in self.forgotten.due() {
             self.db.delete_file_in_range(&range.from, &range.until).map_err(error("drop tables"))?;
-            self.forgotten.dropped(&range);
+            // Those that are just being merged are left out, and so are the youngest: they are dropped later.
+            let is_left = |table: &LiveFile| {
+                let first = table.start_key.as_ref().is_some_and(|first| *first >= range.from);
+                first && table.end_key.as_ref().is_some_and(|last| *last < range.until)
+            };
+            if !self.db.live_files().map_err(error("list tables"))?.iter().any(is_left) {
+                self.forgotten.dropped(&range);
+            }
         }
         Ok(())
     }

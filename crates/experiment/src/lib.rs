@@ -9,7 +9,7 @@ mod row;
 mod workload;
 
 pub use line::{Line, Traffic};
-pub use protocol::{Protocol, UnknownProtocol};
+pub use protocol::{Execution, Protocol, UnknownProtocol};
 pub use regions::{Problem, Regions};
 pub use row::{Measured, Paths, Row};
 pub use workload::{Asked, Distribution, InvalidWorkload, Mix, Workload};

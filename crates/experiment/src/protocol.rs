@@ -4,17 +4,32 @@ use core::fmt;
 use core::str::FromStr;
 use syros_types::{FastQuorum, ReadPolicy, WritePolicy};
 
-/// A protocol: which updates need the leader only, what makes a quorum, and whom reads ask.
+/// In which order updates are executed by an engine that could execute several at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Execution {
+    /// One after the other.
+    Serial,
+    /// Those of different keys at the same time.
+    Parallel,
+}
+
+/// A protocol: which updates need the leader only, what makes a quorum, whom reads ask, how updates are executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Protocol {
     /// Its name, as papers have it.
     pub name: &'static str,
-    /// What makes the fast quorum.
+    /// Which updates take one round trip, and what makes the fast quorum.
     pub fast_quorum: FastQuorum,
     /// How updates are sent that could be fast.
     pub writes: WritePolicy,
     /// Whom reads ask.
     pub reads: ReadPolicy,
+    /// How engines execute that have threads.
+    pub execution: Execution,
+    /// Most updates in one Prepare, if it is not the usual number.
+    pub batch: Option<u16>,
+    /// One replica only, whatever the number is otherwise.
+    pub is_alone: bool,
 }
 
 const fn protocol(
@@ -22,24 +37,75 @@ const fn protocol(
     fast_quorum: FastQuorum,
     writes: WritePolicy,
     reads: ReadPolicy,
+    execution: Execution,
 ) -> Protocol {
-    Protocol { name, fast_quorum, writes, reads }
+    Protocol { name, fast_quorum, writes, reads, execution, batch: None, is_alone: false }
 }
 
 impl Protocol {
     /// Every one that there is.
-    pub const ALL: [Self; 6] = [
-        // Viewstamped Replication, or Multi-Paxos.
-        protocol("vr", FastQuorum::Supermajority, WritePolicy::Leader, ReadPolicy::Leader),
-        // The same with reads of a majority (Paxos Quorum Reads).
-        protocol("pqr", FastQuorum::Supermajority, WritePolicy::Leader, ReadPolicy::Quorum),
-        protocol("skyros", FastQuorum::Supermajority, WritePolicy::Fast, ReadPolicy::Leader),
-        // The paper's.
-        protocol("syros", FastQuorum::Supermajority, WritePolicy::Fast, ReadPolicy::Quorum),
-        protocol("ionia", FastQuorum::Supermajority, WritePolicy::Fast, ReadPolicy::Meta),
-        // What this project does if it is told nothing.
-        protocol("default", FastQuorum::Majority, WritePolicy::Auto, ReadPolicy::Auto),
-    ];
+    pub const ALL: [Self; 12] = {
+        use Execution::{Parallel, Serial};
+        use FastQuorum::{Commutative, Majority, NilextOrCommutative, Supermajority};
+        [
+            // No replication: what it is to cost nothing against.
+            Self {
+                is_alone: true,
+                ..protocol("unreplicated", Majority, WritePolicy::Leader, ReadPolicy::Leader, Parallel)
+            },
+            // Viewstamped Replication, or Multi-Paxos; the leader sends each update by itself.
+            Self {
+                batch: Some(1),
+                ..protocol("vr-nobatch", Supermajority, WritePolicy::Leader, ReadPolicy::Leader, Serial)
+            },
+            // The same in batches.
+            protocol("vr", Supermajority, WritePolicy::Leader, ReadPolicy::Leader, Serial),
+            // The same with parallel execution, as CBASE does it.
+            protocol("vr-pe", Supermajority, WritePolicy::Leader, ReadPolicy::Leader, Parallel),
+            // The same with reads of a majority (Paxos Quorum Reads).
+            protocol("pqr", Supermajority, WritePolicy::Leader, ReadPolicy::Quorum, Serial),
+            protocol("skyros", Supermajority, WritePolicy::Fast, ReadPolicy::Leader, Serial),
+            protocol("skyros-comm", NilextOrCommutative, WritePolicy::Fast, ReadPolicy::Leader, Serial),
+            protocol("curp-c", Commutative, WritePolicy::Fast, ReadPolicy::Leader, Serial),
+            // The paper's.
+            protocol("syros", Supermajority, WritePolicy::Fast, ReadPolicy::Quorum, Serial),
+            // IONIA without its reads.
+            protocol("ionia-lr", Supermajority, WritePolicy::Fast, ReadPolicy::Leader, Parallel),
+            protocol("ionia", Supermajority, WritePolicy::Fast, ReadPolicy::Meta, Parallel),
+            // What this project does if it is told nothing.
+            protocol("default", Majority, WritePolicy::Auto, ReadPolicy::Auto, Parallel),
+        ]
+    };
+
+    /// The number of replicas, if so many are asked for.
+    #[must_use]
+    pub const fn replicas(&self, asked: usize) -> usize {
+        if self.is_alone { 1 } else { asked }
+    }
+
+    /// What the configuration of a node says outside of its tables.
+    #[must_use]
+    pub fn node_settings(&self) -> String {
+        let Self { fast_quorum, writes, reads, .. } = self;
+        format!("fast-quorum = \"{fast_quorum}\"\nwrites = \"{writes}\"\nreads = \"{reads}\"\n")
+    }
+
+    /// What it says in the table `limits`, and in the table `disk-engine`.
+    #[must_use]
+    pub fn node_tables(&self) -> [Vec<(String, String)>; 2] {
+        let setting = |key: &str, value: String| (key.to_owned(), value);
+        let limits = self.batch.iter().map(|batch| setting("batch", batch.to_string())).collect();
+        let serial =
+            (self.execution == Execution::Serial).then(|| setting("execution-threads", "1".to_owned()));
+        [limits, serial.into_iter().collect()]
+    }
+}
+
+impl Default for Protocol {
+    fn default() -> Self {
+        // The last one.
+        Self::ALL[Self::ALL.len() - 1]
+    }
 }
 
 /// What a way to write begins with, after a protocol's name.

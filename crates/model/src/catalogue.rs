@@ -93,6 +93,8 @@ pub fn models() -> Vec<Model> {
         late_answers(),
         fork(),
         five(),
+        commutative(),
+        commutative_five(),
         rejoin(),
         restart(),
         slow_disk(),
@@ -259,6 +261,50 @@ fn five() -> Model {
         ..base("five", "a view change of five replicas in supermajority mode")
     };
     Model { setup, wrong: &[PlantedBug::RecoverInArrivalOrder, PlantedBug::RecoveryThresholdTooHigh] }
+}
+
+fn commutative() -> Model {
+    let setup = Setup {
+        mode: FastQuorum::NilextOrCommutative,
+        programs: &[&[AppendAndGet(0, 1)], &[AppendAndGet(0, 2)]],
+        walls: &[&[20, 10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Ordering, 1),
+        view_max: 1,
+        ..base("commutative", "a view change, with updates that the leader answers before it executes them")
+    };
+    Model {
+        setup,
+        wrong: &[
+            PlantedBug::EvaluatedBeforeExecuted,
+            PlantedBug::EvaluationOfOtherViewKept,
+            PlantedBug::EvaluationIsEnough,
+            PlantedBug::RecoverNothing,
+        ],
+    }
+}
+
+fn commutative_five() -> Model {
+    let setup = Setup {
+        members: 5,
+        mode: FastQuorum::NilextOrCommutative,
+        programs: &[&[Append(0, 1)], &[AppendAndGet(0, 2)]],
+        walls: &[&[10, 20]],
+        budget: NOTHING.with(Bounded::Suspicion, 3),
+        view_max: 1,
+        script: &[
+            Step::Invoke(0),
+            Step::Deliver("Request", End::Client(0), End::Member(3)),
+            Step::Deliver("Request", End::Client(0), End::Member(4)),
+            Step::Invoke(1),
+            Step::Deliver("Request", End::Client(1), End::Member(0)),
+            Step::Deliver("Request", End::Client(1), End::Member(1)),
+            Step::Deliver("Request", End::Client(1), End::Member(3)),
+            Step::Deliver("Request", End::Client(1), End::Member(4)),
+        ],
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..base("commutative-five", "the same with five replicas, two of which hold an update that is pending")
+    };
+    Model { setup, wrong: &[PlantedBug::OverlapIgnored] }
 }
 
 fn rejoin() -> Model {

@@ -58,10 +58,12 @@ fn message(message: &Message) -> String {
             };
             format!("{name}(view {}, {operation}{asked})", view.0)
         }
-        Message::Ok { view, id: update, .. } | Message::Conflict { view, id: update, .. } => {
+        Message::Ok { view, id: update, .. }
+        | Message::Conflict { view, id: update, .. }
+        | Message::Committed { view, id: update, .. }
+        | Message::Evaluated { view, id: update, .. } => {
             format!("{name}(view {}, {})", view.0, id(*update))
         }
-        Message::Committed { view, id: update, .. } => format!("{name}(view {}, {})", view.0, id(*update)),
         Message::Prepare { view, first, commit, entries, sent_at, .. } => {
             let entries: String = entries.iter().map(prepared).collect();
             format!(

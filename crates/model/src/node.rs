@@ -230,6 +230,11 @@ impl Node {
                     | Action::WriteSnapshotPart { .. }
                     | Action::LoadSnapshot { .. }
                     | Action::AdoptSnapshot { .. } => unreachable!("the log of a model is never trimmed"),
+                    Action::Evaluate { to, view, id, body } => {
+                        let reply = machine::encode_value(execute(&body, &mut self.store.clone()));
+                        let message = Message::Evaluated { view, id, reply };
+                        sent.push(Envelope { from: Peer::Replica(self.id), to, message });
+                    }
                     Action::Read { to, view, number, body, standing } => {
                         let value = Operation::decode(&body).map_or(0, |read| read.apply(&mut self.store));
                         let reply = machine::encode_value(value);

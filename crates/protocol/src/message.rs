@@ -5,7 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use syros_types::{
-    Class, Footprint, Instant, OpNumber, OperationId, ReplicaId, SessionId, Timestamp, View, WallTime,
+    Class, FastQuorum, Footprint, Instant, OpNumber, OperationId, ReplicaId, SessionId, Timestamp, View,
+    WallTime,
 };
 
 /// The bytes of an operation or of a reply: one allocation, shared by durability log, log, network
@@ -187,8 +188,8 @@ pub struct StatusReport {
     pub replicas: u8,
     /// `leader`, `follower`, `view-change` or `recovering`.
     pub role: RoleName,
-    /// True in supermajority mode.
-    pub supermajority: bool,
+    /// The fast quorum mode.
+    pub fast_quorum: FastQuorum,
     /// Current view.
     pub view: u64,
     /// Last op number in the log.
@@ -318,6 +319,16 @@ pub enum Message {
         nonce: u64,
         /// The new session.
         session: SessionId,
+    },
+    /// Leader to client: what an update returns that is in its durability log (Skyros 5.7). It counts once the fast
+    /// quorum of this view has the update.
+    Evaluated {
+        /// The leader's view.
+        view: View,
+        /// The update.
+        id: OperationId,
+        /// What it returns.
+        reply: Body,
     },
     /// Replica to client: the update is durable here (in `fsync` mode: on disk).
     Ok {
@@ -553,6 +564,7 @@ impl Message {
             Self::Registered { .. } => "Registered",
             Self::Ok { .. } => "Ok",
             Self::Conflict { .. } => "Conflict",
+            Self::Evaluated { .. } => "Evaluated",
             Self::Committed { .. } => "Committed",
             Self::ReadReply { .. } => "ReadReply",
             Self::MemberReply { .. } => "MemberReply",

@@ -45,14 +45,11 @@ pub fn recover<'a, U: Recoverable>(
             held.entry(id).or_insert((0, update)).0 += 1;
         }
     }
-    let threshold = match mode {
-        FastQuorum::Majority => 1,
-        FastQuorum::Supermajority => group.recovery_threshold(),
-    };
+    let threshold = group.recovery_quorum(mode);
     let mut survivors: Vec<&'a U> =
         held.into_values().filter(|(logs, _)| *logs >= threshold).map(|(_, update)| update).collect();
     survivors.sort_by_key(|update| (update.timestamp(), update.id()));
-    if mode == FastQuorum::Majority {
+    if !mode.is_supermajority() {
         survivors = newest_of_each_key(survivors, overwrites);
     }
     survivors

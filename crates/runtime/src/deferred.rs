@@ -12,10 +12,10 @@ use std::time::Duration;
 use mio::Waker;
 use syros_protocol::message::{Body, LogEntry, Message, Peer};
 use syros_protocol::record::SnapshotHead;
-use syros_snapshot::{ReadJob, deal_out, seal};
+use syros_snapshot::{EvaluateJob, ReadJob, deal_out, seal};
 use syros_storage::execution::{Dispatcher, Executed, Item, Step, Worker};
 use syros_storage::{Cut, DiskEngine, Moment, Pressure, Reader, Shared, Store, StoreError};
-use syros_types::{Footprint, Instant, Now, OpNumber, WallTime};
+use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
 use crate::node::describe;
 
@@ -58,6 +58,8 @@ enum Job {
     Read(ReadJob, WallTime),
     /// A read that concerns all keys: only the moment is taken while the lanes wait.
     ReadAll(ReadJob, WallTime),
+    /// Find out what an update returns.
+    Evaluate(EvaluateJob),
     /// End a checkpoint; for a file, keep the state as it is now.
     Seal { head: Box<SnapshotHead>, is_file: bool },
     /// Remove what has expired.
@@ -68,6 +70,7 @@ enum Job {
 enum Report<S: Store> {
     Ended(u64, Vec<(OpNumber, Vec<u8>)>),
     Answer(Peer, Message),
+    Evaluated(EvaluateJob, Option<Message>),
     Sealed(Box<SnapshotHead>, Result<Option<Cut<S>>, StoreError>),
     Flushed(OpNumber, Result<(), StoreError>),
     Purged,
@@ -79,6 +82,8 @@ pub(crate) enum News<S: Store> {
     Executed(Executed),
     /// A read is answered.
     Answer(Peer, Message),
+    /// What an update returns; `None` if that cannot be known before it is executed.
+    Evaluated(EvaluateJob, Option<Message>),
     /// A checkpoint is sealed; with the state as it was, if a file was asked for.
     Sealed(Box<SnapshotHead>, Option<Cut<S>>),
     /// A checkpoint is durable.
@@ -307,6 +312,14 @@ impl<S: Store> Deferred<S> {
         }
     }
 
+    /// Has it found out what an update returns, before anything is executed that is dealt out later.
+    pub(crate) fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body) {
+        let Some((_, footprint)) = describe(&body) else { return };
+        let job = EvaluateJob { to, view, id, body, time: self.dispatcher.time() };
+        self.dispatcher.job(&footprint, Job::Evaluate(job));
+        self.hand_out();
+    }
+
     /// Ends a turn of the event loop: gives the reads that have come in it to the threads.
     pub(crate) fn end_turn(&mut self) {
         if !self.new_reads.is_empty() {
@@ -370,6 +383,7 @@ impl<S: Store> Deferred<S> {
                     self.unanswered -= 1;
                     return Some(News::Answer(to, message));
                 }
+                Report::Evaluated(job, message) => return Some(News::Evaluated(job, message)),
                 Report::Sealed(head, Ok(cut)) => return Some(News::Sealed(head, cut)),
                 Report::Sealed(head, Err(error)) => return Some(News::Failed(head.op_number, error)),
                 Report::Flushed(op_number, Ok(())) => return Some(News::Flushed(op_number)),
@@ -440,6 +454,10 @@ fn execute<S: Store>(
                         Job::ReadAll(job, time) => {
                             let reading = Reading::Then(job, Moment::new(shared, time));
                             reads.push(&mut vec![reading], 1);
+                        }
+                        Job::Evaluate(job) => {
+                            let message = job.perform(shared);
+                            reports.send(Report::Evaluated(job, message));
                         }
                         Job::Read(job, time) => reports.send(read_several(shared, job, time)),
                         Job::Seal { head, is_file } => {

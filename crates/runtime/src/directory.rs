@@ -90,11 +90,7 @@ pub fn durability_named(name: &str) -> Option<Durability> {
 /// The fast quorum mode with this name.
 #[must_use]
 pub fn fast_quorum_named(name: &str) -> Option<FastQuorum> {
-    match name {
-        "majority" => Some(FastQuorum::Majority),
-        "supermajority" => Some(FastQuorum::Supermajority),
-        _ => None,
-    }
+    FastQuorum::ALL.into_iter().find(|mode| mode.name() == name)
 }
 
 /// Why a data directory cannot be used.
@@ -408,7 +404,7 @@ impl<'a> Fields<'a> {
             replica: ReplicaId(member.ok_or_else(|| format!("replica = {replica} is not below {size}"))?),
             group,
             fast_quorum: fast_quorum_named(quorum)
-                .ok_or_else(|| format!("fast-quorum = {quorum} is neither majority nor supermajority"))?,
+                .ok_or_else(|| format!("fast-quorum = {quorum} is no fast quorum mode"))?,
             durability: durability_named(durability)
                 .ok_or_else(|| format!("durability = {durability} is neither fsync nor replicated"))?,
             engine: match self.number("format")? {

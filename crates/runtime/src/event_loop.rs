@@ -475,6 +475,11 @@ impl EventLoop {
             replica::Action::Read { to, view, number, body, standing } => {
                 self.read(to, (view, number), body, standing);
             }
+            replica::Action::Evaluate { to, view, id, body } => {
+                if let Some(message) = local.evaluate(self.now, to, view, id, body) {
+                    self.deliver(to, message);
+                }
+            }
             replica::Action::TakeSnapshot { head, ticket, is_file } => {
                 local.take_snapshot(head, ticket, is_file, self.now);
             }

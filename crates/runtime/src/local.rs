@@ -9,9 +9,9 @@ use mio::Waker;
 use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer, RoleName, Standing};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
-use syros_snapshot::{Loaded, ReadJob};
+use syros_snapshot::{EvaluateJob, Loaded, ReadJob};
 use syros_storage::{Engine, StoreCause};
-use syros_types::{Class, Instant, Now, OpNumber, ReplicaId, View, WallTime};
+use syros_types::{Class, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 use syros_wal::{
     AppendError, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError, WriteError,
 };
@@ -512,6 +512,10 @@ impl Local {
                     Some(slow_reads) => slow_reads.hold(now.instant, to, message),
                     None => self.held.push(Ticket(0), to, message),
                 },
+                News::Evaluated(job, Some(message)) => self.held.push(Ticket(0), job.to, message),
+                News::Evaluated(EvaluateJob { to, id, .. }, None) => {
+                    self.replica.handle(now, Event::NotEvaluated { to, id });
+                }
                 News::Sealed(head, cut) => {
                     disk.checkpoints.sealed(head.op_number);
                     if let Some(cut) = cut {
@@ -701,6 +705,9 @@ impl Local {
                     for update in updates {
                         reply.clear();
                         engine.apply(*time, &update.request.body, reply);
+                        if update.class == Class::Update {
+                            replies.push((number, Body::from(reply.as_slice())));
+                        }
                     }
                 }
                 Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => engine.advance(*time),
@@ -738,6 +745,30 @@ impl Local {
                 Message::MemberReply { view, number, applied, standing, expiry, reply }
             }
         })
+    }
+
+    /// Finds out what an update returns, now or later; what to send to the client, if now.
+    pub(crate) fn evaluate(
+        &mut self,
+        now: Now,
+        to: Peer,
+        view: View,
+        id: OperationId,
+        body: Body,
+    ) -> Option<Message> {
+        let InMemory { engine, reply, .. } = match &mut self.execution {
+            Execution::InMemory(memory) => &mut **memory,
+            Execution::OnDisk(disk) => {
+                disk.deferred.evaluate(to, view, id, body);
+                return None;
+            }
+        };
+        reply.clear();
+        if engine.evaluate(&body, reply) {
+            return Some(Message::Evaluated { view, id, reply: Body::from(reply.as_slice()) });
+        }
+        self.replica.handle(now, Event::NotEvaluated { to, id });
+        None
     }
 
     /// Puts on disk what has been appended, and ends the log's thread.

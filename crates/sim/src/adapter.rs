@@ -41,6 +41,12 @@ impl Engine {
         (reply.into(), self.0.first_expiry(body).unwrap_or_default())
     }
 
+    /// What an update would return, if that can be said.
+    pub(crate) fn evaluate(&self, body: &[u8]) -> Option<Body> {
+        let mut reply = Vec::new();
+        self.0.evaluate(body, &mut reply).then(|| reply.into())
+    }
+
     pub(crate) fn advance(&mut self, time: WallTime) {
         self.0.advance(time);
     }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use syros_protocol::message::{Body, LogEntry, Message, Peer};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::PlantedBug;
-use syros_snapshot::{Checkpoints, DepotError, ReadJob, StoreLoader, deal_out, seal};
+use syros_snapshot::{Checkpoints, DepotError, EvaluateJob, ReadJob, StoreLoader, deal_out, seal};
 use syros_storage::execution::{Dispatcher, Executed, Item, Step, Worker};
 use syros_storage::{Cut, DiskEngine, Engine as _, MemoryStore, Reader, Shared, StoreError};
-use syros_types::{Footprint, OpNumber, Prng, WallTime};
+use syros_types::{Footprint, OpNumber, OperationId, Prng, View, WallTime};
 
 /// An engine, and the number of its store.
 pub(crate) type Numbered = (u64, DiskEngine<MemoryStore>);
@@ -21,6 +21,8 @@ pub(crate) type Numbered = (u64, DiskEngine<MemoryStore>);
 enum Job {
     /// A read; of several keys at a meeting, with the log time of it.
     Read(ReadJob, Option<WallTime>),
+    /// What an update returns.
+    Evaluate(EvaluateJob),
     /// End a checkpoint; for a file, keep the state as it is now.
     Seal { head: Box<SnapshotHead>, is_file: bool },
     /// Remove what has expired.
@@ -41,6 +43,7 @@ pub(crate) struct Answer {
 enum Report {
     Ended(u64, Vec<(OpNumber, Vec<u8>)>),
     Answer(Answer),
+    NotEvaluated(Peer, OperationId),
     Sealed(Box<SnapshotHead>, Result<Option<Cut<MemoryStore>>, StoreError>),
     Flushed(OpNumber, Result<(), StoreError>),
     Purged,
@@ -51,8 +54,10 @@ enum Report {
 pub(crate) enum News {
     /// A prefix of the log is executed.
     Executed(Executed),
-    /// A read is answered.
+    /// A read is answered, or what an update returns is known.
     Answer(Answer),
+    /// What an update returns cannot be known before it is executed.
+    NotEvaluated(Peer, OperationId),
     /// A checkpoint is sealed; with the state as it was, if a file was asked for.
     Sealed(Box<SnapshotHead>, Option<Cut<MemoryStore>>),
     /// A checkpoint is durable.
@@ -211,6 +216,16 @@ impl OnDisk {
         }
     }
 
+    /// Has it found out what an update returns, before anything is executed that is dealt out later.
+    pub(crate) fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body) {
+        let Some((_, footprint)) = adapter::describe(&body) else { return };
+        let job = Job::Evaluate(EvaluateJob { to, view, id, body, time: self.dispatcher.time() });
+        if self.planted == Some(PlantedBug::EvaluatedInPassing) {
+            return self.in_passing.push(job);
+        }
+        self.meet(&footprint, job);
+    }
+
     fn purge_if_due(&mut self) {
         if !self.is_purging && self.shared().has_expired() {
             self.is_purging = true;
@@ -293,6 +308,10 @@ impl OnDisk {
     fn perform(&mut self, job: Job, through: OpNumber) {
         let report = match job {
             Job::Read(job, time) => Report::Answer(self.answer(job, time, through)),
+            Job::Evaluate(job) => match job.perform(self.shared()) {
+                Some(message) => Report::Answer(Answer { to: job.to, message, seen: through }),
+                None => Report::NotEvaluated(job.to, job.id),
+            },
             Job::Seal { head, is_file } => {
                 let sealed = seal(self.shared(), &head, is_file);
                 Report::Sealed(head, sealed)
@@ -339,6 +358,7 @@ impl OnDisk {
             match self.reports.pop_front()? {
                 Report::Ended(chunk, replies) => self.dispatcher.ended(chunk, replies),
                 Report::Answer(answer) => return Some(News::Answer(answer)),
+                Report::NotEvaluated(to, id) => return Some(News::NotEvaluated(to, id)),
                 Report::Sealed(head, Ok(cut)) => return Some(News::Sealed(head, cut)),
                 Report::Sealed(head, Err(_)) => return Some(News::Failed(head.op_number)),
                 Report::Flushed(op_number, Ok(())) => return Some(News::Flushed(op_number)),

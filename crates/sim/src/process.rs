@@ -15,7 +15,7 @@ use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Event, Replica};
 use syros_snapshot::{Depot, DepotError, Loaded, ReadJob};
 use syros_storage::{Cut, MemoryEngine, MemoryStore};
-use syros_types::{Now, OpNumber, Prng, ReplicaId, View, WallTime};
+use syros_types::{Now, OpNumber, OperationId, Prng, ReplicaId, View, WallTime};
 use syros_wal::memory_disk::MemoryDisk;
 
 /// What a process wants of the world after it ran.
@@ -350,6 +350,7 @@ impl ReplicaProcess {
             Action::Read { to, view, number, body, standing } => {
                 self.read(to, (view, number), body, standing, around);
             }
+            Action::Evaluate { to, view, id, body } => self.evaluate(to, view, id, body, around),
             Action::TakeSnapshot { head, ticket, is_file } => {
                 self.take_snapshot(head, ticket, is_file, around);
             }
@@ -396,6 +397,27 @@ impl ReplicaProcess {
             Execution::OnDisk(disk) => {
                 let applied = self.core.applied();
                 disk.read(ReadJob { to, view, number, body, standing, applied, now });
+            }
+        }
+    }
+
+    fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body, around: &mut Surroundings<'_>) {
+        match &mut self.execution {
+            Execution::InMemory(memory) => {
+                let seen = memory.executed;
+                match memory.engine.evaluate(&body) {
+                    Some(reply) => {
+                        let message = Message::Evaluated { view, id, reply };
+                        self.answer(Answer { to, message, seen }, around);
+                    }
+                    None => {
+                        let now = self.clock.now(around.time);
+                        self.core.handle(now, Event::NotEvaluated { to, id });
+                    }
+                }
+            }
+            Execution::OnDisk(disk) => {
+                disk.evaluate(to, view, id, body);
             }
         }
     }
@@ -473,14 +495,13 @@ impl ReplicaProcess {
                 News::Executed(executed) => {
                     let through = executed.through;
                     around.trace.line(around.time, format_args!("{} has executed {}", self.id, through.0));
-                    for (number, reply) in &executed.replies {
-                        around.invariants.answered(self.id, *number, reply);
-                    }
+                    around.invariants.answered(self.id, &executed.replies);
                     let replies = executed.replies.into_iter();
                     let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                     self.core.handle(now, Event::Applied { through, replies });
                 }
                 News::Answer(answer) => self.answer(answer, around),
+                News::NotEvaluated(to, id) => self.core.handle(now, Event::NotEvaluated { to, id }),
                 News::Sealed(head, cut) => {
                     disk.checkpoints.sealed(head.op_number);
                     if let Some(cut) = cut {
@@ -786,6 +807,7 @@ const fn binding_view(message: &Message) -> Option<View> {
     match message {
         Message::Ok { view, .. }
         | Message::Committed { view, .. }
+        | Message::Evaluated { view, .. }
         | Message::Prepare { view, .. }
         | Message::PrepareOk { view, .. } => Some(*view),
         Message::DoViewChange(change) => Some(change.view),

@@ -9,6 +9,7 @@ use core::fmt;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
+use syros_experiment::Protocol;
 use syros_protocol::replica::PlantedBug;
 
 /// Longest safety phase, in virtual time, divided by the swarm's speed. Operations that were not issued
@@ -22,6 +23,8 @@ pub struct Options {
     pub trace: bool,
     /// Run a known-wrong variant of the protocol.
     pub planted: Option<PlantedBug>,
+    /// Give every world the settings of this protocol.
+    pub protocol: Option<Protocol>,
 }
 
 /// What came of one seed.
@@ -84,7 +87,8 @@ impl Summary {
 #[must_use]
 pub fn replay_command(seed: u64, options: &Options) -> String {
     let planted = options.planted.map(|bug| format!(" --plant {}", bug.name())).unwrap_or_default();
-    format!("syros sim --seed {seed}{planted}")
+    let protocol = options.protocol.map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
+    format!("syros sim --seed {seed}{planted}{protocol}")
 }
 
 thread_local! {
@@ -116,7 +120,11 @@ fn install_panic_hook() {
 /// Runs the world of one seed.
 #[must_use]
 pub fn run_seed(seed: u64, options: &Options) -> SeedReport {
-    run_swarm(&Swarm::draw(seed), options)
+    let swarm = match &options.protocol {
+        Some(protocol) => Swarm::draw_for(seed, protocol),
+        None => Swarm::draw(seed),
+    };
+    run_swarm(&swarm, options)
 }
 
 /// Runs a world.
@@ -176,8 +184,9 @@ pub const BEYOND_SEEDS: [PlantedBug; 3] =
 /// Runs seeds 1, 2, 3, ... with a planted bug until one shows it, which without the bug shows nothing.
 /// Returns how many seeds it took.
 #[must_use]
-pub fn run_planted(bug: PlantedBug, seeds_max: u64) -> Option<u64> {
-    let options = Options { planted: Some(bug), ..Options::default() };
+pub fn run_planted(bug: PlantedBug, protocol: Option<Protocol>, seeds_max: u64) -> Option<u64> {
+    let sound = Options { protocol, ..Options::default() };
+    let options = Options { planted: Some(bug), ..sound };
     let fails = |seed, options: &Options| run_seed(seed, options).violation.is_some();
-    (1..=seeds_max).find(|seed| fails(*seed, &options) && !fails(*seed, &Options::default()))
+    (1..=seeds_max).find(|seed| fails(*seed, &options) && !fails(*seed, &sound))
 }

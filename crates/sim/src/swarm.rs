@@ -10,6 +10,7 @@ pub use hunts::Hunt;
 
 use crate::network::NetworkFaults;
 use core::time::Duration;
+use syros_experiment::{Execution, Protocol};
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
 use syros_types::{FastQuorum, Prng, ReadPolicy, WritePolicy};
@@ -287,7 +288,61 @@ impl Swarm {
         };
         swarm.make_for(hunt, &mut draw);
         swarm.draw_disturbances();
+        swarm.draw_commutation();
         swarm
+    }
+
+    /// The world of this seed, with the settings of this protocol.
+    #[must_use]
+    pub fn draw_for(seed: u64, protocol: &Protocol) -> Self {
+        let mut swarm = Self::draw(seed);
+        let drawn = swarm.fast_quorum;
+        swarm.follow(protocol);
+        if swarm.fast_quorum != drawn {
+            swarm.draw_returning(&mut Self::commutation_dice(seed));
+        }
+        swarm
+    }
+
+    /// Takes over the settings of a protocol.
+    pub fn follow(&mut self, protocol: &Protocol) {
+        self.replicas = protocol.replicas(self.replicas);
+        self.fast_quorum = protocol.fast_quorum;
+        self.workload.read_policy = Some(protocol.reads);
+        self.workload.write_policy = Some(protocol.writes);
+        if let Some(batch) = protocol.batch {
+            self.protocol.batch_max = batch.into();
+        }
+        if let Some(engine) = &mut self.disk_engine
+            && protocol.execution == Execution::Serial
+        {
+            engine.lanes = 1;
+        }
+    }
+
+    const fn commutation_dice(seed: u64) -> Draw {
+        Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0005))
+    }
+
+    /// Half of the worlds in supermajority mode let updates that commute be fast too: from dice of their own, so that
+    /// all others are as they would be without.
+    fn draw_commutation(&mut self) {
+        use FastQuorum::{Commutative, NilextOrCommutative, Supermajority};
+        if self.fast_quorum == Supermajority {
+            let mut draw = Self::commutation_dice(self.seed);
+            self.fast_quorum = draw.of(&[Supermajority, Supermajority, NilextOrCommutative, Commutative]);
+            self.draw_returning(&mut draw);
+        }
+    }
+
+    /// Where updates that return state may be fast, there are some.
+    fn draw_returning(&mut self, draw: &mut Draw) {
+        if matches!(self.fast_quorum, FastQuorum::NilextOrCommutative | FastQuorum::Commutative) {
+            // INCRBY, APPEND, GETSET, SETNX and DEL with their replies.
+            for kind in [2, 4, 5, 6, 10] {
+                self.workload.weights[kind] += draw.sometimes(&[1, 4]);
+            }
+        }
     }
 
     /// What comes on top, from dice of its own, so that a world is the same but for this. A hunt is left to

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer, Standing};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_storage::execution::{Dispatcher, Task};
-use syros_storage::{Cut, Shared, Store, StoreError};
-use syros_types::{OpNumber, View, WallTime};
+use syros_storage::{Cut, Reader, Shared, Store, StoreError};
+use syros_types::{OpNumber, OperationId, View, WallTime};
 
 /// Deals out one log entry, the one after the last.
 pub fn deal_out<J>(dispatcher: &mut Dispatcher<Body, J>, number: OpNumber, entry: &LogEntry) {
@@ -19,7 +19,8 @@ pub fn deal_out<J>(dispatcher: &mut Dispatcher<Body, J>, number: OpNumber, entry
         }
         Payload::Recovered(updates) => {
             let footprints = updates.iter().map(|update| &update.footprint);
-            let tasks = updates.iter().map(|update| task(&update.request.body, false)).collect();
+            let tasks =
+                updates.iter().map(|update| task(&update.request.body, !update.class.is_nilext())).collect();
             dispatcher.indivisible(footprints, tasks);
         }
         Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => {}
@@ -59,6 +60,34 @@ impl ReadJob {
             }
         };
         (to, message)
+    }
+}
+
+/// An update whose answer the core has asked for before it is executed
+/// ([`Action::Evaluate`](syros_protocol::replica::Action::Evaluate)).
+#[derive(Debug)]
+pub struct EvaluateJob {
+    /// The client.
+    pub to: Peer,
+    /// The view in which it was accepted.
+    pub view: View,
+    /// The update.
+    pub id: OperationId,
+    /// The operation.
+    pub body: Body,
+    /// Log time of the last entry that was dealt out before it.
+    pub time: WallTime,
+}
+
+impl EvaluateJob {
+    /// Finds it out. The lanes of its keys must have executed and committed all that was dealt out before it, and
+    /// nothing else. What to send to the client; or `None`, if it cannot be known before the update is executed.
+    #[must_use]
+    pub fn perform<S: Store>(&self, shared: &Arc<Shared<S>>) -> Option<Message> {
+        let mut reply = Vec::new();
+        let is_certain = Reader::new(Arc::clone(shared)).evaluate(self.time, &self.body, &mut reply);
+        let Self { view, id, .. } = *self;
+        is_certain.then(|| Message::Evaluated { view, id, reply: Body::from(reply) })
     }
 }
 

@@ -8,6 +8,7 @@ mod capture;
 pub mod conformance;
 mod digest;
 mod disk;
+mod evaluate;
 mod execute;
 pub mod execution;
 mod glob;
@@ -65,6 +66,13 @@ pub trait Engine {
     /// TTL and PTTL, which count from the later of `now` and log time, go down while nothing is
     /// applied; a key that exists has at least 1 ms left. RANDOMKEY also draws its choice from it.
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>);
+
+    /// Appends to `reply` what [`Engine::apply`] would append if the body were applied now or at any later time, as
+    /// long as nothing else changes its keys until then. Changes nothing.
+    ///
+    /// False, and nothing is appended, if the answer depends on that time, because a key of the body will expire, or
+    /// on keys that the body does not name.
+    fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool;
 
     /// The log time at which the first key of a body expires; `None` if none of them does.
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime>;

@@ -1,5 +1,6 @@
 //! The in-memory engine.
 
+use crate::evaluate::evaluate;
 use crate::execute;
 use crate::keys::Keys as _;
 use crate::keyspace::{Entry, Keyspace};
@@ -66,6 +67,10 @@ impl Engine for MemoryEngine {
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         execute::read(&self.keys, now.max(self.time), body, reply);
+    }
+
+    fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        evaluate(&self.keys, self.time, body, reply)
     }
 
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
+use syros_experiment::Protocol;
 use syros_protocol::replica::PlantedBug;
 use syros_sim::{
     BEYOND_SEEDS, Options as SimOptions, SeedReport, Summary, replay_command, run_planted, run_seed,
@@ -16,6 +17,7 @@ use syros_sim::{
   syros sim --seed 42 --trace               with everything that happened, line by line
   syros sim --seeds 1..1000                 a range
   syros sim --minutes 60                    new seeds for an hour
+  syros sim --seeds 1..1000 --protocol skyros-comm
   syros sim --seeds 1..1000 --plant no-conflict-check    must find a violation
   syros sim --planted                       every known-wrong variant; fails if one is not found
   syros sim --list-planted                  the known-wrong variants
@@ -31,6 +33,9 @@ pub(crate) struct Options {
     /// Run seeds for so long, from a seed that the time of day gives, or from A of --seeds
     #[arg(long, value_name = "M", conflicts_with_all = ["seed", "planted"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
     minutes: Option<u64>,
+    /// Give every world the settings of this protocol: vr, skyros-comm, ..; see syros bench compare --help
+    #[arg(long, value_name = "NAME")]
+    protocol: Option<Protocol>,
     /// Print everything that happens; only with --seed
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -71,9 +76,9 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         return Ok(ExitCode::SUCCESS);
     }
     if options.planted {
-        return Ok(find_planted(&options.only, options.within));
+        return Ok(find_planted(&options.only, options.protocol, options.within));
     }
-    let settings = SimOptions { trace: options.trace, planted: options.plant };
+    let settings = SimOptions { trace: options.trace, planted: options.plant, protocol: options.protocol };
     let started = Instant::now();
     let summary = match options.seed {
         Some(seed) => {
@@ -127,7 +132,7 @@ fn run_many(options: &Options, settings: &SimOptions) -> Summary {
 }
 
 /// Runs these planted bugs, or every one; each must be found.
-fn find_planted(only: &[PlantedBug], seeds_max: u64) -> ExitCode {
+fn find_planted(only: &[PlantedBug], protocol: Option<Protocol>, seeds_max: u64) -> ExitCode {
     let (mut passed, mut failed) = (0, 0);
     for bug in if only.is_empty() { PlantedBug::ALL } else { only } {
         if only.is_empty() && BEYOND_SEEDS.contains(bug) {
@@ -135,7 +140,7 @@ fn find_planted(only: &[PlantedBug], seeds_max: u64) -> ExitCode {
             continue;
         }
         let started = Instant::now();
-        let found = run_planted(*bug, seeds_max);
+        let found = run_planted(*bug, protocol, seeds_max);
         let seconds = started.elapsed().as_secs_f64();
         match found {
             Some(seeds) => {

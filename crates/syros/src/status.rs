@@ -107,11 +107,10 @@ fn json_line(address: &str, report: &Result<StatusReport, String>) -> String {
     let mut line = format!("{{\"address\":{}", json_text(address));
     match report {
         Ok(report) => {
-            let quorum = if report.supermajority { "supermajority" } else { "majority" };
             let _ = write!(
                 line,
-                ",\"replica\":{},\"replicas\":{},\"role\":\"{}\",\"fast_quorum\":\"{quorum}\"",
-                report.replica, report.replicas, report.role
+                ",\"replica\":{},\"replicas\":{},\"role\":\"{}\",\"fast_quorum\":\"{}\"",
+                report.replica, report.replicas, report.role, report.fast_quorum
             );
             for (name, value) in numbers(report) {
                 let _ = write!(line, ",\"{name}\":{value}");

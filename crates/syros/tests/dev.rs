@@ -30,6 +30,7 @@ fn exec_runs_with_the_cluster_ready_and_passes_its_status_on() {
         ("--replicas", "5", "3"),
         ("--durability", "replicated", "fsync"),
         ("--fast-quorum", "supermajority", "majority"),
+        ("--fast-quorum", "curp", "majority"),
     ] {
         let output = dev("true", &[option, value]);
         let complaint = format!("was made with {option} {has}, not {value}");

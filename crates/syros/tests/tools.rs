@@ -111,7 +111,7 @@ fn bench_measures_what_distance_costs() {
     assert!(!directory.exists(), "it cleans up");
 
     for (more, complaint) in [
-        (&["--protocols", "raft"][..], "there is no protocol 'raft'; there are vr, pqr"),
+        (&["--protocols", "raft"][..], "there is no protocol 'raft'; there are unreplicated, vr-nobatch"),
         (&["--workload", "d"], "'d' is no workload"),
         (&["--distribution", "zipfian:99"], "zipfian:S with S from 0 to 10"),
         (&["--keys", "0"], "0 is not in 1.."),

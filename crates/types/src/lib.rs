@@ -17,7 +17,7 @@ mod write_policy;
 pub use class::{Class, Footprint, key_hash};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::Prng;
-pub use quorum::{FastQuorum, Group, InvalidGroupSize};
+pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize};
 pub use read_policy::{ReadPolicy, UnknownReadPolicy};
 pub use time::{Instant, Now, Timestamp, WallTime};
 pub use write_policy::{UnknownWritePolicy, WritePolicy};

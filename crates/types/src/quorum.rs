@@ -1,10 +1,10 @@
 //! Quorum arithmetic of a group of `n = 2f + 1` replicas.
 
-use crate::{ReplicaId, View};
+use crate::{Class, Footprint, ReplicaId, View};
 use core::fmt;
 
-/// Which acknowledgements complete a nilext update in one round trip. Fixed when a cluster is
-/// created: the two modes recover the durability log differently and cannot be mixed on one key.
+/// Which updates complete in one round trip, and by which acknowledgements. Fixed when a cluster is created: the
+/// modes recover the durability log differently and cannot be mixed on one key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FastQuorum {
     /// `f + 1` acknowledgements including the leader's; only overwrites of one key qualify.
@@ -12,14 +12,64 @@ pub enum FastQuorum {
     Majority,
     /// `f + ceil(f/2) + 1` including the leader's (Skyros 4.2); every nilext update qualifies.
     Supermajority,
+    /// As many; updates that return state qualify too, as long as nothing pending overlaps them (Skyros-Comm,
+    /// Skyros 5.7).
+    NilextOrCommutative,
+    /// As many; every update qualifies as long as nothing pending overlaps it, and none otherwise (CURP, as the
+    /// Skyros paper compares itself with: Curp-c).
+    Commutative,
+}
+
+/// On what terms an update may enter a durability log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Nothing that overlaps it there has a later timestamp: whoever recovers them orders them by it.
+    InTimestampOrder,
+    /// Nothing that overlaps it is pending, there or in the log: it then makes no difference in which order they run.
+    IfNothingOverlaps,
+}
+
+impl FastQuorum {
+    /// Every one that there is.
+    pub const ALL: [Self; 4] =
+        [Self::Majority, Self::Supermajority, Self::NilextOrCommutative, Self::Commutative];
+
+    /// Its name in configurations and data directories.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Majority => "majority",
+            Self::Supermajority => "supermajority",
+            Self::NilextOrCommutative => "supermajority-comm",
+            Self::Commutative => "curp",
+        }
+    }
+
+    /// On what terms an update may enter the durability log; `None` if on none: the leader orders it.
+    #[must_use]
+    pub const fn admission(self, class: Class, footprint: &Footprint) -> Option<Admission> {
+        let (orderly, commutative) = (Some(Admission::InTimestampOrder), Some(Admission::IfNothingOverlaps));
+        match (self, class) {
+            (Self::Majority, Class::Overwrite) if footprint.is_one_key() => orderly,
+            (_, Class::Read) | (Self::Majority, _) | (Self::Supermajority, Class::Update) => None,
+            (Self::Supermajority | Self::NilextOrCommutative, Class::Overwrite | Class::Merge) => orderly,
+            // It could overlap anything, so it may as well wait for everything.
+            (Self::NilextOrCommutative | Self::Commutative, _) if matches!(footprint, Footprint::All) => None,
+            (Self::NilextOrCommutative | Self::Commutative, _) => commutative,
+        }
+    }
+
+    /// True if recovery needs an update in several of the surviving durability logs, and may keep any of those; false
+    /// if one is enough, and an overwritten update is dropped.
+    #[must_use]
+    pub const fn is_supermajority(self) -> bool {
+        !matches!(self, Self::Majority)
+    }
 }
 
 impl fmt::Display for FastQuorum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Majority => "majority",
-            Self::Supermajority => "supermajority",
-        })
+        f.write_str(self.name())
     }
 }
 
@@ -90,10 +140,13 @@ impl Group {
     /// Acknowledgements, the leader's among them, that complete a nilext update in `mode`.
     #[must_use]
     pub const fn fast_quorum(self, mode: FastQuorum) -> usize {
-        match mode {
-            FastQuorum::Majority => self.majority(),
-            FastQuorum::Supermajority => self.supermajority(),
-        }
+        if mode.is_supermajority() { self.supermajority() } else { self.majority() }
+    }
+
+    /// How many of the surviving durability logs must hold an update for it to be recovered.
+    #[must_use]
+    pub const fn recovery_quorum(self, mode: FastQuorum) -> usize {
+        if mode.is_supermajority() { self.recovery_threshold() } else { 1 }
     }
 
     /// The leader of `view`: member `view mod n`.
@@ -142,5 +195,28 @@ mod tests {
         let group = Group::new(3).unwrap();
         let leaders: [u8; 5] = core::array::from_fn(|v| group.leader(View(v as u64)).0);
         assert_eq!(leaders, [0, 1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn who_may_enter_the_durability_log() {
+        use Admission::{IfNothingOverlaps as Alone, InTimestampOrder as Ordered};
+        let (one, two) = (Footprint::One(1), Footprint::of(alloc::vec![1, 2]));
+        // Overwrites of one key and of two, merges, updates that return state.
+        for (mode, expected) in [
+            (FastQuorum::Majority, [Some(Ordered), None, None, None]),
+            (FastQuorum::Supermajority, [Some(Ordered), Some(Ordered), Some(Ordered), None]),
+            (FastQuorum::NilextOrCommutative, [Some(Ordered), Some(Ordered), Some(Ordered), Some(Alone)]),
+            (FastQuorum::Commutative, [Some(Alone); 4]),
+        ] {
+            let all = [
+                (Class::Overwrite, &one),
+                (Class::Overwrite, &two),
+                (Class::Merge, &one),
+                (Class::Update, &one),
+            ];
+            assert_eq!(all.map(|(class, footprint)| mode.admission(class, footprint)), expected, "{mode}");
+            assert_eq!(mode.admission(Class::Read, &one), None);
+            assert_eq!(mode.admission(Class::Update, &Footprint::All), None);
+        }
     }
 }

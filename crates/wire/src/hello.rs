@@ -1,13 +1,14 @@
 //! The handshake: the first frame in each direction of a connection.
 
 use crate::error::Malformed;
+use crate::parts::fast_quorum_tag;
 use crate::primitive::{Reader, Writer};
 use crate::tag;
 use core::fmt;
 use syros_types::{FastQuorum, Group, ReplicaId};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 
 /// What every handshake starts with.
 const MAGIC: [u8; 4] = *b"SYRS";
@@ -100,12 +101,9 @@ impl Hello {
         match self.sender {
             Sender::Client => writer.byte(tag::sender::CLIENT),
             Sender::Replica(Member { replica, group, fast_quorum }) => {
-                let mode = match fast_quorum {
-                    FastQuorum::Majority => tag::fast_quorum::MAJORITY,
-                    FastQuorum::Supermajority => tag::fast_quorum::SUPERMAJORITY,
-                };
                 // A group has at most 7 members.
-                writer.byte(tag::sender::REPLICA).byte(replica.0).byte(group.size() as u8).byte(mode)
+                let writer = writer.byte(tag::sender::REPLICA).byte(replica.0).byte(group.size() as u8);
+                writer.byte(fast_quorum_tag(fast_quorum))
             }
         };
     }
@@ -160,12 +158,7 @@ fn decode_member(reader: &mut Reader<'_>) -> Result<Member, Malformed> {
         let (value, limit) = (u64::from(replica), u64::from(size) - 1);
         return Err(Malformed::OutOfRange { what: "replica", value, limit });
     }
-    let fast_quorum = match reader.byte()? {
-        tag::fast_quorum::MAJORITY => FastQuorum::Majority,
-        tag::fast_quorum::SUPERMAJORITY => FastQuorum::Supermajority,
-        tag => return Err(Malformed::Tag { what: "fast quorum mode", tag }),
-    };
-    Ok(Member { replica: ReplicaId(replica), group, fast_quorum })
+    Ok(Member { replica: ReplicaId(replica), group, fast_quorum: reader.fast_quorum()? })
 }
 
 #[cfg(test)]
@@ -190,8 +183,8 @@ mod tests {
     #[test]
     fn handshakes_have_golden_bytes_and_come_back() {
         let client = Hello { cluster: ANY_CLUSTER, sender: Sender::Client };
-        assert_eq!(encoded(&client), *b"SYRS\x01\0\0\0\0\0\0\0\0\0\x01");
-        assert_eq!(encoded(&member()), *b"SYRS\x01\0\x08\x07\x06\x05\x04\x03\x02\x01\x02\x02\x05\x02");
+        assert_eq!(encoded(&client), *b"SYRS\x02\0\0\0\0\0\0\0\0\0\x01");
+        assert_eq!(encoded(&member()), *b"SYRS\x02\0\x08\x07\x06\x05\x04\x03\x02\x01\x02\x02\x05\x02");
         for hello in [client, member()] {
             assert_eq!(Hello::decode(&encoded(&hello)), Ok(hello));
         }
@@ -202,8 +195,8 @@ mod tests {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
         let error = Hello::decode(b"SYRS\x07\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 7, ours: 1 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 1");
+        assert_eq!(error, HelloError::Version { theirs: 7, ours: 2 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 2");
     }
 
     #[test]

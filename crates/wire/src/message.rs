@@ -1,7 +1,7 @@
 //! Messages.
 
 use crate::error::Malformed;
-use crate::parts::{body, boolean_tag, path_tag, reason_tag, refusal_tag, role_tag};
+use crate::parts::{body, boolean_tag, fast_quorum_tag, path_tag, reason_tag, refusal_tag, role_tag};
 use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
 use syros_protocol::message::{Asked, Describe, DoViewChange, Message, Standing, StartView, StatusReport};
@@ -35,6 +35,9 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         }
         Message::Committed { view, id, clock, reply } => {
             writer.byte(tag::COMMITTED).number(view.0).id(*id).fixed(clock.0).bytes(reply)
+        }
+        Message::Evaluated { view, id, reply } => {
+            writer.byte(tag::EVALUATED).number(view.0).id(*id).bytes(reply)
         }
         Message::ReadReply { view, number, reply } => {
             writer.with(|out| encode_read_reply(out, *view, *number, |out| out.extend_from_slice(reply)))
@@ -122,6 +125,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::Ok { .. }
         | Message::Conflict { .. }
         | Message::Committed { .. }
+        | Message::Evaluated { .. }
         | Message::ReadReply { .. }
         | Message::MemberReply { .. }
         | Message::LastChange { .. }
@@ -229,6 +233,11 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             view: View(reader.number()?),
             id: reader.id()?,
             clock: WallTime(reader.fixed()?),
+            reply: body(reader.remainder("reply", FRAME_BYTES_MAX)?),
+        },
+        tag::EVALUATED => Message::Evaluated {
+            view: View(reader.number()?),
+            id: reader.id()?,
             reply: body(reader.remainder("reply", FRAME_BYTES_MAX)?),
         },
         tag::READ_REPLY => Message::ReadReply {
@@ -353,7 +362,7 @@ fn encode_status<'a>(writer: Writer<'a>, report: &StatusReport) -> Writer<'a> {
         replica,
         replicas,
         role,
-        supermajority,
+        fast_quorum,
         view,
         op_number,
         commit,
@@ -370,7 +379,7 @@ fn encode_status<'a>(writer: Writer<'a>, report: &StatusReport) -> Writer<'a> {
         view_changes,
     } = report;
     let writer = writer.number(u64::from(*replica)).number(u64::from(*replicas));
-    let writer = writer.byte(role_tag(*role)).byte(boolean_tag(*supermajority));
+    let writer = writer.byte(role_tag(*role)).byte(fast_quorum_tag(*fast_quorum));
     let numbers = [
         view,
         op_number,
@@ -395,7 +404,7 @@ fn decode_status(reader: &mut Reader<'_>) -> Result<StatusReport, Malformed> {
         replica: reader.small("replica")?,
         replicas: reader.small("number of replicas")?,
         role: reader.role()?,
-        supermajority: reader.boolean()?,
+        fast_quorum: reader.fast_quorum()?,
         view: reader.number()?,
         op_number: reader.number()?,
         commit: reader.number()?,

@@ -9,7 +9,7 @@ use syros_protocol::message::{
     ViewChangeReason,
 };
 use syros_types::limits::BODY_BYTES_MAX;
-use syros_types::{OpNumber, OperationId, SessionId, View, WallTime};
+use syros_types::{FastQuorum, OpNumber, OperationId, SessionId, View, WallTime};
 
 /// Fewest bytes of a request in a list: session, sequence, clock, acknowledgement, length.
 const REQUEST_BYTES_MIN: usize = 12;
@@ -241,6 +241,12 @@ impl Reader<'_> {
         }
     }
 
+    pub(crate) fn fast_quorum(&mut self) -> Result<FastQuorum, Malformed> {
+        let tag = self.byte()?;
+        let mode = FastQuorum::ALL.into_iter().find(|mode| fast_quorum_tag(*mode) == tag);
+        mode.ok_or(Malformed::Tag { what: "fast quorum mode", tag })
+    }
+
     pub(crate) fn boolean(&mut self) -> Result<bool, Malformed> {
         match self.byte()? {
             tag::boolean::FALSE => Ok(false),
@@ -284,6 +290,15 @@ pub(crate) const fn role_tag(role: RoleName) -> u8 {
         RoleName::Follower => tag::role::FOLLOWER,
         RoleName::ViewChange => tag::role::VIEW_CHANGE,
         RoleName::Recovering => tag::role::RECOVERING,
+    }
+}
+
+pub(crate) const fn fast_quorum_tag(mode: FastQuorum) -> u8 {
+    match mode {
+        FastQuorum::Majority => tag::fast_quorum::MAJORITY,
+        FastQuorum::Supermajority => tag::fast_quorum::SUPERMAJORITY,
+        FastQuorum::NilextOrCommutative => tag::fast_quorum::NILEXT_OR_COMMUTATIVE,
+        FastQuorum::Commutative => tag::fast_quorum::COMMUTATIVE,
     }
 }
 

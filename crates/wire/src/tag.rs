@@ -38,6 +38,8 @@ pub mod message {
     pub const MEMBER_REPLY: u8 = 25;
     /// `LastChange`.
     pub const LAST_CHANGE: u8 = 26;
+    /// `Evaluated`.
+    pub const EVALUATED: u8 = 27;
 
     /// `Prepare`.
     pub const PREPARE: u8 = 32;
@@ -214,4 +216,8 @@ pub mod fast_quorum {
     pub const MAJORITY: u8 = 1;
     /// `Supermajority`.
     pub const SUPERMAJORITY: u8 = 2;
+    /// `NilextOrCommutative`.
+    pub const NILEXT_OR_COMMUTATIVE: u8 = 3;
+    /// `Commutative`.
+    pub const COMMUTATIVE: u8 = 4;
 }

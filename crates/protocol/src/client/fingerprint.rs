@@ -93,6 +93,8 @@ fn hash_updates(
             attempts,
             shared,
             oks,
+            returns,
+            evaluated,
             refusals,
             crowded_out,
             way,
@@ -104,7 +106,7 @@ fn hash_updates(
         (token, body, fast, micros, acked_below, path, shared).hash(hasher);
         // Compared with nothing but 0 and 1.
         attempts.min(&2).hash(hasher);
-        (oks.0, refusals.0, crowded_out, way).hash(hasher);
+        (oks.0, returns, evaluated, refusals.0, crowded_out, way).hash(hasher);
         clock.past(*began, patience, hasher);
         clock.past(*sent, patience, hasher);
         clock.past(*invoked, config.give_up_after, hasher);

@@ -329,6 +329,12 @@ impl Client {
                 }
                 self.observe_view(view);
             }
+            Message::Evaluated { view, id, reply } => {
+                if let Some(sequence) = self.own(id) {
+                    self.on_evaluated(view, sequence, reply);
+                }
+                self.observe_view(view);
+            }
             Message::ReadReply { view, number, reply } => {
                 self.on_read_reply(from, number, reply);
                 self.observe_view(view);

@@ -11,9 +11,7 @@ use super::{Action, Client, NEAR, Outcome, Replicas, Session, Token, patience, s
 use crate::message::{Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
-use syros_types::{
-    Class, FastQuorum, Footprint, Group, Instant, OperationId, ReplicaId, SessionId, View, WritePolicy,
-};
+use syros_types::{Class, Footprint, Group, Instant, OperationId, ReplicaId, SessionId, View, WritePolicy};
 
 /// How long an update waits for another leader when the disk of this one has failed: view changes take a
 /// fraction of it, and if there is none by then, there is a reason that the user should hear of.
@@ -40,6 +38,10 @@ pub(super) struct Update {
     /// Was sent to followers: one of them may hand it to the leader later.
     pub(super) shared: bool,
     pub(super) oks: Replicas,
+    /// Only the leader can say what it returns.
+    pub(super) returns: bool,
+    /// What the leader of the current view says it returns, once the fast quorum has it.
+    pub(super) evaluated: Option<Body>,
     /// Those that will not answer `Ok` in this view.
     pub(super) refusals: Replicas,
     /// The leader has no room for it: it is sent again before the leader is asked to order it.
@@ -134,10 +136,7 @@ impl WriteTimes {
 impl Client {
     pub(super) fn new_update(&self, token: Token, body: Body, class: Class, footprint: &Footprint) -> Update {
         let now = self.now.instant;
-        let fast = match self.config.fast_quorum {
-            FastQuorum::Majority => class == Class::Overwrite && matches!(footprint, Footprint::One(_)),
-            FastQuorum::Supermajority => class.is_nilext(),
-        };
+        let fast = self.config.fast_quorum.admission(class, footprint).is_some();
         Update {
             token,
             body,
@@ -150,6 +149,8 @@ impl Client {
             attempts: 0,
             shared: false,
             oks: Replicas(0),
+            returns: !class.is_nilext(),
+            evaluated: None,
             refusals: Replicas(0),
             crowded_out: false,
             way: Way::Leader,
@@ -199,8 +200,6 @@ impl Client {
         if view != self.view && !self.planted(PlantedBug::AcksOfOtherViewsCounted) {
             return;
         }
-        let (leader, quorum) = (self.leader(), self.config.group.fast_quorum(self.config.fast_quorum));
-        let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
         let now = self.now.instant;
         let Some(update) = self.updates.get_mut(sequence) else {
             if let Some((followed, began)) = self.write_times.followed
@@ -213,15 +212,39 @@ impl Client {
         update.oks = update.oks.with(from);
         // If it was sent again this may be too much, and never too little.
         self.write_times.note_ok(from, now.since(update.began).as_nanos() as u64);
-        if update.fast && update.oks.len() >= quorum && (update.oks.contains(leader) || leaderless) {
-            self.write_counts.fast += 1;
-            if update.way == Way::Both {
-                // The leader would have taken at least as long.
-                let took = now.since(update.began).as_nanos() as u64;
-                self.write_times.ordered = self.write_times.ordered.max(took);
-            }
-            self.finish_update(sequence, Outcome::Done);
+        self.finish_if_fast(sequence);
+    }
+
+    /// The leader has said what an update returns.
+    pub(super) fn on_evaluated(&mut self, view: View, sequence: u64, reply: Body) {
+        if view == self.view
+            && let Some(update) = self.updates.get_mut(sequence)
+        {
+            update.evaluated = Some(reply);
+            self.finish_if_fast(sequence);
         }
+    }
+
+    /// Ends an update that the fast quorum has, with what it returns.
+    fn finish_if_fast(&mut self, sequence: u64) {
+        let (leader, quorum) = (self.leader(), self.config.group.fast_quorum(self.config.fast_quorum));
+        let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
+        let majority = self.planted(PlantedBug::EvaluationIsEnough).then(|| self.config.group.majority());
+        let now = self.now.instant;
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        let quorum = majority.filter(|_| update.returns).unwrap_or(quorum);
+        let has_quorum = update.oks.len() >= quorum && (update.oks.contains(leader) || leaderless);
+        if !update.fast || !has_quorum || (update.returns && update.evaluated.is_none()) {
+            return;
+        }
+        self.write_counts.fast += 1;
+        if update.way == Way::Both {
+            // The leader would have taken at least as long.
+            let took = now.since(update.began).as_nanos() as u64;
+            self.write_times.ordered = self.write_times.ordered.max(took);
+        }
+        let reply = update.evaluated.take().filter(|reply| !reply.is_empty());
+        self.finish_update(sequence, reply.map_or(Outcome::Done, Outcome::Reply));
     }
 
     /// The leader has had an update executed.
@@ -324,7 +347,11 @@ impl Client {
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let may_be_fast = update.fast && fast_quorum_in_reach;
         let way = if may_be_fast { self.choose_way(sequence) } else { Way::Leader };
+        let keeps_evaluation = self.planted(PlantedBug::EvaluationOfOtherViewKept);
         let Some(update) = self.updates.get_mut(sequence) else { return };
+        if !keeps_evaluation {
+            update.evaluated = None;
+        }
         update.way = way;
         update.began = now;
         update.micros = micros;

@@ -4,7 +4,7 @@ use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer, Standi
 use crate::record::{Record, SnapshotHead, Ticket};
 use alloc::boxed::Box;
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, OpNumber, ReplicaId, View};
+use syros_types::{FastQuorum, Group, OpNumber, OperationId, ReplicaId, View};
 
 /// When an acknowledgement may leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -176,6 +176,13 @@ pub enum Event {
         /// Results of the updates of class `Update` among them, in order, with their op numbers.
         replies: alloc::vec::Vec<(OpNumber, Body)>,
     },
+    /// It cannot be said before it is executed what an update returns that [`Action::Evaluate`] asked for.
+    NotEvaluated {
+        /// The client.
+        to: Peer,
+        /// The update.
+        id: OperationId,
+    },
     /// The snapshot asked for by [`Action::TakeSnapshot`] is on disk.
     SnapshotTaken {
         /// Its last op number.
@@ -251,6 +258,20 @@ pub enum Action {
         body: Body,
         /// If there is one, the result goes as [`Message::MemberReply`] with this in it.
         standing: Option<Standing>,
+    },
+    /// Find out what an update would return if it were executed on the state now executed, without changing that
+    /// state, and before any entry is executed that [`Action::Apply`] asks for later. Send it to `to` as
+    /// [`Message::Evaluated`]; or report [`Event::NotEvaluated`], if what it returns could change as time goes by: if
+    /// it depends on a key that will expire.
+    Evaluate {
+        /// The client.
+        to: Peer,
+        /// The view in which it was accepted.
+        view: View,
+        /// The update.
+        id: OperationId,
+        /// The operation.
+        body: Body,
     },
     /// Begin a snapshot of the state now executed, and report [`Event::SnapshotTaken`] when it is on disk
     /// as a whole, or [`Event::SnapshotFailed`]. What an engine of its own keeps on disk may not get there before

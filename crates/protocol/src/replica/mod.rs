@@ -281,6 +281,7 @@ impl Replica {
             }
             Event::SnapshotLoaded { head, bytes } => self.on_snapshot_loaded(*head, bytes),
             Event::SnapshotFailed { op_number } => self.on_snapshot_failed(op_number),
+            Event::NotEvaluated { to, id } => self.on_not_evaluated(to, id),
             Event::NextExpiry(moment) => self.next_expiry = moment,
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::StepDown => self.step_down(),
@@ -368,7 +369,7 @@ impl Replica {
             replica: self.config.replica.0,
             replicas: self.config.group.size() as u8,
             role: self.role(),
-            supermajority: self.config.fast_quorum == syros_types::FastQuorum::Supermajority,
+            fast_quorum: self.config.fast_quorum,
             view: self.view.0,
             op_number: self.log.op_number().0,
             commit: self.commit.0,

@@ -48,9 +48,19 @@ impl Replica {
 
     /// Leader: appends everything in the durability log to the log, in order of arrival.
     pub(super) fn order_all(&mut self) {
+        self.order_all_with_body_of(None);
+    }
+
+    /// As [`Self::order_all`]; followers are sent the body of this update, because some of them are known not to have
+    /// taken it.
+    pub(super) fn order_all_with_body_of(&mut self, refused: Option<OperationId>) {
         self.order_at = Instant::NEVER;
         while let Some(update) = self.dlog.order_next() {
-            let prepared = Prepared::Reference(update.request.id);
+            let prepared = if refused == Some(update.request.id) {
+                Prepared::Full(update.request.clone())
+            } else {
+                Prepared::Reference(update.request.id)
+            };
             let entry =
                 LogEntry { view: self.view, time: self.log_time(), payload: Payload::Update(update.clone()) };
             if self.planted(PlantedBug::DlogDropsOrdered) {

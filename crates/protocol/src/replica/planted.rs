@@ -76,6 +76,12 @@ planted_bugs! {
     CheckpointInPassing = "checkpoint-in-passing": "A checkpoint of the engine is sealed while lanes go on.";
     CheckpointWithoutSessions = "checkpoint-without-sessions": "A checkpoint of the engine holds no session table.";
     ReadOfSeveralInPassing = "read-of-several-in-passing": "A read of several keys does not wait until their lanes have met.";
+    OverlapIgnored = "overlap-ignored": "Followers accept an update that returns state though something pending overlaps it.";
+    EvaluatedBeforeExecuted = "evaluated-before-executed": "The leader says what an update returns while entries of its keys are still to be executed.";
+    EvaluatedAgain = "evaluated-again": "A leader that is asked again evaluates again what it has in its durability log.";
+    EvaluatedInPassing = "evaluated-in-passing": "What an update returns is found out while lanes go on.";
+    EvaluationOfOtherViewKept = "evaluation-of-other-view-kept": "A client keeps what a leader said an update returns when the next view begins.";
+    EvaluationIsEnough = "evaluation-is-enough": "A client completes an update that returns state with a majority.";
     AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";
     ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
     ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";

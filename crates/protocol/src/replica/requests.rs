@@ -1,11 +1,11 @@
 //! Requests of clients: sessions, the accept rule (Skyros 4.2, with timestamps), duplicates.
 
-use super::{PlantedBug, Replica};
+use super::{Action, PlantedBug, Replica};
 use crate::message::{LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
 use crate::record::{Record, describe, empty_body};
 use crate::sessions::Known;
 use alloc::vec::Vec;
-use syros_types::{Class, FastQuorum, Footprint, OpNumber, OperationId, SessionId, View};
+use syros_types::{Admission, Class, OpNumber, OperationId, SessionId, View};
 
 /// Bytes of bodies the durability log may hold. A DoViewChange carries it whole.
 const DLOG_BYTES_MAX: usize = 64 << 20;
@@ -125,7 +125,8 @@ impl Replica {
         let Some(update) = describe(self.config.describe, request) else {
             return self.refuse(from, id, Refusal::Malformed);
         };
-        if update.class == Class::Read || (path == Path::Durability && !self.may_use_dlog(&update)) {
+        let admission = self.admission(&update);
+        if update.class == Class::Read || (path == Path::Durability && admission.is_none()) {
             return self.refuse(from, id, Refusal::Malformed);
         }
         if path == Path::Ordered && !self.is_leader() {
@@ -144,9 +145,9 @@ impl Replica {
         if self.is_expiring(id.session) {
             return self.refuse(from, id, Refusal::UnknownSession);
         }
-        match path {
-            Path::Ordered => self.order_now(from, update),
-            Path::Durability => self.accept(from, update),
+        match admission {
+            Some(admission) if path == Path::Durability => self.accept(from, update, admission),
+            _ => self.order_now(from, update),
         }
     }
 
@@ -160,15 +161,10 @@ impl Replica {
             && !self.planted(PlantedBug::ExpiringSessionAccepted)
     }
 
-    /// Which updates may enter the durability log: it depends on the mode, because the two modes
+    /// Whether an update may enter the durability log, and on what terms: it depends on the mode, because the modes
     /// recover it differently.
-    fn may_use_dlog(&self, update: &Update) -> bool {
-        match self.config.fast_quorum {
-            FastQuorum::Majority => {
-                update.class == Class::Overwrite && matches!(update.footprint, Footprint::One(_))
-            }
-            FastQuorum::Supermajority => update.class.is_nilext(),
-        }
+    const fn admission(&self, update: &Update) -> Option<Admission> {
+        self.config.fast_quorum.admission(update.class, &update.footprint)
     }
 
     /// Answers an operation this replica knows already, or cannot know. True if it is dealt with.
@@ -209,7 +205,17 @@ impl Replica {
         if self.planted(PlantedBug::NoDeduplication) && !self.dlog.contains(id) {
             return false;
         }
-        if path == Path::Durability && self.dlog.contains(id) {
+        // What an update returns is evaluated when it is accepted, and never again: it may have been executed since,
+        // unknown to the core. A leader that is asked once more has it executed.
+        let returns = self.dlog.get(id).is_some_and(|update| !update.class.is_nilext());
+        let is_evaluated = returns && self.is_leader();
+        if is_evaluated && self.planted(PlantedBug::EvaluatedAgain) {
+            let body = self.dlog.get(id).map(|update| update.request.body.clone()).unwrap_or_else(empty_body);
+            self.send_durable(from, Message::Ok { view, id, clock });
+            self.actions.push_back(Action::Evaluate { to: from, view, id, body });
+            return true;
+        }
+        if path == Path::Durability && self.dlog.contains(id) && !is_evaluated {
             self.send_durable(from, Message::Ok { view, id, clock });
             return true;
         }
@@ -224,8 +230,9 @@ impl Replica {
             }
             return true;
         }
-        if path == Path::Ordered && self.dlog.contains(id) {
-            self.order_all();
+        if self.dlog.contains(id) {
+            // Its client asks because it cannot have the fast quorum: somebody has refused it.
+            self.order_all_with_body_of(Some(id));
             if let Some(number) = self.ordered.get(&id).copied() {
                 self.counters.slow_updates += 1;
                 self.wait(number, Waiter { to: from, what: Awaited::Update(id) });
@@ -310,8 +317,31 @@ impl Replica {
                 || self.reading.overlaps_shared(footprint))
     }
 
+    /// True if an update must not enter the durability log because of what is there, or in the log.
+    ///
+    /// One that returns state is refused for anything pending at all (Skyros 5.7, CURP 3.2.1): then nothing can come
+    /// between what the leader has executed and this update, whichever way both are recovered. That it also has to
+    /// be executed at the leader matters there alone: what is in the log comes before what is in a durability log.
+    fn conflicts(&self, update: &Update, admission: Admission) -> bool {
+        let footprint = &update.footprint;
+        let is_refused = match admission {
+            Admission::InTimestampOrder => {
+                self.dlog.newest(footprint).is_some_and(|newest| newest > update.request.timestamp())
+            }
+            Admission::IfNothingOverlaps => {
+                let is_evaluated = self.is_leader() && !update.class.is_nilext();
+                let ignored = self.planted(PlantedBug::OverlapIgnored) && !self.is_leader();
+                (self.dlog.overlaps(footprint) && !ignored)
+                    || (is_evaluated
+                        && self.pending.overlaps(footprint)
+                        && !self.planted(PlantedBug::EvaluatedBeforeExecuted))
+            }
+        };
+        (is_refused || self.completes_another(update)) && !self.planted(PlantedBug::NoConflictCheck)
+    }
+
     /// The accept rule: conflict, or into the durability log.
-    fn accept(&mut self, from: Peer, update: Update) {
+    fn accept(&mut self, from: Peer, update: Update, admission: Admission) {
         let (view, clock, id) = (self.view, self.now.wall, update.request.id);
         let skew_max = u64::try_from(self.config.clock_skew_max.as_micros()).unwrap_or(u64::MAX);
         if update.request.micros > clock.0.saturating_add(skew_max) {
@@ -326,10 +356,7 @@ impl Replica {
         if dlog_full {
             return self.refuse_for_now(from, id, Refusal::Overloaded);
         }
-        let newest = self.dlog.newest(&update.footprint);
-        let conflict = newest.is_some_and(|newest| newest > update.request.timestamp())
-            || self.completes_another(&update);
-        if conflict && !self.planted(PlantedBug::NoConflictCheck) {
+        if self.conflicts(&update, admission) {
             self.counters.conflicts += 1;
             if self.is_leader() {
                 self.order_now(from, update);
@@ -338,7 +365,9 @@ impl Replica {
             }
             return;
         }
+        let returns = !update.class.is_nilext();
         let request = update.request.clone();
+        let body = request.body.clone();
         self.dlog.insert(update, self.now.instant);
         self.persist_data(|| Record::Accept(request));
         self.counters.fast_updates += 1;
@@ -347,10 +376,22 @@ impl Replica {
         } else {
             self.send_durable(from, Message::Ok { view, id, clock });
         }
+        if returns && self.is_leader() {
+            self.actions.push_back(Action::Evaluate { to: from, view, id, body });
+        }
         if self.is_leader() {
             self.schedule_ordering();
         } else if !self.parked.is_empty() {
             self.append_parked();
+        }
+    }
+
+    /// The engine could not say what an update returns without executing it: so it is executed.
+    pub(super) fn on_not_evaluated(&mut self, to: Peer, id: OperationId) {
+        // Otherwise it belongs to a view that has ended, and its client asks again.
+        if self.is_normal() && self.is_leader() {
+            self.order_all();
+            self.answer_duplicate(to, Path::Ordered, id);
         }
     }
 
@@ -394,7 +435,7 @@ impl Replica {
                 && !self.dlog.contains(id)
                 && !self.ordered.contains_key(&id)
                 && !self.is_expiring(id.session)
-                && self.may_use_dlog(&update);
+                && self.admission(&update).is_some();
             if new && self.no_room_in_log().is_none() {
                 self.order_all();
                 self.append_full(update);

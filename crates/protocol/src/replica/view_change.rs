@@ -490,10 +490,7 @@ impl Replica {
                 union.push((*update).clone());
             }
         }
-        let threshold = match self.config.fast_quorum {
-            syros_types::FastQuorum::Majority => 1,
-            syros_types::FastQuorum::Supermajority => self.config.group.recovery_threshold(),
-        };
+        let threshold = self.config.group.recovery_quorum(self.config.fast_quorum);
         match self.config.planted? {
             PlantedBug::RecoverEverything => {
                 union.retain(|update| count(update.request.id) >= threshold);

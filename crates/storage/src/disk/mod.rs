@@ -325,6 +325,10 @@ impl<S: Store> Engine for DiskEngine<S> {
         Reader::new(Arc::clone(&self.shared)).read(now, body, reply);
     }
 
+    fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        Reader::new(Arc::clone(&self.shared)).evaluate(self.shared.time(), body, reply)
+    }
+
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
         let mut reader = Reader::new(Arc::clone(&self.shared));
         reader.read(WallTime(0), body, &mut Vec::new());

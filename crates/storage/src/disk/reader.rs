@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::layout::{Parsed, data_begin, data_from, data_key, is_long, parse_record, position};
+use crate::evaluate::evaluate;
 use crate::execute;
 use crate::keys::{Expiry, Found, Keys};
 use crate::memory::moment;
@@ -69,6 +70,14 @@ impl<S: Store> Reader<S> {
         self.now_ms.set(time.as_millis());
         self.first_expiry.set(None);
         execute::read(self, now.max(time), body, reply);
+    }
+
+    /// See [`Engine::evaluate`](crate::Engine::evaluate); at this log time, for whoever knows that all before it has
+    /// been executed and committed.
+    pub fn evaluate(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        let time = time.max(self.shared.time());
+        self.now_ms.set(time.as_millis());
+        evaluate(self, time, body, reply)
     }
 
     /// The log time at which the first of the keys that the last read has seen expires; of any key, if it has not

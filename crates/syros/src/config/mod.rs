@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use syros_experiment::{Execution, Protocol};
 use syros_protocol::replica::Durability;
 use syros_runtime::{EngineConfig, EngineKind, FrontConfig, NodeConfig, StoreConfig};
 use syros_types::{FastQuorum, Group, ReadPolicy, ReplicaId, WritePolicy};
@@ -48,19 +49,30 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     let id = root.required_integer("replica", 0..=group.size() as u64 - 1)?;
     let replica = ReplicaId(u8::try_from(id).unwrap_or(u8::MAX));
     let directory = base.join(PathBuf::from(root.required_text("directory")?));
-    let quorums = [("majority", FastQuorum::Majority), ("supermajority", FastQuorum::Supermajority)];
+    let quorums = FastQuorum::ALL.map(|mode| (mode.name(), mode));
     let durabilities = [("fsync", Durability::Fsync), ("replicated", Durability::Replicated)];
 
+    let protocols = Protocol::ALL.map(|protocol| (protocol.name, protocol));
+    let protocol = root.choice("protocol", &protocols, Protocol::default())?;
+    if protocol.is_alone && group.size() > 1 {
+        let problem = format!("\"{protocol}\" has 1 replica, not {}", group.size());
+        return Err(root.error("protocol", problem));
+    }
+
     let mut core = syros_runtime::replica_config(group, replica);
-    core.fast_quorum = root.choice("fast-quorum", &quorums, core.fast_quorum)?;
+    core.fast_quorum = root.choice("fast-quorum", &quorums, protocol.fast_quorum)?;
+    core.batch_max = protocol.batch.map_or(core.batch_max, usize::from);
     core.durability = root.choice("durability", &durabilities, core.durability)?;
     let mut engine = EngineConfig::default();
+    if protocol.execution == Execution::Serial {
+        engine.execution_threads = 1;
+    }
     engine.kind = root.choice("engine", &EngineKind::ALL.map(|kind| (kind.name(), kind)), engine.kind)?;
     let mut front = FrontConfig::default();
     let policies = ReadPolicy::ALL.map(|policy| (policy.name(), policy));
-    front.read_policy = root.choice("reads", &policies, front.read_policy)?;
+    front.read_policy = root.choice("reads", &policies, protocol.reads)?;
     let policies = WritePolicy::ALL.map(|policy| (policy.name(), policy));
-    front.write_policy = root.choice("writes", &policies, front.write_policy)?;
+    front.write_policy = root.choice("writes", &policies, protocol.writes)?;
 
     let mut listen = root.section("listen")?;
     let listen_redis = address(&mut listen, "redis", || Some(SocketAddr::from(([127, 0, 0, 1], 6379))))?;

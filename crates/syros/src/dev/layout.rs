@@ -103,7 +103,7 @@ impl Cluster {
             let size = reader.required_integer("replicas", 1..=7)?;
             let group = Group::new(usize::try_from(size).unwrap_or(0))
                 .map_err(|error| reader.error("replicas", error.to_string()))?;
-            let quorums = [("majority", FastQuorum::Majority), ("supermajority", FastQuorum::Supermajority)];
+            let quorums = FastQuorum::ALL.map(|mode| (mode.name(), mode));
             let durabilities = [("fsync", Durability::Fsync), ("replicated", Durability::Replicated)];
             let engines = EngineKind::ALL.map(|kind| (kind.name(), kind));
             let ports = reader.required_text("replica-ports")?;

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use syros_experiment::Regions;
+use syros_experiment::{Protocol, Regions};
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_runtime::{EngineKind, durability_name};
@@ -41,6 +41,7 @@ const DEFAULT_PORT: u16 = 6379;
   syros dev                                     three nodes, Redis ports 6379, 6380, 6381
   syros dev --replicas 5 --port 7000            five nodes, Redis ports 7000 to 7004
   syros dev --durability replicated --fresh     in memory, starting empty
+  syros dev --protocol vr --fresh               as Viewstamped Replication does it, to compare
   syros dev --engine disk --fresh               data on disk, which may exceed the memory
   syros dev --exec 'redis-benchmark -p {port} -t set,get -q'
   syros dev --regions far-leader --fresh        five nodes, one of them on another continent
@@ -61,7 +62,12 @@ pub(crate) struct Options {
     /// When a write is acknowledged [default: fsync, or what the directory has]
     #[arg(long, value_enum)]
     durability: Option<DurabilityName>,
-    /// What completes a write in one round trip [default: majority, or what the directory has]
+    /// A protocol by the name that the literature has for it: unreplicated, vr-nobatch, vr, vr-pe, pqr, skyros,
+    /// skyros-comm, curp-c, syros, ionia-lr, ionia or default; decides what the defaults of --fast-quorum, --reads,
+    /// --writes and some limits are
+    #[arg(long, value_name = "NAME", default_value_t)]
+    protocol: Protocol,
+    /// What completes a write in one round trip [default: what the protocol says, or what the directory has]
     #[arg(long, value_enum)]
     fast_quorum: Option<FastQuorumName>,
     /// Where the data is kept [default: memory, or what the directory has]
@@ -80,12 +86,12 @@ pub(crate) struct Options {
     /// A limit in every node's configuration, such as snapshot-log=16MiB; see docs/syros.sample.toml
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_limit)]
     limit: Vec<(String, String)>,
-    /// How nodes answer reads that do not say: auto, leader, meta, quorum or stale
-    #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Auto)]
-    reads: ReadPolicy,
-    /// How nodes send updates that may be fast: auto, fast or leader
-    #[arg(long, value_name = "POLICY", default_value_t = WritePolicy::Auto)]
-    writes: WritePolicy,
+    /// How nodes answer reads that do not say: auto, leader, meta, quorum or stale [default: auto]
+    #[arg(long, value_name = "POLICY")]
+    reads: Option<ReadPolicy>,
+    /// How nodes send updates that may be fast: auto, fast or leader [default: auto]
+    #[arg(long, value_name = "POLICY")]
+    writes: Option<WritePolicy>,
     /// Emulate storage that answers N random reads a second on each node, to measure where it is the limit
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     emulate_reads: Option<u32>,
@@ -123,6 +129,12 @@ enum FastQuorumName {
     Majority,
     /// f + ceil(f/2) + 1 replicas, for every update that returns nothing
     Supermajority,
+    /// As many, also for updates that return something where nothing pending concerns their keys
+    #[value(name = "supermajority-comm")]
+    NilextOrCommutative,
+    /// As many, for every update, but only where nothing pending concerns its keys
+    #[value(name = "curp")]
+    Commutative,
 }
 
 /// [`EngineKind`] on the command line.
@@ -161,6 +173,8 @@ impl From<FastQuorumName> for FastQuorum {
         match name {
             FastQuorumName::Majority => Self::Majority,
             FastQuorumName::Supermajority => Self::Supermajority,
+            FastQuorumName::NilextOrCommutative => Self::NilextOrCommutative,
+            FastQuorumName::Commutative => Self::Commutative,
         }
     }
 }
@@ -192,7 +206,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     ports::check(cluster.redis_port, count)?;
     cluster.replica_ports = ports::for_replicas(&cluster.replica_ports, cluster.redis_port, count)?;
     layout.store(&cluster)?;
-    let mut limits = options.limit.clone();
+    let [mut limits, mut disk_engine] = options.protocol.node_tables();
+    for (table, asked) in [(&mut limits, &options.limit), (&mut disk_engine, &options.disk_engine)] {
+        table.retain(|(key, _)| asked.iter().all(|(other, _)| other != key));
+        table.extend_from_slice(asked);
+    }
     if let Some(bytes) = options.log_memory {
         limits.push(("log-memory".to_owned(), BytesText(bytes).to_string()));
     }
@@ -200,11 +218,11 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let places = regions.map(|regions| Places::new(regions, &cluster)).transpose()?;
     let timing = places.as_ref().map(|places| regions::timing(&places.regions)).unwrap_or_default();
     let settings = Settings {
-        reads: options.reads,
-        writes: options.writes,
+        reads: options.reads.unwrap_or(options.protocol.reads),
+        writes: options.writes.unwrap_or(options.protocol.writes),
         emulate_reads: options.emulate_reads,
         limits: &limits,
-        disk_engine: &options.disk_engine,
+        disk_engine: &disk_engine,
         timing: regions::timing_table(&timing),
         relay: places.as_ref().map(|places| &places.relay),
     };
@@ -242,11 +260,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 
 /// The number of replicas, if options or regions say.
 fn check_regions(options: &Options, regions: Option<&Regions>) -> Result<Option<usize>, String> {
+    let alone = options.protocol.is_alone.then_some(1);
+    let asked = regions.map(|regions| regions.group().size()).or(options.replicas);
+    if let (Some(_), Some(asked @ 2..)) = (alone, asked) {
+        return Err(format!("--protocol {} has 1 replica, not {asked}", options.protocol));
+    }
     let Some(regions) = regions else {
         if options.exec.as_ref().is_some_and(|command| command.contains("{cluster:")) {
             return Err("--exec: {cluster:REGION} needs --regions".to_owned());
         }
-        return Ok(options.replicas);
+        return Ok(options.replicas.or(alone));
     };
     let (name, size) = (options.regions.as_deref().unwrap_or_default(), regions.group().size());
     if let Some(replicas) = options.replicas.filter(|replicas| *replicas != size) {
@@ -280,7 +303,8 @@ fn prepare(options: &Options, replicas: Option<usize>, layout: &Layout) -> Resul
         same("durability", durability, durability_name(cluster.durability).to_owned())?;
         let engine = options.engine.map(|engine| EngineKind::from(engine).name().to_owned());
         same("engine", engine, cluster.engine.name().to_owned())?;
-        let quorum = options.fast_quorum.map(|q| FastQuorum::from(q).to_string());
+        let by_protocol = (options.protocol != Protocol::default()).then_some(options.protocol.fast_quorum);
+        let quorum = options.fast_quorum.map(FastQuorum::from).or(by_protocol).map(|mode| mode.to_string());
         same("fast-quorum", quorum, cluster.fast_quorum.to_string())?;
         if cluster.durability == Durability::Replicated {
             return Err(format!(
@@ -292,7 +316,7 @@ fn prepare(options: &Options, replicas: Option<usize>, layout: &Layout) -> Resul
         return Ok(cluster);
     }
     let group = Group::new(replicas.unwrap_or(3)).map_err(|error| format!("--replicas: {error}"))?;
-    let quorum = options.fast_quorum.map_or(FastQuorum::Majority, Into::into);
+    let quorum = options.fast_quorum.map_or(options.protocol.fast_quorum, Into::into);
     let durability = options.durability.map_or(Durability::Fsync, Into::into);
     let redis_port = options.port.unwrap_or(DEFAULT_PORT);
     let engine = options.engine.map_or(EngineKind::Memory, Into::into);

@@ -119,7 +119,8 @@ impl Dev {
     pub(crate) fn start(dir: &Path, port: u16, options: &[&str]) -> Self {
         let mut command = syros();
         command.arg("dev").arg("--quiet").arg("--dir").arg(dir).arg("--port").arg(port.to_string());
-        if !dir.join("dev.toml").exists() || options.contains(&"--fresh") {
+        let is_new = !dir.join("dev.toml").exists() || options.contains(&"--fresh");
+        if is_new && !options.contains(&"--engine") {
             command.arg("--engine").arg(engine());
         }
         let mut process = command.args(options).stdout(Stdio::piped()).spawn().unwrap();

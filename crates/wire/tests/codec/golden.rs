@@ -8,7 +8,7 @@ use syros_protocol::message::{
     Standing, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record};
-use syros_types::{Instant, OpNumber, OperationId, ReplicaId, SessionId, View, WallTime};
+use syros_types::{FastQuorum, Instant, OpNumber, OperationId, ReplicaId, SessionId, View, WallTime};
 use syros_wire::{decode_message, decode_record, encode_message, encode_record};
 
 const fn id(session: u64, sequence: u64) -> OperationId {
@@ -84,7 +84,7 @@ fn of_clients() -> Vec<(Message, String)> {
         replica: 2,
         replicas: 3,
         role: RoleName::Follower,
-        supermajority: true,
+        fast_quorum: FastQuorum::Supermajority,
         view: 1,
         op_number: 2,
         commit: 3,
@@ -133,6 +133,7 @@ fn of_clients() -> Vec<(Message, String)> {
             Message::Committed { view, id, clock, reply: b"r"[..].into() },
             format!("13 07 05 ac02 {clock_hex} 72"),
         ),
+        (Message::Evaluated { view, id, reply: b"r"[..].into() }, "1b 07 05 ac02 72".into()),
         (Message::ReadReply { view, number: 128, reply: b"r"[..].into() }, "14 07 8001 72".into()),
         (Message::ReadReply { view, number: 128, reply: b""[..].into() }, "14 07 8001".into()),
         (member_reply, format!("19 07 8001 05 ac02 01 {clock_hex} 0b00000000000000 72")),
@@ -148,7 +149,7 @@ fn of_clients() -> Vec<(Message, String)> {
         (Message::WrongView { view: View(u64::MAX) }, "17 ffffffffffffffffff01".into()),
         (
             Message::Status(Box::new(status)),
-            "18 02 03 02 01 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d ac02".into(),
+            "18 02 03 02 02 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d ac02".into(),
         ),
     ]
 }

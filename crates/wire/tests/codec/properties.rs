@@ -68,6 +68,7 @@ fn ends_with_a_body(message: &Message) -> bool {
             | Message::Committed { .. }
             | Message::ReadReply { .. }
             | Message::MemberReply { .. }
+            | Message::Evaluated { .. }
             | Message::SnapshotPart { .. }
     )
 }

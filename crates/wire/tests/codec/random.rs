@@ -8,7 +8,8 @@ use syros_protocol::message::{
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, Session};
 use syros_types::{
-    Class, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, SessionId, View, WallTime, key_hash,
+    Class, FastQuorum, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, SessionId, View, WallTime,
+    key_hash,
 };
 
 /// The toy state machine: every operation is an overwrite of itself, and those that start with 0xff are
@@ -111,7 +112,7 @@ fn status(prng: &mut Prng) -> StatusReport {
         replica: prng.next_u64() as u8,
         replicas: prng.next_u64() as u8,
         role: ROLES[prng.below(4) as usize],
-        supermajority: prng.chance(1, 2),
+        fast_quorum: FastQuorum::ALL[prng.below(4) as usize],
         view: number(prng),
         op_number: number(prng),
         commit: number(prng),
@@ -130,7 +131,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 32;
+pub(crate) const MESSAGE_KINDS: u64 = 33;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -175,6 +176,7 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
             op_number: op_number(prng),
             time: time(prng),
         },
+        32 => Message::Evaluated { view: view(prng), id: id(prng), reply: body(prng) },
         26 => Message::HandOver { to: ReplicaId(prng.below(7) as u8) },
         _ => between_replicas(prng, kind),
     }

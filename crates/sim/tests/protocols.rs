@@ -1,0 +1,161 @@
+//! What every protocol costs, exactly, in round trips of virtual time: without faults, every link one [`D`] long, and
+//! nothing else takes time.
+
+use syros_experiment::Protocol;
+use syros_protocol::client::Outcome;
+use syros_protocol::replica::{Durability, PlantedBug};
+use syros_sim::scenario::DELAY as D;
+use syros_sim::swarm::MILLI;
+use syros_sim::workload::Step;
+use syros_sim::{Node, Play, Scenario};
+use syros_types::FastQuorum;
+
+/// A round trip.
+const TRIP: u64 = 2 * D;
+
+fn protocol(name: &str) -> Protocol {
+    name.parse().unwrap()
+}
+
+fn scenario(name: &str, replicas: usize) -> Scenario {
+    let scenario = Scenario::new(replicas).durability(Durability::Replicated);
+    scenario.with(|swarm| swarm.follow(&protocol(name)))
+}
+
+fn set(key: u64) -> Step {
+    Step::Set(key, b"1".to_vec())
+}
+
+fn increment(key: u64, blind: bool) -> Step {
+    Step::IncrBy { key, delta: 1, blind }
+}
+
+/// Round trips of an operation.
+fn trips(play: &mut Play, client: usize, step: Step) -> u64 {
+    let operation = play.submit(client, step);
+    let took = play.finish(operation);
+    assert_eq!(took % TRIP, 0, "{took}");
+    took / TRIP
+}
+
+/// Round trips of two operations, the second asked for as soon as the first has ended.
+fn both(play: &mut Play, client: usize, first: Step, second: Step) -> [u64; 2] {
+    [trips(play, client, first), trips(play, client, second)]
+}
+
+/// Name; overwrite, merge, update that returns state, read; then two overwrites, an overwrite and an update that
+/// returns state, and two of those on one key, one after the other.
+type Cost = (&'static str, [u64; 4], [[u64; 2]; 3]);
+
+const COSTS: [Cost; 12] = [
+    ("unreplicated", [1, 1, 1, 1], [[1, 1], [1, 1], [1, 1]]),
+    ("vr-nobatch", [2, 2, 2, 1], [[2, 2], [2, 2], [2, 2]]),
+    ("vr", [2, 2, 2, 1], [[2, 2], [2, 2], [2, 2]]),
+    ("vr-pe", [2, 2, 2, 1], [[2, 2], [2, 2], [2, 2]]),
+    ("pqr", [2, 2, 2, 1], [[2, 2], [2, 2], [2, 2]]),
+    ("skyros", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
+    // What follows an update in the same key's footsteps is not alone there: the leader orders it.
+    ("skyros-comm", [1, 1, 1, 1], [[1, 1], [1, 2], [1, 2]]),
+    ("curp-c", [1, 1, 1, 1], [[1, 2], [1, 2], [1, 2]]),
+    ("syros", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
+    ("ionia-lr", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
+    ("ionia", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
+    ("default", [1, 2, 2, 1], [[1, 1], [1, 2], [2, 2]]),
+];
+
+#[test]
+fn every_protocol_costs_what_it_should() {
+    assert_eq!(COSTS.map(|(name, ..)| name), Protocol::ALL.map(|protocol| protocol.name));
+    for (name, alone, together) in COSTS {
+        for replicas in [3, 5, 7] {
+            let mut play = scenario(name, replicas).start();
+            let client = play.client();
+            // Different keys; each operation ends before the next begins.
+            let steps = [set(1), increment(2, true), increment(3, false), Step::Get(4)];
+            assert_eq!(steps.map(|step| trips(&mut play, client, step)), alone, "{name}, n={replicas}");
+            play.run(200 * MILLI);
+            let pairs =
+                [(set(5), set(5)), (set(6), increment(6, false)), (increment(7, false), increment(7, false))];
+            let costs = pairs.map(|(first, second)| both(&mut play, client, first, second));
+            assert_eq!(costs, together, "{name}, n={replicas}");
+            play.judge().unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_commutes_is_answered_with_what_it_returns() {
+    for name in ["skyros-comm", "curp-c"] {
+        let mut play = scenario(name, 5).start();
+        let (one, other) = (play.client(), play.client());
+        for (number, client) in [one, other, one].into_iter().enumerate() {
+            let Outcome::Reply(reply) = play.call(client, increment(1, false)) else { panic!("no reply") };
+            assert_eq!(play.get(client, 1), Some((number + 1).to_string().into_bytes()), "{reply:?}");
+            play.run(100 * MILLI);
+            // Nothing is pending: one round trip.
+            assert_eq!(trips(&mut play, client, Step::GetSet(2, b"7".to_vec())), 1, "{name}");
+            play.run(100 * MILLI);
+        }
+        play.judge().unwrap();
+    }
+}
+
+/// Two operations meet at some followers, not at the leader: the client hears of it and asks the leader.
+#[test]
+fn a_conflict_at_followers_alone_takes_three() {
+    for name in ["skyros-comm", "curp-c"] {
+        let order_delay = core::time::Duration::from_nanos(10 * D);
+        let mut play = scenario(name, 3).with(|swarm| swarm.protocol.order_delay = order_delay).start();
+        let client = play.client();
+        assert_eq!(trips(&mut play, client, increment(1, false)), 1);
+        // It is ordered, committed and executed at the leader; followers hear of that a little later.
+        play.run(10 * D + D / 2);
+        assert_eq!(trips(&mut play, client, increment(1, false)), 3, "{name}");
+        play.judge().unwrap();
+    }
+}
+
+#[test]
+fn what_depends_on_a_key_that_expires_is_executed_first() {
+    for name in ["skyros-comm", "curp-c"] {
+        let mut play = scenario(name, 3).start();
+        let client = play.client();
+        play.call(client, Step::SetFor(2, b"1".to_vec(), 60_000));
+        play.run(200 * MILLI);
+        // The leader cannot promise what it returns, so it orders it when it knows.
+        assert_eq!(trips(&mut play, client, increment(2, false)), 2, "{name}");
+        assert_eq!(play.get(client, 2), Some(b"2".to_vec()));
+    }
+}
+
+/// The leader is asked again, over a new connection, for an update that its engine has executed meanwhile, and that
+/// is still on its way to far followers. It must not say what the update would return if it were executed once more.
+#[test]
+fn what_an_update_returns_is_evaluated_once() {
+    let play = |bug: Option<PlantedBug>| {
+        let scenario = Scenario::new(5).durability(Durability::Replicated).with(|swarm| {
+            swarm.fast_quorum = FastQuorum::NilextOrCommutative;
+            swarm.apply_delay = 400 * MILLI;
+            swarm.protocol.client_reconnect = core::time::Duration::from_millis(3);
+            swarm.protocol.sync_after = core::time::Duration::from_secs(4);
+        });
+        let scenario = match bug {
+            Some(bug) => scenario.plant(bug),
+            None => scenario,
+        };
+        let mut play = scenario.start();
+        let client = play.client();
+        play.run(1_000 * MILLI);
+        for far in [3, 4] {
+            play.set_delay(Node::Client(client), Node::Replica(far), 60 * MILLI);
+        }
+        let operation = play.submit(client, increment(1, false));
+        play.run(5 * D);
+        play.break_connection(client, 0);
+        play.finish(operation);
+        play.judge()
+    };
+    assert_eq!(play(None), Ok(()));
+    let shown = play(Some(PlantedBug::EvaluatedAgain));
+    assert!(shown.as_ref().is_err_and(|problem| problem.contains("linearizable")), "{shown:?}");
+}

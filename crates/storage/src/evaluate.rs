@@ -1,0 +1,126 @@
+//! What an update would answer, without carrying it out (Skyros 5.7, CURP 3.2.3): for updates that are to be answered
+//! before they are executed.
+
+use crate::execute;
+use crate::keys::{Expiry, Found, Keys, KeysMut};
+use core::cell::Cell;
+use core::ops::ControlFlow;
+use std::collections::BTreeMap;
+use syros_types::{Prng, WallTime};
+
+/// Appends what a body would answer to `reply`; see [`Engine::evaluate`](crate::Engine::evaluate).
+pub(crate) fn evaluate<K: Keys>(keys: &K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
+    let start = reply.len();
+    let mut draft = Draft { keys, changes: BTreeMap::new(), is_certain: Cell::new(true) };
+    execute::apply(&mut draft, time, body, reply);
+    let is_certain = draft.is_certain.get();
+    if !is_certain {
+        reply.truncate(start);
+    }
+    is_certain
+}
+
+/// Keys, and changes that nobody else sees.
+struct Draft<'a, K> {
+    keys: &'a K,
+    /// Values and expiries of what was set, `None` for what was removed. A body has few keys.
+    changes: BTreeMap<Vec<u8>, Option<(Vec<u8>, Expiry)>>,
+    /// No answer depends on when the body is executed, or on keys that it does not name.
+    is_certain: Cell<bool>,
+}
+
+impl<K: Keys> Draft<'_, K> {
+    /// A key's value and expiry, if it exists.
+    fn copy(&self, key: &[u8]) -> Option<(Vec<u8>, Expiry)> {
+        self.get(key).map(|found| (found.value().to_vec(), found.expiry()))
+    }
+}
+
+/// A key as it would be found.
+enum Drafted<'a, F> {
+    Changed(&'a [u8], Expiry),
+    Kept(F),
+}
+
+impl<F: Found> Found for Drafted<'_, F> {
+    fn value(&self) -> &[u8] {
+        match self {
+            Self::Changed(value, _) => value,
+            Self::Kept(found) => found.value(),
+        }
+    }
+
+    fn expiry(&self) -> Expiry {
+        match self {
+            Self::Changed(_, expiry) => *expiry,
+            Self::Kept(found) => found.expiry(),
+        }
+    }
+}
+
+impl<K: Keys> Keys for Draft<'_, K> {
+    type Found<'a>
+        = Drafted<'a, K::Found<'a>>
+    where
+        Self: 'a;
+
+    fn get(&self, key: &[u8]) -> Option<Self::Found<'_>> {
+        let found = match self.changes.get(key) {
+            Some(change) => change.as_ref().map(|(value, expiry)| Drafted::Changed(value, *expiry)),
+            None => self.keys.get(key).map(Drafted::Kept),
+        }?;
+        // It may be gone by the time that the body is executed at.
+        if found.expiry().is_some() {
+            self.is_certain.set(false);
+        }
+        Some(found)
+    }
+
+    fn each(&self, _visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
+        self.is_certain.set(false);
+    }
+
+    fn scan(&self, _cursor: u64, _count: u64, _visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+        self.is_certain.set(false);
+        0
+    }
+
+    fn random(&self, _prng: &mut Prng, _visit: impl FnOnce(&[u8])) -> bool {
+        self.is_certain.set(false);
+        false
+    }
+}
+
+impl<K: Keys> KeysMut for Draft<'_, K> {
+    fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
+        self.changes.insert(key.to_vec(), Some((value.to_vec(), expiry)));
+    }
+
+    fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
+        let (mut value, expiry) = self.copy(key)?;
+        let result = change(&mut value);
+        self.changes.insert(key.to_vec(), Some((value, expiry)));
+        Some(result)
+    }
+
+    fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
+        if let Some((value, _)) = self.copy(key) {
+            self.changes.insert(key.to_vec(), Some((value, expiry)));
+        }
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        self.changes.insert(key.to_vec(), None);
+    }
+
+    fn rename(&mut self, from: &[u8], to: &[u8]) {
+        if let Some(found) = self.copy(from) {
+            self.changes.insert(from.to_vec(), None);
+            self.changes.insert(to.to_vec(), Some(found));
+        }
+    }
+
+    fn clear(&mut self) {
+        self.is_certain.set(false);
+    }
+}

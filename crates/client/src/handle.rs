@@ -11,7 +11,8 @@ use core::task::{Context, Poll};
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::time::Instant;
-use syros_protocol::message::Body;
+use syros_machine::StateMachine;
+use syros_protocol::message::{Body, Refusal};
 use syros_types::{Class, Footprint, ReadPolicy};
 
 /// A client of a cluster. Clones are handles of the same client, which share its session, its
@@ -116,6 +117,18 @@ impl Client {
     /// keys. A wrong class is refused by the replicas.
     pub fn submit(&self, body: impl Into<Body>, class: Class, footprint: Footprint) -> Pending<Body> {
         self.start(body.into(), class, footprint, |body| Ok(body.clone()))
+    }
+
+    /// Executes an operation of a state machine of somebody's own, and gives what it returns: nothing, if it is an
+    /// overwrite or a merge. What the machine does not take for an operation is refused as malformed, and not sent.
+    ///
+    /// The nodes must run this machine (`Node::start_machine` of `syros-runtime`).
+    pub fn submit_to<M: StateMachine>(&self, operation: impl Into<Body>) -> Pending<Body> {
+        let operation = operation.into();
+        match syros_machine::describe::<M>(&operation) {
+            Some((class, footprint)) => self.submit(operation, class, footprint),
+            None => Pending::not_sent(Error::Refused(Refusal::Malformed), |body| Ok(body.clone())),
+        }
     }
 
     pub(crate) fn start<T>(

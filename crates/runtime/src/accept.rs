@@ -63,10 +63,17 @@ impl Listener {
 }
 
 impl EventLoop {
+    /// The listener with this token, if the process has it.
+    pub(crate) const fn listener(&mut self, token: Token) -> Option<&mut Listener> {
+        match token {
+            REDIS_LISTENER => self.redis_listener.as_mut(),
+            _ => self.replica_listener.as_mut(),
+        }
+    }
+
     /// True if a connection may be waiting that can be accepted at once.
     pub(crate) fn wants_to_accept(&self) -> bool {
-        self.redis_listener.wants_to_accept()
-            || self.replica_listener.as_ref().is_some_and(Listener::wants_to_accept)
+        [&self.redis_listener, &self.replica_listener].into_iter().flatten().any(Listener::wants_to_accept)
     }
 
     /// When to try again to accept what could not be.
@@ -74,8 +81,8 @@ impl EventLoop {
         let deadline = |listener: &Listener| {
             if listener.is_ready { listener.again_at } else { Instant::NEVER }
         };
-        let replicas = self.replica_listener.as_ref().map_or(Instant::NEVER, deadline);
-        deadline(&self.redis_listener).min(replicas)
+        let listeners = [&self.redis_listener, &self.replica_listener];
+        listeners.into_iter().flatten().map(deadline).min().unwrap_or(Instant::NEVER)
     }
 
     /// Accepts connections that wait.
@@ -90,10 +97,7 @@ impl EventLoop {
 
     fn accept(&mut self, token: Token) -> Option<(TcpStream, SocketAddr)> {
         let now = self.now.instant;
-        let listener = match token {
-            REDIS_LISTENER => &mut self.redis_listener,
-            _ => self.replica_listener.as_mut()?,
-        };
+        let listener = self.listener(token)?;
         if !listener.is_ready || listener.again_at > now {
             return None;
         }

@@ -1,11 +1,13 @@
 //! What a process needs to be told.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use syros_machine::MachineName;
 use syros_protocol::replica;
-use syros_types::{ReadPolicy, WritePolicy};
+use syros_types::{Group, InvalidGroupSize, ReadPolicy, ReplicaId, WritePolicy};
 
 /// Settings of a node: one replica with its Redis front end.
 #[derive(Clone, Debug)]
@@ -15,7 +17,8 @@ pub struct NodeConfig {
     /// Where each replica listens for the others and for clients, as `host:port`, in the order of
     /// their ids. Host names are resolved anew at every attempt to connect.
     pub replicas: Vec<String>,
-    /// Where this node listens for Redis clients.
+    /// Where this node listens for Redis clients. Not used where a state machine of somebody's own takes the place of the
+    /// store of keys.
     pub listen_redis: SocketAddr,
     /// Where this node listens for replicas and Syros clients.
     pub listen_replicas: SocketAddr,
@@ -33,6 +36,34 @@ pub struct NodeConfig {
     pub engine: EngineConfig,
 }
 
+impl NodeConfig {
+    /// The defaults for member `replica` of a cluster, with its data in `directory`: everything as `syros server` has it.
+    ///
+    /// # Errors
+    /// [`InvalidGroupSize`]: `replicas` are not 1, 3, 5 or 7.
+    pub fn new(
+        cluster: u64,
+        replicas: Vec<String>,
+        replica: ReplicaId,
+        listen_replicas: SocketAddr,
+        directory: PathBuf,
+    ) -> Result<Self, InvalidGroupSize> {
+        let group = Group::new(replicas.len())?;
+        Ok(Self {
+            cluster,
+            replicas,
+            listen_redis: SocketAddr::from(([127, 0, 0, 1], 6379)),
+            listen_replicas,
+            directory,
+            bootstrap: false,
+            replica: crate::node::replica_config(group, replica),
+            front: FrontConfig::default(),
+            store: StoreConfig::default(),
+            engine: EngineConfig::default(),
+        })
+    }
+}
+
 /// Where a node keeps what its log led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EngineKind {
@@ -43,10 +74,12 @@ pub enum EngineKind {
     Disk,
     /// On disk, in RocksDB. Only if it was built in.
     RocksDb,
+    /// In memory, in a state machine of somebody's own. Not for configuration files: the program has it or not.
+    Machine(MachineName),
 }
 
 impl EngineKind {
-    /// All there are.
+    /// All there are for keys.
     pub const ALL: [Self; 3] = [Self::Memory, Self::Disk, Self::RocksDb];
 
     /// The name in configuration and identity files.
@@ -56,10 +89,11 @@ impl EngineKind {
             Self::Memory => "memory",
             Self::Disk => "disk",
             Self::RocksDb => "rocksdb",
+            Self::Machine(_) => "machine",
         }
     }
 
-    /// The engine with this name.
+    /// The engine for keys with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
@@ -69,7 +103,7 @@ impl EngineKind {
     #[must_use]
     pub const fn is_built_in(self) -> bool {
         match self {
-            Self::Memory | Self::Disk => true,
+            Self::Memory | Self::Disk | Self::Machine(_) => true,
             Self::RocksDb => syros_lsm::HAS_ROCKSDB,
         }
     }
@@ -77,7 +111,16 @@ impl EngineKind {
     /// True if it is on disk.
     #[must_use]
     pub const fn is_on_disk(self) -> bool {
-        !matches!(self, Self::Memory)
+        matches!(self, Self::Disk | Self::RocksDb)
+    }
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Machine(name) => write!(f, "machine {name}"),
+            kind => f.write_str(kind.name()),
+        }
     }
 }
 

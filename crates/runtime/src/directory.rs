@@ -20,6 +20,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use syros_machine::MachineName;
 use syros_protocol::replica::Durability;
 use syros_types::{FastQuorum, Group, ReplicaId};
 
@@ -28,7 +29,7 @@ use crate::config::EngineKind;
 /// Version of the layout of a data directory. A process refuses every later one.
 pub const DIRECTORY_FORMAT: u64 = 2;
 
-/// Version of a directory whose engine is in memory: what wrote it knew of no others.
+/// Version of a directory with keys in memory: what wrote it knew of nothing else.
 const MEMORY_FORMAT: u64 = 1;
 
 /// What the names of directories with damaged stores begin with; a number follows.
@@ -67,7 +68,7 @@ impl fmt::Display for Identity {
             self.cluster,
             self.fast_quorum,
             durability_name(self.durability),
-            self.engine.name()
+            self.engine
         )
     }
 }
@@ -193,8 +194,8 @@ impl fmt::Display for DirectoryError {
                 "directory {} was written by engine {}, but the configuration says engine {}. An engine cannot read \
                  what another one wrote: set the engine back, or start a new cluster with this one",
                 path.display(),
-                found.engine.name(),
-                expected.engine.name()
+                found.engine,
+                expected.engine
             ),
             Self::Mismatch { path, found, expected } => write!(
                 f,
@@ -411,8 +412,10 @@ impl<'a> Fields<'a> {
                 MEMORY_FORMAT => EngineKind::Memory,
                 _ => {
                     let engine = self.get("engine")?;
-                    EngineKind::named(engine)
-                        .ok_or_else(|| format!("engine = {engine} is none of memory, disk and rocksdb"))?
+                    let machine = engine.strip_prefix("machine ").and_then(MachineName::new);
+                    machine.map(EngineKind::Machine).or_else(|| EngineKind::named(engine)).ok_or_else(
+                        || format!("engine = {engine} is none of memory, disk, rocksdb and 'machine NAME'"),
+                    )?
                 }
             },
         })
@@ -458,7 +461,7 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
 /// Writes the identity so that a crash at any moment leaves all of it or none.
 fn write_identity(path: &Path, identity: Identity) -> Result<(), DirectoryError> {
     // Older versions go on reading what they can read.
-    let format = if identity.engine.is_on_disk() { DIRECTORY_FORMAT } else { MEMORY_FORMAT };
+    let format = if identity.engine == EngineKind::Memory { MEMORY_FORMAT } else { DIRECTORY_FORMAT };
     let mut text = format!(
         "{IDENTITY_TITLE}\nformat = {format}\ncluster = {:016x}\nreplica = {}\nreplicas = {}\n\
          fast-quorum = {}\ndurability = {}\n",
@@ -468,8 +471,8 @@ fn write_identity(path: &Path, identity: Identity) -> Result<(), DirectoryError>
         identity.fast_quorum,
         durability_name(identity.durability)
     );
-    if identity.engine.is_on_disk() {
-        text += &format!("engine = {}\n", identity.engine.name());
+    if identity.engine != EngineKind::Memory {
+        text += &format!("engine = {}\n", identity.engine);
     }
     let (new, file) = (path.join("identity.new"), path.join("identity"));
     let mut out = File::create(&new).map_err(io_error("create", &new))?;
@@ -523,6 +526,27 @@ mod tests {
         assert!(matches!(refused, DirectoryError::AlreadyBootstrapped { .. }), "{refused}");
         assert!(!DataDirectory::open(&path, identity(), false).unwrap().is_new());
         assert_eq!(read_identity(&path).unwrap(), Some(identity()));
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn a_state_machine_is_not_given_the_data_of_another() {
+        let path = scratch("machine");
+        let machine = |name| EngineKind::Machine(MachineName::new(name).unwrap());
+        let written = Identity { engine: machine("record-append"), ..identity() };
+        DataDirectory::open(&path, written, true).unwrap().claim().unwrap();
+        assert_eq!(read_identity(&path).unwrap(), Some(written));
+        for engine in [EngineKind::Memory, machine("record-append-2")] {
+            let refused = DataDirectory::open(&path, Identity { engine, ..written }, false).unwrap_err();
+            let refused = refused.to_string();
+            assert!(refused.contains("engine machine record-append,"), "{refused}");
+            assert!(refused.contains(&format!("engine {engine}.")), "{refused}");
+        }
+        let file = path.join("identity");
+        let text = fs::read_to_string(&file).unwrap().replace("machine record", "machine Record");
+        fs::write(&file, text).unwrap();
+        let refused = read_identity(&path).unwrap_err().to_string();
+        assert!(refused.contains("engine = machine Record-append is none of"), "{refused}");
         fs::remove_dir_all(&path).unwrap();
     }
 

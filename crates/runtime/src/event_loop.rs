@@ -19,7 +19,6 @@ use syros_net::{FlushOutcome, ReadOutcome};
 use syros_protocol::client;
 use syros_protocol::message::{Body, Message, Peer, Standing};
 use syros_protocol::replica;
-use syros_storage::Engine;
 use syros_types::{Instant, Now, ReplicaId, View};
 use syros_wire::{Channel, Hello, put_member_reply_frame, put_message_frame, put_read_reply_frame};
 
@@ -86,7 +85,7 @@ pub(crate) struct EventLoop {
     dirty: Vec<usize>,
     /// Redis connections one of whose operations has ended.
     answered: Vec<usize>,
-    pub(crate) redis_listener: Listener,
+    pub(crate) redis_listener: Option<Listener>,
     pub(crate) replica_listener: Option<Listener>,
     pub(crate) greetings: Deadlines,
     pub(crate) links: Vec<Link>,
@@ -107,7 +106,7 @@ pub(crate) struct Parts {
     pub(crate) poll: Poll,
     pub(crate) clock: Clock,
     pub(crate) stop: Arc<StopFlag>,
-    pub(crate) redis_listener: Listener,
+    pub(crate) redis_listener: Option<Listener>,
     pub(crate) replica_listener: Option<Listener>,
     pub(crate) links: Vec<Link>,
     pub(crate) resolver: Resolver,
@@ -223,9 +222,8 @@ impl EventLoop {
         match event.token() {
             // What it wakes for is looked at in every turn.
             WAKER => {}
-            REDIS_LISTENER => self.redis_listener.is_ready = true,
-            REPLICA_LISTENER => {
-                if let Some(listener) = &mut self.replica_listener {
+            token @ (REDIS_LISTENER | REPLICA_LISTENER) => {
+                if let Some(listener) = self.listener(token) {
                     listener.is_ready = true;
                 }
             }
@@ -365,7 +363,7 @@ impl EventLoop {
                     }
                 }
                 (Channel::Replica, Some(local)) => {
-                    let message = syros_wire::decode_message(frame.payload, crate::describe)
+                    let message = syros_wire::decode_message(frame.payload, local.describe)
                         .map_err(|error| error.to_string())?;
                     let from = Peer::Replica(from);
                     local.replica.handle(self.now, replica::Event::Message { from, message });

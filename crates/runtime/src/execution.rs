@@ -1,27 +1,28 @@
-//! What executes a node's log: an engine in memory, which the event loop runs itself, or one on disk with threads of
-//! its own.
+//! What executes a node's log: an engine in memory (the store of keys, or a state machine of somebody's own), which the
+//! event loop runs itself, or one on disk with threads of its own.
 
 use std::sync::Arc;
 
 use mio::Waker;
 use syros_protocol::replica::{Config, Restored};
-use syros_snapshot::{SnapshotFiles, Stored, Stores};
-use syros_storage::{Engine, MemoryEngine, Store as _};
+use syros_snapshot::{Stored, Stores};
+use syros_storage::Store as _;
 use syros_types::{OpNumber, WallTime};
 use syros_wal::{FileDisk, Recovery, Wal};
 
 use crate::directory::DataDirectory;
 use crate::local::LogError;
 use crate::on_disk::{OnDisk, Settings};
+use crate::resident::{Resident, ResidentFiles};
 use crate::snapshots::Snapshots;
 use crate::store::{Store, ViewFile};
 
 /// An engine in memory, executed by the event loop itself: that takes less than to tell another thread.
 pub(crate) struct InMemory {
-    pub(crate) engine: MemoryEngine,
-    pub(crate) snapshots: Snapshots<MemoryEngine>,
+    pub(crate) engine: Resident,
+    pub(crate) snapshots: Snapshots<Resident>,
     /// The engine of a snapshot that the replica has been told of and not yet adopted.
-    pub(crate) loaded: Option<MemoryEngine>,
+    pub(crate) loaded: Option<Resident>,
     /// Entries executed in this turn of the event loop.
     pub(crate) executed: u64,
     /// To be executed in the next turn.
@@ -71,18 +72,21 @@ pub(crate) struct Opened {
     pub(crate) execution: Execution,
 }
 
-/// Opens what is on disk, for an engine in memory, whose tables get the seed.
-pub(crate) fn open_in_memory(config: &Config, place: &Place<'_>, hash_seed: u64) -> Result<Opened, LogError> {
+/// Opens what is on disk, for an engine in memory.
+pub(crate) fn open_in_memory(
+    config: &Config,
+    place: &Place<'_>,
+    files: ResidentFiles,
+) -> Result<Opened, LogError> {
     let Place { cluster, directory, segment_bytes, waker } = *place;
-    let files = || SnapshotFiles { hash_seed };
     let (store, _) =
-        Store::open(config, cluster, directory, segment_bytes, files).map_err(LogError::Store)?;
+        Store::open(config, cluster, directory, segment_bytes, || files).map_err(LogError::Store)?;
     let Store { wal, stored, view } = store;
     let Stored { recovery, restored, depot, engine, .. } = stored;
-    let loader = move || Ok(MemoryEngine::loader(hash_seed));
+    let loader = move || Ok(files.loader());
     let snapshots = Snapshots::start(depot, directory.snapshots(), loader, Arc::clone(waker))
         .map_err(LogError::Thread)?;
-    let engine = engine.unwrap_or_else(|| MemoryEngine::with_hash_seed(hash_seed));
+    let engine = engine.unwrap_or_else(|| Resident::empty(&files));
     let memory =
         InMemory { engine, snapshots, loaded: None, executed: 0, apply_later: None, reply: Vec::new() };
     let execution = Execution::InMemory(Box::new(memory));

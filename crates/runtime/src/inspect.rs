@@ -4,10 +4,12 @@
 use std::path::Path;
 use std::{fs, io};
 
+use syros_protocol::message::Describe;
 use syros_protocol::record::Record;
-use syros_types::{OpNumber, View};
+use syros_types::{Class, Footprint, OpNumber, View};
 use syros_wal::{FileDiskError, LogInspection, ReadOnlyDisk, RecordNumber, SnapshotsInspection};
 
+use crate::config::EngineKind;
 use crate::directory::{DAMAGED_PREFIX, DirectoryError, Identity, read_identity};
 use crate::node::describe;
 
@@ -84,7 +86,7 @@ pub struct Records {
 }
 
 impl Records {
-    fn count(&mut self, number: RecordNumber, payload: &[u8]) {
+    fn count(&mut self, number: RecordNumber, payload: &[u8], describe: Describe) {
         let record = match syros_wire::decode_record(payload, describe) {
             Ok(record) => record,
             Err(error) => {
@@ -150,10 +152,15 @@ pub fn inspect(path: &Path) -> Inspection {
     let usage = usage(path);
     let identity = read_identity(path);
     let known = identity.as_ref().ok().copied().flatten();
+    // What a state machine's operations are, its own program knows.
+    let describe: Describe = match known.map(|identity| identity.engine) {
+        Some(EngineKind::Machine(_)) => |_| Some((Class::Merge, Footprint::All)),
+        _ => describe,
+    };
     let mut records = Records::default();
     let log = look_into(&path.join("wal"), |disk| {
         let owner = known.map(|identity| (identity.cluster, identity.replica));
-        syros_wal::inspect_log(disk, owner, |number, payload| records.count(number, payload))
+        syros_wal::inspect_log(disk, owner, |number, payload| records.count(number, payload, describe))
     });
     let snapshots = look_into(&path.join("snapshots"), |disk| {
         syros_wal::inspect_snapshots(disk, known.map(|identity| identity.cluster))
@@ -233,7 +240,7 @@ mod tests {
         let mut count = |record: &Record| {
             let mut bytes = Vec::new();
             syros_wire::encode_record(record, &mut bytes);
-            records.count(RecordNumber(1), &bytes);
+            records.count(RecordNumber(1), &bytes, describe);
         };
         count(&Record::View { view: View(u64::MAX), last_normal: View(0) });
         count(&Record::EnterView {
@@ -244,7 +251,7 @@ mod tests {
         });
         count(&Record::Transfer { base: OpNumber(9), entries: vec![] });
         for number in 0..20 {
-            records.count(RecordNumber(number), b"\xffnonsense");
+            records.count(RecordNumber(number), b"\xffnonsense", describe);
         }
         assert_eq!((records.view, records.enter_view, records.transfer, records.malformed), (1, 1, 1, 20));
         assert_eq!(records.malformed_told.len(), MALFORMED_TOLD_MAX);

@@ -1,5 +1,5 @@
-//! The processes of Syros: a node (one replica with a Redis front end) and a gateway (a front end
-//! alone). Everything here is I/O around the state machines of `syros-protocol` and `syros-resp`;
+//! The processes of Syros: a node (one replica with a Redis front end, or with a state machine of
+//! somebody's own and without that) and a gateway (a front end alone). Everything here is I/O around the state machines of `syros-protocol` and `syros-resp`;
 //! nothing decides what a message means.
 //!
 //! One thread runs the event loop; others write and sync the log, write and read snapshots, look up host
@@ -23,6 +23,7 @@ mod local;
 mod log_limit;
 mod node;
 mod on_disk;
+mod resident;
 mod scrub;
 mod slow_reads;
 mod snapshots;
@@ -44,3 +45,5 @@ pub use node::{GatewayNode, Node, StartError, describe, replica_config};
 pub use socket::ListenError;
 pub use stop::Stopper;
 pub use store::StoreError;
+pub use syros_protocol::replica::Durability;
+pub use syros_types::{FastQuorum, ReplicaId};

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::Waker;
-use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer, RoleName, Standing};
+use syros_protocol::message::{Body, Describe, LogEntry, Message, Payload, Peer, RoleName, Standing};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
 use syros_snapshot::{EvaluateJob, Loaded, ReadJob};
-use syros_storage::{Engine, StoreCause};
+use syros_storage::StoreCause;
 use syros_types::{Class, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 use syros_wal::{
     AppendError, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError, WriteError,
@@ -23,6 +23,7 @@ use crate::directory::{DataDirectory, DirectoryError};
 use crate::execution::{self, Execution, InMemory, Opened, Place};
 use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::on_disk;
+use crate::resident::ResidentFiles;
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
 use crate::snapshots::{Common, Done};
@@ -98,6 +99,8 @@ pub(crate) struct Local {
     pub(crate) replica: Replica,
     pub(crate) execution: Execution,
     pub(crate) durability: Durability,
+    /// What the state machine says of an operation.
+    pub(crate) describe: Describe,
     wal: GroupCommit<FileDisk>,
     /// Records before this process: ticket t of the replica is record `records_before + t`.
     records_before: u64,
@@ -136,8 +139,8 @@ pub(crate) struct Parts {
     pub(crate) store: StoreConfig,
     /// The engine on disk, if that is where it is.
     pub(crate) on_disk: Option<on_disk::Settings>,
-    /// For the engine's tables.
-    pub(crate) hash_seed: u64,
+    /// The engine in memory, if that is where it is.
+    pub(crate) in_memory: ResidentFiles,
     pub(crate) clock: Clock,
     /// Used when records have reached the disk, and when there is news of snapshots or damage.
     pub(crate) waker: Arc<Waker>,
@@ -146,15 +149,15 @@ pub(crate) struct Parts {
 impl Local {
     /// Reads back what is on disk and boots the replica.
     pub(crate) fn start(parts: Parts) -> Result<Self, LogError> {
-        let Parts { config, cluster, replicas, directory, store: settings, on_disk, hash_seed, clock, waker } =
+        let Parts { config, cluster, replicas, directory, store: settings, on_disk, in_memory, clock, waker } =
             parts;
         let place =
             Place { cluster, directory: &directory, segment_bytes: settings.segment_bytes, waker: &waker };
         let Opened { wal, view, recovery, restored, execution } = match on_disk {
-            None => execution::open_in_memory(&config, &place, hash_seed)?,
+            None => execution::open_in_memory(&config, &place, in_memory)?,
             Some(settings) => execution::open_on_disk(&config, &place, settings)?,
         };
-        let (me, durability) = (config.replica, config.durability);
+        let (me, durability, describe) = (config.replica, config.durability, config.describe);
         let boot = match durability {
             _ if directory.is_new() => Boot::Fresh,
             Durability::Fsync if !restored.is_amnesiac() => Boot::Restored(Box::new(restored)),
@@ -182,7 +185,7 @@ impl Local {
             replicas,
             interval,
             rate: settings.scrub_rate,
-            seed: hash_seed ^ config.seed,
+            seed: in_memory.hash_seed ^ config.seed,
         });
         let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
         let records_before = wal.appended().0;
@@ -200,6 +203,7 @@ impl Local {
             replica,
             execution,
             durability,
+            describe,
             wal: GroupCommit::start(wal, wake).map_err(LogError::Thread)?,
             records_before,
             persisted: Ticket(0),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Poll, Waker};
+use syros_machine::{Kind, StateMachine};
 use syros_protocol::client;
 use syros_protocol::replica::Config;
 use syros_types::{Class, FastQuorum, Footprint, Group, InvalidGroupSize, Prng, ReplicaId};
@@ -23,6 +24,7 @@ use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{self, Local, LogError};
 use crate::on_disk;
+use crate::resident::ResidentFiles;
 use crate::socket::ListenError;
 use crate::stop::Stopper;
 
@@ -80,6 +82,9 @@ impl fmt::Display for StartError {
                 write!(f, "{listed} replicas are listed, but the group has {configured}")
             }
             Self::Directory(error) => error.fmt(f),
+            Self::NoSuchEngine(EngineKind::Machine(name)) => {
+                write!(f, "engine machine {name}: such a node is started by the program that has the machine")
+            }
             Self::NoSuchEngine(kind) => write!(
                 f,
                 "engine {0}: this program was built without it; build it with --features {0}, or choose another",
@@ -124,10 +129,11 @@ pub fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
     described.ok().map(|description| (description.class, description.footprint))
 }
 
-/// One replica with its Redis front end, ready to run.
+/// One replica with its Redis front end, or with a state machine of somebody's own, ready to run.
 pub struct Node {
     process: Process,
     config: NodeConfig,
+    machine: Option<Kind>,
 }
 
 /// A Redis front end without a replica, ready to run.
@@ -171,7 +177,7 @@ impl Base {
         mut self,
         place: Place,
         front: &FrontConfig,
-        redis_listener: Listener,
+        redis_listener: Option<Listener>,
         node: Option<(Listener, Local)>,
         stopper: Option<Stopper>,
     ) -> Result<Process, StartError> {
@@ -191,7 +197,7 @@ impl Base {
         let links = replicas.iter().enumerate().map(link).collect();
         let run_id =
             format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
-        let redis_port = redis_listener.address.port();
+        let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
         let description = Description { run_id, redis_port, fast_quorum, group_size: group.size(), replicas };
         let (replica_listener, local) = node.unzip();
         let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
@@ -227,11 +233,33 @@ impl Node {
     /// # Errors
     /// [`StartError`] names what is in the way.
     pub fn start(config: NodeConfig) -> Result<Self, StartError> {
-        let process = Self::start_process(config.clone(), None)?;
-        Ok(Self { process, config: NodeConfig { bootstrap: false, ..config } })
+        Self::start_any(config, None)
     }
 
-    fn start_process(config: NodeConfig, stopper: Option<Stopper>) -> Result<Process, StartError> {
+    /// As [`Node::start`], with a state machine in memory in the place of the store of keys. What it says of operations
+    /// takes the place of what `config.replica` says; there is no port for Redis clients. Clients submit operations
+    /// with `Client::submit_to` of `syros-client`.
+    ///
+    /// # Errors
+    /// [`StartError`] names what is in the way.
+    pub fn start_machine<M: StateMachine>(mut config: NodeConfig) -> Result<Self, StartError> {
+        let kind = Kind::of::<M>();
+        config.replica.describe = kind.describe_function();
+        config.replica.overwrites = kind.overwrites_function();
+        config.engine.kind = EngineKind::Machine(kind.name());
+        Self::start_any(config, Some(kind))
+    }
+
+    fn start_any(config: NodeConfig, machine: Option<Kind>) -> Result<Self, StartError> {
+        let process = Self::start_process(config.clone(), machine, None)?;
+        Ok(Self { process, config: NodeConfig { bootstrap: false, ..config }, machine })
+    }
+
+    fn start_process(
+        config: NodeConfig,
+        machine: Option<Kind>,
+        stopper: Option<Stopper>,
+    ) -> Result<Process, StartError> {
         let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
         let (listed, configured) = (group.size(), config.replica.group.size());
         if listed != configured {
@@ -245,16 +273,24 @@ impl Node {
             durability: config.replica.durability,
             engine: config.engine.kind,
         };
-        if !config.engine.kind.is_built_in() {
+        if !config.engine.kind.is_built_in()
+            || matches!(config.engine.kind, EngineKind::Machine(_)) != machine.is_some()
+        {
             return Err(StartError::NoSuchEngine(config.engine.kind));
         }
         let directory = DataDirectory::open(&config.directory, identity, config.bootstrap)?;
         let mut base = Base::new()?;
         // The ports before the log: a node that cannot have them leaves everything as it was.
         let registry = base.poll.registry();
-        let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
+        let redis = match machine {
+            None => Some(Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?),
+            Some(_) => None,
+        };
         let replicas = Listener::open(config.listen_replicas, "replicas", registry, REPLICA_LISTENER)?;
-        log::info!("{identity} listens on {} for Redis clients", redis.address);
+        match &redis {
+            Some(redis) => log::info!("{identity} listens on {} for Redis clients", redis.address),
+            None => log::info!("{identity} listens on {}", replicas.address),
+        }
 
         let hash_seed = base.prng.next_u64();
         let mut replica = Config { seed: base.prng.next_u64(), ..config.replica };
@@ -272,7 +308,7 @@ impl Node {
             directory,
             store: config.store,
             on_disk,
-            hash_seed,
+            in_memory: ResidentFiles { hash_seed, machine },
             clock: base.clock,
             waker,
         })
@@ -294,7 +330,7 @@ impl Node {
     /// # Errors
     /// When the system does not let it wait for events any more, or when it cannot start anew.
     pub fn run(self) -> io::Result<()> {
-        let Self { mut process, config } = self;
+        let Self { mut process, config, machine } = self;
         loop {
             let Process { event_loop, stopper } = process;
             match event_loop.run()? {
@@ -306,7 +342,8 @@ impl Node {
                     log::warn!("{} starts anew, to be repaired", config.directory.display());
                 }
             }
-            process = Self::start_process(config.clone(), Some(stopper)).map_err(io::Error::other)?;
+            process =
+                Self::start_process(config.clone(), machine, Some(stopper)).map_err(io::Error::other)?;
         }
     }
 
@@ -342,7 +379,7 @@ impl GatewayNode {
             connects_below: config.replicas.len(),
             replicas: config.replicas,
         };
-        base.into_process(place, &config.front, redis, None, None).map(Self)
+        base.into_process(place, &config.front, Some(redis), None, None).map(Self)
     }
 
     /// Serves until it is told to stop.

@@ -11,9 +11,11 @@ use mio::Waker;
 use syros_protocol::message::Body;
 use syros_protocol::record::SnapshotHead;
 use syros_snapshot::{Depot, DepotError, Load, Loaded};
-use syros_storage::{Cut, Engine as _, MemoryEngine, Store, StoreError};
+use syros_storage::{Cut, Engine as _, Store, StoreError};
 use syros_types::{Instant, Now, OpNumber, ReplicaId};
 use syros_wal::{Cause, DiskError, DiskOperation, FileDisk};
+
+use crate::resident::{PieceCutter, Resident};
 
 /// State cut at a time, in bytes: takes the event loop a fraction of a millisecond.
 const BLOCK_BYTES: usize = 128 << 10;
@@ -67,7 +69,8 @@ enum Job {
 }
 
 /// The state of an engine, to be cut by another thread.
-trait Blocks: Send {
+pub(crate) trait Blocks: Send {
+    /// Appends about `bytes` bytes of it to `block`; false if nothing is left after them.
     fn block(&mut self, bytes: usize, block: &mut Vec<u8>) -> Result<bool, StoreError>;
 }
 
@@ -169,7 +172,7 @@ impl<E: Send + 'static> Snapshots<E> {
     }
 
     /// Begins a snapshot of this state, which may take as many bytes.
-    pub(crate) fn begin_cut<S: Store>(&mut self, head: Box<SnapshotHead>, cut: Cut<S>, bytes: usize) {
+    pub(crate) fn begin_cut(&mut self, head: Box<SnapshotHead>, cut: impl Blocks + 'static, bytes: usize) {
         let op_number = head.op_number;
         self.ask(Job::Begin { head, bytes });
         self.ask(Job::Cut(op_number, Box::new(cut)));
@@ -208,9 +211,16 @@ impl<E: Send + 'static> Snapshots<E> {
     }
 }
 
-impl Snapshots<MemoryEngine> {
+impl Snapshots<Resident> {
     /// Begins a snapshot of the engine as it is now.
-    pub(crate) fn begin(&mut self, engine: &mut MemoryEngine, head: Box<SnapshotHead>, now: Now) {
+    pub(crate) fn begin(&mut self, engine: &mut Resident, head: Box<SnapshotHead>, now: Now) {
+        let engine = match engine {
+            Resident::Keys(keys) => keys,
+            Resident::Machine(machine) => {
+                let bytes = machine.snapshot_bytes();
+                return self.begin_cut(head, PieceCutter::new(machine.snapshot()), bytes);
+            }
+        };
         engine.begin_snapshot();
         let (op_number, began) = (head.op_number, now.instant);
         self.taking = Some(Taking { op_number, unwritten: 0, next_block_at: began, began });
@@ -226,13 +236,16 @@ impl Snapshots<MemoryEngine> {
     }
 
     /// True if so much has been overwritten that the snapshot has yet to take that clients should wait.
-    pub(crate) fn is_behind(&self, engine: &MemoryEngine) -> bool {
-        self.taking.is_some() && engine.snapshot_waiting_bytes() > BEHIND_BYTES
+    pub(crate) fn is_behind(&self, engine: &Resident) -> bool {
+        match engine {
+            Resident::Keys(keys) => self.taking.is_some() && keys.snapshot_waiting_bytes() > BEHIND_BYTES,
+            Resident::Machine(_) => false,
+        }
     }
 
     /// Cuts the next block, if it is time. `clock` tells what that took.
-    pub(crate) fn go_on(&mut self, engine: &mut MemoryEngine, clock: impl Fn() -> Instant) {
-        let Some(taking) = &mut self.taking else { return };
+    pub(crate) fn go_on(&mut self, engine: &mut Resident, clock: impl Fn() -> Instant) {
+        let (Some(taking), Resident::Keys(engine)) = (&mut self.taking, engine) else { return };
         let start = clock();
         if taking.unwritten >= UNWRITTEN_MAX || start < taking.next_block_at {
             return;

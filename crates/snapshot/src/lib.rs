@@ -63,6 +63,13 @@ pub enum DepotError {
     Part,
     /// The store of a disk engine refuses, or is not what was written.
     Store(StoreError),
+    /// The blocks of the state are what was written, but the state machine of this program cannot read them.
+    Unreadable {
+        /// The machine.
+        by: String,
+        /// What it says.
+        why: String,
+    },
 }
 
 impl fmt::Display for DepotError {
@@ -80,6 +87,9 @@ impl fmt::Display for DepotError {
             Self::State(error) => write!(f, "the state in the snapshot is damaged: {error}"),
             Self::Part => f.write_str("a part of a snapshot does not follow the one before"),
             Self::Store(error) => error.fmt(f),
+            Self::Unreadable { by, why } => {
+                write!(f, "state machine {by} cannot read the snapshot, which is intact: {why}")
+            }
         }
     }
 }

@@ -62,14 +62,15 @@ impl Error for StoredError {}
 
 impl StoredError {
     /// True if what is on disk is not what was written there, so that it can only be had from others. Not
-    /// what another version wrote, and not what the system does not let us read.
+    /// what another version or program wrote, and not what the system does not let us read.
     #[must_use]
     pub const fn is_damage(&self) -> bool {
         match self {
             Self::Log(OpenError::Disk(_) | OpenError::UnsupportedVersion { .. })
-            | Self::Snapshot(DepotError::File(
-                SnapshotError::Disk(_) | SnapshotError::UnsupportedVersion { .. },
-            ))
+            | Self::Snapshot(
+                DepotError::File(SnapshotError::Disk(_) | SnapshotError::UnsupportedVersion { .. })
+                | DepotError::Unreadable { .. },
+            )
             | Self::NotNew { .. } => false,
             Self::Snapshot(DepotError::Store(error)) => matches!(error.cause, StoreCause::Damaged),
             Self::Log(OpenError::Damaged { .. } | OpenError::Refused { .. } | OpenError::Missing)

@@ -264,7 +264,7 @@ fn json(name: &str, found: &Inspection, problems: &[Problem]) -> String {
             identity.group.size(),
             identity.fast_quorum,
             durability_name(identity.durability),
-            identity.engine.name()
+            identity.engine
         );
     }
     match &found.usage {

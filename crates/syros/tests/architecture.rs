@@ -7,6 +7,7 @@ use std::path::Path;
 /// Each crate with those of ours that it may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("types", &[]),
+    ("machine", &["types"]),
     ("protocol", &["types"]),
     ("commands", &["types"]),
     ("wire", &["types", "protocol"]),
@@ -14,14 +15,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("storage", &["types", "commands"]),
     ("lsm", &["types", "storage"]),
     ("net", &["types", "wire"]),
-    ("client", &["types", "protocol", "wire", "net", "commands"]),
+    ("client", &["types", "machine", "protocol", "wire", "net", "commands"]),
     ("resp", &["types", "commands"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
     (
         "runtime",
         &[
-            "types", "protocol", "wire", "net", "wal", "commands", "storage", "lsm", "snapshot", "resp",
-            "client",
+            "types", "machine", "protocol", "wire", "net", "wal", "commands", "storage", "lsm", "snapshot",
+            "resp", "client",
         ],
     ),
     ("checker", &["types"]),

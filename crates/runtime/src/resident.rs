@@ -1,0 +1,286 @@
+//! What an engine in memory is: the store of keys, or a state machine of somebody's own.
+
+use syros_machine::{Executor, Kind, Pieces};
+use syros_snapshot::{Depot, DepotError, Load, Loaded, States};
+use syros_storage::{Engine, Loader, MemoryEngine, StoreError};
+use syros_types::{OpNumber, WallTime};
+use syros_wal::FileDisk;
+
+/// An engine in memory. That it is one of two costs a jump that the processor foresees; behind it, the store of keys is
+/// called directly.
+#[expect(clippy::large_enum_variant, reason = "there is one of them, or two for a moment")]
+pub(crate) enum Resident {
+    Keys(MemoryEngine),
+    Machine(Box<dyn Executor>),
+}
+
+impl Resident {
+    /// One that has executed nothing.
+    pub(crate) fn empty(files: &ResidentFiles) -> Self {
+        match &files.machine {
+            None => Self::Keys(MemoryEngine::with_hash_seed(files.hash_seed)),
+            Some(kind) => Self::Machine(kind.empty()),
+        }
+    }
+
+    /// Executes the body of an update.
+    pub(crate) fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        match self {
+            Self::Keys(keys) => keys.apply(time, body, reply),
+            Self::Machine(machine) => machine.execute(time, body, reply),
+        }
+    }
+
+    /// Executes the body of a read.
+    pub(crate) fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        match self {
+            Self::Keys(keys) => keys.read(now, body, reply),
+            Self::Machine(machine) => machine.read(body, reply),
+        }
+    }
+
+    /// See [`Engine::evaluate`].
+    pub(crate) fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Keys(keys) => keys.evaluate(body, reply),
+            Self::Machine(machine) => machine.evaluate(body, reply),
+        }
+    }
+
+    /// The log time at which the first key of a read expires.
+    pub(crate) fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
+        match self {
+            Self::Keys(keys) => keys.first_expiry(body),
+            Self::Machine(_) => None,
+        }
+    }
+
+    /// Moves log time on.
+    pub(crate) fn advance(&mut self, time: WallTime) {
+        match self {
+            Self::Keys(keys) => keys.advance(time),
+            // It hears of time with what it executes.
+            Self::Machine(_) => {}
+        }
+    }
+
+    /// No key expires before this.
+    pub(crate) fn next_expiry(&self) -> Option<WallTime> {
+        match self {
+            Self::Keys(keys) => keys.next_expiry(),
+            Self::Machine(_) => None,
+        }
+    }
+
+    /// Number of keys; of a machine it is not known.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Keys(keys) => keys.len(),
+            Self::Machine(_) => 0,
+        }
+    }
+
+    /// Abandons the snapshot under way, if the event loop cuts it.
+    pub(crate) fn end_snapshot(&mut self) {
+        match self {
+            Self::Keys(keys) => keys.end_snapshot(),
+            Self::Machine(_) => {}
+        }
+    }
+}
+
+/// Snapshot files of an engine in memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ResidentFiles {
+    /// Seed of the tables of keys.
+    pub(crate) hash_seed: u64,
+    /// The state machine, if it is not the store of keys.
+    pub(crate) machine: Option<Kind>,
+}
+
+impl ResidentFiles {
+    /// Begins to restore an engine from a snapshot.
+    pub(crate) fn loader(&self) -> ResidentLoader {
+        match self.machine {
+            None => ResidentLoader::Keys(MemoryEngine::loader(self.hash_seed)),
+            Some(kind) => ResidentLoader::Machine(kind, Vec::new()),
+        }
+    }
+}
+
+impl States<FileDisk> for ResidentFiles {
+    type Engine = Resident;
+
+    fn list(&mut self, depot: &mut Depot<FileDisk>) -> Result<Vec<OpNumber>, DepotError> {
+        depot.list()
+    }
+
+    fn load(
+        &mut self,
+        depot: &mut Depot<FileDisk>,
+        op_number: OpNumber,
+    ) -> Result<Loaded<Resident>, DepotError> {
+        depot.load(op_number, self.loader())
+    }
+
+    fn keep_only(
+        &mut self,
+        depot: &mut Depot<FileDisk>,
+        op_number: Option<OpNumber>,
+    ) -> Result<(), DepotError> {
+        depot.keep_only(op_number)
+    }
+}
+
+/// Makes an engine in memory of the blocks of a snapshot.
+#[expect(clippy::large_enum_variant, reason = "there is one of them at a time")]
+pub(crate) enum ResidentLoader {
+    Keys(Loader),
+    /// The blocks so far.
+    Machine(Kind, Vec<u8>),
+}
+
+impl Load for ResidentLoader {
+    type Engine = Resident;
+
+    fn block(&mut self, block: &[u8]) -> Result<(), DepotError> {
+        match self {
+            Self::Keys(loader) => loader.block(block)?,
+            Self::Machine(_, state) => state.extend_from_slice(block),
+        }
+        Ok(())
+    }
+
+    fn finish(self, _: &[u8]) -> Result<Resident, DepotError> {
+        match self {
+            Self::Keys(loader) => Ok(Resident::Keys(loader.finish()?)),
+            Self::Machine(kind, state) => match kind.restore(&state) {
+                Ok(machine) => Ok(Resident::Machine(machine)),
+                Err(error) => Err(DepotError::Unreadable { by: kind.name().to_string(), why: error.0 }),
+            },
+        }
+    }
+}
+
+/// Cuts the pieces of a machine's state into blocks.
+pub(crate) struct PieceCutter {
+    pieces: Pieces,
+    piece: Vec<u8>,
+    /// Bytes of `piece` that are in a block already.
+    taken: usize,
+}
+
+impl PieceCutter {
+    pub(crate) const fn new(pieces: Pieces) -> Self {
+        Self { pieces, piece: Vec::new(), taken: 0 }
+    }
+}
+
+impl crate::snapshots::Blocks for PieceCutter {
+    fn block(&mut self, bytes: usize, block: &mut Vec<u8>) -> Result<bool, StoreError> {
+        while block.len() < bytes {
+            if self.taken == self.piece.len() {
+                let Some(piece) = self.pieces.next() else { return Ok(false) };
+                (self.piece, self.taken) = (piece, 0);
+            }
+            let length = (self.piece.len() - self.taken).min(bytes - block.len());
+            block.extend_from_slice(&self.piece[self.taken..self.taken + length]);
+            self.taken += length;
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshots::Blocks as _;
+    use syros_machine::{Class, Footprint, StateMachine, Unreadable};
+
+    /// Remembers the last operation.
+    #[derive(Default)]
+    struct Last(Vec<u8>);
+
+    impl StateMachine for Last {
+        const NAME: &'static str = "last";
+
+        fn class(operation: &[u8]) -> Option<Class> {
+            (!operation.is_empty()).then_some(Class::Overwrite)
+        }
+
+        fn footprint(_: &[u8]) -> Footprint {
+            Footprint::One(0)
+        }
+
+        fn execute(&mut self, _: WallTime, operation: &[u8], _: &mut Vec<u8>) {
+            self.0 = operation.to_vec();
+        }
+
+        fn read(&self, _: &[u8], reply: &mut Vec<u8>) {
+            reply.extend_from_slice(&self.0);
+        }
+
+        fn snapshot(&self) -> Pieces {
+            Box::new(std::iter::once(self.0.clone()))
+        }
+
+        fn restore(state: &[u8]) -> Result<Self, Unreadable> {
+            if state.len() > 999 { Err(Unreadable("too long".to_owned())) } else { Ok(Self(state.to_vec())) }
+        }
+    }
+
+    /// All blocks of a state in pieces.
+    fn cut(pieces: Pieces, bytes: usize) -> Vec<Vec<u8>> {
+        let mut cutter = PieceCutter::new(pieces);
+        let mut blocks = Vec::new();
+        loop {
+            let mut block = Vec::new();
+            let more = cutter.block(bytes, &mut block).expect("memory");
+            blocks.push(block);
+            if !more {
+                return blocks;
+            }
+        }
+    }
+
+    #[test]
+    fn pieces_become_blocks_of_one_length() {
+        let pieces = |lengths: &[usize]| -> Pieces {
+            let lengths = lengths.to_vec();
+            Box::new(lengths.into_iter().scan(0, |next: &mut u8, length| {
+                let piece = (0..length).map(|at| *next + at as u8).collect();
+                *next += length as u8;
+                Some(piece)
+            }))
+        };
+        for lengths in [&[][..], &[0], &[1, 0, 2], &[10], &[3, 3, 3], &[100, 1, 29]] {
+            let total = lengths.iter().sum::<usize>();
+            let blocks = cut(pieces(lengths), 10);
+            assert_eq!(blocks.concat(), (0..total).map(|at| at as u8).collect::<Vec<_>>(), "{lengths:?}");
+            let (last, full) = blocks.split_last().expect("there is one at least");
+            assert!(last.len() < 10 && full.iter().all(|block| block.len() == 10), "{lengths:?}");
+        }
+    }
+
+    #[test]
+    fn a_machine_comes_back_from_its_blocks() {
+        let files = ResidentFiles { hash_seed: 1, machine: Some(Kind::of::<Last>()) };
+        let mut engine = Resident::empty(&files);
+        engine.apply(WallTime(1), &[7; 300], &mut Vec::new());
+        let Resident::Machine(machine) = &engine else { panic!("a machine was asked for") };
+        let mut loader = files.loader();
+        for block in cut(machine.snapshot(), 128) {
+            loader.block(&block).expect("any block");
+        }
+        let loaded = loader.finish(&[]).map_err(|error| error.to_string()).expect("its own state");
+        let mut reply = Vec::new();
+        loaded.read(WallTime(2), b"any", &mut reply);
+        assert_eq!(reply, [7; 300]);
+        assert!(loaded.next_expiry().is_none() && loaded.first_expiry(b"any").is_none());
+
+        let mut loader = files.loader();
+        loader.block(&[0; 1000]).expect("any block");
+        let refused = loader.finish(&[]).err().expect("it is too long").to_string();
+        assert_eq!(refused, "state machine last cannot read the snapshot, which is intact: too long");
+    }
+}

@@ -5,6 +5,12 @@ use std::fmt;
 use syros_types::limits::BODY_BYTES_MAX;
 use syros_types::{Class, Footprint, WallTime};
 
+/// Class and footprint of an operation, from its bytes alone; `None` if they are none.
+pub type Describe = fn(&[u8]) -> Option<(Class, Footprint)>;
+
+/// Of two overwrites with equal footprints: whether nothing is left of `older` once `newer` has run.
+pub type Overwrites = fn(newer: &[u8], older: &[u8]) -> bool;
+
 /// Class and footprint of an operation, as the protocol asks for them; `None` if the bytes are no operation.
 #[must_use]
 pub fn describe<M: StateMachine>(operation: &[u8]) -> Option<(Class, Footprint)> {
@@ -68,14 +74,16 @@ impl<M: StateMachine> Executor for M {
     }
 }
 
+type Restore = fn(&[u8]) -> Result<Box<dyn Executor>, Unreadable>;
+
 /// A kind of state machine: everything that a node needs to run one.
 #[derive(Clone, Copy)]
 pub struct Kind {
     name: MachineName,
-    describe: fn(&[u8]) -> Option<(Class, Footprint)>,
-    overwrites: fn(&[u8], &[u8]) -> bool,
+    describe: Describe,
+    overwrites: Overwrites,
     empty: fn() -> Box<dyn Executor>,
-    restore: fn(&[u8]) -> Result<Box<dyn Executor>, Unreadable>,
+    restore: Restore,
 }
 
 impl Kind {
@@ -108,13 +116,13 @@ impl Kind {
 
     /// [`describe`], as a function pointer for the protocol.
     #[must_use]
-    pub const fn describe_function(&self) -> fn(&[u8]) -> Option<(Class, Footprint)> {
+    pub const fn describe_function(&self) -> Describe {
         self.describe
     }
 
     /// [`overwrites`], as a function pointer for the protocol.
     #[must_use]
-    pub const fn overwrites_function(&self) -> fn(&[u8], &[u8]) -> bool {
+    pub const fn overwrites_function(&self) -> Overwrites {
         self.overwrites
     }
 

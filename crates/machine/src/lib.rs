@@ -58,7 +58,7 @@
 mod kind;
 mod name;
 
-pub use kind::{Executor, Kind, describe, overwrites};
+pub use kind::{Describe, Executor, Kind, Overwrites, describe, overwrites};
 pub use name::MachineName;
 pub use syros_types::limits::BODY_BYTES_MAX;
 pub use syros_types::{Class, Footprint, WallTime, key_hash};

@@ -144,9 +144,9 @@ pub enum DirectoryError {
         /// The directory.
         path: PathBuf,
         /// Whose it is.
-        found: Identity,
+        found: Box<Identity>,
         /// Who the configuration says this is.
-        expected: Identity,
+        expected: Box<Identity>,
     },
 }
 
@@ -248,7 +248,8 @@ impl DataDirectory {
                 return Err(DirectoryError::AlreadyBootstrapped { path: path.to_owned(), identity });
             }
             Some(found) if found != identity => {
-                return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected: identity });
+                let (found, expected) = (Box::new(found), Box::new(identity));
+                return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
             }
             Some(_) => {}
             None if !bootstrap => return Err(DirectoryError::Empty(path.to_owned())),

@@ -8,7 +8,6 @@ use syros_wal::FileDisk;
 
 /// An engine in memory. That it is one of two costs a jump that the processor foresees; behind it, the store of keys is
 /// called directly.
-#[expect(clippy::large_enum_variant, reason = "there is one of them, or two for a moment")]
 pub(crate) enum Resident {
     Keys(MemoryEngine),
     Machine(Box<dyn Executor>),
@@ -133,7 +132,6 @@ impl States<FileDisk> for ResidentFiles {
 }
 
 /// Makes an engine in memory of the blocks of a snapshot.
-#[expect(clippy::large_enum_variant, reason = "there is one of them at a time")]
 pub(crate) enum ResidentLoader {
     Keys(Loader),
     /// The blocks so far.

@@ -181,6 +181,8 @@ mod tests {
         let refused = open(&disk, true).err().expect("something is there");
         assert!(matches!(refused, StoredError::NotNew { records: 0, snapshots: 1 }), "{refused:?}");
         assert!(!refused.is_damage(), "nobody else's state is to take the place of it");
+        let unreadable = DepotError::Unreadable { by: "files".to_owned(), why: "version 2".to_owned() };
+        assert!(!StoredError::Snapshot(unreadable).is_damage(), "another program can read it");
         assert_eq!(depot.list().expect("a disk that works"), [OpNumber(9)], "it is left alone");
     }
 

@@ -78,16 +78,15 @@ fn the_data_of_others_is_left_alone() {
     let node = scratch.0.join("data/node-1");
     let number = std::fs::read_to_string(scratch.0.join("data/cluster")).unwrap();
     let number = u64::from_str_radix(number.trim(), 16).unwrap().to_string();
+    let nodes = format!("127.0.0.1:{port},127.0.0.1:{},127.0.0.1:{}", port + 1, port + 2);
     let start = |options: &[&str]| {
-        let nodes = format!("127.0.0.1:{port},127.0.0.1:{},127.0.0.1:{}", port + 1, port + 2);
-        let mut command = program();
-        command.args(["node", "--id", "1", "--nodes", &nodes, "--cluster", &number, "--dir"]).arg(&node);
-        let output = wait_for("a free directory", || {
-            let output = command.args(options).output().unwrap();
+        wait_for("a directory that nobody uses", || {
+            let mut command = program();
+            command.args(["node", "--id", "1", "--nodes", &nodes, "--cluster", &number, "--dir"]);
+            let output = command.arg(&node).args(options).output().unwrap();
             let text = String::from_utf8_lossy(&output.stderr).into_owned();
             (!text.contains("in use")).then_some(text)
-        });
-        output
+        })
     };
     let refused = start(&["--fast-quorum", "majority"]);
     assert!(refused.contains("fast quorum supermajority"), "{refused}");

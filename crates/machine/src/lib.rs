@@ -134,8 +134,8 @@ pub trait StateMachine: Default + Send + 'static {
         true
     }
 
-    /// Executes an update and appends to `reply` what it returns: at most a few MiB, and for overwrites and merges,
-    /// whose replies are dropped, nothing. `time` is log time in microseconds since 1970, the same on every replica, and
+    /// Executes an update and appends to `reply` what it returns: at most a few MiB, as every replica keeps it until the
+    /// client has it; and nothing for overwrites and merges, whose replies are dropped. `time` is log time in microseconds since 1970, the same on every replica, and
     /// never less than it was for the operation before.
     fn execute(&mut self, time: WallTime, operation: &[u8], reply: &mut Vec<u8>);
 

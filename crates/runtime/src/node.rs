@@ -240,6 +240,20 @@ impl Node {
     /// takes the place of what `config.replica` says; there is no port for Redis clients. Clients submit operations
     /// with `Client::submit_to` of `syros-client`.
     ///
+    /// ```no_run
+    /// use syros_machine::StateMachine;
+    /// use syros_runtime::{FastQuorum, Node, NodeConfig, ReplicaId};
+    ///
+    /// fn serve<M: StateMachine>(id: u8, bootstrap: bool) -> Result<(), Box<dyn std::error::Error>> {
+    ///     let nodes = ["10.0.0.1:7000", "10.0.0.2:7000", "10.0.0.3:7000"].map(str::to_owned);
+    ///     let listen = "0.0.0.0:7000".parse()?;
+    ///     let mut config = NodeConfig::new(77, nodes.to_vec(), ReplicaId(id), listen, "/var/lib/mine".into())?;
+    ///     config.replica.fast_quorum = FastQuorum::Supermajority;
+    ///     config.bootstrap = bootstrap;
+    ///     Ok(Node::start_machine::<M>(config)?.run()?)
+    /// }
+    /// ```
+    ///
     /// # Errors
     /// [`StartError`] names what is in the way.
     pub fn start_machine<M: StateMachine>(mut config: NodeConfig) -> Result<Self, StartError> {

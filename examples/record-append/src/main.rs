@@ -3,11 +3,16 @@
 mod nodes;
 
 use std::io::{BufRead, Write};
+use std::net::ToSocketAddrs;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use record_append::Files;
-use syros_client::{Options, ReadPolicy};
+use syros_client::{Options, ReadPolicy, StatusReport};
+
+/// How long a node may take to say how it is.
+const STATUS_PATIENCE: Duration = Duration::from_secs(2);
 
 /// A replicated file store: append records to named files, read ranges of them
 #[derive(Parser, Debug)]
@@ -15,12 +20,13 @@ use syros_client::{Options, ReadPolicy};
     version,
     after_help = "Examples:
   record-append cluster                          three nodes on this machine; Ctrl-C ends them, the data stays
-  record-append append log 'first' 'second'      two records, each durable on all nodes before the next is sent
+  record-append append log 'first' 'second'      two records, each durable on a quorum before the next is sent
   seq 1000 | record-append append numbers        one record for each line
   record-append append-at log 'third'            prints which record it is: 2
   record-append read log --from 1 --count 10     one record on each line
   record-append list                             lengths and names of all files
   record-append remove log
+  record-append status                           which node leads
 
 Limits: names of files 255 bytes, records 1 MiB, files 1 GiB. All files are in the memory of every node.
 How it is made, and how to make your own: docs/STATE_MACHINES.md"
@@ -102,6 +108,11 @@ enum Command {
         #[command(flatten)]
         connection: Connection,
     },
+    /// Prints what every node is and how much it has executed
+    Status {
+        #[command(flatten)]
+        connection: Connection,
+    },
     /// Removes a file: one round trip
     Remove {
         #[command(flatten)]
@@ -161,6 +172,20 @@ fn run(command: Command) -> Result<(), String> {
                 print(format!("{records}\t{}", String::from_utf8_lossy(name)).as_bytes())
             })
         }
+        Command::Status { connection } => connection.nodes.iter().try_for_each(|node| {
+            let address = node.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
+            let address = address.ok_or_else(|| format!("{node} is no address, or nobody knows it"))?;
+            print(
+                match syros_client::status(address, STATUS_PATIENCE) {
+                    Ok(status) => {
+                        let StatusReport { role, view, applied, .. } = status;
+                        format!("{node}\t{role} of view {view}, has executed {applied} entries")
+                    }
+                    Err(error) => format!("{node}\t{error}"),
+                }
+                .as_bytes(),
+            )
+        }),
         Command::Remove { connection, file } => connection.files()?.remove(file.as_bytes()).map_err(failed),
     }
 }

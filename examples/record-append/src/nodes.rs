@@ -36,6 +36,10 @@ enum Mode {
     Majority,
     /// Every update that returns nothing: `append` and `remove`
     Supermajority,
+    /// These, and updates that return something, while nothing else is under way for their file
+    SupermajorityComm,
+    /// Any update, while nothing else is under way for its file (as CURP has it)
+    Curp,
 }
 
 /// [`Durability`] on the command line.
@@ -101,6 +105,8 @@ fn start(options: &NodeOptions) -> Result<Node, String> {
     config.replica.fast_quorum = match common.fast_quorum {
         Mode::Majority => FastQuorum::Majority,
         Mode::Supermajority => FastQuorum::Supermajority,
+        Mode::SupermajorityComm => FastQuorum::NilextOrCommutative,
+        Mode::Curp => FastQuorum::Commutative,
     };
     config.replica.durability = match common.durability {
         Durable::Fsync => Durability::Fsync,

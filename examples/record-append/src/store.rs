@@ -256,6 +256,61 @@ mod tests {
         assert!(error.starts_with("there is no chunk of a file at byte "), "{error}");
     }
 
+    /// Any operation, drawn from a number.
+    fn draw(random: u64, record: &[u8]) -> (u8, &'static [u8], &[u8]) {
+        let file = [&b"a"[..], b"b", b"cc", b"a/b"][(random >> 8) as usize % 4];
+        let length = (random >> 16) as usize % if random.is_multiple_of(50) { record.len() } else { 200 };
+        ((random % 40) as u8, file, &record[..length])
+    }
+
+    #[test]
+    fn equal_histories_lead_to_equal_states_whatever_snapshots_are_taken() {
+        let long = vec![b'x'; 100_000];
+        // One executes everything, one comes back from a snapshot now and then, one is only lists of records.
+        let (mut plain, mut restored) = (FileStore::default(), FileStore::default());
+        let mut model: BTreeMap<&[u8], Vec<&[u8]>> = BTreeMap::new();
+        let mut taking: Option<Pieces> = None;
+        let mut random = 7_u64;
+        for step in 0..20_000_u64 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (choice, file, record) = draw(random >> 20, &long);
+            let operation = match choice {
+                0 => Operation::Remove { file },
+                1..20 => Operation::Append { file, record },
+                _ => Operation::AppendAt { file, record },
+            };
+            let replies = [execute(&mut plain, operation), execute(&mut restored, operation)];
+            assert_eq!(replies[0], replies[1], "step {step}");
+            match operation {
+                Operation::Remove { .. } => drop(model.remove(file)),
+                _ => model.entry(file).or_default().push(record),
+            }
+            match step % 1000 {
+                // Under way for a while, and asked for in parts.
+                500 => taking = Some(plain.snapshot()),
+                600 => drop(taking.as_mut().and_then(Iterator::next)),
+                0 => {
+                    let state: Vec<u8> = plain.snapshot().flatten().collect();
+                    assert_eq!(state, restored.snapshot().flatten().collect::<Vec<u8>>());
+                    restored = FileStore::restore(&state).unwrap();
+                    assert_eq!(restored, plain);
+                }
+                _ => {}
+            }
+            if step % 100 == 0 {
+                for (file, expected) in &model {
+                    let from = random % (expected.len() as u64 + 1);
+                    let expected: Vec<&[u8]> = expected[from as usize..].iter().take(5).copied().collect();
+                    let found = records(&plain, file, from, 5);
+                    assert_eq!(found, expected, "step {step}");
+                }
+                assert_eq!(plain.files.len(), model.len());
+            }
+        }
+        let bytes = |records: &Vec<&[u8]>| records.iter().map(|record| record.len() as u64 + 4).sum::<u64>();
+        assert_eq!(plain.bytes, model.values().map(bytes).sum::<u64>());
+    }
+
     #[test]
     fn operations_that_are_none_change_nothing() {
         let mut store = FileStore::default();

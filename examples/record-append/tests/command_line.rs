@@ -62,6 +62,10 @@ fn what_the_help_shows() {
     assert_eq!(cluster.ask(&["length", "log"]).as_deref(), Ok("3\n"));
     assert_eq!(cluster.ask(&["list"]).as_deref(), Ok("3\tlog\n4\tnumbers\n"));
 
+    let status = cluster.ask(&["status"]).unwrap();
+    let count = |role: &str| status.lines().filter(|line| line.contains(role)).count();
+    assert_eq!((count("leader of view"), count("follower of view")), (1, 2), "{status}");
+
     let long = "n".repeat(256);
     let refused = cluster.ask(&["length", &long]).unwrap_err();
     assert_eq!(refused, "record-append: the name of the file has 256 bytes; 1 to 255 are allowed\n");

@@ -160,9 +160,15 @@ fn acknowledged_records_survive_in_order_and_once() {
 }
 
 #[test]
-fn in_majority_mode_too() {
-    let scratch = Scratch::new("majority");
-    let mut cluster = Cluster::start(&scratch.0, &["--fast-quorum", "majority"]);
+fn in_every_mode() {
+    for mode in ["majority", "supermajority-comm", "curp"] {
+        a_leader_is_killed(mode);
+    }
+}
+
+fn a_leader_is_killed(mode: &str) {
+    let scratch = Scratch::new(mode);
+    let mut cluster = Cluster::start(&scratch.0, &["--fast-quorum", mode]);
     let stop = AtomicBool::new(false);
     let mut writers: Vec<Writer> = (0..WRITERS).map(|_| Writer::default()).collect();
     std::thread::scope(|scope| {

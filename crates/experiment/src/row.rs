@@ -49,7 +49,8 @@ impl Measured {
         self.histogram.value_at_quantile(quantile) as f64 / 1_000.0
     }
 
-    fn add(&mut self, other: &Self) {
+    /// Adds what another one has.
+    pub fn add(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("the bounds are the same");
         self.sum += other.sum;
     }

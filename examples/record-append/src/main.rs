@@ -1,5 +1,6 @@
 //! The program: nodes of a replicated file store, and a client on the command line.
 
+mod bench;
 mod nodes;
 
 use std::io::{BufRead, Write};
@@ -27,6 +28,7 @@ const STATUS_PATIENCE: Duration = Duration::from_secs(2);
   record-append list                             lengths and names of all files
   record-append remove log
   record-append status                           which node leads
+  record-append bench --protocols vr,curp-c,skyros --clients 4
 
 Limits: names of files 255 bytes, records 1 MiB, files 1 GiB. All files are in the memory of every node.
 How it is made, and how to make your own: docs/STATE_MACHINES.md"
@@ -63,6 +65,8 @@ impl Connection {
 enum Command {
     /// Runs three nodes in this process
     Cluster(nodes::ClusterOptions),
+    /// Measures appends of several clients to one file, by protocol
+    Bench(bench::BenchOptions),
     /// Runs one node
     Node(nodes::NodeOptions),
     /// Appends records to a file: one round trip each
@@ -142,6 +146,7 @@ fn run(command: Command) -> Result<(), String> {
     };
     match command {
         Command::Cluster(options) => nodes::run_cluster(&options),
+        Command::Bench(options) => bench::run(&options),
         Command::Node(options) => nodes::run_node(&options),
         Command::Append { connection, file, records } => {
             let files = connection.files()?;

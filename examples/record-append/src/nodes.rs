@@ -192,7 +192,7 @@ impl log::Log for StderrLogger {
 }
 
 /// What goes wrong is printed in any case.
-fn install_logger(verbose: bool) {
+pub(crate) fn install_logger(verbose: bool) {
     // Fails only if there is one already, which then goes on.
     let _ = log::set_logger(&StderrLogger);
     log::set_max_level(if verbose { log::LevelFilter::Info } else { log::LevelFilter::Warn });

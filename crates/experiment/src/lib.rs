@@ -1,15 +1,21 @@
 //! What an experiment is, whether it runs in virtual time or with real processes: the regions that replicas
 //! and clients are in and the lines between them ([`Regions`], [`Line`]), what clients ask for
-//! ([`Workload`]), the protocol that is measured ([`Protocol`]); and what came of it ([`Row`]).
+//! ([`Workload`], and [`Steps`] with all the kinds of operations of a [`Blend`]), the protocol that is measured ([`Protocol`]); and what came of it ([`Row`]).
 
+mod blend;
+mod distribution;
 mod line;
 mod protocol;
 mod regions;
 mod row;
+mod steps;
 mod workload;
 
+pub use blend::{Blend, Blends, Kind};
+pub use distribution::Distribution;
 pub use line::{Line, Traffic};
 pub use protocol::{Execution, Protocol, UnknownProtocol};
 pub use regions::{Problem, Regions};
 pub use row::{Measured, Paths, Row};
-pub use workload::{Asked, Distribution, InvalidWorkload, Mix, Workload};
+pub use steps::{Records, SCAN_RECORDS_MAX, Step, Steps};
+pub use workload::{Asked, InvalidWorkload, Mix, Workload};

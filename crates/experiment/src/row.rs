@@ -1,7 +1,8 @@
 //! What came of an experiment: one row for each region that clients were in.
 
+use crate::distribution::Distribution;
 use crate::protocol::Protocol;
-use crate::workload::{Distribution, Mix};
+use crate::workload::Mix;
 use core::fmt;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -49,7 +50,7 @@ impl Measured {
         self.histogram.value_at_quantile(quantile) as f64 / 1_000.0
     }
 
-    /// Adds what another one has.
+    /// Adds all of these operations to them.
     pub fn add(&mut self, other: &Self) {
         self.histogram.add(&other.histogram).expect("the bounds are the same");
         self.sum += other.sum;

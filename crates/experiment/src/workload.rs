@@ -1,8 +1,8 @@
 //! What clients ask for: YCSB's core workloads A, B and C (Cooper et al., SoCC 2010), and mixes like them.
 
+use crate::distribution::{Distribution, Keys};
 use core::fmt;
 use core::str::FromStr;
-use rand_distr::{Distribution as _, Zipf};
 use syros_types::Prng;
 
 /// Reads among the operations; the others are updates that replace a whole value.
@@ -25,7 +25,7 @@ impl fmt::Display for Mix {
 
 /// A workload that cannot be.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidWorkload(String);
+pub struct InvalidWorkload(pub(crate) String);
 
 impl fmt::Display for InvalidWorkload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -54,53 +54,6 @@ impl FromStr for Mix {
     }
 }
 
-/// How often each key is chosen.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Distribution {
-    /// All alike.
-    Uniform,
-    /// One after the other, and again from the first: so many operations as there are keys load them all.
-    Sequential,
-    /// The k-th most popular in proportion to `1 / k^skew`.
-    Zipfian {
-        /// The exponent; YCSB's is 0.99.
-        skew: f64,
-    },
-}
-
-impl fmt::Display for Distribution {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Uniform => f.write_str("uniform"),
-            Self::Sequential => f.write_str("sequential"),
-            Self::Zipfian { skew } => write!(f, "zipfian:{skew}"),
-        }
-    }
-}
-
-impl FromStr for Distribution {
-    type Err = InvalidWorkload;
-
-    fn from_str(text: &str) -> Result<Self, InvalidWorkload> {
-        match text {
-            "uniform" => return Ok(Self::Uniform),
-            "sequential" => return Ok(Self::Sequential),
-            _ => {}
-        }
-        let skew = match text.strip_prefix("zipfian") {
-            Some("") => Some(0.99),
-            Some(rest) => rest.strip_prefix(':').and_then(|skew| skew.parse::<f64>().ok()),
-            None => None,
-        };
-        let skew = skew.filter(|skew| (0.0..=10.0).contains(skew));
-        let skew = skew.ok_or_else(|| {
-            let names = "uniform, sequential, or zipfian:S with S from 0 to 10";
-            InvalidWorkload(format!("'{text}' is no distribution: {names}"))
-        })?;
-        Ok(Self::Zipfian { skew })
-    }
-}
-
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked {
@@ -115,27 +68,8 @@ pub struct Asked {
 pub struct Workload {
     mix: Mix,
     keys: u64,
-    zipf: Option<Zipf<f64>>,
-    /// The next key, if they come one after the other.
-    next: Option<u64>,
+    chooser: Keys,
     prng: Prng,
-}
-
-/// [`Prng`] as the library of distributions knows generators.
-struct Rng<'a>(&'a mut Prng);
-
-impl rand_core::RngCore for Rng<'_> {
-    fn next_u32(&mut self) -> u32 {
-        (self.0.next_u64() >> 32) as u32
-    }
-
-    fn next_u64(&mut self) -> u64 {
-        self.0.next_u64()
-    }
-
-    fn fill_bytes(&mut self, bytes: &mut [u8]) {
-        rand_core::impls::fill_bytes_via_next(self, bytes);
-    }
 }
 
 impl Workload {
@@ -144,32 +78,13 @@ impl Workload {
     /// # Errors
     /// [`InvalidWorkload`] if there is no key.
     pub fn new(mix: Mix, distribution: Distribution, keys: u64, prng: Prng) -> Result<Self, InvalidWorkload> {
-        if keys == 0 {
-            return Err(InvalidWorkload("there must be at least 1 key, not 0".to_owned()));
-        }
-        let zipf = match distribution {
-            Distribution::Uniform | Distribution::Sequential => None,
-            Distribution::Zipfian { skew } => {
-                let zipf = Zipf::new(keys as f64, skew);
-                Some(zipf.map_err(|error| InvalidWorkload(format!("zipfian:{skew}: {error}")))?)
-            }
-        };
-        let next = (distribution == Distribution::Sequential).then_some(0);
-        Ok(Self { mix, keys, zipf, next, prng })
+        Ok(Self { mix, keys, chooser: Keys::new(distribution, keys)?, prng })
     }
 
     /// The next operation.
     pub fn draw(&mut self) -> Asked {
         let is_read = self.prng.chance(self.mix.reads_percent.into(), 100);
-        let key = match (&self.zipf, &mut self.next) {
-            (None, None) => self.prng.below(self.keys),
-            (None, Some(next)) => {
-                let key = *next;
-                *next = (key + 1) % self.keys;
-                key
-            }
-            (Some(zipf), _) => (zipf.sample(&mut Rng(&mut self.prng)) as u64 - 1).min(self.keys - 1),
-        };
+        let key = self.chooser.draw(self.keys, &mut self.prng);
         Asked { key, is_read }
     }
 }
@@ -186,17 +101,6 @@ mod tests {
         for text in ["", "d", "101%", "75", "-1%"] {
             assert!(text.parse::<Mix>().is_err(), "{text}");
         }
-        for (text, distribution) in [
-            ("uniform", Distribution::Uniform),
-            ("sequential", Distribution::Sequential),
-            ("zipfian", Distribution::Zipfian { skew: 0.99 }),
-            ("zipfian:0.5", Distribution::Zipfian { skew: 0.5 }),
-        ] {
-            assert_eq!(text.parse(), Ok(distribution));
-        }
-        for text in ["zipf", "zipfian:", "zipfian:x", "zipfian:11", "zipfian:NaN"] {
-            assert!(text.parse::<Distribution>().is_err(), "{text}");
-        }
     }
 
     #[test]
@@ -207,26 +111,30 @@ mod tests {
         assert_eq!(keys, [0, 1, 2, 0]);
     }
 
+    /// Experiments of the past can be repeated.
     #[test]
-    fn popular_keys_are_as_popular_as_they_should_be() {
-        let distribution = Distribution::Zipfian { skew: 0.99 };
-        let (keys, draws) = (1_000, 100_000);
-        let mut workload =
-            Workload::new(Mix { reads_percent: 50 }, distribution, keys, Prng::new(1)).unwrap();
-        let mut counts = vec![0_u64; keys as usize];
-        let mut reads = 0;
-        for _ in 0..draws {
-            let Asked { key, is_read } = workload.draw();
-            counts[key as usize] += 1;
-            reads += u64::from(is_read);
-        }
-        let whole: f64 = (1..=keys).map(|k| 1.0 / (k as f64).powf(0.99)).sum();
-        for k in [1_usize, 2, 10, 100] {
-            let expected = draws as f64 / (k as f64).powf(0.99) / whole;
-            let counted = counts[k - 1] as f64;
-            assert!((counted - expected).abs() < 5.0 * expected.sqrt(), "key {k}: {counted}, not {expected}");
-        }
+    fn a_seed_gives_what_it_always_gave() {
+        let first = |mix: &str, distribution: &str| {
+            let (mix, distribution) = (mix.parse().unwrap(), distribution.parse().unwrap());
+            let mut workload = Workload::new(mix, distribution, 1_000, Prng::new(7)).unwrap();
+            let asked = core::array::from_fn(|_| workload.draw());
+            asked.map(|Asked { key, is_read }| (key, is_read))
+        };
+        assert_eq!(first("a", "uniform"), [(16, true), (582, false), (249, true), (328, true), (413, true)]);
+        assert_eq!(first("b", "sequential"), [(0, true), (1, true), (2, true), (3, true), (4, true)]);
+        assert_eq!(first("a", "zipfian"), [(0, true), (14, false), (5, true), (0, true), (373, false)]);
+        assert_eq!(
+            first("10%", "zipfian:1.5"),
+            [(0, false), (1, false), (0, false), (0, false), (20, false)]
+        );
+    }
+
+    #[test]
+    fn reads_are_as_many_as_they_should_be() {
+        let mix = Mix { reads_percent: 50 };
+        let mut workload = Workload::new(mix, Distribution::Uniform, 10, Prng::new(1)).unwrap();
+        let reads = (0..100_000).filter(|_| workload.draw().is_read).count();
         assert!((49_000..51_000).contains(&reads), "{reads}");
-        assert!(Workload::new(Mix { reads_percent: 50 }, distribution, 0, Prng::new(1)).is_err());
+        assert!(Workload::new(mix, Distribution::Uniform, 0, Prng::new(1)).is_err());
     }
 }

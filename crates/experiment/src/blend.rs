@@ -1,0 +1,239 @@
+//! Which share of all operations is of which kind: YCSB's core workloads (Cooper et al., SoCC 2010), and what
+//! papers on fast updates tell apart.
+
+use crate::distribution::Distribution;
+use crate::workload::{InvalidWorkload, Mix};
+use core::fmt;
+use core::str::FromStr;
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Reads a record (GET).
+    Read,
+    /// Replaces a record without looking at it, and returns nothing (SET): what papers call a nilext update.
+    Update,
+    /// Writes a record that was not there (SET of a new key).
+    Insert,
+    /// Reads consecutive records (MGET).
+    Scan,
+    /// Reads a record and replaces it when the value is there (GET, then SET).
+    ReadModifyWrite,
+    /// Changes a record and returns what it became (INCR): an update that is not nilext. Of keys of its own.
+    Increment,
+}
+
+impl Kind {
+    /// All, in the order of the shares of a [`Blend`].
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Update, Self::Insert, Self::Scan, Self::ReadModifyWrite, Self::Increment];
+
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Update => "update",
+            Self::Insert => "insert",
+            Self::Scan => "scan",
+            Self::ReadModifyWrite => "read-modify-write",
+            Self::Increment => "increment",
+        }
+    }
+}
+
+/// Percentages of the kinds, in the order of [`Kind::ALL`]; they add up to 100.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Blend {
+    percentages: [u8; Kind::ALL.len()],
+}
+
+/// Those that have a name: reads, updates, inserts, scans, read-modify-writes, increments.
+const NAMED: [(&str, [u8; Kind::ALL.len()]); 8] = [
+    ("load", [0, 0, 100, 0, 0, 0]),
+    ("a", [50, 50, 0, 0, 0, 0]),
+    ("b", [95, 5, 0, 0, 0, 0]),
+    ("c", [100, 0, 0, 0, 0, 0]),
+    ("d", [95, 0, 5, 0, 0, 0]),
+    ("e", [0, 0, 5, 95, 0, 0]),
+    ("f", [50, 0, 0, 0, 50, 0]),
+    ("nilext", [0, 100, 0, 0, 0, 0]),
+];
+
+/// What a mix of one's own begins with.
+const MIX: &str = "mix:";
+
+impl Blend {
+    /// YCSB's load phase: inserts only, from an empty store.
+    #[must_use]
+    pub fn is_load(&self) -> bool {
+        self.percent(Kind::Insert) == 100
+    }
+
+    /// The share of a kind, in percent.
+    #[must_use]
+    pub fn percent(&self, kind: Kind) -> u8 {
+        let place = Kind::ALL.iter().position(|other| *other == kind);
+        place.map_or(0, |place| self.percentages[place])
+    }
+
+    /// The kind of an operation by a number below 100.
+    pub(crate) fn kind(&self, number: u64) -> Kind {
+        let mut end = 0;
+        for kind in Kind::ALL {
+            end += u64::from(self.percent(kind));
+            if number < end {
+                return kind;
+            }
+        }
+        Kind::Read
+    }
+
+    /// How keys are chosen if this is asked for. Workload d is about what is latest, whatever is asked for; and
+    /// where there are only inserts there is nothing to choose.
+    #[must_use]
+    pub fn distribution(&self, asked: Distribution) -> Distribution {
+        let reads_latest = self.percent(Kind::Insert) > 0 && self.percent(Kind::Read) > 0;
+        match asked {
+            _ if self.is_load() => Distribution::Sequential,
+            Distribution::Latest { .. } => asked,
+            _ if reads_latest => Distribution::Latest { skew: 0.99 },
+            _ => asked,
+        }
+    }
+
+    /// As a mix of reads and updates of one record, if it is one.
+    #[must_use]
+    pub fn as_mix(&self) -> Option<Mix> {
+        let (reads, updates) = (self.percent(Kind::Read), self.percent(Kind::Update));
+        (reads + updates == 100).then_some(Mix { reads_percent: reads })
+    }
+}
+
+impl From<Mix> for Blend {
+    fn from(Mix { reads_percent: reads }: Mix) -> Self {
+        let reads = reads.min(100);
+        Self { percentages: [reads, 100 - reads, 0, 0, 0, 0] }
+    }
+}
+
+impl fmt::Display for Blend {
+    /// As it can be read again.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match NAMED.iter().find(|(_, percentages)| *percentages == self.percentages) {
+            Some((name, _)) => f.write_str(name),
+            None => {
+                let [reads, updates, .., increments] = self.percentages;
+                write!(f, "{MIX}{updates}/{increments}/{reads}")
+            }
+        }
+    }
+}
+
+/// `N/M/R`: percentages of updates that are nilext, of those that are not, and of reads.
+fn parse_mix(text: &str) -> Result<Blend, InvalidWorkload> {
+    let parts: Option<Vec<u8>> = text.split('/').map(|part| part.parse().ok()).collect();
+    if let Some([updates, increments, reads]) = parts.as_deref() {
+        let sum = u32::from(*updates) + u32::from(*increments) + u32::from(*reads);
+        if sum == 100 {
+            return Ok(Blend { percentages: [*reads, *updates, 0, 0, 0, *increments] });
+        }
+        return Err(InvalidWorkload(format!("'{MIX}{text}' adds up to {sum} percent, not to 100")));
+    }
+    Err(InvalidWorkload(format!(
+        "'{MIX}{text}' is no mix: the percentages of nilext updates, other updates and reads, as in mix:80,10,10"
+    )))
+}
+
+impl FromStr for Blend {
+    type Err = InvalidWorkload;
+
+    fn from_str(text: &str) -> Result<Self, InvalidWorkload> {
+        if let Some((_, percentages)) = NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)) {
+            return Ok(Self { percentages: *percentages });
+        }
+        if let Some(mix) = text.strip_prefix(MIX) {
+            return parse_mix(mix);
+        }
+        if text.ends_with('%') {
+            return text.parse::<Mix>().map(Self::from);
+        }
+        Err(InvalidWorkload(format!(
+            "'{text}' is no workload: a, b, c, d, e, f and load of YCSB, nilext, a share of reads as 75%, or mix:N,M,R with \
+             the percentages of nilext updates, other updates and reads"
+        )))
+    }
+}
+
+/// A list of them, between commas, of which those of a mix may be some.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blends(pub Vec<Blend>);
+
+impl FromStr for Blends {
+    type Err = InvalidWorkload;
+
+    fn from_str(text: &str) -> Result<Self, InvalidWorkload> {
+        let mut blends = Vec::new();
+        let mut words = text.split(',');
+        while let Some(word) = words.next() {
+            let blend = if word.starts_with(MIX) && !word.contains('/') {
+                let rest: Vec<&str> = words.by_ref().take(2).collect();
+                core::iter::once(word).chain(rest).collect::<Vec<_>>().join("/").parse()
+            } else {
+                word.parse()
+            };
+            blends.push(blend?);
+        }
+        Ok(Self(blends))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back_and_others_refused() {
+        for (name, percentages) in NAMED {
+            let blend: Blend = name.parse().unwrap();
+            assert_eq!((blend.percentages, blend.to_string().as_str()), (percentages, name));
+            assert_eq!(percentages.iter().sum::<u8>(), 100, "{name}");
+        }
+        let list: Blends = "a,mix:80,10,10,nilext,mix:1/2/97,75%,A".parse().unwrap();
+        let names: Vec<String> = list.0.iter().map(Blend::to_string).collect();
+        assert_eq!(names, ["a", "mix:80/10/10", "nilext", "mix:1/2/97", "mix:25/0/75", "a"]);
+        for (text, complaint) in [
+            ("", "'' is no workload"),
+            ("g", "load of YCSB"),
+            ("a,,b", "'' is no workload"),
+            ("mix:80,10", "'mix:80/10' is no mix"),
+            ("mix:80,10,20", "adds up to 110 percent"),
+            ("mix:x,10,20", "as in mix:80,10,10"),
+            ("mix:300,10,20", "is no mix"),
+            ("101%", "'101%' is no workload"),
+        ] {
+            let error = text.parse::<Blends>().unwrap_err().to_string();
+            assert!(error.contains(complaint), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn workload_d_reads_what_is_latest() {
+        let of = |name: &str, asked: &str| {
+            name.parse::<Blend>().unwrap().distribution(asked.parse().unwrap()).to_string()
+        };
+        assert_eq!(of("d", "uniform"), "latest:0.99");
+        assert_eq!(of("d", "latest:0.5"), "latest:0.5");
+        assert_eq!(of("load", "zipfian"), "sequential");
+        for name in ["a", "b", "c", "e", "f", "nilext", "mix:1,1,98"] {
+            assert_eq!(of(&name.replace(',', "/"), "zipfian"), "zipfian:0.99");
+        }
+    }
+
+    #[test]
+    fn some_are_mixes_of_reads_and_updates() {
+        let reads = |name: &str| name.parse::<Blend>().unwrap().as_mix().map(|mix| mix.reads_percent);
+        assert_eq!([reads("a"), reads("c"), reads("nilext"), reads("30%")], [50, 100, 0, 30].map(Some));
+        assert_eq!([reads("d"), reads("f"), reads("load"), reads("mix:1/1/98")], [None; 4]);
+    }
+}

@@ -2,11 +2,16 @@
 
 use crate::error::Error;
 use core::time::Duration;
-use mio::{Events, Poll};
+use mio::unix::SourceFd;
+use mio::{Events, Interest, Poll, Token};
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create, timerfd_settime,
+};
 use std::io::ErrorKind;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Instant;
 use syros_client::{Completion, EmbeddedClient, Endpoint, Options};
-use syros_commands::{Command, Condition, Lifetime, Operation};
+use syros_commands::{Arguments, Command, Condition, Lifetime, Operation};
 use syros_types::{Group, Prng};
 
 /// Events of one poll. More only come with the next one.
@@ -40,14 +45,28 @@ impl Operations {
 
     /// Gives an operation on one key to a client.
     pub(crate) fn submit(&mut self, client: &mut EmbeddedClient, key: u64, is_read: bool, user_token: u64) {
-        let name = key_name(key);
+        self.ask(client, if is_read { Request::Get(key) } else { Request::Set(key) }, user_token);
+    }
+
+    /// Gives any request to a client.
+    pub(crate) fn ask(&mut self, client: &mut EmbeddedClient, request: Request, user_token: u64) {
         let start = self.prng.below(VALUE_PLACES as u64) as usize;
-        let (key, value) = (name.as_bytes(), &self.bytes[start..start + self.value_bytes]);
+        let value = &self.bytes[start..start + self.value_bytes];
         let (condition, lifetime) = (Condition::Always, Lifetime::Forever);
-        let operation = Operation::new(if is_read {
-            Command::Get { key }
-        } else {
-            Command::Set { key, value, condition, lifetime, get: false }
+        let names: Vec<String> = match request {
+            Request::Get(key) | Request::Set(key) => vec![key_name(key)],
+            Request::MGet { first, count } => (first..first + count).map(key_name).collect(),
+            Request::Increment(key) => vec![format!("counter:{key:012}")],
+            Request::FlushAll => vec![String::new()],
+        };
+        let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
+        let key = keys[0];
+        let operation = Operation::new(match request {
+            Request::Get(_) => Command::Get { key },
+            Request::Set(_) => Command::Set { key, value, condition, lifetime, get: false },
+            Request::MGet { .. } => Command::MGet { keys: Arguments::new(&keys) },
+            Request::Increment(_) => Command::IncrBy { key, delta: 1 },
+            Request::FlushAll => Command::FlushAll,
         });
         self.body.clear();
         operation.encode(&mut self.body);
@@ -57,12 +76,38 @@ impl Operations {
     }
 }
 
+/// What a client is to ask of the store, about records by their numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    /// The value of a record.
+    Get(u64),
+    /// Replaces a record, or writes a new one.
+    Set(u64),
+    /// Values of so many records, 1 at least.
+    MGet {
+        /// The first of them.
+        first: u64,
+        /// How many.
+        count: u64,
+    },
+    /// Increments a counter, which is none of the records.
+    Increment(u64),
+    /// Empties the store.
+    FlushAll,
+}
+
 /// All clients on one event queue. A turn costs only what the clients cost that something happened to.
 pub(crate) struct Clients {
     poll: Poll,
     events: Events,
     clients: Vec<Client>,
+    /// Ends a turn at the moment of `alarm`; what `poll` itself waits is whole milliseconds.
+    timer: OwnedFd,
+    alarm: Option<Instant>,
 }
+
+/// The timer's token: that of no connection.
+const TIMER: Token = Token(usize::MAX);
 
 /// A client, and what must be known of it to leave it alone.
 struct Client {
@@ -82,7 +127,18 @@ impl Clients {
             let client = EmbeddedClient::new(endpoints, options, poll.registry(), index * Group::SIZE_MAX)?;
             clients.push(Client { client, deadline: None, is_active: true });
         }
-        Ok(Self { poll, events: Events::with_capacity(EVENTS_MAX), clients })
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer =
+            timerfd_create(TimerfdClockId::Monotonic, flags).map_err(|error| Error::System(error.into()))?;
+        let registered =
+            poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE);
+        registered.map_err(Error::System)?;
+        Ok(Self { poll, events: Events::with_capacity(EVENTS_MAX), clients, timer, alarm: None })
+    }
+
+    /// The number of clients.
+    pub(crate) const fn count(&self) -> usize {
+        self.clients.len()
     }
 
     pub(crate) fn client(&self, index: usize) -> &EmbeddedClient {
@@ -94,6 +150,21 @@ impl Clients {
         let client = &mut self.clients[index];
         client.is_active = true;
         &mut client.client
+    }
+
+    /// Ends a turn at this moment, or as soon after it as the system can; once.
+    pub(crate) fn wake_at(&mut self, moment: Instant) -> Result<(), Error> {
+        if self.alarm == Some(moment) {
+            return Ok(());
+        }
+        self.alarm = Some(moment);
+        // Zero would disarm it.
+        let left = moment.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+        let it_value = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        let setting = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        timerfd_settime(&self.timer, TimerfdTimerFlags::empty(), &setting)
+            .map(drop)
+            .map_err(|error| Error::System(error.into()))
     }
 
     /// One turn of all clients: sends, waits until something comes or until `until`, and reads.
@@ -111,7 +182,7 @@ impl Clients {
             Err(error) if error.kind() != ErrorKind::Interrupted => return Err(Error::System(error)),
             _ => {}
         }
-        for event in &self.events {
+        for event in self.events.iter().filter(|event| event.token() != TIMER) {
             let client = &mut self.clients[event.token().0 / Group::SIZE_MAX];
             client.is_active |= client.client.note(event);
         }

@@ -9,11 +9,14 @@
 //! [`failover()`] starts a cluster of processes, has its leader fail again and again, and measures how long
 //! nothing can be written.
 //!
+//! [`compare`] puts the same load on clusters of several protocols, in turns, and relates what it cost them.
+//!
 //! [`geo`] has clusters and clients in regions that are far from each other, as a [`relay`] makes them.
 #![forbid(unsafe_code)]
 
 mod clients;
 pub mod cluster;
+pub mod compare;
 mod error;
 mod failover;
 pub mod geo;

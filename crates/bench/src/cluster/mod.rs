@@ -104,6 +104,12 @@ impl Cluster {
         self.relay.as_ref().map_or_else(|| self.addresses.clone(), |relay| relay.addresses_from(region))
     }
 
+    /// Ids of the processes of the nodes that have not been ended, in order.
+    #[must_use]
+    pub fn processes(&self) -> Vec<u32> {
+        self.nodes.iter().flatten().map(Child::id).collect()
+    }
+
     /// Where a node listens for Redis clients.
     #[must_use]
     pub const fn redis_address(&self, node: usize) -> SocketAddr {

@@ -1,5 +1,7 @@
-//! `syros bench`: load on a cluster, and what it costs; and what failures and distance cost.
+//! `syros bench`: load on a cluster, and what it costs; protocols side by side; and what failures and distance
+//! cost.
 
+mod compare;
 mod failover;
 mod geo;
 
@@ -17,6 +19,7 @@ use crate::config::{check_address, parse_bytes, parse_duration};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   syros bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
+  syros bench compare --protocols vr,skyros,default --replicas 5 --clients 10 --workload nilext
   syros bench failover --kills 20
   syros bench geo --regions far-leader --workload a,b,c --protocols vr,skyros,default
   syros dev --quiet --exec 'syros bench write --cluster {cluster} --writers 50 --duration 10s'")]
@@ -29,6 +32,8 @@ pub(crate) struct Options {
 enum Workload {
     /// Closed-loop writers of random keys, over native connections to every replica
     Write(WriteOptions),
+    /// Protocols side by side under the same loads, in clusters of its own
+    Compare(Box<compare::Compare>),
     /// Time without a successful write when the leader fails, in a cluster of its own
     Failover(failover::Failover),
     /// Latency in regions that are far from each other, by protocol, in clusters of its own
@@ -105,6 +110,7 @@ fn parse_time(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     match &options.workload {
         Workload::Write(options) => write(options),
+        Workload::Compare(options) => compare::run(options),
         Workload::Failover(options) => failover::run(options),
         Workload::Geo(options) => geo::run(options),
     }

@@ -1,0 +1,381 @@
+//! Closed and open loops.
+//!
+//! In the closed loop each client asks for its next operation when the last one has ended. In the open
+//! loop operations fall due at a constant rate, whatever happened to those before; one that falls due while all
+//! clients are busy waits for the next that is not. Its latency counts from when it fell due: a cluster that
+//! stands still for a second makes all the operations of that second late, not just those that clients happen to
+//! have in flight (what Tene calls coordinated omission).
+//!
+//! An operation that reads, modifies and writes is one operation, whose latency is that of the pair, as YCSB counts
+//! it; the two requests are recorded apart from it too.
+
+use super::sample::{Part, Sample};
+use super::{CompareError, CompareLoad, Contender};
+use crate::clients::{Clients, Operations, Request};
+use crate::process::cpu_time;
+use core::time::Duration;
+use std::collections::VecDeque;
+use std::time::Instant;
+use syros_client::{Completion, Options, Outcome, ReadCounts, WriteCounts};
+use syros_commands::ReplyRef;
+use syros_experiment::{Kind, Records, Step, Steps};
+use syros_types::{Prng, ReadPolicy};
+
+/// How often it is asked whether anybody wants more of it.
+pub(super) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Operations of the open loop that wait for a client; those that fall due beyond it fail unsent. A cluster that far
+/// behind does not take the rate, whatever its latency would be.
+pub const WAITING_MAX: usize = 100_000;
+
+/// How long is waited for what was asked for but has not ended when the measurement has; an operation
+/// gives up by itself before.
+const DRAIN_MAX: Duration = Duration::from_secs(30);
+
+/// A client's operation.
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    step: Step,
+    /// When it was asked for, or fell due: its latency counts from then.
+    due: Instant,
+    /// When the request that is in flight was sent.
+    sent: Instant,
+    /// What that request is.
+    part: Part,
+}
+
+/// A client.
+struct Place {
+    steps: Steps,
+    asked: Option<Asked>,
+}
+
+/// How the clients' requests were answered so far, and what CPU time that took.
+struct Counts {
+    reads: ReadCounts,
+    writes: WriteCounts,
+    replicas: Duration,
+    client: Duration,
+    at: Instant,
+}
+
+/// All of it.
+struct Experiment<'a> {
+    contender: &'a Contender,
+    load: &'a CompareLoad,
+    clients: Clients,
+    places: Vec<Place>,
+    operations: Operations,
+    records: Records,
+    /// When operations fell due that no client has yet: the open loop's.
+    waiting: VecDeque<Instant>,
+    /// Clients without an operation, in the open loop.
+    idle: Vec<usize>,
+    /// Operations that have fallen due so far, in the open loop.
+    fallen_due: u64,
+    /// From when on it counts.
+    warm: Instant,
+    /// Until when it counts.
+    end: Instant,
+    sample: Sample,
+}
+
+/// Runs the clients and measures.
+pub(super) fn run(
+    contender: &Contender,
+    load: &CompareLoad,
+    is_interrupted: &dyn Fn(u64) -> bool,
+) -> Result<Sample, CompareError> {
+    let mut experiment = Experiment::new(contender, load)?;
+    let started = Instant::now();
+    experiment.warm = started + load.warm_up;
+    experiment.end = experiment.warm + load.duration;
+    if load.rate.is_none() {
+        for place in 0..experiment.places.len() {
+            experiment.ask(place, Instant::now());
+        }
+    }
+    let mut completions = Vec::new();
+    experiment.turn_until(experiment.warm, started, &mut completions, is_interrupted)?;
+    let before = experiment.counts()?;
+    // Reading them takes its time, which is no part of the measurement.
+    experiment.warm = before.at;
+    experiment.end = before.at + load.duration;
+    experiment.turn_until(experiment.end, started, &mut completions, is_interrupted)?;
+    let after = experiment.counts()?;
+    experiment.end = after.at;
+    experiment.drain(&mut completions, is_interrupted)?;
+    let all = experiment.counts()?;
+    let mut sample = experiment.sample;
+    sample.seconds = (after.at - before.at).as_secs_f64();
+    sample.cpu = Some(after.replicas.saturating_sub(before.replicas));
+    sample.client_cpu = Some(after.client.saturating_sub(before.client));
+    sample.paths(
+        contender.replicas(),
+        (&before.reads, &after.reads, &all.reads),
+        (&before.writes, &after.writes),
+    );
+    Ok(sample)
+}
+
+impl<'a> Experiment<'a> {
+    fn new(contender: &'a Contender, load: &'a CompareLoad) -> Result<Self, CompareError> {
+        let mut prng = Prng::new(load.seed);
+        let mut places = Vec::new();
+        for _ in 0..load.clients {
+            let steps = Steps::new(load.blend, load.distribution, load.keys, prng.fork())?;
+            places.push(Place { steps, asked: None });
+        }
+        let mut clients = Clients::new(contender.client_settings(load.clients, &mut prng))?;
+        clients.connect(Options::default().connect_timeout)?;
+        let now = Instant::now();
+        Ok(Self {
+            contender,
+            load,
+            clients,
+            idle: (0..load.clients).rev().collect(),
+            places,
+            operations: Operations::new(load.value_bytes, &mut prng),
+            records: Records::new(load.records(load.blend.is_load())),
+            waiting: VecDeque::new(),
+            fallen_due: 0,
+            warm: now,
+            end: now,
+            sample: Sample::default(),
+        })
+    }
+
+    fn counts(&self) -> Result<Counts, CompareError> {
+        let (mut reads, mut writes) = (ReadCounts::default(), WriteCounts::default());
+        for client in 0..self.clients.count() {
+            let client = self.clients.client(client);
+            let (more_reads, more_writes) = (client.read_counts(), client.write_counts());
+            reads.leader += more_reads.leader;
+            reads.meta += more_reads.meta;
+            reads.quorum += more_reads.quorum;
+            reads.rinsed += more_reads.rinsed;
+            reads.referred += more_reads.referred;
+            reads.several += more_reads.several;
+            reads.stale += more_reads.stale;
+            writes.fast += more_writes.fast;
+            writes.leader += more_writes.leader;
+            writes.ordered += more_writes.ordered;
+        }
+        let mut replicas = Duration::ZERO;
+        for process in self.contender.cluster.processes() {
+            replicas += cpu_time(process)?;
+        }
+        Ok(Counts { reads, writes, replicas, client: cpu_time(std::process::id())?, at: Instant::now() })
+    }
+
+    /// Takes turns until then.
+    fn turn_until(
+        &mut self,
+        until: Instant,
+        started: Instant,
+        completions: &mut Vec<Completion>,
+        is_interrupted: &dyn Fn(u64) -> bool,
+    ) -> Result<(), CompareError> {
+        let mut asked_at = Instant::now();
+        loop {
+            let now = Instant::now();
+            if now >= until {
+                return Ok(());
+            }
+            if now - asked_at >= INTERRUPT_INTERVAL {
+                asked_at = now;
+                if is_interrupted(self.sample.operations) {
+                    return Err(CompareError::Interrupted);
+                }
+            }
+            let mut wake = until.min(now + INTERRUPT_INTERVAL);
+            if let Some(rate) = self.load.rate {
+                let next = self.fall_due(rate, started, now);
+                self.clients.wake_at(next.min(until))?;
+                wake = wake.min(next.max(now + Duration::from_millis(1)));
+            }
+            self.clients.turn(wake, completions)?;
+            self.complete(completions, true);
+        }
+    }
+
+    /// Lets fall due what does until now, and hands out what idle clients can take; when the next one falls due.
+    fn fall_due(&mut self, rate: u64, started: Instant, now: Instant) -> Instant {
+        let due = |number: u64| {
+            let nanos = u128::from(number) * 1_000_000_000 / u128::from(rate);
+            started + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        };
+        while due(self.fallen_due) <= now {
+            let due = due(self.fallen_due);
+            self.fallen_due += 1;
+            if self.waiting.len() < WAITING_MAX {
+                self.waiting.push_back(due);
+            } else if due >= self.warm {
+                self.sample.failed += 1;
+            }
+        }
+        self.hand_out();
+        due(self.fallen_due)
+    }
+
+    fn hand_out(&mut self) {
+        while !self.waiting.is_empty()
+            && let Some(place) = self.idle.pop()
+            && let Some(due) = self.waiting.pop_front()
+        {
+            self.ask(place, due);
+        }
+    }
+
+    /// Waits until everything has ended that was asked for.
+    fn drain(
+        &mut self,
+        completions: &mut Vec<Completion>,
+        is_interrupted: &dyn Fn(u64) -> bool,
+    ) -> Result<(), CompareError> {
+        let deadline = Instant::now() + DRAIN_MAX;
+        loop {
+            self.hand_out();
+            let operations = self.places.iter().filter(|place| place.asked.is_some()).count();
+            if operations == 0 {
+                return Ok(());
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                if self.waiting.is_empty() {
+                    return Err(CompareError::Unended { operations, patience: DRAIN_MAX });
+                }
+                // The cluster is far behind: what no client has taken yet is not asked for any more.
+                self.sample.failed += self.waiting.iter().filter(|due| **due >= self.warm).count() as u64;
+                self.waiting.clear();
+            }
+            if is_interrupted(self.sample.operations) {
+                return Err(CompareError::Interrupted);
+            }
+            self.clients.turn(now + INTERRUPT_INTERVAL, completions)?;
+            self.complete(completions, false);
+        }
+    }
+
+    /// Has a client ask for its next operation.
+    fn ask(&mut self, place: usize, due: Instant) {
+        let step = self.places[place].steps.draw(&mut self.records);
+        let Step { kind, key, records } = step;
+        let (part, request) = match kind {
+            Kind::Read | Kind::ReadModifyWrite => (Part::Read, Request::Get(key)),
+            Kind::Scan => (Part::Read, Request::MGet { first: key, count: records }),
+            Kind::Update | Kind::Insert => (Part::Update, Request::Set(key)),
+            Kind::Increment => (Part::Update, Request::Increment(key)),
+        };
+        let sent = Instant::now();
+        self.places[place].asked = Some(Asked { step, due, sent, part });
+        self.operations.ask(self.clients.active(place), request, place as u64);
+    }
+
+    /// Takes note of what has ended, and lets its clients ask for more.
+    fn complete(&mut self, completions: &mut Vec<Completion>, goes_on: bool) {
+        let now = Instant::now();
+        for Completion { user_token, outcome } in completions.drain(..) {
+            let place = user_token as usize;
+            let Some(asked) = self.places.get_mut(place).and_then(|place| place.asked.take()) else {
+                continue;
+            };
+            let Asked { step, due, sent, part } = asked;
+            let is_good = is_good(step, part, &outcome, self.contender.protocol.reads);
+            let measured = self.warm..self.end;
+            // Latencies are those of what falls due in the time measured in the open loop, of what ends in it in the
+            // closed one. Throughput is what ends in it.
+            let is_in_time = goes_on && measured.contains(&now);
+            let counts = if self.load.rate.is_some() { measured.contains(&due) } else { is_in_time };
+            if counts && is_good {
+                self.sample.part(part, nanos(now - sent));
+            }
+            if is_good && step.kind == Kind::ReadModifyWrite && part == Part::Read {
+                let (sent, part) = (Instant::now(), Part::Update);
+                self.places[place].asked = Some(Asked { step, due, sent, part });
+                self.operations.ask(self.clients.active(place), Request::Set(step.key), user_token);
+                continue;
+            }
+            if step.kind == Kind::Insert {
+                self.records.end(step.key);
+            }
+            self.sample.operations += u64::from(is_good && is_in_time);
+            if counts && is_good {
+                self.sample.operation(step.kind, nanos(now - due));
+            } else if !is_good && (counts || due >= self.warm) {
+                self.sample.failed += 1;
+            }
+            if self.load.rate.is_some() {
+                self.idle.push(place);
+            } else if goes_on {
+                self.ask(place, Instant::now());
+            }
+        }
+        self.hand_out();
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// True if a request did what it was to do: an error is none, and a record that is there must be found.
+fn is_good(step: Step, part: Part, outcome: &Outcome, policy: ReadPolicy) -> bool {
+    let reply = match outcome {
+        Outcome::Done => return part == Part::Update,
+        Outcome::Reply(reply) => reply,
+        Outcome::Refused(_) | Outcome::Unknown | Outcome::TimedOut => return false,
+    };
+    let Ok(reply) = ReplyRef::decode(&mut &reply[..]) else { return false };
+    // What is old need not be there.
+    let is_value = |reply: ReplyRef<'_>| match reply {
+        ReplyRef::Bulk(_) => true,
+        ReplyRef::Nil => policy == ReadPolicy::Stale,
+        _ => false,
+    };
+    match (step.kind, part) {
+        (Kind::Scan, _) => match reply {
+            ReplyRef::Array(values) => {
+                values.len() as u64 == step.records && values.into_iter().all(is_value)
+            }
+            _ => false,
+        },
+        (Kind::Increment, _) => matches!(reply, ReplyRef::Integer(_)),
+        (_, Part::Read) => is_value(reply),
+        (_, Part::Update) => reply == ReplyRef::Ok,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syros_commands::Reply;
+
+    fn judge(kind: Kind, part: Part, reply: &Reply) -> bool {
+        let mut bytes = Vec::new();
+        reply.encode(&mut bytes);
+        let step = Step { kind, key: 0, records: if kind == Kind::Scan { 2 } else { 1 } };
+        is_good(step, part, &Outcome::Reply(bytes.into()), ReadPolicy::Auto)
+    }
+
+    #[test]
+    fn an_answer_is_what_the_operation_asks_for() {
+        let value = || Reply::Bulk(b"v".to_vec());
+        let error = Reply::Error(b"ERR".to_vec());
+        assert!(judge(Kind::Read, Part::Read, &value()));
+        assert!(judge(Kind::ReadModifyWrite, Part::Read, &value()));
+        assert!(judge(Kind::ReadModifyWrite, Part::Update, &Reply::Ok));
+        assert!(judge(Kind::Increment, Part::Update, &Reply::Integer(1)));
+        assert!(judge(Kind::Scan, Part::Read, &Reply::Array(vec![value(), value()])));
+        for reply in [error, Reply::Nil] {
+            for kind in Kind::ALL {
+                assert!(!judge(kind, Part::Read, &reply) && !judge(kind, Part::Update, &reply), "{kind:?}");
+            }
+        }
+        assert!(!judge(Kind::Scan, Part::Read, &Reply::Array(vec![value()])), "one is missing");
+        assert!(!judge(Kind::Scan, Part::Read, &Reply::Array(vec![value(), Reply::Nil])));
+        let step = Step { kind: Kind::Update, key: 0, records: 1 };
+        assert!(is_good(step, Part::Update, &Outcome::Done, ReadPolicy::Auto));
+        assert!(!is_good(step, Part::Update, &Outcome::Unknown, ReadPolicy::Auto));
+    }
+}

@@ -1,0 +1,332 @@
+//! `syros bench compare`: protocols side by side, under the same loads, in turns.
+
+mod progress;
+mod real;
+mod simulated;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use syros_bench::compare::{CompareLoad, Comparison, Entry, Facts, Line, Sample, WAITING_MAX, machine, page};
+use syros_experiment::{Blends, Distribution, Protocol};
+use syros_runtime::{EngineKind, durability_name};
+use syros_types::Group;
+
+use super::{parse_size, parse_time};
+use crate::dev::{DurabilityName, EngineName};
+
+/// Options of `syros bench compare`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros bench compare --protocols vr,skyros,default --replicas 5 --clients 10 --workload nilext --rounds 3 --duration 5s
+  syros bench compare --protocols vr,default --workload a,b,c,d,e,f,load --distribution zipfian --json
+  syros bench compare --protocols vr,default --workload load --rate 20000 --html report.html
+  syros bench compare --protocols vr,skyros-comm,curp-c --workload mix:45,45,10 --clients 1,4,16 --html sweep.html
+  syros bench compare --protocols vr,default --workload a --virtual
+
+Protocols: unreplicated, vr-nobatch, vr, vr-pe, pqr, skyros, skyros-comm, curp-c, syros, ionia-lr, ionia, default; each
+also with another way to read or to write, as in default+quorum or skyros+writes=auto. One that is named twice
+shows how much is noise.
+
+Workloads: YCSB's a (half reads, half updates), b (95 % reads), c (reads), d (95 % reads of what is latest, 5 % inserts), e
+(95 % scans, 5 % inserts; a scan is a MGET of 1 to 100 consecutive records, as there is no ordered scan), f (half reads,
+half read-modify-write) and load (inserts, from an empty store); nilext (SETs only); mix:N,M,R with the percentages of SETs,
+INCRs and GETs; or a share of reads such as 75%.
+
+Distributions: uniform, sequential, zipfian:S, latest:S, hotspot:O/K (O percent of the operations on K percent of the keys). d
+is always latest, load always sequential.
+
+Starts a cluster for each protocol on this machine and puts the load on one at a time, in rounds whose order changes. '1 RTT'
+is the share of requests answered in one round trip. Exit status 1: an operation failed.")]
+pub(super) struct Compare {
+    /// What to compare
+    #[arg(long, value_name = "P,..", value_delimiter = ',', default_value = "vr,skyros,default")]
+    protocols: Vec<Protocol>,
+    /// Number of replicas: 1, 3, 5 or 7
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    replicas: usize,
+    /// Clients, each with a session of its own and one operation at a time; several numbers are a sweep
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "10")]
+    clients: Vec<usize>,
+    /// What they ask for
+    #[arg(long, value_name = "W,..", default_value = "nilext")]
+    workload: Blends,
+    /// How often each record is chosen
+    #[arg(long, value_name = "D,..", value_delimiter = ',', default_value = "uniform")]
+    distribution: Vec<Distribution>,
+    /// Number of records; all are written first, but for load
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    keys: u64,
+    /// Length of a value
+    #[arg(long, value_name = "SIZE", default_value = "100", value_parser = parse_size)]
+    value_bytes: u64,
+    /// When an update is acknowledged
+    #[arg(long, value_enum, default_value = "replicated")]
+    durability: DurabilityName,
+    /// Where the data is kept
+    #[arg(long, value_enum, default_value = "memory")]
+    engine: EngineName,
+    /// Operations per second in all, at constant intervals; latencies count from when an operation falls due
+    /// [default: each client asks when the last operation has ended]
+    #[arg(long, value_name = "N")]
+    rate: Option<u64>,
+    /// Load that comes first and is not measured
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    warm_up: Duration,
+    /// How long to measure, in each round
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    duration: Duration,
+    /// How often everything is measured
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Seed of the choice of operations; each round has another one
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// To which protocol the others are related [default: the first one]
+    #[arg(long, value_name = "P")]
+    baseline: Option<Protocol>,
+    /// Where the clusters' data is; deleted in the end [default: a new directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// One JSON object a line for each protocol and round
+    #[arg(long)]
+    json: bool,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Simulate, in virtual time, in which nothing but distance takes any: workloads of reads and updates
+    #[arg(long = "virtual", conflicts_with_all = ["dir", "value_bytes", "duration", "warm_up", "rate", "durability", "engine"])]
+    is_virtual: bool,
+    /// With --virtual: operations in each round, over all clients
+    #[arg(long, value_name = "N", default_value_t = 20_000, requires = "is_virtual",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    operations: u64,
+}
+
+/// One load, and what the contenders have come to under it so far.
+struct Job {
+    load: CompareLoad,
+    workload: String,
+    distribution: String,
+    entries: Vec<Entry>,
+}
+
+impl Compare {
+    /// Every load, in the order in which they are measured.
+    fn jobs(&self) -> Vec<Job> {
+        let mut jobs: Vec<Job> = Vec::new();
+        for clients in &self.clients {
+            for blend in &self.workload.0 {
+                for asked in &self.distribution {
+                    let distribution = blend.distribution(*asked);
+                    let load = CompareLoad {
+                        blend: *blend,
+                        distribution,
+                        clients: *clients,
+                        keys: self.keys,
+                        // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
+                        value_bytes: usize::try_from(self.value_bytes).unwrap_or(usize::MAX),
+                        rate: self.rate,
+                        warm_up: self.warm_up,
+                        duration: self.duration,
+                        seed: self.seed,
+                    };
+                    let (workload, distribution) = (blend.to_string(), distribution.to_string());
+                    // Whatever distribution is asked for, some workloads have one of their own.
+                    let is_there = jobs.iter().any(|job| {
+                        let same = (&job.workload, &job.distribution) == (&workload, &distribution);
+                        same && job.load.clients == *clients
+                    });
+                    if !is_there {
+                        let entries = self.protocols.iter().map(|protocol| self.entry(*protocol)).collect();
+                        jobs.push(Job { load, workload, distribution, entries });
+                    }
+                }
+            }
+        }
+        jobs
+    }
+
+    fn entry(&self, protocol: Protocol) -> Entry {
+        let replicas = protocol.replicas(self.replicas);
+        Entry { protocol: protocol.to_string(), replicas, samples: Vec::new() }
+    }
+
+    fn engine_name(&self) -> &'static str {
+        EngineKind::from(self.engine).name()
+    }
+
+    /// Position of the protocol that the others are related to.
+    fn baseline(&self) -> Result<usize, String> {
+        let Some(baseline) = self.baseline else { return Ok(0) };
+        self.protocols.iter().position(|protocol| *protocol == baseline).ok_or_else(|| {
+            let names: Vec<String> = self.protocols.iter().map(Protocol::to_string).collect();
+            format!("--baseline: {baseline} is none of {}", names.join(", "))
+        })
+    }
+
+    /// What does not change.
+    fn facts(&self) -> Facts {
+        let Self { rounds, warm_up, duration, .. } = self;
+        let load = match self.rate {
+            _ if self.is_virtual => format!("{} operations a round, in virtual time", self.operations),
+            None => format!("closed loop; {rounds} x {duration:?} after {warm_up:?}"),
+            Some(rate) => format!(
+                "open loop, {rate} operations/s, of which {WAITING_MAX} may wait for a client; {rounds} x \
+                 {duration:?} after {warm_up:?}"
+            ),
+        };
+        // In virtual time there is no disk, and values are a few bytes long.
+        let (engine, value_bytes) = match self.is_virtual {
+            true => ("memory".to_owned(), 0),
+            false => (self.engine_name().to_owned(), self.value_bytes),
+        };
+        Facts {
+            replicas: self.replicas,
+            durability: durability_name(self.durability.into()).to_owned(),
+            engine,
+            value_bytes,
+            keys: self.keys,
+            load,
+            commit: env!("SYROS_COMMIT").to_owned(),
+            machine: machine(),
+            command: command(),
+        }
+    }
+
+    /// Everything that can be known to be wrong before anything is started.
+    fn check(&self, jobs: &[Job]) -> Result<(), String> {
+        Group::new(self.replicas).map_err(|error| format!("--replicas: {error}"))?;
+        for job in jobs {
+            job.load.check(self.replicas).map_err(|error| format!("--{error}"))?;
+        }
+        if let Some(html) = &self.html {
+            let parent = html.parent().filter(|parent| !parent.as_os_str().is_empty());
+            if html.is_dir() || parent.is_some_and(|parent| !parent.is_dir()) {
+                return Err(format!("--html: {} cannot be a file", html.display()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The command line, with quotes where a shell needs them.
+fn command() -> String {
+    let words = std::env::args_os().skip(1).map(|word| {
+        let word = word.to_string_lossy().into_owned();
+        let is_plain = |letter: char| letter.is_alphanumeric() || "-_./,:=+%@".contains(letter);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    });
+    core::iter::once("syros".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+/// Prints what comes, as it comes, and writes the page in the end.
+struct Printer<'a> {
+    options: &'a Compare,
+    facts: Facts,
+    baseline: usize,
+    finished: Vec<Comparison>,
+    failed: u64,
+}
+
+impl Printer<'_> {
+    /// A contender has ended a round, which is counted from 0.
+    fn sample(&mut self, job: &mut Job, contender: usize, round: usize, sample: Sample) {
+        self.failed += sample.failed;
+        let Some(entry) = job.entries.get_mut(contender) else { return };
+        if self.options.json {
+            let load = (job.workload.as_str(), job.distribution.as_str(), job.load.clients);
+            let line = Line::new(&self.facts, load, (&entry.protocol, entry.replicas), round + 1, &sample);
+            println!("{}", line.json());
+        }
+        entry.samples.push(sample);
+    }
+
+    /// A load has had all its rounds.
+    fn finish(&mut self, job: Job) {
+        let Job { load, workload, distribution, entries } = job;
+        let (clients, baseline) = (load.clients, self.baseline);
+        let comparison = Comparison { workload, distribution, clients, entries, baseline };
+        if !self.options.json {
+            println!("{comparison}");
+        }
+        self.finished.push(comparison);
+    }
+
+    /// Writes the page, if one is wanted.
+    fn page(&self) -> Result<(), String> {
+        let Some(path) = &self.options.html else { return Ok(()) };
+        std::fs::write(path, page(&self.facts, &self.finished))
+            .map_err(|error| format!("--html: cannot write {}: {error}", path.display()))
+    }
+}
+
+/// Measures and prints.
+pub(super) fn run(options: &Compare) -> Result<ExitCode, String> {
+    let jobs = options.jobs();
+    options.check(&jobs)?;
+    let baseline = options.baseline()?;
+    let mut printer = Printer { options, facts: options.facts(), baseline, finished: Vec::new(), failed: 0 };
+    if !options.json {
+        let Facts { load, durability, engine, value_bytes, keys, commit, machine, .. } = &printer.facts;
+        println!(
+            "{} replicas, {durability}, engine {engine}, {keys} records of {value_bytes} bytes; {load}",
+            options.replicas
+        );
+        println!("commit {commit}; {machine}\n");
+    }
+    if options.is_virtual {
+        simulated::run(options, jobs, &mut printer)?;
+    } else {
+        real::run(options, jobs, &mut printer)?;
+    }
+    printer.page()?;
+    Ok(if printer.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    /// The command line, and what is wrong with it.
+    fn problem(more: &[&str]) -> String {
+        let words = ["syros", "bench", "compare"].into_iter().chain(more.iter().copied());
+        match crate::Cli::try_parse_from(words) {
+            Err(error) => error.to_string(),
+            Ok(crate::Cli { command: crate::Subcommands::Bench(options) }) => {
+                crate::bench::run(&options).map_or_else(|problem| problem, |_| "nothing".to_owned())
+            }
+            Ok(_) => "another command".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_its_limit_and_nothing_is_started() {
+        for (more, complaint) in [
+            (&["--protocols", "raft"][..], "there is no protocol 'raft'"),
+            (&["--replicas", "4"], "--replicas: "),
+            (&["--clients", "10,0"], "--clients: 0 is not from 1 to 4096"),
+            (&["--workload", "a,x"], "'x' is no workload"),
+            (&["--workload", "mix:50,40,20"], "adds up to 110 percent"),
+            (&["--distribution", "hotspot:3"], "'hotspot:3' is no distribution"),
+            (&["--keys", "0"], "--keys: 0 is not from 1 to 1000000000"),
+            (&["--value-bytes", "2GiB"], "--value-bytes: 2147483648 is not from 0 to"),
+            (&["--rate", "0"], "--rate: 0 is not from 1 to 10000000"),
+            (&["--duration", "0s"], "--duration: 0 s is no time"),
+            (&["--rounds", "0"], "0 is not in 1..=1000"),
+            (&["--baseline", "pqr"], "--baseline: pqr is none of vr, skyros, default"),
+            (&["--html", "/no/such/place/page.html"], "--html: /no/such/place/page.html cannot be a file"),
+            (&["--dir", "/"], "/ exists already"),
+            (&["--virtual", "--rate", "5"], "cannot be used with"),
+            (&["--operations", "5"], "--virtual"),
+        ] {
+            let problem = problem(more);
+            assert!(problem.contains(complaint), "'{complaint}' is not in: {problem}");
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! How far a long comparison is: a line on the terminal that changes; one line for each run where there is
+//! none.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// How far a comparison is.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    /// Position at which the present run began.
+    begun: Cell<Duration>,
+    since: Cell<Instant>,
+}
+
+/// The bar counts milliseconds.
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Progress {
+    /// So much load is to come, in all.
+    pub(super) fn new(whole: Duration) -> Self {
+        // On standard error, and only if that is a terminal.
+        let bar = ProgressBar::new(millis(whole));
+        let style = ProgressStyle::with_template("{bar:24} {percent:>3}%, {eta} left: {wide_msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        Self { bar, begun: Cell::new(Duration::ZERO), since: Cell::new(Instant::now()) }
+    }
+
+    /// Something begins that is no load.
+    pub(super) fn says(&self, text: &str) {
+        if self.bar.is_hidden() {
+            eprintln!("{text}");
+        } else {
+            self.bar.set_message(text.to_owned());
+        }
+    }
+
+    /// Something that is to stay on the terminal.
+    pub(super) fn warns(&self, text: &str) {
+        self.bar.suspend(|| eprintln!("{text}"));
+    }
+
+    /// A run begins.
+    pub(super) fn run(&self, text: &str) {
+        self.since.set(Instant::now());
+        self.says(text);
+    }
+
+    /// A run goes on.
+    pub(super) fn goes_on(&self, longest: Duration) {
+        self.bar.set_position(millis(self.begun.get() + self.since.get().elapsed().min(longest)));
+    }
+
+    /// A run has ended that was to take so long.
+    pub(super) fn ran(&self, duration: Duration) {
+        self.begun.set(self.begun.get() + duration);
+        self.bar.set_position(millis(self.begun.get()));
+    }
+
+    /// Prints to standard output, above the line.
+    pub(super) fn suspend(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,150 @@
+//! Clusters of real processes.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+
+use syros_bench::compare::{CompareError, CompareLoad, Contender, Sample, order};
+use syros_experiment::Protocol;
+use syros_runtime::durability_name;
+
+use super::progress::Progress;
+use super::{Compare, Job, Printer};
+use crate::signals;
+
+/// A run in which a cluster changed its leader is made again, so often.
+const REPETITIONS_MAX: usize = 3;
+
+/// The directory of everything; deleted with it, whatever happens.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(asked: Option<&PathBuf>) -> Result<Self, String> {
+        let temporary = || std::env::temp_dir().join(format!("syros-compare-{}", std::process::id()));
+        let path = asked.cloned().unwrap_or_else(temporary);
+        if path.exists() {
+            return Err(format!("{} exists already; choose another directory with --dir", path.display()));
+        }
+        std::fs::create_dir_all(&path)
+            .map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_dir_all(&self.0) {
+            eprintln!("syros bench: cannot delete {}: {error}", self.0.display());
+        }
+    }
+}
+
+/// Everything that runs.
+struct Arena<'a> {
+    options: &'a Compare,
+    contenders: Vec<Contender>,
+    progress: Progress,
+    is_interrupted: &'a dyn Fn() -> bool,
+}
+
+/// Measures.
+pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) -> Result<(), String> {
+    let (sender, ended_by) = channel();
+    signals::forward(sender)?;
+    let is_ended = Cell::new(false);
+    let is_interrupted = || {
+        is_ended.set(is_ended.get() || ended_by.try_recv().is_ok());
+        is_ended.get()
+    };
+    let directory = Directory::new(options.dir.as_ref())?;
+    let measured = measure(options, jobs, &directory.0, printer, &is_interrupted);
+    // A signal of the terminal reaches the nodes too, and then it is they that end first.
+    if measured.is_err() {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+    }
+    match measured {
+        Err(_) if is_interrupted() => Err(CompareError::Interrupted.to_string()),
+        measured => measured,
+    }
+}
+
+fn measure(
+    options: &Compare,
+    jobs: Vec<Job>,
+    directory: &Path,
+    printer: &mut Printer<'_>,
+    is_interrupted: &dyn Fn() -> bool,
+) -> Result<(), String> {
+    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+    let runs = jobs.len() * options.protocols.len() * options.rounds as usize;
+    let runs = u32::try_from(runs).unwrap_or(u32::MAX);
+    let whole = (options.warm_up + options.duration).saturating_mul(runs);
+    let mut arena = Arena { options, contenders: Vec::new(), progress: Progress::new(whole), is_interrupted };
+    for (number, protocol) in options.protocols.iter().enumerate() {
+        arena.start(*protocol, &program, &directory.join(format!("{number}-{protocol}")))?;
+    }
+    for mut job in jobs {
+        for round in 0..options.rounds as usize {
+            for contender in order(arena.contenders.len(), round) {
+                let seed = options.seed.wrapping_add(round as u64);
+                let load = CompareLoad { seed, ..job.load.clone() };
+                let sample = arena.run(contender, &load, round)?;
+                arena.progress.suspend(|| printer.sample(&mut job, contender, round, sample));
+            }
+        }
+        arena.progress.suspend(|| printer.finish(job));
+    }
+    Ok(())
+}
+
+impl Arena<'_> {
+    fn start(&mut self, protocol: Protocol, program: &Path, directory: &Path) -> Result<(), String> {
+        if (self.is_interrupted)() {
+            return Err(CompareError::Interrupted.to_string());
+        }
+        let replicas = self.options.replicas;
+        let s = if protocol.replicas(replicas) == 1 { "" } else { "s" };
+        self.progress.says(&format!("{protocol}: starting {} replica{s}", protocol.replicas(replicas)));
+        let settings = format!(
+            "durability = \"{}\"\nengine = \"{}\"\n",
+            durability_name(self.options.durability.into()),
+            self.options.engine_name()
+        );
+        let started =
+            Contender::start(program.to_owned(), directory.to_owned(), protocol, replicas, &settings);
+        self.contenders.push(started.map_err(|error| format!("{protocol}: {error}"))?);
+        Ok(())
+    }
+
+    fn run(&mut self, contender: usize, load: &CompareLoad, round: usize) -> Result<Sample, String> {
+        let Self { options, contenders, progress, is_interrupted } = self;
+        let longest = load.warm_up + load.duration;
+        let contender = &mut contenders[contender];
+        let protocol = contender.protocol();
+        let CompareLoad { blend, distribution, clients, .. } = load;
+        let name = format!(
+            "{protocol}: workload {blend}, {distribution}, clients: {clients}, round {} of {}",
+            round + 1,
+            options.rounds
+        );
+        let mut repetitions = 0;
+        loop {
+            progress.run(&name);
+            let is_over = |_answered: u64| {
+                progress.goes_on(longest);
+                is_interrupted()
+            };
+            match contender.run(load, &is_over) {
+                Ok(sample) => {
+                    progress.ran(longest);
+                    return Ok(sample);
+                }
+                Err(error @ CompareError::Leader { .. }) if repetitions < REPETITIONS_MAX => {
+                    repetitions += 1;
+                    progress.warns(&format!("{name}: once more: {error}"));
+                }
+                Err(error) => return Err(format!("{name}: {error}")),
+            }
+        }
+    }
+}

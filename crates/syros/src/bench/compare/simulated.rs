@@ -1,0 +1,60 @@
+//! Clusters in virtual time: nothing takes any but distance, and answers are checked.
+
+use super::{Compare, Job, Printer};
+
+/// From a client to a replica and back, and from a replica to another: that of `one-data-center`.
+#[cfg(feature = "sim")]
+const ROUND_TRIP_MS: f64 = 0.2;
+
+/// Simulates.
+#[cfg(feature = "sim")]
+pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) -> Result<(), String> {
+    use super::progress::Progress;
+    use syros_bench::compare::{Sample, order};
+    use syros_experiment::{Protocol, Regions};
+
+    let regions = |protocol: &Protocol| {
+        let replicas = vec!["\"here\""; protocol.replicas(options.replicas)].join(", ");
+        let text = format!(
+            "replicas = [{replicas}]\nclients = [\"here\"]\n[[line]]\nwithin-each = true\nrtt-ms = {ROUND_TRIP_MS}\n"
+        );
+        Regions::parse(&text).map_err(|problem| format!("{protocol}: {problem}"))
+    };
+    let mut mixes = Vec::new();
+    for job in &jobs {
+        mixes.push(job.load.blend.as_mix().ok_or_else(|| {
+            format!("--virtual: workload {} is more than reads and updates of records", job.workload)
+        })?);
+    }
+    let progress = Progress::new(std::time::Duration::ZERO);
+    for (mut job, mix) in jobs.into_iter().zip(mixes) {
+        for round in 0..options.rounds as usize {
+            for contender in order(options.protocols.len(), round) {
+                let protocol = options.protocols[contender];
+                progress.says(&format!("{protocol}: workload {}, round {}", job.workload, round + 1));
+                let geo = syros_sim::geo::Geo {
+                    regions: &regions(&protocol)?,
+                    protocol,
+                    mix,
+                    distribution: job.load.distribution,
+                    keys: job.load.keys,
+                    clients: job.load.clients,
+                    operations: options.operations,
+                    history_bytes_max: None,
+                    seed: options.seed.wrapping_add(round as u64),
+                };
+                let rows = geo.run().map_err(|problem| format!("{protocol}, {}: {problem}", job.workload))?;
+                let replicas = protocol.replicas(options.replicas);
+                let sample = Sample::from_rows(&rows, job.load.clients, replicas);
+                progress.suspend(|| printer.sample(&mut job, contender, round, sample));
+            }
+        }
+        progress.suspend(|| printer.finish(job));
+    }
+    Ok(())
+}
+
+#[cfg(not(feature = "sim"))]
+pub(super) fn run(_options: &Compare, _jobs: Vec<Job>, _printer: &mut Printer<'_>) -> Result<(), String> {
+    Err("--virtual: this program was built without the simulator".to_owned())
+}

@@ -9,8 +9,8 @@ pub struct Facts {
     pub durability: String,
     /// The engine's name.
     pub engine: String,
-    /// Length of a value.
-    pub value_bytes: u64,
+    /// Length of a value; `None` in virtual time, where each is a few bytes that tell it from all others.
+    pub value_bytes: Option<u64>,
     /// Number of records.
     pub keys: u64,
     /// How operations are asked for, and how long: in words.
@@ -21,6 +21,17 @@ pub struct Facts {
     pub machine: String,
     /// The command line.
     pub command: String,
+}
+
+impl Facts {
+    /// How many records there are, and how long.
+    #[must_use]
+    pub fn records(&self) -> String {
+        match self.value_bytes {
+            Some(bytes) => format!("{} records with values of {bytes} bytes", self.keys),
+            None => format!("{} records", self.keys),
+        }
+    }
 }
 
 /// The value of the first line of `/proc/cpuinfo` that names the processor.

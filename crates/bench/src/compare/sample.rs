@@ -163,7 +163,7 @@ pub struct Line<'a> {
     fast_share: Option<f64>,
     durability: &'a str,
     engine: &'a str,
-    value_bytes: u64,
+    value_bytes: Option<u64>,
     keys: u64,
     failed: u64,
     commit: &'a str,
@@ -259,7 +259,7 @@ mod tests {
         for (key, expected) in [
             ("round", "2"),
             ("ops_per_s", "1.5"),
-            ("p50_us", "1000.0"),
+            ("p50_us", "1000."),
             ("cpu_us_per_op", "1000.0"),
             ("client_cpu_us_per_op", "null"),
             ("machine", "\"a \\\"fast\\\" one\""),

@@ -45,13 +45,16 @@ fn class(contender: usize) -> String {
 
 /// A figure with what must be known to judge it.
 fn figure(title: &str, drawing: &str, comparison: &Comparison, note: &str, facts: &Facts) -> String {
+    let has_bars = drawing.contains("<rect");
     let mut legend = String::new();
     for (index, entry) in comparison.entries.iter().enumerate() {
         let (class, protocol) = (class(index), escape(&entry.protocol));
-        legend.push_str(&format!(
-            "<li><svg class=\"key\" viewBox=\"0 0 28 12\"><line class=\"line {class}\" x1=\"1\" y1=\"6\" x2=\"27\" \
-             y2=\"6\"/></svg>{protocol}</li>"
-        ));
+        let mark = if has_bars {
+            format!("<rect class=\"swatch {class}\" x=\"8\" y=\"0\" width=\"12\" height=\"12\"/>")
+        } else {
+            format!("<line class=\"line {class}\" x1=\"1\" y1=\"6\" x2=\"27\" y2=\"6\"/>")
+        };
+        legend.push_str(&format!("<li><svg class=\"key\" viewBox=\"0 0 28 12\">{mark}</svg>{protocol}</li>"));
     }
     let Facts { commit, machine, command, .. } = facts;
     format!(
@@ -101,12 +104,12 @@ pub fn page(facts: &Facts, comparisons: &[Comparison]) -> String {
         same.iter().for_each(|comparison| body.push_str(&tables::draw(comparison)));
         body.push_str("</section>\n");
     }
-    let Facts { replicas, durability, engine, value_bytes, keys, load, commit, machine, command } = facts;
+    let Facts { replicas, durability, engine, load, commit, machine, command, .. } = facts;
     let facts = [
         ("Replicas", replicas.to_string()),
         ("Durability", durability.clone()),
         ("Engine", engine.clone()),
-        ("Records", format!("{keys}, with values of {value_bytes} bytes")),
+        ("Data", facts.records()),
         ("Load", load.clone()),
         ("Commit", commit.clone()),
         ("Machine", machine.clone()),

@@ -178,16 +178,13 @@ impl Compare {
                  {duration:?} after {warm_up:?}"
             ),
         };
-        // In virtual time there is no disk, and values are a few bytes long.
-        let (engine, value_bytes) = match self.is_virtual {
-            true => ("memory".to_owned(), 0),
-            false => (self.engine_name().to_owned(), self.value_bytes),
-        };
+        // In virtual time there is no disk.
+        let engine = if self.is_virtual { EngineKind::Memory.name() } else { self.engine_name() };
         Facts {
             replicas: self.replicas,
             durability: durability_name(self.durability.into()).to_owned(),
-            engine,
-            value_bytes,
+            engine: engine.to_owned(),
+            value_bytes: (!self.is_virtual).then_some(self.value_bytes),
             keys: self.keys,
             load,
             commit: env!("SYROS_COMMIT").to_owned(),
@@ -201,6 +198,12 @@ impl Compare {
         Group::new(self.replicas).map_err(|error| format!("--replicas: {error}"))?;
         for job in jobs {
             job.load.check(self.replicas).map_err(|error| format!("--{error}"))?;
+            if self.is_virtual && job.load.blend.as_mix().is_none() {
+                return Err(format!(
+                    "--virtual: workload {} is more than reads and updates of single records",
+                    job.workload
+                ));
+            }
         }
         if let Some(html) = &self.html {
             let parent = html.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -273,11 +276,9 @@ pub(super) fn run(options: &Compare) -> Result<ExitCode, String> {
     let baseline = options.baseline()?;
     let mut printer = Printer { options, facts: options.facts(), baseline, finished: Vec::new(), failed: 0 };
     if !options.json {
-        let Facts { load, durability, engine, value_bytes, keys, commit, machine, .. } = &printer.facts;
-        println!(
-            "{} replicas, {durability}, engine {engine}, {keys} records of {value_bytes} bytes; {load}",
-            options.replicas
-        );
+        let Facts { replicas, load, durability, engine, commit, machine, .. } = &printer.facts;
+        let records = printer.facts.records();
+        println!("{replicas} replicas, {durability}, engine {engine}, {records}; {load}");
         println!("commit {commit}; {machine}\n");
     }
     if options.is_virtual {
@@ -324,6 +325,7 @@ mod tests {
             (&["--dir", "/"], "/ exists already"),
             (&["--virtual", "--rate", "5"], "cannot be used with"),
             (&["--operations", "5"], "--virtual"),
+            (&["--virtual", "--workload", "a,e"], "workload e is more than reads and updates"),
         ] {
             let problem = problem(more);
             assert!(problem.contains(complaint), "'{complaint}' is not in: {problem}");

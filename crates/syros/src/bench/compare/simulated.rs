@@ -22,9 +22,8 @@ pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) 
     };
     let mut mixes = Vec::new();
     for job in &jobs {
-        mixes.push(job.load.blend.as_mix().ok_or_else(|| {
-            format!("--virtual: workload {} is more than reads and updates of records", job.workload)
-        })?);
+        let mix = job.load.blend.as_mix();
+        mixes.push(mix.ok_or_else(|| format!("workload {} is none of reads and updates", job.workload))?);
     }
     let progress = Progress::new(std::time::Duration::ZERO);
     for (mut job, mix) in jobs.into_iter().zip(mixes) {

@@ -26,7 +26,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::time::Instant;
 use syros_client::{Endpoint, Options, Outcome, StatusReport};
-use syros_experiment::{Blend, Distribution, Protocol, Steps};
+use syros_experiment::{Blend, Distribution, Kind, Protocol, Steps};
 use syros_protocol::message::RoleName;
 use syros_types::Prng;
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -117,7 +117,7 @@ impl CompareLoad {
 pub struct Contender {
     cluster: Cluster,
     protocol: Protocol,
-    /// The store has exactly the records below this, if anything is known of it.
+    /// The store has exactly the records below this, besides counters, if anything is known of it.
     filled: Option<u64>,
     value_bytes: usize,
 }
@@ -190,8 +190,9 @@ impl Contender {
         self.fill(load, is_interrupted)?;
         let before = self.leader()?;
         let measured = load::run(self, load, is_interrupted);
-        // Whatever came of it: there may be new records.
-        self.filled = None;
+        if measured.is_err() || load.blend.percent(Kind::Insert) > 0 {
+            self.filled = None;
+        }
         let mut sample = measured?;
         self.cluster.check_processes()?;
         let after =

@@ -20,11 +20,16 @@ fn millis(duration: Duration) -> u64 {
 }
 
 impl Progress {
-    /// So much load is to come, in all.
+    /// So much load is to come, in all; zero if that is not known.
     pub(super) fn new(whole: Duration) -> Self {
         // On standard error, and only if that is a terminal.
         let bar = ProgressBar::new(millis(whole));
-        let style = ProgressStyle::with_template("{bar:24} {percent:>3}%, {eta} left: {wide_msg}");
+        let is_known = !whole.is_zero();
+        let style = ProgressStyle::with_template(if is_known {
+            "{bar:24} {percent:>3}% {prefix}: {wide_msg}"
+        } else {
+            "{wide_msg}"
+        });
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Self { bar, begun: Cell::new(Duration::ZERO), since: Cell::new(Instant::now()) }
     }
@@ -51,13 +56,20 @@ impl Progress {
 
     /// A run goes on.
     pub(super) fn goes_on(&self, longest: Duration) {
-        self.bar.set_position(millis(self.begun.get() + self.since.get().elapsed().min(longest)));
+        self.at(self.begun.get() + self.since.get().elapsed().min(longest));
     }
 
     /// A run has ended that was to take so long.
     pub(super) fn ran(&self, duration: Duration) {
         self.begun.set(self.begun.get() + duration);
-        self.bar.set_position(millis(self.begun.get()));
+        self.at(self.begun.get());
+    }
+
+    fn at(&self, position: Duration) {
+        self.bar.set_position(millis(position));
+        // How long the load takes is known exactly; starting clusters and writing records come on top.
+        let left = self.bar.length().unwrap_or_default().saturating_sub(millis(position)).div_ceil(1_000);
+        self.bar.set_prefix(format!("{left} s of load left"));
     }
 
     /// Prints to standard output, above the line.

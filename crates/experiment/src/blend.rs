@@ -1,7 +1,7 @@
 //! Which share of all operations is of which kind: YCSB's core workloads (Cooper et al., SoCC 2010), and what
 //! papers on fast updates tell apart.
 
-use crate::distribution::Distribution;
+use crate::distribution::{Distribution, KeyChoice};
 use crate::workload::{InvalidWorkload, Mix};
 use core::fmt;
 use core::str::FromStr;
@@ -92,12 +92,12 @@ impl Blend {
     /// How keys are chosen if this is asked for. Workload d is about what is latest, whatever is asked for; and
     /// where there are only inserts there is nothing to choose.
     #[must_use]
-    pub fn distribution(&self, asked: Distribution) -> Distribution {
+    pub fn choice(&self, asked: KeyChoice) -> KeyChoice {
         let reads_latest = self.percent(Kind::Insert) > 0 && self.percent(Kind::Read) > 0;
         match asked {
-            _ if self.is_load() => Distribution::Sequential,
-            Distribution::Latest { .. } => asked,
-            _ if reads_latest => Distribution::Latest { skew: 0.99 },
+            _ if self.is_load() => KeyChoice::Of(Distribution::Sequential),
+            KeyChoice::Latest { .. } => asked,
+            _ if reads_latest => KeyChoice::Latest { skew: 0.99 },
             _ => asked,
         }
     }
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn workload_d_reads_what_is_latest() {
         let of = |name: &str, asked: &str| {
-            name.parse::<Blend>().unwrap().distribution(asked.parse().unwrap()).to_string()
+            name.parse::<Blend>().unwrap().choice(asked.parse().unwrap()).to_string()
         };
         assert_eq!(of("d", "uniform"), "latest:0.99");
         assert_eq!(of("d", "latest:0.5"), "latest:0.5");

@@ -25,6 +25,13 @@ pub enum Distribution {
         /// The exponent; YCSB's is 0.99.
         skew: f64,
     },
+}
+
+/// How often each key is chosen, also where keys are added: what `syros bench compare` knows.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum KeyChoice {
+    /// As where no keys are added.
+    Of(Distribution),
     /// As YCSB's `latest`: the k-th newest in proportion to `1 / k^skew`.
     Latest {
         /// The exponent; YCSB's is 0.99.
@@ -47,6 +54,15 @@ impl fmt::Display for Distribution {
             Self::Uniform => f.write_str("uniform"),
             Self::Sequential => f.write_str("sequential"),
             Self::Zipfian { skew } => write!(f, "zipfian:{skew}"),
+        }
+    }
+}
+
+impl fmt::Display for KeyChoice {
+    /// As it can be read again.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Of(distribution) => distribution.fmt(f),
             Self::Latest { skew } => write!(f, "latest:{skew}"),
             Self::Hotspot { operations, keys } => write!(f, "hotspot:{operations}/{keys}"),
         }
@@ -58,28 +74,54 @@ fn number(text: &str, max: f64) -> Option<f64> {
     text.parse().ok().filter(|number| (0.0..=max).contains(number))
 }
 
+/// The exponent after a distribution's name and a colon, YCSB's if there is none.
+fn parse_skew(rest: &str) -> Option<f64> {
+    match rest {
+        "" => Some(SKEW),
+        rest => number(rest.strip_prefix(':')?, SKEW_MAX),
+    }
+}
+
 impl FromStr for Distribution {
     type Err = InvalidWorkload;
 
     fn from_str(text: &str) -> Result<Self, InvalidWorkload> {
-        let (name, rest) = match text.split_once(':') {
-            Some((name, rest)) => (name, Some(rest)),
-            None => (text, None),
-        };
-        let skew = || rest.map_or(Some(SKEW), |rest| number(rest, SKEW_MAX));
-        let parsed = match (name, rest) {
-            ("uniform", None) => Some(Self::Uniform),
-            ("sequential", None) => Some(Self::Sequential),
-            ("zipfian", _) => skew().map(|skew| Self::Zipfian { skew }),
-            ("latest", _) => skew().map(|skew| Self::Latest { skew }),
+        match text {
+            "uniform" => return Ok(Self::Uniform),
+            "sequential" => return Ok(Self::Sequential),
+            _ => {}
+        }
+        let skew = text.strip_prefix("zipfian").and_then(parse_skew);
+        skew.map(|skew| Self::Zipfian { skew }).ok_or_else(|| {
+            let names = "uniform, sequential, or zipfian:S with S from 0 to 10";
+            InvalidWorkload(format!("'{text}' is no distribution: {names}"))
+        })
+    }
+}
+
+impl From<Distribution> for KeyChoice {
+    fn from(distribution: Distribution) -> Self {
+        Self::Of(distribution)
+    }
+}
+
+impl FromStr for KeyChoice {
+    type Err = InvalidWorkload;
+
+    fn from_str(text: &str) -> Result<Self, InvalidWorkload> {
+        if let Ok(distribution) = text.parse() {
+            return Ok(Self::Of(distribution));
+        }
+        let hotspot = |rest: &str| match rest {
             // YCSB's.
-            ("hotspot", None) => Some(Self::Hotspot { operations: 80.0, keys: 20.0 }),
-            ("hotspot", Some(rest)) => rest.split_once('/').and_then(|(operations, keys)| {
+            "" => Some(Self::Hotspot { operations: 80.0, keys: 20.0 }),
+            rest => {
+                let (operations, keys) = rest.strip_prefix(':')?.split_once('/')?;
                 Some(Self::Hotspot { operations: number(operations, 100.0)?, keys: number(keys, 100.0)? })
-            }),
-            _ => None,
+            }
         };
-        parsed.ok_or_else(|| {
+        let latest = text.strip_prefix("latest").and_then(parse_skew).map(|skew| Self::Latest { skew });
+        latest.or_else(|| text.strip_prefix("hotspot").and_then(hotspot)).ok_or_else(|| {
             InvalidWorkload(format!(
                 "'{text}' is no distribution: uniform, sequential, latest:S or zipfian:S with S from 0 to 10, or \
                  hotspot:O/K for O percent of the operations on K percent of the keys"
@@ -115,7 +157,7 @@ fn is_within(percent: f64, prng: &mut Prng) -> bool {
 /// Chooses keys.
 #[derive(Clone, Debug)]
 pub(crate) struct Keys {
-    distribution: Distribution,
+    choice: KeyChoice,
     /// Ranks of the popular, among so many keys.
     zipf: Option<(u64, Zipf<f64>)>,
     /// The next key, if they come one after the other.
@@ -123,38 +165,40 @@ pub(crate) struct Keys {
 }
 
 /// Ranks among so many keys, if the distribution goes by ranks.
-fn ranks(distribution: Distribution, keys: u64) -> Result<Option<(u64, Zipf<f64>)>, InvalidWorkload> {
-    match distribution {
-        Distribution::Zipfian { skew } | Distribution::Latest { skew } => {
+fn ranks(choice: KeyChoice, keys: u64) -> Result<Option<(u64, Zipf<f64>)>, InvalidWorkload> {
+    match choice {
+        KeyChoice::Of(Distribution::Zipfian { skew }) | KeyChoice::Latest { skew } => {
             let zipf = Zipf::new(keys as f64, skew);
-            let zipf = zipf.map_err(|error| InvalidWorkload(format!("{distribution}: {error}")))?;
+            let zipf = zipf.map_err(|error| InvalidWorkload(format!("{choice}: {error}")))?;
             Ok(Some((keys, zipf)))
         }
-        Distribution::Uniform | Distribution::Sequential | Distribution::Hotspot { .. } => Ok(None),
+        KeyChoice::Of(Distribution::Uniform | Distribution::Sequential) | KeyChoice::Hotspot { .. } => {
+            Ok(None)
+        }
     }
 }
 
 impl Keys {
     /// Chooses among so many keys; there may be more later.
-    pub(crate) fn new(distribution: Distribution, keys: u64) -> Result<Self, InvalidWorkload> {
+    pub(crate) fn new(choice: KeyChoice, keys: u64) -> Result<Self, InvalidWorkload> {
         if keys == 0 {
             return Err(InvalidWorkload("there must be at least 1 key, not 0".to_owned()));
         }
-        Ok(Self { distribution, zipf: ranks(distribution, keys)?, next: 0 })
+        Ok(Self { choice, zipf: ranks(choice, keys)?, next: 0 })
     }
 
     /// The next key, when there are so many; 0 if there is none.
     pub(crate) fn draw(&mut self, keys: u64, prng: &mut Prng) -> u64 {
-        match self.distribution {
-            Distribution::Uniform => prng.below(keys),
-            Distribution::Sequential => {
+        match self.choice {
+            KeyChoice::Of(Distribution::Uniform) => prng.below(keys),
+            KeyChoice::Of(Distribution::Sequential) => {
                 let key = self.next;
                 self.next = (key + 1) % keys.max(1);
                 key
             }
-            Distribution::Zipfian { .. } => self.rank(keys, prng),
-            Distribution::Latest { .. } => (keys - keys.min(1)) - self.rank(keys, prng),
-            Distribution::Hotspot { operations, keys: hot } => {
+            KeyChoice::Of(Distribution::Zipfian { .. }) => self.rank(keys, prng),
+            KeyChoice::Latest { .. } => (keys - keys.min(1)) - self.rank(keys, prng),
+            KeyChoice::Hotspot { operations, keys: hot } => {
                 let hot = ((keys as f64 * hot / 100.0) as u64).clamp(keys.min(1), keys);
                 if hot == keys || is_within(operations, prng) {
                     prng.below(hot)
@@ -169,7 +213,7 @@ impl Keys {
     fn rank(&mut self, keys: u64, prng: &mut Prng) -> u64 {
         if self.zipf.as_ref().is_none_or(|(known, _)| *known != keys) {
             // It can be made for any number of keys if it could for one; without keys, the old one will do.
-            self.zipf = ranks(self.distribution, keys).unwrap_or(self.zipf);
+            self.zipf = ranks(self.choice, keys).unwrap_or(self.zipf);
         }
         let rank = self.zipf.as_ref().map_or(0, |(_, zipf)| zipf.sample(&mut Rng(prng)) as u64 - 1);
         rank.min(keys.saturating_sub(1))
@@ -243,7 +287,7 @@ mod tests {
 
     #[test]
     fn no_keys_are_no_panic() {
-        assert!(Keys::new(Distribution::Uniform, 0).is_err());
+        assert!(Keys::new(Distribution::Uniform.into(), 0).is_err());
         for text in ["uniform", "sequential", "zipfian", "latest", "hotspot"] {
             let mut chooser = Keys::new(text.parse().unwrap(), 1).unwrap();
             assert_eq!(chooser.draw(0, &mut Prng::new(1)), 0, "{text}");
@@ -254,17 +298,18 @@ mod tests {
     #[test]
     fn names_are_read_and_others_refused() {
         for (text, distribution) in [
-            ("uniform", Distribution::Uniform),
-            ("sequential", Distribution::Sequential),
-            ("zipfian", Distribution::Zipfian { skew: 0.99 }),
-            ("zipfian:0.5", Distribution::Zipfian { skew: 0.5 }),
-            ("latest", Distribution::Latest { skew: 0.99 }),
-            ("latest:2", Distribution::Latest { skew: 2.0 }),
-            ("hotspot", Distribution::Hotspot { operations: 80.0, keys: 20.0 }),
-            ("hotspot:95/0.5", Distribution::Hotspot { operations: 95.0, keys: 0.5 }),
+            ("uniform", Distribution::Uniform.into()),
+            ("sequential", Distribution::Sequential.into()),
+            ("zipfian", Distribution::Zipfian { skew: 0.99 }.into()),
+            ("zipfian:0.5", Distribution::Zipfian { skew: 0.5 }.into()),
+            ("latest", KeyChoice::Latest { skew: 0.99 }),
+            ("latest:2", KeyChoice::Latest { skew: 2.0 }),
+            ("hotspot", KeyChoice::Hotspot { operations: 80.0, keys: 20.0 }),
+            ("hotspot:95/0.5", KeyChoice::Hotspot { operations: 95.0, keys: 0.5 }),
         ] {
-            assert_eq!(text.parse(), Ok(distribution));
-            assert_eq!(distribution.to_string().parse(), Ok(distribution));
+            let choice: KeyChoice = distribution;
+            assert_eq!(text.parse(), Ok(choice));
+            assert_eq!(choice.to_string().parse(), Ok(choice));
         }
         for text in [
             "zipf",
@@ -279,8 +324,9 @@ mod tests {
             "uniform:1",
             "",
         ] {
-            let error = text.parse::<Distribution>().unwrap_err().to_string();
+            let error = text.parse::<KeyChoice>().unwrap_err().to_string();
             assert!(error.contains(&format!("'{text}'")) && error.contains("from 0 to 10"), "{error}");
+            assert!(text.parse::<Distribution>().is_err());
         }
     }
 }

@@ -12,7 +12,7 @@ mod steps;
 mod workload;
 
 pub use blend::{Blend, Blends, Kind};
-pub use distribution::Distribution;
+pub use distribution::{Distribution, KeyChoice};
 pub use line::{Line, Traffic};
 pub use protocol::{Execution, Protocol, UnknownProtocol};
 pub use regions::{Problem, Regions};

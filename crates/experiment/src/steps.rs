@@ -1,7 +1,7 @@
 //! What the clients of a [`Blend`] ask for, operation by operation.
 
 use crate::blend::{Blend, Kind};
-use crate::distribution::{Distribution, Keys};
+use crate::distribution::{KeyChoice, Keys};
 use crate::workload::InvalidWorkload;
 use std::collections::BTreeSet;
 use syros_types::Prng;
@@ -78,13 +78,8 @@ impl Steps {
     ///
     /// # Errors
     /// [`InvalidWorkload`] if there is no record.
-    pub fn new(
-        blend: Blend,
-        distribution: Distribution,
-        records: u64,
-        prng: Prng,
-    ) -> Result<Self, InvalidWorkload> {
-        Ok(Self { blend, chooser: Keys::new(distribution, records)?, prng })
+    pub fn new(blend: Blend, choice: KeyChoice, records: u64, prng: Prng) -> Result<Self, InvalidWorkload> {
+        Ok(Self { blend, chooser: Keys::new(choice, records)?, prng })
     }
 
     /// The next operation. Whoever carries out an insert says so in the end ([`Records::end`]).
@@ -109,9 +104,9 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn steps(name: &str, distribution: &str, records: u64) -> Steps {
-        let (blend, distribution) = (name.parse().unwrap(), distribution.parse().unwrap());
-        Steps::new(blend, distribution, records, Prng::new(3)).unwrap()
+    fn steps(name: &str, choice: &str, records: u64) -> Steps {
+        let (blend, choice) = (name.parse().unwrap(), choice.parse().unwrap());
+        Steps::new(blend, choice, records, Prng::new(3)).unwrap()
     }
 
     #[test]
@@ -173,6 +168,6 @@ mod tests {
         let (mut steps, mut records) = (steps("load", "sequential", 1), Records::new(0));
         let keys: Vec<u64> = (0..4).map(|_| steps.draw(&mut records).key).collect();
         assert_eq!(keys, [0, 1, 2, 3]);
-        assert!(Steps::new("load".parse().unwrap(), Distribution::Uniform, 0, Prng::new(1)).is_err());
+        assert!(Steps::new("load".parse().unwrap(), "uniform".parse().unwrap(), 0, Prng::new(1)).is_err());
     }
 }

@@ -78,7 +78,7 @@ impl Workload {
     /// # Errors
     /// [`InvalidWorkload`] if there is no key.
     pub fn new(mix: Mix, distribution: Distribution, keys: u64, prng: Prng) -> Result<Self, InvalidWorkload> {
-        Ok(Self { mix, keys, chooser: Keys::new(distribution, keys)?, prng })
+        Ok(Self { mix, keys, chooser: Keys::new(distribution.into(), keys)?, prng })
     }
 
     /// The next operation.

@@ -123,7 +123,7 @@ impl<'a> Experiment<'a> {
         let mut prng = Prng::new(load.seed);
         let mut places = Vec::new();
         for _ in 0..load.clients {
-            let steps = Steps::new(load.blend, load.distribution, load.keys, prng.fork())?;
+            let steps = Steps::new(load.blend, load.choice, load.keys, prng.fork())?;
             places.push(Place { steps, asked: None });
         }
         let mut clients = Clients::new(contender.client_settings(load.clients, &mut prng))?;

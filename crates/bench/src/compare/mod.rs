@@ -26,7 +26,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::time::Instant;
 use syros_client::{Endpoint, Options, Outcome, StatusReport};
-use syros_experiment::{Blend, Distribution, Kind, Protocol, Steps};
+use syros_experiment::{Blend, KeyChoice, Kind, Protocol, Steps};
 use syros_protocol::message::RoleName;
 use syros_types::Prng;
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -55,7 +55,7 @@ pub struct CompareLoad {
     /// Kinds of operations.
     pub blend: Blend,
     /// How often each record is chosen.
-    pub distribution: Distribution,
+    pub choice: KeyChoice,
     /// Clients, each with a session of its own and one operation at a time.
     pub clients: usize,
     /// Number of records, all of which are written before; a load phase begins without any.
@@ -102,7 +102,7 @@ impl CompareLoad {
             // If it cannot be, the first client that gets no connection says so.
             let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
         }
-        Steps::new(self.blend, self.distribution, self.keys, Prng::new(0))?;
+        Steps::new(self.blend, self.choice, self.keys, Prng::new(0))?;
         Ok(())
     }
 
@@ -286,7 +286,7 @@ mod tests {
     fn load() -> CompareLoad {
         CompareLoad {
             blend: "a".parse().unwrap(),
-            distribution: Distribution::Uniform,
+            choice: "uniform".parse().unwrap(),
             clients: 1,
             keys: 1,
             value_bytes: 100,

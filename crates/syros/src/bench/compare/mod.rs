@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_bench::compare::{CompareLoad, Comparison, Entry, Facts, Line, Sample, WAITING_MAX, machine, page};
-use syros_experiment::{Blends, Distribution, Protocol};
+use syros_experiment::{Blends, KeyChoice, Protocol};
 use syros_runtime::{EngineKind, durability_name};
 use syros_types::Group;
 
@@ -55,7 +55,7 @@ pub(super) struct Compare {
     workload: Blends,
     /// How often each record is chosen
     #[arg(long, value_name = "D,..", value_delimiter = ',', default_value = "uniform")]
-    distribution: Vec<Distribution>,
+    distribution: Vec<KeyChoice>,
     /// Number of records; all are written first, but for load
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     keys: u64,
@@ -120,10 +120,10 @@ impl Compare {
         for clients in &self.clients {
             for blend in &self.workload.0 {
                 for asked in &self.distribution {
-                    let distribution = blend.distribution(*asked);
+                    let choice = blend.choice(*asked);
                     let load = CompareLoad {
                         blend: *blend,
-                        distribution,
+                        choice,
                         clients: *clients,
                         keys: self.keys,
                         // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
@@ -133,7 +133,7 @@ impl Compare {
                         duration: self.duration,
                         seed: self.seed,
                     };
-                    let (workload, distribution) = (blend.to_string(), distribution.to_string());
+                    let (workload, distribution) = (blend.to_string(), choice.to_string());
                     // Whatever distribution is asked for, some workloads have one of their own.
                     let is_there = jobs.iter().any(|job| {
                         let same = (&job.workload, &job.distribution) == (&workload, &distribution);
@@ -198,11 +198,8 @@ impl Compare {
         Group::new(self.replicas).map_err(|error| format!("--replicas: {error}"))?;
         for job in jobs {
             job.load.check(self.replicas).map_err(|error| format!("--{error}"))?;
-            if self.is_virtual && job.load.blend.as_mix().is_none() {
-                return Err(format!(
-                    "--virtual: workload {} is more than reads and updates of single records",
-                    job.workload
-                ));
+            if self.is_virtual {
+                simulated::known(job)?;
             }
         }
         if let Some(html) = &self.html {
@@ -325,6 +322,10 @@ mod tests {
             (&["--dir", "/"], "/ exists already"),
             (&["--virtual", "--rate", "5"], "cannot be used with"),
             (&["--operations", "5"], "--virtual"),
+            (
+                &["--virtual", "--workload", "a", "--distribution", "latest"],
+                "--virtual: latest:0.99 is none of",
+            ),
             (&["--virtual", "--workload", "a,e"], "workload e is more than reads and updates"),
         ] {
             let problem = problem(more);

@@ -121,9 +121,9 @@ impl Arena<'_> {
         let longest = load.warm_up + load.duration;
         let contender = &mut contenders[contender];
         let protocol = contender.protocol();
-        let CompareLoad { blend, distribution, clients, .. } = load;
+        let CompareLoad { blend, choice, clients, .. } = load;
         let name = format!(
-            "{protocol}: workload {blend}, {distribution}, clients: {clients}, round {} of {}",
+            "{protocol}: workload {blend}, {choice}, clients: {clients}, round {} of {}",
             round + 1,
             options.rounds
         );

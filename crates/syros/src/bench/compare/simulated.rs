@@ -1,10 +1,29 @@
 //! Clusters in virtual time: nothing takes any but distance, and answers are checked.
 
+use syros_experiment::{Distribution, KeyChoice, Mix};
+
 use super::{Compare, Job, Printer};
 
 /// From a client to a replica and back, and from a replica to another: that of `one-data-center`.
 #[cfg(feature = "sim")]
 const ROUND_TRIP_MS: f64 = 0.2;
+
+/// A load as the simulator knows loads.
+///
+/// # Errors
+/// It is more than that.
+pub(super) fn known(job: &Job) -> Result<(Mix, Distribution), String> {
+    let Job { workload, distribution, load, .. } = job;
+    let mix = load.blend.as_mix().ok_or_else(|| {
+        format!("--virtual: workload {workload} is more than reads and updates of single records")
+    })?;
+    match load.choice {
+        KeyChoice::Of(distribution) => Ok((mix, distribution)),
+        KeyChoice::Latest { .. } | KeyChoice::Hotspot { .. } => {
+            Err(format!("--virtual: {distribution} is none of uniform, sequential and zipfian"))
+        }
+    }
+}
 
 /// Simulates.
 #[cfg(feature = "sim")]
@@ -20,13 +39,9 @@ pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) 
         );
         Regions::parse(&text).map_err(|problem| format!("{protocol}: {problem}"))
     };
-    let mut mixes = Vec::new();
-    for job in &jobs {
-        let mix = job.load.blend.as_mix();
-        mixes.push(mix.ok_or_else(|| format!("workload {} is none of reads and updates", job.workload))?);
-    }
     let progress = Progress::new(std::time::Duration::ZERO);
-    for (mut job, mix) in jobs.into_iter().zip(mixes) {
+    for mut job in jobs {
+        let (mix, distribution) = known(&job)?;
         for round in 0..options.rounds as usize {
             for contender in order(options.protocols.len(), round) {
                 let protocol = options.protocols[contender];
@@ -35,7 +50,7 @@ pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) 
                     regions: &regions(&protocol)?,
                     protocol,
                     mix,
-                    distribution: job.load.distribution,
+                    distribution,
                     keys: job.load.keys,
                     clients: job.load.clients,
                     operations: options.operations,

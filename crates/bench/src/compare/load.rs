@@ -233,7 +233,7 @@ impl<'a> Experiment<'a> {
         completions: &mut Vec<Completion>,
         is_interrupted: &dyn Fn(u64) -> bool,
     ) -> Result<(), CompareError> {
-        let deadline = Instant::now() + DRAIN_MAX;
+        let mut deadline = Instant::now() + DRAIN_MAX;
         loop {
             self.hand_out();
             let operations = self.places.iter().filter(|place| place.asked.is_some()).count();
@@ -248,6 +248,7 @@ impl<'a> Experiment<'a> {
                 // The cluster is far behind: what no client has taken yet is not asked for any more.
                 self.sample.failed += self.waiting.iter().filter(|due| **due >= self.warm).count() as u64;
                 self.waiting.clear();
+                deadline = now + DRAIN_MAX;
             }
             if is_interrupted(self.sample.operations) {
                 return Err(CompareError::Interrupted);

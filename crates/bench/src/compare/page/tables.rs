@@ -48,7 +48,7 @@ pub(super) fn draw(comparison: &Comparison) -> String {
         cells.push(spread(Spread::of(p999.map(|sample| sample.latency.quantile_us(0.999))), 1));
         cells.push(spread(Spread::of(samples.iter().filter_map(Sample::client_cpu_us)), 1));
         let share = median(samples, |sample| sample.fast_share().map(|share| share * 100.0));
-        cells.push(format!("{} %", number(share, 2)));
+        cells.push(format!("{}\u{a0}%", number(share, 2)));
         cells.push(samples.iter().map(|sample| sample.failed).sum::<u64>().to_string());
         rows.push_str(&row(&entry.protocol, &cells));
     }

@@ -129,8 +129,7 @@ impl Geo<'_> {
         let replicas = self.regions.group().size();
         let mut swarm = Swarm::quiet(replicas, self.protocol.fast_quorum, Durability::Replicated, MILLI);
         swarm.seed = self.seed;
-        swarm.workload.read_policy = Some(self.protocol.reads);
-        swarm.workload.write_policy = Some(self.protocol.writes);
+        swarm.follow(&self.protocol);
         let protocol = &mut swarm.protocol;
         protocol.patience = self.regions.patience();
         protocol.client_resend *= self.regions.patience_of_clients();

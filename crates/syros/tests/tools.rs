@@ -112,6 +112,7 @@ fn bench_measures_what_distance_costs() {
 
     for (more, complaint) in [
         (&["--protocols", "raft"][..], "there is no protocol 'raft'; there are unreplicated, vr-nobatch"),
+        (&["--protocols", "unreplicated"], "unreplicated has 1 replica, and "),
         (&["--workload", "d"], "'d' is no workload"),
         (&["--distribution", "zipfian:99"], "zipfian:S with S from 0 to 10"),
         (&["--keys", "0"], "0 is not in 1.."),

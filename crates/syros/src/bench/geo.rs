@@ -24,7 +24,7 @@ const REPLACEMENTS_MAX: usize = 3;
   syros bench geo --regions five-continents --workload a,90% --protocols vr,default --json
   syros bench geo --regions my.toml --distribution uniform,zipfian:0.99 --clients 8 --duration 30s
 
-Protocols: vr, pqr, skyros, syros, ionia, default; each also with another way to read or to write, as in
+Protocols: vr-nobatch, vr, vr-pe, pqr, skyros, skyros-comm, curp-c, syros, ionia-lr, ionia, default; each also with another way to read or to write, as in
 default+quorum or skyros+writes=auto. Starts a cluster of its own for each, on this machine, in memory, with a relay
 that delays what is sent between regions; or simulates them (--virtual), which is exact: nothing takes time but
 distance, and the answers are checked. The format of files: see crates/experiment/regions. Times are in microseconds; '1 RTT' is the share of reads that took one round trip to those that were asked first. Exit
@@ -134,6 +134,10 @@ impl Printer {
 /// Measures and prints.
 pub(super) fn run(options: &Geo) -> Result<ExitCode, String> {
     let regions = regions::load(&options.regions)?;
+    let size = regions.group().size();
+    if let Some(alone) = options.protocols.iter().find(|protocol| protocol.replicas(size) != size) {
+        return Err(format!("{alone} has 1 replica, and {} has {size}", options.regions));
+    }
     let mut printer = Printer { json: options.json, has_heading: false, failed: 0 };
     if options.is_virtual {
         simulate(options, &regions, &mut printer)?;

@@ -22,6 +22,9 @@ pub const CLIENTS_MAX: usize = 256;
 /// An operation that takes longer is one that never ends.
 const PATIENCE: u64 = 60 * SECOND;
 
+/// Replicas' states are compared after every so many entries: there may be many keys, and nothing is broken on purpose.
+const COMPARE_EVERY: u64 = 1_000;
+
 /// One experiment.
 #[derive(Clone, Debug)]
 pub struct Geo<'a> {
@@ -130,6 +133,7 @@ impl Geo<'_> {
         let mut swarm = Swarm::quiet(replicas, self.protocol.fast_quorum, Durability::Replicated, MILLI);
         swarm.seed = self.seed;
         swarm.follow(&self.protocol);
+        swarm.compare_every = COMPARE_EVERY;
         let protocol = &mut swarm.protocol;
         protocol.patience = self.regions.patience();
         protocol.client_resend *= self.regions.patience_of_clients();

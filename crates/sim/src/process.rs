@@ -143,6 +143,8 @@ pub struct Surroundings<'a> {
     pub effects: &'a mut Vec<Effect>,
     /// Tell the core of executed entries at once.
     pub apply_at_once: bool,
+    /// States of engines in memory are compared after every entry whose number this divides.
+    pub compare_every: u64,
 }
 
 /// A message that waits for the disk.
@@ -769,7 +771,9 @@ impl ReplicaProcess {
             if entry.updates().is_empty() {
                 engine.advance(entry.time);
             }
-            around.invariants.executed(self.id, number, entry, engine.digest());
+            let is_compared = number.0.is_multiple_of(around.compare_every);
+            let digest = if is_compared { engine.digest() } else { 0 };
+            around.invariants.executed(self.id, number, entry, digest);
             *executed = number;
         }
         let now = self.clock.now(around.time);

@@ -51,6 +51,9 @@ pub struct Swarm {
     pub apply_delay: u64,
     /// Longest additional time to load a snapshot.
     pub load_delay: u64,
+    /// States of engines in memory are compared after every entry whose number this divides: a look at a state takes
+    /// time in proportion to it. 1, but for experiments.
+    pub compare_every: u64,
     /// Engines are on disk; else in memory.
     pub disk_engine: Option<DiskEngineSettings>,
     /// What the world is made for, if it is for something.
@@ -283,6 +286,7 @@ impl Swarm {
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
             load_delay: 0,
+            compare_every: 1,
             disk_engine: None,
             hunt,
         };
@@ -428,6 +432,7 @@ impl Swarm {
             service_delay: 0,
             apply_delay: 0,
             load_delay: 0,
+            compare_every: 1,
             disk_engine: None,
             hunt: None,
         }

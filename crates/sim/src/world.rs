@@ -575,6 +575,7 @@ impl World {
             tally: &mut self.tally,
             effects: &mut effects,
             apply_at_once: self.swarm.apply_delay == 0,
+            compare_every: self.swarm.compare_every,
         });
         let life = slot.life;
         for effect in effects.drain(..) {

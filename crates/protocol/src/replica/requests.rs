@@ -224,6 +224,9 @@ impl Replica {
             // by the ordered path) vouches for it only once it is committed: its timestamp may be
             // below that of a completed update, and recovery would then drop it.
             if self.is_leader() && !self.planted(PlantedBug::OkForOrdered) {
+                if path == Path::Ordered && number > self.commit {
+                    self.send_refused_body(id);
+                }
                 self.wait(number, Waiter { to: from, what: Awaited::Update(id) });
             } else {
                 self.send_durable(from, Message::Ok { view, id, clock });
@@ -240,6 +243,18 @@ impl Replica {
             return true;
         }
         false
+    }
+
+    /// Leader: a client cannot have the fast quorum for an update that followers have been sent the id of. Whoever
+    /// refused it lacks the body, and would ask for it later.
+    fn send_refused_body(&mut self, id: OperationId) {
+        if let Some(request) = self.dlog.get(id).map(|update| update.request.clone()) {
+            let view = self.view;
+            for replica in self.others() {
+                let requests = Vec::from([request.clone()]);
+                self.send(Peer::Replica(replica), Message::Bodies { view, requests });
+            }
+        }
     }
 
     /// Why the leader can order nothing more at present.

@@ -353,7 +353,8 @@ impl Target<'_> {
                 of("checksum of the segment header")
             }
             Kind::Truncated => {
-                OpenOptions::new().write(true).open(path).unwrap().set_len(length / 2).unwrap();
+                let length = within_a_record(&fs::read(path).unwrap(), length / 2);
+                OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
                 if place == Place::LastSegment {
                     return vec![format!("of {}", name(path)), "cut ".to_owned(), "is torn".to_owned()];
                 }
@@ -506,6 +507,21 @@ impl Target<'_> {
             }
         }
         vec!["view/view is damaged".to_owned(), anew]
+    }
+}
+
+/// The place in a segment, or the next one after it, that is not where a record ends and another begins: a log that was
+/// cut there is whole.
+fn within_a_record(segment: &[u8], place: u64) -> u64 {
+    let mut start = HEADER_BYTES;
+    loop {
+        let length = segment[start..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
+        // Length and checksum come before it.
+        let end = start + 8 + length as usize;
+        if end as u64 > place {
+            return place.max(start as u64 + 1);
+        }
+        start = end;
     }
 }
 

@@ -207,15 +207,15 @@ impl Replica {
         }
         // What an update returns is evaluated when it is accepted, and never again: it may have been executed since,
         // unknown to the core. A leader that is asked once more has it executed.
-        let returns = self.dlog.get(id).is_some_and(|update| !update.class.is_nilext());
-        let is_evaluated = returns && self.is_leader();
+        let held = self.dlog.get(id).map(|update| update.class.is_nilext());
+        let is_evaluated = held == Some(false) && self.is_leader();
         if is_evaluated && self.planted(PlantedBug::EvaluatedAgain) {
             let body = self.dlog.get(id).map(|update| update.request.body.clone()).unwrap_or_else(empty_body);
             self.send_durable(from, Message::Ok { view, id, clock });
             self.actions.push_back(Action::Evaluate { to: from, view, id, body });
             return true;
         }
-        if path == Path::Durability && self.dlog.contains(id) && !is_evaluated {
+        if path == Path::Durability && held.is_some() && !is_evaluated {
             self.send_durable(from, Message::Ok { view, id, clock });
             return true;
         }
@@ -233,7 +233,7 @@ impl Replica {
             }
             return true;
         }
-        if self.dlog.contains(id) {
+        if held.is_some() {
             // Its client asks because it cannot have the fast quorum: somebody has refused it.
             self.order_all_with_body_of(Some(id));
             if let Some(number) = self.ordered.get(&id).copied() {
@@ -380,9 +380,9 @@ impl Replica {
             }
             return;
         }
-        let returns = !update.class.is_nilext();
+        let is_evaluated = !update.class.is_nilext() && self.is_leader();
         let request = update.request.clone();
-        let body = request.body.clone();
+        let evaluated = is_evaluated.then(|| request.body.clone());
         self.dlog.insert(update, self.now.instant);
         self.persist_data(|| Record::Accept(request));
         self.counters.fast_updates += 1;
@@ -391,7 +391,7 @@ impl Replica {
         } else {
             self.send_durable(from, Message::Ok { view, id, clock });
         }
-        if returns && self.is_leader() {
+        if let Some(body) = evaluated {
             self.actions.push_back(Action::Evaluate { to: from, view, id, body });
         }
         if self.is_leader() {

@@ -15,8 +15,8 @@ use syros_bench::cluster::{Cluster, ClusterOptions};
 use syros_protocol::message::RoleName;
 use syros_types::{OpNumber, ReplicaId, View, WallTime};
 use syros_wal::{
-    Disk as _, FileDisk, HEADER_BYTES, RecordNumber, SegmentHeader, SnapshotHeader, SnapshotWriter,
-    recover_segment, segment_name, snapshot_name, write_atomically,
+    Disk as _, FileDisk, HEADER_BYTES, RECORD_HEADER_BYTES, RecordNumber, SegmentHeader, SnapshotHeader,
+    SnapshotWriter, recover_segment, segment_name, snapshot_name, write_atomically,
 };
 
 /// So many keys are written again and again.
@@ -516,8 +516,7 @@ fn within_a_record(segment: &[u8], place: u64) -> u64 {
     let mut start = HEADER_BYTES;
     loop {
         let length = segment[start..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
-        // Length and checksum come before it.
-        let end = start + 8 + length as usize;
+        let end = start + RECORD_HEADER_BYTES + length as usize;
         if end as u64 > place {
             return place.max(start as u64 + 1);
         }

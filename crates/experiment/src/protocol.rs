@@ -82,23 +82,6 @@ impl Protocol {
     pub const fn replicas(&self, asked: usize) -> usize {
         if self.is_alone { 1 } else { asked }
     }
-
-    /// What the configuration of a node says outside of its tables.
-    #[must_use]
-    pub fn node_settings(&self) -> String {
-        let Self { fast_quorum, writes, reads, .. } = self;
-        format!("fast-quorum = \"{fast_quorum}\"\nwrites = \"{writes}\"\nreads = \"{reads}\"\n")
-    }
-
-    /// What it says in the table `limits`, and in the table `disk-engine`.
-    #[must_use]
-    pub fn node_tables(&self) -> [Vec<(String, String)>; 2] {
-        let setting = |key: &str, value: String| (key.to_owned(), value);
-        let limits = self.batch.iter().map(|batch| setting("batch", batch.to_string())).collect();
-        let serial =
-            (self.execution == Execution::Serial).then(|| setting("execution-threads", "1".to_owned()));
-        [limits, serial.into_iter().collect()]
-    }
 }
 
 impl Default for Protocol {

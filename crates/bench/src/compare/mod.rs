@@ -122,15 +122,6 @@ pub struct Contender {
     value_bytes: usize,
 }
 
-/// Keys of a table of a node's configuration with their values; nothing if there are none.
-fn table(name: &str, settings: &[(String, String)]) -> String {
-    if settings.is_empty() {
-        return String::new();
-    }
-    let lines: String = settings.iter().map(|(key, value)| format!("{key} = {value}\n")).collect();
-    format!("\n[{name}]\n{lines}")
-}
-
 impl Contender {
     /// Starts a cluster in a directory that holds none yet, and waits until it is ready. `settings` are further
     /// lines of the configuration of every node, outside of its tables: durability and engine.
@@ -144,19 +135,13 @@ impl Contender {
         replicas: usize,
         settings: &str,
     ) -> Result<Self, CompareError> {
-        let [limits, disk_engine] = protocol.node_tables();
         let cluster = Cluster::start(ClusterOptions {
             program,
             directory,
             replicas: protocol.replicas(replicas),
             namespaces: false,
             regions: None,
-            settings: format!(
-                "{settings}{}{}{}",
-                protocol.node_settings(),
-                table("limits", &limits),
-                table("disk-engine", &disk_engine)
-            ),
+            settings: format!("{settings}protocol = \"{}\"\n", protocol.name),
         })?;
         let mut contender = Self { cluster, protocol, filled: Some(0), value_bytes: 0 };
         contender.leader()?;
@@ -313,11 +298,5 @@ mod tests {
         ] {
             assert!(wrong.check(5).unwrap_err().to_string().contains(complaint), "{complaint}");
         }
-    }
-
-    #[test]
-    fn settings_of_a_protocol_become_tables() {
-        assert_eq!(table("limits", &[]), "");
-        assert_eq!(table("limits", &[("batch".into(), "1".into())]), "\n[limits]\nbatch = 1\n");
     }
 }

@@ -116,10 +116,7 @@ impl GeoCluster {
             replicas: regions.group().size(),
             namespaces: false,
             regions: Some(regions.clone()),
-            settings: format!(
-                "durability = \"replicated\"\nfast-quorum = \"{}\"\n{settings}",
-                protocol.fast_quorum
-            ),
+            settings: format!("durability = \"replicated\"\nprotocol = \"{}\"\n{settings}", protocol.name),
         })?;
         let mut cluster = Self { cluster, regions: regions.clone(), protocol, loaded: 0 };
         cluster.wait()?;

@@ -129,6 +129,36 @@ fn values_out_of_range_are_named_with_the_range() {
 }
 
 #[test]
+fn a_protocol_decides_defaults_and_nothing_else() {
+    let read = |text: &str| parse(text, Path::new(""), false).unwrap().node;
+    let settings = |node: &NodeConfig| {
+        let (core, front) = (&node.replica, &node.front);
+        (
+            core.fast_quorum,
+            core.batch_max,
+            node.engine.execution_threads,
+            front.read_policy,
+            front.write_policy,
+        )
+    };
+    let base = "cluster = 1\nreplicas = [\"a:1\", \"b:2\", \"c:3\"]\nreplica = 0\ndirectory = \"d\"\n\
+                listen.replicas = \"127.0.0.1:1\"\n";
+    let [usual, batch] = ["", "limits.batch = 7\n"].map(|more| read(&format!("{base}{more}")));
+    assert_eq!(settings(&usual), settings(&read(&format!("{base}protocol = \"default\"\n"))));
+    for protocol in Protocol::ALL.iter().filter(|protocol| !protocol.is_alone) {
+        let text = format!("{base}protocol = \"{protocol}\"\n");
+        let threads = match protocol.execution {
+            Execution::Serial => 1,
+            Execution::Parallel => usual.engine.execution_threads,
+        };
+        let batch_max = protocol.batch.map_or(usual.replica.batch_max, usize::from);
+        let expected = (protocol.fast_quorum, batch_max, threads, protocol.reads, protocol.writes);
+        assert_eq!(settings(&read(&text)), expected, "{protocol}");
+        assert_eq!(read(&format!("{text}limits.batch = 7\n")).replica.batch_max, batch.replica.batch_max);
+    }
+}
+
+#[test]
 fn missing_keys_are_named() {
     for key in ["cluster", "replicas", "replica", "directory"] {
         let mut table = uncommented().parse::<toml::Table>().unwrap();

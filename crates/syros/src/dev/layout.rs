@@ -43,6 +43,8 @@ pub(super) struct Cluster {
 
 /// What the nodes are told at every start, besides what the cluster is.
 pub(super) struct Settings<'a> {
+    /// The name of the protocol.
+    pub(super) protocol: &'static str,
     pub(super) reads: ReadPolicy,
     pub(super) writes: WritePolicy,
     pub(super) emulate_reads: Option<u32>,
@@ -233,7 +235,8 @@ impl Layout {
     /// # Errors
     /// If the nodes would not take them, or they cannot be written.
     pub(super) fn write_configs(&self, cluster: &Cluster, settings: &Settings<'_>) -> Result<(), String> {
-        let Settings { reads, writes, emulate_reads, limits, disk_engine, timing, relay } = settings;
+        let Settings { protocol, reads, writes, emulate_reads, limits, disk_engine, timing, relay } =
+            settings;
         for node in 0..cluster.group.size() {
             let replicas = match relay {
                 Some(relay) => relay.addresses_for_replica(node),
@@ -244,7 +247,7 @@ impl Layout {
             let directory = toml::Value::String(self.data(node).display().to_string());
             let mut text = format!(
                 "# Written by syros dev at every start.\ncluster = 0x{:016x}\nreplicas = [{list}]\nreplica = {node}\n\
-                 directory = {directory}\nfast-quorum = \"{}\"\ndurability = \"{}\"\nengine = \"{}\"\n\
+                 directory = {directory}\nprotocol = \"{protocol}\"\nfast-quorum = \"{}\"\ndurability = \"{}\"\nengine = \"{}\"\n\
                  reads = \"{reads}\"\nwrites = \"{writes}\"\n\n\
                  [listen]\nredis = \"127.0.0.1:{}\"\n",
                 cluster.id,

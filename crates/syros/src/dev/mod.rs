@@ -206,11 +206,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     ports::check(cluster.redis_port, count)?;
     cluster.replica_ports = ports::for_replicas(&cluster.replica_ports, cluster.redis_port, count)?;
     layout.store(&cluster)?;
-    let [mut limits, mut disk_engine] = options.protocol.node_tables();
-    for (table, asked) in [(&mut limits, &options.limit), (&mut disk_engine, &options.disk_engine)] {
-        table.retain(|(key, _)| asked.iter().all(|(other, _)| other != key));
-        table.extend_from_slice(asked);
-    }
+    let mut limits = options.limit.clone();
     if let Some(bytes) = options.log_memory {
         limits.push(("log-memory".to_owned(), BytesText(bytes).to_string()));
     }
@@ -218,11 +214,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let places = regions.map(|regions| Places::new(regions, &cluster)).transpose()?;
     let timing = places.as_ref().map(|places| regions::timing(&places.regions)).unwrap_or_default();
     let settings = Settings {
+        protocol: options.protocol.name,
         reads: options.reads.unwrap_or(options.protocol.reads),
         writes: options.writes.unwrap_or(options.protocol.writes),
         emulate_reads: options.emulate_reads,
         limits: &limits,
-        disk_engine: &disk_engine,
+        disk_engine: &options.disk_engine,
         timing: regions::timing_table(&timing),
         relay: places.as_ref().map(|places| &places.relay),
     };

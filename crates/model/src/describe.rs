@@ -44,7 +44,7 @@ fn prepared(entry: &Prepared) -> String {
 fn message(message: &Message) -> String {
     let name = message.name();
     match message {
-        Message::Request { view, path, request: update } => {
+        Message::Request { view, path, recipients: _, request: update } => {
             let path = if *path == Path::Ordered { " to be ordered" } else { "" };
             format!("{name}(view {}, {}{path})", view.0, request(update))
         }

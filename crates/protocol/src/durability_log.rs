@@ -7,7 +7,7 @@ mod fingerprint;
 use crate::hash::HashMap;
 use crate::message::Update;
 use alloc::collections::VecDeque;
-use syros_types::{Footprint, Instant, OperationId, Timestamp};
+use syros_types::{Footprint, Instant, OperationId, ReplicaSet, Timestamp};
 
 /// How many pending updates touch each key, and the newest of their timestamps.
 #[derive(Clone, Debug, Default)]
@@ -123,6 +123,8 @@ struct Slot {
     update: Update,
     arrived: Instant,
     ordered: bool,
+    /// To whom its client has sent it, as far as is known.
+    recipients: ReplicaSet,
 }
 
 /// The durability log of one replica.
@@ -190,18 +192,26 @@ impl DurabilityLog {
         self.keys.overlaps_shared(footprint)
     }
 
-    /// Appends an update that is not in it.
+    /// Appends an update that is not in it, and that all replicas have been sent.
     ///
     /// # Panics
     /// If it is.
     pub fn insert(&mut self, update: Update, now: Instant) {
+        self.insert_sent_to(ReplicaSet::ALL, update, now);
+    }
+
+    /// Appends an update that is not in it, and that these replicas have been sent.
+    ///
+    /// # Panics
+    /// If it is.
+    pub fn insert_sent_to(&mut self, recipients: ReplicaSet, update: Update, now: Instant) {
         let number = self.first + self.slots.len() as u64;
         let before = self.ids.insert(update.request.id, number);
         assert!(before.is_none(), "an update enters the durability log once");
         self.keys.add(&update.footprint, update.request.timestamp());
         self.bytes += update.request.body.len();
         self.unordered += 1;
-        self.slots.push_back(Some(Slot { update, arrived: now, ordered: false }));
+        self.slots.push_back(Some(Slot { update, arrived: now, ordered: false, recipients }));
     }
 
     fn slot_mut(&mut self, id: OperationId) -> Option<&mut Slot> {
@@ -226,8 +236,9 @@ impl DurabilityLog {
         slot.as_ref().map(|slot| &slot.update)
     }
 
-    /// The first update, in order of arrival, that is not ordered: marked as ordered and copied.
-    pub fn order_next(&mut self) -> Option<Update> {
+    /// The first update, in order of arrival, that is not ordered: marked as ordered and copied, with those who have been
+    /// sent it.
+    pub fn order_next(&mut self) -> Option<(Update, ReplicaSet)> {
         if self.unordered == 0 {
             return None;
         }
@@ -239,7 +250,7 @@ impl DurabilityLog {
             {
                 slot.ordered = true;
                 self.unordered -= 1;
-                return Some(slot.update.clone());
+                return Some((slot.update.clone(), slot.recipients));
             }
         }
     }
@@ -314,12 +325,12 @@ mod tests {
         assert!(dlog.order(id(3)).is_some());
         assert_eq!(dlog.unordered(), 2);
         let mut ordered = Vec::new();
-        while let Some(update) = dlog.order_next() {
+        while let Some((update, _)) = dlog.order_next() {
             ordered.push(update.request.id.sequence);
         }
         assert_eq!(ordered, [2, 4]);
         dlog.insert(update(5, 5, 5), Instant(5));
-        assert_eq!(dlog.order_next().map(|u| u.request.id), Some(id(5)));
+        assert_eq!(dlog.order_next().map(|(u, _)| u.request.id), Some(id(5)));
         assert_eq!((dlog.len(), dlog.unordered(), dlog.bytes()), (4, 0, 12));
         dlog.clear();
         assert!(dlog.is_empty() && dlog.order_next().is_none() && !dlog.overlaps(&Footprint::All));

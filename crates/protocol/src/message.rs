@@ -5,8 +5,8 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
 use syros_types::{
-    Class, FastQuorum, Footprint, Instant, OpNumber, OperationId, ReplicaId, SessionId, Timestamp, View,
-    WallTime,
+    Class, FastQuorum, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId,
+    Timestamp, View, WallTime,
 };
 
 /// The bytes of an operation or of a reply: one allocation, shared by durability log, log, network
@@ -287,6 +287,8 @@ pub enum Message {
     Request {
         /// The view it was sent for; any other view refuses it.
         view: View,
+        /// To whom its client has sent it if it is to be durable: the others get it from the leader.
+        recipients: ReplicaSet,
         /// How to treat it.
         path: Path,
         /// The update.

@@ -293,6 +293,7 @@ impl Swarm {
         swarm.make_for(hunt, &mut draw);
         swarm.draw_disturbances();
         swarm.draw_commutation();
+        swarm.draw_thrift();
         swarm
     }
 
@@ -321,6 +322,14 @@ impl Swarm {
             && protocol.execution == Execution::Serial
         {
             engine.lanes = 1;
+        }
+    }
+
+    /// In one world of eight all clients send updates to no more replicas than they have to: from dice of its own.
+    fn draw_thrift(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0006));
+        if self.hunt.is_none() && draw.one_in(8) {
+            self.workload.write_policy = Some(WritePolicy::Thrifty);
         }
     }
 

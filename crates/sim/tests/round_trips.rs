@@ -1,12 +1,15 @@
 //! Exact costs, in virtual time: round trips and messages of each kind of operation, without faults.
 //! Every link is one [`D`] long, nothing else takes time.
 
+use core::time::Duration;
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::Durability;
 use syros_sim::scenario::DELAY as D;
+use syros_sim::swarm::Swarm;
 use syros_sim::workload::Step;
 use syros_sim::{Node, Play, Scenario};
 use syros_types::FastQuorum::{self, Majority, Supermajority};
+use syros_types::WritePolicy;
 
 fn start(replicas: usize, mode: FastQuorum) -> Play {
     Scenario::new(replicas).fast_quorum(mode).durability(Durability::Replicated).start()
@@ -105,6 +108,61 @@ fn messages_of_a_set() {
     // One to each replica, one answer from each; then ids, once to each follower, and no body again.
     let kinds = ["client", "Ok", "Prepare", "FetchBodies", "Bodies", "Conflict", "Committed"];
     assert_eq!(kinds.map(of), [3, 3, 2, 0, 0, 0, 0], "{counts:?}");
+}
+
+/// After which thrifty clients ask the leader.
+const SYNC_AFTER: u64 = 80 * D;
+
+fn thrifty(replicas: usize, mode: FastQuorum) -> Play {
+    let scenario = Scenario::new(replicas).fast_quorum(mode).durability(Durability::Replicated);
+    let change = |swarm: &mut Swarm| {
+        swarm.workload.write_policy = Some(WritePolicy::Thrifty);
+        swarm.protocol.sync_after = Duration::from_nanos(SYNC_AFTER);
+    };
+    scenario.with(change).start()
+}
+
+#[test]
+fn a_thrifty_client_sends_to_the_fast_quorum_only() {
+    for (replicas, mode, quorum) in
+        [(3, Majority, 2), (5, Majority, 3), (7, Majority, 4), (5, Supermajority, 4), (7, Supermajority, 6)]
+    {
+        let mut play = thrifty(replicas, mode);
+        let client = play.client();
+        // To everybody, to find out who is near.
+        cost(&mut play, client, set(1));
+        play.run(20 * D);
+        play.world().count_messages();
+        assert_eq!(cost(&mut play, client, set(2)), 2 * D, "n={replicas} {mode}");
+        play.run(20 * D);
+        let counts = play.world().message_counts();
+        let of = |kind: &str| counts.get(kind).copied().unwrap_or(0);
+        let followers = replicas as u64 - 1;
+        // The others have the body from the leader, and need not ask for it.
+        let kinds = ["client", "Ok", "Prepare", "FetchBodies", "Bodies", "Committed"];
+        assert_eq!(kinds.map(of), [quorum, quorum, followers, 0, 0, 0], "n={replicas} {mode}: {counts:?}");
+        play.judge().unwrap();
+    }
+}
+
+/// One of those a thrifty client would ask falls silent: one update waits a little for it, the next ones do not.
+#[test]
+fn a_thrifty_client_soon_does_without_the_dead() {
+    for (replicas, mode) in
+        [(3, Majority), (5, Majority), (7, Majority), (5, Supermajority), (7, Supermajority)]
+    {
+        let mut play = thrifty(replicas, mode);
+        let client = play.client();
+        cost(&mut play, client, set(1));
+        play.cut(Node::Client(client), Node::Replica(1));
+        let costs: Vec<u64> = (2..12).map(|key| cost(&mut play, client, set(key))).collect();
+        let waited = costs.iter().filter(|cost| **cost > 2 * D).count();
+        assert_eq!(waited, 1, "n={replicas} {mode}: {costs:?}");
+        // A quarter of the time after which the leader is asked, and up to half of that again until it is noticed.
+        let most = 2 * D + SYNC_AFTER * 3 / 8;
+        assert!(costs.iter().all(|cost| *cost <= most), "n={replicas} {mode}: {costs:?}");
+        play.judge().unwrap();
+    }
 }
 
 #[test]

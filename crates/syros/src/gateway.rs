@@ -40,7 +40,7 @@ pub(crate) struct Options {
     /// How reads are answered that do not say: auto, leader, meta, quorum or stale
     #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Auto)]
     reads: ReadPolicy,
-    /// How updates go that may be fast: auto, fast or leader
+    /// How updates go that may be fast: auto, fast, thrifty or leader
     #[arg(long, value_name = "POLICY", default_value_t = WritePolicy::Auto)]
     writes: WritePolicy,
 }

@@ -50,7 +50,7 @@ fn frame(channel: u8, payload: &[u8]) -> Vec<u8> {
 
 /// The handshake of a client of any cluster.
 fn hello() -> Vec<u8> {
-    frame(2, b"SYRS\x02\0\0\0\0\0\0\0\0\0\x01")
+    frame(2, b"SYRS\x03\0\0\0\0\0\0\0\0\0\x01")
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn garbage_on_every_port() {
         for bytes in [
             b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
             frame(2, b"SYRS\x09\0whatever"),
-            frame(2, b"SYRS\x02\0\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+            frame(2, b"SYRS\x03\0\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
             frame(0, b"no handshake"),
             [hello(), frame(0, &noise(1, 100))].concat(),
             [hello(), frame(1, &noise(2, 100))].concat(),

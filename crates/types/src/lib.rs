@@ -11,6 +11,7 @@ pub mod limits;
 mod prng;
 mod quorum;
 mod read_policy;
+mod replica_set;
 mod time;
 mod write_policy;
 
@@ -19,5 +20,6 @@ pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::Prng;
 pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize};
 pub use read_policy::{ReadPolicy, UnknownReadPolicy};
+pub use replica_set::ReplicaSet;
 pub use time::{Instant, Now, Timestamp, WallTime};
 pub use write_policy::{UnknownWritePolicy, WritePolicy};

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use syros_protocol::message::{Message, Path, Prepared, Request};
-use syros_types::{OpNumber, OperationId, SessionId, View, WallTime};
+use syros_types::{OpNumber, OperationId, ReplicaSet, SessionId, View, WallTime};
 use syros_wire::{Channel, decode_client_message, decode_message, put_message_frame, split_frame};
 
 fn main() {
@@ -23,7 +23,10 @@ fn main() {
         entries: (0..count).map(|index| Prepared::Reference(id(1_000_000 + index))).collect(),
     };
     for (name, message) in [
-        ("Request, 48-byte body", Message::Request { view: View(1), path: Path::Durability, request }),
+        (
+            "Request, 48-byte body",
+            Message::Request { view: View(1), path: Path::Durability, recipients: ReplicaSet(7), request },
+        ),
         ("Ok", Message::Ok { view: View(1), id: id(1_000_000), clock: WallTime(1_700_000_000_000_000) }),
         ("Prepare, 1 reference", prepare(1)),
         ("Prepare, 100 references", prepare(100)),

@@ -13,8 +13,9 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     let writer = Writer::new(out);
     match message {
         Message::Register { view, nonce } => writer.byte(tag::REGISTER).number(view.0).fixed(*nonce),
-        Message::Request { view, path, request } => {
+        Message::Request { view, path, recipients, request } => {
             let writer = writer.byte(tag::REQUEST).number(view.0).byte(path_tag(*path));
+            let writer = writer.number(u64::from(recipients.0));
             writer.request_head(request).bytes(&request.body)
         }
         Message::Read { view, number, asked: Asked::Answer, body } => {
@@ -200,6 +201,7 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
         tag::REQUEST => Message::Request {
             view: View(reader.number()?),
             path: reader.path()?,
+            recipients: reader.replicas()?,
             request: reader.last_request()?,
         },
         tag::READ => Message::Read {

@@ -9,7 +9,7 @@ use syros_protocol::message::{
     ViewChangeReason,
 };
 use syros_types::limits::BODY_BYTES_MAX;
-use syros_types::{FastQuorum, OpNumber, OperationId, SessionId, View, WallTime};
+use syros_types::{FastQuorum, OpNumber, OperationId, ReplicaSet, SessionId, View, WallTime};
 
 /// Fewest bytes of a request in a list: session, sequence, clock, acknowledgement, length.
 const REQUEST_BYTES_MIN: usize = 12;
@@ -126,6 +126,13 @@ impl Reader<'_> {
         let request = self.request()?;
         let (class, footprint) = describe(&request.body).ok_or(Malformed::Operation)?;
         Ok(Update { request, class, footprint })
+    }
+
+    pub(crate) fn replicas(&mut self) -> Result<ReplicaSet, Malformed> {
+        let limit = u64::from(u16::MAX);
+        let value = self.number()?;
+        let bits = u16::try_from(value);
+        bits.map(ReplicaSet).map_err(|_| Malformed::OutOfRange { what: "set of replicas", value, limit })
     }
 
     pub(crate) fn ids(&mut self) -> Result<Vec<OperationId>, Malformed> {

@@ -3,10 +3,11 @@
 
 use super::reads::Read;
 use super::updates::{COMPARISON_INTERVAL, Update, WriteTimes};
-use super::{Client, Config, Replicas, Session, Window};
+use super::{Client, Config, Session, Window};
 use crate::fingerprint::{Clock, Moments};
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
+use syros_types::ReplicaSet;
 
 impl Client {
     /// Everything that decides what this client does from now on, but its configuration. To be taken
@@ -47,7 +48,7 @@ impl Client {
         if let Some((_, began)) = followed {
             clock.past(*began, COMPARISON_INTERVAL, hasher);
         }
-        let bits = |replicas: &Replicas| replicas.0;
+        let bits = |replicas: &ReplicaSet| replicas.0;
         (bits(connected), bits(slow)).hash(hasher);
         // No timeout that starts with something being sent is longer than this.
         let slowest = latencies.slowest().max(write_times.slowest()).max(*latency);
@@ -92,6 +93,7 @@ fn hash_updates(
             path,
             attempts,
             shared,
+            recipients,
             oks,
             returns,
             evaluated,
@@ -106,7 +108,7 @@ fn hash_updates(
         (token, body, fast, micros, acked_below, path, shared).hash(hasher);
         // Compared with nothing but 0 and 1.
         attempts.min(&2).hash(hasher);
-        (oks.0, returns, evaluated, refusals.0, crowded_out, way).hash(hasher);
+        (recipients, oks.0, returns, evaluated, refusals.0, crowded_out, way).hash(hasher);
         clock.past(*began, patience, hasher);
         clock.past(*sent, patience, hasher);
         clock.past(*invoked, config.give_up_after, hasher);

@@ -23,8 +23,8 @@ use alloc::collections::VecDeque;
 use core::time::Duration;
 use reads::{Latencies, Read};
 use syros_types::{
-    Class, Footprint, Group, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, SessionId, View,
-    WallTime,
+    Class, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, ReplicaSet, SessionId, View,
+    WallTime, WritePolicy,
 };
 use updates::{Update, WriteTimes};
 
@@ -41,37 +41,6 @@ const fn smooth(old: u64, new: u64) -> u64 {
 
 /// Times that differ by less than this, in nanoseconds, are about equal.
 const NEAR: u64 = 200_000;
-
-/// A set of replicas, as bits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-struct Replicas(u8);
-
-impl Replicas {
-    const fn with(self, replica: ReplicaId) -> Self {
-        Self(self.0 | 1 << replica.0)
-    }
-
-    const fn without(self, replica: ReplicaId) -> Self {
-        Self(self.0 & !(1 << replica.0))
-    }
-
-    const fn contains(self, replica: ReplicaId) -> bool {
-        self.0 & 1 << replica.0 != 0
-    }
-
-    const fn len(self) -> usize {
-        self.0.count_ones() as usize
-    }
-
-    /// Each of them, in order.
-    fn iter(self) -> impl Iterator<Item = ReplicaId> {
-        (0..Group::SIZE_MAX as u8).map(ReplicaId).filter(move |replica| self.contains(*replica))
-    }
-
-    const fn first(self) -> Option<ReplicaId> {
-        if self.0 == 0 { None } else { Some(ReplicaId(self.0.trailing_zeros() as u8)) }
-    }
-}
 
 /// Operations by number, in order of submission; answered ones leave a hole until they reach the front.
 #[derive(Clone, Debug)]
@@ -143,9 +112,9 @@ pub struct Client {
     updates: Window<Update>,
     reads: Window<Read>,
     last_token: Token,
-    connected: Replicas,
-    /// Replicas that did not answer in time; not waited for until they do answer.
-    slow: Replicas,
+    connected: ReplicaSet,
+    /// ReplicaSet that did not answer in time; not waited for until they do answer.
+    slow: ReplicaSet,
     leader_heard: Instant,
     probed: Instant,
     /// How far the cluster's clocks are ahead of this one, microseconds.
@@ -175,8 +144,8 @@ impl Client {
             updates: Window::new(),
             reads: Window::new(),
             last_token: Token(0),
-            connected: Replicas(0),
-            slow: Replicas(0),
+            connected: ReplicaSet(0),
+            slow: ReplicaSet(0),
             leader_heard: now.instant,
             probed: now.instant,
             clock_offset: 0,
@@ -269,7 +238,17 @@ impl Client {
                 self.slow = self.slow.without(replica);
                 self.send_outstanding_to(replica);
             }
-            Event::Disconnected(replica) => self.connected = self.connected.without(replica),
+            Event::Disconnected(replica) => {
+                self.connected = self.connected.without(replica);
+                self.for_each_update(|client, sequence| {
+                    let awaited = |update: &mut Update| {
+                        update.recipients.contains(replica) && !update.oks.contains(replica)
+                    };
+                    if client.updates.get_mut(sequence).is_some_and(awaited) {
+                        client.widen(sequence);
+                    }
+                });
+            }
             Event::Tick => {}
         }
         if now.instant >= self.scan_at {
@@ -488,7 +467,10 @@ impl Client {
 
     fn schedule_scan(&mut self) {
         if self.scan_at == Instant::NEVER {
-            self.scan_at = self.now.instant.after(self.config.sync_after / 2);
+            // Those that wait for no more than a fast quorum look around for others sooner.
+            let is_thrifty = self.config.write_policy == WritePolicy::Thrifty;
+            let parts = if is_thrifty { 8 } else { 2 };
+            self.scan_at = self.now.instant.after(self.config.sync_after / parts);
         }
     }
 

@@ -12,11 +12,11 @@
 //! in no footprint of the entry that lets it: so values carry the moment their first key expires, and count
 //! only if nobody asked has an entry of that time in its log.
 
-use super::{Action, Client, NEAR, Outcome, Replicas, Token, patience, smooth};
+use super::{Action, Client, NEAR, Outcome, Token, patience, smooth};
 use crate::message::{Asked, Body, Message, Refusal, Standing};
 use crate::replica::PlantedBug;
 use core::time::Duration;
-use syros_types::{Footprint, Group, Instant, OpNumber, ReadPolicy, ReplicaId, View, WallTime};
+use syros_types::{Footprint, Group, Instant, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, View, WallTime};
 
 /// A leader that takes this much longer than it might, in nanoseconds, may be busy.
 const BUSY: u64 = 50_000;
@@ -53,7 +53,7 @@ pub(super) struct Read {
     pub(super) course: Course,
     pub(super) evidence: Evidence,
     /// Those that have been asked for a value and have not answered.
-    pub(super) waits_for: Replicas,
+    pub(super) waits_for: ReplicaSet,
     /// Others were asked before the leader is.
     pub(super) referred: bool,
 }
@@ -66,7 +66,7 @@ pub(super) enum Course {
     /// A member's value, and the leader's word on it.
     Meta { member: ReplicaId },
     /// The values of these members.
-    Quorum { asked: Replicas },
+    Quorum { asked: ReplicaSet },
     /// A member's value once it has executed an entry; it may not hold a key that expires by `time`.
     Rinse { member: ReplicaId, after: OpNumber, time: WallTime },
     /// Any value of this replica.
@@ -75,11 +75,11 @@ pub(super) enum Course {
 
 impl Course {
     /// Members that were asked for a value.
-    const fn members(self) -> Replicas {
+    const fn members(self) -> ReplicaSet {
         match self {
-            Self::Leader => Replicas(0),
+            Self::Leader => ReplicaSet(0),
             Self::Meta { member } | Self::Rinse { member, .. } | Self::Stale { member } => {
-                Replicas(0).with(member)
+                ReplicaSet(0).with(member)
             }
             Self::Quorum { asked } => asked,
         }
@@ -89,7 +89,7 @@ impl Course {
 /// What a read has been told, whoever was asked and when: all of it since the read was invoked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Evidence {
-    heard: Replicas,
+    heard: ReplicaSet,
     /// The value of the latest state.
     best: Option<Value>,
     /// What members know beyond their values, taken together.
@@ -102,7 +102,7 @@ pub(super) struct Evidence {
 
 impl Default for Evidence {
     fn default() -> Self {
-        let (heard, beyond) = (Replicas(0), Standing::default());
+        let (heard, beyond) = (ReplicaSet(0), Standing::default());
         Self { heard, best: None, beyond, accepted_by: ReplicaId(0), change: None }
     }
 }
@@ -329,7 +329,7 @@ impl Client {
             attempts: 0,
             course: Course::Leader,
             evidence: Evidence::default(),
-            waits_for: Replicas(0),
+            waits_for: ReplicaSet(0),
             referred: false,
         }
     }
@@ -340,9 +340,9 @@ impl Client {
         self.read_counts
     }
 
-    /// Replicas that can be expected to answer.
-    pub(super) const fn usable(&self) -> Replicas {
-        Replicas(self.connected.0 & !self.slow.0)
+    /// ReplicaSet that can be expected to answer.
+    pub(super) const fn usable(&self) -> ReplicaSet {
+        self.connected.except(self.slow)
     }
 
     /// Begins a read anew in another view: what has been said of entries of the last one may not hold.
@@ -372,7 +372,7 @@ impl Client {
         read.sent = now;
         read.course = course;
         let body = read.body.clone();
-        let asked = if course == Course::Leader { Replicas(0).with(leader) } else { course.members() };
+        let asked = if course == Course::Leader { ReplicaSet(0).with(leader) } else { course.members() };
         for replica in asked.iter() {
             if !read.waits_for.contains(replica) {
                 read.waits_for = read.waits_for.with(replica);
@@ -417,7 +417,7 @@ impl Client {
             ReadPolicy::Meta => self.nearest(1).map(|members| self.meta(members)),
             ReadPolicy::Quorum => self.quorum(),
             ReadPolicy::Stale => {
-                self.nearest(1).and_then(Replicas::first).map(|member| Course::Stale { member })
+                self.nearest(1).and_then(ReplicaSet::first).map(|member| Course::Stale { member })
             }
             ReadPolicy::Auto => self.earliest(bucket),
         };
@@ -425,7 +425,7 @@ impl Client {
     }
 
     /// The course that has `member` give the value; the leader needs nobody's word.
-    fn meta(&self, members: Replicas) -> Course {
+    fn meta(&self, members: ReplicaSet) -> Course {
         match members.first() {
             Some(member) if member != self.leader() => Course::Meta { member },
             _ => Course::Leader,
@@ -443,11 +443,11 @@ impl Client {
     }
 
     /// So many of the nearest replicas; of those that are about equally near the least busy.
-    fn nearest(&mut self, count: usize) -> Option<Replicas> {
+    fn nearest(&mut self, count: usize) -> Option<ReplicaSet> {
         let usable = self.usable();
         let usable = if usable.len() < count { self.connected } else { usable };
         let size = self.config.group.size();
-        let mut chosen = Replicas(0);
+        let mut chosen = ReplicaSet(0);
         while chosen.len() < count {
             let left = |replica: ReplicaId| usable.contains(replica) && !chosen.contains(replica);
             let members = self.config.group.members().filter(|replica| left(*replica));
@@ -505,12 +505,12 @@ impl Client {
                 && floors[replica.index()] > 0
                 && cost(replica, floors[replica.index()]) <= soonest + soonest / 8
         };
-        let mut sharing = Replicas(0);
+        let mut sharing = ReplicaSet(0);
         for replica in group.members().filter(|replica| shares(*replica)) {
             sharing = sharing.with(replica);
         }
         let member = self.latencies.least_busy(group.size(), |replica| sharing.contains(replica))?;
-        Some(self.meta(Replicas(0).with(member)))
+        Some(self.meta(ReplicaSet(0).with(member)))
     }
 
     /// Has a replica that nothing has been heard of for a while answer along with a read.
@@ -719,10 +719,10 @@ impl Client {
         }
         let Evidence { heard, change, .. } = &read.evidence;
         let members = read.course.members();
-        let unheard = Replicas(members.0 & !heard.0);
+        let unheard = members.except(*heard);
         // Rinses and what has been referred wait for entries to be committed, which the leader takes part in.
         let asked = if read.course == Course::Leader { members.with(leader) } else { members };
-        let members_take = |asked: Replicas| {
+        let members_take = |asked: ReplicaSet| {
             asked.iter().map(|member| self.latencies.value(member)).max().unwrap_or_default()
         };
         let usual = match read.course {
@@ -748,7 +748,7 @@ impl Client {
             Course::Quorum { .. } | Course::Meta { .. } => (unheard, soon),
         };
         if now.since(read.sent) >= patience {
-            self.slow = Replicas(self.slow.0 | (silent.0 & connected.0));
+            self.slow = self.slow.and(ReplicaSet(silent.0 & connected.0));
             if matches!(read.course, Course::Rinse { .. }) {
                 read.evidence = Evidence::default();
             }

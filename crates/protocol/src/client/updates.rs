@@ -1,17 +1,21 @@
 //! Updates: which way they go, and when they are done.
 //!
 //! - *fast*: to every replica; done when the fast quorum has them (Skyros 4.2);
+//! - *thrifty*: the same, to no more replicas than make the fast quorum (as in EPaxos, SOSP '13, 6.2); to the others as
+//!   well when one of these does not answer soon;
 //! - *leader*: to the leader, which orders them at once; done when they are committed. Where a quorum of the
 //!   durability logs is farther than the leader and a majority near it, this is faster (Skyros 6).
 //!
 //! Which is faster is measured: where the leader alone would answer clearly sooner than the fast quorum does,
 //! some updates go both ways, and tell.
 
-use super::{Action, Client, NEAR, Outcome, Replicas, Session, Token, patience, smooth};
+use super::{Action, Client, NEAR, Outcome, Session, Token, patience, smooth};
 use crate::message::{Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
-use syros_types::{Class, Footprint, Group, Instant, OperationId, ReplicaId, SessionId, View, WritePolicy};
+use syros_types::{
+    Class, Footprint, Group, Instant, OperationId, ReplicaId, ReplicaSet, SessionId, View, WritePolicy,
+};
 
 /// How long an update waits for another leader when the disk of this one has failed: view changes take a
 /// fraction of it, and if there is none by then, there is a reason that the user should hear of.
@@ -28,7 +32,7 @@ pub(super) struct Update {
     /// Timestamp it carries in the current view; a resend within the view must not change it,
     /// because another replica may hold it already.
     pub(super) micros: u64,
-    /// What it acknowledges in the current view. Replicas take their own copies for the same: if one
+    /// What it acknowledges in the current view. ReplicaSet take their own copies for the same: if one
     /// that was sent later acknowledged more, whoever executed that one would take updates for dealt
     /// with that are only in the durability logs yet.
     pub(super) acked_below: u64,
@@ -37,13 +41,15 @@ pub(super) struct Update {
     pub(super) attempts: u32,
     /// Was sent to followers: one of them may hand it to the leader later.
     pub(super) shared: bool,
-    pub(super) oks: Replicas,
+    /// To whom it was sent in the current view, if it may be fast.
+    pub(super) recipients: ReplicaSet,
+    pub(super) oks: ReplicaSet,
     /// Only the leader can say what it returns.
     pub(super) returns: bool,
     /// What the leader of the current view says it returns, once the fast quorum has it.
     pub(super) evaluated: Option<Body>,
     /// Those that will not answer `Ok` in this view.
-    pub(super) refusals: Replicas,
+    pub(super) refusals: ReplicaSet,
     /// The leader has no room for it: it is sent again before the leader is asked to order it.
     pub(super) crowded_out: bool,
     /// The way it was sent in the current view.
@@ -119,8 +125,42 @@ impl WriteTimes {
         self.ordered = 0;
     }
 
+    /// True if it is time to send an update to all, only to know how far everybody is.
+    fn comparison_is_due(&self, now: Instant) -> bool {
+        self.followed.is_none_or(|(_, began)| began.after(COMPARISON_INTERVAL) <= now)
+    }
+
+    /// The leader and so many of `usable` followers as make the fast quorum: the nearest ones, and of those that are
+    /// about equally near each as often as the others. `None` if not so many have been heard of.
+    fn fewest(
+        &self,
+        quorum: usize,
+        (leader, sequence): (ReplicaId, u64),
+        usable: ReplicaSet,
+    ) -> Option<ReplicaSet> {
+        let heard = |follower: ReplicaId| self.oks[follower.index()] > 0;
+        let followers = || usable.without(leader).iter().filter(|follower| heard(*follower));
+        let mut chosen = ReplicaSet::default().with(leader);
+        let mut times = [u64::MAX; Group::SIZE_MAX];
+        for (place, follower) in times.iter_mut().zip(followers()) {
+            *place = self.oks[follower.index()];
+        }
+        times.sort_unstable();
+        let Some(wanted) = quorum.checked_sub(2) else { return Some(chosen) };
+        let farthest = times[wanted];
+        if farthest == u64::MAX {
+            return None;
+        }
+        let near: ReplicaSet = followers()
+            .filter(|follower| self.oks[follower.index()] <= farthest.saturating_add(farthest / 4 + NEAR))
+            .collect();
+        let first = sequence as usize % near.len();
+        chosen = near.iter().cycle().skip(first).take(quorum - 1).fold(chosen, ReplicaSet::with);
+        Some(chosen)
+    }
+
     /// When the fast quorum is likely to have answered: its farthest member, or the leader.
-    fn fast(&self, quorum: usize, leader: ReplicaId, usable: Replicas) -> Option<u64> {
+    fn fast(&self, quorum: usize, leader: ReplicaId, usable: ReplicaSet) -> Option<u64> {
         let mut known = [u64::MAX; Group::SIZE_MAX];
         for (index, took) in self.oks.iter().enumerate() {
             if *took > 0 && usable.contains(ReplicaId(index as u8)) {
@@ -148,10 +188,11 @@ impl Client {
             path: Path::Ordered,
             attempts: 0,
             shared: false,
-            oks: Replicas(0),
+            recipients: ReplicaSet(0),
+            oks: ReplicaSet(0),
             returns: !class.is_nilext(),
             evaluated: None,
-            refusals: Replicas(0),
+            refusals: ReplicaSet(0),
             crowded_out: false,
             way: Way::Leader,
             began: now,
@@ -168,7 +209,7 @@ impl Client {
     fn choose_way(&mut self, sequence: u64) -> Way {
         let leader = self.leader();
         match self.config.write_policy {
-            WritePolicy::Fast => return Way::Fast,
+            WritePolicy::Fast | WritePolicy::Thrifty => return Way::Fast,
             WritePolicy::Leader => return Way::Leader,
             WritePolicy::Auto => {}
         }
@@ -176,7 +217,7 @@ impl Client {
         let usable = self.usable();
         let times = &mut self.write_times;
         let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
-        let is_due = times.followed.is_none_or(|(_, began)| began.after(COMPARISON_INTERVAL) <= now);
+        let is_due = times.comparison_is_due(now);
         let Some(fast) = times.fast(quorum, leader, usable) else {
             if is_due {
                 times.followed = Some((sequence, now));
@@ -193,6 +234,42 @@ impl Client {
             return Way::Both;
         }
         if times.ordered + times.ordered / 8 < fast { Way::Leader } else { Way::Fast }
+    }
+
+    /// To whom an update goes that may be fast.
+    fn choose_recipients(&mut self, sequence: u64, way: Way) -> ReplicaSet {
+        let everybody = self.config.group.members().collect();
+        if self.config.write_policy != WritePolicy::Thrifty || way != Way::Fast {
+            return everybody;
+        }
+        let now = self.now.instant;
+        let (leader, usable) = (self.leader(), self.usable());
+        let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
+        if self.write_times.comparison_is_due(now) {
+            self.write_times.followed = Some((sequence, now));
+            return everybody;
+        }
+        self.write_times.fewest(quorum, (leader, sequence), usable).unwrap_or(everybody)
+    }
+
+    /// Sends an update to those, too, that it was not sent to for thrift.
+    pub(super) fn widen(&mut self, sequence: u64) {
+        let Session::Active(session) = self.session else { return };
+        let everybody: ReplicaSet = self.config.group.members().collect();
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        let others = everybody.except(update.recipients);
+        if update.path != Path::Durability || others.is_empty() {
+            return;
+        }
+        // When it was sent first is what later patience counts from.
+        let sent = update.sent;
+        update.recipients = everybody;
+        for other in others.iter() {
+            self.transmit(session, sequence, Some(other));
+        }
+        if let Some(update) = self.updates.get_mut(sequence) {
+            update.sent = sent;
+        }
     }
 
     pub(super) fn on_ok(&mut self, from: ReplicaId, view: View, sequence: u64) {
@@ -273,6 +350,8 @@ impl Client {
             || update.refusals.contains(group.leader(self.view));
         if impossible && update.path == Path::Durability {
             self.order(sequence);
+        } else {
+            self.widen(sequence);
         }
     }
 
@@ -347,6 +426,7 @@ impl Client {
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let may_be_fast = update.fast && fast_quorum_in_reach;
         let way = if may_be_fast { self.choose_way(sequence) } else { Way::Leader };
+        let recipients = self.choose_recipients(sequence, way);
         let keeps_evaluation = self.planted(PlantedBug::EvaluationOfOtherViewKept);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         if !keeps_evaluation {
@@ -356,8 +436,9 @@ impl Client {
         update.began = now;
         update.micros = micros;
         update.acked_below = acked_below;
-        update.oks = Replicas(0);
-        update.refusals = Replicas(0);
+        update.recipients = recipients;
+        update.oks = ReplicaSet(0);
+        update.refusals = ReplicaSet(0);
         update.crowded_out = false;
         update.path = if way == Way::Leader { Path::Ordered } else { Path::Durability };
         self.transmit(session, sequence, None);
@@ -378,16 +459,18 @@ impl Client {
     /// Sends an update again that may have been lost.
     pub(super) fn transmit_again(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
         let leader = self.leader();
-        if let Some(update) = self.updates.get_mut(sequence)
-            && update.way == Way::Both
-        {
-            // There may be only one copy left that the leader has yet to read.
-            update.refusals = update.refusals.with(leader);
+        let recipients = only.map_or(ReplicaSet::ALL, |only| ReplicaSet::default().with(only));
+        if let Some(update) = self.updates.get_mut(sequence) {
+            update.recipients = update.recipients.and(recipients);
+            if update.way == Way::Both {
+                // There may be only one copy left that the leader has yet to read.
+                update.refusals = update.refusals.with(leader);
+            }
         }
         self.transmit(session, sequence, only);
     }
 
-    /// Puts an update on the wire, as its path says: to all, or to the leader; or to `only`.
+    /// Puts an update on the wire, as its path says: to its recipients, or to the leader; or to `only`.
     pub(super) fn transmit(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
         let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
         let connected = self.connected;
@@ -401,25 +484,29 @@ impl Client {
         let id = OperationId { session, sequence };
         let Update { micros, acked_below, .. } = *update;
         let request = Request { id, micros, acked_below, body: update.body.clone() };
-        let path = update.path;
+        let (path, recipients) = (update.path, update.recipients);
         let wanted = |to: ReplicaId| {
             connected.contains(to)
                 && only.is_none_or(|only| only == to)
-                && (path == Path::Durability || to == leader)
+                && match path {
+                    Path::Durability => recipients.contains(to),
+                    Path::Ordered => to == leader,
+                }
         };
         for to in group.members().filter(|to| wanted(*to)) {
             update.attempts = update.attempts.saturating_add(1);
             update.shared |= to != leader;
-            let message = Message::Request { view, path, request: request.clone() };
+            let message = Message::Request { view, path, recipients, request: request.clone() };
             self.actions.push_back(Action::Send { to, message });
         }
     }
 
     pub(super) fn look_after_update(&mut self, sequence: u64) {
-        let now = self.now.instant;
-        let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
-        let fast = self.write_times.fast(quorum, self.leader(), self.usable()).unwrap_or_default();
+        let (now, group, leader) = (self.now.instant, self.config.group, self.leader());
+        let quorum = group.fast_quorum(self.config.fast_quorum);
+        let fast = self.write_times.fast(quorum, leader, self.usable()).unwrap_or_default();
         let sync_after = patience(self.config.sync_after, fast.max(self.latency));
+        let widen_after = (self.config.sync_after / 4).max(Duration::from_nanos(fast.saturating_mul(2)));
         let resend = patience(self.config.resend, self.write_times.ordered.max(self.latency));
         let Some(update) = self.updates.get_mut(sequence) else { return };
         if now.since(update.invoked) >= self.config.give_up_after {
@@ -434,11 +521,21 @@ impl Client {
                 self.transmit_again(session, sequence, None);
             }
         } else if update.path == Path::Durability && silent >= sync_after {
-            let missing = Replicas(self.connected.0 & !update.oks.0 & !update.refusals.0);
-            self.slow = Replicas(self.slow.0 | missing.0);
+            let missing = ReplicaSet(self.connected.0 & update.recipients.0);
+            let missing = missing.except(update.oks).except(update.refusals);
+            self.slow = self.slow.and(missing);
             self.order(sequence);
         } else if silent >= resend {
             self.transmit_again(session, sequence, None);
+        } else if silent >= widen_after && update.path == Path::Durability {
+            // The next updates go to others at once.
+            let missing = ReplicaSet(self.connected.0 & update.recipients.0);
+            let missing = missing.except(update.oks).except(update.refusals).without(leader);
+            let is_thrifty = update.recipients.len() < group.size();
+            if is_thrifty {
+                self.slow = self.slow.and(missing);
+                self.widen(sequence);
+            }
         }
     }
 

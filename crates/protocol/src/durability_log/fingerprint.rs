@@ -24,8 +24,8 @@ impl DurabilityLog {
         next_unordered.saturating_sub(*first).hash(hasher);
         slots.len().hash(hasher);
         for slot in slots {
-            if let Some(Slot { update, arrived, ordered }) = slot {
-                (update, ordered).hash(hasher);
+            if let Some(Slot { update, arrived, ordered, recipients }) = slot {
+                (update, ordered, recipients).hash(hasher);
                 clock.past(*arrived, kept, hasher);
             } else {
                 u64::MAX.hash(hasher);

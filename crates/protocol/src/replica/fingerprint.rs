@@ -41,6 +41,7 @@ impl Replica {
             progress,
             batch,
             batch_bytes,
+            batch_bodies,
             uncommitted_bytes,
             unexecuted_bytes,
             overtaken,
@@ -108,7 +109,17 @@ impl Replica {
             (op_number, applied, heard.is_some()).hash(hasher);
             heard.iter().for_each(|heard| clock.exact(*heard, hasher));
         }
-        (batch, batch_bytes, uncommitted_bytes, unexecuted_bytes, waiters, abandoned, refused, refused_order)
+        (
+            batch,
+            batch_bytes,
+            batch_bodies,
+            uncommitted_bytes,
+            unexecuted_bytes,
+            waiters,
+            abandoned,
+            refused,
+            refused_order,
+        )
             .hash(hasher);
         for (number, reads) in reads_unapplied {
             number.hash(hasher);

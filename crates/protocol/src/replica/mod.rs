@@ -31,7 +31,7 @@ use crate::durability_log::{DurabilityLog, KeyIndex};
 use crate::hash::HashMap;
 use crate::history::ChangeHistory;
 use crate::log::Log;
-use crate::message::{LogEntry, Message, Payload, Peer, Prepared, RoleName, StatusReport};
+use crate::message::{LogEntry, Message, Payload, Peer, Prepared, Request, RoleName, StatusReport};
 use crate::record::{Record, Ticket};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
@@ -43,7 +43,9 @@ use ordering::Parked;
 use reads::WaitingRead;
 use requests::Waiter;
 use state_transfer::Transfer;
-use syros_types::{Instant, Now, OpNumber, OperationId, Prng, ReplicaId, SessionId, View, WallTime};
+use syros_types::{
+    Instant, Now, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet, SessionId, View, WallTime,
+};
 use view_change::ViewChange;
 
 /// Entries executed at a time: bounds how long one `Apply` keeps a driver from its sockets.
@@ -121,6 +123,8 @@ pub struct Replica {
     /// Entries at the end of the log that no Prepare has carried yet.
     batch: Vec<Prepared>,
     batch_bytes: usize,
+    /// Of those in `batch` whose clients have not sent them to everybody: which they are, and who has been sent them.
+    batch_bodies: Vec<(usize, Request, ReplicaSet)>,
     uncommitted_bytes: usize,
     /// Bytes of log entries that are committed and not executed.
     unexecuted_bytes: usize,
@@ -218,6 +222,7 @@ impl Replica {
             progress: vec![Progress::default(); members],
             batch: Vec::new(),
             batch_bytes: 0,
+            batch_bodies: Vec::new(),
             uncommitted_bytes: 0,
             unexecuted_bytes: 0,
             overtaken: None,
@@ -395,7 +400,9 @@ impl Replica {
             }
             (_, Message::HandOver { to }) => self.on_hand_over(to),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),
-            (_, Message::Request { view, path, request }) => self.on_request(from, view, path, request),
+            (_, Message::Request { view, path, recipients, request }) => {
+                self.on_request(from, view, (path, recipients), request);
+            }
             (_, Message::Read { view, number, asked, body }) => {
                 self.on_read(from, view, number, asked, body);
             }

@@ -7,7 +7,7 @@ use crate::message::{Body, LogEntry, Message, Payload, Peer, Prepared, Request, 
 use crate::record::{Record, describe};
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use syros_types::{Group, Instant, OpNumber, OperationId, ReplicaId, View, WallTime};
+use syros_types::{Group, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, View, WallTime};
 
 /// Bytes of bodies after which a batch leaves at once.
 const BATCH_BYTES_MAX: usize = 1 << 20;
@@ -55,10 +55,11 @@ impl Replica {
     /// taken it.
     pub(super) fn order_all_with_body_of(&mut self, refused: Option<OperationId>) {
         self.order_at = Instant::NEVER;
-        while let Some(update) = self.dlog.order_next() {
+        while let Some((update, recipients)) = self.dlog.order_next() {
             let prepared = if refused == Some(update.request.id) {
                 Prepared::Full(update.request.clone())
             } else {
+                self.note_unsent(&update.request, recipients);
                 Prepared::Reference(update.request.id)
             };
             let entry =
@@ -68,6 +69,15 @@ impl Replica {
             }
             self.append_to_batch(entry, prepared);
         }
+    }
+
+    /// Leader: the next entry of the batch is this update; those its client has not sent it to get it with the Prepare.
+    fn note_unsent(&mut self, request: &Request, recipients: ReplicaSet) {
+        if self.others().all(|other| recipients.contains(other)) {
+            return;
+        }
+        self.batch_bytes += request.body.len();
+        self.batch_bodies.push((self.batch.len(), request.clone(), recipients));
     }
 
     /// Leader: appends an entry that the next Prepare will carry.
@@ -94,12 +104,16 @@ impl Replica {
             return;
         }
         let entries = core::mem::take(&mut self.batch);
+        let bodies = core::mem::take(&mut self.batch_bodies);
         self.batch_bytes = 0;
         let first = OpNumber(self.log.op_number().0 + 1 - entries.len() as u64);
         let (view, commit, time) = (self.view, self.announced_commit(), self.log.last_time());
         let sent_at = self.now.instant;
         for replica in self.others() {
-            let entries = entries.clone();
+            let mut entries = entries.clone();
+            for (index, request, _) in bodies.iter().filter(|(_, _, sent)| !sent.contains(replica)) {
+                entries[*index] = Prepared::Full(request.clone());
+            }
             self.send(
                 Peer::Replica(replica),
                 Message::Prepare { view, first, commit, sent_at, time, entries },

@@ -5,7 +5,7 @@ use crate::message::{LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, 
 use crate::record::{Record, describe, empty_body};
 use crate::sessions::Known;
 use alloc::vec::Vec;
-use syros_types::{Admission, Class, OpNumber, OperationId, SessionId, View};
+use syros_types::{Admission, Class, OpNumber, OperationId, ReplicaSet, SessionId, View};
 
 /// Bytes of bodies the durability log may hold. A DoViewChange carries it whole.
 const DLOG_BYTES_MAX: usize = 64 << 20;
@@ -117,7 +117,13 @@ impl Replica {
         self.wait(number, waiter);
     }
 
-    pub(super) fn on_request(&mut self, from: Peer, view: View, path: Path, request: Request) {
+    pub(super) fn on_request(
+        &mut self,
+        from: Peer,
+        view: View,
+        (path, recipients): (Path, ReplicaSet),
+        request: Request,
+    ) {
         if !self.accepts_view(from, view) {
             return;
         }
@@ -146,7 +152,7 @@ impl Replica {
             return self.refuse(from, id, Refusal::UnknownSession);
         }
         match admission {
-            Some(admission) if path == Path::Durability => self.accept(from, update, admission),
+            Some(admission) if path == Path::Durability => self.accept(from, recipients, update, admission),
             _ => self.order_now(from, update),
         }
     }
@@ -356,7 +362,7 @@ impl Replica {
     }
 
     /// The accept rule: conflict, or into the durability log.
-    fn accept(&mut self, from: Peer, update: Update, admission: Admission) {
+    fn accept(&mut self, from: Peer, recipients: ReplicaSet, update: Update, admission: Admission) {
         let (view, clock, id) = (self.view, self.now.wall, update.request.id);
         let skew_max = u64::try_from(self.config.clock_skew_max.as_micros()).unwrap_or(u64::MAX);
         if update.request.micros > clock.0.saturating_add(skew_max) {
@@ -383,7 +389,7 @@ impl Replica {
         let is_evaluated = !update.class.is_nilext() && self.is_leader();
         let request = update.request.clone();
         let evaluated = is_evaluated.then(|| request.body.clone());
-        self.dlog.insert(update, self.now.instant);
+        self.dlog.insert_sent_to(recipients, update, self.now.instant);
         self.persist_data(|| Record::Accept(request));
         self.counters.fast_updates += 1;
         if self.planted(PlantedBug::OkBeforePersist) {

@@ -5,7 +5,7 @@ use super::*;
 use crate::message::{Asked, Body, Path, Payload, Request, ViewChangeReason};
 use alloc::string::String;
 use std::collections::BTreeSet;
-use syros_types::{Class, FastQuorum, Footprint, Group, SessionId};
+use syros_types::{Class, FastQuorum, Footprint, Group, ReplicaSet, SessionId};
 
 /// Operations here are `CK...`: class letter, key letter, anything.
 fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
@@ -142,7 +142,7 @@ impl Cluster {
         let view = self.replicas[self.leader()].view();
         let id = OperationId { session, sequence };
         let request = Request { id, micros, acked_below: 1, body: Body::from(body.as_bytes()) };
-        Message::Request { view, path, request }
+        Message::Request { view, path, recipients: ReplicaSet::ALL, request }
     }
 
     fn send(&mut self, to: &[usize], message: &Message) {
@@ -204,6 +204,39 @@ fn a_reference_without_body_is_fetched() {
     cluster.send(&[0, 1], &request);
     cluster.pass(100);
     assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]));
+}
+
+/// Whoever was not sent an update by its client has it with the Prepare, and nobody else does.
+#[test]
+fn those_that_a_client_spares_get_the_body_from_the_leader() {
+    let mut cluster = Cluster::new(5, FastQuorum::Majority);
+    let session = cluster.register();
+    let spread: ReplicaSet = [0, 1, 3].map(ReplicaId).into_iter().collect();
+    let Message::Request { view, path, request, .. } =
+        cluster.request(session, 1, 5, Path::Durability, "oA1")
+    else {
+        unreachable!()
+    };
+    let request = Message::Request { view, path, recipients: spread, request };
+    cluster.send(&[0, 1, 3], &request);
+    let everybody = cluster.request(session, 2, 6, Path::Durability, "oB1");
+    cluster.send(&[0, 1, 2, 3, 4], &everybody);
+    cluster.replicas[0].order_all();
+    cluster.replicas[0].emit_batch();
+    let mut full = [const { Vec::new() }; 5];
+    while let Some(action) = cluster.replicas[0].poll() {
+        if let Action::Send { to: Peer::Replica(to), message: Message::Prepare { entries, .. }, .. } = action
+        {
+            full[to.index()] = entries.iter().map(|entry| matches!(entry, Prepared::Full(_))).collect();
+        }
+    }
+    let [spared, known] = [vec![true, false], vec![false, false]];
+    assert_eq!(full, [vec![], known.clone(), spared.clone(), known, spared]);
+    // The next batch does not have it again.
+    let request = cluster.request(session, 3, 7, Path::Durability, "oC1");
+    cluster.send(&[0, 1, 2, 3, 4], &request);
+    cluster.replicas[0].order_all();
+    assert!(cluster.replicas[0].batch_bodies.is_empty() && cluster.replicas[0].batch_bytes == 0);
 }
 
 #[test]

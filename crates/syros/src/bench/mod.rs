@@ -67,7 +67,7 @@ struct WriteOptions {
     /// How reads are answered: auto, leader, meta, quorum or stale
     #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Auto)]
     reads: ReadPolicy,
-    /// How updates go: auto, fast or leader
+    /// How updates go: auto, fast, thrifty or leader
     #[arg(long, value_name = "POLICY", default_value_t = WritePolicy::Auto)]
     writes: WritePolicy,
     /// Share of reads

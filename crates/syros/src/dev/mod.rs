@@ -89,7 +89,7 @@ pub(crate) struct Options {
     /// How nodes answer reads that do not say: auto, leader, meta, quorum or stale [default: auto]
     #[arg(long, value_name = "POLICY")]
     reads: Option<ReadPolicy>,
-    /// How nodes send updates that may be fast: auto, fast or leader [default: auto]
+    /// How nodes send updates that may be fast: auto, fast, thrifty or leader [default: auto]
     #[arg(long, value_name = "POLICY")]
     writes: Option<WritePolicy>,
     /// Emulate storage that answers N random reads a second on each node, to measure where it is the limit

@@ -8,7 +8,9 @@ use syros_protocol::message::{
     Standing, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record};
-use syros_types::{FastQuorum, Instant, OpNumber, OperationId, ReplicaId, SessionId, View, WallTime};
+use syros_types::{
+    FastQuorum, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, View, WallTime,
+};
 use syros_wire::{decode_message, decode_record, encode_message, encode_record};
 
 const fn id(session: u64, sequence: u64) -> OperationId {
@@ -113,12 +115,12 @@ fn of_clients() -> Vec<(Message, String)> {
     vec![
         (Message::Register { view, nonce: 0x0102 }, format!("01 07 {clock_hex}")),
         (
-            Message::Request { view, path: Path::Durability, request: request() },
-            format!("02 07 01 {REQUEST_HEAD} 736574"),
+            Message::Request { view, path: Path::Durability, recipients: ReplicaSet(7), request: request() },
+            format!("02 07 01 07 {REQUEST_HEAD} 736574"),
         ),
         (
-            Message::Request { view, path: Path::Ordered, request: request() },
-            format!("02 07 02 {REQUEST_HEAD} 736574"),
+            Message::Request { view, path: Path::Ordered, recipients: ReplicaSet(0x1ff), request: request() },
+            format!("02 07 02 ff03 {REQUEST_HEAD} 736574"),
         ),
         (read(Asked::Answer), "03 07 8001 676574".into()),
         (read(Asked::Value { after: OpNumber(300) }), "06 07 8001 01 ac02 676574".into()),

@@ -8,8 +8,8 @@ use syros_protocol::message::{
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, Session};
 use syros_types::{
-    Class, FastQuorum, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, SessionId, View, WallTime,
-    key_hash,
+    Class, FastQuorum, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet, SessionId,
+    View, WallTime, key_hash,
 };
 
 /// The toy state machine: every operation is an overwrite of itself, and those that start with 0xff are
@@ -139,7 +139,8 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
         0 => Message::Register { view: view(prng), nonce: prng.next_u64() },
         1 => {
             let path = if prng.chance(1, 2) { Path::Durability } else { Path::Ordered };
-            Message::Request { view: view(prng), path, request: request(prng) }
+            let recipients = ReplicaSet(prng.next_u64() as u16);
+            Message::Request { view: view(prng), path, recipients, request: request(prng) }
         }
         2 => {
             let asked = match prng.below(4) {

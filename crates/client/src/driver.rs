@@ -12,7 +12,7 @@ use syros_protocol::client::Busy;
 use syros_protocol::message::Body;
 use syros_types::{Class, Footprint, ReadPolicy};
 
-/// Events of one poll; there are at most 7 replicas and a waker.
+/// Events of one poll; there are at most 9 replicas and a waker.
 const EVENTS_MAX: usize = 16;
 
 /// The replicas have the tokens after it.

@@ -329,7 +329,7 @@ mod tests {
                 "from 'paris' to 'wisconsin'",
             ),
             ("[\"wisconsin\"]", "[]", "1 to 16 regions, not 0"),
-            ("\"wisconsin\"]\nclients", "\"wisconsin\", \"paris\"]\nclients", "1, 3, 5 or 7"),
+            ("\"wisconsin\"]\nclients", "\"wisconsin\", \"paris\"]\nclients", "1, 3, 5, 7 or 9"),
             ("clients", "customers", "customers"),
             ("[\"wisconsin\"]", "[\"a}b\"]", "region 'a}b'"),
             ("rtt-ms = 96.87", "rtt-ms = 96.87\nmbit-per-second = 1e-9", "too little"),

@@ -40,7 +40,7 @@ impl NodeConfig {
     /// The defaults for member `replica` of a cluster, with its data in `directory`: everything as `syros server` has it.
     ///
     /// # Errors
-    /// [`InvalidGroupSize`]: `replicas` are not 1, 3, 5 or 7.
+    /// [`InvalidGroupSize`]: `replicas` are not 1, 3, 5, 7 or 9.
     pub fn new(
         cluster: u64,
         replicas: Vec<String>,

@@ -396,7 +396,7 @@ impl<'a> Fields<'a> {
         let replica = self.number("replica")?;
         let size = self.number("replicas")?;
         let group = usize::try_from(size).ok().and_then(|size| Group::new(size).ok());
-        let group = group.ok_or_else(|| format!("replicas = {size} is not 1, 3, 5 or 7"))?;
+        let group = group.ok_or_else(|| format!("replicas = {size} is not 1, 3, 5, 7 or 9"))?;
         let member = u8::try_from(replica).ok().filter(|&r| usize::from(r) < group.size());
         let cluster = self.get("cluster")?;
         let (quorum, durability) = (self.get("fast-quorum")?, self.get("durability")?);

@@ -11,6 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
 use syros_experiment::Protocol;
 use syros_protocol::replica::PlantedBug;
+use syros_types::Group;
 
 /// Longest safety phase, in virtual time, divided by the swarm's speed. Operations that were not issued
 /// by then are not issued at all.
@@ -25,6 +26,8 @@ pub struct Options {
     pub planted: Option<PlantedBug>,
     /// Give every world the settings of this protocol.
     pub protocol: Option<Protocol>,
+    /// Give every world so many replicas.
+    pub replicas: Option<Group>,
 }
 
 /// What came of one seed.
@@ -88,7 +91,8 @@ impl Summary {
 pub fn replay_command(seed: u64, options: &Options) -> String {
     let planted = options.planted.map(|bug| format!(" --plant {}", bug.name())).unwrap_or_default();
     let protocol = options.protocol.map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
-    format!("syros sim --seed {seed}{planted}{protocol}")
+    let replicas = options.replicas.map(|group| format!(" --replicas {}", group.size())).unwrap_or_default();
+    format!("syros sim --seed {seed}{planted}{protocol}{replicas}")
 }
 
 thread_local! {
@@ -120,10 +124,14 @@ fn install_panic_hook() {
 /// Runs the world of one seed.
 #[must_use]
 pub fn run_seed(seed: u64, options: &Options) -> SeedReport {
-    let swarm = match &options.protocol {
+    let mut swarm = match &options.protocol {
         Some(protocol) => Swarm::draw_for(seed, protocol),
         None => Swarm::draw(seed),
     };
+    let is_alone = options.protocol.is_some_and(|protocol| protocol.is_alone);
+    if let Some(group) = options.replicas.filter(|_| !is_alone) {
+        swarm.resize(group);
+    }
     run_swarm(&swarm, options)
 }
 

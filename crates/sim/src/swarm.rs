@@ -13,7 +13,7 @@ use core::time::Duration;
 use syros_experiment::{Execution, Protocol};
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
-use syros_types::{FastQuorum, Prng, ReadPolicy, WritePolicy};
+use syros_types::{FastQuorum, Group, Prng, ReadPolicy, WritePolicy};
 
 /// Nanoseconds in a microsecond.
 pub const MICRO: u64 = 1_000;
@@ -307,6 +307,14 @@ impl Swarm {
             swarm.draw_returning(&mut Self::commutation_dice(seed));
         }
         swarm
+    }
+
+    /// Gives the group another size; everything else stays as it was drawn.
+    pub fn resize(&mut self, group: Group) {
+        if self.network.spared == self.replicas {
+            self.network.spared = group.size();
+        }
+        self.replicas = group.size();
     }
 
     /// Takes over the settings of a protocol.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use syros_sim::{Options, run_seed};
+use syros_types::Group;
 
 const CORPUS: &str = include_str!("../corpus");
 
@@ -17,4 +18,14 @@ fn nothing_is_wrong_with_the_seeds_that_are_kept() {
         assert!(report.violation.is_none(), "seed {seed}, kept because {why}: {:?}", report.violation);
     }
     assert!(!seen.is_empty());
+}
+
+#[test]
+fn nothing_is_wrong_with_the_largest_group() {
+    let largest = Group::new(Group::SIZE_MAX).expect("it is a size");
+    let options = Options { replicas: Some(largest), ..Options::default() };
+    for seed in 1..=60 {
+        let report = run_seed(seed, &options);
+        assert!(report.violation.is_none(), "seed {seed}, nine replicas: {:?}", report.violation);
+    }
 }

@@ -67,7 +67,7 @@ const COSTS: [Cost; 12] = [
 fn every_protocol_costs_what_it_should() {
     assert_eq!(COSTS.map(|(name, ..)| name), Protocol::ALL.map(|protocol| protocol.name));
     for (name, alone, together) in COSTS {
-        for replicas in [3, 5, 7] {
+        for replicas in [3, 5, 7, 9] {
             let mut play = scenario(name, replicas).start();
             let client = play.client();
             // Different keys; each operation ends before the next begins.

@@ -32,7 +32,7 @@ fn start(replicas: usize) -> Play {
 /// Who answers, and where, makes no difference to somebody who is as far from everybody.
 #[test]
 fn every_way_to_read_takes_one_round_trip() {
-    for replicas in [1, 3, 5, 7] {
+    for replicas in [1, 3, 5, 7, 9] {
         for mode in [Majority, Supermajority] {
             for policy in ReadPolicy::ALL {
                 let mut play =
@@ -51,7 +51,7 @@ fn every_way_to_read_takes_one_round_trip() {
 /// order it: it asks the leader at once, or once it has been told.
 #[test]
 fn behind_an_unordered_update_reads_take_two_round_trips_or_three() {
-    for replicas in [3, 5, 7] {
+    for replicas in [3, 5, 7, 9] {
         for (policy, trips) in
             [(ReadPolicy::Leader, 2), (ReadPolicy::Meta, 2), (ReadPolicy::Quorum, 3), (ReadPolicy::Stale, 1)]
         {

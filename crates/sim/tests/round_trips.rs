@@ -30,7 +30,7 @@ fn cost(play: &mut Play, client: usize, step: Step) -> u64 {
 
 #[test]
 fn a_set_takes_one_round_trip() {
-    for replicas in [1, 3, 5, 7] {
+    for replicas in [1, 3, 5, 7, 9] {
         for mode in [Majority, Supermajority] {
             let mut play = start(replicas, mode);
             let client = play.client();

@@ -38,7 +38,7 @@ enum What {
 `majority` and `supermajority` run the code that replicas run. The last line reads
 `N configurations, N violations`; the first violation is printed before it.")]
 struct RecoveryOptions {
-    /// Size of the group: 1, 3, 5 or 7
+    /// Size of the group: 1, 3, 5, 7 or 9
     #[arg(long, value_name = "N", default_value = "5", value_parser = parse_group)]
     replicas: Group,
     /// Number of updates, all of one key
@@ -59,7 +59,7 @@ enum Rule {
     Supermajority,
 }
 
-fn parse_group(text: &str) -> Result<Group, String> {
+pub(crate) fn parse_group(text: &str) -> Result<Group, String> {
     let size = text.parse().map_err(|_| "a number is expected".to_owned())?;
     Group::new(size).map_err(|problem| problem.to_string())
 }

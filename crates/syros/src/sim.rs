@@ -9,6 +9,7 @@ use syros_protocol::replica::PlantedBug;
 use syros_sim::{
     BEYOND_SEEDS, Options as SimOptions, SeedReport, Summary, replay_command, run_planted, run_seed,
 };
+use syros_types::Group;
 
 /// Options of `syros sim`.
 #[derive(Args, Debug)]
@@ -17,7 +18,7 @@ use syros_sim::{
   syros sim --seed 42 --trace               with everything that happened, line by line
   syros sim --seeds 1..1000                 a range
   syros sim --minutes 60                    new seeds for an hour
-  syros sim --seeds 1..1000 --protocol skyros-comm
+  syros sim --seeds 1..1000 --protocol skyros-comm --replicas 9
   syros sim --seeds 1..1000 --plant no-conflict-check    must find a violation
   syros sim --planted                       every known-wrong variant; fails if one is not found
   syros sim --list-planted                  the known-wrong variants
@@ -36,6 +37,9 @@ pub(crate) struct Options {
     /// Give every world the settings of this protocol: vr, skyros-comm, ..; see syros bench compare --help
     #[arg(long, value_name = "NAME")]
     protocol: Option<Protocol>,
+    /// Give every world so many replicas: 1, 3, 5, 7 or 9 [default: what each seed draws]
+    #[arg(long, value_name = "N", conflicts_with = "planted", value_parser = crate::check::parse_group)]
+    replicas: Option<Group>,
     /// Print everything that happens; only with --seed
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -78,7 +82,12 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     if options.planted {
         return Ok(find_planted(&options.only, options.protocol, options.within));
     }
-    let settings = SimOptions { trace: options.trace, planted: options.plant, protocol: options.protocol };
+    let settings = SimOptions {
+        trace: options.trace,
+        planted: options.plant,
+        protocol: options.protocol,
+        replicas: options.replicas,
+    };
     let started = Instant::now();
     let summary = match options.seed {
         Some(seed) => {

@@ -79,13 +79,13 @@ pub struct Group {
     size: u8,
 }
 
-/// A group must have an odd number of members, from 1 to 7.
+/// A group must have an odd number of members, from 1 to 9.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InvalidGroupSize(pub usize);
 
 impl fmt::Display for InvalidGroupSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a group has 1, 3, 5 or 7 replicas, not {}", self.0)
+        write!(f, "a group has 1, 3, 5, 7 or 9 replicas, not {}", self.0)
     }
 }
 
@@ -93,15 +93,15 @@ impl core::error::Error for InvalidGroupSize {}
 
 impl Group {
     /// Most members a group may have.
-    pub const SIZE_MAX: usize = 7;
+    pub const SIZE_MAX: usize = 9;
 
     /// A group of `size` members.
     ///
     /// # Errors
-    /// [`InvalidGroupSize`] unless `size` is 1, 3, 5 or 7.
+    /// [`InvalidGroupSize`] unless `size` is 1, 3, 5, 7 or 9.
     pub const fn new(size: usize) -> Result<Self, InvalidGroupSize> {
         match size {
-            1 | 3 | 5 | 7 => Ok(Self { size: size as u8 }),
+            1 | 3 | 5 | 7 | 9 => Ok(Self { size: size as u8 }),
             _ => Err(InvalidGroupSize(size)),
         }
     }
@@ -169,7 +169,7 @@ mod tests {
     fn thresholds_follow_the_papers() {
         // n, f, majority, supermajority, recovery threshold
         for (n, f, majority, supermajority, threshold) in
-            [(1, 0, 1, 1, 1), (3, 1, 2, 3, 2), (5, 2, 3, 4, 2), (7, 3, 4, 6, 3)]
+            [(1, 0, 1, 1, 1), (3, 1, 2, 3, 2), (5, 2, 3, 4, 2), (7, 3, 4, 6, 3), (9, 4, 5, 7, 3)]
         {
             let group = Group::new(n).unwrap();
             assert_eq!(group.faults(), f);
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn even_and_large_groups_are_refused() {
-        for size in [0, 2, 4, 6, 8, 9, 255] {
+        for size in [0, 2, 4, 6, 8, 10, 11, 255] {
             assert_eq!(Group::new(size), Err(InvalidGroupSize(size)));
         }
     }

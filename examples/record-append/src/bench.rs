@@ -30,7 +30,7 @@ pub(crate) struct BenchOptions {
     /// What to compare, each with the first
     #[arg(long, value_name = "P,..", value_delimiter = ',', default_value = "vr,curp-c,skyros")]
     protocols: Vec<Protocol>,
-    /// Nodes: 1, 3, 5 or 7
+    /// Nodes: 1, 3, 5, 7 or 9
     #[arg(long, value_name = "N", default_value_t = 5)]
     replicas: usize,
     /// Clients, each with one append under way

@@ -57,7 +57,7 @@ pub(crate) struct NodeOptions {
     /// Number of the cluster, the same for all its nodes; never 0
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     cluster: u64,
-    /// Addresses of all nodes, as IP:PORT, in the order of their ids: 1, 3, 5 or 7
+    /// Addresses of all nodes, as IP:PORT, in the order of their ids: 1, 3, 5, 7 or 9
     #[arg(long, value_name = "IP:PORT,..", value_delimiter = ',', required = true)]
     nodes: Vec<SocketAddr>,
     /// Which of them this one is, from 0

@@ -40,7 +40,7 @@ pub struct ClusterOptions {
     /// Where everything is kept: configuration, log and data of every node, see [`Cluster::directory`].
     /// Must not hold a cluster yet.
     pub directory: PathBuf,
-    /// 1, 3, 5 or 7.
+    /// 1, 3, 5, 7 or 9.
     pub replicas: usize,
     /// Each node has a network namespace of its own, so that links can be cut; else all are on loopback.
     pub namespaces: bool,

@@ -77,7 +77,7 @@ pub struct FailoverOptions {
     pub program: PathBuf,
     /// Where the cluster keeps everything. Must not hold a cluster yet.
     pub directory: PathBuf,
-    /// Replicas in the group: 3, 5 or 7.
+    /// Replicas in the group: 3, 5, 7 or 9.
     pub replicas: usize,
     /// `fsync` or `replicated`, as in the configuration file.
     pub durability: String,
@@ -115,7 +115,7 @@ impl fmt::Display for FailoverError {
         match self {
             Self::None(what) => write!(f, "the number of {what} must be at least 1"),
             Self::Alone(replicas) => {
-                write!(f, "in a group of {replicas} nobody can take over: 3, 5 or 7 replicas are needed")
+                write!(f, "in a group of {replicas} nobody can take over: 3, 5, 7 or 9 replicas are needed")
             }
             Self::Cluster(error) => error.fmt(f),
             Self::Connect(error) => error.fmt(f),

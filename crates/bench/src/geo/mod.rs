@@ -17,8 +17,8 @@ use rustix::process::{Resource, getrlimit};
 use std::path::PathBuf;
 use syros_client::{Client, Options};
 use syros_experiment::{Distribution, Mix, Protocol, Regions, Row, Workload};
-use syros_types::Prng;
 use syros_types::limits::VALUE_BYTES_MAX;
+use syros_types::{Group, Prng};
 
 /// How long the cluster may take to become ready, besides [`ROUND_TRIPS`].
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -26,9 +26,9 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 /// Whatever waits for something far away waits for so many of the longest round trips more.
 const ROUND_TRIPS: u32 = 10;
 
-/// Open files besides connections: listening sockets of up to 16 regions for up to 7 replicas, the nodes' logs
+/// Open files besides connections: listening sockets of up to 16 regions for up to 9 replicas, the nodes' logs
 /// and pipes, and what a process has anyway.
-const FILES_BESIDES: usize = 16 * 7 + 88;
+const FILES_BESIDES: usize = 16 * Group::SIZE_MAX + 88;
 
 /// Keys that are written at a time before the measurement.
 const LOADED_AT_ONCE: u64 = 2048;

@@ -325,7 +325,7 @@ fn a_leader_without_lease_answers_after_a_round_of_heartbeats() {
 #[test]
 fn a_view_change_recovers_what_was_acknowledged() {
     for mode in [FastQuorum::Majority, FastQuorum::Supermajority] {
-        for n in [3, 5, 7] {
+        for n in [3, 5, 7, 9] {
             let mut cluster = Cluster::new(n, mode);
             let session = cluster.register();
             let everyone: Vec<usize> = (0..n).collect();

@@ -28,7 +28,7 @@ pub(super) struct Failover {
     /// What happens to it
     #[arg(long, value_enum, default_value = "kill")]
     kind: Kind,
-    /// Number of replicas: 3, 5 or 7
+    /// Number of replicas: 3, 5, 7 or 9
     #[arg(long, value_name = "N", default_value_t = 3)]
     replicas: usize,
     /// When a write is acknowledged

@@ -122,7 +122,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     Ok(ServerConfig { node, log_level, keys })
 }
 
-/// Checks the list of replicas: 1, 3, 5 or 7 different `host:port`.
+/// Checks the list of replicas: 1, 3, 5, 7 or 9 different `host:port`.
 fn check_addresses(root: &Reader, replicas: &[String]) -> Result<Group, ConfigError> {
     let group = Group::new(replicas.len()).map_err(|error| root.error("replicas", error.to_string()))?;
     for (position, address) in replicas.iter().enumerate() {

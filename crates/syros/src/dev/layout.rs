@@ -102,7 +102,7 @@ impl Cluster {
                     reader.error("format", format!("{format} is not {FORMAT}, which this version reads"))
                 );
             }
-            let size = reader.required_integer("replicas", 1..=7)?;
+            let size = reader.required_integer("replicas", 1..=Group::SIZE_MAX as u64)?;
             let group = Group::new(usize::try_from(size).unwrap_or(0))
                 .map_err(|error| reader.error("replicas", error.to_string()))?;
             let quorums = FastQuorum::ALL.map(|mode| (mode.name(), mode));
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(Cluster { id: read.id, ..cluster() }, read);
         for (from, to, complaint) in [
             ("format = 1", "format = 2", "2 is not 1"),
-            ("replicas = 3", "replicas = 4", "1, 3, 5 or 7"),
+            ("replicas = 3", "replicas = 4", "1, 3, 5, 7 or 9"),
             ("7100,", "", "one port per replica"),
             ("cluster =", "clutter =", "'cluster': missing"),
         ] {

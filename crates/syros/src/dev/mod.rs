@@ -50,7 +50,7 @@ const DEFAULT_PORT: u16 = 6379;
 The data is in ./syros-data and is there again the next time. kill -9 a node: the others go on, and it is
 started again and catches up.")]
 pub(crate) struct Options {
-    /// Number of replicas: 1, 3, 5 or 7 [default: 3, or what the directory or the regions have]
+    /// Number of replicas: 1, 3, 5, 7 or 9 [default: 3, or what the directory or the regions have]
     #[arg(long, value_name = "N")]
     replicas: Option<usize>,
     /// Redis port of node 0; node i has the i-th after it [default: 6379, or what the directory had]

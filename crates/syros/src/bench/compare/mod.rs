@@ -44,7 +44,7 @@ pub(super) struct Compare {
     /// What to compare
     #[arg(long, value_name = "P,..", value_delimiter = ',', default_value = "vr,skyros,default")]
     protocols: Vec<Protocol>,
-    /// Number of replicas: 1, 3, 5 or 7
+    /// Number of replicas: 1, 3, 5, 7 or 9
     #[arg(long, value_name = "N", default_value_t = 3)]
     replicas: usize,
     /// Clients, each with a session of its own and one operation at a time; several numbers are a sweep

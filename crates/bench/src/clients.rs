@@ -57,17 +57,20 @@ impl Operations {
             Request::Get(key) | Request::Set(key) => vec![key_name(key)],
             Request::MGet { first, count } => (first..first + count).map(key_name).collect(),
             Request::Increment(key) => vec![format!("counter:{key:012}")],
+            Request::Append(key) => vec![format!("file:{key:012}")],
             Request::FlushAll => vec![String::new()],
         };
         let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
         let key = keys[0];
-        let operation = Operation::new(match request {
+        let command = match request {
             Request::Get(_) => Command::Get { key },
             Request::Set(_) => Command::Set { key, value, condition, lifetime, get: false },
             Request::MGet { .. } => Command::MGet { keys: Arguments::new(&keys) },
             Request::Increment(_) => Command::IncrBy { key, delta: 1 },
+            Request::Append(_) => Command::Append { key, value },
             Request::FlushAll => Command::FlushAll,
-        });
+        };
+        let operation = Operation { command, blind: matches!(request, Request::Append(_)) };
         self.body.clear();
         operation.encode(&mut self.body);
         let (class, footprint) = (operation.class(), operation.footprint());
@@ -92,6 +95,8 @@ pub(crate) enum Request {
     },
     /// Increments a counter, which is none of the records.
     Increment(u64),
+    /// Adds a record to a key of a file, which is none of the records, and wants no answer but that it was done.
+    Append(u64),
     /// Empties the store.
     FlushAll,
 }

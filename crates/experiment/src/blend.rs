@@ -21,12 +21,60 @@ pub enum Kind {
     ReadModifyWrite,
     /// Changes a record and returns what it became (INCR): an update that is not nilext. Of keys of its own.
     Increment,
+    /// Adds a record to the end of a file, and returns nothing (BLIND APPEND): nilext, and does not commute with others
+    /// of the same file (the Skyros paper's record append, 5.7.1).
+    Append,
+}
+
+/// What a request is: an operation that reads, modifies and writes has two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    /// It only reads.
+    Read,
+    /// It changes something.
+    Update,
+}
+
+impl Part {
+    /// In words.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "requests that read",
+            Self::Update => "requests that update",
+        }
+    }
 }
 
 impl Kind {
     /// All, in the order of the shares of a [`Blend`].
-    pub const ALL: [Self; 6] =
-        [Self::Read, Self::Update, Self::Insert, Self::Scan, Self::ReadModifyWrite, Self::Increment];
+    pub const ALL: [Self; 7] = [
+        Self::Read,
+        Self::Update,
+        Self::Insert,
+        Self::Scan,
+        Self::ReadModifyWrite,
+        Self::Increment,
+        Self::Append,
+    ];
+
+    /// What its first request is.
+    #[must_use]
+    pub const fn first(self) -> Part {
+        match self {
+            Self::Read | Self::Scan | Self::ReadModifyWrite => Part::Read,
+            Self::Update | Self::Insert | Self::Increment | Self::Append => Part::Update,
+        }
+    }
+
+    /// What follows when a request of it has been answered.
+    #[must_use]
+    pub const fn after(self, part: Part) -> Option<Part> {
+        match (self, part) {
+            (Self::ReadModifyWrite, Part::Read) => Some(Part::Update),
+            _ => None,
+        }
+    }
 
     /// In words.
     #[must_use]
@@ -38,6 +86,7 @@ impl Kind {
             Self::Scan => "scan",
             Self::ReadModifyWrite => "read-modify-write",
             Self::Increment => "increment",
+            Self::Append => "append",
         }
     }
 }
@@ -46,28 +95,42 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blend {
     percentages: [u8; Kind::ALL.len()],
+    /// Files that appends go to; 0 if there are none.
+    files: u32,
 }
 
-/// Those that have a name: reads, updates, inserts, scans, read-modify-writes, increments.
+/// Those that have a name: reads, updates, inserts, scans, read-modify-writes, increments, appends.
 const NAMED: [(&str, [u8; Kind::ALL.len()]); 8] = [
-    ("load", [0, 0, 100, 0, 0, 0]),
-    ("a", [50, 50, 0, 0, 0, 0]),
-    ("b", [95, 5, 0, 0, 0, 0]),
-    ("c", [100, 0, 0, 0, 0, 0]),
-    ("d", [95, 0, 5, 0, 0, 0]),
-    ("e", [0, 0, 5, 95, 0, 0]),
-    ("f", [50, 0, 0, 0, 50, 0]),
-    ("nilext", [0, 100, 0, 0, 0, 0]),
+    ("load", [0, 0, 100, 0, 0, 0, 0]),
+    ("a", [50, 50, 0, 0, 0, 0, 0]),
+    ("b", [95, 5, 0, 0, 0, 0, 0]),
+    ("c", [100, 0, 0, 0, 0, 0, 0]),
+    ("d", [95, 0, 5, 0, 0, 0, 0]),
+    ("e", [0, 0, 5, 95, 0, 0, 0]),
+    ("f", [50, 0, 0, 0, 50, 0, 0]),
+    ("nilext", [0, 100, 0, 0, 0, 0, 0]),
 ];
 
 /// What a mix of one's own begins with.
 const MIX: &str = "mix:";
+
+/// Appends to one file, or, with a number after a colon, to several.
+const RECORD_APPEND: &str = "record-append";
+
+/// Most files: each has a counter.
+const FILES_MAX: u32 = 1_000_000;
 
 impl Blend {
     /// YCSB's load phase: inserts only, from an empty store.
     #[must_use]
     pub fn is_load(&self) -> bool {
         self.percent(Kind::Insert) == 100
+    }
+
+    /// Files that appends go to; 0 if there are no appends.
+    #[must_use]
+    pub const fn files(&self) -> u64 {
+        self.files as u64
     }
 
     /// The share of a kind, in percent.
@@ -101,29 +164,24 @@ impl Blend {
             _ => asked,
         }
     }
-
-    /// As a mix of reads and updates of one record, if it is one.
-    #[must_use]
-    pub fn as_mix(&self) -> Option<Mix> {
-        let (reads, updates) = (self.percent(Kind::Read), self.percent(Kind::Update));
-        (reads + updates == 100).then_some(Mix { reads_percent: reads })
-    }
 }
 
 impl From<Mix> for Blend {
     fn from(Mix { reads_percent: reads }: Mix) -> Self {
         let reads = reads.min(100);
-        Self { percentages: [reads, 100 - reads, 0, 0, 0, 0] }
+        Self { percentages: [reads, 100 - reads, 0, 0, 0, 0, 0], files: 0 }
     }
 }
 
 impl fmt::Display for Blend {
     /// As it can be read again.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match NAMED.iter().find(|(_, percentages)| *percentages == self.percentages) {
-            Some((name, _)) => f.write_str(name),
-            None => {
-                let [reads, updates, .., increments] = self.percentages;
+        match (self.files, NAMED.iter().find(|(_, percentages)| *percentages == self.percentages)) {
+            (1, _) => f.write_str(RECORD_APPEND),
+            (2.., _) => write!(f, "{RECORD_APPEND}:{}", self.files),
+            (0, Some((name, _))) => f.write_str(name),
+            (0, None) => {
+                let [reads, updates, .., increments, _] = self.percentages;
                 write!(f, "{MIX}{updates}/{increments}/{reads}")
             }
         }
@@ -136,7 +194,7 @@ fn parse_mix(text: &str) -> Result<Blend, InvalidWorkload> {
     if let Some([updates, increments, reads]) = parts.as_deref() {
         let sum = u32::from(*updates) + u32::from(*increments) + u32::from(*reads);
         if sum == 100 {
-            return Ok(Blend { percentages: [*reads, *updates, 0, 0, 0, *increments] });
+            return Ok(Blend { percentages: [*reads, *updates, 0, 0, 0, *increments, 0], files: 0 });
         }
         return Err(InvalidWorkload(format!("'{MIX}{text}' adds up to {sum} percent, not to 100")));
     }
@@ -145,22 +203,39 @@ fn parse_mix(text: &str) -> Result<Blend, InvalidWorkload> {
     )))
 }
 
+/// The number of files after the name of the workload, 1 if there is none.
+fn parse_files(rest: &str) -> Result<Blend, InvalidWorkload> {
+    let files = match rest {
+        "" => Some(1),
+        rest => rest.strip_prefix(':').and_then(|number| number.parse().ok()),
+    };
+    let files = files.filter(|files| (1..=FILES_MAX).contains(files));
+    let appends_only = [0, 0, 0, 0, 0, 0, 100];
+    files.map(|files| Blend { percentages: appends_only, files }).ok_or_else(|| {
+        let text = format!("'{RECORD_APPEND}{rest}' is no workload: {RECORD_APPEND}, or {RECORD_APPEND}:F with 1 to {FILES_MAX} files");
+        InvalidWorkload(text)
+    })
+}
+
 impl FromStr for Blend {
     type Err = InvalidWorkload;
 
     fn from_str(text: &str) -> Result<Self, InvalidWorkload> {
         if let Some((_, percentages)) = NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)) {
-            return Ok(Self { percentages: *percentages });
+            return Ok(Self { percentages: *percentages, files: 0 });
         }
         if let Some(mix) = text.strip_prefix(MIX) {
             return parse_mix(mix);
+        }
+        if let Some(rest) = text.strip_prefix(RECORD_APPEND) {
+            return parse_files(rest);
         }
         if text.ends_with('%') {
             return text.parse::<Mix>().map(Self::from);
         }
         Err(InvalidWorkload(format!(
-            "'{text}' is no workload: a, b, c, d, e, f and load of YCSB, nilext, a share of reads as 75%, or mix:N,M,R with \
-             the percentages of nilext updates, other updates and reads"
+            "'{text}' is no workload: a, b, c, d, e, f and load of YCSB, nilext, record-append, a share of reads as 75%, or \
+             mix:N,M,R with the percentages of nilext updates, other updates and reads"
         )))
     }
 }
@@ -199,9 +274,22 @@ mod tests {
             assert_eq!((blend.percentages, blend.to_string().as_str()), (percentages, name));
             assert_eq!(percentages.iter().sum::<u8>(), 100, "{name}");
         }
-        let list: Blends = "a,mix:80,10,10,nilext,mix:1/2/97,75%,A".parse().unwrap();
+        let list: Blends =
+            "a,mix:80,10,10,nilext,mix:1/2/97,75%,A,record-append:1,record-append:20".parse().unwrap();
         let names: Vec<String> = list.0.iter().map(Blend::to_string).collect();
-        assert_eq!(names, ["a", "mix:80/10/10", "nilext", "mix:1/2/97", "mix:25/0/75", "a"]);
+        assert_eq!(
+            names,
+            [
+                "a",
+                "mix:80/10/10",
+                "nilext",
+                "mix:1/2/97",
+                "mix:25/0/75",
+                "a",
+                "record-append",
+                "record-append:20"
+            ]
+        );
         for (text, complaint) in [
             ("", "'' is no workload"),
             ("g", "load of YCSB"),
@@ -211,6 +299,9 @@ mod tests {
             ("mix:x,10,20", "as in mix:80,10,10"),
             ("mix:300,10,20", "is no mix"),
             ("101%", "'101%' is no workload"),
+            ("record-append:0", "'record-append:0' is no workload"),
+            ("record-append:1000001", "1 to 1000000 files"),
+            ("record-appends", "1 to 1000000 files"),
         ] {
             let error = text.parse::<Blends>().unwrap_err().to_string();
             assert!(error.contains(complaint), "{text}: {error}");
@@ -231,9 +322,11 @@ mod tests {
     }
 
     #[test]
-    fn some_are_mixes_of_reads_and_updates() {
-        let reads = |name: &str| name.parse::<Blend>().unwrap().as_mix().map(|mix| mix.reads_percent);
-        assert_eq!([reads("a"), reads("c"), reads("nilext"), reads("30%")], [50, 100, 0, 30].map(Some));
-        assert_eq!([reads("d"), reads("f"), reads("load"), reads("mix:1/1/98")], [None; 4]);
+    fn only_what_reads_and_writes_has_a_second_request() {
+        for kind in Kind::ALL {
+            let second = kind.after(kind.first());
+            assert_eq!(second.is_some(), kind == Kind::ReadModifyWrite, "{kind:?}");
+            assert_eq!(second.and_then(|second| kind.after(second)), None);
+        }
     }
 }

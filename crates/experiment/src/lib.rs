@@ -1,8 +1,10 @@
 //! What an experiment is, whether it runs in virtual time or with real processes: the regions that replicas
 //! and clients are in and the lines between them ([`Regions`], [`Line`]), what clients ask for
-//! ([`Workload`], and [`Steps`] with all the kinds of operations of a [`Blend`]), the protocol that is measured ([`Protocol`]); and what came of it ([`Row`]).
+//! ([`Workload`], and [`Steps`] with all the kinds of operations of a [`Blend`]), the protocol that is measured ([`Protocol`]),
+//! what CPU costs where time is virtual ([`Cost`]); and what came of it ([`Row`]).
 
 mod blend;
+mod cost;
 mod distribution;
 mod line;
 mod protocol;
@@ -11,11 +13,12 @@ mod row;
 mod steps;
 mod workload;
 
-pub use blend::{Blend, Blends, Kind};
+pub use blend::{Blend, Blends, Kind, Part};
+pub use cost::{Cost, InvalidCost};
 pub use distribution::{Distribution, KeyChoice};
 pub use line::{Line, Traffic};
 pub use protocol::{Execution, Protocol, UnknownProtocol};
 pub use regions::{Problem, Regions};
-pub use row::{Measured, Paths, Row};
-pub use steps::{Records, SCAN_RECORDS_MAX, Step, Steps};
+pub use row::{Measured, Paths, Row, VirtualRun};
+pub use steps::{APPENDS_PER_KEY, Records, SCAN_RECORDS_MAX, Step, Steps};
 pub use workload::{Asked, InvalidWorkload, Mix, Workload};

@@ -1,9 +1,9 @@
 //! What came of an experiment: one row for each region that clients were in.
 
-use crate::distribution::Distribution;
+use crate::blend::{Kind, Part};
 use crate::protocol::Protocol;
-use crate::workload::Mix;
 use core::fmt;
+use core::time::Duration;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -72,6 +72,10 @@ pub struct Row {
     pub reads: Measured,
     /// Updates.
     pub writes: Measured,
+    /// Operations that read and then update.
+    pub pairs: Measured,
+    /// Operations by kind, and requests, where they are told apart: in virtual time.
+    pub kinds: BTreeMap<&'static str, Measured>,
     /// Operations that did not succeed.
     pub failed: u64,
     /// Reads by how they were answered.
@@ -80,6 +84,21 @@ pub struct Row {
     pub reads_at_once: u64,
     /// Updates by how they were answered.
     pub write_paths: BTreeMap<&'static str, u64>,
+}
+
+/// What came of an experiment in virtual time.
+#[derive(Clone, Debug, Default)]
+pub struct VirtualRun {
+    /// One row for each region that clients were in.
+    pub rows: Vec<Row>,
+    /// Operations that ended while all clients had something to do and the measurement had begun.
+    pub ended: u64,
+    /// How long that was, in virtual time.
+    pub time: Duration,
+    /// How much of it each replica was busy; all zero where nothing costs anything.
+    pub busy: Vec<Duration>,
+    /// Hash of everything that happened: equal for equal runs.
+    pub trace_hash: u64,
 }
 
 /// How many operations have been answered on each path.
@@ -103,10 +122,15 @@ fn shares(paths: &BTreeMap<&'static str, u64>) -> String {
 impl Row {
     /// An empty row.
     #[must_use]
-    pub fn new(protocol: Protocol, mix: Mix, distribution: Distribution, region: &str) -> Self {
+    pub fn new(
+        protocol: Protocol,
+        workload: impl fmt::Display,
+        distribution: impl fmt::Display,
+        region: &str,
+    ) -> Self {
         Self {
             protocol: protocol.to_string(),
-            workload: mix.to_string(),
+            workload: workload.to_string(),
             distribution: distribution.to_string(),
             region: region.to_owned(),
             ..Self::default()
@@ -117,6 +141,11 @@ impl Row {
     /// answered, by path. One that went `at_once` took one round trip to those that were asked first.
     pub fn read<const N: usize>(&mut self, nanos: u64, before: &Paths<N>, after: &Paths<N>, at_once: bool) {
         self.reads.record(nanos);
+        self.read_paths(before, after, at_once);
+    }
+
+    /// Adds how the read of an operation was answered, without its time: the operation has not ended.
+    pub fn read_paths<const N: usize>(&mut self, before: &Paths<N>, after: &Paths<N>, at_once: bool) {
         self.reads_at_once += u64::from(at_once);
         add_paths(&mut self.read_paths, before, after);
     }
@@ -127,12 +156,34 @@ impl Row {
         add_paths(&mut self.write_paths, before, after);
     }
 
+    /// Adds the end of an operation that read before, as [`Self::write`] does; both took so many nanoseconds.
+    pub fn pair<const N: usize>(&mut self, nanos: u64, before: &Paths<N>, after: &Paths<N>) {
+        self.pairs.record(nanos);
+        add_paths(&mut self.write_paths, before, after);
+    }
+
+    /// Tells apart of which kind an operation of so many nanoseconds was.
+    pub fn of_kind(&mut self, kind: Kind, nanos: u64) {
+        self.kinds.entry(kind.name()).or_default().record(nanos);
+    }
+
+    /// Tells apart what a request of so many nanoseconds was.
+    pub fn of_part(&mut self, part: Part, nanos: u64) {
+        self.kinds.entry(part.name()).or_default().record(nanos);
+    }
+
     /// All operations together.
     #[must_use]
     pub fn all(&self) -> Measured {
         let mut all = self.reads.clone();
         all.add(&self.writes);
+        all.add(&self.pairs);
         all
+    }
+
+    /// The share of the reads that took one round trip.
+    fn share_at_once(&self) -> f64 {
+        self.reads_at_once as f64 / (self.reads.count() + self.pairs.count()).max(1) as f64
     }
 
     /// The row as one line of JSON, without a line end. Times are in microseconds.
@@ -145,7 +196,7 @@ impl Row {
             format!("\"{prefix}mean_us\":{mean:.1},\"{prefix}p50_us\":{p50:.1},\"{prefix}p99_us\":{p99:.1}")
         };
         let all = self.all();
-        let at_once = self.reads_at_once as f64 / reads.count().max(1) as f64;
+        let at_once = self.share_at_once();
         format!(
             "{{\"protocol\":\"{protocol}\",\"workload\":\"{workload}\",\"distribution\":\"{distribution}\",\
              \"region\":\"{region}\",\"operations\":{},{},{},{},\"failed\":{failed},\
@@ -195,7 +246,7 @@ impl fmt::Display for Row {
             all.quantile_us(0.99),
             self.reads.mean_us(),
             self.writes.mean_us(),
-            100.0 * self.reads_at_once as f64 / self.reads.count().max(1) as f64,
+            100.0 * self.share_at_once(),
         )?;
         if self.failed > 0 {
             write!(f, "  {} failed", self.failed)?;

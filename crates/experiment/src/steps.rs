@@ -18,13 +18,19 @@ pub struct Records {
     next: u64,
     /// Numbers from `there` on that have been written.
     early: BTreeSet<u64>,
+    /// Appends begun to each file so far.
+    appended: Vec<u64>,
 }
+
+/// Appends that go to one key. A file is as many keys as that takes, one after the other: values have a limit, and in
+/// the end a file would be longer.
+pub const APPENDS_PER_KEY: u64 = 1_000;
 
 impl Records {
     /// So many have been written.
     #[must_use]
     pub const fn new(count: u64) -> Self {
-        Self { there: count, next: count, early: BTreeSet::new() }
+        Self { there: count, next: count, early: BTreeSet::new(), appended: Vec::new() }
     }
 
     /// Records that can be read: those whose writes have ended, up to the first that has not.
@@ -45,6 +51,14 @@ impl Records {
         self.next - 1
     }
 
+    /// The key that the next append to one of so many files goes to.
+    fn append(&mut self, file: u64, files: u64) -> u64 {
+        self.appended.resize(files as usize, 0);
+        let Some(appended) = self.appended.get_mut(file as usize) else { return file };
+        *appended += 1;
+        file + files * ((*appended - 1) / APPENDS_PER_KEY)
+    }
+
     /// A new record has been written.
     pub fn end(&mut self, key: u64) {
         self.early.insert(key);
@@ -59,7 +73,7 @@ impl Records {
 pub struct Step {
     /// What it does.
     pub kind: Kind,
-    /// The number of its record, or of its first one.
+    /// The number of its record, or of its first one; among counters or keys of files if it is one of those.
     pub key: u64,
     /// Number of records: 1 unless it is a scan.
     pub records: u64,
@@ -79,7 +93,8 @@ impl Steps {
     /// # Errors
     /// [`InvalidWorkload`] if there is no record.
     pub fn new(blend: Blend, choice: KeyChoice, records: u64, prng: Prng) -> Result<Self, InvalidWorkload> {
-        Ok(Self { blend, chooser: Keys::new(choice, records)?, prng })
+        let chosen_of = if blend.files() > 0 { blend.files() } else { records };
+        Ok(Self { blend, chooser: Keys::new(choice, chosen_of)?, prng })
     }
 
     /// The next operation. Whoever carries out an insert says so in the end ([`Records::end`]).
@@ -87,6 +102,10 @@ impl Steps {
         let kind = self.blend.kind(self.prng.below(100));
         if kind == Kind::Insert {
             return Step { kind, key: records.begin(), records: 1 };
+        }
+        if kind == Kind::Append {
+            let file = self.chooser.draw(self.blend.files(), &mut self.prng);
+            return Step { kind, key: records.append(file, self.blend.files()), records: 1 };
         }
         let there = records.there();
         let key = self.chooser.draw(there, &mut self.prng);
@@ -112,7 +131,8 @@ mod tests {
     #[test]
     fn every_kind_has_its_share() {
         let draws = 50_000;
-        for name in ["load", "a", "b", "c", "d", "e", "f", "nilext", "mix:60/30/10", "25%"] {
+        for name in ["load", "a", "b", "c", "d", "e", "f", "nilext", "mix:60/30/10", "25%", "record-append:7"]
+        {
             let (mut steps, mut records) = (steps(name, "zipfian", 1_000), Records::new(1_000));
             let mut counts = BTreeMap::new();
             for _ in 0..draws {
@@ -161,6 +181,21 @@ mod tests {
         assert_eq!((records.there(), records.begun()), (4, 5));
         records.end(4);
         assert_eq!(records.there(), 5);
+    }
+
+    #[test]
+    fn files_are_appended_to_in_keys_of_their_own() {
+        let (mut steps, mut records) = (steps("record-append:3", "uniform", 10), Records::new(10));
+        let mut counts = BTreeMap::new();
+        for _ in 0..10 * APPENDS_PER_KEY {
+            *counts.entry(steps.draw(&mut records).key).or_insert(0_u64) += 1;
+        }
+        // Whatever is not full is the last key of its file.
+        let last = counts.keys().max().copied().unwrap();
+        assert!(counts.iter().all(|(key, count)| *count == APPENDS_PER_KEY || key + 6 > last), "{counts:?}");
+        assert_eq!(counts.values().sum::<u64>(), 10 * APPENDS_PER_KEY);
+        let mut one = self::steps("record-append", "zipfian", 10);
+        assert!((0..APPENDS_PER_KEY).all(|_| one.draw(&mut Records::new(10)).key == 0));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Experiments with distance, in virtual time: the real cores between regions, nothing else takes time.
+//! Experiments with distance, in virtual time: the real cores between regions. What takes time is distance and, if it
+//! is said what that is, the work of replicas ([`Cost`]).
 //!
 //! Clients are closed loops: each asks for its next operation when the last one has ended. What they were
 //! told is judged like any other history of the simulator.
@@ -10,14 +11,27 @@ use crate::verdict;
 use crate::workload::Step;
 use crate::world::World;
 use core::time::Duration;
-use syros_experiment::{Distribution, Mix, Paths, Protocol, Regions, Row, Workload};
+use syros_experiment::{
+    Blend, Cost, KeyChoice, Kind, Part, Paths, Protocol, Records, Regions, Row, Steps, VirtualRun,
+};
 use syros_protocol::client::Outcome;
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
 use syros_types::Prng;
 
-/// Most clients: after each event every one of them is looked at.
+/// Most clients: there is a line between any two of them and the replicas.
 pub const CLIENTS_MAX: usize = 256;
+
+/// Most operations: whether they are linearizable is found out in a time that grows with their square.
+pub const OPERATIONS_MAX: u64 = 1_000_000;
+
+/// Most keys: they are told apart from counters and files by the number alone, of 32 bits.
+pub const KEYS_MAX: u64 = 1_000_000_000;
+
+/// The numbers of keys that counters and files have, after those of records.
+const COUNTERS: u64 = 2 * KEYS_MAX;
+const FILES: u64 = 3 * KEYS_MAX;
+const _: () = assert!(FILES + KEYS_MAX < 1 << 32 && KEYS_MAX >= OPERATIONS_MAX);
 
 /// An operation that takes longer is one that never ends.
 const PATIENCE: u64 = 60 * SECOND;
@@ -33,10 +47,10 @@ pub struct Geo<'a> {
     /// What is measured.
     pub protocol: Protocol,
     /// What clients ask for.
-    pub mix: Mix,
+    pub blend: Blend,
     /// Of which keys.
-    pub distribution: Distribution,
-    /// Number of keys.
+    pub choice: KeyChoice,
+    /// Number of keys. None has been written before: to a protocol, a value that is missing is one like others.
     pub keys: u64,
     /// Clients in each region that has any; [`CLIENTS_MAX`] altogether at most.
     pub clients: usize,
@@ -44,14 +58,19 @@ pub struct Geo<'a> {
     pub operations: u64,
     /// Bytes that a leader's history may take; `None` for the default.
     pub history_bytes_max: Option<usize>,
+    /// What takes replicas time.
+    pub cost: Cost,
     /// Seed of all choices.
     pub seed: u64,
 }
 
-/// A client's operation.
+/// A client's operation, and the request of it that is in flight.
 struct Asked {
-    operation: OperationIndex,
-    is_read: bool,
+    step: syros_experiment::Step,
+    part: Part,
+    request: OperationIndex,
+    /// When the operation began.
+    began: VirtualTime,
     reads_before: Paths<7>,
     writes_before: Paths<3>,
 }
@@ -60,8 +79,27 @@ struct Asked {
 struct Place {
     /// Position of its row.
     row: usize,
-    workload: Workload,
+    steps: Steps,
     asked: Option<Asked>,
+}
+
+/// An experiment under way.
+struct Experiment<'a> {
+    geo: &'a Geo<'a>,
+    world: World,
+    places: Vec<Place>,
+    records: Records,
+    rows: Vec<Row>,
+    /// Operations not asked for yet.
+    left: u64,
+    /// Operations that have ended.
+    done: u64,
+    /// Operations that come first and are not measured.
+    warm_up: u64,
+    /// When they had ended, how busy the replicas had been, and how many reads had to wait.
+    began: Option<(VirtualTime, Vec<Duration>, u64)>,
+    /// What has come of the measurement so far.
+    course: VirtualRun,
 }
 
 impl Geo<'_> {
@@ -70,62 +108,43 @@ impl Geo<'_> {
     /// # Errors
     /// What cannot be, or what is wrong with what came of it, in words.
     pub fn run(&self) -> Result<Vec<Row>, String> {
-        let count = self.clients * self.regions.clients().len();
-        if !(1..=CLIENTS_MAX).contains(&count) {
+        self.measure().map(|run| run.rows)
+    }
+
+    /// Runs it, and says more of what came of it.
+    ///
+    /// # Errors
+    /// As [`Geo::run`].
+    pub fn measure(&self) -> Result<VirtualRun, String> {
+        self.check()?;
+        let mut experiment = Experiment::new(self, self.clients_in_all())?;
+        experiment.run()?;
+        verdict::judge(&experiment.world.history, &experiment.world.invariants)?;
+        Ok(experiment.finish())
+    }
+
+    fn clients_in_all(&self) -> usize {
+        self.clients.saturating_mul(self.regions.clients().len())
+    }
+
+    /// Checks what can be known before anything has happened.
+    ///
+    /// # Errors
+    /// What there is too much of, or nothing, with the limit.
+    pub fn check(&self) -> Result<(), String> {
+        let count = self.clients_in_all();
+        let limits = [
+            ("clients", count as u64, CLIENTS_MAX as u64),
+            ("operations", self.operations, OPERATIONS_MAX),
+            ("keys", self.keys, KEYS_MAX),
+        ];
+        if let Some((name, number, max)) = limits.iter().find(|(_, number, max)| !(1..=*max).contains(number))
+        {
             return Err(format!(
-                "{count} clients are not 1 to {CLIENTS_MAX}, for which there is room in virtual time"
+                "{number} {name} are not 1 to {max}, for which there is room in virtual time"
             ));
         }
-        let mut world = World::with_room(self.swarm(), None, false, count);
-        self.shape(&mut world);
-        let mut rows: Vec<Row> = Vec::new();
-        for region in self.regions.clients() {
-            let name = self.regions.name(*region);
-            rows.push(Row::new(self.protocol, self.mix, self.distribution, name));
-        }
-        let mut prng = Prng::new(self.seed);
-        let mut places = Vec::new();
-        for row in 0..rows.len() {
-            for _ in 0..self.clients {
-                world.add_client();
-                let workload = Workload::new(self.mix, self.distribution, self.keys, prng.fork());
-                let workload = workload.map_err(|error| error.to_string())?;
-                places.push(Place { row, workload, asked: None });
-            }
-        }
-        // Connections, and the first leader's establishment.
-        world.run_until(world.now() + SECOND);
-        let warm_up = self.operations / 10;
-        let (mut left, mut done) = (self.operations + warm_up, 0);
-        let mut deadline = world.now() + PATIENCE;
-        for (slot, place) in places.iter_mut().enumerate() {
-            ask(&mut world, slot, place, &mut left);
-        }
-        while places.iter().any(|place| place.asked.is_some()) {
-            if !world.step(deadline) {
-                return Err(format!("operations do not end: {}", world.statuses()));
-            }
-            if let Some(violation) = world.violation() {
-                return Err(violation);
-            }
-            for (slot, place) in places.iter_mut().enumerate() {
-                let ended = |asked: &Asked| world.history.get(asked.operation).finished.is_some();
-                if !place.asked.as_ref().is_some_and(ended) {
-                    continue;
-                }
-                deadline = world.now() + PATIENCE;
-                done += 1;
-                if let Some(asked) = place.asked.take()
-                    && done > warm_up
-                {
-                    let region = self.regions.clients()[place.row];
-                    self.record(&world, slot, &asked, region, &mut rows[place.row]);
-                }
-                ask(&mut world, slot, place, &mut left);
-            }
-        }
-        verdict::judge(&world.history, &world.invariants)?;
-        Ok(rows)
+        Ok(())
     }
 
     fn swarm(&self) -> Swarm {
@@ -155,40 +174,183 @@ impl Geo<'_> {
             }
         }
     }
+}
 
-    fn record(&self, world: &World, slot: usize, asked: &Asked, region: usize, row: &mut Row) {
-        let invocation = world.history.get(asked.operation);
-        let Some(finished) = &invocation.finished else { return };
-        if !matches!(finished.outcome, Outcome::Done | Outcome::Reply(_)) {
-            row.failed += 1;
+impl<'a> Experiment<'a> {
+    fn new(geo: &'a Geo<'a>, count: usize) -> Result<Self, String> {
+        let mut world = World::with_room(geo.swarm(), None, false, count);
+        world.cost = geo.cost;
+        geo.shape(&mut world);
+        let mut rows: Vec<Row> = Vec::new();
+        for region in geo.regions.clients() {
+            rows.push(Row::new(geo.protocol, geo.blend, geo.choice, geo.regions.name(*region)));
+        }
+        let mut prng = Prng::new(geo.seed);
+        let mut places = Vec::new();
+        for row in 0..rows.len() {
+            for _ in 0..geo.clients {
+                world.add_client();
+                let steps = Steps::new(geo.blend, geo.choice, geo.keys, prng.fork());
+                let steps = steps.map_err(|error| error.to_string())?;
+                places.push(Place { row, steps, asked: None });
+            }
+        }
+        let warm_up = geo.operations / 10;
+        Ok(Self {
+            geo,
+            world,
+            places,
+            records: Records::new(if geo.blend.is_load() { 0 } else { geo.keys }),
+            rows,
+            left: geo.operations + warm_up,
+            done: 0,
+            warm_up,
+            began: None,
+            course: VirtualRun::default(),
+        })
+    }
+
+    fn run(&mut self) -> Result<(), String> {
+        // Connections, and the first leader's establishment.
+        self.world.run_until(self.world.now() + SECOND);
+        let mut deadline = self.world.now() + PATIENCE;
+        if self.warm_up == 0 {
+            self.begin();
+        }
+        for slot in 0..self.places.len() {
+            self.ask(slot);
+        }
+        while self.places.iter().any(|place| place.asked.is_some()) {
+            // Only what has ended is of interest.
+            let open = self.world.history.open();
+            while self.world.history.open() == open {
+                if !self.world.step(deadline) {
+                    return Err(format!("operations do not end: {}", self.world.statuses()));
+                }
+                if let Some(violation) = self.world.violation() {
+                    return Err(violation);
+                }
+            }
+            for slot in 0..self.places.len() {
+                let ended = |asked: &Asked| self.world.history.get(asked.request).finished.is_some();
+                if self.places[slot].asked.as_ref().is_some_and(ended) {
+                    deadline = self.world.now() + PATIENCE;
+                    self.end(slot);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The measurement begins.
+    fn begin(&mut self) {
+        self.began = Some((self.world.now(), self.world.busy(), self.slow_reads()));
+    }
+
+    /// Reads that replicas let wait so far.
+    fn slow_reads(&self) -> u64 {
+        let processes = (0..self.world.replicas.len()).filter_map(|replica| self.world.replica(replica));
+        processes.map(|process| process.core().status().slow_reads).sum()
+    }
+
+    /// Has a client ask for its next operation, if there are any left.
+    fn ask(&mut self, slot: usize) {
+        if self.left == 0 {
             return;
         }
-        let took = finished.at - invocation.invoked_at;
-        let (reads, writes) = paths(world, slot);
-        if asked.is_read {
-            let at_once = self.at_once(world, region, took, &asked.reads_before, &reads);
-            row.read(took, &asked.reads_before, &reads, at_once);
-        } else {
-            row.write(took, &asked.writes_before, &writes);
+        self.left -= 1;
+        let step = self.places[slot].steps.draw(&mut self.records);
+        let began = self.world.now();
+        self.request(slot, step, step.kind.first(), began);
+    }
+
+    /// Has a client send a request of an operation.
+    fn request(&mut self, slot: usize, step: syros_experiment::Step, part: Part, began: VirtualTime) {
+        let (reads_before, writes_before) = paths(&self.world, slot);
+        // A value that nobody else writes.
+        let value = || format!("v{}", self.left).into_bytes();
+        let command = match (step.kind, part) {
+            (Kind::Scan, _) => Step::MGet((step.key..step.key + step.records).collect()),
+            (Kind::Increment, _) => Step::IncrBy { key: COUNTERS + step.key, delta: 1, blind: false },
+            (Kind::Append, _) => Step::Append { key: FILES + step.key, value: value(), blind: true },
+            (_, Part::Read) => Step::Get(step.key),
+            (_, Part::Update) => Step::Set(step.key, value()),
+        };
+        let request = self.world.submit(slot, vec![command]);
+        self.places[slot].asked = Some(Asked { step, part, request, began, reads_before, writes_before });
+    }
+
+    /// A request of a client has ended.
+    fn end(&mut self, slot: usize) {
+        let Some(asked) = self.places[slot].asked.take() else { return };
+        let Asked { step, part, began, .. } = asked;
+        let is_measured = self.began.is_some();
+        let is_good = self.record(slot, &asked, is_measured);
+        if is_good && let Some(second) = step.kind.after(part) {
+            return self.request(slot, step, second, began);
         }
+        if step.kind == Kind::Insert {
+            self.records.end(step.key);
+        }
+        self.done += 1;
+        if let Some((began, before, _)) = &self.began
+            && self.left > 0
+        {
+            // From the first client on that has nothing more to do there is less load than there should be.
+            self.course.ended += 1;
+            self.course.time = Duration::from_nanos(self.world.now() - began);
+            let busy = self.world.busy().into_iter().zip(before);
+            self.course.busy = busy.map(|(after, before)| after.saturating_sub(*before)).collect();
+        }
+        if self.done == self.warm_up {
+            self.begin();
+        }
+        self.ask(slot);
+    }
+
+    /// Takes note of how a request ended, if it is measured. False if it failed.
+    fn record(&mut self, slot: usize, asked: &Asked, is_measured: bool) -> bool {
+        let invocation = self.world.history.get(asked.request);
+        let Some(finished) = &invocation.finished else { return false };
+        let is_good = matches!(finished.outcome, Outcome::Done | Outcome::Reply(_));
+        if !is_measured {
+            return is_good;
+        }
+        let row = self.places[slot].row;
+        let region = self.geo.regions.clients()[row];
+        if !is_good {
+            self.rows[row].failed += 1;
+            return false;
+        }
+        let (took, all) = (finished.at - invocation.invoked_at, finished.at - asked.began);
+        let (reads, writes) = paths(&self.world, slot);
+        let at_once = self.at_once(region, took, &asked.reads_before, &reads);
+        let row = &mut self.rows[row];
+        let is_last = asked.step.kind.after(asked.part).is_none();
+        row.of_part(asked.part, took);
+        if is_last {
+            row.of_kind(asked.step.kind, all);
+        }
+        match (asked.part, is_last, asked.step.kind) {
+            (Part::Read, true, _) => row.read(took, &asked.reads_before, &reads, at_once),
+            (Part::Read, false, _) => row.read_paths(&asked.reads_before, &reads, at_once),
+            (Part::Update, _, Kind::ReadModifyWrite) => row.pair(all, &asked.writes_before, &writes),
+            (Part::Update, ..) => row.write(took, &asked.writes_before, &writes),
+        }
+        true
     }
 
     /// True if a read took one round trip to those that were asked first. Of the leader alone it is the time
-    /// that tells: it may have ordered something first.
-    fn at_once(
-        &self,
-        world: &World,
-        here: usize,
-        took: VirtualTime,
-        before: &Paths<7>,
-        after: &Paths<7>,
-    ) -> bool {
+    /// that tells: it may have ordered something first. Where work takes time too, the leader's own count does, in the
+    /// end.
+    fn at_once(&self, here: usize, took: VirtualTime, before: &Paths<7>, after: &Paths<7>) -> bool {
         let path = after.iter().zip(before).find(|(after, before)| after.1 > before.1);
         match path.map(|(after, _)| after.0) {
             Some("meta" | "quorum" | "stale") => true,
-            Some("leader") => {
-                let regions = self.regions;
-                world.leader().is_some_and(|leader| {
+            Some("leader" | "several") if !self.geo.cost.is_none() => true,
+            Some("leader" | "several") => {
+                let regions = self.geo.regions;
+                self.world.leader().is_some_and(|leader| {
                     let leader = regions.replicas()[leader];
                     let jitter = regions.line(here, leader).jitter + regions.line(leader, here).jitter;
                     u128::from(took) <= (regions.round_trip(here, leader) + jitter).as_nanos()
@@ -197,25 +359,27 @@ impl Geo<'_> {
             _ => false,
         }
     }
+
+    fn finish(mut self) -> VirtualRun {
+        if !self.geo.cost.is_none()
+            && let Some((_, _, before)) = self.began
+        {
+            // Nobody says which reads those were that waited: they count where reads are.
+            let mut waited = self.slow_reads() - before;
+            for row in &mut self.rows {
+                let here = waited.min(row.reads_at_once);
+                row.reads_at_once -= here;
+                waited -= here;
+            }
+        }
+        self.course.rows = self.rows;
+        self.course.trace_hash = self.world.trace.hash();
+        self.course
+    }
 }
 
 /// How the operations of a client have been answered.
 fn paths(world: &World, slot: usize) -> (Paths<7>, Paths<3>) {
     let client = world.clients[slot].process.as_ref().expect("clients do not end");
     (client.core.read_counts().named(), client.core.write_counts().named())
-}
-
-/// Has a client ask for its next operation, if there are any left.
-fn ask(world: &mut World, slot: usize, place: &mut Place, left: &mut u64) {
-    if *left == 0 {
-        return;
-    }
-    *left -= 1;
-    let (reads_before, writes_before) = paths(world, slot);
-    let drawn = place.workload.draw();
-    // A value that nobody else writes.
-    let value = || format!("v{left}").into_bytes();
-    let step = if drawn.is_read { Step::Get(drawn.key) } else { Step::Set(drawn.key, value()) };
-    let operation = world.submit(slot, vec![step]);
-    place.asked = Some(Asked { operation, is_read: drawn.is_read, reads_before, writes_before });
 }

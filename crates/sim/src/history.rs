@@ -96,6 +96,12 @@ impl History {
         self.open == 0
     }
 
+    /// Operations whose clients wait for them.
+    #[must_use]
+    pub const fn open(&self) -> usize {
+        self.open
+    }
+
     /// Every operation, in the order of invocation.
     #[must_use]
     pub fn operations(&self) -> &[Invocation] {

@@ -31,6 +31,10 @@ pub enum Effect {
         binds: Option<View>,
         /// The last entry the sender has executed.
         executed: OpNumber,
+        /// Requests and entries of the log in it.
+        entries: u64,
+        /// It is the answer to a read.
+        answers_read: bool,
         /// Encoded.
         bytes: Rc<[u8]>,
     },
@@ -143,6 +147,8 @@ pub struct Surroundings<'a> {
     pub effects: &'a mut Vec<Effect>,
     /// Tell the core of executed entries at once.
     pub apply_at_once: bool,
+    /// Updates that were executed.
+    pub executed: u64,
     /// States of engines in memory are compared after every entry whose number this divides.
     pub compare_every: u64,
 }
@@ -763,6 +769,7 @@ impl ReplicaProcess {
             let entry = self.core.entry(number);
             around.trace.line(around.time, format_args!("{} executes {}: {entry:?}", self.id, number.0));
             for update in entry.updates() {
+                around.executed += 1;
                 let reply = engine.apply(entry.time, &update.request.body);
                 if !update.class.is_nilext() {
                     replies.push((number, reply));
@@ -803,7 +810,19 @@ impl ReplicaProcess {
 fn sending(to: Peer, message: &Message, executed: OpNumber) -> Effect {
     let bytes = adapter::encode_message(message);
     let (kind, binds) = (message.name(), binding_view(message));
-    Effect::Send { to, kind, binds, executed, bytes }
+    let answers_read = matches!(message, Message::ReadReply { .. } | Message::MemberReply { .. });
+    Effect::Send { to, kind, binds, executed, entries: entries(message), answers_read, bytes }
+}
+
+/// Requests and entries of the log in a message.
+pub(crate) const fn entries(message: &Message) -> u64 {
+    match message {
+        Message::Request { .. } | Message::Read { .. } => 1,
+        Message::Prepare { entries, .. } => entries.len() as u64,
+        Message::Bodies { requests, .. } | Message::Forward { requests, .. } => requests.len() as u64,
+        Message::NewState { entries, .. } => entries.len() as u64,
+        _ => 0,
+    }
 }
 
 /// The view that a message binds its sender to: whoever said it may not be in an older one later.

@@ -149,7 +149,8 @@ fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<u
             return Err(format!("operation {number}, {}, is not in the log", operation.input));
         }
     }
-    let keys: Vec<u64> = order.iter().map(|number| key_mask(&operations[*number].input)).collect();
+    let masks: Vec<u64> = order.iter().map(|number| key_mask(&operations[*number].input)).collect();
+    let keys: Vec<Vec<u32>> = order.iter().map(|number| keys_of(&operations[*number].input)).collect();
     let invoked: Vec<u64> = order.iter().map(|number| operations[*number].invoked).collect();
     let answered_at = order.iter().map(|number| match operations[*number].told {
         Told::Answer { at, .. } => at,
@@ -158,8 +159,9 @@ fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<u
     let answered_at: Vec<u64> = answered_at.collect();
     let reads: Vec<bool> = order.iter().map(|number| operations[*number].input.is_read()).collect();
     let precedes = |a: usize, b: usize| {
-        let conflict = keys[a] & keys[b] != 0 && !(reads[a] && reads[b]);
-        a != b && ((a < b && conflict) || answered_at[a] < invoked[b])
+        let overlaps =
+            || masks[a] & masks[b] != 0 && !(reads[a] && reads[b]) && share_a_key(&keys[a], &keys[b]);
+        a != b && (answered_at[a] < invoked[b] || (a < b && overlaps()))
     };
     let all = 0..order.len();
     let mut waits_for: Vec<usize> =
@@ -194,6 +196,20 @@ fn key_mask(input: &Input) -> u64 {
     let mut mask = 0;
     input.for_each_key(&mut |key| mask |= 1 << (key % 64));
     mask
+}
+
+/// The keys the operation touches, in order.
+fn keys_of(input: &Input) -> Vec<u32> {
+    let mut keys = Vec::new();
+    input.for_each_key(&mut |key| keys.push(key));
+    keys.sort_unstable();
+    keys
+}
+
+/// True if two lists in order have something in common.
+fn share_a_key(one: &[u32], other: &[u32]) -> bool {
+    let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    few.iter().any(|key| many.binary_search(key).is_ok())
 }
 
 /// Whether the operations, in this order or one that differs only where it makes no difference, give

@@ -3,6 +3,7 @@
 
 mod clients;
 mod engines;
+mod turns;
 
 use crate::adapter;
 use crate::client::{ClientEffect, ClientProcess};
@@ -21,18 +22,24 @@ use crate::workload::Workload;
 use engines::Opened;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use syros_experiment::Cost;
 use syros_protocol::client;
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::message::{Body, Message, Peer, RoleName};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, Boot, Durability, PlantedBug};
 use syros_types::{Group, OpNumber, Prng, ReplicaId};
+use turns::{Departure, Turns};
 
 /// Things that happen.
 #[derive(Debug)]
 pub(crate) enum Happening {
     /// A message arrives.
     Arrival { from: NodeIndex, to: NodeIndex, parcel: Parcel },
+    /// A replica that takes time for what it does takes what has arrived.
+    BeginTurn { replica: usize, life: u64 },
+    /// It has taken it.
+    EndTurn { replica: usize, life: u64 },
     /// A process looks at the time and at what has arrived.
     Wake { node: NodeIndex, life: u64 },
     /// A disk has finished a sync.
@@ -86,6 +93,8 @@ pub(crate) struct ReplicaSlot {
     pub(crate) life: u64,
     /// The process does nothing before this.
     pub(crate) paused_until: VirtualTime,
+    /// What takes it time.
+    turns: Turns,
     /// How much longer syncs take, and until when.
     pub(crate) slow_disk: (u64, VirtualTime),
     /// How far the machine's wall clock is ahead.
@@ -122,6 +131,8 @@ pub(crate) struct Dice {
 pub struct World {
     pub(crate) swarm: Swarm,
     pub(crate) group: Group,
+    /// What takes replicas time.
+    pub(crate) cost: Cost,
     pub(crate) planted: Option<PlantedBug>,
     pub(crate) scheduler: Scheduler<Happening>,
     pub(crate) network: Network,
@@ -195,6 +206,7 @@ impl World {
                 process: None,
                 life: 0,
                 paused_until: 0,
+                turns: Turns::default(),
                 slow_disk: (0, 0),
                 wall_offset: offset(&mut dice.clocks, skew),
                 disk_failed: false,
@@ -203,6 +215,7 @@ impl World {
             .collect();
         let mut world = Self {
             group,
+            cost: Cost::NONE,
             planted,
             scheduler: Scheduler::default(),
             network,
@@ -281,6 +294,8 @@ impl World {
         assert!(self.standstill < STANDSTILL_MAX, "time stands still");
         match happening {
             Happening::Arrival { from, to, parcel } => self.arrive(from, to, &parcel),
+            Happening::BeginTurn { replica, life } => self.begin_turn(replica, life),
+            Happening::EndTurn { replica, life } => self.end_turn(replica, life),
             Happening::Wake { node, life } => self.wake(node, life),
             Happening::Synced { replica, life, ticket } => self.synced(replica, life, ticket),
             Happening::Executed { replica, life, through, replies } => {
@@ -426,6 +441,7 @@ impl World {
         let slot = &mut self.replicas[replica];
         slot.life += 1;
         slot.paused_until = 0;
+        slot.turns = Turns::default();
         slot.disk_failed = false;
         slot.process = Some(process);
         self.run_replica(replica);
@@ -562,32 +578,38 @@ impl World {
         let before = self.tally.moments();
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
-        if slot.paused_until > time {
-            let until = slot.paused_until;
+        let until = slot.paused_until.max(slot.turns.busy_until());
+        if until > time {
             self.poke(replica, until);
             return;
         }
         let mut effects = core::mem::take(&mut self.effects);
-        process.run(&mut Surroundings {
+        let mut around = Surroundings {
             time,
             invariants: &mut self.invariants,
             trace: &mut self.trace,
             tally: &mut self.tally,
             effects: &mut effects,
             apply_at_once: self.swarm.apply_delay == 0,
+            executed: 0,
             compare_every: self.swarm.compare_every,
-        });
+        };
+        process.run(&mut around);
+        let executed_now = around.executed;
+        let mut departures = Vec::new();
         let life = slot.life;
         for effect in effects.drain(..) {
             match effect {
-                Effect::Send { to, kind, binds, executed, bytes } => {
+                Effect::Send { to, kind, binds, executed, entries, answers_read, bytes } => {
                     if let Some(view) = binds {
                         self.invariants.told_view(ReplicaId(replica as u8), view);
                     }
                     if let Some(counts) = &mut self.counts {
                         *counts.entry(kind).or_default() += 1;
                     }
-                    self.send_from_replica(replica, to, executed, bytes);
+                    if let Some((to, parcel)) = self.address(to, executed, bytes) {
+                        departures.push(Departure { to, entries, answers_read, parcel });
+                    }
                 }
                 Effect::Executed { through, replies } => {
                     let delay = self.dice.service.below(self.swarm.apply_delay);
@@ -602,6 +624,7 @@ impl World {
             }
         }
         self.effects = effects;
+        self.depart(replica, executed_now, departures);
         self.strike_at_moments(before);
         self.begin_sync(replica);
         if let Some(process) = &self.replicas[replica].process
@@ -611,18 +634,19 @@ impl World {
         }
     }
 
-    fn send_from_replica(&mut self, replica: usize, to: Peer, executed: OpNumber, bytes: Rc<[u8]>) {
+    /// Where a replica's message goes, unless nobody is there any more.
+    fn address(&self, to: Peer, executed: OpNumber, bytes: Rc<[u8]>) -> Option<(NodeIndex, Parcel)> {
         let (to, address) = match to {
             Peer::Replica(id) => (id.index(), 0),
             Peer::Client(address) => {
-                let Some((slot, life)) = self.addresses.get(address as usize) else { return };
-                if self.clients[*slot].life != *life {
-                    return;
-                }
+                let (slot, _) = self
+                    .addresses
+                    .get(address as usize)
+                    .filter(|(slot, life)| self.clients[*slot].life == *life)?;
                 (self.client_node(*slot), address)
             }
         };
-        self.transmit(replica, to, Parcel { address, executed, bytes });
+        Some((to, Parcel { address, executed, bytes }))
     }
 
     // ---- Disks.
@@ -766,8 +790,8 @@ impl World {
 
     // ---- Messages.
 
-    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, parcel: Parcel) {
-        let now = self.now();
+    /// Puts a message on the network, at `now` or later.
+    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, parcel: Parcel) {
         let fate = self.network.send(from, to, now, parcel.bytes.len());
         let Fate { arrivals: [first, second], lost, held_back } = fate;
         self.tally.note_times(Kind::Lost, u64::from(lost));
@@ -797,6 +821,9 @@ impl World {
         }
         if to >= n {
             return self.arrive_at_client(from, to - n, parcel, message);
+        }
+        if !self.cost.is_none() {
+            return self.await_turn(from, to, parcel.address, message);
         }
         let from = if from < n { Peer::Replica(ReplicaId(from as u8)) } else { Peer::Client(parcel.address) };
         let life = self.replicas[to].life;

@@ -1,6 +1,6 @@
 //! Distance, in virtual time: what protocols cost where replicas and clients are far from each other.
 
-use syros_experiment::{Distribution, Regions, Row};
+use syros_experiment::{Cost, Distribution, Regions, Row};
 use syros_sim::geo::Geo;
 use syros_sim::scenario::DELAY as D;
 use syros_sim::workload::Step;
@@ -18,12 +18,13 @@ fn measure(name: &str, protocol: &str, mix: &str, distribution: Distribution) ->
     let geo = Geo {
         regions: &regions,
         protocol: protocol.parse().expect("there is such a protocol"),
-        mix: mix.parse().expect("there is such a mix"),
-        distribution,
+        blend: mix.parse().expect("there is such a mix"),
+        choice: distribution.into(),
         keys: 100_000,
         clients: 2,
         operations: 2_000,
         history_bytes_max: None,
+        cost: Cost::NONE,
         seed: 1,
     };
     geo.run().unwrap_or_else(|problem| panic!("{name} {protocol} {mix} {distribution}: {problem}"))
@@ -111,12 +112,13 @@ fn jitter_does_not_stall_popular_keys() {
         let geo = Geo {
             regions: &regions,
             protocol: protocol.parse().expect("there is such a protocol"),
-            mix: "a".parse().expect("there is such a mix"),
-            distribution: Distribution::Uniform,
+            blend: "a".parse().expect("there is such a mix"),
+            choice: Distribution::Uniform.into(),
             keys: 5,
             clients: 32,
             operations: 4_000,
             history_bytes_max: None,
+            cost: Cost::NONE,
             seed: 1,
         };
         let all = geo.run().unwrap_or_else(|problem| panic!("{protocol}: {problem}"))[0].all();

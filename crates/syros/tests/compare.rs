@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::process::Output;
 
 /// Exactly these fields has a line for machines.
-const FIELDS: [&str; 22] = [
+const FIELDS: [&str; 23] = [
     "protocol",
     "workload",
     "distribution",
@@ -22,6 +22,7 @@ const FIELDS: [&str; 22] = [
     "cpu_us_per_op",
     "client_cpu_us_per_op",
     "fast_share",
+    "busiest_share",
     "durability",
     "engine",
     "value_bytes",
@@ -62,7 +63,7 @@ fn protocols_are_compared_side_by_side_and_everything_is_cleaned_up() {
         "--protocols",
         "vr,skyros",
         "--workload",
-        "load,d,e,f,mix:40,30,30",
+        "load,d,e,f,mix:40,30,30,record-append:2",
         "--replicas",
         "3",
         "--json",
@@ -75,7 +76,7 @@ fn protocols_are_compared_side_by_side_and_everything_is_cleaned_up() {
     let of = |line: &serde_json::Value, field: &str| line[field].as_str().unwrap().to_owned();
     let order: Vec<(String, String)> =
         lines.iter().map(|line| (of(line, "workload"), of(line, "protocol"))).collect();
-    let workloads = ["load", "d", "e", "f", "mix:40/30/30"];
+    let workloads = ["load", "d", "e", "f", "mix:40/30/30", "record-append:2"];
     let expected =
         workloads.iter().flat_map(|workload| ["vr", "skyros"].map(|protocol| (workload, protocol)));
     assert!(
@@ -109,5 +110,23 @@ fn virtual_time_is_exact() {
     let mean = |line: usize| lines[line]["mean_us"].as_f64().unwrap();
     // To the leader, from it to the others, and back; against one round trip.
     assert!((mean(0) - 400.0).abs() < 1.0 && (mean(1) - 200.0).abs() < 1.0, "{lines:?}");
-    assert!(lines[0]["cpu_us_per_op"].is_null());
+    assert!(lines[0]["cpu_us_per_op"].is_null() && lines[0]["busiest_share"].is_null());
+}
+
+#[cfg(feature = "sim")]
+#[test]
+fn in_virtual_time_work_takes_what_it_is_said_to() {
+    let mut command = syros();
+    command.args(["bench", "compare", "--virtual", "--operations", "300", "--rounds", "1", "--json"]);
+    command.args(["--protocols", "unreplicated,skyros", "--clients", "1", "--rtt-ms", "1"]);
+    let lines =
+        lines(&run(command.args(["--workload", "record-append", "--cost", "receive=30us,send=20us"])));
+    let of = |line: usize, field: &str| lines[line][field].as_f64().unwrap();
+    assert!(
+        (of(0, "mean_us") - 1_050.0).abs() < 1.0 && (of(0, "cpu_us_per_op") - 50.0).abs() < 1.0,
+        "{lines:?}"
+    );
+    assert!((of(0, "busiest_share") - 50.0 / 1_050.0).abs() < 0.001, "{lines:?}");
+    // Each of three takes and answers it; they order it too, which the next one may have to wait for.
+    assert!(of(1, "mean_us") > 1_049.0 && of(1, "cpu_us_per_op") > 150.0, "{lines:?}");
 }

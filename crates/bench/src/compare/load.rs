@@ -9,7 +9,7 @@
 //! An operation that reads, modifies and writes is one operation, whose latency is that of the pair, as YCSB counts
 //! it; the two requests are recorded apart from it too.
 
-use super::sample::{Part, Sample};
+use super::sample::Sample;
 use super::{CompareError, CompareLoad, Contender};
 use crate::clients::{Clients, Operations, Request};
 use crate::process::cpu_time;
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 use syros_client::{Completion, Options, Outcome, ReadCounts, WriteCounts};
 use syros_commands::ReplyRef;
-use syros_experiment::{Kind, Records, Step, Steps};
+use syros_experiment::{Kind, Part, Records, Step, Steps};
 use syros_types::{Prng, ReadPolicy};
 
 /// How often it is asked whether anybody wants more of it.
@@ -262,11 +262,13 @@ impl<'a> Experiment<'a> {
     fn ask(&mut self, place: usize, due: Instant) {
         let step = self.places[place].steps.draw(&mut self.records);
         let Step { kind, key, records } = step;
-        let (part, request) = match kind {
-            Kind::Read | Kind::ReadModifyWrite => (Part::Read, Request::Get(key)),
-            Kind::Scan => (Part::Read, Request::MGet { first: key, count: records }),
-            Kind::Update | Kind::Insert => (Part::Update, Request::Set(key)),
-            Kind::Increment => (Part::Update, Request::Increment(key)),
+        let part = kind.first();
+        let request = match kind {
+            Kind::Read | Kind::ReadModifyWrite => Request::Get(key),
+            Kind::Scan => Request::MGet { first: key, count: records },
+            Kind::Update | Kind::Insert => Request::Set(key),
+            Kind::Increment => Request::Increment(key),
+            Kind::Append => Request::Append(key),
         };
         let sent = Instant::now();
         self.places[place].asked = Some(Asked { step, due, sent, part });
@@ -291,8 +293,8 @@ impl<'a> Experiment<'a> {
             if counts && is_good {
                 self.sample.part(part, nanos(now - sent));
             }
-            if is_good && step.kind == Kind::ReadModifyWrite && part == Part::Read {
-                let (sent, part) = (Instant::now(), Part::Update);
+            if is_good && let Some(part) = step.kind.after(part) {
+                let sent = Instant::now();
                 self.places[place].asked = Some(Asked { step, due, sent, part });
                 self.operations.ask(self.clients.active(place), Request::Set(step.key), user_token);
                 continue;
@@ -367,6 +369,7 @@ mod tests {
         assert!(judge(Kind::ReadModifyWrite, Part::Read, &value()));
         assert!(judge(Kind::ReadModifyWrite, Part::Update, &Reply::Ok));
         assert!(judge(Kind::Increment, Part::Update, &Reply::Integer(1)));
+        assert!(judge(Kind::Append, Part::Update, &Reply::Ok));
         assert!(judge(Kind::Scan, Part::Read, &Reply::Array(vec![value(), value()])));
         for reply in [error, Reply::Nil] {
             for kind in Kind::ALL {

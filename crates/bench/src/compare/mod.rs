@@ -26,7 +26,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::time::Instant;
 use syros_client::{Endpoint, Options, Outcome, StatusReport};
-use syros_experiment::{Blend, KeyChoice, Kind, Protocol, Steps};
+use syros_experiment::{APPENDS_PER_KEY, Blend, KeyChoice, Kind, Protocol, Steps};
 use syros_protocol::message::RoleName;
 use syros_types::Prng;
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -87,6 +87,9 @@ impl CompareLoad {
         within("clients", self.clients as u64, 1, CLIENTS_MAX)?;
         within("keys", self.keys, 1, KEYS_MAX)?;
         within("value-bytes", self.value_bytes as u64, 0, VALUE_BYTES_MAX as u64)?;
+        if self.blend.files() > 0 {
+            within("value-bytes", self.value_bytes as u64, 0, VALUE_BYTES_MAX as u64 / APPENDS_PER_KEY)?;
+        }
         if let Some(rate) = self.rate {
             within("rate", rate, 1, RATE_MAX)?;
         }
@@ -175,7 +178,8 @@ impl Contender {
         self.fill(load, is_interrupted)?;
         let before = self.leader()?;
         let measured = load::run(self, load, is_interrupted);
-        if measured.is_err() || load.blend.percent(Kind::Insert) > 0 {
+        let adds = load.blend.percent(Kind::Insert) > 0 || load.blend.percent(Kind::Append) > 0;
+        if measured.is_err() || adds {
             self.filled = None;
         }
         let mut sample = measured?;
@@ -292,6 +296,10 @@ mod tests {
             (
                 CompareLoad { value_bytes: usize::MAX, ..load() },
                 "value-bytes: 18446744073709551615 is not from 0",
+            ),
+            (
+                CompareLoad { blend: "record-append".parse().unwrap(), value_bytes: 20_000, ..load() },
+                "value-bytes: 20000 is not from 0 to 16777",
             ),
             (CompareLoad { rate: Some(0), ..load() }, "rate: 0 is not from 1 to 10000000"),
             (CompareLoad { duration: Duration::ZERO, ..load() }, "duration: 0 s"),

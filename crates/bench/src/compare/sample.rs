@@ -5,16 +5,7 @@ use core::time::Duration;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use syros_client::{ReadCounts, WriteCounts};
-use syros_experiment::{Kind, Measured, Row};
-
-/// What a request is: an operation that reads, modifies and writes has two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Part {
-    /// It only reads.
-    Read,
-    /// It changes something.
-    Update,
-}
+use syros_experiment::{Kind, Measured, Part, VirtualRun};
 
 /// What one run of one contender came to.
 #[derive(Clone, Debug, Default)]
@@ -29,8 +20,11 @@ pub struct Sample {
     pub kinds: BTreeMap<&'static str, Measured>,
     /// Operations that did not succeed.
     pub failed: u64,
-    /// CPU time of all replicas; `None` in virtual time.
+    /// CPU time of all replicas; `None` in virtual time, unless work takes time there.
     pub cpu: Option<Duration>,
+    /// The share of the time in which the replica was busy that was so longest; in virtual time only, and if work takes
+    /// time there.
+    pub busiest: Option<f64>,
     /// CPU time of the process that is all clients; `None` in virtual time.
     pub client_cpu: Option<Duration>,
     /// Requests that were answered in one round trip, in the time measured.
@@ -44,38 +38,41 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// What came of an experiment in virtual time by these closed-loop clients. Nothing takes time there
-    /// but distance, and clients do not rest, so there are `clients / mean latency` operations per second.
+    /// What came of an experiment in virtual time by these closed-loop clients.
     #[must_use]
-    pub fn from_rows(rows: &[Row], clients: usize, replicas: usize) -> Self {
+    pub fn from_virtual(run: &VirtualRun, clients: usize, replicas: usize) -> Self {
         let mut sample = Self::default();
-        for row in rows {
+        for row in &run.rows {
             sample.latency.add(&row.all());
-            for (kind, measured) in [(Kind::Read, &row.reads), (Kind::Update, &row.writes)] {
-                if measured.count() > 0 {
-                    sample.kinds.entry(kind.name()).or_default().add(measured);
-                }
+            for (name, measured) in &row.kinds {
+                sample.kinds.entry(name).or_default().add(measured);
             }
             sample.failed += row.failed;
+            let updates: u64 = row.write_paths.values().sum();
             let fast = row.write_paths.get("fast").copied().unwrap_or_default();
             // A replica that is alone has nobody to wait for.
-            let fast = if replicas == 1 { row.writes.count() } else { fast };
+            let fast = if replicas == 1 { updates } else { fast };
             sample.fast += (row.reads_at_once + fast) as f64;
+            sample.requests += (row.reads.count() + row.pairs.count() + updates) as f64;
         }
-        sample.operations = sample.latency.count();
-        sample.requests = sample.operations as f64;
-        let all = sample.latency.mean_us() * sample.operations as f64;
-        sample.seconds = all / 1_000_000.0 / clients.max(1) as f64;
+        (sample.operations, sample.seconds) = (run.ended, run.time.as_secs_f64());
+        if sample.seconds == 0.0 {
+            // So few that everything was asked for at once. Clients do not rest.
+            sample.operations = sample.latency.count();
+            let all = sample.latency.mean_us() * sample.operations as f64;
+            sample.seconds = all / 1_000_000.0 / clients.max(1) as f64;
+        }
+        let busiest = run.busy.iter().max().copied().unwrap_or_default();
+        if busiest > Duration::ZERO {
+            sample.cpu = Some(run.busy.iter().sum());
+            sample.busiest = Some(busiest.as_secs_f64() / sample.seconds);
+        }
         sample
     }
 
     /// Records a request, in nanoseconds from when it was sent.
     pub(super) fn part(&mut self, part: Part, nanos: u64) {
-        let name = match part {
-            Part::Read => "requests that read",
-            Part::Update => "requests that update",
-        };
-        self.kinds.entry(name).or_default().record(nanos);
+        self.kinds.entry(part.name()).or_default().record(nanos);
     }
 
     /// Records an operation's latency.
@@ -161,6 +158,7 @@ pub struct Line<'a> {
     cpu_us_per_op: Option<f64>,
     client_cpu_us_per_op: Option<f64>,
     fast_share: Option<f64>,
+    busiest_share: Option<f64>,
     durability: &'a str,
     engine: &'a str,
     value_bytes: Option<u64>,
@@ -203,6 +201,7 @@ impl<'a> Line<'a> {
             cpu_us_per_op: sample.cpu_us().map(|micros| round(micros, 2)),
             client_cpu_us_per_op: sample.client_cpu_us().map(|micros| round(micros, 2)),
             fast_share: sample.fast_share().map(|share| round(share, 4)),
+            busiest_share: sample.busiest.map(|share| round(share, 4)),
             durability: &facts.durability,
             engine: &facts.engine,
             value_bytes: facts.value_bytes,
@@ -266,6 +265,6 @@ mod tests {
         ] {
             assert!(value[key].to_string().starts_with(expected), "{key}: {line}");
         }
-        assert_eq!(value.as_object().unwrap().len(), 22);
+        assert_eq!(value.as_object().unwrap().len(), 23);
     }
 }

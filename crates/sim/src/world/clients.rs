@@ -151,7 +151,7 @@ impl World {
                             *counts.entry("client").or_default() += 1;
                         }
                         let parcel = Parcel { address, executed: OpNumber(0), bytes };
-                        self.transmit(node, to.index(), parcel);
+                        self.transmit(node, to.index(), now, parcel);
                     }
                 }
                 ClientEffect::Sent { operation, id } => self.history.sent(operation, id),

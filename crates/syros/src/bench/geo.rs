@@ -161,17 +161,20 @@ fn simulate(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<(
             let geo = syros_sim::geo::Geo {
                 regions,
                 protocol: *protocol,
-                mix,
-                distribution,
+                blend: mix.into(),
+                choice: distribution.into(),
                 keys,
                 clients,
                 operations: options.operations.unwrap_or(OPERATIONS),
                 history_bytes_max: options.history.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
+                cost: syros_experiment::Cost::NONE,
                 seed,
             };
-            printer.print(
-                &geo.run().map_err(|problem| format!("{protocol}, {mix}, {distribution}: {problem}"))?,
-            );
+            let mut rows =
+                geo.run().map_err(|problem| format!("{protocol}, {mix}, {distribution}: {problem}"))?;
+            // As it was asked for: a mix has several names.
+            rows.iter_mut().for_each(|row| row.workload = mix.to_string());
+            printer.print(&rows);
         }
     }
     Ok(())

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_bench::compare::{CompareLoad, Comparison, Entry, Facts, Line, Sample, WAITING_MAX, machine, page};
-use syros_experiment::{Blends, KeyChoice, Protocol};
+use syros_experiment::{Blends, Cost, KeyChoice, Protocol};
 use syros_runtime::{EngineKind, durability_name};
 use syros_types::Group;
 
@@ -25,6 +25,8 @@ use crate::dev::{DurabilityName, EngineName};
   syros bench compare --protocols vr,default --workload load --rate 20000 --html report.html
   syros bench compare --protocols vr,skyros-comm,curp-c --workload mix:45,45,10 --clients 1,4,16 --html sweep.html
   syros bench compare --protocols vr,default --workload a --virtual
+  syros bench compare --protocols vr,skyros --virtual --cost measured --clients 1,10,50,200 --html curve.html
+  syros bench compare --protocols default --replicas 9 --virtual --jitter-ms 0.1
 
 Protocols: unreplicated, vr-nobatch, vr, vr-pe, pqr, skyros, skyros-comm, curp-c, syros, ionia-lr, ionia, default; each
 also with another way to read or to write, as in default+quorum or skyros+writes=auto. One that is named twice
@@ -32,7 +34,7 @@ shows how much is noise.
 
 Workloads: YCSB's a (half reads, half updates), b (95 % reads), c (reads), d (95 % reads of what is latest, 5 % inserts), e
 (95 % scans, 5 % inserts; a scan is a MGET of 1 to 100 consecutive records, as there is no ordered scan), f (half reads,
-half read-modify-write) and load (inserts, from an empty store); nilext (SETs only); mix:N,M,R with the percentages of SETs,
+half read-modify-write) and load (inserts, from an empty store); nilext (SETs only); record-append:F (BLIND APPENDs to F files, 1 if F is left out); mix:N,M,R with the percentages of SETs,
 INCRs and GETs; or a share of reads such as 75%.
 
 Distributions: uniform, sequential, zipfian:S, latest:S, hotspot:O/K (O percent of the operations on K percent of the keys). d
@@ -96,13 +98,23 @@ pub(super) struct Compare {
     /// Write a page with plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Simulate, in virtual time, in which nothing but distance takes any: workloads of reads and updates
+    /// Simulate, in virtual time, in which nothing but distance takes any, and what --cost says
     #[arg(long = "virtual", conflicts_with_all = ["dir", "value_bytes", "duration", "warm_up", "rate", "durability", "engine"])]
     is_virtual: bool,
     /// With --virtual: operations in each round, over all clients
     #[arg(long, value_name = "N", default_value_t = 20_000, requires = "is_virtual",
         value_parser = clap::value_parser!(u64).range(1..))]
     operations: u64,
+    /// With --virtual: what takes replicas time: none, measured (as on the machine of docs/BENCHMARKS.md), or some of
+    /// receive=Tus,send=Tus,entry=Tus,execute=Tus
+    #[arg(long, value_name = "C", default_value = "none", requires = "is_virtual")]
+    cost: Cost,
+    /// With --virtual: from anybody to anybody and back, in milliseconds
+    #[arg(long, value_name = "MS", default_value_t = 0.2, requires = "is_virtual")]
+    rtt_ms: f64,
+    /// With --virtual: each way takes up to so many milliseconds longer, all alike
+    #[arg(long, value_name = "MS", default_value_t = 0.0, requires = "is_virtual")]
+    jitter_ms: f64,
 }
 
 /// One load, and what the contenders have come to under it so far.
@@ -171,7 +183,10 @@ impl Compare {
     fn facts(&self) -> Facts {
         let Self { rounds, warm_up, duration, .. } = self;
         let load = match self.rate {
-            _ if self.is_virtual => format!("{} operations a round, in virtual time", self.operations),
+            _ if self.is_virtual => format!(
+                "{} operations a round, in virtual time; {} ms there and back, jitter {} ms each way, cost {}",
+                self.operations, self.rtt_ms, self.jitter_ms, self.cost
+            ),
             None => format!("closed loop; {rounds} x {duration:?} after {warm_up:?}"),
             Some(rate) => format!(
                 "open loop, {rate} operations/s, of which {WAITING_MAX} may wait for a client; {rounds} x \
@@ -199,7 +214,7 @@ impl Compare {
         for job in jobs {
             job.load.check(self.replicas).map_err(|error| format!("--{error}"))?;
             if self.is_virtual {
-                simulated::known(job)?;
+                simulated::check(self, job)?;
             }
         }
         if let Some(html) = &self.html {
@@ -322,11 +337,13 @@ mod tests {
             (&["--dir", "/"], "/ exists already"),
             (&["--virtual", "--rate", "5"], "cannot be used with"),
             (&["--operations", "5"], "--virtual"),
-            (
-                &["--virtual", "--workload", "a", "--distribution", "latest"],
-                "--virtual: latest:0.99 is none of",
-            ),
-            (&["--virtual", "--workload", "a,e"], "workload e is more than reads and updates"),
+            (&["--cost", "none"], "--virtual"),
+            (&["--virtual", "--cost", "cheap"], "'cheap' is no cost"),
+            (&["--virtual", "--rtt-ms=-1"], "--virtual: "),
+            (&["--virtual", "--clients", "1,300"], "--virtual: 300 clients are not 1 to 256"),
+            (&["--virtual", "--operations", "2000000"], "2000000 operations are not 1 to 1000000"),
+            (&["--virtual", "--jitter-ms", "NaN"], "--virtual: "),
+            (&["--workload", "record-append", "--value-bytes", "20000"], "20000 is not from 0 to 16777"),
         ] {
             let problem = problem(more);
             assert!(problem.contains(complaint), "'{complaint}' is not in: {problem}");

@@ -1,28 +1,47 @@
-//! Clusters in virtual time: nothing takes any but distance, and answers are checked.
+//! Clusters in virtual time: distance takes time, and what replicas do if it is said what; answers are checked.
 
-use syros_experiment::{Distribution, KeyChoice, Mix};
+#[cfg(feature = "sim")]
+use syros_experiment::{Protocol, Regions};
+#[cfg(feature = "sim")]
+use syros_sim::geo::Geo;
 
 use super::{Compare, Job, Printer};
 
-/// From a client to a replica and back, and from a replica to another: that of `one-data-center`.
+/// Everybody in one place, as far from each other as is asked for.
 #[cfg(feature = "sim")]
-const ROUND_TRIP_MS: f64 = 0.2;
+fn regions(options: &Compare, protocol: Protocol) -> Result<Regions, String> {
+    let replicas = vec!["\"here\""; protocol.replicas(options.replicas)].join(", ");
+    let (rtt, jitter) = (options.rtt_ms, options.jitter_ms);
+    let text = format!(
+        "replicas = [{replicas}]\nclients = [\"here\"]\n[[line]]\nwithin-each = true\nrtt-ms = {rtt:?}\njitter-ms = \
+         {jitter:?}\n"
+    );
+    Regions::parse(&text).map_err(|problem| format!("--virtual: {problem}"))
+}
 
-/// A load as the simulator knows loads.
-///
-/// # Errors
-/// It is more than that.
-pub(super) fn known(job: &Job) -> Result<(Mix, Distribution), String> {
-    let Job { workload, distribution, load, .. } = job;
-    let mix = load.blend.as_mix().ok_or_else(|| {
-        format!("--virtual: workload {workload} is more than reads and updates of single records")
-    })?;
-    match load.choice {
-        KeyChoice::Of(distribution) => Ok((mix, distribution)),
-        KeyChoice::Latest { .. } | KeyChoice::Hotspot { .. } => {
-            Err(format!("--virtual: {distribution} is none of uniform, sequential and zipfian"))
-        }
+/// An experiment, whose round is counted from 0.
+#[cfg(feature = "sim")]
+fn geo<'a>(options: &Compare, job: &Job, protocol: Protocol, regions: &'a Regions, round: usize) -> Geo<'a> {
+    Geo {
+        regions,
+        protocol,
+        blend: job.load.blend,
+        choice: job.load.choice,
+        keys: job.load.keys,
+        clients: job.load.clients,
+        operations: options.operations,
+        history_bytes_max: None,
+        cost: options.cost,
+        seed: options.seed.wrapping_add(round as u64),
     }
+}
+
+/// Everything that can be known to be wrong before anything is simulated.
+#[cfg(feature = "sim")]
+pub(super) fn check(options: &Compare, job: &Job) -> Result<(), String> {
+    let protocol = Protocol::default();
+    let regions = regions(options, protocol)?;
+    geo(options, job, protocol, &regions, 0).check().map_err(|problem| format!("--virtual: {problem}"))
 }
 
 /// Simulates.
@@ -30,41 +49,28 @@ pub(super) fn known(job: &Job) -> Result<(Mix, Distribution), String> {
 pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) -> Result<(), String> {
     use super::progress::Progress;
     use syros_bench::compare::{Sample, order};
-    use syros_experiment::{Protocol, Regions};
 
-    let regions = |protocol: &Protocol| {
-        let replicas = vec!["\"here\""; protocol.replicas(options.replicas)].join(", ");
-        let text = format!(
-            "replicas = [{replicas}]\nclients = [\"here\"]\n[[line]]\nwithin-each = true\nrtt-ms = {ROUND_TRIP_MS}\n"
-        );
-        Regions::parse(&text).map_err(|problem| format!("{protocol}: {problem}"))
-    };
     let progress = Progress::new(std::time::Duration::ZERO);
     for mut job in jobs {
-        let (mix, distribution) = known(&job)?;
         for round in 0..options.rounds as usize {
             for contender in order(options.protocols.len(), round) {
                 let protocol = options.protocols[contender];
                 progress.says(&format!("{protocol}: workload {}, round {}", job.workload, round + 1));
-                let geo = syros_sim::geo::Geo {
-                    regions: &regions(&protocol)?,
-                    protocol,
-                    mix,
-                    distribution,
-                    keys: job.load.keys,
-                    clients: job.load.clients,
-                    operations: options.operations,
-                    history_bytes_max: None,
-                    seed: options.seed.wrapping_add(round as u64),
-                };
-                let rows = geo.run().map_err(|problem| format!("{protocol}, {}: {problem}", job.workload))?;
+                let regions = regions(options, protocol)?;
+                let run = geo(options, &job, protocol, &regions, round).measure();
+                let run = run.map_err(|problem| format!("{protocol}, {}: {problem}", job.workload))?;
                 let replicas = protocol.replicas(options.replicas);
-                let sample = Sample::from_rows(&rows, job.load.clients, replicas);
+                let sample = Sample::from_virtual(&run, job.load.clients, replicas);
                 progress.suspend(|| printer.sample(&mut job, contender, round, sample));
             }
         }
         progress.suspend(|| printer.finish(job));
     }
+    Ok(())
+}
+
+#[cfg(not(feature = "sim"))]
+pub(super) const fn check(_options: &Compare, _job: &Job) -> Result<(), String> {
     Ok(())
 }
 

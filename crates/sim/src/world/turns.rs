@@ -1,0 +1,166 @@
+//! Replicas that take time for what they do: one thread each, which works in turns as a node's event loop does.
+//!
+//! A turn takes all that has arrived, which takes time; then the core runs, and what it sends leaves, one receiver
+//! after the other, when that has taken its time too. What arrives meanwhile waits for the next turn.
+
+use super::{Happening, Parcel, World};
+use crate::clock::VirtualTime;
+use crate::network::NodeIndex;
+use crate::process::entries;
+use core::mem::take;
+use core::time::Duration;
+use std::collections::BTreeSet;
+use syros_protocol::message::{Message, Peer};
+use syros_protocol::replica::Event;
+use syros_types::ReplicaId;
+
+/// Most messages that wait for a replica. Clients ask for one thing at a time, so far fewer do.
+const WAITING_MAX: usize = 100_000;
+
+/// A message that has arrived.
+#[derive(Debug)]
+struct Waiting {
+    from: NodeIndex,
+    /// Address of the client, if it is one.
+    address: u64,
+    message: Message,
+}
+
+/// A message that a core wants to send.
+#[derive(Debug)]
+pub(super) struct Departure {
+    pub(super) to: NodeIndex,
+    /// Requests and entries of the log in it.
+    pub(super) entries: u64,
+    /// It is the answer to a read.
+    pub(super) answers_read: bool,
+    pub(super) parcel: Parcel,
+}
+
+/// What a replica is busy with.
+#[derive(Debug, Default)]
+pub(super) struct Turns {
+    /// Arrived, and not taken yet.
+    waiting: Vec<Waiting>,
+    /// Taken in the turn that goes on.
+    taken: Vec<Waiting>,
+    /// A turn goes on, or is about to begin.
+    is_planned: bool,
+    busy_until: VirtualTime,
+    /// In all, so far.
+    busy: Duration,
+}
+
+impl Turns {
+    /// Until then it does nothing new.
+    pub(super) const fn busy_until(&self) -> VirtualTime {
+        self.busy_until
+    }
+
+    /// It is busy for so long from `now` on.
+    fn work(&mut self, now: VirtualTime, time: Duration) {
+        self.busy += time;
+        self.busy_until = self.busy_until.max(now) + time.as_nanos() as u64;
+    }
+}
+
+impl World {
+    /// How long each replica has been busy so far.
+    pub(crate) fn busy(&self) -> Vec<Duration> {
+        self.replicas.iter().map(|slot| slot.turns.busy).collect()
+    }
+
+    /// A message waits for the replica to take it.
+    pub(super) fn await_turn(&mut self, from: NodeIndex, to: usize, address: u64, message: Message) {
+        let slot = &mut self.replicas[to];
+        if slot.process.is_none() {
+            return;
+        }
+        assert!(slot.turns.waiting.len() < WAITING_MAX, "clients wait for answers before they ask for more");
+        slot.turns.waiting.push(Waiting { from, address, message });
+        self.plan_turn(to);
+    }
+
+    /// Has the replica take what has arrived as soon as it can.
+    fn plan_turn(&mut self, replica: usize) {
+        let slot = &mut self.replicas[replica];
+        if !slot.turns.is_planned && !slot.turns.waiting.is_empty() {
+            slot.turns.is_planned = true;
+            let at = slot.turns.busy_until.max(slot.paused_until);
+            let life = slot.life;
+            self.scheduler.schedule(at, Happening::BeginTurn { replica, life });
+        }
+    }
+
+    pub(super) fn begin_turn(&mut self, replica: usize, life: u64) {
+        let now = self.now();
+        let cost = self.cost;
+        let slot = &mut self.replicas[replica];
+        if slot.life != life {
+            return;
+        }
+        if slot.turns.busy_until.max(slot.paused_until) > now {
+            // Something else, such as a timer, came first.
+            slot.turns.is_planned = false;
+            return self.plan_turn(replica);
+        }
+        let turns = &mut slot.turns;
+        turns.taken = take(&mut turns.waiting);
+        let senders: BTreeSet<NodeIndex> = turns.taken.iter().map(|waiting| waiting.from).collect();
+        let entries = turns.taken.iter().map(|waiting| entries(&waiting.message)).sum();
+        turns.work(now, cost.messages(cost.receive, senders.len(), entries));
+        let at = turns.busy_until;
+        self.scheduler.schedule(at, Happening::EndTurn { replica, life });
+    }
+
+    pub(super) fn end_turn(&mut self, replica: usize, life: u64) {
+        let n = self.replicas.len();
+        let slot = &mut self.replicas[replica];
+        if slot.life != life {
+            return;
+        }
+        slot.turns.is_planned = false;
+        let Some(process) = &mut slot.process else { return };
+        process.inbox.extend(take(&mut slot.turns.taken).into_iter().map(
+            |Waiting { from, address, message }| {
+                let from =
+                    if from < n { Peer::Replica(ReplicaId(from as u8)) } else { Peer::Client(address) };
+                Event::Message { from, message }
+            },
+        ));
+        self.run_replica(replica);
+        self.plan_turn(replica);
+    }
+
+    /// What a core that has just run wants to send leaves, when what it has executed has been executed.
+    pub(super) fn depart(&mut self, replica: usize, executed: u64, departures: Vec<Departure>) {
+        let now = self.now();
+        let cost = self.cost;
+        if cost.is_none() {
+            for Departure { to, parcel, .. } in departures {
+                self.transmit(replica, to, now, parcel);
+            }
+            return;
+        }
+        let n = self.replicas.len();
+        let reads = departures.iter().filter(|departure| departure.answers_read).count() as u64;
+        let times = u32::try_from(executed + reads).unwrap_or(u32::MAX);
+        self.replicas[replica].turns.work(now, cost.execute.saturating_mul(times));
+        let mut left = departures;
+        while let Some(first) = left.first() {
+            let receiver = first.to;
+            let (together, others): (Vec<_>, Vec<_>) =
+                left.into_iter().partition(|departure| departure.to == receiver);
+            left = others;
+            // What goes to a client has been counted when it came from it.
+            let is_replica = receiver < n;
+            let entries = together.iter().filter(|_| is_replica).map(|departure| departure.entries).sum();
+            let turns = &mut self.replicas[replica].turns;
+            turns.work(now, cost.messages(cost.send, 1, entries));
+            let at = turns.busy_until;
+            for departure in together {
+                self.transmit(replica, receiver, at, departure.parcel);
+            }
+        }
+    }
+}

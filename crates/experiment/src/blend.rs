@@ -5,6 +5,7 @@ use crate::distribution::{Distribution, KeyChoice};
 use crate::workload::{InvalidWorkload, Mix};
 use core::fmt;
 use core::str::FromStr;
+use core::time::Duration;
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -97,6 +98,17 @@ pub struct Blend {
     percentages: [u8; Kind::ALL.len()],
     /// Files that appends go to; 0 if there are none.
     files: u32,
+    /// Reads that go to what was updated just before.
+    latest: Option<ReadLatest>,
+}
+
+/// Reads of what somebody has just updated (the Skyros paper's read-latest windows, 5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadLatest {
+    /// The share of reads that are such, in percent. The others choose their record as ever.
+    pub percent: u8,
+    /// They read a record of which an update was acknowledged so long ago at most, or as ever if there is none.
+    pub window: Duration,
 }
 
 /// Those that have a name: reads, updates, inserts, scans, read-modify-writes, increments, appends.
@@ -117,6 +129,12 @@ const MIX: &str = "mix:";
 /// Appends to one file, or, with a number after a colon, to several.
 const RECORD_APPEND: &str = "record-append";
 
+/// Half reads, half updates, and after a colon the share of reads of what was just updated, and what just is.
+const READ_LATEST: &str = "read-latest:";
+
+/// The longest window: what was updated in it is remembered.
+const WINDOW_MAX: Duration = Duration::from_secs(1);
+
 /// Most files: each has a counter.
 const FILES_MAX: u32 = 1_000_000;
 
@@ -131,6 +149,12 @@ impl Blend {
     #[must_use]
     pub const fn files(&self) -> u64 {
         self.files as u64
+    }
+
+    /// Which reads go to what was updated just before, if some do.
+    #[must_use]
+    pub const fn latest(&self) -> Option<ReadLatest> {
+        self.latest
     }
 
     /// The share of a kind, in percent.
@@ -169,13 +193,16 @@ impl Blend {
 impl From<Mix> for Blend {
     fn from(Mix { reads_percent: reads }: Mix) -> Self {
         let reads = reads.min(100);
-        Self { percentages: [reads, 100 - reads, 0, 0, 0, 0, 0], files: 0 }
+        Self { percentages: [reads, 100 - reads, 0, 0, 0, 0, 0], files: 0, latest: None }
     }
 }
 
 impl fmt::Display for Blend {
     /// As it can be read again.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(ReadLatest { percent, window }) = self.latest {
+            return write!(f, "{READ_LATEST}{percent}/{}us", window.as_micros());
+        }
         match (self.files, NAMED.iter().find(|(_, percentages)| *percentages == self.percentages)) {
             (1, _) => f.write_str(RECORD_APPEND),
             (2.., _) => write!(f, "{RECORD_APPEND}:{}", self.files),
@@ -194,7 +221,8 @@ fn parse_mix(text: &str) -> Result<Blend, InvalidWorkload> {
     if let Some([updates, increments, reads]) = parts.as_deref() {
         let sum = u32::from(*updates) + u32::from(*increments) + u32::from(*reads);
         if sum == 100 {
-            return Ok(Blend { percentages: [*reads, *updates, 0, 0, 0, *increments, 0], files: 0 });
+            let percentages = [*reads, *updates, 0, 0, 0, *increments, 0];
+            return Ok(Blend { percentages, files: 0, latest: None });
         }
         return Err(InvalidWorkload(format!("'{MIX}{text}' adds up to {sum} percent, not to 100")));
     }
@@ -211,10 +239,34 @@ fn parse_files(rest: &str) -> Result<Blend, InvalidWorkload> {
     };
     let files = files.filter(|files| (1..=FILES_MAX).contains(files));
     let appends_only = [0, 0, 0, 0, 0, 0, 100];
-    files.map(|files| Blend { percentages: appends_only, files }).ok_or_else(|| {
+    files.map(|files| Blend { percentages: appends_only, files, latest: None }).ok_or_else(|| {
         let text = format!("'{RECORD_APPEND}{rest}' is no workload: {RECORD_APPEND}, or {RECORD_APPEND}:F with 1 to {FILES_MAX} files");
         InvalidWorkload(text)
     })
+}
+
+/// `S/W`: the percentage of reads that go to what was updated in the last W, which is a number with `us` or `ms` behind
+/// it.
+fn parse_read_latest(rest: &str) -> Result<Blend, InvalidWorkload> {
+    let parse = || {
+        let (percent, window) = rest.split_once('/')?;
+        let (number, micros) = match window.strip_suffix("us") {
+            Some(number) => (number, 1_u64),
+            None => (window.strip_suffix("ms")?, 1_000),
+        };
+        let window = Duration::from_micros(number.parse::<u64>().ok()?.checked_mul(micros)?);
+        let percent = percent.parse().ok().filter(|percent| *percent <= 100)?;
+        (!window.is_zero() && window <= WINDOW_MAX).then_some(ReadLatest { percent, window })
+    };
+    parse()
+        .map(|latest| Blend { percentages: [50, 50, 0, 0, 0, 0, 0], files: 0, latest: Some(latest) })
+        .ok_or_else(|| {
+            InvalidWorkload(format!(
+                "'{READ_LATEST}{rest}' is no workload: the percentage of reads that go to what was just updated, and a \
+                 time of 1us to {}ms that is just, as in {READ_LATEST}50/200us",
+                WINDOW_MAX.as_millis()
+            ))
+        })
 }
 
 impl FromStr for Blend {
@@ -222,7 +274,7 @@ impl FromStr for Blend {
 
     fn from_str(text: &str) -> Result<Self, InvalidWorkload> {
         if let Some((_, percentages)) = NAMED.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)) {
-            return Ok(Self { percentages: *percentages, files: 0 });
+            return Ok(Self { percentages: *percentages, files: 0, latest: None });
         }
         if let Some(mix) = text.strip_prefix(MIX) {
             return parse_mix(mix);
@@ -230,12 +282,15 @@ impl FromStr for Blend {
         if let Some(rest) = text.strip_prefix(RECORD_APPEND) {
             return parse_files(rest);
         }
+        if let Some(rest) = text.strip_prefix(READ_LATEST) {
+            return parse_read_latest(rest);
+        }
         if text.ends_with('%') {
             return text.parse::<Mix>().map(Self::from);
         }
         Err(InvalidWorkload(format!(
-            "'{text}' is no workload: a, b, c, d, e, f and load of YCSB, nilext, record-append, a share of reads as 75%, or \
-             mix:N,M,R with the percentages of nilext updates, other updates and reads"
+            "'{text}' is no workload: a, b, c, d, e, f and load of YCSB, nilext, record-append, read-latest:S/W, a share of reads \
+             as 75%, or mix:N,M,R with the percentages of nilext updates, other updates and reads"
         )))
     }
 }
@@ -275,7 +330,9 @@ mod tests {
             assert_eq!(percentages.iter().sum::<u8>(), 100, "{name}");
         }
         let list: Blends =
-            "a,mix:80,10,10,nilext,mix:1/2/97,75%,A,record-append:1,record-append:20".parse().unwrap();
+            "a,mix:80,10,10,nilext,mix:1/2/97,75%,A,record-append:1,record-append:20,read-latest:5/1ms"
+                .parse()
+                .unwrap();
         let names: Vec<String> = list.0.iter().map(Blend::to_string).collect();
         assert_eq!(
             names,
@@ -287,7 +344,8 @@ mod tests {
                 "mix:25/0/75",
                 "a",
                 "record-append",
-                "record-append:20"
+                "record-append:20",
+                "read-latest:5/1000us"
             ]
         );
         for (text, complaint) in [
@@ -301,6 +359,10 @@ mod tests {
             ("101%", "'101%' is no workload"),
             ("record-append:0", "'record-append:0' is no workload"),
             ("record-append:1000001", "1 to 1000000 files"),
+            ("read-latest:101/1ms", "'read-latest:101/1ms' is no workload"),
+            ("read-latest:50/0us", "1us to 1000ms"),
+            ("read-latest:50/1001ms", "1us to 1000ms"),
+            ("read-latest:50/100", "as in read-latest:50/200us"),
             ("record-appends", "1 to 1000000 files"),
         ] {
             let error = text.parse::<Blends>().unwrap_err().to_string();

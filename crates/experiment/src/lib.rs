@@ -13,7 +13,7 @@ mod row;
 mod steps;
 mod workload;
 
-pub use blend::{Blend, Blends, Kind, Part};
+pub use blend::{Blend, Blends, Kind, Part, ReadLatest};
 pub use cost::{Cost, InvalidCost};
 pub use distribution::{Distribution, KeyChoice};
 pub use line::{Line, Traffic};

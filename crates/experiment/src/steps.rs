@@ -1,9 +1,10 @@
 //! What the clients of a [`Blend`] ask for, operation by operation.
 
-use crate::blend::{Blend, Kind};
+use crate::blend::{Blend, Kind, ReadLatest};
 use crate::distribution::{KeyChoice, Keys};
 use crate::workload::InvalidWorkload;
-use std::collections::BTreeSet;
+use core::time::Duration;
+use std::collections::{BTreeSet, VecDeque};
 use syros_types::Prng;
 
 /// Most records of a scan: YCSB's. Their number is chosen from 1 to this, all alike.
@@ -20,7 +21,12 @@ pub struct Records {
     early: BTreeSet<u64>,
     /// Appends begun to each file so far.
     appended: Vec<u64>,
+    /// What was updated, and when, in that order; kept only if somebody asks for what is latest.
+    updated: VecDeque<(Duration, u64)>,
 }
+
+/// Most updates that are remembered as the latest: some more than can end in the shortest round trip.
+const UPDATED_MAX: usize = 1 << 16;
 
 /// Appends that go to one key. A file is as many keys as that takes, one after the other: values have a limit, and in
 /// the end a file would be longer.
@@ -30,7 +36,13 @@ impl Records {
     /// So many have been written.
     #[must_use]
     pub const fn new(count: u64) -> Self {
-        Self { there: count, next: count, early: BTreeSet::new(), appended: Vec::new() }
+        Self {
+            there: count,
+            next: count,
+            early: BTreeSet::new(),
+            appended: Vec::new(),
+            updated: VecDeque::new(),
+        }
     }
 
     /// Records that can be read: those whose writes have ended, up to the first that has not.
@@ -59,8 +71,20 @@ impl Records {
         file + files * ((*appended - 1) / APPENDS_PER_KEY)
     }
 
+    /// A record whose update was acknowledged in this window before now; each update is as likely as the others.
+    fn latest(&mut self, window: Duration, now: Duration, prng: &mut Prng) -> Option<u64> {
+        while self.updated.front().is_some_and(|(at, _)| *at + window < now) {
+            self.updated.pop_front();
+        }
+        if self.updated.is_empty() {
+            return None;
+        }
+        let chosen = prng.below(self.updated.len() as u64);
+        self.updated.get(chosen as usize).map(|(_, key)| *key)
+    }
+
     /// A new record has been written.
-    pub fn end(&mut self, key: u64) {
+    fn end(&mut self, key: u64) {
         self.early.insert(key);
         while self.early.remove(&self.there) {
             self.there += 1;
@@ -97,8 +121,9 @@ impl Steps {
         Ok(Self { blend, chooser: Keys::new(choice, chosen_of)?, prng })
     }
 
-    /// The next operation. Whoever carries out an insert says so in the end ([`Records::end`]).
-    pub fn draw(&mut self, records: &mut Records) -> Step {
+    /// The next operation, at this time, counted from whenever. Whoever carries it out says so in the end
+    /// ([`Steps::end`]).
+    pub fn draw(&mut self, records: &mut Records, now: Duration) -> Step {
         let kind = self.blend.kind(self.prng.below(100));
         if kind == Kind::Insert {
             return Step { kind, key: records.begin(), records: 1 };
@@ -106,6 +131,13 @@ impl Steps {
         if kind == Kind::Append {
             let file = self.chooser.draw(self.blend.files(), &mut self.prng);
             return Step { kind, key: records.append(file, self.blend.files()), records: 1 };
+        }
+        if kind == Kind::Read
+            && let Some(ReadLatest { percent, window }) = self.blend.latest()
+            && self.prng.below(100) < u64::from(percent)
+            && let Some(key) = records.latest(window, now, &mut self.prng)
+        {
+            return Step { kind, key, records: 1 };
         }
         let there = records.there();
         let key = self.chooser.draw(there, &mut self.prng);
@@ -115,6 +147,20 @@ impl Steps {
             1
         };
         Step { kind, key, records }
+    }
+
+    /// An operation has ended, whatever came of it, at this time, counted from when [`Steps::draw`] counts.
+    pub fn end(&self, step: Step, records: &mut Records, now: Duration) {
+        match step.kind {
+            Kind::Insert => records.end(step.key),
+            Kind::Update if self.blend.latest().is_some() => {
+                if records.updated.len() == UPDATED_MAX {
+                    records.updated.pop_front();
+                }
+                records.updated.push_back((now, step.key));
+            }
+            _ => {}
+        }
     }
 }
 
@@ -136,11 +182,9 @@ mod tests {
             let (mut steps, mut records) = (steps(name, "zipfian", 1_000), Records::new(1_000));
             let mut counts = BTreeMap::new();
             for _ in 0..draws {
-                let step = steps.draw(&mut records);
+                let step = steps.draw(&mut records, Duration::ZERO);
                 *counts.entry(step.kind).or_insert(0_u64) += 1;
-                if step.kind == Kind::Insert {
-                    records.end(step.key);
-                }
+                steps.end(step, &mut records, Duration::ZERO);
             }
             let blend: Blend = name.parse().unwrap();
             for kind in Kind::ALL {
@@ -157,7 +201,7 @@ mod tests {
         let (mut steps, mut records) = (steps("e", "uniform", 1_000_000), Records::new(1_000_000));
         let mut counts = vec![0_u32; 101];
         for _ in 0..100_000 {
-            let step = steps.draw(&mut records);
+            let step = steps.draw(&mut records, Duration::ZERO);
             if step.kind == Kind::Scan {
                 counts[step.records as usize] += 1;
             }
@@ -166,7 +210,7 @@ mod tests {
         assert!(counts[1..].iter().all(|count| (800..1_100).contains(count)), "{counts:?}");
         let (mut steps, mut records) = (self::steps("e", "latest:5", 10), Records::new(10));
         for _ in 0..1_000 {
-            let step = steps.draw(&mut records);
+            let step = steps.draw(&mut records, Duration::ZERO);
             assert!(step.kind == Kind::Insert || step.key + step.records <= 10, "{step:?} is beyond the end");
         }
     }
@@ -184,24 +228,49 @@ mod tests {
     }
 
     #[test]
+    fn what_was_just_updated_is_read_again_in_its_share() {
+        let micros = Duration::from_micros;
+        for share in [0.0, 0.3, 1.0] {
+            let name = format!("read-latest:{}/200us", share * 100.0);
+            let (mut steps, mut records) = (steps(&name, "uniform", 1_000_000), Records::new(1_000_000));
+            let (mut reads, mut latest, mut updated) = (0.0, 0.0, Vec::new());
+            for time in (0..100_000).map(|turn| micros(turn * 10)) {
+                let step = steps.draw(&mut records, time);
+                if step.kind == Kind::Read && time > micros(10_000) {
+                    reads += 1.0;
+                    let of_window = updated.iter().rev().take_while(|(at, _)| *at + micros(200) >= time);
+                    latest += f64::from(u8::from(of_window.clone().any(|(_, key)| *key == step.key)));
+                } else if step.kind == Kind::Update {
+                    updated.push((time, step.key));
+                }
+                steps.end(step, &mut records, time);
+            }
+            let sigma = f64::sqrt(share * (1.0 - share) / reads);
+            // By chance a record of the window is hardly ever chosen, and the window is hardly ever empty.
+            let of_reads = latest / reads;
+            assert!((of_reads - share).abs() <= 5.0 * sigma + 0.001, "{name}: {of_reads}");
+        }
+    }
+
+    #[test]
     fn files_are_appended_to_in_keys_of_their_own() {
         let (mut steps, mut records) = (steps("record-append:3", "uniform", 10), Records::new(10));
         let mut counts = BTreeMap::new();
         for _ in 0..10 * APPENDS_PER_KEY {
-            *counts.entry(steps.draw(&mut records).key).or_insert(0_u64) += 1;
+            *counts.entry(steps.draw(&mut records, Duration::ZERO).key).or_insert(0_u64) += 1;
         }
         // Whatever is not full is the last key of its file.
         let last = counts.keys().max().copied().unwrap();
         assert!(counts.iter().all(|(key, count)| *count == APPENDS_PER_KEY || key + 6 > last), "{counts:?}");
         assert_eq!(counts.values().sum::<u64>(), 10 * APPENDS_PER_KEY);
         let mut one = self::steps("record-append", "zipfian", 10);
-        assert!((0..APPENDS_PER_KEY).all(|_| one.draw(&mut Records::new(10)).key == 0));
+        assert!((0..APPENDS_PER_KEY).all(|_| one.draw(&mut Records::new(10), Duration::ZERO).key == 0));
     }
 
     #[test]
     fn a_load_writes_one_after_the_other() {
         let (mut steps, mut records) = (steps("load", "sequential", 1), Records::new(0));
-        let keys: Vec<u64> = (0..4).map(|_| steps.draw(&mut records).key).collect();
+        let keys: Vec<u64> = (0..4).map(|_| steps.draw(&mut records, Duration::ZERO).key).collect();
         assert_eq!(keys, [0, 1, 2, 3]);
         assert!(Steps::new("load".parse().unwrap(), "uniform".parse().unwrap(), 0, Prng::new(1)).is_err());
     }

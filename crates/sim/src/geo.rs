@@ -259,8 +259,8 @@ impl<'a> Experiment<'a> {
             return;
         }
         self.left -= 1;
-        let step = self.places[slot].steps.draw(&mut self.records);
         let began = self.world.now();
+        let step = self.places[slot].steps.draw(&mut self.records, Duration::from_nanos(began));
         self.request(slot, step, step.kind.first(), began);
     }
 
@@ -289,9 +289,8 @@ impl<'a> Experiment<'a> {
         if is_good && let Some(second) = step.kind.after(part) {
             return self.request(slot, step, second, began);
         }
-        if step.kind == Kind::Insert {
-            self.records.end(step.key);
-        }
+        let now = Duration::from_nanos(self.world.now());
+        self.places[slot].steps.end(step, &mut self.records, now);
         self.done += 1;
         if let Some((began, before, _)) = &self.began
             && self.left > 0

@@ -73,6 +73,8 @@ struct Experiment<'a> {
     idle: Vec<usize>,
     /// Operations that have fallen due so far, in the open loop.
     fallen_due: u64,
+    /// When it began.
+    began: Instant,
     /// From when on it counts.
     warm: Instant,
     /// Until when it counts.
@@ -139,6 +141,7 @@ impl<'a> Experiment<'a> {
             records: Records::new(load.records(load.blend.is_load())),
             waiting: VecDeque::new(),
             fallen_due: 0,
+            began: now,
             warm: now,
             end: now,
             sample: Sample::default(),
@@ -260,7 +263,8 @@ impl<'a> Experiment<'a> {
 
     /// Has a client ask for its next operation.
     fn ask(&mut self, place: usize, due: Instant) {
-        let step = self.places[place].steps.draw(&mut self.records);
+        let now = self.began.elapsed();
+        let step = self.places[place].steps.draw(&mut self.records, now);
         let Step { kind, key, records } = step;
         let part = kind.first();
         let request = match kind {
@@ -299,9 +303,7 @@ impl<'a> Experiment<'a> {
                 self.operations.ask(self.clients.active(place), Request::Set(step.key), user_token);
                 continue;
             }
-            if step.kind == Kind::Insert {
-                self.records.end(step.key);
-            }
+            self.places[place].steps.end(step, &mut self.records, now - self.began);
             self.sample.operations += u64::from(is_good && is_in_time);
             if counts && is_good {
                 self.sample.operation(step.kind, nanos(now - due));

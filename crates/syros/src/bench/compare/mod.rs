@@ -34,8 +34,9 @@ shows how much is noise.
 
 Workloads: YCSB's a (half reads, half updates), b (95 % reads), c (reads), d (95 % reads of what is latest, 5 % inserts), e
 (95 % scans, 5 % inserts; a scan is a MGET of 1 to 100 consecutive records, as there is no ordered scan), f (half reads,
-half read-modify-write) and load (inserts, from an empty store); nilext (SETs only); record-append:F (BLIND APPENDs to F files, 1 if F is left out); mix:N,M,R with the percentages of SETs,
-INCRs and GETs; or a share of reads such as 75%.
+half read-modify-write) and load (inserts, from an empty store); nilext (SETs only); record-append:F (BLIND APPENDs to F files, 1 if F is left out);
+read-latest:S/W (half SETs, half GETs, of which S percent go to what was acknowledged as set in the last W, as in
+read-latest:50/200us); mix:N,M,R with the percentages of SETs, INCRs and GETs; or a share of reads such as 75%.
 
 Distributions: uniform, sequential, zipfian:S, latest:S, hotspot:O/K (O percent of the operations on K percent of the keys). d
 is always latest, load always sequential.

@@ -20,11 +20,17 @@ const EVENTS_MAX: usize = 256;
 /// Makes operations: reads and overwrites of numbered keys.
 #[derive(Debug)]
 pub(crate) struct Operations {
+    values: Values,
+    body: Vec<u8>,
+}
+
+/// Values of one length.
+#[derive(Debug)]
+pub(crate) struct Values {
     /// Values are parts of this.
     bytes: Vec<u8>,
     value_bytes: usize,
     prng: Prng,
-    body: Vec<u8>,
 }
 
 /// Values begin at this many different places, so that a block of a store has hardly two that are alike.
@@ -35,12 +41,25 @@ pub(crate) fn key_name(number: u64) -> String {
     format!("key:{number:012}")
 }
 
-impl Operations {
-    /// All values are so long.
+impl Values {
+    /// All are so long.
     pub(crate) fn new(value_bytes: usize, prng: &mut Prng) -> Self {
         // Bytes that do not compress, in case anything on the way tries.
         let bytes = (0..VALUE_PLACES + value_bytes).map(|_| prng.next_u64() as u8).collect();
-        Self { bytes, value_bytes, prng: Prng::new(prng.next_u64()), body: Vec::new() }
+        Self { bytes, value_bytes, prng: Prng::new(prng.next_u64()) }
+    }
+
+    /// The next one.
+    pub(crate) fn draw(&mut self) -> &[u8] {
+        let start = self.prng.below(VALUE_PLACES as u64) as usize;
+        &self.bytes[start..start + self.value_bytes]
+    }
+}
+
+impl Operations {
+    /// All values are so long.
+    pub(crate) fn new(value_bytes: usize, prng: &mut Prng) -> Self {
+        Self { values: Values::new(value_bytes, prng), body: Vec::new() }
     }
 
     /// Gives an operation on one key to a client.
@@ -50,8 +69,7 @@ impl Operations {
 
     /// Gives any request to a client.
     pub(crate) fn ask(&mut self, client: &mut EmbeddedClient, request: Request, user_token: u64) {
-        let start = self.prng.below(VALUE_PLACES as u64) as usize;
-        let value = &self.bytes[start..start + self.value_bytes];
+        let value = self.values.draw();
         let (condition, lifetime) = (Condition::Always, Lifetime::Forever);
         let names: Vec<String> = match request {
             Request::Get(key) | Request::Set(key) => vec![key_name(key)],

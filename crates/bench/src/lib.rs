@@ -11,6 +11,8 @@
 //!
 //! [`compare`] puts the same load on clusters of several protocols, in turns, and relates what it cost them.
 //!
+//! [`peers`] puts it on etcd and Redis too, through their own protocols.
+//!
 //! [`geo`] has clusters and clients in regions that are far from each other, as a [`relay`] makes them.
 #![forbid(unsafe_code)]
 
@@ -19,9 +21,11 @@ pub mod cluster;
 pub mod compare;
 mod error;
 mod failover;
+mod fleet;
 pub mod geo;
 mod load;
 mod options;
+pub mod peers;
 mod process;
 pub mod relay;
 mod report;

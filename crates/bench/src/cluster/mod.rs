@@ -333,10 +333,7 @@ impl Cluster {
         for node in 0..self.nodes.len() {
             let Some(process) = &mut self.nodes[node] else { continue };
             if let Ok(Some(status)) = process.try_wait() {
-                let log = self.log(node);
-                let lines: Vec<&str> = log.lines().collect();
-                let last = lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ");
-                return Err(Error::Ended { node, status, last });
+                return Err(Error::Ended { node, status, last: last_lines(&self.log(node)) });
             }
         }
         Ok(())
@@ -352,13 +349,25 @@ impl Drop for Cluster {
     }
 }
 
+/// The last lines of a log.
+pub(crate) fn last_lines(log: &str) -> String {
+    let lines: Vec<&str> = log.lines().collect();
+    lines[lines.len().saturating_sub(LINES_SHOWN)..].join("\n  ")
+}
+
+/// Two free addresses on loopback for each of so many servers; those of different servers differ in more than the port.
+pub(crate) fn free_addresses(servers: usize) -> Result<Vec<[SocketAddr; 2]>, Error> {
+    let network = Network::new(servers, false)?;
+    Ok((0..servers).map(|node| [network.redis_address(node), network.replica_address(node)]).collect())
+}
+
 /// Everything of one node, in a cluster's directory.
 #[must_use]
 pub fn directory(cluster: &Path, node: usize) -> PathBuf {
     cluster.join(format!("node-{node}"))
 }
 
-fn open_log(path: &Path) -> Result<File, Error> {
+pub(crate) fn open_log(path: &Path) -> Result<File, Error> {
     OpenOptions::new()
         .create(true)
         .append(true)

@@ -10,19 +10,19 @@
 //! it; the two requests are recorded apart from it too.
 
 use super::sample::Sample;
-use super::{CompareError, CompareLoad, Contender};
-use crate::clients::{Clients, Operations, Request};
+use super::{CompareError, CompareLoad};
+use crate::clients::Request;
+use crate::fleet::{Ended, Fleet};
 use crate::process::cpu_time;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::time::Instant;
-use syros_client::{Completion, Options, Outcome, ReadCounts, WriteCounts};
-use syros_commands::ReplyRef;
+use syros_client::{ReadCounts, WriteCounts};
 use syros_experiment::{Kind, Part, Records, Step, Steps};
-use syros_types::{Prng, ReadPolicy};
+use syros_types::Prng;
 
 /// How often it is asked whether anybody wants more of it.
-pub(super) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
+pub(crate) const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Operations of the open loop that wait for a client; those that fall due beyond it fail unsent. A cluster that far
 /// behind does not take the rate, whatever its latency would be.
@@ -61,11 +61,10 @@ struct Counts {
 
 /// All of it.
 struct Experiment<'a> {
-    contender: &'a Contender,
+    fleet: &'a mut dyn Fleet,
+    processes: &'a [u32],
     load: &'a CompareLoad,
-    clients: Clients,
     places: Vec<Place>,
-    operations: Operations,
     records: Records,
     /// When operations fell due that no client has yet: the open loop's.
     waiting: VecDeque<Instant>,
@@ -82,13 +81,14 @@ struct Experiment<'a> {
     sample: Sample,
 }
 
-/// Runs the clients and measures.
-pub(super) fn run(
-    contender: &Contender,
+/// Runs the clients, of which there are as many as the load says, and measures; `processes` are the replicas.
+pub(crate) fn run(
+    fleet: &mut dyn Fleet,
+    processes: &[u32],
     load: &CompareLoad,
     is_interrupted: &dyn Fn(u64) -> bool,
 ) -> Result<Sample, CompareError> {
-    let mut experiment = Experiment::new(contender, load)?;
+    let mut experiment = Experiment::new(fleet, processes, load)?;
     let started = Instant::now();
     experiment.warm = started + load.warm_up;
     experiment.end = experiment.warm + load.duration;
@@ -97,47 +97,44 @@ pub(super) fn run(
             experiment.ask(place, Instant::now());
         }
     }
-    let mut completions = Vec::new();
-    experiment.turn_until(experiment.warm, started, &mut completions, is_interrupted)?;
+    let mut ended = Vec::new();
+    experiment.turn_until(experiment.warm, started, &mut ended, is_interrupted)?;
     let before = experiment.counts()?;
     // Reading them takes its time, which is no part of the measurement.
     experiment.warm = before.at;
     experiment.end = before.at + load.duration;
-    experiment.turn_until(experiment.end, started, &mut completions, is_interrupted)?;
+    experiment.turn_until(experiment.end, started, &mut ended, is_interrupted)?;
     let after = experiment.counts()?;
     experiment.end = after.at;
-    experiment.drain(&mut completions, is_interrupted)?;
+    experiment.drain(&mut ended, is_interrupted)?;
     let all = experiment.counts()?;
     let mut sample = experiment.sample;
     sample.seconds = (after.at - before.at).as_secs_f64();
     sample.cpu = Some(after.replicas.saturating_sub(before.replicas));
     sample.client_cpu = Some(after.client.saturating_sub(before.client));
-    sample.paths(
-        contender.replicas(),
-        (&before.reads, &after.reads, &all.reads),
-        (&before.writes, &after.writes),
-    );
+    sample.paths(processes.len(), (&before.reads, &after.reads, &all.reads), (&before.writes, &after.writes));
     Ok(sample)
 }
 
 impl<'a> Experiment<'a> {
-    fn new(contender: &'a Contender, load: &'a CompareLoad) -> Result<Self, CompareError> {
+    fn new(
+        fleet: &'a mut dyn Fleet,
+        processes: &'a [u32],
+        load: &'a CompareLoad,
+    ) -> Result<Self, CompareError> {
         let mut prng = Prng::new(load.seed);
         let mut places = Vec::new();
         for _ in 0..load.clients {
             let steps = Steps::new(load.blend, load.choice, load.keys, prng.fork())?;
             places.push(Place { steps, asked: None });
         }
-        let mut clients = Clients::new(contender.client_settings(load.clients, &mut prng))?;
-        clients.connect(Options::default().connect_timeout)?;
         let now = Instant::now();
         Ok(Self {
-            contender,
+            fleet,
+            processes,
             load,
-            clients,
             idle: (0..load.clients).rev().collect(),
             places,
-            operations: Operations::new(load.value_bytes, &mut prng),
             records: Records::new(load.records(load.blend.is_load())),
             waiting: VecDeque::new(),
             fallen_due: 0,
@@ -149,24 +146,10 @@ impl<'a> Experiment<'a> {
     }
 
     fn counts(&self) -> Result<Counts, CompareError> {
-        let (mut reads, mut writes) = (ReadCounts::default(), WriteCounts::default());
-        for client in 0..self.clients.count() {
-            let client = self.clients.client(client);
-            let (more_reads, more_writes) = (client.read_counts(), client.write_counts());
-            reads.leader += more_reads.leader;
-            reads.meta += more_reads.meta;
-            reads.quorum += more_reads.quorum;
-            reads.rinsed += more_reads.rinsed;
-            reads.referred += more_reads.referred;
-            reads.several += more_reads.several;
-            reads.stale += more_reads.stale;
-            writes.fast += more_writes.fast;
-            writes.leader += more_writes.leader;
-            writes.ordered += more_writes.ordered;
-        }
+        let (reads, writes) = self.fleet.counts();
         let mut replicas = Duration::ZERO;
-        for process in self.contender.cluster.processes() {
-            replicas += cpu_time(process)?;
+        for process in self.processes {
+            replicas += cpu_time(*process)?;
         }
         Ok(Counts { reads, writes, replicas, client: cpu_time(std::process::id())?, at: Instant::now() })
     }
@@ -176,7 +159,7 @@ impl<'a> Experiment<'a> {
         &mut self,
         until: Instant,
         started: Instant,
-        completions: &mut Vec<Completion>,
+        ended: &mut Vec<Ended>,
         is_interrupted: &dyn Fn(u64) -> bool,
     ) -> Result<(), CompareError> {
         let mut asked_at = Instant::now();
@@ -194,11 +177,11 @@ impl<'a> Experiment<'a> {
             let mut wake = until.min(now + INTERRUPT_INTERVAL);
             if let Some(rate) = self.load.rate {
                 let next = self.fall_due(rate, started, now);
-                self.clients.wake_at(next.min(until))?;
+                self.fleet.wake_at(next.min(until))?;
                 wake = wake.min(next.max(now + Duration::from_millis(1)));
             }
-            self.clients.turn(wake, completions)?;
-            self.complete(completions, true);
+            self.fleet.turn(wake, ended)?;
+            self.complete(ended, true);
         }
     }
 
@@ -233,7 +216,7 @@ impl<'a> Experiment<'a> {
     /// Waits until everything has ended that was asked for.
     fn drain(
         &mut self,
-        completions: &mut Vec<Completion>,
+        ended: &mut Vec<Ended>,
         is_interrupted: &dyn Fn(u64) -> bool,
     ) -> Result<(), CompareError> {
         let mut deadline = Instant::now() + DRAIN_MAX;
@@ -256,8 +239,8 @@ impl<'a> Experiment<'a> {
             if is_interrupted(self.sample.operations) {
                 return Err(CompareError::Interrupted);
             }
-            self.clients.turn(now + INTERRUPT_INTERVAL, completions)?;
-            self.complete(completions, false);
+            self.fleet.turn(now + INTERRUPT_INTERVAL, ended)?;
+            self.complete(ended, false);
         }
     }
 
@@ -276,19 +259,17 @@ impl<'a> Experiment<'a> {
         };
         let sent = Instant::now();
         self.places[place].asked = Some(Asked { step, due, sent, part });
-        self.operations.ask(self.clients.active(place), request, place as u64);
+        self.fleet.ask(place, request);
     }
 
     /// Takes note of what has ended, and lets its clients ask for more.
-    fn complete(&mut self, completions: &mut Vec<Completion>, goes_on: bool) {
+    fn complete(&mut self, ended: &mut Vec<Ended>, goes_on: bool) {
         let now = Instant::now();
-        for Completion { user_token, outcome } in completions.drain(..) {
-            let place = user_token as usize;
+        for Ended { client: place, is_good } in ended.drain(..) {
             let Some(asked) = self.places.get_mut(place).and_then(|place| place.asked.take()) else {
                 continue;
             };
             let Asked { step, due, sent, part } = asked;
-            let is_good = is_good(step, part, &outcome, self.contender.protocol.reads);
             let measured = self.warm..self.end;
             // Latencies are those of what falls due in the time measured in the open loop, of what ends in it in the
             // closed one. Throughput is what ends in it.
@@ -300,7 +281,7 @@ impl<'a> Experiment<'a> {
             if is_good && let Some(part) = step.kind.after(part) {
                 let sent = Instant::now();
                 self.places[place].asked = Some(Asked { step, due, sent, part });
-                self.operations.ask(self.clients.active(place), Request::Set(step.key), user_token);
+                self.fleet.ask(place, Request::Set(step.key));
                 continue;
             }
             self.places[place].steps.end(step, &mut self.records, now - self.began);
@@ -322,66 +303,4 @@ impl<'a> Experiment<'a> {
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
-}
-
-/// True if a request did what it was to do: an error is none, and a record that is there must be found.
-fn is_good(step: Step, part: Part, outcome: &Outcome, policy: ReadPolicy) -> bool {
-    let reply = match outcome {
-        Outcome::Done => return part == Part::Update,
-        Outcome::Reply(reply) => reply,
-        Outcome::Refused(_) | Outcome::Unknown | Outcome::TimedOut => return false,
-    };
-    let Ok(reply) = ReplyRef::decode(&mut &reply[..]) else { return false };
-    // What is old need not be there.
-    let is_value = |reply: ReplyRef<'_>| match reply {
-        ReplyRef::Bulk(_) => true,
-        ReplyRef::Nil => policy == ReadPolicy::Stale,
-        _ => false,
-    };
-    match (step.kind, part) {
-        (Kind::Scan, _) => match reply {
-            ReplyRef::Array(values) => {
-                values.len() as u64 == step.records && values.into_iter().all(is_value)
-            }
-            _ => false,
-        },
-        (Kind::Increment, _) => matches!(reply, ReplyRef::Integer(_)),
-        (_, Part::Read) => is_value(reply),
-        (_, Part::Update) => reply == ReplyRef::Ok,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use syros_commands::Reply;
-
-    fn judge(kind: Kind, part: Part, reply: &Reply) -> bool {
-        let mut bytes = Vec::new();
-        reply.encode(&mut bytes);
-        let step = Step { kind, key: 0, records: if kind == Kind::Scan { 2 } else { 1 } };
-        is_good(step, part, &Outcome::Reply(bytes.into()), ReadPolicy::Auto)
-    }
-
-    #[test]
-    fn an_answer_is_what_the_operation_asks_for() {
-        let value = || Reply::Bulk(b"v".to_vec());
-        let error = Reply::Error(b"ERR".to_vec());
-        assert!(judge(Kind::Read, Part::Read, &value()));
-        assert!(judge(Kind::ReadModifyWrite, Part::Read, &value()));
-        assert!(judge(Kind::ReadModifyWrite, Part::Update, &Reply::Ok));
-        assert!(judge(Kind::Increment, Part::Update, &Reply::Integer(1)));
-        assert!(judge(Kind::Append, Part::Update, &Reply::Ok));
-        assert!(judge(Kind::Scan, Part::Read, &Reply::Array(vec![value(), value()])));
-        for reply in [error, Reply::Nil] {
-            for kind in Kind::ALL {
-                assert!(!judge(kind, Part::Read, &reply) && !judge(kind, Part::Update, &reply), "{kind:?}");
-            }
-        }
-        assert!(!judge(Kind::Scan, Part::Read, &Reply::Array(vec![value()])), "one is missing");
-        assert!(!judge(Kind::Scan, Part::Read, &Reply::Array(vec![value(), Reply::Nil])));
-        let step = Step { kind: Kind::Update, key: 0, records: 1 };
-        assert!(is_good(step, Part::Update, &Outcome::Done, ReadPolicy::Auto));
-        assert!(!is_good(step, Part::Update, &Outcome::Unknown, ReadPolicy::Auto));
-    }
 }

@@ -8,6 +8,7 @@ mod comparison;
 mod error;
 mod facts;
 mod load;
+mod native;
 mod page;
 mod sample;
 
@@ -15,13 +16,16 @@ pub use comparison::{Comparison, Entry, Metric, Spread, order};
 pub use error::CompareError;
 pub use facts::{Facts, machine};
 pub use load::WAITING_MAX;
+pub(crate) use load::{INTERRUPT_INTERVAL, run as run_load};
 pub use page::page;
+pub(crate) use page::{escape, titled_page};
 pub use sample::{Line, Sample};
 
 use crate::clients::{Clients, Operations, Request};
 use crate::cluster::{Cluster, ClusterOptions};
 use crate::error::Error;
 use core::time::Duration;
+use native::NativeFleet;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -177,7 +181,9 @@ impl Contender {
         load.check(self.replicas())?;
         self.fill(load, is_interrupted)?;
         let before = self.leader()?;
-        let measured = load::run(self, load, is_interrupted);
+        let measured = self
+            .fleet(load)
+            .and_then(|mut fleet| load::run(&mut fleet, &self.cluster.processes(), load, is_interrupted));
         let adds = load.blend.percent(Kind::Insert) > 0 || load.blend.percent(Kind::Append) > 0;
         if measured.is_err() || adds {
             self.filled = None;
@@ -200,6 +206,14 @@ impl Contender {
         let leader = self.cluster.wait_until_well(READY_WITHIN)?;
         let report = self.cluster.reports().into_iter().nth(leader).flatten();
         report.ok_or(CompareError::Leader { before: 0, after: None })
+    }
+
+    /// The clients of a load, connected.
+    fn fleet(&self, load: &CompareLoad) -> Result<NativeFleet, CompareError> {
+        // Not the seed of what the clients ask for.
+        let mut prng = Prng::new(!load.seed);
+        let settings = self.client_settings(load.clients, &mut prng);
+        Ok(NativeFleet::new(settings, load.value_bytes, self.protocol.reads, &mut prng)?)
     }
 
     /// Settings of clients, each with a seed of its own.
@@ -253,7 +267,7 @@ fn carry_out(
         if is_interrupted(0) {
             return Err(CompareError::Interrupted);
         }
-        clients.turn(Instant::now() + load::INTERRUPT_INTERVAL, &mut completions)?;
+        clients.turn(Instant::now() + INTERRUPT_INTERVAL, &mut completions)?;
         for completion in completions.drain(..) {
             ended += 1;
             failed += u64::from(!matches!(completion.outcome, Outcome::Done | Outcome::Reply(_)));

@@ -1,9 +1,12 @@
-//! `syros bench`: load on a cluster, and what it costs; protocols side by side; and what failures and distance
+//! `syros bench`: load on a cluster, and what it costs; protocols side by side, and Syros beside others; and what failures and distance
 //! cost.
 
 mod compare;
+mod directory;
 mod failover;
 mod geo;
+mod peers;
+mod progress;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -20,6 +23,7 @@ use crate::config::{check_address, parse_bytes, parse_duration};
 #[command(after_help = "Examples:
   syros bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
   syros bench compare --protocols vr,skyros,default --replicas 5 --clients 10 --workload nilext
+  syros bench peers --systems etcd,syros --clients 50
   syros bench failover --kills 20
   syros bench geo --regions far-leader --workload a,b,c --protocols vr,skyros,default
   syros dev --quiet --exec 'syros bench write --cluster {cluster} --writers 50 --duration 10s'")]
@@ -34,6 +38,8 @@ enum Workload {
     Write(WriteOptions),
     /// Protocols side by side under the same loads, in clusters of its own
     Compare(Box<compare::Compare>),
+    /// Syros beside etcd and Redis under the same load, each through its own protocol
+    Peers(Box<peers::Peers>),
     /// Time without a successful write when the leader fails, in a cluster of its own
     Failover(failover::Failover),
     /// Latency in regions that are far from each other, by protocol, in clusters of its own
@@ -111,6 +117,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     match &options.workload {
         Workload::Write(options) => write(options),
         Workload::Compare(options) => compare::run(options),
+        Workload::Peers(options) => peers::run(options),
         Workload::Failover(options) => failover::run(options),
         Workload::Geo(options) => geo::run(options),
     }

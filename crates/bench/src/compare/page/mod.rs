@@ -21,7 +21,7 @@ const LOADS_PER_FIGURE: usize = 8;
 const FIGURES: [Metric; 4] = [Metric::Throughput, Metric::Mean, Metric::P99, Metric::Cpu];
 
 /// Text as part of a page.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -79,6 +79,11 @@ fn bar_note(comparison: &Comparison) -> String {
 /// The page.
 #[must_use]
 pub fn page(facts: &Facts, comparisons: &[Comparison]) -> String {
+    titled_page("Protocols compared", facts, comparisons, "")
+}
+
+/// The page, with a title and with more HTML below the facts.
+pub(crate) fn titled_page(title: &str, facts: &Facts, comparisons: &[Comparison], more: &str) -> String {
     let mut body = String::new();
     let mut clients: Vec<usize> = comparisons.iter().map(|comparison| comparison.clients).collect();
     clients.dedup();
@@ -122,8 +127,8 @@ pub fn page(facts: &Facts, comparisons: &[Comparison]) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <title>Syros: protocols compared</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <h1>Protocols compared</h1>\n<table class=\"facts\">\n{rows}</table>\n{body}</body>\n</html>\n"
+         <title>Syros: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <h1>{title}</h1>\n<table class=\"facts\">\n{rows}</table>\n{more}{body}</body>\n</html>\n"
     )
 }
 

@@ -1,10 +1,9 @@
 //! `syros bench compare`: protocols side by side, under the same loads, in turns.
 
-mod progress;
 mod real;
 mod simulated;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -218,18 +217,21 @@ impl Compare {
                 simulated::check(self, job)?;
             }
         }
-        if let Some(html) = &self.html {
-            let parent = html.parent().filter(|parent| !parent.as_os_str().is_empty());
-            if html.is_dir() || parent.is_some_and(|parent| !parent.is_dir()) {
-                return Err(format!("--html: {} cannot be a file", html.display()));
-            }
-        }
-        Ok(())
+        self.html.as_deref().map_or(Ok(()), check_html)
     }
 }
 
+/// Checks that a page can be written there.
+pub(super) fn check_html(html: &Path) -> Result<(), String> {
+    let parent = html.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if html.is_dir() || parent.is_some_and(|parent| !parent.is_dir()) {
+        return Err(format!("--html: {} cannot be a file", html.display()));
+    }
+    Ok(())
+}
+
 /// The command line, with quotes where a shell needs them.
-fn command() -> String {
+pub(super) fn command() -> String {
     let words = std::env::args_os().skip(1).map(|word| {
         let word = word.to_string_lossy().into_owned();
         let is_plain = |letter: char| letter.is_alphanumeric() || "-_./,:=+%@".contains(letter);

@@ -1,43 +1,20 @@
 //! Clusters of real processes.
 
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::channel;
 
 use syros_bench::compare::{CompareError, CompareLoad, Contender, Sample, order};
 use syros_experiment::Protocol;
 use syros_runtime::durability_name;
 
-use super::progress::Progress;
 use super::{Compare, Job, Printer};
+use crate::bench::directory::Directory;
+use crate::bench::progress::Progress;
 use crate::signals;
 
 /// A run in which a cluster changed its leader is made again, so often.
 const REPETITIONS_MAX: usize = 3;
-
-/// The directory of everything; deleted with it, whatever happens.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(asked: Option<&PathBuf>) -> Result<Self, String> {
-        let temporary = || std::env::temp_dir().join(format!("syros-compare-{}", std::process::id()));
-        let path = asked.cloned().unwrap_or_else(temporary);
-        if path.exists() {
-            return Err(format!("{} exists already; choose another directory with --dir", path.display()));
-        }
-        std::fs::create_dir_all(&path)
-            .map_err(|error| format!("cannot create {}: {error}", path.display()))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("syros bench: cannot delete {}: {error}", self.0.display());
-        }
-    }
-}
 
 /// Everything that runs.
 struct Arena<'a> {
@@ -56,8 +33,8 @@ pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) 
         is_ended.set(is_ended.get() || ended_by.try_recv().is_ok());
         is_ended.get()
     };
-    let directory = Directory::new(options.dir.as_ref())?;
-    let measured = measure(options, jobs, &directory.0, printer, &is_interrupted);
+    let directory = Directory::new(options.dir.as_ref(), "compare")?;
+    let measured = measure(options, jobs, directory.path(), printer, &is_interrupted);
     // A signal of the terminal reaches the nodes too, and then it is they that end first.
     if measured.is_err() {
         std::thread::sleep(std::time::Duration::from_millis(50));

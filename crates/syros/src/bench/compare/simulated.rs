@@ -47,7 +47,7 @@ pub(super) fn check(options: &Compare, job: &Job) -> Result<(), String> {
 /// Simulates.
 #[cfg(feature = "sim")]
 pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) -> Result<(), String> {
-    use super::progress::Progress;
+    use crate::bench::progress::Progress;
     use syros_bench::compare::{Sample, order};
 
     let progress = Progress::new(std::time::Duration::ZERO);

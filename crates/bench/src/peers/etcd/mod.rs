@@ -1,0 +1,236 @@
+//! etcd: members that replicate by Raft, asked through gRPC.
+
+mod grpc;
+mod messages;
+
+use super::servers::{Program, Servers};
+use super::{PeerError, System};
+use crate::clients::{Request, Values, key_name};
+use crate::cluster::free_addresses;
+use crate::error::Error;
+use crate::fleet::{Ended, Fleet};
+use bytes::Bytes;
+use core::time::Duration;
+use grpc::{CallError, Method, call, connect, framed};
+use h2::client::SendRequest;
+use messages::{put_request, put_response, range_request, range_response, status_response};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+use syros_types::Prng;
+use tokio::runtime::Runtime;
+use tokio::sync::Notify;
+
+/// The server.
+pub(super) const PROGRAM: Program = Program { name: "etcd", package: "etcd-server" };
+
+/// A member that does not answer within this time is not ready.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
+/// The longest value, in bytes: a request may have 1.5 MiB.
+pub(super) const VALUE_BYTES_MAX: u64 = 1 << 20;
+
+/// Most bytes on disk of a member: every version of every key stays. The default of 2 GiB may not be enough for a long
+/// measurement; more than this is not recommended.
+const QUOTA_BYTES: u64 = 8 << 30;
+
+/// A runtime on the calling thread.
+fn runtime() -> std::io::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()
+}
+
+/// Members.
+#[derive(Debug)]
+pub(super) struct Etcd {
+    servers: Servers,
+    /// Where each listens for clients.
+    addresses: Vec<SocketAddr>,
+    /// Clients connect to all members, not only to the leader.
+    spread: bool,
+    /// The leader when clients connected last.
+    leader: Option<usize>,
+}
+
+impl Etcd {
+    /// Starts them, and waits until all of them know the same leader.
+    pub(super) fn start(directory: &Path, replicas: usize, spread: bool) -> Result<Self, PeerError> {
+        let addresses = free_addresses(replicas)?;
+        let members: Vec<String> = addresses
+            .iter()
+            .enumerate()
+            .map(|(number, [_, peers])| format!("etcd-{number}=http://{peers}"))
+            .collect();
+        let mut servers = Servers::default();
+        for (number, [clients, peers]) in addresses.iter().enumerate() {
+            let text = format!(
+                "--name etcd-{number} --data-dir data --logger zap --log-level warn --log-outputs stderr \
+                 --listen-client-urls http://{clients} --advertise-client-urls http://{clients} \
+                 --listen-peer-urls http://{peers} --initial-advertise-peer-urls http://{peers} \
+                 --initial-cluster {} --initial-cluster-state new --quota-backend-bytes {QUOTA_BYTES}",
+                members.join(",")
+            );
+            let arguments: Vec<String> = text.split_ascii_whitespace().map(str::to_owned).collect();
+            servers.start(format!("etcd-{number}"), directory, PROGRAM, &arguments)?;
+        }
+        let addresses = addresses.into_iter().map(|[clients, _]| clients).collect();
+        let mut etcd = Self { servers, addresses, spread, leader: None };
+        etcd.find_leader()?;
+        Ok(etcd)
+    }
+
+    /// Waits until all members know the same leader: which that is.
+    fn find_leader(&mut self) -> Result<usize, PeerError> {
+        let runtime = runtime().map_err(Error::System)?;
+        let Self { servers, addresses, .. } = self;
+        servers.wait_until(|| {
+            let mut members = Vec::new();
+            for address in &*addresses {
+                let asked = async { tokio::time::timeout(ANSWER_WITHIN, status(*address)).await };
+                let answer = runtime.block_on(asked).map_err(|_| format!("{address} does not answer"))?;
+                members.push(answer.map_err(|error| format!("{address}: {error}"))?);
+            }
+            let leader = members.iter().position(|status| status.member == status.leader);
+            let leader = leader.ok_or("no member leads")?;
+            let same = members.iter().all(|status| status.leader == members[leader].member);
+            if same { Ok(leader) } else { Err("members do not agree who leads".to_owned()) }
+        })
+    }
+}
+
+/// What a member says of itself.
+async fn status(server: SocketAddr) -> Result<messages::Status, CallError> {
+    let sender = connect(server).await?;
+    let method = Method::new(server, "/etcdserverpb.Maintenance/Status");
+    Ok(status_response(&call(sender, &method, framed(|_| ())).await?)?)
+}
+
+impl System for Etcd {
+    fn processes(&self) -> Vec<u32> {
+        self.servers.processes()
+    }
+
+    fn check(&mut self) -> Result<(), PeerError> {
+        self.servers.check()?;
+        let leader = self.find_leader()?;
+        if self.leader.is_none_or(|before| before == leader) { Ok(()) } else { Err(PeerError::Leader) }
+    }
+
+    fn fleet(
+        &mut self,
+        clients: usize,
+        value_bytes: usize,
+        prng: &mut Prng,
+    ) -> Result<Box<dyn Fleet>, PeerError> {
+        let leader = self.find_leader()?;
+        self.leader = Some(leader);
+        let members = if self.spread { &self.addresses[..] } else { &self.addresses[leader..=leader] };
+        let fleet = EtcdFleet::new(members, clients, Values::new(value_bytes, prng));
+        Ok(Box::new(fleet?))
+    }
+}
+
+/// What tasks tell the load.
+#[derive(Default)]
+struct Shared {
+    ended: Mutex<Vec<(usize, Result<bool, CallError>)>>,
+    woken: Notify,
+}
+
+impl Shared {
+    /// Nothing that can panic happens while it is locked, and all of it is on one thread.
+    fn ended(&self) -> MutexGuard<'_, Vec<(usize, Result<bool, CallError>)>> {
+        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client.
+struct Client {
+    sender: SendRequest<Bytes>,
+    put: Method,
+    range: Method,
+}
+
+/// Clients of etcd, each with a connection of its own.
+struct EtcdFleet {
+    runtime: Runtime,
+    clients: Vec<Client>,
+    /// What nobody has been told yet.
+    asked: Vec<(usize, Request, Bytes)>,
+    shared: Arc<Shared>,
+    values: Values,
+    last_refusal: Option<String>,
+}
+
+impl EtcdFleet {
+    /// So many clients, which connect to these members in turn.
+    fn new(members: &[SocketAddr], clients: usize, values: Values) -> Result<Self, PeerError> {
+        let runtime = runtime().map_err(Error::System)?;
+        let clients = (0..clients).zip(members.iter().cycle()).map(|(_, member)| {
+            let sender = runtime.block_on(connect(*member));
+            let sender = sender.map_err(|error| PeerError::Connect(format!("{member}: {error}")))?;
+            let (put, range) = (
+                Method::new(*member, "/etcdserverpb.KV/Put"),
+                Method::new(*member, "/etcdserverpb.KV/Range"),
+            );
+            Ok(Client { sender, put, range })
+        });
+        let clients = clients.collect::<Result<Vec<Client>, PeerError>>()?;
+        let shared = Arc::new(Shared::default());
+        Ok(Self { runtime, clients, asked: Vec::new(), shared, values, last_refusal: None })
+    }
+}
+
+/// True if the request did what it was to do.
+fn is_good(request: Request, message: &[u8]) -> Result<bool, CallError> {
+    match request {
+        Request::Get(_) => Ok(range_response(message)?.is_some()),
+        _ => Ok(put_response(message).map(|()| true)?),
+    }
+}
+
+impl Fleet for EtcdFleet {
+    fn ask(&mut self, client: usize, request: Request) {
+        let body = match request {
+            Request::Get(key) => framed(|out| range_request(key_name(key).as_bytes(), out)),
+            Request::Set(key) => framed(|out| put_request(key_name(key).as_bytes(), self.values.draw(), out)),
+            other => unreachable!("peers are asked for reads and overwrites only, not for {other:?}"),
+        };
+        self.asked.push((client, request, body));
+    }
+
+    fn turn(&mut self, until: Instant, ended: &mut Vec<Ended>) -> Result<(), Error> {
+        let Self { runtime, clients, asked, shared, .. } = self;
+        runtime.block_on(async {
+            for (client, request, body) in asked.drain(..) {
+                let Client { sender, put, range } = &clients[client];
+                let method = if matches!(request, Request::Get(_)) { range } else { put };
+                let (sender, method, shared) = (sender.clone(), method.clone(), Arc::clone(shared));
+                tokio::spawn(async move {
+                    let answer = call(sender, &method, body).await;
+                    let answer = answer.and_then(|message| is_good(request, &message));
+                    shared.ended().push((client, answer));
+                    shared.woken.notify_one();
+                });
+            }
+            // If the time is over, the load knows.
+            let _ = tokio::time::timeout_at(until.into(), shared.woken.notified()).await;
+        });
+        for (client, answer) in self.shared.ended().drain(..) {
+            let is_good = match answer {
+                Ok(is_good) => is_good,
+                Err(error @ CallError::Status(..)) => {
+                    self.last_refusal = Some(error.to_string());
+                    false
+                }
+                Err(error) => return Err(Error::System(std::io::Error::other(format!("etcd: {error}")))),
+            };
+            ended.push(Ended { client, is_good });
+        }
+        Ok(())
+    }
+
+    fn last_refusal(&self) -> Option<String> {
+        self.last_refusal.clone()
+    }
+}

@@ -1,0 +1,424 @@
+//! Syros beside etcd and Redis: the same load on each, through its own protocol, in turns.
+//!
+//! A [`Peer`] is a system of real processes on loopback; [`Peer::run`] puts a [`CompareLoad`] on it, from clients on the
+//! calling thread with a connection of their own each, and says what came of it, as protocols are compared
+//! ([`crate::compare`]). [`Terms`] say what a system promises, and in what it differs from the others whatever is done.
+
+mod error;
+mod etcd;
+mod redis;
+mod report;
+mod resp_client;
+mod servers;
+mod syros;
+
+pub use error::PeerError;
+pub use report::Promises;
+
+use crate::clients::Request;
+use crate::compare::CompareError;
+use crate::compare::{CompareLoad, Contender, INTERRUPT_INTERVAL, Sample, run_load};
+use crate::fleet::Fleet;
+use core::fmt;
+use core::str::FromStr;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use syros_experiment::{Blend, Kind, Protocol};
+use syros_types::Prng;
+
+/// Clients that write records before the measurement.
+const FILLERS: usize = 64;
+
+/// A system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PeerKind {
+    /// etcd.
+    Etcd,
+    /// One redis-server, in memory.
+    Redis,
+    /// A redis-server with replicas; writes wait for a majority (WAIT).
+    RedisWait,
+    /// One redis-server that fsyncs every write.
+    RedisFsync,
+    /// Syros, by its own clients.
+    Syros,
+    /// Syros, by clients of the Redis protocol.
+    SyrosResp,
+}
+
+impl PeerKind {
+    /// All.
+    pub const ALL: [Self; 6] =
+        [Self::Etcd, Self::Redis, Self::RedisWait, Self::RedisFsync, Self::Syros, Self::SyrosResp];
+
+    /// What the command line calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Etcd => "etcd",
+            Self::Redis => "redis",
+            Self::RedisWait => "redis-wait",
+            Self::RedisFsync => "redis-fsync",
+            Self::Syros => "syros",
+            Self::SyrosResp => "syros-resp",
+        }
+    }
+
+    /// Servers of it where so many replicas are asked for.
+    #[must_use]
+    pub const fn replicas(self, asked: usize) -> usize {
+        match self {
+            Self::Redis | Self::RedisFsync => 1,
+            Self::Etcd | Self::RedisWait | Self::Syros | Self::SyrosResp => asked,
+        }
+    }
+
+    /// True if it waits for a disk even where that is not asked for.
+    #[must_use]
+    pub const fn always_fsyncs(self) -> bool {
+        matches!(self, Self::Etcd | Self::RedisFsync)
+    }
+}
+
+impl fmt::Display for PeerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for PeerKind {
+    type Err = PeerError;
+
+    fn from_str(text: &str) -> Result<Self, PeerError> {
+        let kind = Self::ALL.into_iter().find(|kind| kind.name() == text);
+        kind.ok_or_else(|| PeerError::Unknown(text.to_owned()))
+    }
+}
+
+/// What all systems are to have alike, as far as they can.
+#[derive(Clone, Debug)]
+pub struct PeerOptions {
+    /// The program `syros`.
+    pub program: PathBuf,
+    /// Replicas of those systems that have any.
+    pub replicas: usize,
+    /// Whether writes are to be on disks when they are acknowledged.
+    pub fsync: bool,
+    /// Clients of etcd and of Syros's Redis port connect to all nodes in turn, not only to the leader.
+    pub spread: bool,
+}
+
+/// What a system promises.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Terms {
+    /// Program and version; how it keeps data.
+    pub engine: &'static str,
+    /// When a write is acknowledged, in a word: `fsync`, `replicated` or `memory`.
+    pub durability: &'static str,
+    /// When a write is acknowledged.
+    pub acknowledged: String,
+    /// Whether what was acknowledged is there for everybody who asks later, whatever fails.
+    pub consistency: &'static str,
+    /// In what it differs from the others and cannot be made equal.
+    pub not_equal: &'static str,
+}
+
+impl PeerOptions {
+    /// What a system promises with these options.
+    #[must_use]
+    pub fn terms(&self, kind: PeerKind) -> Terms {
+        let majority = self.replicas / 2 + 1;
+        let chosen = if self.fsync { "fsync" } else { "replicated" };
+        let own = format!(
+            "{} of {majority} of {} replicas at least",
+            if self.fsync { "disks" } else { "memory" },
+            self.replicas
+        );
+        let linearizable = "linearizable";
+        match kind {
+            PeerKind::Etcd => Terms {
+                engine: "etcd (bbolt)",
+                durability: "fsync",
+                acknowledged: format!("disks of {majority} of {} members", self.replicas),
+                consistency: linearizable,
+                not_equal: if self.fsync {
+                    "gRPC; every version of every key is kept"
+                } else {
+                    "fsyncs all the same, which 3.4 cannot be told not to; gRPC; every version of every key is kept"
+                },
+            },
+            PeerKind::Redis => Terms {
+                engine: "redis (memory)",
+                durability: "memory",
+                acknowledged: "memory of the one server".to_owned(),
+                consistency: "one copy: a crash loses everything",
+                not_equal: "no replication, no disk",
+            },
+            PeerKind::RedisWait => Terms {
+                engine: "redis (memory)",
+                durability: "replicated",
+                acknowledged: format!("memory of {majority} of {} servers (WAIT)", self.replicas),
+                consistency: "not linearizable: a failover may lose acknowledged writes, reads do not wait",
+                not_equal: "replicas acknowledge what they have received, not what is on disk; no failover by itself",
+            },
+            PeerKind::RedisFsync => Terms {
+                engine: "redis (append-only file)",
+                durability: "fsync",
+                acknowledged: "disk of the one server".to_owned(),
+                consistency: "one copy: linearizable as long as its disk and machine work",
+                not_equal: "no replication",
+            },
+            PeerKind::Syros => Terms {
+                engine: "syros (memory)",
+                durability: chosen,
+                acknowledged: own,
+                consistency: linearizable,
+                not_equal: "clients send a fast update to every replica, and pay for it",
+            },
+            PeerKind::SyrosResp => Terms {
+                engine: "syros (memory)",
+                durability: chosen,
+                acknowledged: own,
+                consistency: linearizable,
+                not_equal: "the node that a client is connected to is the client of the protocol",
+            },
+        }
+    }
+
+    /// Checks what can be known to be wrong before anything is started: the programs are there, and the load is one for
+    /// each of these systems.
+    ///
+    /// # Errors
+    /// [`PeerError`] names it.
+    pub fn check(&self, kinds: &[PeerKind], load: &CompareLoad) -> Result<(), PeerError> {
+        load.check(self.replicas)?;
+        check_blend(load.blend)?;
+        for kind in kinds {
+            match kind {
+                PeerKind::Etcd if load.value_bytes as u64 > etcd::VALUE_BYTES_MAX => {
+                    let (bytes, max) = (load.value_bytes as u64, etcd::VALUE_BYTES_MAX);
+                    return Err(PeerError::ValueBytes { kind: *kind, bytes, max });
+                }
+                PeerKind::Etcd => drop(etcd::PROGRAM.find()?),
+                PeerKind::RedisWait if self.replicas < 3 => {
+                    return Err(PeerError::Replicas { kind: *kind, replicas: self.replicas, min: 3 });
+                }
+                PeerKind::Redis | PeerKind::RedisFsync | PeerKind::RedisWait => drop(redis::PROGRAM.find()?),
+                PeerKind::Syros | PeerKind::SyrosResp => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The program of a system and its version, as it says; `None` for Syros, whose commit is known.
+fn version(kind: PeerKind) -> Result<Option<String>, PeerError> {
+    match kind {
+        PeerKind::Etcd => etcd::PROGRAM.version().map(Some),
+        PeerKind::Redis | PeerKind::RedisWait | PeerKind::RedisFsync => redis::PROGRAM.version().map(Some),
+        PeerKind::Syros | PeerKind::SyrosResp => Ok(None),
+    }
+}
+
+/// All systems can be asked for the same only where it is reads and overwrites of what is there.
+fn check_blend(blend: Blend) -> Result<(), PeerError> {
+    let other = |kind: &Kind| !matches!(kind, Kind::Read | Kind::Update | Kind::ReadModifyWrite);
+    if Kind::ALL.iter().filter(|kind| other(kind)).any(|kind| blend.percent(*kind) > 0) {
+        return Err(PeerError::Workload(blend));
+    }
+    Ok(())
+}
+
+/// Servers of a system that are not asked by Syros's own clients. They are ended when it is dropped.
+trait System {
+    /// Processes of all servers.
+    fn processes(&self) -> Vec<u32>;
+
+    /// Fails if a server has ended, or if another one leads than when clients connected last.
+    fn check(&mut self) -> Result<(), PeerError>;
+
+    /// So many clients, connected, that write values of this length.
+    fn fleet(
+        &mut self,
+        clients: usize,
+        value_bytes: usize,
+        prng: &mut Prng,
+    ) -> Result<Box<dyn Fleet>, PeerError>;
+}
+
+/// What runs.
+enum Running {
+    Native(Box<Contender>),
+    Other {
+        system: Box<dyn System>,
+        /// Number of records, and the length of their values, if they have been written.
+        filled: Option<(u64, usize)>,
+    },
+}
+
+/// A system that runs.
+pub struct Peer {
+    kind: PeerKind,
+    running: Running,
+}
+
+impl Peer {
+    /// Starts it in a directory that holds nothing yet, and waits until it is ready.
+    ///
+    /// # Errors
+    /// [`PeerError`]: it is not installed, or it does not become ready; what it logged last is shown.
+    pub fn start(kind: PeerKind, directory: &Path, options: &PeerOptions) -> Result<Self, PeerError> {
+        let PeerOptions { program, replicas, fsync, spread } = options;
+        let replicas = kind.replicas(*replicas);
+        let settings = format!("durability = \"{}\"\n", if *fsync { "fsync" } else { "replicated" });
+        let system: Box<dyn System> = match kind {
+            PeerKind::Etcd => Box::new(etcd::Etcd::start(directory, replicas, *spread)?),
+            PeerKind::Redis | PeerKind::RedisWait => {
+                Box::new(redis::Redis::start(directory, replicas, false)?)
+            }
+            PeerKind::RedisFsync => Box::new(redis::Redis::start(directory, replicas, true)?),
+            PeerKind::SyrosResp => {
+                let program = program.clone();
+                Box::new(syros::SyrosResp::start(program, directory, replicas, settings, *spread)?)
+            }
+            PeerKind::Syros => {
+                let (program, directory) = (program.clone(), directory.to_path_buf());
+                let contender =
+                    Contender::start(program, directory, Protocol::default(), replicas, &settings)?;
+                return Ok(Self { kind, running: Running::Native(Box::new(contender)) });
+            }
+        };
+        Ok(Self { kind, running: Running::Other { system, filled: None } })
+    }
+
+    /// Which system it is.
+    #[must_use]
+    pub const fn kind(&self) -> PeerKind {
+        self.kind
+    }
+
+    /// Puts the load on it and measures. Calls `is_interrupted` several times a second, and ends early when it says so.
+    ///
+    /// # Errors
+    /// [`PeerError`]: something is wrong with the system, or its leader changed meanwhile. Operations that fail are no
+    /// error: they are in the sample.
+    pub fn run(
+        &mut self,
+        load: &CompareLoad,
+        is_interrupted: &dyn Fn(u64) -> bool,
+    ) -> Result<Sample, PeerError> {
+        let (system, filled) = match &mut self.running {
+            Running::Native(contender) => return Ok(contender.run(load, is_interrupted)?),
+            Running::Other { system, filled } => (system, filled),
+        };
+        check_blend(load.blend)?;
+        // Not the seed of what the clients ask for.
+        let mut prng = Prng::new(!load.seed);
+        if *filled != Some((load.keys, load.value_bytes)) {
+            let fillers = FILLERS.min(usize::try_from(load.keys).unwrap_or(FILLERS));
+            let mut fleet = system.fleet(fillers, load.value_bytes, &mut prng)?;
+            fill(fleet.as_mut(), fillers, load.keys, is_interrupted)?;
+            *filled = Some((load.keys, load.value_bytes));
+        }
+        let mut fleet = system.fleet(load.clients, load.value_bytes, &mut prng)?;
+        let measured = run_load(fleet.as_mut(), &system.processes(), load, is_interrupted);
+        // What has become of the system explains the rest.
+        if !matches!(measured, Err(CompareError::Interrupted)) {
+            system.check()?;
+        }
+        Ok(measured?)
+    }
+}
+
+/// Has clients write all records.
+fn fill(
+    fleet: &mut dyn Fleet,
+    clients: usize,
+    keys: u64,
+    is_interrupted: &dyn Fn(u64) -> bool,
+) -> Result<(), PeerError> {
+    let mut idle: Vec<usize> = (0..clients).collect();
+    let (mut asked, mut answered, mut failed, mut ended) = (0, 0, 0, Vec::new());
+    while answered < keys {
+        while asked < keys
+            && let Some(client) = idle.pop()
+        {
+            fleet.ask(client, Request::Set(asked));
+            asked += 1;
+        }
+        if is_interrupted(0) {
+            return Err(PeerError::Compare(CompareError::Interrupted));
+        }
+        fleet.turn(Instant::now() + INTERRUPT_INTERVAL, &mut ended)?;
+        for end in ended.drain(..) {
+            answered += 1;
+            failed += u64::from(!end.is_good);
+            idle.push(end.client);
+        }
+    }
+    if failed == 0 {
+        return Ok(());
+    }
+    Err(PeerError::Fill { failed, of: keys, refusal: fleet.last_refusal() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use core::time::Duration;
+
+    fn load(blend: &str) -> CompareLoad {
+        CompareLoad {
+            blend: blend.parse().unwrap(),
+            choice: "uniform".parse().unwrap(),
+            clients: 2,
+            keys: 10,
+            value_bytes: 100,
+            rate: None,
+            warm_up: Duration::ZERO,
+            duration: Duration::from_millis(100),
+            seed: 1,
+        }
+    }
+
+    fn options(replicas: usize, fsync: bool) -> PeerOptions {
+        PeerOptions { program: PathBuf::from("syros"), replicas, fsync, spread: false }
+    }
+
+    #[test]
+    fn names_are_read_back_and_others_refused() {
+        for kind in PeerKind::ALL {
+            assert_eq!(kind.to_string().parse::<PeerKind>().unwrap(), kind);
+            assert!(!options(3, true).terms(kind).not_equal.is_empty());
+        }
+        let problem = "consul".parse::<PeerKind>().unwrap_err().to_string();
+        assert!(problem.contains("there is no system 'consul': etcd, redis, redis-wait,"), "{problem}");
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_its_limit() {
+        let syros = [PeerKind::Syros, PeerKind::SyrosResp];
+        for blend in ["a", "b", "c", "f", "nilext", "30%"] {
+            assert!(options(3, true).check(&syros, &load(blend)).is_ok());
+        }
+        for blend in ["d", "e", "load", "record-append", "mix:50/10/40"] {
+            let problem = options(3, true).check(&syros, &load(blend)).unwrap_err().to_string();
+            assert!(problem.contains(&format!("workload {blend}: ")), "{problem}");
+        }
+        let long = CompareLoad { value_bytes: 2 << 20, ..load("a") };
+        let problem = options(3, true).check(&[PeerKind::Etcd], &long).unwrap_err().to_string();
+        assert_eq!(problem, "etcd takes values of 1048576 bytes at most, not of 2097152");
+        let problem = options(1, true).check(&[PeerKind::RedisWait], &load("a")).unwrap_err().to_string();
+        assert_eq!(problem, "redis-wait takes 3 replicas at least, not 1");
+    }
+
+    #[test]
+    fn who_fsyncs_whatever_is_asked_for_says_so() {
+        for kind in PeerKind::ALL {
+            let terms = options(5, false).terms(kind);
+            assert_eq!(terms.durability == "fsync", kind.always_fsyncs(), "{kind}");
+        }
+        assert!(options(5, false).terms(PeerKind::Etcd).not_equal.contains("fsyncs all the same"));
+        assert_eq!(options(5, true).terms(PeerKind::Syros).acknowledged, "disks of 3 of 5 replicas at least");
+    }
+}

@@ -1,0 +1,346 @@
+//! `syros bench peers`: Syros beside etcd and Redis under the same load, each through its own protocol.
+
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use rustix::fs::statfs;
+use syros_bench::compare::{CompareError, CompareLoad, Comparison, Entry, Facts, Sample, machine, order};
+use syros_bench::peers::{Peer, PeerKind, PeerOptions, Promises};
+use syros_experiment::{Blends, KeyChoice};
+use syros_runtime::durability_name;
+use syros_types::Group;
+
+use super::compare::{check_html, command};
+use super::directory::Directory;
+use super::progress::Progress;
+use super::{parse_size, parse_time};
+use crate::dev::DurabilityName;
+use crate::signals;
+
+/// A run in which another server came to lead is made again, so often.
+const REPETITIONS_MAX: usize = 3;
+
+/// What statfs(2) says of file systems in memory: tmpfs and ramfs.
+const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+
+/// Options of `syros bench peers`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros bench peers --systems etcd,syros,syros-resp --replicas 3 --clients 50
+  syros bench peers --systems redis,redis-wait,redis-fsync,syros-resp --workload nilext,a,b --json
+  syros bench peers --durability replicated --clients 1,10,50 --workload a --html peers.html
+  syros bench peers --systems syros,etcd --baseline etcd --dir /mnt/disk/peers --rounds 5 --duration 10s
+
+Systems: etcd (members that replicate by Raft, asked through gRPC); redis (one redis-server, in memory); redis-wait (a primary
+with replicas; each SET is followed by WAIT for as many as make a majority with the primary); redis-fsync (one redis-server with
+appendfsync always); syros (this program, by its own clients); syros-resp (this program, by the same Redis clients as redis).
+
+Workloads are of reads and overwrites of records that are there: YCSB's a, b, c and f, nilext (overwrites only), or a share of
+reads such as 75%. Starts all systems on loopback, and puts the load on one at a time, in rounds whose order changes. Needs the
+Debian packages etcd-server and redis-server for those of them that are asked for; what cannot be made equal stands below
+the table. Exit status 1: an operation failed.")]
+pub(super) struct Peers {
+    /// What to compare
+    #[arg(
+        long,
+        value_name = "S,..",
+        value_delimiter = ',',
+        default_value = "etcd,redis,redis-wait,redis-fsync,syros,syros-resp"
+    )]
+    systems: Vec<PeerKind>,
+    /// Number of replicas, of those that have any: 1, 3, 5, 7 or 9
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    replicas: usize,
+    /// Clients, each with connections of its own and one operation at a time; several numbers are a sweep
+    #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "50")]
+    clients: Vec<usize>,
+    /// What they ask for
+    #[arg(long, value_name = "W,..", default_value = "nilext")]
+    workload: Blends,
+    /// How often each record is chosen: uniform, zipfian:S or hotspot:O/K
+    #[arg(long, value_name = "D", default_value = "uniform")]
+    distribution: KeyChoice,
+    /// Number of records; all are written first
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    keys: u64,
+    /// Length of a value
+    #[arg(long, value_name = "SIZE", default_value = "100", value_parser = parse_size)]
+    value_bytes: u64,
+    /// When an update is acknowledged, by those that can be told
+    #[arg(long, value_enum, default_value = "fsync")]
+    durability: DurabilityName,
+    /// Which nodes clients of etcd and of syros-resp connect to
+    #[arg(long, value_enum, default_value = "leader")]
+    connect: Connect,
+    /// Load that comes first and is not measured
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
+    warm_up: Duration,
+    /// How long to measure, in each round
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
+    duration: Duration,
+    /// How often everything is measured
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// Seed of the choice of operations; each round has another one
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// To which system the others are related [default: the first one]
+    #[arg(long, value_name = "S")]
+    baseline: Option<PeerKind>,
+    /// Where the systems' data is, on a disk for what fsyncs; deleted in the end [default: a new directory for temporary
+    /// files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// One JSON object a line for each system and round
+    #[arg(long)]
+    json: bool,
+    /// Write a page with plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+}
+
+/// Which nodes clients connect to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Connect {
+    /// The leader only, which is the shortest way
+    Leader,
+    /// All nodes in turn
+    All,
+}
+
+/// One load, and what the systems have come to under it so far.
+struct Job {
+    load: CompareLoad,
+    entries: Vec<Entry>,
+}
+
+impl Job {
+    /// The names of workload and distribution, and the number of clients.
+    fn names(&self) -> (String, String, usize) {
+        (self.load.blend.to_string(), self.load.choice.to_string(), self.load.clients)
+    }
+}
+
+impl Peers {
+    /// Every load, in the order in which they are measured.
+    fn jobs(&self) -> Vec<Job> {
+        let loads = self.clients.iter().flat_map(|clients| {
+            self.workload.0.iter().map(|blend| CompareLoad {
+                blend: *blend,
+                choice: blend.choice(self.distribution),
+                clients: *clients,
+                keys: self.keys,
+                // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
+                value_bytes: usize::try_from(self.value_bytes).unwrap_or(usize::MAX),
+                rate: None,
+                warm_up: self.warm_up,
+                duration: self.duration,
+                seed: self.seed,
+            })
+        });
+        let entries = self.systems.iter().map(|kind| Entry {
+            protocol: kind.to_string(),
+            replicas: kind.replicas(self.replicas),
+            samples: Vec::new(),
+        });
+        let entries: Vec<Entry> = entries.collect();
+        loads.map(|load| Job { load, entries: entries.clone() }).collect()
+    }
+
+    /// Whether updates are to be on disks when they are acknowledged.
+    const fn fsyncs(&self) -> bool {
+        matches!(self.durability, DurabilityName::Fsync)
+    }
+
+    fn options(&self) -> Result<PeerOptions, String> {
+        let program =
+            std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+        let spread = self.connect == Connect::All;
+        Ok(PeerOptions { program, replicas: self.replicas, fsync: self.fsyncs(), spread })
+    }
+
+    /// Position of the system that the others are related to.
+    fn baseline(&self) -> Result<usize, String> {
+        let Some(baseline) = self.baseline else { return Ok(0) };
+        self.systems.iter().position(|kind| *kind == baseline).ok_or_else(|| {
+            let names: Vec<&str> = self.systems.iter().map(|kind| kind.name()).collect();
+            format!("--baseline: {baseline} is none of {}", names.join(", "))
+        })
+    }
+
+    /// What does not change.
+    fn facts(&self) -> Facts {
+        let Self { rounds, warm_up, duration, .. } = self;
+        let connect = if self.connect == Connect::All { "all nodes" } else { "the leader" };
+        Facts {
+            replicas: self.replicas,
+            durability: durability_name(self.durability.into()).to_owned(),
+            engine: "each system's own".to_owned(),
+            value_bytes: Some(self.value_bytes),
+            keys: self.keys,
+            load: format!("closed loop, clients at {connect}; {rounds} x {duration:?} after {warm_up:?}"),
+            commit: env!("SYROS_COMMIT").to_owned(),
+            machine: machine(),
+            command: command(),
+        }
+    }
+
+    /// Everything that can be known to be wrong before anything is started.
+    fn check(&self, jobs: &[Job], options: &PeerOptions) -> Result<(), String> {
+        Group::new(self.replicas).map_err(|error| format!("--replicas: {error}"))?;
+        for job in jobs {
+            options.check(&self.systems, &job.load).map_err(|error| error.to_string())?;
+        }
+        self.html.as_deref().map_or(Ok(()), check_html)
+    }
+}
+
+/// True if a directory is in memory, so that nothing in it gets to a disk.
+fn is_in_memory(directory: &Path) -> Result<bool, String> {
+    let statistics = statfs(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+    Ok(IN_MEMORY.contains(&statistics.f_type))
+}
+
+/// What is measured, and what has come of it.
+struct Arena<'a> {
+    options: &'a Peers,
+    facts: Facts,
+    promises: Promises,
+    peers: Vec<Peer>,
+    progress: Progress,
+    is_interrupted: &'a dyn Fn() -> bool,
+    failed: u64,
+}
+
+/// Measures and prints.
+pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
+    let (jobs, peer_options) = (options.jobs(), options.options()?);
+    options.check(&jobs, &peer_options)?;
+    let (baseline, facts) = (options.baseline()?, options.facts());
+    let promises =
+        Promises::of(&options.systems, &peer_options, &facts.commit).map_err(|error| error.to_string())?;
+    let (sender, ended_by) = channel();
+    signals::forward(sender)?;
+    let is_ended = Cell::new(false);
+    let is_interrupted = || {
+        is_ended.set(is_ended.get() || ended_by.try_recv().is_ok());
+        is_ended.get()
+    };
+    let directory = Directory::new(options.dir.as_ref(), "peers")?;
+    if is_in_memory(directory.path())? {
+        let name = directory.path().display();
+        if options.fsyncs() {
+            return Err(format!(
+                "{name} is in memory, where fsync does nothing; choose a directory on a disk with --dir, or --durability \
+                 replicated"
+            ));
+        }
+        for kind in options.systems.iter().filter(|kind| kind.always_fsyncs()) {
+            eprintln!("syros bench: {name} is in memory: what {kind} fsyncs gets to no disk");
+        }
+    }
+    if !options.json {
+        let Facts { replicas, durability, load, commit, machine, .. } = &facts;
+        println!("{replicas} replicas, {durability}, {}; {load}", facts.records());
+        println!("commit {commit}; {machine}\n\n{promises}");
+    }
+    let runs = jobs.len() * options.systems.len() * options.rounds as usize;
+    let whole = (options.warm_up + options.duration).saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX));
+    let mut arena = Arena {
+        options,
+        facts,
+        promises,
+        peers: Vec::new(),
+        progress: Progress::new(whole),
+        is_interrupted: &is_interrupted,
+        failed: 0,
+    };
+    let measured = arena.measure(jobs, baseline, &peer_options, directory.path());
+    let finished = match measured {
+        Err(_) if is_interrupted() => return Err(CompareError::Interrupted.to_string()),
+        measured => measured?,
+    };
+    if let Some(path) = &options.html {
+        std::fs::write(path, arena.promises.page(&arena.facts, &finished))
+            .map_err(|error| format!("--html: cannot write {}: {error}", path.display()))?;
+    }
+    Ok(if arena.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Arena<'_> {
+    fn measure(
+        &mut self,
+        jobs: Vec<Job>,
+        baseline: usize,
+        peer_options: &PeerOptions,
+        directory: &Path,
+    ) -> Result<Vec<Comparison>, String> {
+        for (number, kind) in self.options.systems.iter().enumerate() {
+            if (self.is_interrupted)() {
+                return Err(CompareError::Interrupted.to_string());
+            }
+            self.progress.says(&format!("{kind}: starting"));
+            let peer = Peer::start(*kind, &directory.join(format!("{number}-{kind}")), peer_options);
+            self.peers.push(peer.map_err(|error| format!("{kind}: {error}"))?);
+        }
+        let mut finished = Vec::new();
+        for mut job in jobs {
+            for round in 0..self.options.rounds as usize {
+                for system in order(self.peers.len(), round) {
+                    let sample = self.run(system, &job.load, round)?;
+                    self.failed += sample.failed;
+                    if self.options.json {
+                        let (workload, distribution, clients) = job.names();
+                        let load = (workload.as_str(), distribution.as_str(), clients);
+                        let line = self.promises.json(system, &self.facts, load, round + 1, &sample);
+                        self.progress.suspend(|| println!("{line}"));
+                    }
+                    job.entries[system].samples.push(sample);
+                }
+            }
+            let (workload, distribution, clients) = job.names();
+            let comparison = Comparison { workload, distribution, clients, entries: job.entries, baseline };
+            if !self.options.json {
+                self.progress.suspend(|| println!("{comparison}"));
+            }
+            finished.push(comparison);
+        }
+        Ok(finished)
+    }
+
+    fn run(&mut self, system: usize, load: &CompareLoad, round: usize) -> Result<Sample, String> {
+        let Self { options, peers, progress, is_interrupted, .. } = self;
+        let peer = &mut peers[system];
+        let load = CompareLoad { seed: options.seed.wrapping_add(round as u64), ..load.clone() };
+        let CompareLoad { blend, choice, clients, warm_up, duration, .. } = &load;
+        let (kind, longest) = (peer.kind(), *warm_up + *duration);
+        let name = format!(
+            "{kind}: workload {blend}, {choice}, clients: {clients}, round {} of {}",
+            round + 1,
+            options.rounds
+        );
+        let mut repetitions = 0;
+        loop {
+            progress.run(&name);
+            let is_over = |_answered: u64| {
+                progress.goes_on(longest);
+                is_interrupted()
+            };
+            match peer.run(&load, &is_over) {
+                Ok(sample) => {
+                    progress.ran(longest);
+                    return Ok(sample);
+                }
+                Err(error) if error.is_passing() && repetitions < REPETITIONS_MAX => {
+                    repetitions += 1;
+                    progress.warns(&format!("{name}: once more: {error}"));
+                }
+                Err(error) => return Err(format!("{name}: {error}")),
+            }
+        }
+    }
+}

@@ -21,7 +21,9 @@ use crate::compare::{CompareLoad, Contender, INTERRUPT_INTERVAL, Sample, run_loa
 use crate::fleet::Fleet;
 use core::fmt;
 use core::str::FromStr;
+use servers::Servers;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Instant;
 use syros_experiment::{Blend, Kind, Protocol};
 use syros_types::Prng;
@@ -263,20 +265,27 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Starts it in a directory that holds nothing yet, and waits until it is ready.
+    /// Starts it in a directory that holds nothing yet, and waits until it is ready, or until `is_interrupted` says that
+    /// nobody wants it any more.
     ///
     /// # Errors
     /// [`PeerError`]: it is not installed, or it does not become ready; what it logged last is shown.
-    pub fn start(kind: PeerKind, directory: &Path, options: &PeerOptions) -> Result<Self, PeerError> {
+    pub fn start(
+        kind: PeerKind,
+        directory: &Path,
+        options: &PeerOptions,
+        is_interrupted: Rc<dyn Fn() -> bool>,
+    ) -> Result<Self, PeerError> {
         let PeerOptions { program, replicas, fsync, spread } = options;
         let replicas = kind.replicas(*replicas);
         let settings = format!("durability = \"{}\"\n", if *fsync { "fsync" } else { "replicated" });
+        let servers = Servers::new(is_interrupted);
         let system: Box<dyn System> = match kind {
-            PeerKind::Etcd => Box::new(etcd::Etcd::start(directory, replicas, *spread)?),
+            PeerKind::Etcd => Box::new(etcd::Etcd::start(directory, replicas, *spread, servers)?),
             PeerKind::Redis | PeerKind::RedisWait => {
-                Box::new(redis::Redis::start(directory, replicas, false)?)
+                Box::new(redis::Redis::start(directory, replicas, false, servers)?)
             }
-            PeerKind::RedisFsync => Box::new(redis::Redis::start(directory, replicas, true)?),
+            PeerKind::RedisFsync => Box::new(redis::Redis::start(directory, replicas, true, servers)?),
             PeerKind::SyrosResp => {
                 let program = program.clone();
                 Box::new(syros::SyrosResp::start(program, directory, replicas, settings, *spread)?)

@@ -17,7 +17,6 @@ pub(super) const PROGRAM: Program = Program { name: "redis-server", package: "re
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// A primary, and maybe replicas of it.
-#[derive(Debug)]
 pub(super) struct Redis {
     servers: Servers,
     primary: SocketAddr,
@@ -28,12 +27,17 @@ pub(super) struct Redis {
 impl Redis {
     /// Starts them. With `fsync`, the primary acknowledges nothing that is not on disk; else it keeps everything in
     /// memory. With replicas, a write waits for as many of them as make a majority together with the primary.
-    pub(super) fn start(directory: &Path, replicas: usize, fsync: bool) -> Result<Self, PeerError> {
+    pub(super) fn start(
+        directory: &Path,
+        replicas: usize,
+        fsync: bool,
+        servers: Servers,
+    ) -> Result<Self, PeerError> {
         let addresses: Vec<SocketAddr> =
             free_addresses(replicas)?.into_iter().map(|[address, _]| address).collect();
         let Some((primary, others)) = addresses.split_first() else { unreachable!("there is a primary") };
         let copies = (replicas > 1).then_some(replicas / 2);
-        let mut redis = Self { servers: Servers::default(), primary: *primary, copies };
+        let mut redis = Self { servers, primary: *primary, copies };
         redis.start_one(directory, 0, *primary, fsync, "")?;
         redis.servers.wait_until(|| ask(*primary, &[b"PING"]).map(drop))?;
         let primary_words = format!("--replicaof {} {}", primary.ip(), primary.port());

@@ -2,11 +2,13 @@
 
 use super::PeerError;
 use crate::cluster::{last_lines, open_log};
+use crate::compare::CompareError;
 use core::time::Duration;
 use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::rc::Rc;
 use std::time::Instant;
 
 /// How often servers that are waited for are asked.
@@ -34,7 +36,10 @@ impl Program {
     pub(super) fn version(self) -> Result<String, PeerError> {
         let output = Command::new(self.find()?).arg("--version").stdin(Stdio::null()).output();
         let output = output.map_err(|error| PeerError::Start(self.name.to_owned(), error))?;
-        Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+        let text = String::from_utf8_lossy(&output.stdout);
+        let line = text.lines().next().unwrap_or_default();
+        // What else redis-server says is for its developers.
+        Ok(line.split_once(" sha=").map_or(line, |(version, _)| version).to_owned())
     }
 }
 
@@ -53,10 +58,17 @@ struct Server {
 
 /// Processes of one system. They are killed when it is dropped, and where there is setpriv(1) also when this process
 /// is killed; the directory stays.
-#[derive(Debug, Default)]
-pub(super) struct Servers(Vec<Server>);
+pub(super) struct Servers {
+    servers: Vec<Server>,
+    is_interrupted: Rc<dyn Fn() -> bool>,
+}
 
 impl Servers {
+    /// None yet. They are not waited for any longer when `is_interrupted` says so.
+    pub(super) fn new(is_interrupted: Rc<dyn Fn() -> bool>) -> Self {
+        Self { servers: Vec::new(), is_interrupted }
+    }
+
     /// Starts one more, with its log and a directory of its own, which is made, below this one.
     pub(super) fn start(
         &mut self,
@@ -92,18 +104,18 @@ impl Servers {
         // A signal of the terminal is for this process, which then ends them.
         command.process_group(0);
         let process = command.spawn().map_err(|error| PeerError::Start(name.clone(), error))?;
-        self.0.push(Server { name, process, log });
+        self.servers.push(Server { name, process, log });
         Ok(())
     }
 
     /// Ids of the processes, in order.
     pub(super) fn processes(&self) -> Vec<u32> {
-        self.0.iter().map(|server| server.process.id()).collect()
+        self.servers.iter().map(|server| server.process.id()).collect()
     }
 
     /// Fails if a process has ended.
     pub(super) fn check(&mut self) -> Result<(), PeerError> {
-        for Server { name, process, log } in &mut self.0 {
+        for Server { name, process, log } in &mut self.servers {
             if let Ok(Some(status)) = process.try_wait() {
                 let last = last_lines(&std::fs::read_to_string(log).unwrap_or_default());
                 return Err(PeerError::Ended { server: name.clone(), status, last });
@@ -120,10 +132,13 @@ impl Servers {
         let deadline = Instant::now() + READY_WITHIN;
         loop {
             self.check()?;
+            if (self.is_interrupted)() {
+                return Err(CompareError::Interrupted.into());
+            }
             match is_ready() {
                 Ok(ready) => return Ok(ready),
                 Err(problem) if Instant::now() >= deadline => {
-                    let log = self.0.first().map(|server| std::fs::read_to_string(&server.log));
+                    let log = self.servers.first().map(|server| std::fs::read_to_string(&server.log));
                     let last = last_lines(&log.and_then(Result::ok).unwrap_or_default());
                     return Err(PeerError::NotReady { patience: READY_WITHIN, problem, last });
                 }
@@ -135,7 +150,7 @@ impl Servers {
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        for Server { process, .. } in &mut self.0 {
+        for Server { process, .. } in &mut self.servers {
             let _ = process.kill();
             let _ = process.wait();
         }
@@ -159,7 +174,7 @@ mod tests {
     #[test]
     fn a_server_that_ends_is_told_with_its_last_words_and_others_are_ended() {
         let directory = std::env::temp_dir().join(format!("syros-peers-{}-servers", std::process::id()));
-        let mut servers = Servers::default();
+        let mut servers = Servers::new(Rc::new(|| false));
         let arguments = |script: &str| ["-c", script].map(str::to_owned);
         servers.start("sleeper".to_owned(), &directory, SHELL, &arguments("exec sleep 600")).unwrap();
         let pid = servers.processes()[0];

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -212,7 +213,7 @@ struct Arena<'a> {
     promises: Promises,
     peers: Vec<Peer>,
     progress: Progress,
-    is_interrupted: &'a dyn Fn() -> bool,
+    is_interrupted: Rc<dyn Fn() -> bool>,
     failed: u64,
 }
 
@@ -226,10 +227,10 @@ pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
     let (sender, ended_by) = channel();
     signals::forward(sender)?;
     let is_ended = Cell::new(false);
-    let is_interrupted = || {
+    let is_interrupted: Rc<dyn Fn() -> bool> = Rc::new(move || {
         is_ended.set(is_ended.get() || ended_by.try_recv().is_ok());
         is_ended.get()
-    };
+    });
     let directory = Directory::new(options.dir.as_ref(), "peers")?;
     if is_in_memory(directory.path())? {
         let name = directory.path().display();
@@ -256,7 +257,7 @@ pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
         promises,
         peers: Vec::new(),
         progress: Progress::new(whole),
-        is_interrupted: &is_interrupted,
+        is_interrupted: Rc::clone(&is_interrupted),
         failed: 0,
     };
     let measured = arena.measure(jobs, baseline, &peer_options, directory.path());
@@ -284,7 +285,9 @@ impl Arena<'_> {
                 return Err(CompareError::Interrupted.to_string());
             }
             self.progress.says(&format!("{kind}: starting"));
-            let peer = Peer::start(*kind, &directory.join(format!("{number}-{kind}")), peer_options);
+            let (directory, is_interrupted) =
+                (directory.join(format!("{number}-{kind}")), Rc::clone(&self.is_interrupted));
+            let peer = Peer::start(*kind, &directory, peer_options, is_interrupted);
             self.peers.push(peer.map_err(|error| format!("{kind}: {error}"))?);
         }
         let mut finished = Vec::new();
@@ -342,5 +345,48 @@ impl Arena<'_> {
                 Err(error) => return Err(format!("{name}: {error}")),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    /// The command line, and what is wrong with it.
+    fn problem(more: &[&str]) -> String {
+        let words = ["syros", "bench", "peers", "--systems", "syros"].into_iter().chain(more.iter().copied());
+        match crate::Cli::try_parse_from(words) {
+            Err(error) => error.to_string(),
+            Ok(crate::Cli { command: crate::Subcommands::Bench(options) }) => {
+                crate::bench::run(&options).map_or_else(|problem| problem, |_| "nothing".to_owned())
+            }
+            Ok(_) => "another command".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_with_its_limit_and_nothing_is_started() {
+        for (more, complaint) in [
+            (&["--systems", "consul"][..], "there is no system 'consul'"),
+            (&["--replicas", "4"], "--replicas: "),
+            (&["--clients", "0"], "clients: 0 is not from 1 to 4096"),
+            (&["--workload", "d"], "workload d: all systems can be asked for reads and overwrites only"),
+            (&["--workload", "x"], "'x' is no workload"),
+            (&["--value-bytes", "2GiB"], "value-bytes: 2147483648 is not from 0 to"),
+            (&["--duration", "0s"], "duration: 0 s is no time"),
+            (&["--rounds", "0"], "0 is not in 1..=1000"),
+            (&["--baseline", "etcd"], "--baseline: etcd is none of syros"),
+            (&["--html", "/no/such/place/page.html"], "--html: /no/such/place/page.html cannot be a file"),
+            (&["--dir", "/"], "/ exists already"),
+        ] {
+            let problem = problem(more);
+            assert!(problem.contains(complaint), "'{complaint}' is not in: {problem}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_memory_is_known() {
+        assert!(!super::is_in_memory(std::path::Path::new("/proc")).unwrap());
+        assert!(super::is_in_memory(std::path::Path::new("/no/such/place")).is_err());
     }
 }

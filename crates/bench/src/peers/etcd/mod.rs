@@ -41,7 +41,6 @@ fn runtime() -> std::io::Result<Runtime> {
 }
 
 /// Members.
-#[derive(Debug)]
 pub(super) struct Etcd {
     servers: Servers,
     /// Where each listens for clients.
@@ -54,14 +53,18 @@ pub(super) struct Etcd {
 
 impl Etcd {
     /// Starts them, and waits until all of them know the same leader.
-    pub(super) fn start(directory: &Path, replicas: usize, spread: bool) -> Result<Self, PeerError> {
+    pub(super) fn start(
+        directory: &Path,
+        replicas: usize,
+        spread: bool,
+        mut servers: Servers,
+    ) -> Result<Self, PeerError> {
         let addresses = free_addresses(replicas)?;
         let members: Vec<String> = addresses
             .iter()
             .enumerate()
             .map(|(number, [_, peers])| format!("etcd-{number}=http://{peers}"))
             .collect();
-        let mut servers = Servers::default();
         for (number, [clients, peers]) in addresses.iter().enumerate() {
             let text = format!(
                 "--name etcd-{number} --data-dir data --logger zap --log-level warn --log-outputs stderr \

@@ -8,7 +8,7 @@ use core::fmt;
 use core::time::Duration;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use syros_experiment::Blend;
+use syros_experiment::{Blend, Protocol};
 
 /// Why peers could not be measured.
 #[derive(Debug)]
@@ -32,6 +32,13 @@ pub enum PeerError {
         replicas: usize,
         /// What it takes at least.
         min: usize,
+    },
+    /// A protocol of Syros has another number of replicas.
+    Protocol {
+        /// The protocol.
+        protocol: Protocol,
+        /// What it is to have.
+        replicas: usize,
     },
     /// A system takes no values of this length.
     ValueBytes {
@@ -105,6 +112,9 @@ impl fmt::Display for PeerError {
             ),
             Self::Replicas { kind, replicas, min } => {
                 write!(f, "{kind} takes {min} replicas at least, not {replicas}")
+            }
+            Self::Protocol { protocol, replicas } => {
+                write!(f, "--protocol: {protocol} has 1 replica, not {replicas}")
             }
             Self::ValueBytes { kind, bytes, max } => {
                 write!(f, "{kind} takes values of {max} bytes at most, not of {bytes}")

@@ -108,6 +108,10 @@ pub struct PeerOptions {
     pub fsync: bool,
     /// Clients of etcd and of Syros's Redis port connect to all nodes in turn, not only to the leader.
     pub spread: bool,
+    /// Connections that clients of etcd share; `None`: each has one of its own, as those of the others.
+    pub etcd_connections: Option<usize>,
+    /// What Syros runs.
+    pub protocol: Protocol,
 }
 
 /// What a system promises.
@@ -197,6 +201,11 @@ impl PeerOptions {
         check_blend(load.blend)?;
         for kind in kinds {
             match kind {
+                PeerKind::Syros | PeerKind::SyrosResp
+                    if self.protocol.replicas(self.replicas) != self.replicas =>
+                {
+                    return Err(PeerError::Protocol { protocol: self.protocol, replicas: self.replicas });
+                }
                 PeerKind::Etcd if load.value_bytes as u64 > etcd::VALUE_BYTES_MAX => {
                     let (bytes, max) = (load.value_bytes as u64, etcd::VALUE_BYTES_MAX);
                     return Err(PeerError::ValueBytes { kind: *kind, bytes, max });
@@ -276,24 +285,27 @@ impl Peer {
         options: &PeerOptions,
         is_interrupted: Rc<dyn Fn() -> bool>,
     ) -> Result<Self, PeerError> {
-        let PeerOptions { program, replicas, fsync, spread } = options;
+        let PeerOptions { program, replicas, fsync, spread, etcd_connections, protocol } = options;
         let replicas = kind.replicas(*replicas);
         let settings = format!("durability = \"{}\"\n", if *fsync { "fsync" } else { "replicated" });
         let servers = Servers::new(is_interrupted);
         let system: Box<dyn System> = match kind {
-            PeerKind::Etcd => Box::new(etcd::Etcd::start(directory, replicas, *spread, servers)?),
+            PeerKind::Etcd => {
+                let options = etcd::EtcdOptions { spread: *spread, connections: *etcd_connections };
+                Box::new(etcd::Etcd::start(directory, replicas, options, servers)?)
+            }
             PeerKind::Redis | PeerKind::RedisWait => {
                 Box::new(redis::Redis::start(directory, replicas, false, servers)?)
             }
             PeerKind::RedisFsync => Box::new(redis::Redis::start(directory, replicas, true, servers)?),
             PeerKind::SyrosResp => {
                 let program = program.clone();
+                let settings = format!("{settings}protocol = \"{}\"\n", protocol.name);
                 Box::new(syros::SyrosResp::start(program, directory, replicas, settings, *spread)?)
             }
             PeerKind::Syros => {
                 let (program, directory) = (program.clone(), directory.to_path_buf());
-                let contender =
-                    Contender::start(program, directory, Protocol::default(), replicas, &settings)?;
+                let contender = Contender::start(program, directory, *protocol, replicas, &settings)?;
                 return Ok(Self { kind, running: Running::Native(Box::new(contender)) });
             }
         };
@@ -390,8 +402,15 @@ mod tests {
         }
     }
 
-    fn options(replicas: usize, fsync: bool) -> PeerOptions {
-        PeerOptions { program: PathBuf::from("syros"), replicas, fsync, spread: false }
+    pub(super) fn options(replicas: usize, fsync: bool) -> PeerOptions {
+        PeerOptions {
+            program: PathBuf::from("syros"),
+            replicas,
+            fsync,
+            spread: false,
+            etcd_connections: None,
+            protocol: Protocol::default(),
+        }
     }
 
     #[test]
@@ -417,6 +436,9 @@ mod tests {
         let long = CompareLoad { value_bytes: 2 << 20, ..load("a") };
         let problem = options(3, true).check(&[PeerKind::Etcd], &long).unwrap_err().to_string();
         assert_eq!(problem, "etcd takes values of 1048576 bytes at most, not of 2097152");
+        let alone = PeerOptions { protocol: "unreplicated".parse().unwrap(), ..options(3, true) };
+        let problem = alone.check(&syros, &load("a")).unwrap_err().to_string();
+        assert_eq!(problem, "--protocol: unreplicated has 1 replica, not 3");
         let problem = options(1, true).check(&[PeerKind::RedisWait], &load("a")).unwrap_err().to_string();
         assert_eq!(problem, "redis-wait takes 3 replicas at least, not 1");
     }

@@ -25,7 +25,8 @@ impl Promises {
     /// [`PeerError::NotInstalled`], or a program cannot be run.
     pub fn of(kinds: &[PeerKind], options: &PeerOptions, commit: &str) -> Result<Self, PeerError> {
         let promises = kinds.iter().map(|kind| {
-            let version = super::version(*kind)?.unwrap_or_else(|| format!("commit {commit}"));
+            let version = super::version(*kind)?
+                .unwrap_or_else(|| format!("commit {commit}, protocol {}", options.protocol));
             let (servers, terms) = (kind.replicas(options.replicas), options.terms(*kind));
             Ok(Promise { kind: *kind, servers, version, terms })
         });
@@ -120,18 +121,17 @@ struct PeerLine<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
-
-    fn options() -> PeerOptions {
-        PeerOptions { program: PathBuf::from("syros"), replicas: 3, fsync: true, spread: false }
-    }
+    use crate::peers::tests::options;
 
     #[test]
     fn what_is_not_equal_stands_in_the_table_in_the_page_and_in_every_line() {
-        let promises = Promises::of(&[PeerKind::Syros, PeerKind::SyrosResp], &options(), "abc").unwrap();
+        let promises =
+            Promises::of(&[PeerKind::Syros, PeerKind::SyrosResp], &options(3, true), "abc").unwrap();
         let text = promises.to_string();
         assert!(
-            text.contains("syros        3 servers, commit abc; acknowledged when in disks of 2 of 3"),
+            text.contains(
+                "syros        3 servers, commit abc, protocol default; acknowledged when in disks of 2 of 3"
+            ),
             "{text}"
         );
         let page = promises.page(&Facts::default(), &[]);
@@ -141,6 +141,6 @@ mod tests {
         let line = promises.json(1, &Facts::default(), ("a", "uniform", 2), 1, &Sample::default());
         let line: serde_json::Value = serde_json::from_str(&line).unwrap();
         assert_eq!((&line["protocol"], &line["durability"]), (&"syros-resp".into(), &"fsync".into()));
-        assert!(line["not_equal"].is_string() && line["version"] == "commit abc");
+        assert!(line["not_equal"].is_string() && line["version"] == "commit abc, protocol default");
     }
 }

@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use rustix::fs::statfs;
 use syros_bench::compare::{CompareError, CompareLoad, Comparison, Entry, Facts, Sample, machine, order};
 use syros_bench::peers::{Peer, PeerKind, PeerOptions, Promises};
-use syros_experiment::{Blends, KeyChoice};
+use syros_experiment::{Blends, KeyChoice, Protocol};
 use syros_runtime::durability_name;
 use syros_types::Group;
 
@@ -77,6 +77,12 @@ pub(super) struct Peers {
     /// Which nodes clients of etcd and of syros-resp connect to
     #[arg(long, value_enum, default_value = "leader")]
     connect: Connect,
+    /// Connections that clients of etcd share [default: each has one of its own]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    etcd_connections: Option<u32>,
+    /// What syros and syros-resp run, as with `bench compare`; how its clients read and write is for syros only
+    #[arg(long, value_name = "P", default_value_t)]
+    protocol: Protocol,
     /// Load that comes first and is not measured
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
     warm_up: Duration,
@@ -161,7 +167,9 @@ impl Peers {
         let program =
             std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
         let spread = self.connect == Connect::All;
-        Ok(PeerOptions { program, replicas: self.replicas, fsync: self.fsyncs(), spread })
+        let etcd_connections = self.etcd_connections.map(|connections| connections as usize);
+        let Self { replicas, protocol, .. } = *self;
+        Ok(PeerOptions { program, replicas, fsync: self.fsyncs(), spread, etcd_connections, protocol })
     }
 
     /// Position of the system that the others are related to.

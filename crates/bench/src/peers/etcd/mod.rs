@@ -40,13 +40,21 @@ fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()
 }
 
+/// How clients connect.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EtcdOptions {
+    /// To all members, not only to the leader.
+    pub(super) spread: bool,
+    /// So many connections, which clients share; `None`: one for each client.
+    pub(super) connections: Option<usize>,
+}
+
 /// Members.
 pub(super) struct Etcd {
     servers: Servers,
     /// Where each listens for clients.
     addresses: Vec<SocketAddr>,
-    /// Clients connect to all members, not only to the leader.
-    spread: bool,
+    options: EtcdOptions,
     /// The leader when clients connected last.
     leader: Option<usize>,
 }
@@ -56,7 +64,7 @@ impl Etcd {
     pub(super) fn start(
         directory: &Path,
         replicas: usize,
-        spread: bool,
+        options: EtcdOptions,
         mut servers: Servers,
     ) -> Result<Self, PeerError> {
         let addresses = free_addresses(replicas)?;
@@ -77,7 +85,7 @@ impl Etcd {
             servers.start(format!("etcd-{number}"), directory, PROGRAM, &arguments)?;
         }
         let addresses = addresses.into_iter().map(|[clients, _]| clients).collect();
-        let mut etcd = Self { servers, addresses, spread, leader: None };
+        let mut etcd = Self { servers, addresses, options, leader: None };
         etcd.find_leader()?;
         Ok(etcd)
     }
@@ -127,8 +135,14 @@ impl System for Etcd {
     ) -> Result<Box<dyn Fleet>, PeerError> {
         let leader = self.find_leader()?;
         self.leader = Some(leader);
-        let members = if self.spread { &self.addresses[..] } else { &self.addresses[leader..=leader] };
-        let fleet = EtcdFleet::new(members, clients, Values::new(value_bytes, prng));
+        let members =
+            if self.options.spread { &self.addresses[..] } else { &self.addresses[leader..=leader] };
+        let fleet = EtcdFleet::new(
+            members,
+            self.options.connections.unwrap_or(clients).min(clients),
+            clients,
+            Values::new(value_bytes, prng),
+        );
         Ok(Box::new(fleet?))
     }
 }
@@ -147,17 +161,19 @@ impl Shared {
     }
 }
 
-/// A client.
-struct Client {
+/// A connection, and what is called on it.
+#[derive(Clone)]
+struct Connection {
     sender: SendRequest<Bytes>,
     put: Method,
     range: Method,
 }
 
-/// Clients of etcd, each with a connection of its own.
+/// Clients of etcd.
 struct EtcdFleet {
     runtime: Runtime,
-    clients: Vec<Client>,
+    /// Each client's, which it may share.
+    connections: Vec<Connection>,
     /// What nobody has been told yet.
     asked: Vec<(usize, Request, Bytes)>,
     shared: Arc<Shared>,
@@ -166,21 +182,27 @@ struct EtcdFleet {
 }
 
 impl EtcdFleet {
-    /// So many clients, which connect to these members in turn.
-    fn new(members: &[SocketAddr], clients: usize, values: Values) -> Result<Self, PeerError> {
+    /// So many clients, which share so many connections, which go to these members in turn.
+    fn new(
+        members: &[SocketAddr],
+        connections: usize,
+        clients: usize,
+        values: Values,
+    ) -> Result<Self, PeerError> {
         let runtime = runtime().map_err(Error::System)?;
-        let clients = (0..clients).zip(members.iter().cycle()).map(|(_, member)| {
+        let made = (0..connections).zip(members.iter().cycle()).map(|(_, member)| {
             let sender = runtime.block_on(connect(*member));
             let sender = sender.map_err(|error| PeerError::Connect(format!("{member}: {error}")))?;
             let (put, range) = (
                 Method::new(*member, "/etcdserverpb.KV/Put"),
                 Method::new(*member, "/etcdserverpb.KV/Range"),
             );
-            Ok(Client { sender, put, range })
+            Ok(Connection { sender, put, range })
         });
-        let clients = clients.collect::<Result<Vec<Client>, PeerError>>()?;
+        let made = made.collect::<Result<Vec<Connection>, PeerError>>()?;
+        let connections = made.iter().cycle().take(clients).cloned().collect();
         let shared = Arc::new(Shared::default());
-        Ok(Self { runtime, clients, asked: Vec::new(), shared, values, last_refusal: None })
+        Ok(Self { runtime, connections, asked: Vec::new(), shared, values, last_refusal: None })
     }
 }
 
@@ -203,10 +225,10 @@ impl Fleet for EtcdFleet {
     }
 
     fn turn(&mut self, until: Instant, ended: &mut Vec<Ended>) -> Result<(), Error> {
-        let Self { runtime, clients, asked, shared, .. } = self;
+        let Self { runtime, connections, asked, shared, .. } = self;
         runtime.block_on(async {
             for (client, request, body) in asked.drain(..) {
-                let Client { sender, put, range } = &clients[client];
+                let Connection { sender, put, range } = &connections[client];
                 let method = if matches!(request, Request::Get(_)) { range } else { put };
                 let (sender, method, shared) = (sender.clone(), method.clone(), Arc::clone(shared));
                 tokio::spawn(async move {

@@ -135,7 +135,7 @@ pub(super) fn status_response(message: &[u8]) -> Result<Status, Malformed> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// As the Python library of protocol buffers (7.x) encodes a `PutRequest`.
@@ -156,12 +156,16 @@ mod tests {
     }
 
     /// What etcd 3.4.23 begins every answer with.
-    const HEADER: &[u8] = b"\x0a\x18\x08\x87\xd5\xed\xba\x8f\xd5\x9d\xc1\x04\x10\xc0\xc0\xca\xaf\xc1\xba\x96\x89\x2e\x18\x02\x20\x02";
+    pub(in crate::peers::etcd) const HEADER: &[u8] = b"\x0a\x18\x08\x87\xd5\xed\xba\x8f\xd5\x9d\xc1\x04\x10\xc0\xc0\xca\xaf\xc1\xba\x96\x89\x2e\x18\x02\x20\x02";
+
+    /// What it adds when it has found `key:1` with the value `xyz`.
+    pub(in crate::peers::etcd) const PAIR: &[u8] =
+        b"\x12\x12\x0a\x05key:1\x10\x02\x18\x02\x20\x01\x2a\x03xyz\x20\x01";
 
     /// Recorded from etcd 3.4.23.
     #[test]
     fn responses_are_read() {
-        let found = [HEADER, b"\x12\x12\x0a\x05key:1\x10\x02\x18\x02\x20\x01\x2a\x03xyz\x20\x01"].concat();
+        let found = [HEADER, PAIR].concat();
         assert_eq!(range_response(&found), Ok(Some(3)));
         assert_eq!(range_response(HEADER), Ok(None), "nothing was found");
         let empty = [HEADER, b"\x12\x0d\x0a\x05empty\x10\x03\x18\x03\x20\x01\x20\x01"].concat();

@@ -259,3 +259,103 @@ impl Fleet for EtcdFleet {
         self.last_refusal.clone()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::messages::tests::{HEADER, PAIR};
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::sync::mpsc::{Sender, channel};
+    use tokio::net::TcpListener;
+
+    /// Number of the key that the fake does not write.
+    const REFUSED: u64 = 13;
+
+    type Written = Arc<Mutex<BTreeSet<Vec<u8>>>>;
+
+    /// Answers one call, as a server of gRPC does.
+    async fn answer(
+        request: http::Request<h2::RecvStream>,
+        mut respond: h2::server::SendResponse<Bytes>,
+        written: Written,
+    ) -> Result<(), h2::Error> {
+        assert_eq!(request.headers()["content-type"], "application/grpc");
+        let path = request.uri().path().to_owned();
+        let mut stream = request.into_body();
+        let mut body = Vec::new();
+        while let Some(part) = stream.data().await {
+            body.extend_from_slice(&part?);
+        }
+        // A prefix of five bytes; then the key, after its tag and its length.
+        let key = body[7..7 + usize::from(body[6])].to_vec();
+        let headers = || http::Response::builder().header("content-type", "application/grpc");
+        if key == key_name(REFUSED).as_bytes() {
+            let refusal = headers().header("grpc-status", "14").header("grpc-message", "no leader");
+            return respond.send_response(refusal.body(()).unwrap(), true).map(drop);
+        }
+        let message = match path.as_str() {
+            "/etcdserverpb.KV/Put" => {
+                written.lock().unwrap().insert(key);
+                HEADER.to_vec()
+            }
+            "/etcdserverpb.KV/Range" if written.lock().unwrap().contains(&key) => [HEADER, PAIR].concat(),
+            _ => HEADER.to_vec(),
+        };
+        let mut out = respond.send_response(headers().body(()).unwrap(), false)?;
+        let whole = framed(|out| out.extend(message));
+        // In two parts, as a long one comes.
+        out.send_data(whole.slice(..7), false)?;
+        out.send_data(whole.slice(7..), false)?;
+        let mut trailers = http::HeaderMap::new();
+        trailers.insert("grpc-status", http::HeaderValue::from_static("0"));
+        out.send_trailers(trailers)
+    }
+
+    /// A fake of a member; ends with the process.
+    async fn serve(address: Sender<SocketAddr>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        address.send(listener.local_addr().unwrap()).unwrap();
+        let written = Written::default();
+        while let Ok((stream, _)) = listener.accept().await {
+            let written = Arc::clone(&written);
+            tokio::spawn(async move {
+                let mut connection = h2::server::handshake(stream).await.unwrap();
+                while let Some(Ok((request, respond))) = connection.accept().await {
+                    tokio::spawn(answer(request, respond, Arc::clone(&written)));
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn clients_put_and_range_and_know_what_was_refused() {
+        let (sender, address) = channel();
+        std::thread::spawn(|| runtime().unwrap().block_on(serve(sender)));
+        let address = address.recv().unwrap();
+        for connections in [1, 3] {
+            let values = Values::new(100, &mut Prng::new(1));
+            let mut fleet = EtcdFleet::new(&[address], connections, 3, values).unwrap();
+            let mut round = |requests: [Request; 3]| {
+                let (mut ended, until) = (Vec::new(), Instant::now() + Duration::from_secs(10));
+                requests.into_iter().enumerate().for_each(|(client, request)| fleet.ask(client, request));
+                while ended.len() < requests.len() && Instant::now() < until {
+                    fleet.turn(until, &mut ended).unwrap();
+                }
+                ended.sort_by_key(|ended| ended.client);
+                (ended.iter().map(|ended| ended.is_good).collect::<Vec<bool>>(), fleet.last_refusal())
+            };
+            let (good, refusal) = round([Request::Set(1), Request::Set(2), Request::Get(3)]);
+            assert_eq!((good, refusal), (vec![true, true, false], None), "what is missing is not found");
+            let (good, refusal) = round([Request::Set(REFUSED), Request::Get(1), Request::Get(2)]);
+            assert_eq!(good, [false, true, true]);
+            assert_eq!(refusal.unwrap(), "gRPC status 14: no leader");
+        }
+    }
+
+    #[test]
+    fn nobody_at_the_address_is_an_error() {
+        let address = free_addresses(1).unwrap()[0][0];
+        let problem = EtcdFleet::new(&[address], 1, 1, Values::new(1, &mut Prng::new(1))).err().unwrap();
+        assert!(problem.to_string().contains("cannot connect"), "{problem}");
+    }
+}

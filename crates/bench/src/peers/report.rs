@@ -70,7 +70,7 @@ impl Promises {
         }
         let heads: String = HEADINGS.map(|heading| format!("<th scope=\"col\">{heading}</th>")).concat();
         let more = format!(
-            "<div class=\"wide\"><table>\n<caption>What is not equal</caption>\n<thead><tr>{heads}</tr></thead>\n\
+            "<div class=\"wide\"><table class=\"words\">\n<caption>What is not equal</caption>\n<thead><tr>{heads}</tr></thead>\n\
              <tbody>\n{rows}</tbody></table></div>\n"
         );
         titled_page("Syros and others", facts, comparisons, &more)

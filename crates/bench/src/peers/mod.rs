@@ -21,6 +21,7 @@ use crate::compare::{CompareLoad, Contender, INTERRUPT_INTERVAL, Sample, run_loa
 use crate::fleet::Fleet;
 use core::fmt;
 use core::str::FromStr;
+use core::time::Duration;
 use servers::Servers;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -30,6 +31,9 @@ use syros_types::Prng;
 
 /// Clients that write records before the measurement.
 const FILLERS: usize = 64;
+
+/// How long a process may take to end after it has closed its connections.
+const ENDED_WITHIN: Duration = Duration::from_millis(100);
 
 /// A system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -345,6 +349,10 @@ impl Peer {
         let measured = run_load(fleet.as_mut(), &system.processes(), load, is_interrupted);
         // What has become of the system explains the rest.
         if !matches!(measured, Err(CompareError::Interrupted)) {
+            if measured.is_err() {
+                // A process that is killed closes its connections before it has ended.
+                std::thread::sleep(ENDED_WITHIN);
+            }
             system.check()?;
         }
         Ok(measured?)
@@ -386,7 +394,6 @@ fn fill(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use core::time::Duration;
 
     fn load(blend: &str) -> CompareLoad {
         CompareLoad {

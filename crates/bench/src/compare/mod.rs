@@ -60,8 +60,11 @@ pub struct CompareLoad {
     pub blend: Blend,
     /// How often each record is chosen.
     pub choice: KeyChoice,
-    /// Clients, each with a session of its own and one operation at a time.
+    /// Clients, each with one operation at a time.
     pub clients: usize,
+    /// Sessions that clients share, each with a connection to every replica, as the threads of an application do;
+    /// `None`: each client has one of its own.
+    pub connections: Option<usize>,
     /// Number of records, all of which are written before; a load phase begins without any.
     pub keys: u64,
     /// Length of a value, in bytes.
@@ -89,6 +92,7 @@ impl CompareLoad {
     /// [`CompareError`] names it.
     pub fn check(&self, replicas: usize) -> Result<(), CompareError> {
         within("clients", self.clients as u64, 1, CLIENTS_MAX)?;
+        within("connections", self.sessions() as u64, 1, self.clients as u64)?;
         within("keys", self.keys, 1, KEYS_MAX)?;
         within("value-bytes", self.value_bytes as u64, 0, VALUE_BYTES_MAX as u64)?;
         if self.blend.files() > 0 {
@@ -100,7 +104,7 @@ impl CompareLoad {
         if self.duration.is_zero() {
             return Err(CompareError::NoDuration);
         }
-        let files = (self.clients as u64).saturating_mul(replicas as u64) + FILES_BESIDES;
+        let files = (self.sessions() as u64).saturating_mul(replicas as u64) + FILES_BESIDES;
         let limit = getrlimit(Resource::Nofile);
         if let Some(limit) = limit.maximum.filter(|limit| files > *limit) {
             return Err(CompareError::Files { files, limit });
@@ -111,6 +115,11 @@ impl CompareLoad {
         }
         Steps::new(self.blend, self.choice, self.keys, Prng::new(0))?;
         Ok(())
+    }
+
+    /// Sessions of all clients together.
+    pub(crate) fn sessions(&self) -> usize {
+        self.connections.unwrap_or(self.clients)
     }
 
     /// Records that there are when the load begins.
@@ -212,8 +221,10 @@ impl Contender {
     fn fleet(&self, load: &CompareLoad) -> Result<NativeFleet, CompareError> {
         // Not the seed of what the clients ask for.
         let mut prng = Prng::new(!load.seed);
-        let settings = self.client_settings(load.clients, &mut prng);
-        Ok(NativeFleet::new(settings, load.value_bytes, self.protocol.reads, &mut prng)?)
+        let settings = self.client_settings(load.sessions(), &mut prng);
+        let fleet =
+            NativeFleet::new(settings, load.clients, load.value_bytes, self.protocol.reads, &mut prng);
+        Ok(fleet?)
     }
 
     /// Settings of clients, each with a seed of its own.
@@ -290,7 +301,8 @@ mod tests {
         CompareLoad {
             blend: "a".parse().unwrap(),
             choice: "uniform".parse().unwrap(),
-            clients: 1,
+            clients: 10,
+            connections: None,
             keys: 1,
             value_bytes: 100,
             rate: None,
@@ -306,6 +318,8 @@ mod tests {
         for (wrong, complaint) in [
             (CompareLoad { clients: 0, ..load() }, "clients: 0 is not from 1 to 4096"),
             (CompareLoad { clients: 5_000, ..load() }, "clients: 5000 is not from 1 to 4096"),
+            (CompareLoad { connections: Some(0), ..load() }, "connections: 0 is not from 1 to 10"),
+            (CompareLoad { connections: Some(11), ..load() }, "connections: 11 is not from 1 to 10"),
             (CompareLoad { keys: 0, ..load() }, "keys: 0 is not from 1 to 1000000000"),
             (
                 CompareLoad { value_bytes: usize::MAX, ..load() },

@@ -1,4 +1,4 @@
-//! Clients of Syros, each with a session and connections of its own.
+//! Clients of Syros.
 
 use crate::clients::{Clients, Operations, Request};
 use crate::error::Error;
@@ -8,9 +8,9 @@ use syros_client::{Completion, Endpoint, Options, Outcome, ReadCounts, WriteCoun
 use syros_commands::ReplyRef;
 use syros_types::{Prng, ReadPolicy};
 
-/// Clients of Syros.
+/// Clients of Syros, each with a session and connections of its own, or several with one.
 pub(super) struct NativeFleet {
-    clients: Clients,
+    sessions: Clients,
     operations: Operations,
     /// What each client was asked for last.
     requests: Vec<Option<Request>>,
@@ -19,29 +19,31 @@ pub(super) struct NativeFleet {
 }
 
 impl NativeFleet {
-    /// One client for each list of replicas, all of them connected; they read in this way.
+    /// So many clients that share a session for each list of replicas, all of them connected; they read in this way.
     pub(super) fn new(
         settings: Vec<(Vec<Endpoint>, Options)>,
+        clients: usize,
         value_bytes: usize,
         reads: ReadPolicy,
         prng: &mut Prng,
     ) -> Result<Self, Error> {
-        let mut clients = Clients::new(settings)?;
-        clients.connect(Options::default().connect_timeout)?;
-        let requests = vec![None; clients.count()];
+        let mut sessions = Clients::new(settings)?;
+        sessions.connect(Options::default().connect_timeout)?;
+        let requests = vec![None; clients];
         let operations = Operations::new(value_bytes, prng);
-        Ok(Self { clients, operations, requests, completions: Vec::new(), reads })
+        Ok(Self { sessions, operations, requests, completions: Vec::new(), reads })
     }
 }
 
 impl Fleet for NativeFleet {
     fn ask(&mut self, client: usize, request: Request) {
         self.requests[client] = Some(request);
-        self.operations.ask(self.clients.active(client), request, client as u64);
+        let session = client % self.sessions.count();
+        self.operations.ask(self.sessions.active(session), request, client as u64);
     }
 
     fn turn(&mut self, until: Instant, ended: &mut Vec<Ended>) -> Result<(), Error> {
-        self.clients.turn(until, &mut self.completions)?;
+        self.sessions.turn(until, &mut self.completions)?;
         for Completion { user_token, outcome } in self.completions.drain(..) {
             let client = user_token as usize;
             if let Some(request) = self.requests.get_mut(client).and_then(Option::take) {
@@ -52,14 +54,14 @@ impl Fleet for NativeFleet {
     }
 
     fn wake_at(&mut self, moment: Instant) -> Result<(), Error> {
-        self.clients.wake_at(moment)
+        self.sessions.wake_at(moment)
     }
 
     fn counts(&self) -> (ReadCounts, WriteCounts) {
         let (mut reads, mut writes) = (ReadCounts::default(), WriteCounts::default());
-        for client in 0..self.clients.count() {
-            let client = self.clients.client(client);
-            let (more_reads, more_writes) = (client.read_counts(), client.write_counts());
+        for session in 0..self.sessions.count() {
+            let session = self.sessions.client(session);
+            let (more_reads, more_writes) = (session.read_counts(), session.write_counts());
             reads.leader += more_reads.leader;
             reads.meta += more_reads.meta;
             reads.quorum += more_reads.quorum;

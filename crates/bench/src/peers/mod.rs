@@ -112,8 +112,6 @@ pub struct PeerOptions {
     pub fsync: bool,
     /// Clients of etcd and of Syros's Redis port connect to all nodes in turn, not only to the leader.
     pub spread: bool,
-    /// Connections that clients of etcd share; `None`: each has one of its own, as those of the others.
-    pub etcd_connections: Option<usize>,
     /// What Syros runs.
     pub protocol: Protocol,
 }
@@ -252,10 +250,12 @@ trait System {
     /// Fails if a server has ended, or if another one leads than when clients connected last.
     fn check(&mut self) -> Result<(), PeerError>;
 
-    /// So many clients, connected, that write values of this length.
+    /// So many clients, connected, that write values of this length. They share so many connections if there is a way to
+    /// tell whose answer is whose.
     fn fleet(
         &mut self,
         clients: usize,
+        connections: usize,
         value_bytes: usize,
         prng: &mut Prng,
     ) -> Result<Box<dyn Fleet>, PeerError>;
@@ -289,15 +289,12 @@ impl Peer {
         options: &PeerOptions,
         is_interrupted: Rc<dyn Fn() -> bool>,
     ) -> Result<Self, PeerError> {
-        let PeerOptions { program, replicas, fsync, spread, etcd_connections, protocol } = options;
+        let PeerOptions { program, replicas, fsync, spread, protocol } = options;
         let replicas = kind.replicas(*replicas);
         let settings = format!("durability = \"{}\"\n", if *fsync { "fsync" } else { "replicated" });
         let servers = Servers::new(is_interrupted);
         let system: Box<dyn System> = match kind {
-            PeerKind::Etcd => {
-                let options = etcd::EtcdOptions { spread: *spread, connections: *etcd_connections };
-                Box::new(etcd::Etcd::start(directory, replicas, options, servers)?)
-            }
+            PeerKind::Etcd => Box::new(etcd::Etcd::start(directory, replicas, *spread, servers)?),
             PeerKind::Redis | PeerKind::RedisWait => {
                 Box::new(redis::Redis::start(directory, replicas, false, servers)?)
             }
@@ -341,11 +338,11 @@ impl Peer {
         let mut prng = Prng::new(!load.seed);
         if *filled != Some((load.keys, load.value_bytes)) {
             let fillers = FILLERS.min(usize::try_from(load.keys).unwrap_or(FILLERS));
-            let mut fleet = system.fleet(fillers, load.value_bytes, &mut prng)?;
+            let mut fleet = system.fleet(fillers, fillers, load.value_bytes, &mut prng)?;
             fill(fleet.as_mut(), fillers, load.keys, is_interrupted)?;
             *filled = Some((load.keys, load.value_bytes));
         }
-        let mut fleet = system.fleet(load.clients, load.value_bytes, &mut prng)?;
+        let mut fleet = system.fleet(load.clients, load.sessions(), load.value_bytes, &mut prng)?;
         let measured = run_load(fleet.as_mut(), &system.processes(), load, is_interrupted);
         // What has become of the system explains the rest.
         if !matches!(measured, Err(CompareError::Interrupted)) {
@@ -400,6 +397,7 @@ mod tests {
             blend: blend.parse().unwrap(),
             choice: "uniform".parse().unwrap(),
             clients: 2,
+            connections: None,
             keys: 10,
             value_bytes: 100,
             rate: None,
@@ -415,7 +413,6 @@ mod tests {
             replicas,
             fsync,
             spread: false,
-            etcd_connections: None,
             protocol: Protocol::default(),
         }
     }

@@ -88,6 +88,7 @@ impl System for Redis {
     fn fleet(
         &mut self,
         clients: usize,
+        _connections: usize,
         value_bytes: usize,
         prng: &mut Prng,
     ) -> Result<Box<dyn Fleet>, PeerError> {

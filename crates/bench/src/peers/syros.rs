@@ -66,6 +66,7 @@ impl System for SyrosResp {
     fn fleet(
         &mut self,
         clients: usize,
+        _connections: usize,
         value_bytes: usize,
         prng: &mut Prng,
     ) -> Result<Box<dyn Fleet>, PeerError> {

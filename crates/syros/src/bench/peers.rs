@@ -15,7 +15,7 @@ use syros_experiment::{Blends, KeyChoice, Protocol};
 use syros_runtime::durability_name;
 use syros_types::Group;
 
-use super::compare::{check_html, command};
+use super::compare::{check_html, command, shared};
 use super::directory::Directory;
 use super::progress::Progress;
 use super::{parse_size, parse_time};
@@ -77,9 +77,10 @@ pub(super) struct Peers {
     /// Which nodes clients of etcd and of syros-resp connect to
     #[arg(long, value_enum, default_value = "leader")]
     connect: Connect,
-    /// Connections that clients of etcd share [default: each has one of its own]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    etcd_connections: Option<u32>,
+    /// Connections that clients of etcd share, and sessions, with a connection to each replica, that those of syros do
+    /// [default: each has its own]
+    #[arg(long, value_name = "N")]
+    connections: Option<usize>,
     /// What syros and syros-resp run, as with `bench compare`; how its clients read and write is for syros only
     #[arg(long, value_name = "P", default_value_t)]
     protocol: Protocol,
@@ -140,6 +141,7 @@ impl Peers {
                 blend: *blend,
                 choice: blend.choice(self.distribution),
                 clients: *clients,
+                connections: self.connections,
                 keys: self.keys,
                 // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
                 value_bytes: usize::try_from(self.value_bytes).unwrap_or(usize::MAX),
@@ -167,9 +169,8 @@ impl Peers {
         let program =
             std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
         let spread = self.connect == Connect::All;
-        let etcd_connections = self.etcd_connections.map(|connections| connections as usize);
         let Self { replicas, protocol, .. } = *self;
-        Ok(PeerOptions { program, replicas, fsync: self.fsyncs(), spread, etcd_connections, protocol })
+        Ok(PeerOptions { program, replicas, fsync: self.fsyncs(), spread, protocol })
     }
 
     /// Position of the system that the others are related to.
@@ -191,7 +192,10 @@ impl Peers {
             engine: "each system's own".to_owned(),
             value_bytes: Some(self.value_bytes),
             keys: self.keys,
-            load: format!("closed loop, clients at {connect}; {rounds} x {duration:?} after {warm_up:?}"),
+            load: format!(
+                "closed loop, clients at {connect}{}; {rounds} x {duration:?} after {warm_up:?}",
+                shared(self.connections)
+            ),
             commit: env!("SYROS_COMMIT").to_owned(),
             machine: machine(),
             command: command(),

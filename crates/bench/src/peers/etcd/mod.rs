@@ -40,21 +40,13 @@ fn runtime() -> std::io::Result<Runtime> {
     tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()
 }
 
-/// How clients connect.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct EtcdOptions {
-    /// To all members, not only to the leader.
-    pub(super) spread: bool,
-    /// So many connections, which clients share; `None`: one for each client.
-    pub(super) connections: Option<usize>,
-}
-
 /// Members.
 pub(super) struct Etcd {
     servers: Servers,
     /// Where each listens for clients.
     addresses: Vec<SocketAddr>,
-    options: EtcdOptions,
+    /// Clients connect to all members, not only to the leader.
+    spread: bool,
     /// The leader when clients connected last.
     leader: Option<usize>,
 }
@@ -64,7 +56,7 @@ impl Etcd {
     pub(super) fn start(
         directory: &Path,
         replicas: usize,
-        options: EtcdOptions,
+        spread: bool,
         mut servers: Servers,
     ) -> Result<Self, PeerError> {
         let addresses = free_addresses(replicas)?;
@@ -85,7 +77,7 @@ impl Etcd {
             servers.start(format!("etcd-{number}"), directory, PROGRAM, &arguments)?;
         }
         let addresses = addresses.into_iter().map(|[clients, _]| clients).collect();
-        let mut etcd = Self { servers, addresses, options, leader: None };
+        let mut etcd = Self { servers, addresses, spread, leader: None };
         etcd.find_leader()?;
         Ok(etcd)
     }
@@ -130,19 +122,14 @@ impl System for Etcd {
     fn fleet(
         &mut self,
         clients: usize,
+        connections: usize,
         value_bytes: usize,
         prng: &mut Prng,
     ) -> Result<Box<dyn Fleet>, PeerError> {
         let leader = self.find_leader()?;
         self.leader = Some(leader);
-        let members =
-            if self.options.spread { &self.addresses[..] } else { &self.addresses[leader..=leader] };
-        let fleet = EtcdFleet::new(
-            members,
-            self.options.connections.unwrap_or(clients).min(clients),
-            clients,
-            Values::new(value_bytes, prng),
-        );
+        let members = if self.spread { &self.addresses[..] } else { &self.addresses[leader..=leader] };
+        let fleet = EtcdFleet::new(members, connections, clients, Values::new(value_bytes, prng));
         Ok(Box::new(fleet?))
     }
 }

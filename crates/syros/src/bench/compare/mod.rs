@@ -49,9 +49,12 @@ pub(super) struct Compare {
     /// Number of replicas: 1, 3, 5, 7 or 9
     #[arg(long, value_name = "N", default_value_t = 3)]
     replicas: usize,
-    /// Clients, each with a session of its own and one operation at a time; several numbers are a sweep
+    /// Clients, each with one operation at a time; several numbers are a sweep
     #[arg(long, value_name = "N,..", value_delimiter = ',', default_value = "10")]
     clients: Vec<usize>,
+    /// Sessions that clients share, as the threads of an application do [default: each has its own]
+    #[arg(long, value_name = "N")]
+    connections: Option<usize>,
     /// What they ask for
     #[arg(long, value_name = "W,..", default_value = "nilext")]
     workload: Blends,
@@ -99,7 +102,7 @@ pub(super) struct Compare {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Simulate, in virtual time, in which nothing but distance takes any, and what --cost says
-    #[arg(long = "virtual", conflicts_with_all = ["dir", "value_bytes", "duration", "warm_up", "rate", "durability", "engine"])]
+    #[arg(long = "virtual", conflicts_with_all = ["dir", "value_bytes", "connections", "duration", "warm_up", "rate", "durability", "engine"])]
     is_virtual: bool,
     /// With --virtual: operations in each round, over all clients
     #[arg(long, value_name = "N", default_value_t = 20_000, requires = "is_virtual",
@@ -137,6 +140,7 @@ impl Compare {
                         blend: *blend,
                         choice,
                         clients: *clients,
+                        connections: self.connections,
                         keys: self.keys,
                         // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
                         value_bytes: usize::try_from(self.value_bytes).unwrap_or(usize::MAX),
@@ -187,10 +191,13 @@ impl Compare {
                 "{} operations a round, in virtual time; {} ms there and back, jitter {} ms each way, cost {}",
                 self.operations, self.rtt_ms, self.jitter_ms, self.cost
             ),
-            None => format!("closed loop; {rounds} x {duration:?} after {warm_up:?}"),
+            None => {
+                format!("closed loop{}; {rounds} x {duration:?} after {warm_up:?}", shared(self.connections))
+            }
             Some(rate) => format!(
-                "open loop, {rate} operations/s, of which {WAITING_MAX} may wait for a client; {rounds} x \
-                 {duration:?} after {warm_up:?}"
+                "open loop, {rate} operations/s, of which {WAITING_MAX} may wait for a client{}; {rounds} x \
+                 {duration:?} after {warm_up:?}",
+                shared(self.connections)
             ),
         };
         // In virtual time there is no disk.
@@ -228,6 +235,11 @@ pub(super) fn check_html(html: &Path) -> Result<(), String> {
         return Err(format!("--html: {} cannot be a file", html.display()));
     }
     Ok(())
+}
+
+/// What is said of clients that share connections.
+pub(super) fn shared(connections: Option<usize>) -> String {
+    connections.map_or_else(String::new, |connections| format!(", over {connections} shared connections"))
 }
 
 /// The command line, with quotes where a shell needs them.
@@ -330,6 +342,7 @@ mod tests {
             (&["--workload", "a,x"], "'x' is no workload"),
             (&["--workload", "mix:50,40,20"], "adds up to 110 percent"),
             (&["--distribution", "hotspot:3"], "'hotspot:3' is no distribution"),
+            (&["--connections", "11"], "--connections: 11 is not from 1 to 10"),
             (&["--keys", "0"], "--keys: 0 is not from 1 to 1000000000"),
             (&["--value-bytes", "2GiB"], "--value-bytes: 2147483648 is not from 0 to"),
             (&["--rate", "0"], "--rate: 0 is not from 1 to 10000000"),

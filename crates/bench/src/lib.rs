@@ -13,6 +13,8 @@
 //!
 //! [`peers`] puts it on etcd and Redis too, through their own protocols.
 //!
+//! [`figure`] has the figures of the papers as data, and draws what was measured in their place.
+//!
 //! [`geo`] has clusters and clients in regions that are far from each other, as a [`relay`] makes them.
 #![forbid(unsafe_code)]
 
@@ -21,6 +23,7 @@ pub mod cluster;
 pub mod compare;
 mod error;
 mod failover;
+pub mod figure;
 mod fleet;
 pub mod geo;
 mod load;

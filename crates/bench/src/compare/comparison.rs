@@ -16,10 +16,12 @@ pub enum Metric {
     P99,
     /// CPU time of all replicas for an operation.
     Cpu,
+    /// The share of the reads that took one round trip.
+    FastReads,
 }
 
 impl Metric {
-    /// All, in the order of the columns.
+    /// Those that are columns, in their order.
     pub const ALL: [Self; 5] = [Self::Throughput, Self::Mean, Self::P50, Self::P99, Self::Cpu];
 
     /// In words.
@@ -31,6 +33,7 @@ impl Metric {
             Self::P50 => "Median latency",
             Self::P99 => "99th percentile of latency",
             Self::Cpu => "CPU time of all replicas",
+            Self::FastReads => "Reads in one round trip",
         }
     }
 
@@ -41,6 +44,7 @@ impl Metric {
             Self::Throughput => "operations/s",
             Self::Mean | Self::P50 | Self::P99 => "µs",
             Self::Cpu => "µs/operation",
+            Self::FastReads => "% of the reads",
         }
     }
 
@@ -52,6 +56,7 @@ impl Metric {
             Self::P50 => "p50 us",
             Self::P99 => "p99 us",
             Self::Cpu => "CPU us/op",
+            Self::FastReads => "reads 1 RTT",
         }
     }
 
@@ -67,6 +72,7 @@ impl Metric {
             Self::P50 => Some(sample.latency.quantile_us(0.5)),
             Self::P99 => Some(sample.latency.quantile_us(0.99)),
             Self::Cpu => sample.cpu_us(),
+            Self::FastReads => sample.fast_reads_share().map(|share| share * 100.0),
         }
     }
 }

@@ -9,7 +9,7 @@ mod error;
 mod facts;
 mod load;
 mod native;
-mod page;
+pub(crate) mod page;
 mod sample;
 
 pub use comparison::{Comparison, Entry, Metric, Spread, order};
@@ -140,7 +140,7 @@ pub struct Contender {
 
 impl Contender {
     /// Starts a cluster in a directory that holds none yet, and waits until it is ready. `settings` are further
-    /// lines of the configuration of every node, outside of its tables: durability and engine.
+    /// lines of the configuration of every node, such as durability and engine; tables come last.
     ///
     /// # Errors
     /// [`CompareError::Cluster`].
@@ -157,7 +157,7 @@ impl Contender {
             replicas: protocol.replicas(replicas),
             namespaces: false,
             regions: None,
-            settings: format!("{settings}protocol = \"{}\"\n", protocol.name),
+            settings: format!("protocol = \"{}\"\n{settings}", protocol.name),
         })?;
         let mut contender = Self { cluster, protocol, filled: Some(0), value_bytes: 0 };
         contender.leader()?;

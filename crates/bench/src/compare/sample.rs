@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use syros_client::{ReadCounts, WriteCounts};
-use syros_experiment::{Kind, Measured, Part, VirtualRun};
+use syros_experiment::{Kind, Measured, Part, Row, VirtualRun};
 
 /// What one run of one contender came to.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +31,10 @@ pub struct Sample {
     fast: f64,
     /// All requests answered in that time.
     requests: f64,
+    /// Of the fast ones, those that read.
+    fast_reads: f64,
+    /// Of all, those that read.
+    reads: f64,
     /// Of those, reads that the leader was asked for and did not refuse: which may have had to wait.
     by_leader: f64,
     /// Requests that the leader could have let wait, in all of the run.
@@ -41,8 +45,24 @@ impl Sample {
     /// What came of an experiment in virtual time by these closed-loop clients.
     #[must_use]
     pub fn from_virtual(run: &VirtualRun, clients: usize, replicas: usize) -> Self {
+        let mut sample = Self::from_rows(&run.rows, clients, replicas);
+        if run.time > Duration::ZERO {
+            (sample.operations, sample.seconds) = (run.ended, run.time.as_secs_f64());
+        }
+        let busiest = run.busy.iter().max().copied().unwrap_or_default();
+        if busiest > Duration::ZERO {
+            sample.cpu = Some(run.busy.iter().sum());
+            sample.busiest = Some(busiest.as_secs_f64() / sample.seconds);
+        }
+        sample
+    }
+
+    /// What these closed-loop clients, in all regions together, experienced. They do not rest: that says how long it
+    /// took.
+    #[must_use]
+    pub fn from_rows(rows: &[Row], clients: usize, replicas: usize) -> Self {
         let mut sample = Self::default();
-        for row in &run.rows {
+        for row in rows {
             sample.latency.add(&row.all());
             for (name, measured) in &row.kinds {
                 sample.kinds.entry(name).or_default().add(measured);
@@ -52,21 +72,15 @@ impl Sample {
             let fast = row.write_paths.get("fast").copied().unwrap_or_default();
             // A replica that is alone has nobody to wait for.
             let fast = if replicas == 1 { updates } else { fast };
+            let reads = row.reads.count() + row.pairs.count();
             sample.fast += (row.reads_at_once + fast) as f64;
-            sample.requests += (row.reads.count() + row.pairs.count() + updates) as f64;
+            sample.requests += (reads + updates) as f64;
+            sample.fast_reads += row.reads_at_once as f64;
+            sample.reads += reads as f64;
         }
-        (sample.operations, sample.seconds) = (run.ended, run.time.as_secs_f64());
-        if sample.seconds == 0.0 {
-            // So few that everything was asked for at once. Clients do not rest.
-            sample.operations = sample.latency.count();
-            let all = sample.latency.mean_us() * sample.operations as f64;
-            sample.seconds = all / 1_000_000.0 / clients.max(1) as f64;
-        }
-        let busiest = run.busy.iter().max().copied().unwrap_or_default();
-        if busiest > Duration::ZERO {
-            sample.cpu = Some(run.busy.iter().sum());
-            sample.busiest = Some(busiest.as_secs_f64() / sample.seconds);
-        }
+        sample.operations = sample.latency.count();
+        let all = sample.latency.mean_us() * sample.operations as f64;
+        sample.seconds = all / 1_000_000.0 / clients.max(1) as f64;
         sample
     }
 
@@ -96,11 +110,10 @@ impl Sample {
         let referred = reads(|counts| counts.rinsed + counts.referred);
         // A replica that is alone has nobody to wait for.
         let alone = if replicas == 1 { writes(|counts| counts.leader + counts.ordered) } else { 0.0 };
-        self.fast = by_others + self.by_leader + writes(|counts| counts.fast) + alone;
-        self.requests = by_others
-            + self.by_leader
-            + referred
-            + writes(|counts| counts.fast + counts.leader + counts.ordered);
+        self.fast_reads = by_others + self.by_leader;
+        self.reads = self.fast_reads + referred;
+        self.fast = self.fast_reads + writes(|counts| counts.fast) + alone;
+        self.requests = self.reads + writes(|counts| counts.fast + counts.leader + counts.ordered);
         self.waitable = (all.leader + all.several + all.referred) as f64;
     }
 
@@ -108,7 +121,9 @@ impl Sample {
     /// it answered.
     pub(super) fn wait_of_reads(&mut self, waited: u64) {
         if self.waitable > 0.0 {
-            self.fast -= self.by_leader * (waited as f64 / self.waitable).min(1.0);
+            let waited = self.by_leader * (waited as f64 / self.waitable).min(1.0);
+            self.fast -= waited;
+            self.fast_reads -= waited;
         }
     }
 
@@ -138,6 +153,12 @@ impl Sample {
     #[must_use]
     pub fn fast_share(&self) -> Option<f64> {
         (self.requests > 0.0).then(|| (self.fast / self.requests).clamp(0.0, 1.0))
+    }
+
+    /// The share of the reads that were answered in one round trip; `None` if there were none.
+    #[must_use]
+    pub fn fast_reads_share(&self) -> Option<f64> {
+        (self.reads > 0.0).then(|| (self.fast_reads / self.reads).clamp(0.0, 1.0))
     }
 }
 
@@ -239,6 +260,7 @@ mod tests {
         sample.paths(3, (&before, &after, &after), (&none, &writes));
         // 50 and 10 of the leader, 20 of others, 5 updates; of 100.
         assert_eq!(sample.fast_share(), Some(0.85));
+        assert_eq!(sample.fast_reads_share(), Some(80.0 / 90.0));
         // Of the 80 that it was asked for in all, an eighth waited.
         sample.wait_of_reads(10);
         assert_eq!(sample.fast_share(), Some(0.775));

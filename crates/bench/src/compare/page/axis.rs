@@ -1,17 +1,17 @@
 //! Axes of a plot.
 
 /// Width and height of a plot with its axes, in units of its view box.
-pub(super) const WIDTH: f64 = 900.0;
-pub(super) const HEIGHT: f64 = 340.0;
+pub(crate) const WIDTH: f64 = 900.0;
+pub(crate) const HEIGHT: f64 = 340.0;
 
 /// Where the plot itself begins and ends within it.
-pub(super) const LEFT: f64 = 84.0;
-pub(super) const RIGHT: f64 = 888.0;
-pub(super) const TOP: f64 = 22.0;
-pub(super) const BOTTOM: f64 = 282.0;
+pub(crate) const LEFT: f64 = 84.0;
+pub(crate) const RIGHT: f64 = 888.0;
+pub(crate) const TOP: f64 = 22.0;
+pub(crate) const BOTTOM: f64 = 282.0;
 
 /// Round numbers from 0 to at least `max`, at most seven.
-pub(super) fn ticks(max: f64) -> Vec<f64> {
+pub(crate) fn ticks(max: f64) -> Vec<f64> {
     let max = if max.is_finite() && max > 0.0 { max } else { 1.0 };
     let power = 10_f64.powf((max / 5.0).log10().floor());
     let step =
@@ -22,7 +22,7 @@ pub(super) fn ticks(max: f64) -> Vec<f64> {
 }
 
 /// 1, 2 and 5 times powers of ten, from the last one not above `min` to the first not below `max`.
-pub(super) fn log_ticks(min: f64, max: f64) -> Vec<f64> {
+pub(crate) fn log_ticks(min: f64, max: f64) -> Vec<f64> {
     let min = if min.is_finite() && min > 0.0 { min } else { 1.0 };
     let max = if max.is_finite() && max > min { max } else { min * 2.0 };
     let (first, last) = (min.log10().floor() as i32, max.log10().ceil() as i32);
@@ -34,7 +34,7 @@ pub(super) fn log_ticks(min: f64, max: f64) -> Vec<f64> {
 }
 
 /// A number at an axis.
-pub(super) fn label(value: f64) -> String {
+pub(crate) fn label(value: f64) -> String {
     let text = match value {
         value if value >= 1_000_000.0 => return format!("{}M", trim(&format!("{:.2}", value / 1e6))),
         value if value >= 10_000.0 => return format!("{}k", trim(&format!("{:.1}", value / 1e3))),
@@ -52,7 +52,7 @@ fn trim(text: &str) -> &str {
 
 /// The frame of a plot: lines across at the ticks of the upright axis, and what the axes show. `height` is where
 /// a value is.
-pub(super) fn upright(ticks: &[f64], height: impl Fn(f64) -> f64, text: impl Fn(f64) -> String) -> String {
+pub(crate) fn upright(ticks: &[f64], height: impl Fn(f64) -> f64, text: impl Fn(f64) -> String) -> String {
     let mut out = String::new();
     for tick in ticks {
         let (y, text) = (height(*tick), text(*tick));
@@ -66,8 +66,51 @@ pub(super) fn upright(ticks: &[f64], height: impl Fn(f64) -> f64, text: impl Fn(
     out
 }
 
+/// Lines upwards at the ticks of the other axis. `place` is where a value is; one whose text is empty has a line only.
+pub(crate) fn across(ticks: &[f64], place: impl Fn(f64) -> f64, text: impl Fn(f64) -> String) -> String {
+    let mut out = String::new();
+    for tick in ticks {
+        let x = place(*tick);
+        out.push_str(&format!(
+            "<line class=\"grid\" x1=\"{x:.1}\" y1=\"{TOP}\" x2=\"{x:.1}\" y2=\"{BOTTOM}\"/>"
+        ));
+        let text = text(*tick);
+        if !text.is_empty() {
+            out.push_str(&format!(
+                "<text class=\"tick\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{text}</text>",
+                BOTTOM + 17.0
+            ));
+        }
+    }
+    out
+}
+
+/// The number at a tick of an axis that goes by logarithms: of many, only the powers of ten have room for it.
+pub(crate) fn log_label(ticks: &[f64], tick: f64) -> String {
+    let is_crowded = ticks.len() > 16;
+    if !is_crowded || tick.log10().fract().abs() < 1e-9 { label(tick) } else { String::new() }
+}
+
+/// A line through these places, with a name that is already escaped.
+pub(crate) fn polyline(class: &str, name: &str, places: impl Iterator<Item = (f64, f64)>) -> String {
+    let places: Vec<String> = places.map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
+    format!("<g><title>{name}</title><polyline class=\"line {class}\" points=\"{}\"/></g>", places.join(" "))
+}
+
+/// A drawing on its base line, as a picture of a page.
+pub(crate) fn picture(label: &str, drawing: &str) -> String {
+    format!(
+        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{label}\">{drawing}</svg>"
+    )
+}
+
+/// The line on which a plot stands.
+pub(crate) fn base() -> String {
+    format!("<line class=\"base\" x1=\"{LEFT}\" y1=\"{BOTTOM}\" x2=\"{RIGHT}\" y2=\"{BOTTOM}\"/>")
+}
+
 /// What the axes show.
-pub(super) fn titles(across: &str, up: &str) -> String {
+pub(crate) fn titles(across: &str, up: &str) -> String {
     let (x, y) = (f64::midpoint(LEFT, RIGHT), f64::midpoint(TOP, BOTTOM));
     format!(
         "<text class=\"axis\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{across}</text>\

@@ -1,6 +1,6 @@
 //! Bars: for each load, one for each contender.
 
-use super::axis::{BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, label, ticks, titles, upright};
+use super::axis::{BOTTOM, LEFT, RIGHT, TOP, base, label, ticks, titles, upright};
 use super::{class, escape};
 use crate::compare::comparison::{Comparison, Metric, Spread};
 
@@ -47,8 +47,8 @@ fn bar(
     out + "</g>"
 }
 
-/// The plot; `None` if nothing of it was measured.
-pub(super) fn draw(metric: Metric, loads: &[&Comparison]) -> Option<String> {
+/// The plot; `None` if nothing of it was measured. `across` says what the loads differ in.
+pub(crate) fn draw(metric: Metric, across: &str, loads: &[&Comparison]) -> Option<String> {
     let spreads = loads.iter().flat_map(|load| &load.entries).filter_map(|entry| entry.spread(metric));
     let max = spreads.map(|spread| spread.max).reduce(f64::max)?;
     let ticks = ticks(max);
@@ -81,10 +81,6 @@ pub(super) fn draw(metric: Metric, loads: &[&Comparison]) -> Option<String> {
             ));
         }
     }
-    out.push_str(&titles("workload, and how its keys are chosen", metric.unit()));
-    Some(format!(
-        "<svg class=\"plot\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">{out}\
-         <line class=\"base\" x1=\"{LEFT}\" y1=\"{BOTTOM}\" x2=\"{RIGHT}\" y2=\"{BOTTOM}\"/></svg>",
-        metric.name()
-    ))
+    out.push_str(&titles(across, metric.unit()));
+    Some(out + &base())
 }

@@ -1,15 +1,16 @@
 //! A page of HTML that needs nothing but itself: tables, and plots as SVG.
 
-mod axis;
-mod bars;
-mod lines;
+pub(crate) mod axis;
+pub(crate) mod bars;
+pub(crate) mod lines;
 mod tables;
 
 use super::comparison::{Comparison, Metric};
 use super::facts::Facts;
+use axis::picture;
 
 /// How the page looks, in light and in dark.
-const STYLE: &str = include_str!("style.css");
+pub(crate) const STYLE: &str = include_str!("style.css");
 
 /// Colours that there are; the next contender has the first one again, but not the same dashes.
 const COLOURS: usize = 12;
@@ -39,7 +40,7 @@ pub(crate) fn escape(text: &str) -> String {
 }
 
 /// The classes that give the mark of a contender its colour and its dashes.
-fn class(contender: usize) -> String {
+pub(crate) fn class(contender: usize) -> String {
     format!("c{} d{}", contender % COLOURS, contender % 4)
 }
 
@@ -94,8 +95,16 @@ pub(crate) fn titled_page(title: &str, facts: &Facts, comparisons: &[Comparison]
             comparisons.iter().filter(|comparison| comparison.clients == clients).collect();
         for loads in same.chunks(LOADS_PER_FIGURE) {
             for metric in FIGURES {
-                if let (Some(drawing), Some(first)) = (bars::draw(metric, loads), loads.first()) {
-                    body.push_str(&figure(metric.name(), &drawing, first, &bar_note(first), facts));
+                if let (Some(drawing), Some(first)) =
+                    (bars::draw(metric, "workload, and how its keys are chosen", loads), loads.first())
+                {
+                    body.push_str(&figure(
+                        metric.name(),
+                        &picture(metric.name(), &drawing),
+                        first,
+                        &bar_note(first),
+                        facts,
+                    ));
                 }
             }
         }
@@ -103,7 +112,13 @@ pub(crate) fn titled_page(title: &str, facts: &Facts, comparisons: &[Comparison]
             let title = format!("Latency: {}", comparison.load());
             if let Some(drawing) = lines::draw(comparison) {
                 let note = "Of all rounds together, up to the 99.9th percentile.";
-                body.push_str(&figure(&title, &drawing, comparison, note, facts));
+                body.push_str(&figure(
+                    &title,
+                    &picture("distribution of latency", &drawing),
+                    comparison,
+                    note,
+                    facts,
+                ));
             }
         }
         same.iter().for_each(|comparison| body.push_str(&tables::draw(comparison)));

@@ -1,0 +1,159 @@
+//! What a paper says, as a ratio of two figures that can be measured.
+
+use super::{Figure, Outcome, Panel, Point};
+use crate::compare::{Metric, Spread};
+use core::fmt;
+
+/// At which point of a panel something is taken.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum At {
+    /// The one of this name.
+    Point(&'static str),
+    /// Where the protocol has the most throughput.
+    Peak,
+    /// Where this other protocol has the most throughput, and where the protocol has as much.
+    PeakOf(&'static str),
+    /// The same among the points of a name.
+    PeakAt(&'static str, &'static str),
+}
+
+/// One figure.
+#[derive(Clone, Copy, Debug)]
+pub struct Value {
+    /// Position of the panel.
+    pub panel: usize,
+    /// The protocol.
+    pub protocol: &'static str,
+    /// Where.
+    pub at: At,
+    /// What.
+    pub metric: Metric,
+}
+
+/// What a ratio should be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bound {
+    /// This, or more.
+    AtLeast(f64),
+    /// This, or less.
+    AtMost(f64),
+    /// This, give or take a tenth of it.
+    About(f64),
+}
+
+/// How far from it something still is about a number: a tenth, because papers round as much.
+const ABOUT: f64 = 0.1;
+
+impl Bound {
+    /// Whether a ratio is what it should be.
+    #[must_use]
+    pub fn holds(self, ratio: f64) -> bool {
+        match self {
+            Self::AtLeast(least) => ratio >= least,
+            Self::AtMost(most) => ratio <= most,
+            Self::About(number) => (ratio - number).abs() <= ABOUT * number,
+        }
+    }
+}
+
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(number) => write!(f, "at least {number}"),
+            Self::AtMost(number) => write!(f, "at most {number}"),
+            Self::About(number) => write!(f, "about {number}"),
+        }
+    }
+}
+
+/// What a paper says of a figure, as a ratio.
+#[derive(Clone, Copy, Debug)]
+pub struct Claim {
+    /// In words.
+    pub text: &'static str,
+    /// What is divided.
+    pub of: Value,
+    /// By what.
+    pub by: Value,
+    /// What the ratio should be.
+    pub bound: Bound,
+    /// Where it does not hold: what is known of the reason; empty if nothing is.
+    pub because: &'static str,
+}
+
+/// Whether a claim holds here.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Verdict {
+    /// It does; the ratio.
+    Holds(f64),
+    /// It does not; the ratio.
+    Fails(f64),
+    /// Something that it is about was not measured.
+    Unknown,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Holds(_) => f.write_str("holds"),
+            Self::Fails(_) => f.write_str("does not hold"),
+            Self::Unknown => f.write_str("not measured"),
+        }
+    }
+}
+
+impl Verdict {
+    /// The ratio, if there is one.
+    #[must_use]
+    pub const fn ratio(self) -> Option<f64> {
+        match self {
+            Self::Holds(ratio) | Self::Fails(ratio) => Some(ratio),
+            Self::Unknown => None,
+        }
+    }
+}
+
+/// A claim and what came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Judged {
+    /// The claim.
+    pub claim: Claim,
+    /// What came of it.
+    pub verdict: Verdict,
+}
+
+fn at<'a>(panel: &'a Panel, protocol: &'static str, at: At, outcome: &Outcome) -> Option<&'a Point> {
+    match at {
+        At::Point(label) => panel.points.iter().find(|point| point.label == label),
+        At::Peak => outcome.peak(protocol, panel.points.iter()),
+        At::PeakOf(other) => outcome.as_much_as(protocol, other, panel.points.iter()),
+        At::PeakAt(label, other) => {
+            outcome.as_much_as(protocol, other, panel.points.iter().filter(|point| point.label == label))
+        }
+    }
+}
+
+impl Value {
+    fn of(&self, figure: &Figure, outcome: &Outcome) -> Option<f64> {
+        let panel = figure.panels.get(self.panel)?;
+        let point = at(panel, self.protocol, self.at, outcome)?;
+        let samples = outcome.shown(panel, self.protocol, point);
+        Spread::of(samples.iter().filter_map(|sample| self.metric.of(sample))).map(|spread| spread.median)
+    }
+}
+
+impl Figure {
+    /// Every claim, and whether it holds here.
+    #[must_use]
+    pub fn judge(&self, outcome: &Outcome) -> Vec<Judged> {
+        let verdict = |claim: &Claim| {
+            let ratio = claim.of.of(self, outcome).zip(claim.by.of(self, outcome));
+            match ratio.filter(|(_, by)| *by > 0.0).map(|(of, by)| of / by) {
+                Some(ratio) if claim.bound.holds(ratio) => Verdict::Holds(ratio),
+                Some(ratio) => Verdict::Fails(ratio),
+                None => Verdict::Unknown,
+            }
+        };
+        self.claims.iter().map(|claim| Judged { claim: *claim, verdict: verdict(claim) }).collect()
+    }
+}

@@ -122,6 +122,22 @@ pub struct Judged {
     pub verdict: Verdict,
 }
 
+impl Judged {
+    /// As one line of JSON, without a line end.
+    #[must_use]
+    pub fn json(&self, figure: &str, is_virtual: bool) -> String {
+        let line = serde_json::json!({
+            "figure": figure,
+            "virtual": is_virtual,
+            "statement": self.claim.text,
+            "ratio": self.verdict.ratio(),
+            "expected": self.claim.bound.to_string(),
+            "verdict": self.verdict.to_string(),
+        });
+        line.to_string()
+    }
+}
+
 fn at<'a>(panel: &'a Panel, protocol: &'static str, at: At, outcome: &Outcome) -> Option<&'a Point> {
     match at {
         At::Point(label) => panel.points.iter().find(|point| point.label == label),

@@ -4,6 +4,7 @@
 mod compare;
 mod directory;
 mod failover;
+mod figure;
 mod geo;
 mod peers;
 mod progress;
@@ -25,6 +26,7 @@ use crate::config::{check_address, parse_bytes, parse_duration};
   syros bench compare --protocols vr,skyros,default --replicas 5 --clients 10 --workload nilext
   syros bench peers --systems etcd,syros --clients 50
   syros bench failover --kills 20
+  syros bench figure skyros-8a --virtual
   syros bench geo --regions far-leader --workload a,b,c --protocols vr,skyros,default
   syros dev --quiet --exec 'syros bench write --cluster {cluster} --writers 50 --duration 10s'")]
 pub(crate) struct Options {
@@ -42,6 +44,8 @@ enum Workload {
     Peers(Box<peers::Peers>),
     /// Time without a successful write when the leader fails, in a cluster of its own
     Failover(failover::Failover),
+    /// The papers' figures, reproduced, beside what the papers say
+    Figure(Box<figure::Figure>),
     /// Latency in regions that are far from each other, by protocol, in clusters of its own
     Geo(geo::Geo),
 }
@@ -119,6 +123,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         Workload::Compare(options) => compare::run(options),
         Workload::Peers(options) => peers::run(options),
         Workload::Failover(options) => failover::run(options),
+        Workload::Figure(options) => figure::run(options),
         Workload::Geo(options) => geo::run(options),
     }
 }

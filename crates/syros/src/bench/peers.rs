@@ -1,10 +1,8 @@
 //! `syros bench peers`: Syros beside etcd and Redis under the same load, each through its own protocol.
 
-use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -16,11 +14,10 @@ use syros_runtime::durability_name;
 use syros_types::Group;
 
 use super::compare::{check_html, command, shared};
-use super::directory::Directory;
+use super::directory::in_directory;
 use super::progress::Progress;
 use super::{parse_size, parse_time};
 use crate::dev::DurabilityName;
-use crate::signals;
 
 /// A run in which another server came to lead is made again, so often.
 const REPETITIONS_MAX: usize = 3;
@@ -212,6 +209,26 @@ impl Peers {
     }
 }
 
+impl Peers {
+    /// Fails if data that is to be on disks would be in a directory in memory, and says so where only some would.
+    fn check_disk(&self, directory: &Path) -> Result<(), String> {
+        if !is_in_memory(directory)? {
+            return Ok(());
+        }
+        let name = directory.display();
+        if self.fsyncs() {
+            return Err(format!(
+                "{name} is in memory, where fsync does nothing; choose a directory on a disk with --dir, or --durability \
+                 replicated"
+            ));
+        }
+        for kind in self.systems.iter().filter(|kind| kind.always_fsyncs()) {
+            eprintln!("syros bench: {name} is in memory: what {kind} fsyncs gets to no disk");
+        }
+        Ok(())
+    }
+}
+
 /// True if a directory is in memory, so that nothing in it gets to a disk.
 fn is_in_memory(directory: &Path) -> Result<bool, String> {
     let statistics = statfs(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
@@ -236,52 +253,25 @@ pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
     let (baseline, facts) = (options.baseline()?, options.facts());
     let promises =
         Promises::of(&options.systems, &peer_options, &facts.commit).map_err(|error| error.to_string())?;
-    let (sender, ended_by) = channel();
-    signals::forward(sender)?;
-    let is_ended = Cell::new(false);
-    let is_interrupted: Rc<dyn Fn() -> bool> = Rc::new(move || {
-        is_ended.set(is_ended.get() || ended_by.try_recv().is_ok());
-        is_ended.get()
-    });
-    let directory = Directory::new(options.dir.as_ref(), "peers")?;
-    if is_in_memory(directory.path())? {
-        let name = directory.path().display();
-        if options.fsyncs() {
-            return Err(format!(
-                "{name} is in memory, where fsync does nothing; choose a directory on a disk with --dir, or --durability \
-                 replicated"
-            ));
+    in_directory(options.dir.as_ref(), "peers", |directory, is_interrupted| {
+        options.check_disk(directory)?;
+        if !options.json {
+            let Facts { replicas, durability, load, commit, machine, .. } = &facts;
+            println!("{replicas} replicas, {durability}, {}; {load}", facts.records());
+            println!("commit {commit}; {machine}\n\n{promises}");
         }
-        for kind in options.systems.iter().filter(|kind| kind.always_fsyncs()) {
-            eprintln!("syros bench: {name} is in memory: what {kind} fsyncs gets to no disk");
+        let runs = jobs.len() * options.systems.len() * options.rounds as usize;
+        let runs = u32::try_from(runs).unwrap_or(u32::MAX);
+        let progress = Progress::new((options.warm_up + options.duration).saturating_mul(runs));
+        let mut arena =
+            Arena { options, facts, promises, peers: Vec::new(), progress, is_interrupted, failed: 0 };
+        let finished = arena.measure(jobs, baseline, &peer_options, directory)?;
+        if let Some(path) = &options.html {
+            std::fs::write(path, arena.promises.page(&arena.facts, &finished))
+                .map_err(|error| format!("--html: cannot write {}: {error}", path.display()))?;
         }
-    }
-    if !options.json {
-        let Facts { replicas, durability, load, commit, machine, .. } = &facts;
-        println!("{replicas} replicas, {durability}, {}; {load}", facts.records());
-        println!("commit {commit}; {machine}\n\n{promises}");
-    }
-    let runs = jobs.len() * options.systems.len() * options.rounds as usize;
-    let whole = (options.warm_up + options.duration).saturating_mul(u32::try_from(runs).unwrap_or(u32::MAX));
-    let mut arena = Arena {
-        options,
-        facts,
-        promises,
-        peers: Vec::new(),
-        progress: Progress::new(whole),
-        is_interrupted: Rc::clone(&is_interrupted),
-        failed: 0,
-    };
-    let measured = arena.measure(jobs, baseline, &peer_options, directory.path());
-    let finished = match measured {
-        Err(_) if is_interrupted() => return Err(CompareError::Interrupted.to_string()),
-        measured => measured?,
-    };
-    if let Some(path) = &options.html {
-        std::fs::write(path, arena.promises.page(&arena.facts, &finished))
-            .map_err(|error| format!("--html: cannot write {}: {error}", path.display()))?;
-    }
-    Ok(if arena.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if arena.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })
 }
 
 impl Arena<'_> {

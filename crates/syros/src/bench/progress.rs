@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressStyle};
 
 /// How far a comparison is.
-pub(super) struct Progress {
+pub(in crate::bench) struct Progress {
     bar: ProgressBar,
     /// Position at which the present run began.
     begun: Cell<Duration>,
@@ -21,7 +21,7 @@ fn millis(duration: Duration) -> u64 {
 
 impl Progress {
     /// So much load is to come, in all; zero if that is not known.
-    pub(super) fn new(whole: Duration) -> Self {
+    pub(in crate::bench) fn new(whole: Duration) -> Self {
         // On standard error, and only if that is a terminal.
         let bar = ProgressBar::new(millis(whole));
         let is_known = !whole.is_zero();
@@ -35,7 +35,7 @@ impl Progress {
     }
 
     /// Something begins that is no load.
-    pub(super) fn says(&self, text: &str) {
+    pub(in crate::bench) fn says(&self, text: &str) {
         if self.bar.is_hidden() {
             eprintln!("{text}");
         } else {
@@ -43,24 +43,29 @@ impl Progress {
         }
     }
 
+    /// There is no terminal: each thing that is said is a line.
+    pub(in crate::bench) fn is_hidden(&self) -> bool {
+        self.bar.is_hidden()
+    }
+
     /// Something that is to stay on the terminal.
-    pub(super) fn warns(&self, text: &str) {
+    pub(in crate::bench) fn warns(&self, text: &str) {
         self.bar.suspend(|| eprintln!("{text}"));
     }
 
     /// A run begins.
-    pub(super) fn run(&self, text: &str) {
+    pub(in crate::bench) fn run(&self, text: &str) {
         self.since.set(Instant::now());
         self.says(text);
     }
 
     /// A run goes on.
-    pub(super) fn goes_on(&self, longest: Duration) {
+    pub(in crate::bench) fn goes_on(&self, longest: Duration) {
         self.at(self.begun.get() + self.since.get().elapsed().min(longest));
     }
 
     /// A run has ended that was to take so long.
-    pub(super) fn ran(&self, duration: Duration) {
+    pub(in crate::bench) fn ran(&self, duration: Duration) {
         self.begun.set(self.begun.get() + duration);
         self.at(self.begun.get());
     }
@@ -73,7 +78,7 @@ impl Progress {
     }
 
     /// Prints to standard output, above the line.
-    pub(super) fn suspend(&self, print: impl FnOnce()) {
+    pub(in crate::bench) fn suspend(&self, print: impl FnOnce()) {
         self.bar.suspend(print);
     }
 }

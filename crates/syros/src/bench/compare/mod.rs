@@ -1,7 +1,7 @@
 //! `syros bench compare`: protocols side by side, under the same loads, in turns.
 
-mod real;
-mod simulated;
+pub(super) mod real;
+pub(super) mod simulated;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

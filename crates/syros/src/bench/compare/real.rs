@@ -1,20 +1,17 @@
 //! Clusters of real processes.
 
-use std::cell::Cell;
 use std::path::Path;
-use std::sync::mpsc::channel;
 
 use syros_bench::compare::{CompareError, CompareLoad, Contender, Sample, order};
 use syros_experiment::Protocol;
 use syros_runtime::durability_name;
 
 use super::{Compare, Job, Printer};
-use crate::bench::directory::Directory;
+use crate::bench::directory::in_directory;
 use crate::bench::progress::Progress;
-use crate::signals;
 
 /// A run in which a cluster changed its leader is made again, so often.
-const REPETITIONS_MAX: usize = 3;
+pub(in crate::bench) const REPETITIONS_MAX: usize = 3;
 
 /// Everything that runs.
 struct Arena<'a> {
@@ -26,23 +23,9 @@ struct Arena<'a> {
 
 /// Measures.
 pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) -> Result<(), String> {
-    let (sender, ended_by) = channel();
-    signals::forward(sender)?;
-    let is_ended = Cell::new(false);
-    let is_interrupted = || {
-        is_ended.set(is_ended.get() || ended_by.try_recv().is_ok());
-        is_ended.get()
-    };
-    let directory = Directory::new(options.dir.as_ref(), "compare")?;
-    let measured = measure(options, jobs, directory.path(), printer, &is_interrupted);
-    // A signal of the terminal reaches the nodes too, and then it is they that end first.
-    if measured.is_err() {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-    }
-    match measured {
-        Err(_) if is_interrupted() => Err(CompareError::Interrupted.to_string()),
-        measured => measured,
-    }
+    in_directory(options.dir.as_ref(), "compare", |directory, is_interrupted| {
+        measure(options, jobs, directory, printer, &*is_interrupted)
+    })
 }
 
 fn measure(

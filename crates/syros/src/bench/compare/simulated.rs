@@ -10,8 +10,13 @@ use super::{Compare, Job, Printer};
 /// Everybody in one place, as far from each other as is asked for.
 #[cfg(feature = "sim")]
 fn regions(options: &Compare, protocol: Protocol) -> Result<Regions, String> {
-    let replicas = vec!["\"here\""; protocol.replicas(options.replicas)].join(", ");
-    let (rtt, jitter) = (options.rtt_ms, options.jitter_ms);
+    one_place(protocol.replicas(options.replicas), options.rtt_ms, options.jitter_ms)
+}
+
+/// Everybody in one place, so many milliseconds from each other, there and back, and in each direction up to so many more.
+#[cfg(feature = "sim")]
+pub(in crate::bench) fn one_place(replicas: usize, rtt: f64, jitter: f64) -> Result<Regions, String> {
+    let replicas = vec!["\"here\""; replicas].join(", ");
     let text = format!(
         "replicas = [{replicas}]\nclients = [\"here\"]\n[[line]]\nwithin-each = true\nrtt-ms = {rtt:?}\njitter-ms = \
          {jitter:?}\n"

@@ -1,0 +1,71 @@
+//! What is written in the end: plots, a page, a document with all of them.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use syros_bench::compare::Facts;
+use syros_bench::figure::{Figure as Shown, Verdict, chapter, page, svg};
+
+use super::{Figure, Printer, write};
+
+/// Everything that is asked for.
+pub(super) fn write_all(options: &Figure, figures: &[Shown], printer: &Printer<'_>) -> Result<(), String> {
+    if let (Some(path), Some(figure)) = (&options.svg, figures.first()) {
+        write("--svg", path, &svg(figure, &printer.outcome, &printer.facts))?;
+    }
+    if let Some(path) = &options.html {
+        write("--html", path, &page(figures, &printer.outcome, &printer.facts))?;
+    }
+    options.out.as_ref().map_or(Ok(()), |directory| document(options, directory, figures, printer))
+}
+
+/// What there is in all, in a table.
+fn summary(figures: &[Shown], printer: &Printer<'_>) -> String {
+    let mut out = "| figure | | statements that hold |\n|---|---|---|\n".to_owned();
+    for figure in figures {
+        let judged = figure.judge(&printer.outcome);
+        let holding = judged.iter().filter(|judged| matches!(judged.verdict, Verdict::Holds(_))).count();
+        let known = judged.iter().filter(|judged| judged.verdict.ratio().is_some()).count();
+        let holds = match (figure.panels.is_empty(), known) {
+            (true, _) => "not reproduced".to_owned(),
+            (false, 0) => "not measured".to_owned(),
+            (false, _) => format!("{holding} of {known}"),
+        };
+        let _ = writeln!(out, "| {} | {} | {holds} |", figure.name, figure.heading());
+    }
+    out
+}
+
+/// A plot for each figure, and a document with all of them.
+fn document(
+    options: &Figure,
+    directory: &Path,
+    figures: &[Shown],
+    printer: &Printer<'_>,
+) -> Result<(), String> {
+    std::fs::create_dir_all(directory)
+        .map_err(|error| format!("--out: cannot create {}: {error}", directory.display()))?;
+    let Facts { load, commit, machine, command, .. } = &printer.facts;
+    let how = if options.is_virtual {
+        "in virtual time: the real cores in the simulator, each process on a machine of its own, every history judged for \
+         linearizability; the same command gives the same figures to the digit, on any machine"
+    } else {
+        "with real processes, which all share this machine's cores"
+    };
+    let mut text = format!(
+        "# The papers' figures, {}\n\nWritten by `{command}`, {how}. {load}. Commit {commit}, {machine}. Everything here is \
+         this one implementation with the protocols as settings ([BENCHMARKS.md](../BENCHMARKS.md) says how).\n\n\
+         Below each figure: what the paper says, the same as a ratio of two of our figures, and whether that holds here. \
+         \"About\" is within a tenth.\n\n{}\n",
+        if options.is_virtual { "in virtual time" } else { "with real processes" },
+        summary(figures, printer)
+    );
+    for figure in figures {
+        let picture = format!("{}.svg", figure.name);
+        if !figure.panels.is_empty() {
+            write("--out", &directory.join(&picture), &svg(figure, &printer.outcome, &printer.facts))?;
+        }
+        text.push_str(&chapter(figure, &printer.outcome, &picture));
+    }
+    write("--out", &directory.join("README.md"), &format!("{}\n", text.trim_end()))
+}

@@ -1,0 +1,325 @@
+//! `syros bench figure`: the papers' figures, reproduced, beside what the papers say.
+
+mod documents;
+mod real;
+mod simulated;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use syros_bench::compare::{Facts, Sample, machine};
+use syros_bench::figure::{Cell, Figure as Shown, Outcome, Storage, catalogue, names, text};
+use syros_experiment::{Blend, Cost, KeyChoice, Protocol};
+use syros_runtime::EngineKind;
+
+use super::compare::command;
+use super::parse_time;
+
+/// All of them.
+const ALL: &str = "all";
+
+/// Most records of clusters of real processes, which have to write them first.
+const REAL_KEYS_MAX: u64 = 100_000;
+
+/// The same of a quick look.
+const QUICK_KEYS_MAX: u64 = 2_000;
+
+/// Length of a value of real processes.
+const VALUE_BYTES: usize = 100;
+
+/// Options of `syros bench figure`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros bench figure --list
+  syros bench figure skyros-8a --virtual
+  syros bench figure skyros-8a --quick --svg skyros-8a.svg
+  syros bench figure syros-5 syros-6 syros-7 --virtual --json
+  syros bench figure ionia-10 --duration 5s --rounds 3 --html ionia-10.html
+  syros bench figure all --virtual --out docs/figures
+
+Without --virtual, clusters of real processes on this machine, which all share its cores; with it, the simulator, in which
+each process has a machine of its own, a round trip takes 0.2 ms, what replicas do takes what --cost says, and every history is
+judged. Each figure has what the paper says as ratios, and whether they hold here. Exit status 1: an operation failed; a
+statement that does not hold is no failure.")]
+pub(super) struct Figure {
+    /// Figures by their names, or all
+    #[arg(value_name = "NAME", required_unless_present = "list")]
+    names: Vec<String>,
+    /// Print the names of all figures, and what they show
+    #[arg(long)]
+    list: bool,
+    /// Simulate, in virtual time
+    #[arg(long = "virtual", conflicts_with_all = ["dir", "duration", "warm_up"])]
+    is_virtual: bool,
+    /// A few points with little load: to see that it works, not what the figure is about
+    #[arg(long)]
+    quick: bool,
+    /// How often everything is measured
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+    /// How long to measure each point, in each round [default: 2s, with --quick 200ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    duration: Option<Duration>,
+    /// Load that comes first and is not measured [default: 500ms, with --quick 100ms]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    warm_up: Option<Duration>,
+    /// With --virtual: operations for each point, over all clients [default: 4000, with --quick 400]
+    #[arg(long, value_name = "N", requires = "is_virtual", value_parser = clap::value_parser!(u64).range(1..))]
+    operations: Option<u64>,
+    /// With --virtual: what takes replicas time, where they are in one place: none, measured (as on the machine of
+    /// docs/BENCHMARKS.md), or some of receive=Tus,send=Tus,entry=Tus,execute=Tus
+    #[arg(long, value_name = "C", default_value = "measured", requires = "is_virtual")]
+    cost: Cost,
+    /// Seed of the choice of operations; each round has another one
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Where the clusters' data is; deleted in the end [default: a new directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// One JSON object a line for each protocol, load and round, and for each statement
+    #[arg(long)]
+    json: bool,
+    /// Write a page with the plots
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write the plot of the only figure
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write a plot for each figure, and a README.md with all of them, into this directory
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+impl Figure {
+    /// The figures that are asked for, in the papers' order.
+    fn figures(&self) -> Result<Vec<Shown>, String> {
+        let known = names();
+        if let Some(unknown) = self.names.iter().find(|name| *name != ALL && !known.contains(&name.as_str()))
+        {
+            return Err(format!("there is no figure '{unknown}'; there are {ALL}, {}", known.join(", ")));
+        }
+        let is_asked = |figure: &Shown| self.names.iter().any(|name| name == ALL || name == figure.name);
+        let figures = catalogue().into_iter().filter(is_asked);
+        Ok(figures.map(|figure| if self.quick { figure.quick() } else { figure }).collect())
+    }
+
+    fn duration(&self) -> Duration {
+        self.duration.unwrap_or(Duration::from_millis(if self.quick { 200 } else { 2_000 }))
+    }
+
+    fn warm_up(&self) -> Duration {
+        self.warm_up.unwrap_or(Duration::from_millis(if self.quick { 100 } else { 500 }))
+    }
+
+    fn operations(&self) -> u64 {
+        self.operations.unwrap_or(if self.quick { 400 } else { 4_000 })
+    }
+
+    /// Records of a load.
+    fn keys(&self, asked: u64) -> u64 {
+        match (self.is_virtual, self.quick) {
+            (true, _) => asked,
+            (false, true) => asked.min(QUICK_KEYS_MAX),
+            (false, false) => asked.min(REAL_KEYS_MAX),
+        }
+    }
+
+    /// What does not change.
+    fn facts(&self) -> Facts {
+        let Self { rounds, cost, .. } = self;
+        let s = if *rounds == 1 { "" } else { "s" };
+        let load = if self.is_virtual {
+            let operations = self.operations();
+            format!(
+                "Virtual time: {rounds} round{s} of {operations} operations for each point, 0.2 ms there and back where all are \
+                 in one place, cost {cost}"
+            )
+        } else {
+            let (warm_up, duration) = (self.warm_up(), self.duration());
+            let keys = self.keys(u64::MAX);
+            format!(
+                "Real processes: {rounds} round{s} of {duration:?} after {warm_up:?} for each point, at most {keys} records \
+                 with values of {VALUE_BYTES} bytes"
+            )
+        };
+        Facts {
+            durability: "replicated".to_owned(),
+            value_bytes: (!self.is_virtual).then_some(VALUE_BYTES as u64),
+            load,
+            commit: env!("SYROS_COMMIT").to_owned(),
+            machine: machine(),
+            command: command(),
+            ..Facts::default()
+        }
+    }
+
+    /// Everything that can be known to be wrong before anything is started.
+    fn check(&self, figures: &[Shown]) -> Result<(), String> {
+        if self.svg.is_some() && figures.len() != 1 {
+            return Err(format!("--svg: one plot is not {} figures; --out writes them all", figures.len()));
+        }
+        if self.duration().is_zero() {
+            return Err("--duration: 0 s is no time to measure anything in".to_owned());
+        }
+        for (name, path) in [("--svg", &self.svg), ("--html", &self.html)] {
+            let Some(path) = path else { continue };
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            if path.is_dir() || parent.is_some_and(|parent| !parent.is_dir()) {
+                return Err(format!("{name}: {} cannot be a file", path.display()));
+            }
+        }
+        if let Some(out) = self.out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
+            return Err(format!("--out: {} is no directory", out.display()));
+        }
+        Ok(())
+    }
+}
+
+/// A cell whose names have been understood.
+struct Understood {
+    cell: Cell,
+    protocol: Protocol,
+    blend: Blend,
+    choice: KeyChoice,
+}
+
+/// Takes the names of a cell for what they mean, if this program knows them.
+fn understand(cell: &Cell) -> Result<Understood, String> {
+    let protocol = cell.protocol.parse::<Protocol>().map_err(|error| error.to_string())?;
+    let blend = cell.load.workload.parse::<Blend>().map_err(|error| error.to_string())?;
+    let asked = cell.load.distribution.parse::<KeyChoice>().map_err(|error| error.to_string())?;
+    Ok(Understood { cell: cell.clone(), protocol, blend, choice: blend.choice(asked) })
+}
+
+/// What has been measured so far, and how that is said.
+struct Printer<'a> {
+    options: &'a Figure,
+    facts: Facts,
+    outcome: Outcome,
+}
+
+impl Printer<'_> {
+    /// What of a figure is still to be measured; what cannot be is skipped.
+    fn missing(&mut self, figure: &Shown) -> Vec<Understood> {
+        let mut missing = Vec::new();
+        for cell in figure.cells().into_iter().filter(|cell| !self.outcome.has(cell)).collect::<Vec<_>>() {
+            match understand(&cell) {
+                Ok(_) if self.options.is_virtual && cell.load.storage == Storage::Disk => {
+                    self.outcome.skip(&cell, "there are no disks in virtual time".to_owned());
+                }
+                Ok(understood) => missing.push(understood),
+                Err(problem) => self.outcome.skip(&cell, problem),
+            }
+        }
+        missing
+    }
+
+    /// A round of something has ended.
+    fn add(&mut self, cell: &Cell, sample: Sample) {
+        self.outcome.add(cell, sample);
+    }
+
+    /// Everything of a figure has been measured.
+    fn finish(&self, figure: &Shown) {
+        if !self.options.json {
+            println!("{}", text(figure, &self.outcome));
+            return;
+        }
+        for cell in figure.cells() {
+            let facts = Facts {
+                replicas: cell.load.replicas,
+                keys: self.options.keys(cell.load.keys),
+                engine: match cell.load.storage {
+                    Storage::Disk => EngineKind::Disk.name().to_owned(),
+                    Storage::Memory | Storage::Slow => EngineKind::Memory.name().to_owned(),
+                },
+                ..self.facts.clone()
+            };
+            for (round, sample) in self.outcome.samples(&cell).iter().enumerate() {
+                let is_virtual = self.options.is_virtual;
+                println!("{}", Outcome::json(figure.name, is_virtual, &facts, &cell, round + 1, sample));
+            }
+        }
+        for judged in figure.judge(&self.outcome) {
+            println!("{}", judged.json(figure.name, self.options.is_virtual));
+        }
+    }
+}
+
+fn list() {
+    for figure in catalogue() {
+        let missing = if figure.panels.is_empty() { " (not reproduced)" } else { "" };
+        println!("{:<14} {}{missing}", figure.name, figure.heading());
+    }
+}
+
+/// Writes a file, and says which if it cannot be.
+fn write(option: &str, path: &Path, text: &str) -> Result<(), String> {
+    std::fs::write(path, text).map_err(|error| format!("{option}: cannot write {}: {error}", path.display()))
+}
+
+/// Measures and prints.
+pub(super) fn run(options: &Figure) -> Result<ExitCode, String> {
+    if options.list {
+        list();
+        return Ok(ExitCode::SUCCESS);
+    }
+    let figures = options.figures()?;
+    options.check(&figures)?;
+    let mut printer = Printer { options, facts: options.facts(), outcome: Outcome::default() };
+    if !options.json {
+        let Facts { load, commit, machine, .. } = &printer.facts;
+        println!("{load}\nCommit {commit}; {machine}\n");
+    }
+    if options.is_virtual {
+        simulated::run(&figures, &mut printer)?;
+    } else {
+        real::run(&figures, &mut printer)?;
+    }
+    documents::write_all(options, &figures, &printer)?;
+    Ok(if printer.outcome.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    /// The command line, and what is wrong with it.
+    fn problem(more: &[&str]) -> String {
+        let words = ["syros", "bench", "figure"].into_iter().chain(more.iter().copied());
+        match crate::Cli::try_parse_from(words) {
+            Err(error) => error.to_string(),
+            Ok(crate::Cli { command: crate::Subcommands::Bench(options) }) => {
+                crate::bench::run(&options).map_or_else(|problem| problem, |_| "nothing".to_owned())
+            }
+            Ok(_) => "another command".to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_named_and_nothing_is_started() {
+        for (more, complaint) in [
+            (&[][..], "<NAME>"),
+            (&["skyros-7"], "there is no figure 'skyros-7'; there are all, skyros-8a, skyros-8b-i"),
+            (&["all", "--svg", "x.svg"], "--svg: one plot is not 33 figures"),
+            (&["skyros-8a", "--svg", "/no/such/place/x.svg"], "/no/such/place/x.svg cannot be a file"),
+            (&["skyros-8a", "--html", "/"], "--html: / cannot be a file"),
+            (&["skyros-8a", "--out", "/dev/null"], "--out: /dev/null is no directory"),
+            (&["skyros-8a", "--duration", "0s"], "--duration: 0 s is no time"),
+            (&["skyros-8a", "--rounds", "0"], "0 is not in 1..=1000"),
+            (&["skyros-8a", "--virtual", "--duration", "1s"], "cannot be used with"),
+            (&["skyros-8a", "--operations", "10"], "--virtual"),
+            (
+                &["skyros-8a", "--virtual", "--operations", "2000000"],
+                "2000000 operations are not 1 to 1000000",
+            ),
+            (&["skyros-8a", "--virtual", "--cost", "cheap"], "'cheap' is no cost"),
+            (&["skyros-8a", "--dir", "/"], "/ exists already"),
+        ] {
+            let problem = problem(more);
+            assert!(problem.contains(complaint), "'{complaint}' is not in: {problem}");
+        }
+    }
+}

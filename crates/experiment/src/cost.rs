@@ -20,6 +20,8 @@ pub struct Cost {
     pub entry: Duration,
     /// To execute an update or a read.
     pub execute: Duration,
+    /// To fetch what is read from a storage that does one thing after the other, while the replica goes on.
+    pub fetch: Duration,
 }
 
 /// The longest that anything can take, in microseconds: less than it takes to suspect a leader.
@@ -36,11 +38,17 @@ impl Cost {
         send: Duration::ZERO,
         entry: Duration::ZERO,
         execute: Duration::ZERO,
+        fetch: Duration::ZERO,
     };
 
     /// Fitted to the CPU time of nodes on the machine of docs/BENCHMARKS.md, which says how.
-    pub const MEASURED: Self =
-        Self { receive: nanos(2_000), send: nanos(2_000), entry: nanos(1_000), execute: nanos(200) };
+    pub const MEASURED: Self = Self {
+        receive: nanos(2_000),
+        send: nanos(2_000),
+        entry: nanos(1_000),
+        execute: nanos(200),
+        fetch: Duration::ZERO,
+    };
 
     /// True if nothing takes time.
     #[must_use]
@@ -65,7 +73,7 @@ impl fmt::Display for Cost {
             return f.write_str("none");
         }
         let micros = |duration: Duration| duration.as_nanos() as f64 / 1_000.0;
-        let Self { receive, send, entry, execute } = *self;
+        let Self { receive, send, entry, execute, fetch } = *self;
         write!(
             f,
             "receive={}us,send={}us,entry={}us,execute={}us",
@@ -73,7 +81,11 @@ impl fmt::Display for Cost {
             micros(send),
             micros(entry),
             micros(execute)
-        )
+        )?;
+        if fetch > Duration::ZERO {
+            write!(f, ",fetch={}us", micros(fetch))?;
+        }
+        Ok(())
     }
 }
 
@@ -85,7 +97,7 @@ impl fmt::Display for InvalidCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' is no cost: none, measured, or some of receive=T,send=T,entry=T,execute=T with T from 0us to {MICROS_MAX}us",
+            "'{}' is no cost: none, measured, or some of receive=T,send=T,entry=T,execute=T,fetch=T with T from 0us to {MICROS_MAX}us",
             self.0
         )
     }
@@ -113,6 +125,7 @@ impl FromStr for Cost {
                 "send" => &mut cost.send,
                 "entry" => &mut cost.entry,
                 "execute" => &mut cost.execute,
+                "fetch" => &mut cost.fetch,
                 _ => return Err(invalid()),
             };
             *place = nanos((micros * 1_000.0).round() as u64);
@@ -127,7 +140,8 @@ mod tests {
 
     #[test]
     fn costs_are_read_back_and_others_refused() {
-        for cost in [Cost::NONE, Cost::MEASURED, Cost { entry: nanos(1_500), ..Cost::NONE }] {
+        let slow = Cost { entry: nanos(1_500), fetch: nanos(50_000), ..Cost::NONE };
+        for cost in [Cost::NONE, Cost::MEASURED, slow] {
             assert_eq!(cost.to_string().parse(), Ok(cost));
         }
         assert_eq!("measured".parse(), Ok(Cost::MEASURED));

@@ -44,13 +44,18 @@ pub enum Bound {
 /// How far from it something still is about a number: a tenth, because papers round as much.
 const ABOUT: f64 = 0.1;
 
+/// A ratio with the places that papers print.
+fn printed(ratio: f64) -> f64 {
+    (ratio * 100.0).round() / 100.0
+}
+
 impl Bound {
     /// Whether a ratio is what it should be.
     #[must_use]
     pub fn holds(self, ratio: f64) -> bool {
         match self {
-            Self::AtLeast(least) => ratio >= least,
-            Self::AtMost(most) => ratio <= most,
+            Self::AtLeast(least) => printed(ratio) >= least,
+            Self::AtMost(most) => printed(ratio) <= most,
             Self::About(number) => (ratio - number).abs() <= ABOUT * number,
         }
     }

@@ -54,13 +54,16 @@ pub enum Storage {
     Memory,
     /// On disk, with the engine that this project has for that. There is none in virtual time.
     Disk,
-    /// Emulated: each replica answers [`SLOW_READS`] reads a second, one after the other. In virtual time it executes so
-    /// many operations a second, updates too.
+    /// Emulated: each replica answers [`SLOW_READS`] reads a second, one after the other; [`SLOW_READS_VIRTUAL`] in
+    /// virtual time. Updates cost it nothing.
     Slow,
 }
 
-/// Reads a second of a replica whose storage is slow.
+/// Reads a second of a real replica whose storage is slow: so few that the processors of one machine are not the limit.
 pub const SLOW_READS: u32 = 2_000;
+
+/// The same in virtual time, in which each replica has a machine.
+pub const SLOW_READS_VIRTUAL: u32 = 20_000;
 
 /// What clients ask for, and whom.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +82,8 @@ pub struct Load {
     pub regions: Option<&'static str>,
     /// Where replicas keep data.
     pub storage: Storage,
+    /// In virtual time, how much longer each way may take, in microseconds.
+    pub jitter_us: u64,
     /// Bytes for the leader's history of changes, if not as many as usual.
     pub history: Option<u64>,
 }
@@ -94,6 +99,7 @@ impl Load {
             replicas: 5,
             regions: None,
             storage: Storage::Memory,
+            jitter_us: 0,
             history: None,
         }
     }

@@ -47,6 +47,8 @@ pub(super) struct Turns {
     /// A turn goes on, or is about to begin.
     is_planned: bool,
     busy_until: VirtualTime,
+    /// Until then the storage fetches what has been read.
+    storage_until: VirtualTime,
     /// In all, so far.
     busy: Duration,
 }
@@ -61,6 +63,15 @@ impl Turns {
     fn work(&mut self, now: VirtualTime, time: Duration) {
         self.busy += time;
         self.busy_until = self.busy_until.max(now) + time.as_nanos() as u64;
+    }
+
+    /// When the storage has fetched something that is asked for at `at`, which takes it so long.
+    fn fetch(&mut self, at: VirtualTime, time: Duration) -> VirtualTime {
+        if time.is_zero() {
+            return at;
+        }
+        self.storage_until = self.storage_until.max(at) + time.as_nanos() as u64;
+        self.storage_until
     }
 }
 
@@ -159,6 +170,11 @@ impl World {
             turns.work(now, cost.messages(cost.send, 1, entries));
             let at = turns.busy_until;
             for departure in together {
+                let at = if departure.answers_read {
+                    self.replicas[replica].turns.fetch(at, cost.fetch)
+                } else {
+                    at
+                };
                 self.transmit(replica, receiver, at, departure.parcel);
             }
         }

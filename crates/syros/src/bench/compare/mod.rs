@@ -109,7 +109,7 @@ pub(super) struct Compare {
         value_parser = clap::value_parser!(u64).range(1..))]
     operations: u64,
     /// With --virtual: what takes replicas time: none, measured (as on the machine of docs/BENCHMARKS.md), or some of
-    /// receive=Tus,send=Tus,entry=Tus,execute=Tus
+    /// receive=Tus,send=Tus,entry=Tus,execute=Tus,fetch=Tus
     #[arg(long, value_name = "C", default_value = "none", requires = "is_virtual")]
     cost: Cost,
     /// With --virtual: from anybody to anybody and back, in milliseconds

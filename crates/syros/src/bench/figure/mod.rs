@@ -69,7 +69,7 @@ pub(super) struct Figure {
     #[arg(long, value_name = "N", requires = "is_virtual", value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,
     /// With --virtual: what takes replicas time, where they are in one place: none, measured (as on the machine of
-    /// docs/BENCHMARKS.md), or some of receive=Tus,send=Tus,entry=Tus,execute=Tus
+    /// docs/BENCHMARKS.md), or some of receive=Tus,send=Tus,entry=Tus,execute=Tus,fetch=Tus
     #[arg(long, value_name = "C", default_value = "measured", requires = "is_virtual")]
     cost: Cost,
     /// Seed of the choice of operations; each round has another one

@@ -11,7 +11,7 @@ mod measure {
     use std::time::Duration;
 
     use syros_bench::compare::Sample;
-    use syros_bench::figure::Storage;
+    use syros_bench::figure::{SLOW_READS_VIRTUAL, Storage};
     use syros_experiment::{Cost, Regions};
     use syros_sim::geo::Geo;
 
@@ -21,8 +21,8 @@ mod measure {
     /// There and back where all are in one place, as in `syros bench compare`.
     const RTT_MS: f64 = 0.2;
 
-    /// What it takes a replica to execute something whose storage is slow.
-    const SLOW: Duration = Duration::from_micros(50);
+    /// What it takes a slow storage to fetch what is read.
+    const SLOW: Duration = Duration::from_micros(1_000_000 / SLOW_READS_VIRTUAL as u64);
 
     /// One round of something, which is counted from 0.
     fn one(options: &Options, understood: &Understood, round: u64) -> Result<Sample, String> {
@@ -35,12 +35,12 @@ mod measure {
                     Regions::shipped_text(name).ok_or_else(|| format!("there are no regions '{name}'"))?;
                 Regions::parse(text).map_err(|problem| problem.to_string())?
             }
-            None => one_place(replicas, RTT_MS, 0.0)?,
+            None => one_place(replicas, RTT_MS, load.jitter_us as f64 / 1_000.0)?,
         };
         let cost = match (load.regions, load.storage) {
             // What distance takes is a thousand times more.
             (Some(_), _) => Cost::NONE,
-            (None, Storage::Slow) => Cost { execute: SLOW, ..options.cost },
+            (None, Storage::Slow) => Cost { fetch: SLOW, ..options.cost },
             (None, _) => options.cost,
         };
         let history = load.history.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));

@@ -70,8 +70,8 @@ fn write_only() -> Figure {
             claim("IONIA: the latency of an unreplicated server (10 clients)", ten("ionia"), ten("unreplicated"), About(1.0)),
             claim("IONIA: the throughput of an unreplicated server", peak("ionia"), peak("unreplicated"), About(1.0))
                 .because(
-                    "the leader receives and orders on the one thread that is the limit here, and a server of its own \
-                     only receives; in the paper executing on SSDs is the limit",
+                    "the leader's one thread is the limit here, and besides receiving, as an unreplicated server does, it \
+                     orders; in the paper executing on SSDs is the limit",
                 ),
             claim("Paxos-PE: several times the latency of IONIA (10 clients)", ten("vr-pe"), ten("ionia"), AtLeast(2.0))
                 .because("two round trips for one: the queues of a store on SSDs are not there"),

@@ -127,8 +127,7 @@ fn throughput_by_clients() -> Figure {
                 "half of the operations are reads, of which Paxos answers each in one round trip too: 1 for 1.5",
             ),
             claim("15 % less than Skyros (the most of each)", peak("syros"), peak("skyros"), About(0.85)).because(
-                "a read of Syros is three requests and answers, where Skyros has one, and the replicas' processors are \
-                 the limit",
+                "it has more: the leader's processor is the limit here, and reads of a majority of the others spare it",
             ),
         ],
         ..figure("syros-10", "7.2", "Throughput and clients, YCSB A, one region")

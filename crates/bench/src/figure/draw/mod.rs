@@ -117,3 +117,64 @@ pub fn svg(figure: &Figure, outcome: &Outcome, facts: &Facts) -> String {
          fill=\"var(--paper)\"/>\n<text class=\"title\" x=\"12\" y=\"24\">{heading}</text>\n{out}\n</svg>\n"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::Sample;
+    use crate::figure::{catalogue, chapter, page};
+    use syros_experiment::Measured;
+
+    /// Everything took as long as its protocol's name is.
+    fn outcome(figures: &[Figure]) -> Outcome {
+        let mut outcome = Outcome::default();
+        for cell in figures.iter().flat_map(Figure::cells) {
+            if !outcome.has(&cell) {
+                let mut latency = Measured::default();
+                (0..100).for_each(|n| latency.record(cell.protocol.len() as u64 * 1_000_000 + n));
+                let kinds = ["read", "update"].map(|kind| (kind, latency.clone())).into();
+                let mut sample = Sample::default();
+                (sample.operations, sample.seconds) = (100 * cell.load.clients as u64, 1.0);
+                (sample.latency, sample.kinds) = (latency, kinds);
+                outcome.add(&cell, sample);
+            }
+        }
+        outcome
+    }
+
+    #[test]
+    fn every_figure_is_drawn_well_formed_and_says_where_it_is_from() {
+        let figures = catalogue();
+        let outcome = outcome(&figures);
+        let command = "syros bench figure 'a<b>&\"c\"'".to_owned();
+        let facts = Facts { command, commit: "abcdef".to_owned(), ..Facts::default() };
+        for figure in &figures {
+            let text = svg(figure, &outcome, &facts);
+            let document =
+                roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", figure.name));
+            let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
+            assert!(texts.iter().any(|text| text.contains("abcdef")), "{}", figure.name);
+            assert!(texts.contains(&facts.command.as_str()), "{}", figure.name);
+            assert!(!text.contains("NaN") && !text.contains("inf\""), "{}: every number is one", figure.name);
+            for panel in &figure.panels {
+                assert!(texts.contains(&panel.title), "{}: {}", figure.name, panel.title);
+            }
+            // Nobody counted which reads were fast.
+            let has_more = figure.name == "ionia-12" || figure.name == "ionia-13";
+            assert_eq!(text.contains(">not measured<"), has_more, "{}", figure.name);
+            let chapter = chapter(figure, &outcome, "x.svg");
+            assert!(chapter.contains(figure.statement) && chapter.starts_with("## "), "{chapter}");
+        }
+        let text = page(&figures, &outcome, &facts);
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() };
+        roxmltree::Document::parse_with_options(&text, options).unwrap();
+    }
+
+    #[test]
+    fn what_was_not_measured_is_no_plot() {
+        for figure in catalogue() {
+            let text = svg(&figure, &Outcome::default(), &Facts::default());
+            assert!(!text.contains("<polyline") && !text.contains("class=\"bar"), "{}", figure.name);
+        }
+    }
+}

@@ -26,6 +26,9 @@ const REAL_KEYS_MAX: u64 = 100_000;
 /// The same of a quick look.
 const QUICK_KEYS_MAX: u64 = 2_000;
 
+/// Where replicas are far from each other, everything is measured so many times as long.
+const FAR_TIMES: u32 = 5;
+
 /// Length of a value of real processes.
 const VALUE_BYTES: usize = 100;
 
@@ -65,7 +68,7 @@ pub(super) struct Figure {
     /// Load that comes first and is not measured [default: 500ms, with --quick 100ms]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     warm_up: Option<Duration>,
-    /// With --virtual: operations for each point, over all clients [default: 4000, with --quick 400]
+    /// With --virtual: operations for each point, over all clients [default: 5000, with --quick 400]
     #[arg(long, value_name = "N", requires = "is_virtual", value_parser = clap::value_parser!(u64).range(1..))]
     operations: Option<u64>,
     /// With --virtual: what takes replicas time, where they are in one place: none, measured (as on the machine of
@@ -114,7 +117,7 @@ impl Figure {
     }
 
     fn operations(&self) -> u64 {
-        self.operations.unwrap_or(if self.quick { 400 } else { 4_000 })
+        self.operations.unwrap_or(if self.quick { 400 } else { 5_000 })
     }
 
     /// Records of a load.
@@ -140,8 +143,8 @@ impl Figure {
             let (warm_up, duration) = (self.warm_up(), self.duration());
             let keys = self.keys(u64::MAX);
             format!(
-                "Real processes: {rounds} round{s} of {duration:?} after {warm_up:?} for each point, at most {keys} records \
-                 with values of {VALUE_BYTES} bytes"
+                "Real processes: {rounds} round{s} of {duration:?} after {warm_up:?} for each point ({FAR_TIMES} times as long \
+                 where replicas are far), at most {keys} records with values of {VALUE_BYTES} bytes"
             )
         };
         Facts {

@@ -8,7 +8,7 @@ use syros_bench::geo::{GeoCluster, GeoError, GeoLoad};
 use syros_experiment::{Distribution, Mix, Regions};
 use syros_runtime::EngineKind;
 
-use super::{Figure as Options, Printer, Understood, VALUE_BYTES};
+use super::{FAR_TIMES, Figure as Options, Printer, Understood, VALUE_BYTES};
 use crate::bench::compare::real::REPETITIONS_MAX;
 use crate::bench::directory::in_directory;
 use crate::bench::progress::Progress;
@@ -211,6 +211,8 @@ impl Arena<'_> {
         let (options, load) = (self.options, &understood.cell.load);
         let seed = options.seed.wrapping_add(round as u64);
         let (warm_up, duration, keys) = (options.warm_up(), options.duration(), options.keys(load.keys));
+        let times = if load.regions.is_some() { FAR_TIMES } else { 1 };
+        let (warm_up, duration) = (warm_up * times, duration * times);
         let longest = warm_up + duration;
         let is_over = || {
             self.progress.goes_on(longest);

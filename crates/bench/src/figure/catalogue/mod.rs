@@ -135,7 +135,7 @@ mod tests {
                         panel.points.iter().map(|point| point.label.as_str()).collect();
                     match at {
                         At::Point(label) => {
-                            assert!(labels.contains(label), "{}: {text}: {label}", figure.name)
+                            assert!(labels.contains(label), "{}: {text}: {label}", figure.name);
                         }
                         At::PeakAt(label, other) => {
                             assert!(

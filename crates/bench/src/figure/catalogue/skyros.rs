@@ -297,7 +297,7 @@ fn ycsb() -> Figure {
 }
 
 fn equal_throughput() -> Figure {
-    let clients = [10, 20, 50, 100, 200];
+    let clients = [10, 20, 50, 100, 150, 200];
     let points =
         |name: &'static str| clients.map(|clients| Point::named(name, Load { clients, ..ycsb_load(name) }));
     let panel = Panel {
@@ -323,7 +323,7 @@ fn equal_throughput() -> Figure {
             ratio("D: 1.32 times lower", "d", 1.32),
             ratio("F: 1.79 times lower", "f", 1.79),
         ],
-        differs: "Of 10, 20, 50, 100 and 200 clients, those are taken with which Paxos has the most throughput; of Skyros \
+        differs: "Of 10, 20, 50, 100, 150 and 200 clients, those are taken with which Paxos has the most throughput; of Skyros \
                   the least latency with at least 98 % of it.",
         ..figure("skyros-12", "5.5", "Latency at equal throughput")
     }

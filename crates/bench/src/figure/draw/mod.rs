@@ -12,13 +12,13 @@ use std::fmt::Write as _;
 const HEAD: f64 = 34.0;
 const TITLE: f64 = 26.0;
 const ROW: f64 = 20.0;
-const FOOT: f64 = 46.0;
+const FOOT: f64 = 62.0;
 
 /// How wide a letter is, about.
 const LETTER: f64 = 7.6;
 
 /// Letters of a line of the foot; what is longer is cut off, and is in the document beside the picture.
-const LETTERS_MAX: usize = 150;
+const LETTERS_MAX: usize = 128;
 
 /// The plot of a panel; `None` if nothing of it was measured.
 fn plot(panel: &Panel, outcome: &Outcome) -> Option<String> {
@@ -105,7 +105,9 @@ pub fn svg(figure: &Figure, outcome: &Outcome, facts: &Facts) -> String {
         y += ROW * 1.5;
     }
     let Facts { commit, machine, command, load, .. } = facts;
-    for (line, text) in [format!("{load}. Commit {commit}, {machine}."), command.clone()].iter().enumerate() {
+    for (line, text) in
+        [format!("Commit {commit}, {machine}"), load.clone(), command.clone()].iter().enumerate()
+    {
         let y = y + 16.0 * (line as f64 + 1.0);
         let _ = write!(out, "<text class=\"tick\" x=\"12\" y=\"{y:.1}\">{}</text>", escape(&cut(text)));
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_bench::compare::{Facts, Sample, machine};
-use syros_bench::figure::{Cell, Figure as Shown, Outcome, Storage, catalogue, names, text};
+use syros_bench::figure::{Cell, Figure as Shown, Load, Outcome, Storage, catalogue, names, text};
 use syros_experiment::{Blend, Cost, KeyChoice, Protocol};
 use syros_runtime::EngineKind;
 
@@ -25,6 +25,11 @@ const REAL_KEYS_MAX: u64 = 100_000;
 
 /// The same of a quick look.
 const QUICK_KEYS_MAX: u64 = 2_000;
+
+/// In virtual time, everything has so many operations for each client at least, and so many times as many where storage is
+/// slow: there it takes clients some time to find out which replica is free.
+const PER_CLIENT: u64 = 50;
+const SLOW_TIMES: u64 = 4;
 
 /// Where replicas are far from each other, everything is measured so many times as long.
 const FAR_TIMES: u32 = 5;
@@ -120,6 +125,16 @@ impl Figure {
         self.operations.unwrap_or(if self.quick { 400 } else { 5_000 })
     }
 
+    /// Operations of a load in virtual time.
+    fn operations_of(&self, load: &Load) -> u64 {
+        let asked = self.operations();
+        match load.storage {
+            _ if self.quick => asked,
+            Storage::Slow => asked.saturating_mul(SLOW_TIMES),
+            Storage::Memory | Storage::Disk => asked.max(PER_CLIENT * load.clients as u64),
+        }
+    }
+
     /// Records of a load.
     fn keys(&self, asked: u64) -> u64 {
         match (self.is_virtual, self.quick) {
@@ -135,8 +150,15 @@ impl Figure {
         let s = if *rounds == 1 { "" } else { "s" };
         let load = if self.is_virtual {
             let operations = self.operations();
+            let more = if self.quick {
+                String::new()
+            } else {
+                format!(
+                    " (at least {PER_CLIENT} for each client, {SLOW_TIMES} times as many where storage is slow)"
+                )
+            };
             format!(
-                "Virtual time: {rounds} round{s} of {operations} operations for each point, 0.2 ms there and back where all are \
+                "Virtual time: {rounds} round{s} of {operations} operations for each point{more}, 0.2 ms there and back where all are \
                  in one place, cost {cost}"
             )
         } else {

@@ -51,7 +51,7 @@ mod measure {
             choice: *choice,
             keys: load.keys,
             clients: load.clients,
-            operations: options.operations(),
+            operations: options.operations_of(load),
             history_bytes_max: history,
             cost,
             seed: options.seed.wrapping_add(round),

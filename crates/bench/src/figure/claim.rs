@@ -82,7 +82,7 @@ pub struct Claim {
     pub by: Value,
     /// What the ratio should be.
     pub bound: Bound,
-    /// Where it does not hold: what is known of the reason; empty if nothing is.
+    /// Where it does not hold in virtual time: what is known of the reason; empty if nothing is.
     pub because: &'static str,
 }
 
@@ -125,6 +125,8 @@ pub struct Judged {
     pub claim: Claim,
     /// What came of it.
     pub verdict: Verdict,
+    /// Why it does not hold, if it does not and that is known; else empty.
+    pub because: &'static str,
 }
 
 impl Judged {
@@ -175,6 +177,11 @@ impl Figure {
                 None => Verdict::Unknown,
             }
         };
-        self.claims.iter().map(|claim| Judged { claim: *claim, verdict: verdict(claim) }).collect()
+        let judged = |claim: &Claim| {
+            let verdict = verdict(claim);
+            let is_explained = matches!(verdict, Verdict::Fails(_)) && outcome.is_virtual();
+            Judged { claim: *claim, verdict, because: if is_explained { claim.because } else { "" } }
+        };
+        self.claims.iter().map(judged).collect()
     }
 }

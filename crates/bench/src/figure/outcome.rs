@@ -21,6 +21,8 @@ const AS_MUCH: f64 = 0.98;
 /// What was measured, of any number of figures.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
+    /// In virtual time: what is known of why a statement does not hold is about that.
+    is_virtual: bool,
     samples: BTreeMap<Cell, Vec<Sample>>,
     /// Why some could not be.
     skipped: BTreeMap<Cell, String>,
@@ -40,6 +42,18 @@ struct FigureLine<'a> {
 }
 
 impl Outcome {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(is_virtual: bool) -> Self {
+        Self { is_virtual, ..Self::default() }
+    }
+
+    /// Everything is measured in virtual time.
+    #[must_use]
+    pub const fn is_virtual(&self) -> bool {
+        self.is_virtual
+    }
+
     /// Whether this has been measured, or cannot be.
     #[must_use]
     pub fn has(&self, cell: &Cell) -> bool {

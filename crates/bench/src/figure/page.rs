@@ -43,10 +43,14 @@ pub fn chapter(figure: &Figure, outcome: &Outcome, picture: &str) -> String {
     let judged = figure.judge(outcome);
     if !judged.is_empty() {
         out.push_str("| the paper's statement | as a ratio | here | |\n|---|---|---|---|\n");
-        for Judged { claim, verdict: came } in &judged {
-            let because = if matches!(came, Verdict::Fails(_)) { claim.because } else { "" };
+        for Judged { claim, verdict: came, because } in &judged {
             let bound = claim.bound.to_string();
-            out.push_str(&markdown_row(&[claim.text.to_owned(), bound, verdict(*came), because.to_owned()]));
+            out.push_str(&markdown_row(&[
+                claim.text.to_owned(),
+                bound,
+                verdict(*came),
+                (*because).to_owned(),
+            ]));
         }
         out.push('\n');
     }
@@ -102,14 +106,13 @@ pub fn page(figures: &[Figure], outcome: &Outcome, facts: &Facts) -> String {
             let columns = ["the paper's statement", "as a ratio", "here", ""].map(str::to_owned);
             let rows: Vec<Vec<String>> = judged
                 .iter()
-                .map(|Judged { claim, verdict }| {
+                .map(|Judged { claim, verdict, because }| {
                     let ratio = verdict.ratio().map_or_else(String::new, |ratio| format!("{ratio:.2}: "));
-                    let because = if matches!(verdict, Verdict::Fails(_)) { claim.because } else { "" };
                     vec![
                         claim.text.to_owned(),
                         claim.bound.to_string(),
                         format!("{ratio}{verdict}"),
-                        because.to_owned(),
+                        (*because).to_owned(),
                     ]
                 })
                 .collect();

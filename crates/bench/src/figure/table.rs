@@ -88,11 +88,11 @@ const fn short(metric: Metric) -> &'static str {
 #[must_use]
 pub fn claims_text(judged: &[Judged]) -> String {
     let mut out = String::new();
-    for Judged { claim, verdict } in judged {
+    for Judged { claim, verdict, because } in judged {
         let ratio = verdict.ratio().map_or_else(String::new, |ratio| format!(", {ratio:.2}"));
         let _ = writeln!(out, "  {verdict}: {} ({}{ratio})", claim.text, claim.bound);
-        if matches!(verdict, super::Verdict::Fails(_)) && !claim.because.is_empty() {
-            let _ = writeln!(out, "    because {}", claim.because);
+        if !because.is_empty() {
+            let _ = writeln!(out, "    because {because}");
         }
     }
     out

@@ -50,7 +50,9 @@ fn document(
         "in virtual time: the real cores in the simulator, each process on a machine of its own, every history judged for \
          linearizability; the same command gives the same figures to the digit, on any machine"
     } else {
-        "with real processes, which all share this machine's cores"
+        "with real processes. They all share this machine's cores, which are busy all the time: a message costs more than a \
+         round trip takes, so that protocols with more messages and fewer round trips are slower here than where each \
+         replica has a machine; what is known of single statements that do not hold is about virtual time"
     };
     let mut text = format!(
         "# The papers' figures, {}\n\nWritten by `{command}`, {how}. {load}. Commit {commit}, {machine}. Everything here is \

@@ -293,7 +293,7 @@ pub(super) fn run(options: &Figure) -> Result<ExitCode, String> {
     }
     let figures = options.figures()?;
     options.check(&figures)?;
-    let mut printer = Printer { options, facts: options.facts(), outcome: Outcome::default() };
+    let mut printer = Printer { options, facts: options.facts(), outcome: Outcome::new(options.is_virtual) };
     if !options.json {
         let Facts { load, commit, machine, .. } = &printer.facts;
         println!("{load}\nCommit {commit}; {machine}\n");

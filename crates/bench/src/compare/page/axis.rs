@@ -76,8 +76,10 @@ pub(crate) fn across(ticks: &[f64], place: impl Fn(f64) -> f64, text: impl Fn(f6
         ));
         let text = text(*tick);
         if !text.is_empty() {
+            // The last one would leave the picture.
+            let (anchor, x) = if x > RIGHT - 1.0 { ("end", WIDTH - 2.0) } else { ("middle", x) };
             out.push_str(&format!(
-                "<text class=\"tick\" text-anchor=\"middle\" x=\"{x:.1}\" y=\"{:.1}\">{text}</text>",
+                "<text class=\"tick\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{:.1}\">{text}</text>",
                 BOTTOM + 17.0
             ));
         }

@@ -114,9 +114,7 @@ mod tests {
                 for Load { workload, distribution, regions, .. } in
                     panel.points.iter().map(|point| &point.load)
                 {
-                    // Whoever measures says that he does not know it, if he does not.
-                    let is_known = workload.parse::<Blend>().is_ok() || workload.starts_with("read-latest:");
-                    assert!(is_known, "{name}: {workload}");
+                    assert!(workload.parse::<Blend>().is_ok(), "{name}: {workload}");
                     assert!(distribution.parse::<KeyChoice>().is_ok(), "{name}: {distribution}");
                     assert!(regions.is_none_or(|regions| Regions::shipped_text(regions).is_some()), "{name}");
                 }

@@ -194,17 +194,19 @@ fn read_latest() -> Figure {
                     shorter the window, the higher it gets, as those reads wait for a second round trip (about 68 % \
                     of them in the worst case). Never worse than Paxos.",
         panels: vec![
-            panel("Window of 0.1 ms, 10 clients", "0.1"),
-            panel("Window of 0.2 ms", "0.2"),
-            panel("Window of 1 ms", "1"),
+            panel("Window of 0.2 ms (about a round trip), 10 clients", "200us"),
+            panel("Window of 0.4 ms", "400us"),
+            panel("Window of 2 ms", "2ms"),
         ],
         claims: vec![
             ratio("1 % of the reads: about 70 % lower latency", 0, "1", AtMost(0.33)).because(
                 "Paxos takes 1.5 round trips here and Skyros 1: a third is all that there is to gain where nothing waits",
             ),
-            ratio("all reads go to what is 0.1 ms old: not worse than Paxos", 0, "100", AtMost(1.02)),
-            ratio("all reads go to what is 1 ms old: not worse than Paxos", 2, "100", AtMost(1.02)),
+            ratio("all reads go to what is a round trip old: not worse than Paxos", 0, "100", AtMost(1.02)),
+            ratio("all reads go to what is ten round trips old: not worse than Paxos", 2, "100", AtMost(1.02)),
         ],
+        differs: "Windows are twice the paper's, as a round trip takes twice as long in virtual time. What was updated is what \
+                  was acknowledged; where nothing was in the window, a read goes anywhere.",
         ..figure("skyros-9", "5.3", "Reads of what was just written")
     }
 }

@@ -76,6 +76,12 @@ impl Outcome {
         self.samples.get(cell).map_or(&[], Vec::as_slice)
     }
 
+    /// True if nothing has been measured.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty()
+    }
+
     /// Operations that failed, in everything.
     #[must_use]
     pub fn failed(&self) -> u64 {

@@ -298,12 +298,16 @@ pub(super) fn run(options: &Figure) -> Result<ExitCode, String> {
         let Facts { load, commit, machine, .. } = &printer.facts;
         println!("{load}\nCommit {commit}; {machine}\n");
     }
-    if options.is_virtual {
-        simulated::run(&figures, &mut printer)?;
+    let measured = if options.is_virtual {
+        simulated::run(&figures, &mut printer)
     } else {
-        real::run(&figures, &mut printer)?;
+        real::run(&figures, &mut printer)
+    };
+    // What was measured before something went wrong may have taken long.
+    if measured.is_ok() || !printer.outcome.is_empty() {
+        documents::write_all(options, &figures, &printer)?;
     }
-    documents::write_all(options, &figures, &printer)?;
+    measured?;
     Ok(if printer.outcome.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 

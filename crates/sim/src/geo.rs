@@ -60,6 +60,8 @@ pub struct Geo<'a> {
     pub history_bytes_max: Option<usize>,
     /// What takes replicas time.
     pub cost: Cost,
+    /// Followers that end, the last ones, when everybody has connected.
+    pub failed: usize,
     /// Seed of all choices.
     pub seed: u64,
 }
@@ -133,6 +135,10 @@ impl Geo<'_> {
     /// What there is too much of, or nothing, with the limit.
     pub fn check(&self) -> Result<(), String> {
         let count = self.clients_in_all();
+        let faults = self.regions.group().faults();
+        if self.failed > faults {
+            return Err(format!("{} failed replicas are not 0 to {faults}", self.failed));
+        }
         let limits = [
             ("clients", count as u64, CLIENTS_MAX as u64),
             ("operations", self.operations, OPERATIONS_MAX),
@@ -213,6 +219,11 @@ impl<'a> Experiment<'a> {
     fn run(&mut self) -> Result<(), String> {
         // Connections, and the first leader's establishment.
         self.world.run_until(self.world.now() + SECOND);
+        let leader = self.world.leader();
+        let followers = (0..self.world.replicas.len()).rev().filter(|replica| Some(*replica) != leader);
+        for replica in followers.take(self.geo.failed).collect::<Vec<_>>() {
+            self.world.crash(replica, false);
+        }
         let mut deadline = self.world.now() + PATIENCE;
         if self.warm_up == 0 {
             self.begin();

@@ -30,6 +30,7 @@ fn measure(
         operations: 2_000,
         history_bytes_max: None,
         cost: cost.parse().expect("it is a cost"),
+        failed: 0,
         seed: 1,
     };
     geo.measure().unwrap_or_else(|problem| panic!("{protocol} {workload} {distribution} {cost}: {problem}"))

@@ -25,6 +25,7 @@ fn measure(name: &str, protocol: &str, mix: &str, distribution: Distribution) ->
         operations: 2_000,
         history_bytes_max: None,
         cost: Cost::NONE,
+        failed: 0,
         seed: 1,
     };
     geo.run().unwrap_or_else(|problem| panic!("{name} {protocol} {mix} {distribution}: {problem}"))
@@ -119,6 +120,7 @@ fn jitter_does_not_stall_popular_keys() {
             operations: 4_000,
             history_bytes_max: None,
             cost: Cost::NONE,
+            failed: 0,
             seed: 1,
         };
         let all = geo.run().unwrap_or_else(|problem| panic!("{protocol}: {problem}"))[0].all();

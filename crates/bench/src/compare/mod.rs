@@ -76,6 +76,8 @@ pub struct CompareLoad {
     pub warm_up: Duration,
     /// How long to measure.
     pub duration: Duration,
+    /// Followers that are killed when the clients are connected, and started again in the end.
+    pub failed: usize,
     /// Seed of all choices of the clients.
     pub seed: u64,
 }
@@ -93,6 +95,7 @@ impl CompareLoad {
     pub fn check(&self, replicas: usize) -> Result<(), CompareError> {
         within("clients", self.clients as u64, 1, CLIENTS_MAX)?;
         within("connections", self.sessions() as u64, 1, self.clients as u64)?;
+        within("failed", self.failed as u64, 0, replicas.saturating_sub(1) as u64 / 2)?;
         within("keys", self.keys, 1, KEYS_MAX)?;
         within("value-bytes", self.value_bytes as u64, 0, VALUE_BYTES_MAX as u64)?;
         if self.blend.files() > 0 {
@@ -190,9 +193,10 @@ impl Contender {
         load.check(self.replicas())?;
         self.fill(load, is_interrupted)?;
         let before = self.leader()?;
-        let measured = self
-            .fleet(load)
-            .and_then(|mut fleet| load::run(&mut fleet, &self.cluster.processes(), load, is_interrupted));
+        let measured = self.fleet(load).and_then(|mut fleet| {
+            self.kill_followers(load.failed, usize::from(before.replica))?;
+            load::run(&mut fleet, &self.cluster.processes(), load, is_interrupted)
+        });
         let adds = load.blend.percent(Kind::Insert) > 0 || load.blend.percent(Kind::Append) > 0;
         if measured.is_err() || adds {
             self.filled = None;
@@ -201,6 +205,7 @@ impl Contender {
         self.cluster.check_processes()?;
         let after =
             self.cluster.reports().into_iter().flatten().find(|report| report.role == RoleName::Leader);
+        self.restart_followers(load.failed, usize::from(before.replica))?;
         match after {
             Some(after) if after.view == before.view && after.replica == before.replica => {
                 sample.wait_of_reads(after.slow_reads.saturating_sub(before.slow_reads));
@@ -208,6 +213,25 @@ impl Contender {
             }
             after => Err(CompareError::Leader { before: before.view, after: after.map(|after| after.view) }),
         }
+    }
+
+    /// The last so many followers of a leader.
+    fn last_followers(&self, count: usize, leader: usize) -> Vec<usize> {
+        (0..self.replicas()).rev().filter(|node| *node != leader).take(count).collect()
+    }
+
+    fn kill_followers(&mut self, count: usize, leader: usize) -> Result<(), CompareError> {
+        for node in self.last_followers(count, leader) {
+            self.cluster.kill(node)?;
+        }
+        Ok(())
+    }
+
+    fn restart_followers(&mut self, count: usize, leader: usize) -> Result<(), CompareError> {
+        for node in self.last_followers(count, leader) {
+            self.cluster.restart(node)?;
+        }
+        Ok(())
     }
 
     /// Waits until all replicas are in one view and have what was committed; what the leader then says of itself.
@@ -308,6 +332,7 @@ mod tests {
             rate: None,
             warm_up: Duration::ZERO,
             duration: Duration::from_secs(1),
+            failed: 0,
             seed: 1,
         }
     }
@@ -320,6 +345,7 @@ mod tests {
             (CompareLoad { clients: 5_000, ..load() }, "clients: 5000 is not from 1 to 4096"),
             (CompareLoad { connections: Some(0), ..load() }, "connections: 0 is not from 1 to 10"),
             (CompareLoad { connections: Some(11), ..load() }, "connections: 11 is not from 1 to 10"),
+            (CompareLoad { failed: 2, ..load() }, "failed: 2 is not from 0 to 1"),
             (CompareLoad { keys: 0, ..load() }, "keys: 0 is not from 1 to 1000000000"),
             (
                 CompareLoad { value_bytes: usize::MAX, ..load() },

@@ -86,6 +86,8 @@ pub struct Load {
     pub jitter_us: u64,
     /// Bytes for the leader's history of changes, if not as many as usual.
     pub history: Option<u64>,
+    /// Followers that have failed before; only where all are in one place.
+    pub failed: usize,
 }
 
 impl Load {
@@ -101,6 +103,7 @@ impl Load {
             storage: Storage::Memory,
             jitter_us: 0,
             history: None,
+            failed: 0,
         }
     }
 }

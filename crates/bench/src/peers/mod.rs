@@ -403,6 +403,7 @@ mod tests {
             rate: None,
             warm_up: Duration::ZERO,
             duration: Duration::from_millis(100),
+            failed: 0,
             seed: 1,
         }
     }

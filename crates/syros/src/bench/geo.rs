@@ -168,6 +168,7 @@ fn simulate(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<(
                 operations: options.operations.unwrap_or(OPERATIONS),
                 history_bytes_max: options.history.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX)),
                 cost: syros_experiment::Cost::NONE,
+                failed: 0,
                 seed,
             };
             let mut rows =

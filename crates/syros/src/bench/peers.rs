@@ -145,6 +145,7 @@ impl Peers {
                 rate: None,
                 warm_up: self.warm_up,
                 duration: self.duration,
+                failed: 0,
                 seed: self.seed,
             })
         });

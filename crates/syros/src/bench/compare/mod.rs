@@ -147,6 +147,7 @@ impl Compare {
                         rate: self.rate,
                         warm_up: self.warm_up,
                         duration: self.duration,
+                        failed: 0,
                         seed: self.seed,
                     };
                     let (workload, distribution) = (blend.to_string(), choice.to_string());

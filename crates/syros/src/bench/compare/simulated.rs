@@ -37,6 +37,7 @@ fn geo<'a>(options: &Compare, job: &Job, protocol: Protocol, regions: &'a Region
         operations: options.operations,
         history_bytes_max: None,
         cost: options.cost,
+        failed: 0,
         seed: options.seed.wrapping_add(round as u64),
     }
 }

@@ -230,6 +230,7 @@ impl Arena<'_> {
                     rate: None,
                     warm_up,
                     duration,
+                    failed: load.failed,
                     seed,
                 };
                 contender.run(&load, &|_| is_over()).map_err(|error| match error {

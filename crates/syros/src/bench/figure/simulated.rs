@@ -54,6 +54,7 @@ mod measure {
             operations: options.operations_of(load),
             history_bytes_max: history,
             cost,
+            failed: load.failed,
             seed: options.seed.wrapping_add(round),
         };
         let run = geo.measure().map_err(|problem| format!("{protocol}, {}: {problem}", load.workload))?;

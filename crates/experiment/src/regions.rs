@@ -132,6 +132,19 @@ impl Regions {
         SHIPPED.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
     }
 
+    /// One region with so many replicas and all clients, everybody so many milliseconds from everybody, there and back,
+    /// and in each direction up to so many more, all alike.
+    ///
+    /// # Errors
+    /// [`Problem`]: not so many replicas, or not so far.
+    pub fn one_place(replicas: usize, rtt_ms: f64, jitter_ms: f64) -> Result<Self, Problem> {
+        let replicas = vec!["\"here\""; replicas].join(", ");
+        Self::parse(&format!(
+            "replicas = [{replicas}]\nclients = [\"here\"]\n[[line]]\nwithin-each = true\nrtt-ms = {rtt_ms:?}\njitter-ms = \
+             {jitter_ms:?}\n"
+        ))
+    }
+
     /// Reads a description: TOML, see the files in `crates/experiment/regions`.
     ///
     /// # Errors

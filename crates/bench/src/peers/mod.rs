@@ -199,7 +199,7 @@ impl PeerOptions {
     /// # Errors
     /// [`PeerError`] names it.
     pub fn check(&self, kinds: &[PeerKind], load: &CompareLoad) -> Result<(), PeerError> {
-        load.check(self.replicas)?;
+        load.check(self.replicas, false)?;
         check_blend(load.blend)?;
         for kind in kinds {
             match kind {
@@ -306,7 +306,7 @@ impl Peer {
             }
             PeerKind::Syros => {
                 let (program, directory) = (program.clone(), directory.to_path_buf());
-                let contender = Contender::start(program, directory, *protocol, replicas, &settings)?;
+                let contender = Contender::start(program, directory, *protocol, replicas, &settings, None)?;
                 return Ok(Self { kind, running: Running::Native(Box::new(contender)) });
             }
         };

@@ -112,11 +112,12 @@ pub(super) struct Compare {
     /// receive=Tus,send=Tus,entry=Tus,execute=Tus,fetch=Tus
     #[arg(long, value_name = "C", default_value = "none", requires = "is_virtual")]
     cost: Cost,
-    /// With --virtual: from anybody to anybody and back, in milliseconds
-    #[arg(long, value_name = "MS", default_value_t = 0.2, requires = "is_virtual")]
-    rtt_ms: f64,
-    /// With --virtual: each way takes up to so many milliseconds longer, all alike
-    #[arg(long, value_name = "MS", default_value_t = 0.0, requires = "is_virtual")]
+    /// From anybody to anybody and back, in milliseconds, of which a relay takes care; 0.2 with --virtual [default: what this
+    /// machine takes]
+    #[arg(long, value_name = "MS")]
+    rtt_ms: Option<f64>,
+    /// With --virtual or --rtt-ms: each way takes up to so many milliseconds longer, all alike
+    #[arg(long, value_name = "MS", default_value_t = 0.0)]
     jitter_ms: f64,
 }
 
@@ -184,21 +185,35 @@ impl Compare {
         })
     }
 
+    /// How far everybody is from everybody, if somebody takes care of that.
+    fn distance(&self) -> String {
+        let Self { rtt_ms, jitter_ms, .. } = self;
+        rtt_ms.map_or_else(String::new, |rtt| {
+            format!("; {rtt} ms there and back by a relay, jitter {jitter_ms} ms each way")
+        })
+    }
+
     /// What does not change.
     fn facts(&self) -> Facts {
         let Self { rounds, warm_up, duration, .. } = self;
         let load = match self.rate {
             _ if self.is_virtual => format!(
                 "{} operations a round, in virtual time; {} ms there and back, jitter {} ms each way, cost {}",
-                self.operations, self.rtt_ms, self.jitter_ms, self.cost
+                self.operations,
+                self.rtt_ms.unwrap_or(simulated::RTT_MS),
+                self.jitter_ms,
+                self.cost
             ),
-            None => {
-                format!("closed loop{}; {rounds} x {duration:?} after {warm_up:?}", shared(self.connections))
-            }
+            None => format!(
+                "closed loop{}{}; {rounds} x {duration:?} after {warm_up:?}",
+                shared(self.connections),
+                self.distance()
+            ),
             Some(rate) => format!(
-                "open loop, {rate} operations/s, of which {WAITING_MAX} may wait for a client{}; {rounds} x \
+                "open loop, {rate} operations/s, of which {WAITING_MAX} may wait for a client{}{}; {rounds} x \
                  {duration:?} after {warm_up:?}",
-                shared(self.connections)
+                shared(self.connections),
+                self.distance()
             ),
         };
         // In virtual time there is no disk.
@@ -219,8 +234,15 @@ impl Compare {
     /// Everything that can be known to be wrong before anything is started.
     fn check(&self, jobs: &[Job]) -> Result<(), String> {
         Group::new(self.replicas).map_err(|error| format!("--replicas: {error}"))?;
+        if !self.is_virtual {
+            if self.rtt_ms.is_none() && self.jitter_ms != 0.0 {
+                return Err("--jitter-ms: there is none without --rtt-ms or --virtual".to_owned());
+            }
+            real::regions(self, self.replicas)?;
+        }
         for job in jobs {
-            job.load.check(self.replicas).map_err(|error| format!("--{error}"))?;
+            let are_far = !self.is_virtual && self.rtt_ms.is_some();
+            job.load.check(self.replicas, are_far).map_err(|error| format!("--{error}"))?;
             if self.is_virtual {
                 simulated::check(self, job)?;
             }
@@ -351,6 +373,8 @@ mod tests {
             (&["--rounds", "0"], "0 is not in 1..=1000"),
             (&["--baseline", "pqr"], "--baseline: pqr is none of vr, skyros, default"),
             (&["--html", "/no/such/place/page.html"], "--html: /no/such/place/page.html cannot be a file"),
+            (&["--jitter-ms", "1"], "--jitter-ms: there is none without --rtt-ms"),
+            (&["--rtt-ms=-1"], "--rtt-ms: "),
             (&["--dir", "/"], "/ exists already"),
             (&["--virtual", "--rate", "5"], "cannot be used with"),
             (&["--operations", "5"], "--virtual"),

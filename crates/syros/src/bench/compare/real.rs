@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use syros_bench::compare::{CompareError, CompareLoad, Contender, Sample, order};
-use syros_experiment::Protocol;
+use syros_experiment::{Protocol, Regions};
 use syros_runtime::durability_name;
 
 use super::{Compare, Job, Printer};
 use crate::bench::directory::in_directory;
 use crate::bench::progress::Progress;
+use crate::regions::{timing, timing_table};
 
 /// A run in which a cluster changed its leader is made again, so often.
 pub(in crate::bench) const REPETITIONS_MAX: usize = 3;
@@ -19,6 +20,12 @@ struct Arena<'a> {
     contenders: Vec<Contender>,
     progress: Progress,
     is_interrupted: &'a dyn Fn() -> bool,
+}
+
+/// Where everybody is, if the distance is not this machine's.
+pub(super) fn regions(options: &Compare, replicas: usize) -> Result<Option<Regions>, String> {
+    let regions = options.rtt_ms.map(|rtt_ms| Regions::one_place(replicas, rtt_ms, options.jitter_ms));
+    regions.transpose().map_err(|problem| format!("--rtt-ms: {problem}"))
 }
 
 /// Measures.
@@ -70,8 +77,11 @@ impl Arena<'_> {
             durability_name(self.options.durability.into()),
             self.options.engine_name()
         );
-        let started =
-            Contender::start(program.to_owned(), directory.to_owned(), protocol, replicas, &settings);
+        let regions = regions(self.options, protocol.replicas(replicas))?;
+        let timing = regions.as_ref().map(|regions| timing_table(&timing(regions)));
+        let settings = settings + &timing.unwrap_or_default();
+        let (program, directory) = (program.to_owned(), directory.to_owned());
+        let started = Contender::start(program, directory, protocol, replicas, &settings, regions);
         self.contenders.push(started.map_err(|error| format!("{protocol}: {error}"))?);
         Ok(())
     }

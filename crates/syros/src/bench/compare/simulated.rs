@@ -7,21 +7,15 @@ use syros_sim::geo::Geo;
 
 use super::{Compare, Job, Printer};
 
+/// There and back in milliseconds, if nothing else is asked for.
+pub(super) const RTT_MS: f64 = 0.2;
+
 /// Everybody in one place, as far from each other as is asked for.
 #[cfg(feature = "sim")]
 fn regions(options: &Compare, protocol: Protocol) -> Result<Regions, String> {
-    one_place(protocol.replicas(options.replicas), options.rtt_ms, options.jitter_ms)
-}
-
-/// Everybody in one place, so many milliseconds from each other, there and back, and in each direction up to so many more.
-#[cfg(feature = "sim")]
-pub(in crate::bench) fn one_place(replicas: usize, rtt: f64, jitter: f64) -> Result<Regions, String> {
-    let replicas = vec!["\"here\""; replicas].join(", ");
-    let text = format!(
-        "replicas = [{replicas}]\nclients = [\"here\"]\n[[line]]\nwithin-each = true\nrtt-ms = {rtt:?}\njitter-ms = \
-         {jitter:?}\n"
-    );
-    Regions::parse(&text).map_err(|problem| format!("--virtual: {problem}"))
+    let rtt_ms = options.rtt_ms.unwrap_or(RTT_MS);
+    Regions::one_place(protocol.replicas(options.replicas), rtt_ms, options.jitter_ms)
+        .map_err(|problem| format!("--virtual: {problem}"))
 }
 
 /// An experiment, whose round is counted from 0.

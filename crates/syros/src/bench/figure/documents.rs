@@ -49,6 +49,10 @@ fn document(
     let how = if options.is_virtual {
         "in virtual time: the real cores in the simulator, each process on a machine of its own, every history judged for \
          linearizability; the same command gives the same figures to the digit, on any machine"
+    } else if options.rtt_ms.is_some() {
+        "with real processes. A relay on the same machine delays what is sent, so that round trips are what counts as long as few \
+         clients ask; with many it is this machine's cores, which all processes share, and the relay; what is known of single \
+         statements that do not hold is about virtual time"
     } else {
         "with real processes. They all share this machine's cores, which are busy all the time: a message costs more than a \
          round trip takes, so that protocols with more messages and fewer round trips are slower here than where each \

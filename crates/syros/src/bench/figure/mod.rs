@@ -11,7 +11,7 @@ use std::time::Duration;
 use clap::Args;
 use syros_bench::compare::{Facts, Sample, machine};
 use syros_bench::figure::{Cell, Figure as Shown, Load, Outcome, Storage, catalogue, names, text};
-use syros_experiment::{Blend, Cost, KeyChoice, Protocol};
+use syros_experiment::{Blend, Cost, KeyChoice, Protocol, Regions};
 use syros_runtime::EngineKind;
 
 use super::compare::command;
@@ -44,10 +44,12 @@ const VALUE_BYTES: usize = 100;
   syros bench figure skyros-8a --virtual
   syros bench figure skyros-8a --quick --svg skyros-8a.svg
   syros bench figure syros-5 syros-6 syros-7 --virtual --json
+  syros bench figure skyros-8b-i --rtt-ms 4
   syros bench figure ionia-10 --duration 5s --rounds 3 --html ionia-10.html
   syros bench figure all --virtual --out docs/figures
 
-Without --virtual, clusters of real processes on this machine, which all share its cores; with it, the simulator, in which
+Without --virtual, clusters of real processes on this machine, which all share its cores, so that messages count more than
+round trips do unless --rtt-ms makes those longer; with it, the simulator, in which
 each process has a machine of its own, a round trip takes 0.2 ms, what replicas do takes what --cost says, and every history is
 judged. Each figure has what the paper says as ratios, and whether they hold here. Exit status 1: an operation failed; a
 statement that does not hold is no failure.")]
@@ -80,6 +82,10 @@ pub(super) struct Figure {
     /// docs/BENCHMARKS.md), or some of receive=Tus,send=Tus,entry=Tus,execute=Tus,fetch=Tus
     #[arg(long, value_name = "C", default_value = "measured", requires = "is_virtual")]
     cost: Cost,
+    /// Where all are in one place: from anybody to anybody and back, in milliseconds, of which a relay takes care [default:
+    /// what this machine takes; 0.2 with --virtual]
+    #[arg(long, value_name = "MS", conflicts_with = "is_virtual")]
+    rtt_ms: Option<f64>,
     /// Seed of the choice of operations; each round has another one
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -144,6 +150,12 @@ impl Figure {
         }
     }
 
+    /// Where everybody is, if the distance is not this machine's.
+    fn regions(&self, replicas: usize) -> Result<Option<Regions>, String> {
+        let regions = self.rtt_ms.map(|rtt_ms| Regions::one_place(replicas, rtt_ms, 0.0));
+        regions.transpose().map_err(|problem| format!("--rtt-ms: {problem}"))
+    }
+
     /// What does not change.
     fn facts(&self) -> Facts {
         let Self { rounds, cost, .. } = self;
@@ -164,8 +176,11 @@ impl Figure {
         } else {
             let (warm_up, duration) = (self.warm_up(), self.duration());
             let keys = self.keys(u64::MAX);
+            let distance = self.rtt_ms.map_or_else(String::new, |rtt_ms| {
+                format!("{rtt_ms} ms there and back by a relay where all are in one place, ")
+            });
             format!(
-                "Real processes: {rounds} round{s} of {duration:?} after {warm_up:?} for each point ({FAR_TIMES} times as long \
+                "Real processes: {distance}{rounds} round{s} of {duration:?} after {warm_up:?} for each point ({FAR_TIMES} times as long \
                  where replicas are far), at most {keys} records with values of {VALUE_BYTES} bytes"
             )
         };
@@ -182,6 +197,7 @@ impl Figure {
 
     /// Everything that can be known to be wrong before anything is started.
     fn check(&self, figures: &[Shown]) -> Result<(), String> {
+        self.regions(3)?;
         if self.svg.is_some() && figures.len() != 1 {
             return Err(format!("--svg: one plot is not {} figures; --out writes them all", figures.len()));
         }

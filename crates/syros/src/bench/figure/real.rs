@@ -154,8 +154,11 @@ impl Arena<'_> {
         let program = self.program.clone();
         match place.regions {
             None => {
+                let regions = self.options.regions(protocol.replicas(place.replicas))?;
+                let timing = regions.as_ref().map(|regions| regions::timing_table(&regions::timing(regions)));
+                let settings = place.settings() + &timing.unwrap_or_default();
                 let started =
-                    Contender::start(program, directory, protocol, place.replicas, &place.settings());
+                    Contender::start(program, directory, protocol, place.replicas, &settings, regions);
                 let started = started.map_err(|error| format!("{protocol}: {error}"))?;
                 Ok(Cluster::Near(Box::new(started)))
             }

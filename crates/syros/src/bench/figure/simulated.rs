@@ -16,7 +16,6 @@ mod measure {
     use syros_sim::geo::Geo;
 
     use super::super::{Figure as Options, Understood};
-    use crate::bench::compare::simulated::one_place;
 
     /// There and back where all are in one place, as in `syros bench compare`.
     const RTT_MS: f64 = 0.2;
@@ -35,7 +34,8 @@ mod measure {
                     Regions::shipped_text(name).ok_or_else(|| format!("there are no regions '{name}'"))?;
                 Regions::parse(text).map_err(|problem| problem.to_string())?
             }
-            None => one_place(replicas, RTT_MS, load.jitter_us as f64 / 1_000.0)?,
+            None => Regions::one_place(replicas, RTT_MS, load.jitter_us as f64 / 1_000.0)
+                .map_err(|problem| problem.to_string())?,
         };
         let cost = match (load.regions, load.storage) {
             // What distance takes is a thousand times more.

@@ -138,6 +138,10 @@ impl Regions {
     /// # Errors
     /// [`Problem`]: not so many replicas, or not so far.
     pub fn one_place(replicas: usize, rtt_ms: f64, jitter_ms: f64) -> Result<Self, Problem> {
+        // TOML has other words for them.
+        if let Some(no_time) = [rtt_ms, jitter_ms].into_iter().find(|time| !time.is_finite()) {
+            return Err(Problem(format!("{no_time} is no time in milliseconds")));
+        }
         let replicas = vec!["\"here\""; replicas].join(", ");
         Self::parse(&format!(
             "replicas = [{replicas}]\nclients = [\"here\"]\n[[line]]\nwithin-each = true\nrtt-ms = {rtt_ms:?}\njitter-ms = \
@@ -295,6 +299,24 @@ fn patience(round_trip: Duration) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn in_one_place_everybody_is_as_far_from_everybody() {
+        let regions = Regions::one_place(5, 4.0, 1.5).unwrap();
+        assert_eq!((regions.replicas().len(), regions.clients().len()), (5, 1));
+        let here = regions.clients()[0];
+        assert_eq!(regions.round_trip(here, regions.replicas()[4]), Duration::from_millis(4));
+        assert_eq!(regions.line(here, here).jitter, Duration::from_micros(1_500));
+        for (replicas, rtt, jitter, complaint) in [
+            (4, 1.0, 0.0, "replicas: "),
+            (3, -1.0, 0.0, "rtt-ms = -1"),
+            (3, f64::NAN, 0.0, "NaN is no time"),
+            (3, 1.0, f64::INFINITY, "inf is no time"),
+        ] {
+            let problem = Regions::one_place(replicas, rtt, jitter).unwrap_err().to_string();
+            assert!(problem.contains(complaint), "{complaint}: {problem}");
+        }
+    }
 
     #[test]
     fn what_comes_with_the_program_can_be_read() {

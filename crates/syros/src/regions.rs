@@ -68,6 +68,25 @@ pub(crate) fn timing_table(timing: &[(&'static str, Duration)]) -> String {
     format!("\n[timing]\n{}", lines.collect::<String>())
 }
 
+/// The table `timing` of nodes in these regions, if they are in any and there is anything in it.
+pub(crate) fn timing_of(regions: Option<&Regions>) -> String {
+    regions.map_or_else(String::new, |regions| timing_table(&timing(regions)))
+}
+
+/// So many replicas and all clients in one place, as `--rtt-ms` and `--jitter-ms` have it; `None` if the distance is this
+/// machine's.
+///
+/// # Errors
+/// There is no such distance.
+pub(crate) fn one_place(
+    replicas: usize,
+    rtt_ms: Option<f64>,
+    jitter_ms: f64,
+) -> Result<Option<Regions>, String> {
+    let regions = rtt_ms.map(|rtt_ms| Regions::one_place(replicas, rtt_ms, jitter_ms));
+    regions.transpose().map_err(|problem| format!("--rtt-ms: {problem}"))
+}
+
 /// Names of the regions that have clients.
 pub(crate) fn client_names(regions: &Regions) -> Vec<&str> {
     regions.clients().iter().map(|region| regions.name(*region)).collect()

@@ -226,7 +226,7 @@ fn one_protocol(
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<(), GeoError> {
     let program = std::env::current_exe().map_err(GeoError::Program)?;
-    let mut settings = regions::timing_table(&regions::timing(regions));
+    let mut settings = regions::timing_of(Some(regions));
     if let Some(bytes) = options.history {
         settings += &format!("\n[limits]\nhistory = \"{}\"\n", crate::config::BytesText(bytes));
     }

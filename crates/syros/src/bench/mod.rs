@@ -157,3 +157,19 @@ fn write(write: &WriteOptions) -> Result<ExitCode, String> {
     }
     Ok(if report.failures.total() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    /// What is wrong with a command line of `syros bench`, given without these two words.
+    pub(super) fn problem(words: &[&str]) -> String {
+        match crate::Cli::try_parse_from(["syros", "bench"].iter().chain(words)) {
+            Err(error) => error.to_string(),
+            Ok(crate::Cli { command: crate::Subcommands::Bench(options) }) => {
+                super::run(&options).map_or_else(|problem| problem, |_| "nothing".to_owned())
+            }
+            Ok(_) => "another command".to_owned(),
+        }
+    }
+}

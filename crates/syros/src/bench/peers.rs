@@ -8,19 +8,16 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use rustix::fs::statfs;
 use syros_bench::compare::{CompareError, CompareLoad, Comparison, Entry, Facts, Sample, machine, order};
-use syros_bench::peers::{Peer, PeerKind, PeerOptions, Promises};
+use syros_bench::peers::{Peer, PeerError, PeerKind, PeerOptions, Promises};
 use syros_experiment::{Blends, KeyChoice, Protocol};
 use syros_runtime::durability_name;
 use syros_types::Group;
 
-use super::compare::{check_html, command, shared};
+use super::compare::{check_file, command, shared};
 use super::directory::in_directory;
 use super::progress::Progress;
 use super::{parse_size, parse_time};
 use crate::dev::DurabilityName;
-
-/// A run in which another server came to lead is made again, so often.
-const REPETITIONS_MAX: usize = 3;
 
 /// What statfs(2) says of file systems in memory: tmpfs and ramfs.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -206,7 +203,7 @@ impl Peers {
         for job in jobs {
             options.check(&self.systems, &job.load).map_err(|error| error.to_string())?;
         }
-        self.html.as_deref().map_or(Ok(()), check_html)
+        self.html.as_deref().map_or(Ok(()), |html| check_file("--html", html))
     }
 }
 
@@ -329,42 +326,18 @@ impl Arena<'_> {
             round + 1,
             options.rounds
         );
-        let mut repetitions = 0;
-        loop {
-            progress.run(&name);
-            let is_over = |_answered: u64| {
-                progress.goes_on(longest);
-                is_interrupted()
-            };
-            match peer.run(&load, &is_over) {
-                Ok(sample) => {
-                    progress.ran(longest);
-                    return Ok(sample);
-                }
-                Err(error) if error.is_passing() && repetitions < REPETITIONS_MAX => {
-                    repetitions += 1;
-                    progress.warns(&format!("{name}: once more: {error}"));
-                }
-                Err(error) => return Err(format!("{name}: {error}")),
-            }
-        }
+        let is_interrupted = &**is_interrupted;
+        progress.measure(&name, longest, is_interrupted, PeerError::is_passing, |is_over| {
+            peer.run(&load, is_over)
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     /// The command line, and what is wrong with it.
     fn problem(more: &[&str]) -> String {
-        let words = ["syros", "bench", "peers", "--systems", "syros"].into_iter().chain(more.iter().copied());
-        match crate::Cli::try_parse_from(words) {
-            Err(error) => error.to_string(),
-            Ok(crate::Cli { command: crate::Subcommands::Bench(options) }) => {
-                crate::bench::run(&options).map_or_else(|problem| problem, |_| "nothing".to_owned())
-            }
-            Ok(_) => "another command".to_owned(),
-        }
+        crate::bench::tests::problem(&[&["peers", "--systems", "syros"], more].concat())
     }
 
     #[test]

@@ -2,9 +2,14 @@
 //! none.
 
 use std::cell::Cell;
+use std::fmt::Display;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use syros_bench::compare::Sample;
+
+/// A run in which another server came to lead is made again, so often.
+pub(in crate::bench) const REPETITIONS_MAX: usize = 3;
 
 /// How far a comparison is.
 pub(in crate::bench) struct Progress {
@@ -68,6 +73,37 @@ impl Progress {
     pub(in crate::bench) fn ran(&self, duration: Duration) {
         self.begun.set(self.begun.get() + duration);
         self.at(self.begun.get());
+    }
+
+    /// Makes a run that takes so long at most, and shows how far it is; once more, a few times, if it failed for something
+    /// that passes.
+    pub(in crate::bench) fn measure<E: Display>(
+        &self,
+        name: &str,
+        longest: Duration,
+        is_interrupted: &dyn Fn() -> bool,
+        is_passing: impl Fn(&E) -> bool,
+        mut run: impl FnMut(&dyn Fn(u64) -> bool) -> Result<Sample, E>,
+    ) -> Result<Sample, String> {
+        let mut repetitions = 0;
+        loop {
+            self.run(name);
+            let is_over = |_answered: u64| {
+                self.goes_on(longest);
+                is_interrupted()
+            };
+            match run(&is_over) {
+                Ok(sample) => {
+                    self.ran(longest);
+                    return Ok(sample);
+                }
+                Err(error) if is_passing(&error) && repetitions < REPETITIONS_MAX => {
+                    repetitions += 1;
+                    self.warns(&format!("{name}: once more: {error}"));
+                }
+                Err(error) => return Err(format!("{name}: {error}")),
+            }
+        }
     }
 
     fn at(&self, position: Duration) {

@@ -15,6 +15,7 @@ use syros_types::Group;
 
 use super::{parse_size, parse_time};
 use crate::dev::{DurabilityName, EngineName};
+use crate::regions;
 
 /// Options of `syros bench compare`.
 #[derive(Args, Debug)]
@@ -238,7 +239,7 @@ impl Compare {
             if self.rtt_ms.is_none() && self.jitter_ms != 0.0 {
                 return Err("--jitter-ms: there is none without --rtt-ms or --virtual".to_owned());
             }
-            real::regions(self, self.replicas)?;
+            regions::one_place(self.replicas, self.rtt_ms, self.jitter_ms)?;
         }
         for job in jobs {
             let are_far = !self.is_virtual && self.rtt_ms.is_some();
@@ -247,15 +248,15 @@ impl Compare {
                 simulated::check(self, job)?;
             }
         }
-        self.html.as_deref().map_or(Ok(()), check_html)
+        self.html.as_deref().map_or(Ok(()), |html| check_file("--html", html))
     }
 }
 
-/// Checks that a page can be written there.
-pub(super) fn check_html(html: &Path) -> Result<(), String> {
-    let parent = html.parent().filter(|parent| !parent.as_os_str().is_empty());
-    if html.is_dir() || parent.is_some_and(|parent| !parent.is_dir()) {
-        return Err(format!("--html: {} cannot be a file", html.display()));
+/// Checks that what an option asks for can be written there.
+pub(super) fn check_file(option: &str, path: &Path) -> Result<(), String> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if path.is_dir() || parent.is_some_and(|parent| !parent.is_dir()) {
+        return Err(format!("{option}: {} cannot be a file", path.display()));
     }
     Ok(())
 }
@@ -342,18 +343,9 @@ pub(super) fn run(options: &Compare) -> Result<ExitCode, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     /// The command line, and what is wrong with it.
     fn problem(more: &[&str]) -> String {
-        let words = ["syros", "bench", "compare"].into_iter().chain(more.iter().copied());
-        match crate::Cli::try_parse_from(words) {
-            Err(error) => error.to_string(),
-            Ok(crate::Cli { command: crate::Subcommands::Bench(options) }) => {
-                crate::bench::run(&options).map_or_else(|problem| problem, |_| "nothing".to_owned())
-            }
-            Ok(_) => "another command".to_owned(),
-        }
+        crate::bench::tests::problem(&[&["compare"], more].concat())
     }
 
     #[test]

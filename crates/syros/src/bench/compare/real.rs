@@ -3,16 +3,13 @@
 use std::path::Path;
 
 use syros_bench::compare::{CompareError, CompareLoad, Contender, Sample, order};
-use syros_experiment::{Protocol, Regions};
+use syros_experiment::Protocol;
 use syros_runtime::durability_name;
 
 use super::{Compare, Job, Printer};
 use crate::bench::directory::in_directory;
 use crate::bench::progress::Progress;
-use crate::regions::{timing, timing_table};
-
-/// A run in which a cluster changed its leader is made again, so often.
-pub(in crate::bench) const REPETITIONS_MAX: usize = 3;
+use crate::regions::{self, timing_of};
 
 /// Everything that runs.
 struct Arena<'a> {
@@ -20,12 +17,6 @@ struct Arena<'a> {
     contenders: Vec<Contender>,
     progress: Progress,
     is_interrupted: &'a dyn Fn() -> bool,
-}
-
-/// Where everybody is, if the distance is not this machine's.
-pub(super) fn regions(options: &Compare, replicas: usize) -> Result<Option<Regions>, String> {
-    let regions = options.rtt_ms.map(|rtt_ms| Regions::one_place(replicas, rtt_ms, options.jitter_ms));
-    regions.transpose().map_err(|problem| format!("--rtt-ms: {problem}"))
 }
 
 /// Measures.
@@ -77,9 +68,9 @@ impl Arena<'_> {
             durability_name(self.options.durability.into()),
             self.options.engine_name()
         );
-        let regions = regions(self.options, protocol.replicas(replicas))?;
-        let timing = regions.as_ref().map(|regions| timing_table(&timing(regions)));
-        let settings = settings + &timing.unwrap_or_default();
+        let Compare { rtt_ms, jitter_ms, .. } = *self.options;
+        let regions = regions::one_place(protocol.replicas(replicas), rtt_ms, jitter_ms)?;
+        let settings = settings + &timing_of(regions.as_ref());
         let (program, directory) = (program.to_owned(), directory.to_owned());
         let started = Contender::start(program, directory, protocol, replicas, &settings, regions);
         self.contenders.push(started.map_err(|error| format!("{protocol}: {error}"))?);
@@ -97,24 +88,7 @@ impl Arena<'_> {
             round + 1,
             options.rounds
         );
-        let mut repetitions = 0;
-        loop {
-            progress.run(&name);
-            let is_over = |_answered: u64| {
-                progress.goes_on(longest);
-                is_interrupted()
-            };
-            match contender.run(load, &is_over) {
-                Ok(sample) => {
-                    progress.ran(longest);
-                    return Ok(sample);
-                }
-                Err(error @ CompareError::Leader { .. }) if repetitions < REPETITIONS_MAX => {
-                    repetitions += 1;
-                    progress.warns(&format!("{name}: once more: {error}"));
-                }
-                Err(error) => return Err(format!("{name}: {error}")),
-            }
-        }
+        let is_passing = |error: &CompareError| matches!(error, CompareError::Leader { .. });
+        progress.measure(&name, longest, *is_interrupted, is_passing, |is_over| contender.run(load, is_over))
     }
 }

@@ -8,7 +8,7 @@ use syros_sim::geo::Geo;
 use super::{Compare, Job, Printer};
 
 /// There and back in milliseconds, if nothing else is asked for.
-pub(super) const RTT_MS: f64 = 0.2;
+pub(in crate::bench) const RTT_MS: f64 = 0.2;
 
 /// Everybody in one place, as far from each other as is asked for.
 #[cfg(feature = "sim")]

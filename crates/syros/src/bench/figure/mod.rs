@@ -11,11 +11,12 @@ use std::time::Duration;
 use clap::Args;
 use syros_bench::compare::{Facts, Sample, machine};
 use syros_bench::figure::{Cell, Figure as Shown, Load, Outcome, Storage, catalogue, names, text};
-use syros_experiment::{Blend, Cost, KeyChoice, Protocol, Regions};
+use syros_experiment::{Blend, Cost, KeyChoice, Protocol};
 use syros_runtime::EngineKind;
 
-use super::compare::command;
+use super::compare::{check_file, command};
 use super::parse_time;
+use crate::regions;
 
 /// All of them.
 const ALL: &str = "all";
@@ -150,12 +151,6 @@ impl Figure {
         }
     }
 
-    /// Where everybody is, if the distance is not this machine's.
-    fn regions(&self, replicas: usize) -> Result<Option<Regions>, String> {
-        let regions = self.rtt_ms.map(|rtt_ms| Regions::one_place(replicas, rtt_ms, 0.0));
-        regions.transpose().map_err(|problem| format!("--rtt-ms: {problem}"))
-    }
-
     /// What does not change.
     fn facts(&self) -> Facts {
         let Self { rounds, cost, .. } = self;
@@ -197,7 +192,7 @@ impl Figure {
 
     /// Everything that can be known to be wrong before anything is started.
     fn check(&self, figures: &[Shown]) -> Result<(), String> {
-        self.regions(3)?;
+        regions::one_place(3, self.rtt_ms, 0.0)?;
         if self.svg.is_some() && figures.len() != 1 {
             return Err(format!("--svg: one plot is not {} figures; --out writes them all", figures.len()));
         }
@@ -205,11 +200,7 @@ impl Figure {
             return Err("--duration: 0 s is no time to measure anything in".to_owned());
         }
         for (name, path) in [("--svg", &self.svg), ("--html", &self.html)] {
-            let Some(path) = path else { continue };
-            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-            if path.is_dir() || parent.is_some_and(|parent| !parent.is_dir()) {
-                return Err(format!("{name}: {} cannot be a file", path.display()));
-            }
+            path.as_deref().map_or(Ok(()), |path| check_file(name, path))?;
         }
         if let Some(out) = self.out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
             return Err(format!("--out: {} is no directory", out.display()));
@@ -329,18 +320,9 @@ pub(super) fn run(options: &Figure) -> Result<ExitCode, String> {
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser;
-
     /// The command line, and what is wrong with it.
     fn problem(more: &[&str]) -> String {
-        let words = ["syros", "bench", "figure"].into_iter().chain(more.iter().copied());
-        match crate::Cli::try_parse_from(words) {
-            Err(error) => error.to_string(),
-            Ok(crate::Cli { command: crate::Subcommands::Bench(options) }) => {
-                crate::bench::run(&options).map_or_else(|problem| problem, |_| "nothing".to_owned())
-            }
-            Ok(_) => "another command".to_owned(),
-        }
+        crate::bench::tests::problem(&[&["figure"], more].concat())
     }
 
     #[test]

@@ -9,9 +9,8 @@ use syros_experiment::{Distribution, Mix, Regions};
 use syros_runtime::EngineKind;
 
 use super::{FAR_TIMES, Figure as Options, Printer, Understood, VALUE_BYTES};
-use crate::bench::compare::real::REPETITIONS_MAX;
 use crate::bench::directory::in_directory;
-use crate::bench::progress::Progress;
+use crate::bench::progress::{Progress, REPETITIONS_MAX};
 use crate::config::BytesText;
 use crate::regions;
 
@@ -154,9 +153,9 @@ impl Arena<'_> {
         let program = self.program.clone();
         match place.regions {
             None => {
-                let regions = self.options.regions(protocol.replicas(place.replicas))?;
-                let timing = regions.as_ref().map(|regions| regions::timing_table(&regions::timing(regions)));
-                let settings = place.settings() + &timing.unwrap_or_default();
+                let replicas = protocol.replicas(place.replicas);
+                let regions = regions::one_place(replicas, self.options.rtt_ms, 0.0)?;
+                let settings = place.settings() + &regions::timing_of(regions.as_ref());
                 let started =
                     Contender::start(program, directory, protocol, place.replicas, &settings, regions);
                 let started = started.map_err(|error| format!("{protocol}: {error}"))?;
@@ -164,7 +163,7 @@ impl Arena<'_> {
             }
             Some(name) => {
                 let regions = regions::load(name)?;
-                let settings = regions::timing_table(&regions::timing(&regions));
+                let settings = regions::timing_of(Some(&regions));
                 let started = GeoCluster::start(program, directory, &regions, protocol, &settings);
                 let started = started.map_err(|error| format!("{protocol}: {error}"))?;
                 Ok(Cluster::Far(Box::new(started), regions))

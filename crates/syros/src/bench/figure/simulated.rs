@@ -16,9 +16,7 @@ mod measure {
     use syros_sim::geo::Geo;
 
     use super::super::{Figure as Options, Understood};
-
-    /// There and back where all are in one place, as in `syros bench compare`.
-    const RTT_MS: f64 = 0.2;
+    use crate::bench::compare::simulated::RTT_MS;
 
     /// What it takes a slow storage to fetch what is read.
     const SLOW: Duration = Duration::from_micros(1_000_000 / SLOW_READS_VIRTUAL as u64);

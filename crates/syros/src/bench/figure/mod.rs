@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_bench::compare::{Facts, Sample, machine};
-use syros_bench::figure::{Cell, Figure as Shown, Load, Outcome, Storage, catalogue, names, text};
+use syros_bench::figure::{Cell, Figure as Shown, Outcome, Storage, catalogue, names, text};
 use syros_experiment::{Blend, Cost, KeyChoice, Protocol};
 use syros_runtime::EngineKind;
 
@@ -133,7 +133,8 @@ impl Figure {
     }
 
     /// Operations of a load in virtual time.
-    fn operations_of(&self, load: &Load) -> u64 {
+    #[cfg(feature = "sim")]
+    fn operations_of(&self, load: &syros_bench::figure::Load) -> u64 {
         let asked = self.operations();
         match load.storage {
             _ if self.quick => asked,

@@ -831,6 +831,9 @@ const fn binding_view(message: &Message) -> Option<View> {
         Message::Ok { view, .. }
         | Message::Committed { view, .. }
         | Message::Evaluated { view, .. }
+        | Message::ReadReply { view, .. }
+        | Message::MemberReply { view, .. }
+        | Message::LastChange { view, .. }
         | Message::Prepare { view, .. }
         | Message::PrepareOk { view, .. } => Some(*view),
         Message::DoViewChange(change) => Some(change.view),

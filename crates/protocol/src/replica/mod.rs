@@ -578,6 +578,13 @@ impl Replica {
         self.view_ticket = self.persist(Record::View { view: self.view, last_normal: self.last_normal });
     }
 
+    /// Whether a crash leaves this replica in its view. Messages wait for that; what the engine is asked for on
+    /// behalf of clients does not, and must not be asked for before. A leader that has told a client what an update
+    /// returns, crashes, and leads the same view again with another log would be believed.
+    fn has_settled(&self) -> bool {
+        self.view_ticket <= self.persisted || self.planted(PlantedBug::ToldBeforePersist)
+    }
+
     fn on_persisted(&mut self, ticket: Ticket) {
         assert!(ticket <= self.ticket, "only what was emitted can be on disk");
         self.persisted = self.persisted.max(ticket);

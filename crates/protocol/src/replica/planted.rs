@@ -79,6 +79,7 @@ planted_bugs! {
     OverlapIgnored = "overlap-ignored": "Followers accept an update that returns state though something pending overlaps it.";
     EvaluatedBeforeExecuted = "evaluated-before-executed": "The leader says what an update returns while entries of its keys are still to be executed.";
     EvaluatedAgain = "evaluated-again": "A leader that is asked again evaluates again what it has in its durability log.";
+    ToldBeforePersist = "told-before-persist": "A replica answers clients out of a view before its entering it is on disk.";
     EvaluatedInPassing = "evaluated-in-passing": "What an update returns is found out while lanes go on.";
     EvaluationOfOtherViewKept = "evaluation-of-other-view-kept": "A client keeps what a leader said an update returns when the next view begins.";
     EvaluationIsEnough = "evaluation-is-enough": "A client completes an update that returns state with a majority.";

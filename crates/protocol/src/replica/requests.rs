@@ -352,10 +352,10 @@ impl Replica {
             Admission::IfNothingOverlaps => {
                 let is_evaluated = self.is_leader() && !update.class.is_nilext();
                 let ignored = self.planted(PlantedBug::OverlapIgnored) && !self.is_leader();
+                let is_executed =
+                    !self.pending.overlaps(footprint) || self.planted(PlantedBug::EvaluatedBeforeExecuted);
                 (self.dlog.overlaps(footprint) && !ignored)
-                    || (is_evaluated
-                        && self.pending.overlaps(footprint)
-                        && !self.planted(PlantedBug::EvaluatedBeforeExecuted))
+                    || (is_evaluated && !(is_executed && self.has_settled()))
             }
         };
         (is_refused || self.completes_another(update)) && !self.planted(PlantedBug::NoConflictCheck)

@@ -4,7 +4,7 @@
 use super::*;
 use crate::message::{Asked, Body, Path, Payload, Request, ViewChangeReason};
 use alloc::string::String;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use syros_types::{Class, FastQuorum, Footprint, Group, ReplicaSet, SessionId};
 
 /// Operations here are `CK...`: class letter, key letter, anything.
@@ -27,9 +27,13 @@ struct Cluster {
     /// Messages to clients: (client, from, message).
     inbox: Vec<(u64, usize, Message)>,
     reads: Vec<(usize, u64)>,
+    /// How often an engine was asked what an update returns.
+    evaluated: usize,
     wire: VecDeque<(usize, usize, Message)>,
     /// Engines are on disk, and do not get on.
     stuck: bool,
+    /// Whose disk takes its time: the newest record on its way there.
+    unwritten: BTreeMap<usize, Ticket>,
 }
 
 const CLIENT: Peer = Peer::Client(7);
@@ -53,8 +57,10 @@ impl Cluster {
             down: BTreeSet::new(),
             inbox: Vec::new(),
             reads: Vec::new(),
+            evaluated: 0,
             wire: VecDeque::new(),
             stuck: false,
+            unwritten: BTreeMap::new(),
         };
         cluster.settle();
         cluster
@@ -67,15 +73,17 @@ impl Cluster {
         self.replicas[replica].handle(self.now, event);
         while let Some(action) = self.replicas[replica].poll() {
             match action {
-                // The disk is instantaneous here.
-                Action::Persist { ticket, .. } => {
-                    self.replicas[replica].handle(self.now, Event::Persisted(ticket));
-                }
+                Action::Persist { ticket, .. } => match self.unwritten.get_mut(&replica) {
+                    Some(unwritten) => *unwritten = ticket,
+                    // The disk is instantaneous here.
+                    None => self.replicas[replica].handle(self.now, Event::Persisted(ticket)),
+                },
                 Action::Send { to: Peer::Replica(to), message, .. } => {
                     self.wire.push_back((replica, to.index(), message));
                 }
                 Action::Send { to: Peer::Client(to), message, .. } => self.inbox.push((to, replica, message)),
                 Action::Read { number, .. } => self.reads.push((replica, number)),
+                Action::Evaluate { .. } => self.evaluated += 1,
                 Action::Apply { .. } if self.stuck => {}
                 Action::Apply { through } => self.apply(replica, through),
                 other => unreachable!("no snapshot is due in these tests: {other:?}"),
@@ -306,6 +314,50 @@ fn a_reader_hears_of_no_view_that_has_not_begun() {
     });
     let told: Vec<_> = told.collect();
     assert_eq!(told, [(View(0), Some(crate::message::Refusal::NotNormal)), (View(0), None)]);
+}
+
+/// Found by seed 70053421: a leader told a client what an update returned, and had forgotten the view it led after a
+/// crash. Leading the same view once more, with another log, it would have been believed.
+#[test]
+fn nothing_is_told_out_of_a_view_that_a_crash_undoes() {
+    let mut cluster = Cluster::new(3, FastQuorum::NilextOrCommutative);
+    let session = cluster.register();
+    cluster.down.insert(0);
+    cluster.unwritten.insert(1, Ticket(0));
+    let leads = |cluster: &Cluster| cluster.replicas[1].is_leader() && cluster.replicas[1].is_normal();
+    for _ in 0..5_000 {
+        if leads(&cluster) {
+            break;
+        }
+        cluster.pass(1);
+    }
+    assert!(leads(&cluster) && cluster.unwritten[&1] > Ticket(0), "it does not wait for its own disk");
+    cluster.inbox.clear();
+    let view = cluster.replicas[1].view();
+    let read = |number| Message::Read {
+        view,
+        number,
+        asked: Asked::Value { after: OpNumber(0) },
+        body: Body::from(*b"rA"),
+    };
+    let update = |sequence| {
+        let id = OperationId { session, sequence };
+        let request = Request { id, micros: 5, acked_below: 1, body: Body::from(*b"uB1") };
+        Message::Request { view, path: Path::Durability, recipients: ReplicaSet::ALL, request }
+    };
+    cluster.send(&[1], &read(1));
+    cluster.send(&[1], &update(1));
+    let refused =
+        Message::ReadRefused { view: View(0), number: 1, refusal: crate::message::Refusal::NotNormal };
+    assert_eq!(cluster.inbox, [(7, 1, refused)]);
+    assert_eq!((cluster.reads.len(), cluster.evaluated), (0, 0), "the update is ordered instead");
+    let ticket = cluster.unwritten.remove(&1).unwrap();
+    cluster.event(1, Event::Persisted(ticket));
+    cluster.pass(50);
+    assert!(cluster.executed[1].iter().any(|body| body == "uB1"));
+    cluster.send(&[1], &read(2));
+    cluster.send(&[1], &update(2));
+    assert_eq!((cluster.reads.len(), cluster.evaluated), (1, 1));
 }
 
 #[test]

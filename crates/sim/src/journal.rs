@@ -49,11 +49,20 @@ pub struct Disk {
     disk: MemoryDisk,
     /// The stores of an engine that is on disk.
     shelf: Shelf,
-    segment_bytes: u64,
+    sizes: Sizes,
     /// A log was opened on it before.
     used: bool,
     /// It has rotted since it was last read: whoever finds it damaged is right.
     rotten: bool,
+}
+
+/// Sizes of a log's files.
+#[derive(Clone, Copy, Debug)]
+pub struct Sizes {
+    /// Of a segment, in bytes.
+    pub segment: u64,
+    /// Of the pieces in which room is made, in bytes.
+    pub reserve: u64,
 }
 
 /// Faults about to happen to a disk.
@@ -68,11 +77,11 @@ pub enum DiskFault {
 }
 
 impl Disk {
-    /// An empty disk, for a log with segments of this size.
+    /// An empty disk, for a log with such files.
     #[must_use]
-    pub fn new(segment_bytes: u64) -> Self {
+    pub fn new(sizes: Sizes) -> Self {
         let (disk, shelf) = (MemoryDisk::new(), Shelf::default());
-        Self { disk, shelf, segment_bytes, used: false, rotten: false }
+        Self { disk, shelf, sizes, used: false, rotten: false }
     }
 
     /// Has a fault happen. One that is not met is taken back by [`Disk::cancel_faults`].
@@ -126,7 +135,7 @@ impl Disk {
     /// # Panics
     /// Never: nothing fails on a new disk.
     pub fn replace(&mut self, config: &Config, view: View) {
-        *self = Self::new(self.segment_bytes);
+        *self = Self::new(self.sizes);
         let (mut journal, _) = Journal::open(self, config, &mut { FILES }).expect("a new disk works");
         journal.append(Ticket(1), &Record::Forgot { view });
         journal.write().and_then(|_| journal.sync()).expect("a new disk works");
@@ -150,8 +159,8 @@ pub struct Journal {
 pub(crate) const FILES: SnapshotFiles = SnapshotFiles { hash_seed: 0 };
 
 fn options(replica: ReplicaId, disk: &Disk) -> Options {
-    let Disk { segment_bytes, used, .. } = *disk;
-    Options { segment_bytes, may_create: !used, ..Options::new(CLUSTER, replica) }
+    let Disk { sizes: Sizes { segment: segment_bytes, reserve: reserve_bytes }, used, .. } = *disk;
+    Options { segment_bytes, reserve_bytes, may_create: !used, ..Options::new(CLUSTER, replica) }
 }
 
 impl Journal {

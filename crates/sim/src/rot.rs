@@ -1,7 +1,7 @@
 //! Rot: disks that do not keep what was written, while nobody looks.
 //!
-//! Only what a store can tell from a write that a crash cut short. Nobody can tell that of damage to the
-//! last record of the log, or of a last segment that is gone or has become shorter (see `syros_wal`): a
+//! Only what a store can tell from a write that a crash cut short. Nobody can tell that of all damage to the
+//! last batch of the log, or of a last segment that is gone or has become shorter (see `syros_wal`): a
 //! store that took it for the end would not be wrong about anything it can know.
 
 use crate::tally::Kind;
@@ -9,8 +9,7 @@ use std::ops::Range;
 use syros_types::Prng;
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{
-    Disk, DiskError, HEADER_BYTES, RECORD_HEADER_BYTES, SegmentHeader, list_snapshots, recover_segment,
-    snapshot_name,
+    Disk, DiskError, HEADER_BYTES, SegmentHeader, list_snapshots, recover_segment, snapshot_name,
 };
 
 /// Most bytes that go at once: a sector.
@@ -55,8 +54,11 @@ fn targets(disk: &mut MemoryDisk) -> Result<Vec<Target>, DiskError> {
     let names = segment_names(disk)?;
     for (index, name) in names.iter().enumerate() {
         let Some(bytes) = disk.contents(name) else { continue };
-        let (all, is_last) = (bytes.len(), index + 1 == names.len());
-        let range = 0..if is_last { before_last_record(&bytes) } else { all };
+        let contents = recover_segment(&bytes).expect("a segment gets its name when its header is written");
+        // What is wrong before the last mark cannot be a torn tail; behind the records there is only room.
+        let (all, marked) = (contents.valid_bytes, contents.marked_bytes);
+        let is_last = index + 1 == names.len();
+        let range = 0..if is_last { marked } else { all };
         // A last segment that ends in its header was not left so by a crash.
         let ends = 0..if is_last { HEADER_BYTES } else { all };
         let may_go = !is_last || names.len() == 1;
@@ -76,13 +78,6 @@ fn segment_names(disk: &mut MemoryDisk) -> Result<Vec<String>, DiskError> {
     let mut names = disk.list()?;
     names.retain(|name| name.starts_with("wal-") && name.ends_with(".log"));
     Ok(names)
-}
-
-/// Where the last record of a segment begins that is whole: what is wrong before it cannot be a torn tail.
-fn before_last_record(bytes: &[u8]) -> usize {
-    let contents = recover_segment(bytes).expect("a segment gets its name when its header is written");
-    let last = contents.records.last().map_or(0, |payload| RECORD_HEADER_BYTES + payload.len());
-    contents.valid_bytes - last
 }
 
 fn pick<'a, T>(all: &'a [T], prng: &mut Prng) -> Option<&'a T> {

@@ -110,6 +110,8 @@ pub struct DiskSettings {
     pub fail_ppm: u64,
     /// Size of a segment of the log.
     pub segment_bytes: u64,
+    /// Size of the pieces in which room for records is made in it.
+    pub reserve_bytes: u64,
 }
 
 /// Size of a segment: small, so that a run goes through several.
@@ -280,6 +282,8 @@ impl Swarm {
                 crash_ppm: draw.sometimes(&[500, 5_000, 20_000]),
                 fail_ppm: if draw.one_in(6) { draw.of(&[1_000, 5_000]) } else { 0 },
                 segment_bytes: SEGMENT_BYTES,
+                // Rolled apart, so that the worlds of all seeds stay what they were.
+                reserve_bytes: Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0007)).of(&[1, 600, SEGMENT_BYTES]),
             },
             nemesis,
             protocol,
@@ -443,6 +447,7 @@ impl Swarm {
                 crash_ppm: 0,
                 fail_ppm: 0,
                 segment_bytes: SEGMENT_BYTES,
+                reserve_bytes: SEGMENT_BYTES,
             },
             nemesis: NemesisSettings::default(),
             protocol: ProtocolSettings::default(),

@@ -10,7 +10,7 @@ use crate::client::{ClientEffect, ClientProcess};
 use crate::clock::{Clock, VirtualTime};
 use crate::history::History;
 use crate::invariants::Invariants;
-use crate::journal::{Disk, DiskFault, DiskTrouble};
+use crate::journal::{Disk, DiskFault, DiskTrouble, Sizes};
 use crate::nemesis::Fault;
 use crate::network::{Fate, Network, NodeIndex};
 use crate::process::{Effect, ReplicaProcess, SnapshotSizes, Surroundings};
@@ -202,7 +202,10 @@ impl World {
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
             .map(|_| ReplicaSlot {
-                disk: Disk::new(swarm.disk.segment_bytes),
+                disk: Disk::new(Sizes {
+                    segment: swarm.disk.segment_bytes,
+                    reserve: swarm.disk.reserve_bytes,
+                }),
                 process: None,
                 life: 0,
                 paused_until: 0,

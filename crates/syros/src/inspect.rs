@@ -196,6 +196,9 @@ fn plain_log(found: &Inspection, out: &mut String) {
         if let Some((first, last)) = segment.range {
             let _ = write!(out, " ({} to {})", first.0, last.0);
         }
+        if segment.room > 0 {
+            let _ = write!(out, "  room {}", segment.room);
+        }
         out.push_str(if segment.faults.is_empty() && segment.failure.is_none() {
             "\n"
         } else {
@@ -305,7 +308,8 @@ fn json_log(found: &Inspection, out: &mut String) {
     out.push_str(",\"segments\":");
     json_list(out, &log.segments, |out, segment| {
         let file = json_text(&segment.file);
-        let _ = write!(out, "{{\"file\":{file},\"bytes\":{},\"records\":{}", segment.bytes, segment.records);
+        let (bytes, room, records) = (segment.bytes, segment.room, segment.records);
+        let _ = write!(out, "{{\"file\":{file},\"bytes\":{bytes},\"room\":{room},\"records\":{records}");
         if let Some((first, last)) = segment.range {
             let _ = write!(out, ",\"first\":{},\"last\":{}", first.0, last.0);
         }

@@ -42,7 +42,12 @@ fn directory(scratch: &Scratch) -> PathBuf {
                     replicas = 3\nfast-quorum = majority\ndurability = fsync\n";
     fs::write(path.join("identity"), identity).unwrap();
     let disk = FileDisk::open(&path.join("wal")).unwrap();
-    let options = Options { may_create: true, segment_bytes: 50, ..Options::new(CLUSTER, ReplicaId(1)) };
+    let options = Options {
+        may_create: true,
+        segment_bytes: 50,
+        reserve_bytes: 1,
+        ..Options::new(CLUSTER, ReplicaId(1))
+    };
     let (mut wal, _) = Wal::open(disk, options, |_, _| Ok::<(), Infallible>(())).unwrap();
     for view in 1..=6 {
         // Record::View, as the golden bytes of crate wire have it.
@@ -112,7 +117,7 @@ fn an_intact_directory() {
         0,
         &[
             "identity    replica 1 of 3 of cluster 0000000000000077 (fast quorum majority, durability fsync, engine memory)\n",
-            "segment     wal-00000000000000000001.log  bytes 47  records 1 (1 to 1)\n",
+            "segment     wal-00000000000000000001.log  bytes 63  records 1 (1 to 1)\n",
             "records     view 6  accept 0  append 0  transfer 0  enter_view 0  checkpoint 0  forgot 0  malformed 0\n",
             "newest view 6\n",
             "snapshot    snapshot-00000000000000000009.snap  op 9  bytes 87  blocks 1  view 4  \
@@ -124,7 +129,7 @@ fn an_intact_directory() {
     for part in [
         "{\"directory\":\"",
         "\"identity\":{\"cluster\":\"0000000000000077\",\"replica\":1,\"replicas\":3,",
-        "\"in_use\":false,\"segments\":[{\"file\":\"wal-00000000000000000001.log\",\"bytes\":47,\"records\":1,",
+        "\"in_use\":false,\"segments\":[{\"file\":\"wal-00000000000000000001.log\",\"bytes\":63,\"room\":0,\"records\":1,",
         "\"records\":{\"view\":6,\"accept\":0,",
         "\"newest_view\":6,\"snapshots\":[{\"file\":\"snapshot-00000000000000000005.snap\",\"op\":5,",
         "\"set_aside\":[],\"problems\":[],\"intact\":true}\n",
@@ -138,7 +143,7 @@ fn an_intact_directory() {
     bytes.extend_from_slice(&[9, 0, 0, 0, 1]);
     fs::write(&last, &bytes).unwrap();
     let found =
-        assert_told(&path, 0, &["torn end    wal-0", "the last 5 bytes, from offset 47 on, are torn"]);
+        assert_told(&path, 0, &["torn end    wal-0", "the last 5 bytes, from offset 63 on, are torn"]);
     assert!(found.ends_with("\nintact\n"), "{found}");
     assert_eq!(fs::read(&last).unwrap(), bytes, "nothing is cut");
 }

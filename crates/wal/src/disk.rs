@@ -6,7 +6,8 @@ use std::fmt;
 ///
 /// Every call is synchronous. What a successful call promises about a crash:
 ///
-/// - appended bytes survive once [`Disk::sync`] on their file returned; until then any part of them may,
+/// - appended and filled bytes survive once [`Disk::sync`] on their file returned; until then any part of
+///   them may,
 /// - a created, renamed or removed name survives once [`Disk::sync_directory`] returned,
 /// - a rename is atomic: its target is the old or the new file, never neither.
 pub trait Disk {
@@ -30,6 +31,14 @@ pub trait Disk {
     /// # Errors
     /// Any part of `bytes` may have been written when this fails.
     fn append(&mut self, file: &mut Self::File, bytes: &[u8]) -> Result<(), DiskError>;
+
+    /// Writes `parts`, one behind the other, at byte `offset`, where the file holds nothing but zeros from
+    /// there to its end; it does not become longer. What was synced before stays whatever happens; of the
+    /// rest a crash may leave any sectors written and the others zero.
+    ///
+    /// # Errors
+    /// Any part may have been written when this fails.
+    fn fill(&mut self, file: &mut Self::File, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError>;
 
     /// Fills `buffer` from byte `offset` on.
     ///
@@ -96,6 +105,8 @@ pub enum DiskOperation {
     Open,
     /// [`Disk::append`].
     Append,
+    /// [`Disk::fill`].
+    Fill,
     /// [`Disk::read`].
     Read,
     /// [`Disk::length`].
@@ -120,6 +131,7 @@ impl fmt::Display for DiskOperation {
             Self::Create => "create",
             Self::Open => "open",
             Self::Append => "append to",
+            Self::Fill => "write to",
             Self::Read => "read",
             Self::Length => "take the length of",
             Self::Truncate => "truncate",

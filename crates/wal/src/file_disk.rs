@@ -1,12 +1,16 @@
 //! The real thing: a locked directory. The only code of this crate that touches the file system.
 
 use crate::disk::{Cause, Disk, DiskError, DiskOperation};
+use crate::format::RETAINED_BYTES_MAX;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::FileExt as _;
+use std::iter;
+#[cfg(target_os = "linux")]
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 /// The file that is locked. It holds the process id of the owner, for people; the lock is the kernel's
@@ -28,6 +32,9 @@ pub struct FileDisk {
 pub struct OpenFile {
     name: String,
     file: File,
+    /// Where it ends: nobody else changes it.
+    length: u64,
+    direct: Direct,
 }
 
 /// Why a directory cannot be used.
@@ -193,7 +200,124 @@ fn disk_error(operation: DiskOperation, name: &str, error: &io::Error) -> DiskEr
     DiskError { operation, file: name.to_owned(), cause }
 }
 
+/// The way past the system's cache, for what is filled in: a sync then finds it on the device already, and
+/// only has the device keep it (docs/BENCHMARKS.md). Whole blocks have to be written, from memory at a
+/// multiple of their size.
+#[derive(Debug)]
+enum Direct {
+    /// Nothing was filled in so far.
+    Untried,
+    /// This file system has no such way, or not for this file.
+    Unavailable,
+    /// There is one.
+    Available(DirectFile),
+}
+
+#[derive(Debug)]
+struct DirectFile {
+    file: File,
+    /// Where the next bytes are expected.
+    offset: u64,
+    /// The bytes of the block of `offset` that are before it.
+    begun: Vec<u8>,
+    /// Room for blocks at any place that is a multiple of their size.
+    buffer: Vec<u8>,
+}
+
+/// What is written past the cache comes in multiples of this many bytes, as file systems and devices of
+/// today want it.
+const BLOCK_BYTES: usize = 4096;
+
+impl DirectFile {
+    /// A second way to a file that is open.
+    fn open(path: &Path, file: &File) -> io::Result<Self> {
+        let direct = open_direct(path)?;
+        let (this, that) = (direct.metadata()?, file.metadata()?);
+        if (this.dev(), this.ino()) != (that.dev(), that.ino()) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        Ok(Self { file: direct, offset: 0, begun: Vec::new(), buffer: Vec::new() })
+    }
+
+    /// Makes `offset` the place where the next bytes are expected.
+    fn seek(&mut self, file: &File, offset: u64) -> io::Result<()> {
+        if self.offset != offset {
+            let begun = (offset % BLOCK_BYTES as u64) as usize;
+            self.begun.resize(begun, 0);
+            file.read_exact_at(&mut self.begun, offset - begun as u64)?;
+            self.offset = offset;
+        }
+        Ok(())
+    }
+
+    /// Writes what comes next, and zeros to the end of its last block.
+    fn write(&mut self, parts: &[&[u8]]) -> io::Result<()> {
+        let start = self.offset - self.begun.len() as u64;
+        let content = self.begun.len() + parts.iter().map(|part| part.len()).sum::<usize>();
+        let blocks = content.next_multiple_of(BLOCK_BYTES);
+        if self.buffer.len() < blocks + BLOCK_BYTES {
+            self.buffer.resize(blocks + BLOCK_BYTES, 0);
+        }
+        let skipped = self.buffer.as_ptr().align_offset(BLOCK_BYTES);
+        let buffer = &mut self.buffer[skipped..skipped + blocks];
+        let mut at = 0;
+        for part in iter::once(&self.begun.as_slice()).chain(parts) {
+            buffer[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        buffer[at..].fill(0);
+        self.file.write_all_at(buffer, start)?;
+        self.offset = start + content as u64;
+        self.begun.clear();
+        self.begun.extend_from_slice(&buffer[content / BLOCK_BYTES * BLOCK_BYTES..content]);
+        if self.buffer.len() > RETAINED_BYTES_MAX {
+            self.buffer = Vec::new();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn open_direct(path: &Path) -> io::Result<File> {
+    let flag = rustix::fs::OFlags::DIRECT.bits();
+    OpenOptions::new().write(true).custom_flags(flag.cast_signed()).open(path)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn open_direct(_path: &Path) -> io::Result<File> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
 impl OpenFile {
+    fn new(name: &str, file: File) -> io::Result<Self> {
+        let length = file.metadata()?.len();
+        Ok(Self { name: name.to_owned(), file, length, direct: Direct::Untried })
+    }
+
+    /// Writes past the cache; false if that is not possible, and then nothing was written.
+    fn fill_directly(&mut self, path: &Path, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
+        if matches!(self.direct, Direct::Untried) {
+            let opened = DirectFile::open(path, &self.file);
+            self.direct = opened.map_or(Direct::Unavailable, Direct::Available);
+        }
+        let Direct::Available(direct) = &mut self.direct else { return Ok(false) };
+        let bytes = parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        if (offset + bytes).next_multiple_of(BLOCK_BYTES as u64) > self.length {
+            // The file's last block is no whole one.
+            return Ok(false);
+        }
+        direct.seek(&self.file, offset)?;
+        match direct.write(parts) {
+            Ok(()) => Ok(true),
+            // This system or device wants larger blocks.
+            Err(error) if error.raw_os_error() == Some(Errno::INVAL.raw_os_error()) => {
+                self.direct = Direct::Unavailable;
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     fn failed(&self, operation: DiskOperation) -> impl Fn(io::Error) -> DiskError {
         move |error| disk_error(operation, &self.name, &error)
     }
@@ -213,34 +337,39 @@ impl Disk for FileDisk {
 
     fn create(&mut self, name: &str) -> Result<OpenFile, DiskError> {
         let path = self.file(DiskOperation::Create, name)?;
-        // Append mode and truncation exclude each other, so an old file goes first.
+        // Whoever still reads an old one of that name goes on reading that.
         match fs::remove_file(&path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(disk_error(DiskOperation::Create, name, &error));
             }
             _ => {}
         }
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .create_new(true)
-            .open(path)
-            .map_err(|error| disk_error(DiskOperation::Create, name, &error))?;
-        Ok(OpenFile { name: name.to_owned(), file })
+        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        opened
+            .and_then(|file| OpenFile::new(name, file))
+            .map_err(|error| disk_error(DiskOperation::Create, name, &error))
     }
 
     fn open(&mut self, name: &str) -> Result<OpenFile, DiskError> {
         let path = self.file(DiskOperation::Open, name)?;
-        let file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            .open(path)
-            .map_err(|error| disk_error(DiskOperation::Open, name, &error))?;
-        Ok(OpenFile { name: name.to_owned(), file })
+        let opened = OpenOptions::new().read(true).write(true).open(path);
+        opened
+            .and_then(|file| OpenFile::new(name, file))
+            .map_err(|error| disk_error(DiskOperation::Open, name, &error))
     }
 
     fn append(&mut self, file: &mut OpenFile, bytes: &[u8]) -> Result<(), DiskError> {
-        (&file.file).write_all(bytes).map_err(file.failed(DiskOperation::Append))
+        file.file.write_all_at(bytes, file.length).map_err(file.failed(DiskOperation::Append))?;
+        file.length += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn fill(&mut self, file: &mut OpenFile, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
+        let path = self.file(DiskOperation::Fill, &file.name)?;
+        let filled = file
+            .fill_directly(&path, offset, parts)
+            .and_then(|filled| if filled { Ok(()) } else { file.file.write_all_at(&parts.concat(), offset) });
+        filled.map_err(file.failed(DiskOperation::Fill))
     }
 
     fn read(&mut self, file: &OpenFile, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
@@ -252,7 +381,9 @@ impl Disk for FileDisk {
     }
 
     fn truncate(&mut self, file: &mut OpenFile, length: u64) -> Result<(), DiskError> {
-        file.file.set_len(length).map_err(file.failed(DiskOperation::Truncate))
+        file.file.set_len(length).map_err(file.failed(DiskOperation::Truncate))?;
+        (file.length, file.direct) = (length, Direct::Untried);
+        Ok(())
     }
 
     fn sync(&mut self, file: &mut OpenFile) -> Result<(), DiskError> {
@@ -327,11 +458,15 @@ impl Disk for ReadOnlyDisk {
             return Err(DiskError { operation: DiskOperation::Open, file: name.to_owned(), cause });
         }
         let file = File::open(&path).map_err(failed)?;
-        Ok(ReadOnlyFile(OpenFile { name: name.to_owned(), file }))
+        OpenFile::new(name, file).map(ReadOnlyFile).map_err(failed)
     }
 
     fn append(&mut self, file: &mut ReadOnlyFile, _bytes: &[u8]) -> Result<(), DiskError> {
         read_only(DiskOperation::Append, &file.0.name)
+    }
+
+    fn fill(&mut self, file: &mut ReadOnlyFile, _offset: u64, _parts: &[&[u8]]) -> Result<(), DiskError> {
+        read_only(DiskOperation::Fill, &file.0.name)
     }
 
     fn read(&mut self, file: &ReadOnlyFile, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {

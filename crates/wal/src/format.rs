@@ -1,4 +1,4 @@
-//! Bytes of segments and records. All numbers are little-endian.
+//! Bytes of segments, records and marks. All numbers are little-endian.
 //!
 //! ```text
 //! segment header (36 bytes)            record (8 bytes and the payload)
@@ -7,23 +7,41 @@
 //!  12  1  replica id                           payload length (4 bytes), payload
 //!  13  3  zero                           8     payload
 //!  16  8  cluster id
-//!  24  8  number of the first record
-//!  32  4  CRC-32C of bytes 0..32
+//!  24  8  number of the first record   mark (16 bytes)
+//!  32  4  CRC-32C of bytes 0..32         0  4  2^32 - 1, which is no record's length
+//!                                        4  4  CRC-32C of record number, 2^32 - 1 (4 bytes)
+//!                                        8  8  number of the next record
 //! ```
+//!
+//! A mark says that every record before it was durable when it was written. It stands before each batch
+//! that was written when nothing else waited for a sync. Behind the last record, zeros fill the file: room
+//! that is already there when records come, so that syncing them changes nothing but their bytes.
+//!
+//! Version 1 had neither marks nor room.
 
 use crate::checksum::{START, extend, finish};
 use std::fmt;
 use syros_types::ReplicaId;
 use syros_types::limits::FRAME_BYTES_MAX;
 
-/// The format this build writes, and the only one it reads.
-pub const FORMAT_VERSION: u32 = 1;
+/// The format this build writes. It reads [`FORMAT_VERSION_UNMARKED`] as well.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// The first format: without marks, and a segment ends where its file does. A log that has such segments
+/// goes on in a new one.
+pub const FORMAT_VERSION_UNMARKED: u32 = 1;
 
 /// Bytes before the first record of a segment.
 pub const HEADER_BYTES: usize = 36;
 
 /// Bytes before the payload of a record.
 pub const RECORD_HEADER_BYTES: usize = 8;
+
+/// Bytes of a mark.
+pub const MARK_BYTES: usize = 16;
+
+/// What stands where a record has its length.
+pub(crate) const MARK_LENGTH: u32 = u32::MAX;
 
 /// Longest payload, in bytes. The longest record is the one that enters a view: it holds what came in
 /// one message, so a message's limit is a record's.
@@ -106,6 +124,8 @@ pub(crate) fn name_kind(name: &str) -> NameKind {
 /// What stands at the beginning of every segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SegmentHeader {
+    /// The format: [`FORMAT_VERSION`] or [`FORMAT_VERSION_UNMARKED`].
+    pub version: u32,
     /// The cluster the log belongs to.
     pub cluster: u64,
     /// The replica the log belongs to.
@@ -142,7 +162,7 @@ impl fmt::Display for HeaderError {
             }
             Self::Magic => f.write_str("not a segment of a write-ahead log"),
             Self::Version(version) => {
-                write!(f, "format version {version}; this build reads version {FORMAT_VERSION}")
+                write!(f, "format version {version}; this build reads up to {FORMAT_VERSION}")
             }
             Self::Checksum => f.write_str("the checksum of the segment header does not match"),
             Self::Field => f.write_str("the segment header has a field with an impossible value"),
@@ -158,7 +178,7 @@ impl SegmentHeader {
     pub fn encode(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         bytes[..8].copy_from_slice(&MAGIC);
-        bytes[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        bytes[8..12].copy_from_slice(&self.version.to_le_bytes());
         bytes[12] = self.replica.0;
         bytes[16..24].copy_from_slice(&self.cluster.to_le_bytes());
         bytes[24..CHECKSUM_AT].copy_from_slice(&self.first.0.to_le_bytes());
@@ -184,17 +204,20 @@ impl SegmentHeader {
             read_u32(header, CHECKSUM_AT)
                 == finish(parts.iter().fold(START, |state, part| extend(state, part)))
         };
-        match (version, has_checksum_of(FORMAT_VERSION)) {
-            (FORMAT_VERSION, true) => {}
+        match version {
+            FORMAT_VERSION_UNMARKED | FORMAT_VERSION if has_checksum_of(version) => {}
             // The header is one of ours in all but the version, or there never was such a version: rot.
-            (0 | FORMAT_VERSION, false) | (_, true) => return Err(HeaderError::Checksum),
-            (_, false) => return Err(HeaderError::Version(version)),
+            0..=FORMAT_VERSION => return Err(HeaderError::Checksum),
+            _ if (FORMAT_VERSION_UNMARKED..=FORMAT_VERSION).any(has_checksum_of) => {
+                return Err(HeaderError::Checksum);
+            }
+            _ => return Err(HeaderError::Version(version)),
         }
         let first = RecordNumber(read_u64(header, 24));
         if header[13..16] != [0; 3] || first.0 == 0 || first.0 > RECORD_NUMBER_MAX {
             return Err(HeaderError::Field);
         }
-        Ok(Self { cluster: read_u64(header, 16), replica: ReplicaId(header[12]), first })
+        Ok(Self { version, cluster: read_u64(header, 16), replica: ReplicaId(header[12]), first })
     }
 }
 
@@ -236,18 +259,27 @@ impl fmt::Display for RecordFault {
 pub(crate) enum Parsed<'a> {
     /// A valid record with this payload.
     Record(&'a [u8]),
+    /// A valid mark, which says that the record looked for comes next.
+    Mark,
     /// Too few bytes to tell; at least this many are needed.
     Incomplete(usize),
     /// Not the record that was looked for.
     Invalid(RecordFault),
 }
 
-/// Looks for the record `number` at the beginning of `bytes`.
+/// Looks for the record `number`, or a mark before it, at the beginning of `bytes`.
 pub(crate) fn parse_record(bytes: &[u8], number: RecordNumber) -> Parsed<'_> {
     if bytes.len() < RECORD_HEADER_BYTES {
         return Parsed::Incomplete(RECORD_HEADER_BYTES);
     }
     let length = read_u32(bytes, 0);
+    if length == MARK_LENGTH {
+        return match bytes.first_chunk() {
+            None => Parsed::Incomplete(MARK_BYTES),
+            Some(found) if *found == mark(number) => Parsed::Mark,
+            Some(_) => Parsed::Invalid(RecordFault::Checksum),
+        };
+    }
     if length == 0 || length as usize > RECORD_BYTES_MAX {
         return Parsed::Invalid(RecordFault::Length(length));
     }
@@ -268,6 +300,15 @@ fn record_state(number: RecordNumber, length: u32) -> u32 {
     extend(START, &prefix)
 }
 
+/// The mark before the record `next`.
+pub(crate) fn mark(next: RecordNumber) -> [u8; MARK_BYTES] {
+    let mut bytes = [0; MARK_BYTES];
+    bytes[..4].copy_from_slice(&MARK_LENGTH.to_le_bytes());
+    bytes[4..8].copy_from_slice(&finish(record_state(next, MARK_LENGTH)).to_le_bytes());
+    bytes[8..].copy_from_slice(&next.0.to_le_bytes());
+    bytes
+}
+
 /// Encoded records on their way to the disk.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Batch {
@@ -279,7 +320,7 @@ pub(crate) struct Batch {
 
 /// A buffer that grew beyond this is shrunk to it after use, so that one burst does not hold memory
 /// for ever. Batches of ordinary traffic are far smaller, and theirs is never given back.
-const RETAINED_BYTES_MAX: usize = 8 * 1024 * 1024;
+pub(crate) const RETAINED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 impl Batch {
     /// Appends a record whose payload is the concatenation of `parts`, `length` bytes in all.
@@ -318,22 +359,41 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
-    use super::{Batch, HeaderError, NameKind, Parsed, RecordFault, RecordNumber, SegmentHeader};
-    use super::{name_kind, parse_record, segment_name, temporary_name};
+    use super::{Batch, FORMAT_VERSION_UNMARKED, HeaderError, NameKind, Parsed, RecordFault, RecordNumber};
+    use super::{SegmentHeader, mark, name_kind, parse_record, segment_name, temporary_name};
     use crate::checksum::{START, extend, finish};
     use syros_types::ReplicaId;
 
-    const HEADER: SegmentHeader =
-        SegmentHeader { cluster: 0x1122_3344_5566_7788, replica: ReplicaId(2), first: RecordNumber(0x0102) };
+    const HEADER: SegmentHeader = SegmentHeader {
+        version: 2,
+        cluster: 0x1122_3344_5566_7788,
+        replica: ReplicaId(2),
+        first: RecordNumber(0x0102),
+    };
 
     #[test]
     fn golden_header() {
         let golden = [
-            b'S', b'Y', b'R', b'O', b'S', b'W', b'A', b'L', 1, 0, 0, 0, 2, 0, 0, 0, 0x88, 0x77, 0x66, 0x55,
-            0x44, 0x33, 0x22, 0x11, 0x02, 0x01, 0, 0, 0, 0, 0, 0, 0xdb, 0xc4, 0xb6, 0x39,
+            b'S', b'Y', b'R', b'O', b'S', b'W', b'A', b'L', 2, 0, 0, 0, 2, 0, 0, 0, 0x88, 0x77, 0x66, 0x55,
+            0x44, 0x33, 0x22, 0x11, 0x02, 0x01, 0, 0, 0, 0, 0, 0, 0xb8, 0xf5, 0x8a, 0xf2,
         ];
         assert_eq!(HEADER.encode(), golden);
         assert_eq!(SegmentHeader::decode(&golden), Ok(HEADER));
+        let mut unmarked = golden;
+        unmarked[8] = 1;
+        unmarked[32..].copy_from_slice(&[0xdb, 0xc4, 0xb6, 0x39]);
+        let header = SegmentHeader { version: FORMAT_VERSION_UNMARKED, ..HEADER };
+        assert_eq!(SegmentHeader::decode(&unmarked), Ok(header), "what older versions wrote");
+    }
+
+    #[test]
+    fn golden_mark() {
+        let golden = [0xff, 0xff, 0xff, 0xff, 0xf5, 0x2d, 0xad, 0x0a, 7, 0, 0, 0, 0, 0, 0, 0];
+        assert_eq!(mark(RecordNumber(7)), golden);
+        assert_eq!(parse_record(&golden, RecordNumber(7)), Parsed::Mark);
+        let invalid = Parsed::Invalid(RecordFault::Checksum);
+        assert_eq!(parse_record(&golden, RecordNumber(8)), invalid, "of another place");
+        assert_eq!(parse_record(&golden[..15], RecordNumber(7)), Parsed::Incomplete(16));
     }
 
     #[test]

@@ -21,6 +21,8 @@ struct Submitted {
     remove_before: Option<RecordNumber>,
     /// No more will come.
     stop: bool,
+    /// The log is being closed in good order.
+    close: bool,
     /// The thread waits for work and has to be woken.
     idle: bool,
 }
@@ -159,13 +161,15 @@ impl<D: Disk> GroupCommit<D> {
         self.shared.failed.get()
     }
 
-    /// Submits what has been appended, waits until it is durable, ends the thread and returns the log.
+    /// Submits what has been appended, waits until it is durable and marked, ends the thread and returns the
+    /// log.
     /// (Dropping instead ends the thread as well, without submitting.)
     ///
     /// # Errors
     /// When the log has stopped.
     pub fn close(mut self) -> Result<Wal<D>, WalError> {
         self.submit();
+        self.shared.lock().close = true;
         let wal = self.join();
         match self.error() {
             Some(error) => Err(error.clone()),
@@ -220,7 +224,7 @@ fn run<D: Disk>(mut wal: Wal<D>, shared: &Shared, wake: impl Fn()) -> Wal<D> {
         submitted.idle = false;
         std::mem::swap(&mut submitted.batch, &mut batch);
         let remove_before = submitted.remove_before.take();
-        let stop = submitted.stop;
+        let (stop, close) = (submitted.stop, submitted.close);
         drop(submitted);
 
         let mut result = wal.write(&batch).and_then(|()| wal.sync());
@@ -234,6 +238,9 @@ fn run<D: Disk>(mut wal: Wal<D>, shared: &Shared, wake: impl Fn()) -> Wal<D> {
             if let Some(record) = remove_before {
                 result = wal.remove_before(record).map(|_| persisted);
             }
+        }
+        if stop && close {
+            result = result.and_then(|persisted| wal.mark().map(|()| persisted));
         }
         if let Err(error) = result {
             shared.failed.get_or_init(|| error);

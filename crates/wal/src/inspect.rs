@@ -42,6 +42,8 @@ pub struct SegmentInspection {
     pub file: String,
     /// Its length in bytes.
     pub bytes: u64,
+    /// How many of them, at its end, are room for records to come.
+    pub room: u64,
     /// Its header, if it is valid.
     pub header: Option<SegmentHeader>,
     /// How many intact records it has.
@@ -163,6 +165,7 @@ impl SegmentInspection {
         Self {
             file: segment_name(first),
             bytes: 0,
+            room: 0,
             header: None,
             records: 0,
             range: None,
@@ -194,7 +197,7 @@ impl SegmentInspection {
         self.header = Some(header);
         let before = self.faults.len();
         let (cluster, replica) = place.owner.unwrap_or((header.cluster, header.replica));
-        let expected = SegmentHeader { cluster, replica, first: place.first };
+        let expected = SegmentHeader { version: header.version, cluster, replica, first: place.first };
         header_damage(header, expected).for_each(|reason| self.fault(0, reason));
         self.faults.len() == before
     }
@@ -229,7 +232,10 @@ fn walk<D: Disk>(
                 next = next.next();
                 continue;
             }
-            Next::End => return Ok(Some(Expected { next, or_later: false })),
+            Next::End => {
+                segment.room = reader.length - reader.offset;
+                return Ok(Some(Expected { next, or_later: false }));
+            }
             Next::Bad(fault) => fault,
         };
         let (offset, rest) = (reader.offset, reader.length - reader.offset);

@@ -7,7 +7,10 @@
 //! of polynomials, whatever the length says.
 
 use crate::checksum::{START, extend, finish, multiply, power_of_x};
-use crate::format::{Parsed, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordNumber, parse_record, read_u32};
+use crate::format::{
+    MARK_BYTES, MARK_LENGTH, Parsed, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordNumber, mark, parse_record,
+    read_u32, read_u64,
+};
 
 /// The shortest record: a header and one byte.
 const RECORD_SPAN_MIN: usize = RECORD_HEADER_BYTES + 1;
@@ -110,6 +113,20 @@ pub(crate) fn find_later_record(tail: &[u8], bad: RecordNumber) -> Option<(usize
         }
     }
     None
+}
+
+/// Looks behind the bad record `bad`, which begins at byte 0 of `tail`, for a mark before a later record;
+/// returns its position and the number of that record.
+pub(crate) fn find_later_mark(tail: &[u8], bad: RecordNumber) -> Option<(usize, RecordNumber)> {
+    tail.windows(MARK_BYTES).enumerate().skip(RECORD_SPAN_MIN).find_map(|(start, bytes)| {
+        if read_u32(bytes, 0) != MARK_LENGTH {
+            return None;
+        }
+        let number = RecordNumber(read_u64(bytes, 8));
+        // Every record takes its bytes, so a mark that stands here cannot be further ahead.
+        let possible = number > bad && number.0 <= bad.0 + (start / RECORD_SPAN_MIN) as u64;
+        (possible && bytes == mark(number)).then_some((start, number))
+    })
 }
 
 /// Whether the match at the beginning of `bytes` is evidence.

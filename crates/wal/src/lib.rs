@@ -14,18 +14,22 @@
 //!
 //! # Torn or rotten
 //!
-//! Damage that is followed by a record of a later number, or lies in a segment that is not the last, is
-//! not a torn tail: the log reports it. What stays undecidable from the bytes:
+//! A batch is written over zeros, and a power failure may leave any of its sectors written and the others
+//! zero. So before each batch stands a mark, which says that everything before it had been synced when it was
+//! written ([`Wal::mark`] and [`GroupCommit::close`] leave one behind the last batch). Damage that a later
+//! mark follows, or that lies in a segment that is not the last, is not a torn tail: the log reports it. So is
+//! damage that a later record of the same batch follows, unless a whole sector of zeros explains it. What
+//! stays undecidable from the bytes:
 //!
-//! - Rot in the very last record, or so much of it that no record after it survives, looks exactly like
-//!   a write that a crash cut short. [`Recovery::cut`] says which record was cut, where, and how many
-//!   bytes went. A caller who knows that the record had been persisted (it shut down cleanly and noted
-//!   its last record number, or a peer holds its acknowledgement) must treat the cut as a lost disk.
-//! - A file system that writes the pages of one batch out of order can, after a power failure, show a
-//!   hole before an intact record of the same batch. That is reported as damage although nothing
-//!   acknowledged is lost: the replica then recovers from its peers, which is slow but never wrong.
-//! - A payload may contain the image of a later record. It counts only when the record that holds it is
-//!   itself torn, and then errs in the same safe direction.
+//! - In the batch after the last mark, rot in the very last record (or so much of it that no record after
+//!   it survives), and a sector that has become zero, look exactly like a write that a crash cut short.
+//!   [`Recovery::cut`] says which record was cut, where, and how many bytes went. If all of that batch has
+//!   become zero, there is nothing to cut. A caller who knows that the record had been persisted (it shut
+//!   down cleanly and noted its last record number, or a peer holds its acknowledgement) must treat the cut
+//!   as a lost disk.
+//! - A payload may contain the image of a later record or mark. It counts only when the record that holds it
+//!   is itself torn, and then errs in the safe direction: the replica recovers from its peers, which is slow
+//!   but never wrong.
 //!
 //! How an intact record is told from bytes that look like one by accident is described at
 //! [`recover_segment`].
@@ -60,8 +64,8 @@ pub use atomic_file::{
 pub use disk::{Cause, Disk, DiskError, DiskOperation};
 pub use file_disk::{FileDisk, FileDiskError, ReadOnlyDisk, ReadOnlyFile, check_unlocked};
 pub use format::{
-    FORMAT_VERSION, HEADER_BYTES, HeaderError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordFault,
-    RecordNumber, SegmentHeader, segment_name,
+    FORMAT_VERSION, FORMAT_VERSION_UNMARKED, HEADER_BYTES, HeaderError, MARK_BYTES, RECORD_BYTES_MAX,
+    RECORD_HEADER_BYTES, RecordFault, RecordNumber, SegmentHeader, segment_name,
 };
 pub use group_commit::GroupCommit;
 pub use inspect::{
@@ -77,4 +81,7 @@ pub use snapshot::{
     SnapshotHeader, SnapshotReader, SnapshotReceiver, SnapshotWriter, list_snapshots, remove_snapshot,
     remove_unfinished, snapshot_name,
 };
-pub use wal::{AppendError, Counters, Options, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT, Wal, WalError};
+pub use wal::{
+    AppendError, Counters, Options, RESERVE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT, Wal,
+    WalError,
+};

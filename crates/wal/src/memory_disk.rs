@@ -6,15 +6,19 @@
 //! - A crash keeps a prefix of the bytes appended since the last sync, torn at any byte, or all of
 //!   them, or none; sometimes zeros stand where the missing ones would have been, as on file systems that
 //!   write lengths before data.
+//! - What was filled in since the last sync is there wholly, not at all, up to any byte, or in any of its
+//!   sectors; the rest is zero, as before.
 //! - A truncation that was not synced may be undone.
 //! - Every creation, rename and removal since the last directory sync survives or not on its own.
 //! - A failed sync makes nothing durable, and a later one that succeeds does not make up for it: what
 //!   was not synced then still counts as not synced, as after Linux has dropped the pages.
 //!
-//! Not modelled: pages of one write that reach the disk out of order.
+//! Not modelled: pages of one append that reach the disk out of order.
 
 use crate::disk::{Cause, Disk, DiskError, DiskOperation};
+use crate::segment::SECTOR_BYTES;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use syros_types::Prng;
 
@@ -58,8 +62,10 @@ struct State {
 #[derive(Clone, Debug, Default)]
 struct Inode {
     bytes: Vec<u8>,
-    /// So many of `bytes` are durable.
+    /// So many of `bytes` are durable, but for what was filled in.
     durable: usize,
+    /// Where zeros were filled since the last sync that made them durable.
+    filled: Vec<Range<usize>>,
     /// Durable bytes that followed those until a truncation that is not durable yet.
     truncated: Vec<u8>,
     /// A sync failed: what was not durable then never becomes durable.
@@ -91,6 +97,7 @@ fn apply(names: &mut BTreeMap<String, u64>, change: &NameChange) {
 
 impl Inode {
     fn crash(&mut self, prng: &mut Prng) {
+        self.tear(prng);
         let mut bytes = std::mem::take(&mut self.bytes);
         if !self.truncated.is_empty() && prng.chance(1, 2) {
             bytes.truncate(self.durable);
@@ -108,12 +115,43 @@ impl Inode {
                 bytes.resize(bytes.len() + zeros, 0);
             }
         }
-        *self = Self { durable: bytes.len(), bytes, truncated: Vec::new(), poisoned: false };
+        *self = Self { durable: bytes.len(), bytes, ..Self::default() };
+    }
+
+    /// Loses what was filled in and is not durable, wholly, partly or not at all.
+    fn tear(&mut self, prng: &mut Prng) {
+        let filled = std::mem::take(&mut self.filled);
+        let starts = filled.iter().map(|range| range.start);
+        let Some((start, end)) = starts.min().zip(filled.iter().map(|range| range.end).max()) else { return };
+        let sector = SECTOR_BYTES as usize;
+        let mut lost = Vec::new();
+        match prng.below(4) {
+            0 => lost.push(start..end),
+            1 => lost.push(start + prng.below((end - start) as u64) as usize..end),
+            2 => {
+                let sectors = (start / sector..end.div_ceil(sector)).filter(|_| prng.chance(1, 2));
+                lost.extend(sectors.map(|number| number * sector..(number + 1) * sector));
+            }
+            _ => {}
+        }
+        for filled in &filled {
+            for lost in &lost {
+                let (start, end) = (lost.start.max(filled.start), lost.end.min(filled.end));
+                self.bytes[start.min(end)..end].fill(0);
+            }
+        }
+    }
+
+    /// Whether nothing but zeros stand from `offset` to the end, and so many at least.
+    fn has_room(&self, offset: usize, bytes: usize) -> bool {
+        let rest = self.bytes.get(offset..);
+        rest.is_some_and(|rest| rest.len() >= bytes && rest.iter().all(|byte| *byte == 0))
     }
 
     fn sync(&mut self) {
         if !self.poisoned {
             self.durable = self.bytes.len();
+            self.filled.clear();
             self.truncated.clear();
         }
     }
@@ -222,7 +260,7 @@ impl MemoryDisk {
         state.sync_fault = None;
     }
 
-    /// Makes the next append fail after it has written `written` bytes, or all.
+    /// Makes the next append or fill fail after it has written `written` bytes, or all.
     pub fn fail_next_write(&self, cause: Cause, written: usize) {
         self.state().write_fault = Some((cause, written));
     }
@@ -317,6 +355,30 @@ impl Disk for MemoryDisk {
         }
     }
 
+    fn fill(&mut self, file: &mut MemoryFile, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
+        let operation = DiskOperation::Fill;
+        let mut state = self.state();
+        let stops = state.count(operation, &file.name)?;
+        let fault = state.write_fault.take();
+        let inode = state.inode(operation, file)?;
+        let mut bytes = parts.concat();
+        let start = usize::try_from(offset).unwrap_or(usize::MAX);
+        assert!(inode.has_room(start, bytes.len()), "{} holds something at byte {offset}", file.name);
+        if let Some((_, written)) = &fault {
+            bytes.truncate(*written);
+        }
+        let range = start..start + bytes.len();
+        inode.bytes[range.clone()].copy_from_slice(&bytes);
+        if !range.is_empty() {
+            inode.filled.push(range);
+        }
+        match fault {
+            _ if stops => State::error(operation, &file.name, Cause::Stopped),
+            Some((cause, _)) => State::error(operation, &file.name, cause),
+            None => Ok(()),
+        }
+    }
+
     fn read(&mut self, file: &MemoryFile, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         let operation = DiskOperation::Read;
         let mut state = self.state();
@@ -351,6 +413,8 @@ impl Disk for MemoryDisk {
             inode.durable = length;
         }
         inode.bytes.truncate(length);
+        inode.filled.retain(|range| range.start < length);
+        inode.filled.iter_mut().for_each(|range| range.end = range.end.min(length));
         if stops { State::error(operation, &file.name, Cause::Stopped) } else { Ok(()) }
     }
 
@@ -380,6 +444,9 @@ impl Disk for MemoryDisk {
         let inode = state.inode(DiskOperation::Sync, file)?;
         if inode.poisoned {
             // The pages that were never written go, and the medium shows through.
+            for range in std::mem::take(&mut inode.filled) {
+                inode.bytes[range].fill(0);
+            }
             inode.bytes.truncate(inode.durable);
             let mut truncated = std::mem::take(&mut inode.truncated);
             inode.bytes.append(&mut truncated);
@@ -461,6 +528,40 @@ mod tests {
         disk.append(&mut file, b"cd").unwrap();
         let torn = some(&[b"ab", b"abc", b"abcd", b"ab\0", b"ab\0\0", b"abc\0"]);
         assert_eq!(outcomes(&disk, "f"), torn);
+    }
+
+    #[test]
+    fn what_is_filled_in_is_lost_from_some_byte_on_or_by_sectors() {
+        let mut disk = MemoryDisk::new();
+        disk.replace("f", &[0; 1100]);
+        let mut file = disk.open("f").unwrap();
+        disk.fill(&mut file, 10, &[b"ab"]).unwrap();
+        disk.sync(&mut file).unwrap();
+        disk.fill(&mut file, 12, &[&[1; 1000], &[2; 20]]).unwrap();
+        let outcomes = outcomes(&disk, "f").into_iter().map(Option::unwrap);
+        let mut sectors = BTreeSet::new();
+        for bytes in outcomes {
+            assert!(bytes.len() == 1100 && bytes.starts_with(b"\0\0\0\0\0\0\0\0\0\0ab"));
+            assert!(bytes[1032..].iter().all(|byte| *byte == 0));
+            sectors.insert([bytes[12], bytes[511], bytes[512], bytes[1023], bytes[1024], bytes[1031]]);
+        }
+        // Both ends of the part of each sector, present or not: prefixes and whole sectors.
+        let whole = |bytes: &[u8; 6]| bytes.chunks(2).all(|ends| (ends[0] == 0) == (ends[1] == 0));
+        assert_eq!(sectors.iter().filter(|bytes| whole(bytes)).count(), 8);
+        assert!(sectors.contains(&[1, 1, 1, 0, 0, 0]), "torn within a sector");
+        disk.sync(&mut file).unwrap();
+        let kept = self::outcomes(&disk, "f");
+        assert_eq!(kept.len(), 1);
+        assert!(kept.first().unwrap().as_ref().unwrap()[12..1032].iter().all(|byte| *byte > 0));
+    }
+
+    #[test]
+    #[should_panic(expected = "f holds something at byte 3")]
+    fn only_zeros_are_filled_in() {
+        let mut disk = MemoryDisk::new();
+        disk.replace("f", &[0, 0, 0, 0, 0, 1]);
+        let mut file = disk.open("f").unwrap();
+        let _ = disk.fill(&mut file, 3, &[b"ab"]);
     }
 
     #[test]

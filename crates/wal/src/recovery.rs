@@ -3,8 +3,8 @@
 use crate::atomic_file::{ReadError, WriteError, read_atomic, write_atomically};
 use crate::disk::{Disk, DiskError};
 use crate::format::{
-    FORMAT_VERSION, HEADER_BYTES, HeaderError, NEWEST_SEGMENT_FILE, NameKind, RecordFault, RecordNumber,
-    SegmentHeader, name_kind, segment_name, temporary_name,
+    FORMAT_VERSION, FORMAT_VERSION_UNMARKED, HEADER_BYTES, HeaderError, NEWEST_SEGMENT_FILE, NameKind,
+    RecordFault, RecordNumber, SegmentHeader, name_kind, segment_name, temporary_name,
 };
 use crate::segment::{Next, SegmentReader, SegmentTail};
 use crate::wal::Options;
@@ -22,7 +22,7 @@ pub struct Recovery {
     pub last: RecordNumber,
     /// Number of segments.
     pub segments: usize,
-    /// Bytes of all segments, after the cut.
+    /// Bytes of all segments, after the cut and without the room behind their records.
     pub bytes: u64,
     /// What was cut off the end, if anything. See the crate's page for what that can mean.
     pub cut: Option<Cut>,
@@ -162,7 +162,7 @@ impl<E: fmt::Display> fmt::Display for OpenError<E> {
             Self::Missing => f.write_str("there is no write-ahead log"),
             Self::UnsupportedVersion { file, version } => write!(
                 f,
-                "unsupported WAL format version {version} in {file}; this build reads version {FORMAT_VERSION}"
+                "unsupported WAL format version {version} in {file}; this build reads up to {FORMAT_VERSION}"
             ),
             Self::Damaged { file, offset, reason } => {
                 write!(f, "the write-ahead log is damaged: {file} at offset {offset}: {reason}")
@@ -189,23 +189,35 @@ impl<E> From<DiskError> for OpenError<E> {
 pub(crate) struct Recovered<F> {
     /// The last segment.
     pub(crate) file: F,
-    /// Its length in bytes.
+    /// Bytes of its header, records and marks.
     pub(crate) length: u64,
+    /// Bytes of its file; those behind the others are zero.
+    pub(crate) reserved: u64,
+    /// It is of a format that is not written any more.
+    pub(crate) is_old: bool,
     /// First records of all segments.
     pub(crate) segments: VecDeque<RecordNumber>,
     /// What the caller gets to know.
     pub(crate) recovery: Recovery,
 }
 
-/// Creates a segment such that its name never appears before its header is durable.
-pub(crate) fn create_segment<D: Disk>(disk: &mut D, header: SegmentHeader) -> Result<D::File, DiskError> {
-    let temporary = temporary_name(header.first);
+/// Creates a segment of so many bytes, room included, such that its name never appears before its header is
+/// durable.
+pub(crate) fn create_segment<D: Disk>(
+    disk: &mut D,
+    header: SegmentHeader,
+    reserved: u64,
+) -> Result<D::File, DiskError> {
+    let (temporary, name) = (temporary_name(header.first), segment_name(header.first));
     let mut file = disk.create(&temporary)?;
-    disk.append(&mut file, &header.encode())?;
+    let mut bytes = header.encode().to_vec();
+    bytes.resize(reserved as usize, 0);
+    disk.append(&mut file, &bytes)?;
     disk.sync(&mut file)?;
-    disk.rename(&temporary, &segment_name(header.first))?;
+    disk.rename(&temporary, &name)?;
     disk.sync_directory()?;
-    Ok(file)
+    // By its name now, which is the one that errors should say.
+    disk.open(&name)
 }
 
 /// Notes durably that this segment exists, so that it is missed when it is gone. Nobody may write records
@@ -258,7 +270,7 @@ pub(crate) fn recover<D: Disk, E>(
         next = read.next;
         bytes += read.length;
     }
-    let ReadSegment { mut file, length, next, torn } =
+    let ReadSegment { mut file, version, length, mut reserved, next, torn } =
         read_segment(disk, options, last, next, true, &mut on_record)?;
     if let Some(noted) = noted.filter(|noted| *noted > last) {
         return Err(damaged(segment_name(noted), 0, Damage::LastMissing));
@@ -268,6 +280,7 @@ pub(crate) fn recover<D: Disk, E>(
         Some((bytes, fault)) => {
             disk.truncate(&mut file, length)?;
             disk.sync(&mut file)?;
+            reserved = length;
             Some(Cut { file: segment_name(last), offset: length, bytes, record: next, fault })
         }
     };
@@ -282,7 +295,8 @@ pub(crate) fn recover<D: Disk, E>(
         bytes: bytes + length,
         cut,
     };
-    Ok(Recovered { file, length, segments, recovery })
+    let is_old = version == FORMAT_VERSION_UNMARKED;
+    Ok(Recovered { file, length, reserved, is_old, segments, recovery })
 }
 
 /// A log's first segment.
@@ -296,10 +310,11 @@ fn create<D: Disk, E>(
     }
     remove_temporaries(disk, temporaries)?;
     let first = RecordNumber(1);
-    let file = create_segment(disk, options.header(first))?;
     let length = HEADER_BYTES as u64;
+    let reserved = options.reserved(length);
+    let file = create_segment(disk, options.header(first), reserved)?;
     let recovery = Recovery { first, last: RecordNumber(0), segments: 1, bytes: length, cut: None };
-    Ok(Recovered { file, length, segments: VecDeque::from([first]), recovery })
+    Ok(Recovered { file, length, reserved, is_old: false, segments: VecDeque::from([first]), recovery })
 }
 
 /// Removes left-overs, and makes durable whatever an earlier process did to the directory.
@@ -317,8 +332,12 @@ fn damaged<E>(file: String, offset: u64, reason: Damage) -> OpenError<E> {
 /// A segment that was read to its end.
 struct ReadSegment<F> {
     file: F,
+    /// The version of its format.
+    version: u32,
     /// Bytes of it that are valid.
     length: u64,
+    /// Bytes of its file.
+    reserved: u64,
     /// Number of the record that would come next.
     next: RecordNumber,
     /// Bytes after those, and what is wrong with them.
@@ -344,16 +363,17 @@ fn read_segment<D: Disk, E>(
         disk.settle(&mut file)?;
     }
     let mut reader = SegmentReader::new(disk, &file)?;
-    let reason = match reader.header()? {
-        Ok(header) => header_damage(header, options.header(segment)).next(),
+    let SegmentHeader { version, .. } = match reader.header()? {
+        Ok(header) => match header_damage(header, options.header(segment)).next() {
+            Some(reason) => return Err(damaged(name, 0, reason)),
+            None => header,
+        },
         Err(HeaderError::Version(version)) => {
             return Err(OpenError::UnsupportedVersion { file: name, version });
         }
-        Err(error) => Some(Damage::Header(error)),
+        Err(error) => return Err(damaged(name, 0, Damage::Header(error))),
     };
-    if let Some(reason) = reason {
-        return Err(damaged(name, 0, reason));
-    }
+    let reserved = reader.length;
     let mut next = segment;
     loop {
         let offset = reader.offset;
@@ -365,7 +385,7 @@ fn read_segment<D: Disk, E>(
             }
             Next::End => {
                 let length = reader.offset;
-                return Ok(ReadSegment { file, length, next, torn: None });
+                return Ok(ReadSegment { file, version, length, reserved, next, torn: None });
             }
             Next::Bad(fault) => {
                 let (offset, rest) = (reader.offset, reader.length - reader.offset);
@@ -373,7 +393,8 @@ fn read_segment<D: Disk, E>(
                     true => match reader.judge(next, fault)? {
                         SegmentTail::Damaged { later, .. } => Some(later),
                         SegmentTail::Torn(_) | SegmentTail::Clean => {
-                            return Ok(ReadSegment { file, length: offset, next, torn: Some((rest, fault)) });
+                            let (length, torn) = (offset, Some((rest, fault)));
+                            return Ok(ReadSegment { file, version, length, reserved, next, torn });
                         }
                     },
                     false => None,
@@ -386,7 +407,7 @@ fn read_segment<D: Disk, E>(
 
 /// In what a segment's header differs from what it should be.
 pub(crate) fn header_damage(header: SegmentHeader, expected: SegmentHeader) -> impl Iterator<Item = Damage> {
-    let SegmentHeader { cluster, replica, first } = expected;
+    let SegmentHeader { version: _, cluster, replica, first } = expected;
     let differences = [
         (header.cluster != cluster)
             .then_some(Damage::OtherCluster { expected: cluster, found: header.cluster }),

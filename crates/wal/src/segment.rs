@@ -2,23 +2,26 @@
 
 use crate::disk::{Disk, DiskError};
 use crate::format::{
-    HEADER_BYTES, HeaderError, Parsed, RECORD_HEADER_BYTES, RecordFault, RecordNumber, SegmentHeader,
-    parse_record,
+    FORMAT_VERSION_UNMARKED, HEADER_BYTES, HeaderError, MARK_BYTES, MARK_LENGTH, Parsed, RECORD_HEADER_BYTES,
+    RecordFault, RecordNumber, SegmentHeader, parse_record,
 };
-use crate::later_record::find_later_record;
+use crate::later_record::{find_later_mark, find_later_record};
+
+/// What a disk writes whole or not at all, in bytes. Larger sectors are multiples of it.
+pub(crate) const SECTOR_BYTES: u64 = 512;
 
 /// How a segment ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentTail {
-    /// After a record.
+    /// After a record, with nothing but room behind it.
     Clean,
     /// With something that a write cut short by a crash can leave.
     Torn(RecordFault),
-    /// With a bad record that an intact later one follows.
+    /// With a bad record that an intact later one follows, and which no crash leaves.
     Damaged {
         /// What is wrong with the bad record.
         fault: RecordFault,
-        /// Where the later record starts, in bytes from the beginning of the segment.
+        /// Where the later record starts, or the mark before it, in bytes from the beginning of the segment.
         later_offset: u64,
         /// Its number.
         later: RecordNumber,
@@ -32,17 +35,23 @@ pub struct SegmentContents<'a> {
     pub header: SegmentHeader,
     /// Payloads, in order; the first has the number that the header says.
     pub records: Vec<&'a [u8]>,
-    /// Bytes of the header and those records.
+    /// Bytes of the header, those records and the marks among them.
     pub valid_bytes: usize,
-    /// What follows them.
+    /// Of those, the bytes before the last mark: they were durable when it was written.
+    pub marked_bytes: usize,
+    /// What follows the valid bytes.
     pub tail: SegmentTail,
 }
 
 /// Reads a whole segment, as if it were the last of its log. Never panics and never allocates more than
 /// a small multiple of the input, whatever the input is.
 ///
-/// A bad record makes the tail [`SegmentTail::Damaged`] if at any later position a valid record of a
-/// later number starts. "Valid" takes a length that fits and a checksum that matches a number which the
+/// A bad record makes the tail [`SegmentTail::Damaged`] if at any later position a mark of a later number
+/// stands: what is before a mark had been synced when it was written. A valid record of a later number also
+/// proves damage unless what is before it can be a sector that a crash kept from being written with the rest
+/// of its batch: a whole one of zeros. (In version 1, which has no marks, it always does.)
+///
+/// A record is "valid" if its length fits and its checksum matches a number which the
 /// bytes in between leave room for. By accident that happens to 64 numbers ahead with a chance of
 /// 2^-26 per position with a fitting length; so a number further ahead counts only if
 /// the match ends exactly with the segment or the next record follows it.
@@ -52,30 +61,83 @@ pub struct SegmentContents<'a> {
 pub fn recover_segment(bytes: &[u8]) -> Result<SegmentContents<'_>, HeaderError> {
     let header = SegmentHeader::decode(bytes)?;
     let mut records = Vec::new();
+    let rules = Rules::of(header);
     let mut number = header.first;
     let mut at = HEADER_BYTES;
+    let mut marked_bytes = at;
     let tail = loop {
         let rest = &bytes[at..];
-        match parse_record(rest, number) {
-            _ if rest.is_empty() => break SegmentTail::Clean,
+        let fault = match rules.parse(rest, number) {
+            _ if rules.is_room(rest) => break SegmentTail::Clean,
             Parsed::Record(payload) => {
                 records.push(payload);
                 number = number.next();
                 at += RECORD_HEADER_BYTES + payload.len();
+                continue;
             }
-            Parsed::Incomplete(_) => break judge(rest, at as u64, number, RecordFault::Incomplete),
-            Parsed::Invalid(fault) => break judge(rest, at as u64, number, fault),
-        }
+            Parsed::Mark => {
+                marked_bytes = at;
+                at += MARK_BYTES;
+                continue;
+            }
+            Parsed::Incomplete(_) => RecordFault::Incomplete,
+            Parsed::Invalid(fault) => fault,
+        };
+        break rules.judge(rest, at as u64, number, fault);
     };
-    Ok(SegmentContents { header, records, valid_bytes: at, tail })
+    Ok(SegmentContents { header, records, valid_bytes: at, marked_bytes, tail })
 }
 
-/// Torn or damaged: what the bad record at the beginning of `tail`, at byte `offset`, means.
-pub(crate) fn judge(tail: &[u8], offset: u64, number: RecordNumber, fault: RecordFault) -> SegmentTail {
-    match find_later_record(tail, number) {
-        Some((at, later)) => SegmentTail::Damaged { fault, later_offset: offset + at as u64, later },
-        None => SegmentTail::Torn(fault),
+/// What the bytes of a segment mean, by its version.
+#[derive(Clone, Copy)]
+struct Rules {
+    /// There are marks, and room behind the last record.
+    marked: bool,
+}
+
+impl Rules {
+    const fn of(header: SegmentHeader) -> Self {
+        Self { marked: header.version != FORMAT_VERSION_UNMARKED }
     }
+
+    fn parse(self, bytes: &[u8], number: RecordNumber) -> Parsed<'_> {
+        match parse_record(bytes, number) {
+            Parsed::Mark if !self.marked => Parsed::Invalid(RecordFault::Length(MARK_LENGTH)),
+            parsed => parsed,
+        }
+    }
+
+    /// Whether the rest of a segment holds nothing and never held anything.
+    fn is_room(self, rest: &[u8]) -> bool {
+        rest.is_empty() || (self.marked && is_zero(rest))
+    }
+
+    /// Torn or damaged: what the bad record at the beginning of `tail`, at byte `offset`, means.
+    fn judge(self, tail: &[u8], offset: u64, number: RecordNumber, fault: RecordFault) -> SegmentTail {
+        let record = find_later_record(tail, number);
+        let mark = if self.marked { find_later_mark(tail, number) } else { None };
+        let proof = match (record, mark) {
+            (record, Some(mark)) => Some(record.map_or(mark, |record| record.min(mark))),
+            (Some((at, _)), None) if self.marked && has_hole(&tail[..at], offset) => None,
+            (record, None) => record,
+        };
+        match proof {
+            Some((at, later)) => SegmentTail::Damaged { fault, later_offset: offset + at as u64, later },
+            None => SegmentTail::Torn(fault),
+        }
+    }
+}
+
+fn is_zero(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+}
+
+/// Whether a sector may be missing among `bytes`, which stand at byte `offset` of a file that was zero before
+/// they were written. Of the first sector only the part that begins with `bytes` was written with them.
+fn has_hole(bytes: &[u8], offset: u64) -> bool {
+    let first = (SECTOR_BYTES - offset % SECTOR_BYTES) as usize;
+    let Some((first, rest)) = bytes.split_at_checked(first) else { return false };
+    is_zero(first) || rest.chunks_exact(SECTOR_BYTES as usize).any(is_zero)
 }
 
 /// Bytes read at once: large enough that system calls do not count, small enough not to matter.
@@ -95,13 +157,15 @@ pub(crate) struct SegmentReader<'a, D: Disk> {
     at: usize,
     /// Bytes of the file that have been read.
     read_to: u64,
+    /// What the header says.
+    rules: Rules,
 }
 
 /// What a [`SegmentReader`] found next.
 pub(crate) enum Next<'a> {
     /// A record's payload.
     Record(&'a [u8]),
-    /// The end of the file, after a record.
+    /// The end of the records: of the file, or nothing but room behind [`SegmentReader::offset`].
     End,
     /// A bad record, at [`SegmentReader::offset`].
     Bad(RecordFault),
@@ -111,13 +175,17 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
     /// A reader at the beginning of a file.
     pub(crate) fn new(disk: &'a mut D, file: &'a D::File) -> Result<Self, DiskError> {
         let length = disk.length(file)?;
-        Ok(Self { disk, file, length, offset: 0, buffer: Vec::new(), at: 0, read_to: 0 })
+        let rules = Rules { marked: false };
+        Ok(Self { disk, file, length, offset: 0, buffer: Vec::new(), at: 0, read_to: 0, rules })
     }
 
     /// Reads the header; to be called first.
     pub(crate) fn header(&mut self) -> Result<Result<SegmentHeader, HeaderError>, DiskError> {
         self.fill(HEADER_BYTES)?;
         let header = SegmentHeader::decode(&self.buffer);
+        if let Ok(header) = header {
+            self.rules = Rules::of(header);
+        }
         self.advance(HEADER_BYTES.min(self.buffer.len()));
         Ok(header)
     }
@@ -125,15 +193,20 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
     /// The next record, which should have this number.
     pub(crate) fn next(&mut self, number: RecordNumber) -> Result<Next<'_>, DiskError> {
         let bytes = loop {
-            match parse_record(&self.buffer[self.at..], number) {
+            let fault = match self.rules.parse(&self.buffer[self.at..], number) {
                 Parsed::Record(payload) => break payload.len(),
-                Parsed::Invalid(fault) => return Ok(Next::Bad(fault)),
-                Parsed::Incomplete(_) if self.offset == self.length => return Ok(Next::End),
-                Parsed::Incomplete(needed) if self.length - self.offset < needed as u64 => {
-                    return Ok(Next::Bad(RecordFault::Incomplete));
+                Parsed::Mark => {
+                    self.advance(MARK_BYTES);
+                    continue;
                 }
-                Parsed::Incomplete(needed) => self.fill(needed)?,
-            }
+                Parsed::Incomplete(needed) if self.length - self.offset >= needed as u64 => {
+                    self.fill(needed)?;
+                    continue;
+                }
+                Parsed::Incomplete(_) => RecordFault::Incomplete,
+                Parsed::Invalid(fault) => fault,
+            };
+            return if self.is_at_room()? { Ok(Next::End) } else { Ok(Next::Bad(fault)) };
         };
         let payload = self.at + RECORD_HEADER_BYTES;
         self.advance(RECORD_HEADER_BYTES + bytes);
@@ -148,7 +221,21 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
         fault: RecordFault,
     ) -> Result<SegmentTail, DiskError> {
         self.fill(usize::try_from(self.length - self.offset).unwrap_or(usize::MAX))?;
-        Ok(judge(&self.buffer[self.at..], self.offset, number, fault))
+        Ok(self.rules.judge(&self.buffer[self.at..], self.offset, number, fault))
+    }
+
+    /// Whether nothing but room follows. Reads on only as far as there are zeros, and keeps none of them.
+    fn is_at_room(&mut self) -> Result<bool, DiskError> {
+        let mut from = self.read_to;
+        let mut piece = Vec::new();
+        let mut is_room = self.rules.is_room(&self.buffer[self.at..]);
+        while is_room && from < self.length {
+            piece.resize(usize::try_from(self.length - from).unwrap_or(usize::MAX).min(READ_BYTES), 0);
+            self.disk.read(self.file, from, &mut piece)?;
+            from += piece.len() as u64;
+            is_room = self.rules.is_room(&piece);
+        }
+        Ok(is_room)
     }
 
     /// Goes on at `offset`, which [`SegmentReader::judge`] has found.

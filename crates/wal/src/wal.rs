@@ -1,7 +1,10 @@
 //! The log itself: appending, syncing, segments.
 
 use crate::disk::{Disk, DiskError};
-use crate::format::{Batch, HEADER_BYTES, RECORD_BYTES_MAX, RecordNumber, SegmentHeader, segment_name};
+use crate::format::{
+    Batch, FORMAT_VERSION, HEADER_BYTES, MARK_BYTES, RECORD_BYTES_MAX, RecordNumber, SegmentHeader, mark,
+    segment_name,
+};
 use crate::recovery::{OpenError, Recovered, Recovery, create_segment, note_newest, recover};
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,6 +14,12 @@ use syros_types::ReplicaId;
 /// much is kept longer than needed; and every new one costs six extra syncs, which is nothing once per
 /// 64 MiB.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
+
+/// How much room is made at once, in bytes: 256 KiB. Syncing what is written over room that is already on
+/// the device is one write; a file that grows takes the file system's journal as well, for each sync
+/// (docs/BENCHMARKS.md). Making room costs as much I/O as using it: more at once makes fewer pauses, and
+/// longer ones.
+pub const RESERVE_BYTES_DEFAULT: u64 = 256 * 1024;
 
 /// How many bytes may wait for the disk: 64 MiB. What waits cannot be acknowledged; a disk that is this
 /// far behind (a second, at the speed of a poor one) is better met by refusing than by more memory.
@@ -26,6 +35,9 @@ pub struct Options {
     /// A batch that would make a segment longer than this, in bytes, goes to a new one; a batch longer
     /// than this has a segment of its own. Default [`SEGMENT_BYTES_DEFAULT`].
     pub segment_bytes: u64,
+    /// Room for records is made in pieces of so many bytes, but no more than a segment takes.
+    /// Default [`RESERVE_BYTES_DEFAULT`].
+    pub reserve_bytes: u64,
     /// While this many bytes wait for the disk, appending is refused; a record accepted just below the
     /// limit may exceed it by its own length, so that no record is too long for an idle log.
     /// Default [`WAITING_BYTES_DEFAULT`].
@@ -43,6 +55,7 @@ impl Options {
             cluster,
             replica,
             segment_bytes: SEGMENT_BYTES_DEFAULT,
+            reserve_bytes: RESERVE_BYTES_DEFAULT,
             waiting_bytes_max: WAITING_BYTES_DEFAULT,
             may_create: false,
         }
@@ -50,7 +63,12 @@ impl Options {
 
     /// The header of the segment that begins with `first`.
     pub(crate) const fn header(&self, first: RecordNumber) -> SegmentHeader {
-        SegmentHeader { cluster: self.cluster, replica: self.replica, first }
+        SegmentHeader { version: FORMAT_VERSION, cluster: self.cluster, replica: self.replica, first }
+    }
+
+    /// How long to make the file of a segment that needs `bytes`.
+    pub(crate) fn reserved(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(self.reserve_bytes.max(1)).min(self.segment_bytes).max(bytes)
     }
 }
 
@@ -161,8 +179,14 @@ pub struct Wal<D: Disk> {
     pub(crate) options: Options,
     /// The last segment.
     file: D::File,
-    /// Its length in bytes.
+    /// Bytes of its header, records and marks.
     length: u64,
+    /// Bytes of its file; those behind the others are zero.
+    reserved: u64,
+    /// It is of a format that is not written any more: what comes next goes to a new one.
+    is_old: bool,
+    /// A mark says that everything up to this record is durable; `None` before the first of this life.
+    marked: Option<RecordNumber>,
     /// First records of all segments; never empty.
     segments: VecDeque<RecordNumber>,
     /// Appended and not flushed.
@@ -188,13 +212,17 @@ impl<D: Disk> Wal<D> {
         options: Options,
         on_record: impl FnMut(RecordNumber, &[u8]) -> Result<(), E>,
     ) -> Result<(Self, Recovery), OpenError<E>> {
-        let Recovered { file, length, segments, recovery } = recover(&mut disk, &options, on_record)?;
+        let recovered = recover(&mut disk, &options, on_record)?;
+        let Recovered { file, length, reserved, is_old, segments, recovery } = recovered;
         let last = recovery.last;
         let wal = Self {
             disk,
             options,
             file,
             length,
+            reserved,
+            is_old,
+            marked: None,
             segments,
             batch: Batch::default(),
             appended: last,
@@ -290,6 +318,22 @@ impl<D: Disk> Wal<D> {
         self.failed.as_ref()
     }
 
+    /// Notes on the disk that everything before is durable, so that rot in the last records, too, is told
+    /// from a torn tail later. For a log that is about to be closed; syncs what has been flushed.
+    ///
+    /// # Errors
+    /// Final: see [`WalError`].
+    pub fn mark(&mut self) -> Result<(), WalError> {
+        self.sync()?;
+        if self.is_old || self.marked == Some(self.written) {
+            return Ok(());
+        }
+        self.reserve(MARK_BYTES as u64)?;
+        self.fill(&[])?;
+        let result = self.disk.sync(&mut self.file);
+        self.noted(result)
+    }
+
     /// What has been written since the log was opened.
     #[must_use]
     pub const fn counters(&self) -> Counters {
@@ -313,18 +357,53 @@ impl<D: Disk> Wal<D> {
         if batch.records == 0 {
             return Ok(());
         }
-        let bytes = batch.bytes.len() as u64;
-        if self.length > HEADER_BYTES as u64 && self.length + bytes > self.options.segment_bytes {
+        let bytes = (MARK_BYTES + batch.bytes.len()) as u64;
+        let is_full = self.length > HEADER_BYTES as u64 && self.length + bytes > self.options.segment_bytes;
+        if is_full || self.is_old {
             self.begin_segment()?;
         }
-        let result = self.disk.append(&mut self.file, &batch.bytes);
-        self.noted(result)?;
-        self.length += bytes;
+        self.reserve(bytes)?;
+        self.fill(&batch.bytes)?;
         self.written.0 += batch.records;
         self.appended = self.appended.max(self.written);
         self.counters.records += batch.records;
-        self.counters.bytes += bytes;
+        self.counters.bytes += batch.bytes.len() as u64;
         self.counters.writes += 1;
+        Ok(())
+    }
+
+    /// Makes room for so many more bytes in the segment.
+    fn reserve(&mut self, bytes: u64) -> Result<(), WalError> {
+        let needed = self.length + bytes;
+        if needed <= self.reserved {
+            return Ok(());
+        }
+        let reserved = self.options.reserved(needed);
+        let zeros = vec![0; (reserved - self.reserved).min(RESERVE_BYTES_DEFAULT) as usize];
+        while self.reserved < reserved {
+            let bytes = (reserved - self.reserved).min(RESERVE_BYTES_DEFAULT);
+            let result = self.disk.append(&mut self.file, &zeros[..bytes as usize]);
+            self.noted(result)?;
+            self.reserved += bytes;
+        }
+        // Room is of use only when it is on the device.
+        let result = self.disk.sync(&mut self.file);
+        self.noted(result)?;
+        self.persisted = self.written;
+        Ok(())
+    }
+
+    /// Writes records behind the others, and a mark before them if it would be true.
+    fn fill(&mut self, records: &[u8]) -> Result<(), WalError> {
+        let mark = mark(self.written.next());
+        let is_marked = self.persisted == self.written;
+        let parts = [if is_marked { mark.as_slice() } else { &[] }, records];
+        let result = self.disk.fill(&mut self.file, self.length, &parts);
+        self.noted(result)?;
+        self.length += parts.iter().map(|part| part.len() as u64).sum::<u64>();
+        if is_marked {
+            self.marked = Some(self.written);
+        }
         Ok(())
     }
 
@@ -332,12 +411,17 @@ impl<D: Disk> Wal<D> {
         // Only the last segment may have a torn tail.
         self.sync()?;
         let first = self.written.next();
-        let created = create_segment(&mut self.disk, self.options.header(first));
+        let length = HEADER_BYTES as u64;
+        let reserved = self.options.reserved(length);
+        let created = create_segment(&mut self.disk, self.options.header(first), reserved);
         self.file = self.noted(created)?;
         let result = note_newest(&mut self.disk, first);
         self.noted(result)?;
-        self.length = HEADER_BYTES as u64;
-        self.segments.push_back(first);
+        (self.length, self.reserved, self.is_old) = (length, reserved, false);
+        // An old one without records has just been replaced.
+        if self.segments.back() != Some(&first) {
+            self.segments.push_back(first);
+        }
         self.counters.segments += 1;
         Ok(())
     }

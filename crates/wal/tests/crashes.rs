@@ -28,11 +28,17 @@ struct Seen {
     stops: u64,
     stops_while_opening: u64,
     cuts: u64,
+    /// Cuts of records that are whole, because one before them in their batch is not.
+    holes: u64,
     unacknowledged: u64,
     lost: u64,
     segments: u64,
     removed: u64,
     failures: u64,
+}
+
+fn contains(bytes: &[u8], wanted: &[u8]) -> bool {
+    bytes.windows(wanted.len()).any(|window| window == wanted)
 }
 
 fn stopped(error: &WalError) -> bool {
@@ -49,9 +55,12 @@ fn work(
     for _ in 0..prng.below(60) {
         match prng.below(8) {
             0..=3 => {
-                let bytes = payload(wal.appended().0 + 1);
-                let split = prng.below(bytes.len() as u64) as usize;
-                wal.append(&[&bytes[..split], &bytes[split..]]).unwrap();
+                // Now and then a batch that takes several sectors.
+                for _ in 0..if prng.chance(1, 5) { 80 } else { 1 } {
+                    let bytes = payload(wal.appended().0 + 1);
+                    let split = prng.below(bytes.len() as u64) as usize;
+                    wal.append(&[&bytes[..split], &bytes[split..]]).unwrap();
+                }
                 model.appended = model.appended.max(wal.appended().0);
             }
             4 | 5 => wal.flush()?,
@@ -76,6 +85,7 @@ fn reopen(
     seen: &mut Seen,
 ) -> Wal<MemoryDisk> {
     loop {
+        let before = disk.duplicate();
         if prng.chance(1, 3) {
             disk.stop_at(disk.operations() + 1 + prng.below(8));
         }
@@ -93,9 +103,12 @@ fn reopen(
         assert!(first <= model.removable.max(1), "{first} exceeds {}", model.removable);
         assert!((model.persisted..=model.appended).contains(&last), "{last}");
         assert!((first..).zip(&records).all(|(number, record)| *record == payload(number)));
-        if let Some(Cut { record, bytes, .. }) = recovery.cut {
+        if let Some(Cut { record, bytes, offset, file, .. }) = recovery.cut {
             assert!(record.0 == last + 1 && bytes > 0);
             seen.cuts += 1;
+            let torn = before.contents(&file).unwrap().split_off(offset as usize);
+            let later = (record.0 + 1..=model.appended).map(payload);
+            seen.holes += u64::from(later.into_iter().any(|later| contains(&torn, &later)));
         }
         seen.unacknowledged += last - model.persisted;
         seen.lost += model.appended - last;
@@ -112,7 +125,9 @@ fn what_was_synced_survives() {
     for seed in 0..3_000 {
         let mut prng = Prng::new(seed);
         let disk = MemoryDisk::new();
-        let options = Options { segment_bytes: 60 + prng.below(400), ..options() };
+        let segment_bytes = if prng.chance(1, 2) { 60 + prng.below(400) } else { 8_000 };
+        let reserve_bytes = [1, 100, 1_000, 10_000][prng.below(4) as usize];
+        let options = Options { segment_bytes, reserve_bytes, ..options() };
         let mut model = Model::default();
         for _ in 0..8 {
             let mut wal = reopen(&disk, &options, &mut model, &mut prng, &mut seen);
@@ -138,8 +153,9 @@ fn what_was_synced_survives() {
         }
     }
     println!("{seen:?}");
-    let Seen { stops, stops_while_opening, cuts, unacknowledged, lost, segments, removed, failures } = seen;
-    let counts = [stops, stops_while_opening, cuts, unacknowledged, lost, segments, removed, failures];
+    let Seen { stops, stops_while_opening, cuts, holes, unacknowledged, lost, segments, removed, failures } =
+        seen;
+    let counts = [stops, stops_while_opening, cuts, holes, unacknowledged, lost, segments, removed, failures];
     assert!(counts.iter().all(|&count| count > 500), "everything happens: {counts:?}");
 }
 

@@ -5,6 +5,7 @@ mod common;
 use common::{only_segment, open, options, payloads, write_to};
 use std::fs;
 use std::path::PathBuf;
+use syros_types::Prng;
 use syros_wal::{Cause, Disk, FileDisk, FileDiskError, Options, RecordNumber, read_atomic, write_atomically};
 
 /// A directory that goes when it is dropped.
@@ -107,6 +108,70 @@ fn file_operations() {
         assert_eq!(disk.open(name).unwrap_err().cause, Cause::Name, "{name:?}");
     }
     assert!(only_segment().starts_with("wal-"));
+}
+
+#[test]
+fn room_is_filled_in_pieces_of_any_length() {
+    let directory = Directory::new("fill");
+    let mut disk = FileDisk::open(&directory.0).unwrap();
+    let mut file = disk.create("a").unwrap();
+    // Not a multiple of any block: the end has to be written in another way.
+    let length = 300_123_usize;
+    disk.append(&mut file, &vec![0; length]).unwrap();
+    disk.sync(&mut file).unwrap();
+    let mut prng = Prng::new(4);
+    let mut expected = Vec::new();
+    let mut zeros = length;
+    while zeros > 0 {
+        let most = [10, 300, 5_000, 40_000][prng.below(4) as usize];
+        let bytes = zeros.min(1 + prng.below(most) as usize);
+        let piece: Vec<u8> = (0..bytes).map(|_| 1 + prng.below(255) as u8).collect();
+        let (first, second) = piece.split_at(prng.below(bytes as u64) as usize);
+        disk.fill(&mut file, expected.len() as u64, &[first, second]).unwrap();
+        expected.extend_from_slice(&piece);
+        zeros -= bytes;
+        match prng.below(8) {
+            0 => disk.sync(&mut file).unwrap(),
+            // Whoever opens it again goes on anywhere in a block.
+            1 => file = disk.open("a").unwrap(),
+            // More room.
+            2 if prng.chance(1, 3) => {
+                let more = 1 + prng.below(9_000) as usize;
+                disk.append(&mut file, &vec![0; more]).unwrap();
+                zeros += more;
+            }
+            // Less, and what is cut is not there when it comes back.
+            3 if prng.chance(1, 3) => {
+                let cut = prng.below(100).min(expected.len() as u64) as usize;
+                expected.truncate(expected.len() - cut);
+                disk.truncate(&mut file, expected.len() as u64).unwrap();
+                disk.append(&mut file, &vec![0; zeros + cut]).unwrap();
+                zeros += cut;
+            }
+            _ => {}
+        }
+        assert_eq!(disk.length(&file), Ok((expected.len() + zeros) as u64));
+        if prng.chance(1, 5) {
+            let mut found = fs::read(directory.0.join("a")).unwrap();
+            assert!(found.split_off(expected.len()).iter().all(|byte| *byte == 0));
+            assert!(found == expected, "at {}", expected.len());
+        }
+    }
+    disk.settle(&mut file).unwrap();
+    assert!(fs::read(directory.0.join("a")).unwrap() == expected);
+}
+
+#[test]
+fn a_renamed_file_is_filled_all_the_same() {
+    let directory = Directory::new("renamed");
+    let mut disk = FileDisk::open(&directory.0).unwrap();
+    let mut file = disk.create("a").unwrap();
+    disk.append(&mut file, &[0; 8192]).unwrap();
+    disk.rename("a", "b").unwrap();
+    drop(disk.create("a").unwrap());
+    disk.fill(&mut file, 0, &[b"hello"]).unwrap();
+    assert!(fs::read(directory.0.join("b")).unwrap().starts_with(b"hello\0"));
+    assert_eq!(fs::read(directory.0.join("a")).unwrap(), b"");
 }
 
 #[test]

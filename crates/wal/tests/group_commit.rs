@@ -2,13 +2,18 @@
 
 mod common;
 
-use common::{open, options, payload, payloads};
+use common::{open, payload, payloads};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use syros_types::Prng;
 use syros_wal::memory_disk::{MemoryDisk, MemoryFile};
 use syros_wal::{AppendError, Cause, Disk, DiskError, GroupCommit, Options, RecordNumber, Wal, WalError};
+
+/// With room for whatever is written here, as the tests count syncs.
+fn options() -> Options {
+    Options { reserve_bytes: 16 << 10, ..common::options() }
+}
 
 /// A disk whose syncs announce themselves and wait for a permit.
 struct Gated {
@@ -35,6 +40,9 @@ impl Disk for Gated {
     }
     fn append(&mut self, file: &mut MemoryFile, bytes: &[u8]) -> Result<(), DiskError> {
         self.disk.append(file, bytes)
+    }
+    fn fill(&mut self, file: &mut MemoryFile, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
+        self.disk.fill(file, offset, parts)
     }
     fn read(&mut self, file: &MemoryFile, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
         self.disk.read(file, offset, buffer)

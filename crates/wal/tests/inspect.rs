@@ -6,9 +6,9 @@ use common::{disk_with, open, options, payload, segment_with, write_to};
 use syros_types::{OpNumber, Prng, ReplicaId, View, WallTime};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{
-    Damage, Disk, FileDisk, FileDiskError, HEADER_BYTES, HeaderError, LogInspection, Options, RecordFault,
-    RecordNumber, SnapshotHeader, SnapshotWriter, check_unlocked, inspect_log, inspect_snapshots,
-    segment_name, snapshot_name,
+    Damage, Disk, FileDisk, FileDiskError, HEADER_BYTES, HeaderError, LogInspection, MARK_BYTES, Options,
+    RecordFault, RecordNumber, SnapshotHeader, SnapshotWriter, check_unlocked, inspect_log,
+    inspect_snapshots, segment_name, snapshot_name,
 };
 use syros_wal::{ReadOnlyDisk, SegmentFault};
 
@@ -120,6 +120,20 @@ fn damage_does_not_stop_it() {
 }
 
 #[test]
+fn room_is_told_apart_from_a_torn_end() {
+    let disk = MemoryDisk::new();
+    let (mut wal, ..) = open(disk.clone(), &Options { reserve_bytes: 4096, ..options() }).unwrap();
+    write_to(&mut wal, 10);
+    let (found, records) = inspect(&disk);
+    let segment = &found.segments[0];
+    assert_eq!((records.len(), segment.bytes, segment.torn), (10, 4096, None));
+    assert!(segment.faults.is_empty() && (1..4000).contains(&segment.room), "{}", segment.room);
+    disk.corrupt(&segment.file, 4095, 1);
+    let torn = inspect(&disk).0.segments[0].clone();
+    assert_eq!((torn.room, torn.torn.unwrap().bytes), (0, segment.room));
+}
+
+#[test]
 fn missing_and_foreign_files_are_told() {
     let (mut disk, firsts) = segments();
     disk.remove(&segment_name(RecordNumber(1))).unwrap();
@@ -156,9 +170,9 @@ fn a_segment_that_is_bad_all_over_is_given_up() {
     let mut bytes = segment_with(400);
     let mut at = HEADER_BYTES;
     for number in 1..=400_u64 {
-        let span = 8 + payload(number).len();
+        let span = MARK_BYTES + 8 + payload(number).len();
         if number % 2 == 0 {
-            bytes[at + 9] ^= 1;
+            bytes[at + MARK_BYTES + 9] ^= 1;
         }
         at += span;
     }

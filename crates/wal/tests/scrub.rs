@@ -15,8 +15,14 @@ const REPLICA: ReplicaId = ReplicaId(1);
 
 /// A log with these many records, two in each segment.
 fn log_of(records: u64) -> (MemoryDisk, Wal<MemoryDisk>) {
+    log_with(records, 1)
+}
+
+/// The same, and room made in pieces of so many bytes.
+fn log_with(records: u64, reserve_bytes: u64) -> (MemoryDisk, Wal<MemoryDisk>) {
     let disk = MemoryDisk::new();
-    let options = Options { may_create: true, segment_bytes: 250, ..Options::new(CLUSTER, REPLICA) };
+    let options =
+        Options { may_create: true, segment_bytes: 300, reserve_bytes, ..Options::new(CLUSTER, REPLICA) };
     let (mut wal, _) = Wal::open(disk.clone(), options, |_, _| Ok::<(), Infallible>(())).unwrap();
     for number in 0..records {
         wal.append(&[&[number as u8; 90]]).unwrap();
@@ -57,6 +63,22 @@ fn every_flipped_byte_of_a_finished_segment_is_found_and_the_last_is_left_alone(
     last.truncate(last.len() - 3);
     disk.replace(&name(7), &last);
     assert_eq!(told(&disk), "", "it may be in the middle of being written");
+}
+
+#[test]
+fn room_behind_the_records_is_no_flaw_unless_something_is_in_it() {
+    let (disk, _wal) = log_with(7, 300);
+    let room = disk.contents(&name(1)).unwrap();
+    assert!(room.len() == 300 && room.ends_with(&[0; 20]));
+    assert_eq!(told(&disk), "");
+    for at in 280..300 {
+        disk.corrupt(&name(1), at, 1);
+        assert!(told(&disk).starts_with(&name(1)), "byte {at}");
+        disk.corrupt(&name(1), at, 1);
+    }
+    // The last segment is being written.
+    disk.corrupt(&name(7), 290, 1);
+    assert_eq!(told(&disk), "");
 }
 
 #[test]

@@ -15,8 +15,8 @@ use syros_bench::cluster::{Cluster, ClusterOptions};
 use syros_protocol::message::RoleName;
 use syros_types::{OpNumber, ReplicaId, View, WallTime};
 use syros_wal::{
-    Disk as _, FileDisk, HEADER_BYTES, RECORD_HEADER_BYTES, RecordNumber, SegmentHeader, SnapshotHeader,
-    SnapshotWriter, recover_segment, segment_name, snapshot_name, write_atomically,
+    Disk as _, FileDisk, HEADER_BYTES, MARK_BYTES, RECORD_HEADER_BYTES, RecordNumber, SegmentHeader,
+    SnapshotHeader, SnapshotWriter, recover_segment, segment_name, snapshot_name, write_atomically,
 };
 
 /// So many keys are written again and again.
@@ -169,9 +169,8 @@ fn is_full(data: &Path) -> bool {
         return false;
     }
     let last = segments.last().and_then(|last| fs::read(last).ok()).unwrap_or_default();
-    let Ok(contents) = recover_segment(&last) else { return false };
-    let before_last = contents.records.split_last().map_or([].as_slice(), |(_, before)| before);
-    before_last.iter().map(|record| record.len() as u64).sum::<u64>() > 2 * PAGE_BYTES
+    // What is before the last mark cannot be a torn tail.
+    recover_segment(&last).is_ok_and(|contents| contents.marked_bytes as u64 > 3 * PAGE_BYTES)
 }
 
 fn flip(path: &Path, offset: u64) {
@@ -340,12 +339,17 @@ impl Target<'_> {
 
     fn damage_segment(&self, path: &Path, next: Option<&PathBuf>, place: Place, kind: Kind) -> Vec<String> {
         let first: u64 = name(path).trim_start_matches("wal-").trim_end_matches(".log").parse().unwrap();
-        let length = fs::metadata(path).unwrap().len();
+        let mut bytes = fs::read(path).unwrap();
+        // Behind that, there is only room.
+        let valid = recover_segment(&bytes).unwrap().valid_bytes;
         let of = |reason: &str| vec![format!("{} at offset ", name(path)), reason.to_owned()];
         match kind {
             Kind::FlippedBit => {
                 // Early in the last segment: other records must follow.
-                flip(path, if place == Place::LastSegment { HEADER_BYTES as u64 + 20 } else { length / 2 });
+                flip(
+                    path,
+                    if place == Place::LastSegment { HEADER_BYTES as u64 + 20 } else { valid as u64 / 2 },
+                );
                 of("is bad")
             }
             Kind::FlippedVersion => {
@@ -353,7 +357,7 @@ impl Target<'_> {
                 of("checksum of the segment header")
             }
             Kind::Truncated => {
-                let length = within_a_record(&fs::read(path).unwrap(), length / 2);
+                let length = within_a_record(&bytes, valid as u64 / 2);
                 OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
                 if place == Place::LastSegment {
                     return vec![format!("of {}", name(path)), "cut ".to_owned(), "is torn".to_owned()];
@@ -378,7 +382,6 @@ impl Target<'_> {
                 of("it belongs to replica")
             }
             Kind::OtherClusters => {
-                let mut bytes = fs::read(path).unwrap();
                 let header = SegmentHeader::decode(&bytes).unwrap();
                 let header = SegmentHeader { cluster: header.cluster + 1, ..header };
                 bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
@@ -396,12 +399,13 @@ impl Target<'_> {
                 vec![format!("{} at offset 0", name(&garbage))]
             }
             Kind::TornTail => {
-                let mut bytes = fs::read(path).unwrap();
                 // The beginning of a record, as a write that was cut short leaves it.
-                bytes.extend_from_slice(&[0, 16, 0, 0, 1, 2, 3, 4]);
-                bytes.extend_from_slice(&[7; 300]);
+                let torn = [[0, 16, 0, 0, 1, 2, 3, 4].as_slice(), &[7; 300]].concat();
+                bytes.resize(bytes.len().max(valid + torn.len()), 0);
+                bytes[valid..valid + torn.len()].copy_from_slice(&torn);
+                let cut = bytes.len() - valid;
                 fs::write(path, bytes).unwrap();
-                vec![format!("cut 308 bytes at offset {length} of {}", name(path))]
+                vec![format!("cut {cut} bytes at offset {valid} of {}", name(path))]
             }
         }
     }
@@ -510,13 +514,16 @@ impl Target<'_> {
     }
 }
 
-/// The place in a segment, or the next one after it, that is not where a record ends and another begins: a log that was
-/// cut there is whole.
+/// The place in a segment, or the next one after it, that is not where a record or a mark ends and another
+/// begins: a log that was cut there is whole.
 fn within_a_record(segment: &[u8], place: u64) -> u64 {
     let mut start = HEADER_BYTES;
     loop {
-        let length = segment[start..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length));
-        let end = start + RECORD_HEADER_BYTES + length as usize;
+        let end = start
+            + match segment[start..].first_chunk().map_or(0, |length| u32::from_le_bytes(*length)) {
+                u32::MAX => MARK_BYTES,
+                length => RECORD_HEADER_BYTES + length as usize,
+            };
         if end as u64 > place {
             return place.max(start as u64 + 1);
         }

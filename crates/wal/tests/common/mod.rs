@@ -6,9 +6,9 @@ use syros_types::ReplicaId;
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Disk, OpenError, Options, RecordNumber, Recovery, Wal, segment_name};
 
-/// The options of all tests.
+/// The options of most tests: no room behind the records, so that a file is as long as what is in it.
 pub(crate) fn options() -> Options {
-    Options { may_create: true, ..Options::new(7, ReplicaId(1)) }
+    Options { may_create: true, reserve_bytes: 1, ..Options::new(7, ReplicaId(1)) }
 }
 
 /// A log, what is said about it, and its payloads.

@@ -11,7 +11,7 @@ fuzz_target!(|input: (Vec<Vec<u8>>, Vec<(u16, u8)>, u16)| {
     let (payloads, changes, cut) = input;
     let payloads: Vec<Vec<u8>> = payloads.into_iter().filter(|payload| !payload.is_empty()).collect();
     let mut disk = MemoryDisk::new();
-    let options = Options { may_create: true, ..Options::new(7, ReplicaId(1)) };
+    let options = Options { may_create: true, reserve_bytes: 64, ..Options::new(7, ReplicaId(1)) };
     let opened = Wal::open(disk.clone(), options, |_, _| Ok::<(), Infallible>(()));
     let Ok((mut wal, _)) = opened else { panic!("a new log opens") };
     for payload in &payloads {

@@ -133,8 +133,10 @@ fn a_damaged_log_is_refused_with_its_place() {
     nodes.stop(0, Signal::TERM);
     let segment = first_segment(&scratch.0.join("data-0"));
     let good = std::fs::read(&segment).unwrap();
+    // Behind that, there is only room.
+    let written = syros_wal::recover_segment(&good).unwrap().valid_bytes;
     let mut rotten = good.clone();
-    rotten[good.len() / 2] ^= 0x10;
+    rotten[written / 2] ^= 0x10;
     std::fs::write(&segment, &rotten).unwrap();
     let refused = nodes.refused(0, &[]);
     let name = segment.file_name().unwrap().to_str().unwrap();
@@ -144,7 +146,8 @@ fn a_damaged_log_is_refused_with_its_place() {
     );
 
     // A torn tail is another matter: that is what a crash leaves.
-    let torn = [&good[..], &[7, 0, 0, 0, 1, 2]].concat();
+    let mut torn = good;
+    torn[written..written + 6].copy_from_slice(&[7, 0, 0, 0, 1, 2]);
     std::fs::write(&segment, torn).unwrap();
     nodes.start(0, &[]);
     nodes.set(0, "k", "v");

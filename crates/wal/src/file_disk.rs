@@ -294,10 +294,11 @@ impl OpenFile {
         Ok(Self { name: name.to_owned(), file, length, direct: Direct::Untried })
     }
 
-    /// Writes past the cache; false if that is not possible, and then nothing was written.
-    fn fill_directly(&mut self, path: &Path, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
+    /// Writes past the cache, to this file of a directory; false if that is not possible, and then nothing was
+    /// written.
+    fn fill_directly(&mut self, directory: &Path, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
         if matches!(self.direct, Direct::Untried) {
-            let opened = DirectFile::open(path, &self.file);
+            let opened = DirectFile::open(&directory.join(&self.name), &self.file);
             self.direct = opened.map_or(Direct::Unavailable, Direct::Available);
         }
         let Direct::Available(direct) = &mut self.direct else { return Ok(false) };
@@ -365,9 +366,8 @@ impl Disk for FileDisk {
     }
 
     fn fill(&mut self, file: &mut OpenFile, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
-        let path = self.file(DiskOperation::Fill, &file.name)?;
         let filled = file
-            .fill_directly(&path, offset, parts)
+            .fill_directly(&self.path, offset, parts)
             .and_then(|filled| if filled { Ok(()) } else { file.file.write_all_at(&parts.concat(), offset) });
         filled.map_err(file.failed(DiskOperation::Fill))
     }

@@ -267,10 +267,8 @@ impl<D: Disk> Wal<D> {
     pub fn sync(&mut self) -> Result<RecordNumber, WalError> {
         self.check()?;
         if self.persisted < self.written {
-            let result = self.disk.sync(&mut self.file);
-            self.noted(result)?;
+            self.sync_file()?;
             self.counters.syncs += 1;
-            self.persisted = self.written;
         }
         Ok(self.persisted)
     }
@@ -330,8 +328,7 @@ impl<D: Disk> Wal<D> {
         }
         self.reserve(MARK_BYTES as u64)?;
         self.fill(&[])?;
-        let result = self.disk.sync(&mut self.file);
-        self.noted(result)
+        self.sync_file()
     }
 
     /// What has been written since the log was opened.
@@ -387,6 +384,11 @@ impl<D: Disk> Wal<D> {
             self.reserved += bytes;
         }
         // Room is of use only when it is on the device.
+        self.sync_file()
+    }
+
+    /// Makes durable whatever the last segment holds.
+    fn sync_file(&mut self) -> Result<(), WalError> {
         let result = self.disk.sync(&mut self.file);
         self.noted(result)?;
         self.persisted = self.written;

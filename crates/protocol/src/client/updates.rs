@@ -69,6 +69,10 @@ pub(super) enum Way {
     Both,
 }
 
+/// Updates in a row that a thrifty client sends to the same replicas: what one log syncs together, the other need not
+/// sync at all. Sessions begin with different ones.
+pub(super) const TURN_UPDATES: u64 = 1024;
+
 /// How often updates go both ways, where it matters.
 pub(super) const COMPARISON_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -130,12 +134,13 @@ impl WriteTimes {
         self.followed.is_none_or(|(_, began)| began.after(COMPARISON_INTERVAL) <= now)
     }
 
-    /// The leader and so many of `usable` followers as make the fast quorum: the nearest ones, and of those that are
-    /// about equally near each as often as the others. `None` if not so many have been heard of.
+    /// The leader and so many of `usable` followers as make the fast quorum: the nearest ones, and those that are about
+    /// equally near by turns of [`TURN_UPDATES`]. `None` if not so many have been heard of.
     fn fewest(
         &self,
         quorum: usize,
-        (leader, sequence): (ReplicaId, u64),
+        leader: ReplicaId,
+        (session, sequence): (SessionId, u64),
         usable: ReplicaSet,
     ) -> Option<ReplicaSet> {
         let heard = |follower: ReplicaId| self.oks[follower.index()] > 0;
@@ -154,7 +159,8 @@ impl WriteTimes {
         let near: ReplicaSet = followers()
             .filter(|follower| self.oks[follower.index()] <= farthest.saturating_add(farthest / 4 + NEAR))
             .collect();
-        let first = sequence as usize % near.len();
+        let turn = (session.0 + sequence / TURN_UPDATES) as usize;
+        let first = turn % near.len();
         chosen = near.iter().cycle().skip(first).take(quorum - 1).fold(chosen, ReplicaSet::with);
         Some(chosen)
     }
@@ -239,6 +245,7 @@ impl Client {
     /// To whom an update goes that may be fast.
     fn choose_recipients(&mut self, sequence: u64, way: Way) -> ReplicaSet {
         let everybody = self.config.group.members().collect();
+        let Session::Active(session) = self.session else { return everybody };
         if self.config.write_policy != WritePolicy::Thrifty || way != Way::Fast {
             return everybody;
         }
@@ -249,7 +256,7 @@ impl Client {
             self.write_times.followed = Some((sequence, now));
             return everybody;
         }
-        self.write_times.fewest(quorum, (leader, sequence), usable).unwrap_or(everybody)
+        self.write_times.fewest(quorum, leader, (session, sequence), usable).unwrap_or(everybody)
     }
 
     /// Sends an update to those, too, that it was not sent to for thrift.

@@ -5,6 +5,10 @@
 //! output. So whatever came together is handled together: one system call for many messages, one
 //! Prepare for many updates.
 //!
+//! **What can wait comes last.** A fast update is answered when it is on disk; ordering and executing it is
+//! nobody's hurry. So a turn executes the log and looks at what is due only when it has handed the disk its
+//! records and clients their answers, and then does the same once more with what came of that: the disk writes meanwhile.
+//!
 //! **Time.** `now` is sampled after every read and never before: a read handled by a leader whose lease
 //! is valid at `now` was received before `now`. (A process that slept in between wakes with an old
 //! `now`, and an answer that was right then; what it receives after waking gets a new one.)
@@ -193,15 +197,32 @@ impl EventLoop {
             self.ready = ready;
         }
         self.close_silent();
+        let now = self.now;
+        if let Some(local) = &mut self.local {
+            local.note_progress(now);
+        }
+        self.settle();
+        // The disk has what it waits for, and clients have their answers: now what can wait.
+        if let Some(local) = &mut self.local {
+            local.execute(now);
+        }
         self.tick();
+        self.settle();
+        if let Some(local) = &mut self.local {
+            local.pause_execution();
+        }
+        self.table.recycle();
+        Ok(())
+    }
+
+    /// Carries out what the cores want, and lets go of what has come of it: to the log's thread, and to others.
+    fn settle(&mut self) {
         self.drain();
         if let Some(local) = &mut self.local {
             local.submit();
             local.tell_role();
         }
         self.flush();
-        self.table.recycle();
-        Ok(())
     }
 
     /// How long to wait for events.
@@ -412,15 +433,13 @@ impl EventLoop {
         }
     }
 
-    /// What the cores wait for in time, and what the disk has done.
+    /// What the cores wait for in time.
     fn tick(&mut self) {
         let now = self.now;
-        if let Some(local) = &mut self.local {
-            local.begin_turn(now);
-            local.note_progress(now);
-            if now.instant >= local.replica.deadline() {
-                local.replica.handle(now, replica::Event::Tick);
-            }
+        if let Some(local) = &mut self.local
+            && now.instant >= local.replica.deadline()
+        {
+            local.replica.handle(now, replica::Event::Tick);
         }
         if now.instant >= self.front.client.deadline() {
             self.front.client.handle(now, client::Event::Tick);
@@ -726,6 +745,7 @@ impl EventLoop {
             if let Some(local) = &mut self.local {
                 local.submit();
                 local.note_progress(self.now);
+                local.execute(self.now);
             }
             self.drain();
         }

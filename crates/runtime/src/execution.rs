@@ -23,9 +23,9 @@ pub(crate) struct InMemory {
     pub(crate) snapshots: Snapshots<Resident>,
     /// The engine of a snapshot that the replica has been told of and not yet adopted.
     pub(crate) loaded: Option<Resident>,
-    /// Entries executed in this turn of the event loop.
-    pub(crate) executed: u64,
-    /// To be executed in the next turn.
+    /// Entries it may still execute, about, in this turn of the event loop.
+    pub(crate) allowance: u64,
+    /// To be executed when it may.
     pub(crate) apply_later: Option<OpNumber>,
     pub(crate) reply: Vec<u8>,
 }
@@ -88,7 +88,7 @@ pub(crate) fn open_in_memory(
         .map_err(LogError::Thread)?;
     let engine = engine.unwrap_or_else(|| Resident::empty(&files));
     let memory =
-        InMemory { engine, snapshots, loaded: None, executed: 0, apply_later: None, reply: Vec::new() };
+        InMemory { engine, snapshots, loaded: None, allowance: 0, apply_later: None, reply: Vec::new() };
     let execution = Execution::InMemory(Box::new(memory));
     Ok(Opened { wal, view, recovery, restored, execution })
 }

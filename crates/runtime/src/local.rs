@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use syros_protocol::message::{Body, Describe, LogEntry, Message, Payload, Peer, 
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
 use syros_snapshot::{EvaluateJob, Loaded, ReadJob};
-use syros_storage::StoreCause;
+use syros_storage::{MemoryEngine, StoreCause};
 use syros_types::{Class, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 use syros_wal::{
     AppendError, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError, WriteError,
@@ -269,12 +270,19 @@ impl Local {
         }
     }
 
-    /// Begins a turn of the event loop: goes on with what the last one left.
-    pub(crate) fn begin_turn(&mut self, now: Now) {
+    /// Lets an engine in memory execute what it was to, and what it is told to until [`Local::pause_execution`].
+    pub(crate) fn execute(&mut self, now: Now) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
-        memory.executed = 0;
+        memory.allowance = EXECUTED_PER_TURN;
         if let Some(through) = memory.apply_later.take() {
             self.apply_in_memory(through, now);
+        }
+    }
+
+    /// From now on an engine in memory notes what it is to execute, and does not.
+    pub(crate) fn pause_execution(&mut self) {
+        if let Execution::InMemory(memory) = &mut self.execution {
+            memory.allowance = 0;
         }
     }
 
@@ -672,7 +680,7 @@ impl Local {
     pub(crate) fn apply_soon(&mut self, through: OpNumber, now: Now) {
         match &mut self.execution {
             // After a restart there may be millions to execute. Heartbeats must not wait for that.
-            Execution::InMemory(memory) if memory.executed >= EXECUTED_PER_TURN => {
+            Execution::InMemory(memory) if memory.allowance == 0 => {
                 memory.apply_later = Some(through);
             }
             Execution::InMemory(_) => self.apply_in_memory(through, now),
@@ -691,31 +699,32 @@ impl Local {
 
     fn apply_in_memory(&mut self, through: OpNumber, now: Now) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
-        let InMemory { engine, executed, reply, .. } = &mut **memory;
-        *executed += through.0 - self.replica.applied().0;
+        let InMemory { engine, allowance, reply, .. } = &mut **memory;
+        *allowance = allowance.saturating_sub(through.0 - self.replica.applied().0);
         let mut replies: Vec<(OpNumber, Body)> = Vec::new();
-        for number in self.replica.applied().0 + 1..=through.0 {
-            let number = OpNumber(number);
-            let LogEntry { time, payload, .. } = self.replica.entry(number);
-            match payload {
-                Payload::Update(update) => {
+        let entries =
+            |numbers: RangeInclusive<u64>| numbers.map(|number| self.replica.entry(OpNumber(number)));
+        let mut first = self.replica.applied().0 + 1;
+        while first <= through.0 {
+            let last = through.0.min(first + (MemoryEngine::TOUCHED_AT_ONCE as u64 - 1));
+            // One alone gains nothing by it.
+            if first < last {
+                let updates = entries(first..=last).flat_map(LogEntry::updates);
+                engine.touch(updates.map(|update| &*update.request.body));
+            }
+            for (number, entry) in (first..).map(OpNumber).zip(entries(first..=last)) {
+                for update in entry.updates() {
                     reply.clear();
-                    engine.apply(*time, &update.request.body, reply);
+                    engine.apply(entry.time, &update.request.body, reply);
                     if update.class == Class::Update {
                         replies.push((number, Body::from(reply.as_slice())));
                     }
                 }
-                Payload::Recovered(updates) => {
-                    for update in updates {
-                        reply.clear();
-                        engine.apply(*time, &update.request.body, reply);
-                        if update.class == Class::Update {
-                            replies.push((number, Body::from(reply.as_slice())));
-                        }
-                    }
+                if matches!(entry.payload, Payload::Register { .. } | Payload::Expire(_) | Payload::Tick) {
+                    engine.advance(entry.time);
                 }
-                Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => engine.advance(*time),
             }
+            first = last + 1;
         }
         self.replica.handle(now, Event::Applied { through, replies });
         self.note_expiry(now);

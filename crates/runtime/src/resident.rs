@@ -22,6 +22,13 @@ impl Resident {
         }
     }
 
+    /// Has the processor fetch what the first of these bodies need when they are executed.
+    pub(crate) fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>) {
+        if let Self::Keys(keys) = self {
+            keys.touch(bodies);
+        }
+    }
+
     /// Executes the body of an update.
     pub(crate) fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         match self {

@@ -74,6 +74,11 @@ impl Keyspace {
         self.entries.get_index(position).map(|(key, entry)| (key.as_slice(), entry))
     }
 
+    /// Where a key is, below [`Self::len`].
+    pub(crate) fn position(&self, key: &[u8]) -> Option<usize> {
+        self.entries.get_index_of(key)
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
         self.entries.iter().map(|(key, entry)| (key.as_slice(), entry))
     }

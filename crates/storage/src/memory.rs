@@ -5,7 +5,9 @@ use crate::execute;
 use crate::keys::Keys as _;
 use crate::keyspace::{Entry, Keyspace};
 use crate::{Digest, Engine, Loader};
+use core::hint::black_box;
 use core::num::NonZeroU64;
+use smallvec::SmallVec;
 use syros_commands::operations;
 use syros_types::WallTime;
 
@@ -48,9 +50,41 @@ impl MemoryEngine {
         Loader::new(hash_seed)
     }
 
+    /// Bodies that [`MemoryEngine::touch`] looks at: more than a processor has requests to memory under way, and few
+    /// enough that nothing it has fetched is displaced before it is used.
+    pub const TOUCHED_AT_ONCE: usize = 32;
+
+    /// Has the processor fetch what the first [`MemoryEngine::TOUCHED_AT_ONCE`] of these bodies need when they are
+    /// applied. Changes nothing, and no answer; bodies may be malformed.
+    ///
+    /// An update by itself waits for memory several times, once after the other: for its body, the place of its key in
+    /// the table, the key there, the old value. Here each step is taken for many before the next one, and the processor
+    /// waits for all of them together. Nothing else belongs into these loops: what has to wait for
+    /// an earlier instruction to be done with makes everything behind it wait.
+    pub fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>) {
+        type Few<T> = SmallVec<[T; MemoryEngine::TOUCHED_AT_ONCE]>;
+        let bodies: Few<&[u8]> = bodies.take(Self::TOUCHED_AT_ONCE).collect();
+        bodies.iter().for_each(|body| fetch(body));
+        let keys: Few<&[u8]> =
+            bodies.iter().filter_map(|body| operations(body).next()?.ok()?.single_key()).collect();
+        let positions: Few<usize> = keys.iter().filter_map(|key| self.keys.position(key)).collect();
+        for (_, entry) in positions.iter().filter_map(|position| self.keys.at(*position)) {
+            fetch(entry.value());
+        }
+    }
+
     /// An engine with these keys, none of them expired, at this time.
     pub(crate) const fn restored(keys: Keyspace, time: WallTime) -> Self {
         Self { keys, time }
+    }
+}
+
+/// Reads a byte of each of the first cache lines; those behind, the processor foresees.
+fn fetch(bytes: &[u8]) {
+    const LINE_BYTES: usize = 64;
+    const LINES: usize = 4;
+    for line in bytes.chunks(LINE_BYTES).take(LINES) {
+        black_box((line.first(), line.last()));
     }
 }
 
@@ -143,6 +177,32 @@ mod tests {
     use super::*;
     use crate::conformance::Generator;
     use syros_commands::{Parsed, parse};
+
+    #[test]
+    fn touching_changes_nothing() {
+        let mut generator = Generator::new(7, 1..400, 1..2_000_000);
+        let mut engine = MemoryEngine::new();
+        let mut bodies = vec![vec![], vec![0xff; 300], vec![2, 0x80]];
+        let mut most = 0;
+        for step in 0..5_000 {
+            let words = generator.command();
+            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let Ok(Parsed::Data(operation)) = parse(&words) else { continue };
+            let mut body = Vec::new();
+            operation.encode(&mut body);
+            engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
+            bodies.push(body);
+            if bodies.len() == 2 * MemoryEngine::TOUCHED_AT_ONCE {
+                let before = (engine.digest(), engine.keys.len());
+                engine.touch(bodies.iter().map(Vec::as_slice));
+                engine.touch(bodies.drain(..).rev().collect::<Vec<_>>().iter().map(Vec::as_slice));
+                assert_eq!((engine.digest(), engine.keys.len()), before);
+                engine.keys.check();
+                most = most.max(engine.keys.len());
+            }
+        }
+        assert!(most > 5, "there was something to touch");
+    }
 
     #[test]
     fn the_tables_agree_after_every_change() {

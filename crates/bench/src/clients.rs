@@ -36,9 +36,37 @@ pub(crate) struct Values {
 /// Values begin at this many different places, so that a block of a store has hardly two that are alike.
 const VALUE_PLACES: usize = 1 << 20;
 
-/// The bytes of a key.
-pub(crate) fn key_name(number: u64) -> String {
-    format!("key:{number:012}")
+/// A name of a key, made without allocating: that is done for each operation, and what it takes is none of the system's
+/// that is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Name {
+    bytes: [u8; 32],
+    length: usize,
+}
+
+impl Name {
+    /// `kind` and a number of twelve digits at least, as `{number:012}` has it.
+    fn new(kind: &[u8], number: u64) -> Self {
+        let digits = number.checked_ilog10().map_or(0, |last| last as usize + 1).max(12);
+        let length = kind.len() + digits;
+        let mut bytes = [0; 32];
+        bytes[..kind.len()].copy_from_slice(kind);
+        let mut rest = number;
+        for digit in bytes[kind.len()..length].iter_mut().rev() {
+            *digit = b'0' + (rest % 10) as u8;
+            rest /= 10;
+        }
+        Self { bytes, length }
+    }
+
+    pub(crate) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+/// The name of a record.
+pub(crate) fn key_name(number: u64) -> Name {
+    Name::new(b"key:", number)
 }
 
 impl Values {
@@ -71,21 +99,29 @@ impl Operations {
     pub(crate) fn ask(&mut self, client: &mut EmbeddedClient, request: Request, user_token: u64) {
         let value = self.values.draw();
         let (condition, lifetime) = (Condition::Always, Lifetime::Forever);
-        let names: Vec<String> = match request {
-            Request::Get(key) | Request::Set(key) => vec![key_name(key)],
-            Request::MGet { first, count } => (first..first + count).map(key_name).collect(),
-            Request::Increment(key) => vec![format!("counter:{key:012}")],
-            Request::Append(key) => vec![format!("file:{key:012}")],
-            Request::FlushAll => vec![String::new()],
-        };
-        let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
-        let key = keys[0];
+        let (name, names, keys): (Name, Vec<Name>, Vec<&[u8]>);
         let command = match request {
-            Request::Get(_) => Command::Get { key },
-            Request::Set(_) => Command::Set { key, value, condition, lifetime, get: false },
-            Request::MGet { .. } => Command::MGet { keys: Arguments::new(&keys) },
-            Request::Increment(_) => Command::IncrBy { key, delta: 1 },
-            Request::Append(_) => Command::Append { key, value },
+            Request::Get(record) => {
+                name = key_name(record);
+                Command::Get { key: name.as_bytes() }
+            }
+            Request::Set(record) => {
+                name = key_name(record);
+                Command::Set { key: name.as_bytes(), value, condition, lifetime, get: false }
+            }
+            Request::MGet { first, count } => {
+                names = (first..first + count).map(key_name).collect();
+                keys = names.iter().map(Name::as_bytes).collect();
+                Command::MGet { keys: Arguments::new(&keys) }
+            }
+            Request::Increment(counter) => {
+                name = Name::new(b"counter:", counter);
+                Command::IncrBy { key: name.as_bytes(), delta: 1 }
+            }
+            Request::Append(file) => {
+                name = Name::new(b"file:", file);
+                Command::Append { key: name.as_bytes(), value }
+            }
             Request::FlushAll => Command::FlushAll,
         };
         let operation = Operation { command, blind: matches!(request, Request::Append(_)) };
@@ -230,6 +266,20 @@ impl Clients {
             }
             drop(links);
             self.turn(until, &mut Vec::new())?;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_twelve_digits_at_least() {
+        for number in [0, 7, 10, 999_999_999_999, 1_000_000_000_000, u64::MAX] {
+            assert_eq!(key_name(number).as_bytes(), format!("key:{number:012}").as_bytes());
+            let counter = format!("counter:{number:012}");
+            assert_eq!(Name::new(b"counter:", number).as_bytes(), counter.as_bytes());
         }
     }
 }

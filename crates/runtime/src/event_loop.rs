@@ -183,6 +183,11 @@ impl EventLoop {
         for event in events.iter() {
             self.note(event);
         }
+        // What is on disk now has been waited for the longest.
+        let now = self.now;
+        if self.local.as_mut().is_some_and(|local| local.note_progress(now)) {
+            self.settle();
+        }
         self.accept_waiting();
         self.dial_due();
         if !self.throttled.is_empty() && !self.is_overloaded() {
@@ -197,10 +202,6 @@ impl EventLoop {
             self.ready = ready;
         }
         self.close_silent();
-        let now = self.now;
-        if let Some(local) = &mut self.local {
-            local.note_progress(now);
-        }
         self.settle();
         // The disk has what it waits for, and clients have their answers: now what can wait.
         if let Some(local) = &mut self.local {

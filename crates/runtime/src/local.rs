@@ -286,10 +286,12 @@ impl Local {
         }
     }
 
-    /// Tells the replica what has reached the disk since the last call, or that the disk has failed.
-    pub(crate) fn note_progress(&mut self, now: Now) {
+    /// Tells the replica what has reached the disk since the last call, or that the disk has failed. True if something
+    /// has reached it.
+    pub(crate) fn note_progress(&mut self, now: Now) -> bool {
         let persisted = Ticket(self.wal.persisted().0 - self.records_before);
-        if persisted > self.persisted {
+        let has_advanced = persisted > self.persisted;
+        if has_advanced {
             self.persisted = persisted;
             self.replica.handle(now, Event::Persisted(persisted));
         }
@@ -303,6 +305,7 @@ impl Local {
             let problem = error.to_string();
             self.fail(&problem, returns);
         }
+        has_advanced
     }
 
     /// Logs what the replica has become.

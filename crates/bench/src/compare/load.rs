@@ -94,7 +94,7 @@ pub(crate) fn run(
     experiment.end = experiment.warm + load.duration;
     if load.rate.is_none() {
         for place in 0..experiment.places.len() {
-            experiment.ask(place, Instant::now());
+            experiment.ask(place, started, started);
         }
     }
     let mut ended = Vec::new();
@@ -200,16 +200,16 @@ impl<'a> Experiment<'a> {
                 self.sample.failed += 1;
             }
         }
-        self.hand_out();
+        self.hand_out(now);
         due(self.fallen_due)
     }
 
-    fn hand_out(&mut self) {
+    fn hand_out(&mut self, now: Instant) {
         while !self.waiting.is_empty()
             && let Some(place) = self.idle.pop()
             && let Some(due) = self.waiting.pop_front()
         {
-            self.ask(place, due);
+            self.ask(place, due, now);
         }
     }
 
@@ -221,7 +221,7 @@ impl<'a> Experiment<'a> {
     ) -> Result<(), CompareError> {
         let mut deadline = Instant::now() + DRAIN_MAX;
         loop {
-            self.hand_out();
+            self.hand_out(Instant::now());
             let operations = self.places.iter().filter(|place| place.asked.is_some()).count();
             if operations == 0 {
                 return Ok(());
@@ -244,10 +244,9 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Has a client ask for its next operation.
-    fn ask(&mut self, place: usize, due: Instant) {
-        let now = self.began.elapsed();
-        let step = self.places[place].steps.draw(&mut self.records, now);
+    /// Has a client ask, now, for its next operation.
+    fn ask(&mut self, place: usize, due: Instant, now: Instant) {
+        let step = self.places[place].steps.draw(&mut self.records, now - self.began);
         let Step { kind, key, records } = step;
         let part = kind.first();
         let request = match kind {
@@ -257,8 +256,7 @@ impl<'a> Experiment<'a> {
             Kind::Increment => Request::Increment(key),
             Kind::Append => Request::Append(key),
         };
-        let sent = Instant::now();
-        self.places[place].asked = Some(Asked { step, due, sent, part });
+        self.places[place].asked = Some(Asked { step, due, sent: now, part });
         self.fleet.ask(place, request);
     }
 
@@ -279,8 +277,7 @@ impl<'a> Experiment<'a> {
                 self.sample.part(part, nanos(now - sent));
             }
             if is_good && let Some(part) = step.kind.after(part) {
-                let sent = Instant::now();
-                self.places[place].asked = Some(Asked { step, due, sent, part });
+                self.places[place].asked = Some(Asked { step, due, sent: now, part });
                 self.fleet.ask(place, Request::Set(step.key));
                 continue;
             }
@@ -294,10 +291,10 @@ impl<'a> Experiment<'a> {
             if self.load.rate.is_some() {
                 self.idle.push(place);
             } else if goes_on {
-                self.ask(place, Instant::now());
+                self.ask(place, now, now);
             }
         }
-        self.hand_out();
+        self.hand_out(now);
     }
 }
 

@@ -153,8 +153,9 @@ impl GeoCluster {
                 return Err(GeoError::Interrupted);
             }
             let next = load.keys.min(self.loaded + LOADED_AT_ONCE);
-            let written: Vec<_> =
-                (self.loaded..next).map(|number| client.set(key_name(number), value.clone())).collect();
+            let written: Vec<_> = (self.loaded..next)
+                .map(|number| client.set(key_name(number).as_bytes(), value.clone()))
+                .collect();
             for write in written {
                 write.wait().map_err(GeoError::Write)?;
             }

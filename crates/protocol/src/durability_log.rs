@@ -4,7 +4,7 @@
 #[cfg(feature = "model")]
 mod fingerprint;
 
-use crate::hash::HashMap;
+use crate::hash::{HashMap, shrink_queue, shrink_table};
 use crate::message::Update;
 use alloc::collections::VecDeque;
 use syros_types::{Footprint, Instant, OperationId, ReplicaSet, Timestamp};
@@ -77,6 +77,7 @@ impl KeyIndex {
                         self.keys.remove(key);
                     }
                 }
+                shrink_table(&mut self.keys);
             }
         }
     }
@@ -266,6 +267,8 @@ impl DurabilityLog {
             self.slots.pop_front();
             self.first += 1;
         }
+        shrink_table(&mut self.ids);
+        shrink_queue(&mut self.slots);
         Some(slot.update)
     }
 

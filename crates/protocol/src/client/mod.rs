@@ -17,6 +17,7 @@ pub use api::{Action, Busy, Config, Event, Outcome, Token};
 pub use reads::ReadCounts;
 pub use updates::WriteCounts;
 
+use crate::hash::shrink_queue;
 use crate::message::{Asked, Body, Message, Refusal};
 use crate::replica::PlantedBug;
 use alloc::collections::VecDeque;
@@ -79,6 +80,7 @@ impl<T> Window<T> {
             self.slots.pop_front();
             self.first += 1;
         }
+        shrink_queue(&mut self.slots);
         Some(item)
     }
 
@@ -258,6 +260,9 @@ impl Client {
 
     /// The next thing to do; `None` when there is nothing.
     pub fn poll(&mut self) -> Option<Action> {
+        if self.actions.is_empty() {
+            shrink_queue(&mut self.actions);
+        }
         self.actions.pop_front()
     }
 

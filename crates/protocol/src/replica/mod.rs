@@ -28,7 +28,7 @@ pub(crate) use planted::PlantedBug;
 pub use restore::{InvalidRecord, Restored};
 
 use crate::durability_log::{DurabilityLog, KeyIndex};
-use crate::hash::HashMap;
+use crate::hash::{HashMap, shrink_queue};
 use crate::history::ChangeHistory;
 use crate::log::Log;
 use crate::message::{LogEntry, Message, Payload, Peer, Prepared, Request, RoleName, StatusReport};
@@ -298,6 +298,7 @@ impl Replica {
     /// The next thing to do; `None` when there is nothing. Drain it after one or several `handle`s.
     pub fn poll(&mut self) -> Option<Action> {
         if self.actions.is_empty() {
+            shrink_queue(&mut self.actions);
             self.flush_deferred();
         }
         self.actions.pop_front()
@@ -594,6 +595,7 @@ impl Replica {
             self.appends.pop_front();
             self.persisted_op = self.persisted_op.max(op_number);
         }
+        shrink_queue(&mut self.appends);
         if self.is_leader() {
             self.advance_commit();
             self.watch_disk();

@@ -3,6 +3,7 @@
 //! rest; no body is sent or written to disk twice.
 
 use super::{Action, COMMIT_DELAY, PlantedBug, Replica};
+use crate::hash::shrink_table;
 use crate::message::{Body, LogEntry, Message, Payload, Peer, Prepared, Request, Update};
 use crate::record::{Record, describe};
 use alloc::collections::BTreeSet;
@@ -551,6 +552,7 @@ impl Replica {
                 self.answer_waiters(number);
             }
         }
+        shrink_table(&mut self.ordered);
         self.trim_history();
         self.answer_applied_reads();
         self.trim_log();

@@ -85,6 +85,9 @@ pub struct Checkpoint {
     pub suffix: Vec<LogEntry>,
     /// The durability log without what the log holds, in arrival order.
     pub dlog: Vec<Request>,
+    /// The replica had lost its memory, and had entered no view since: what `Forgot` says. A log that has lost the
+    /// segment with that record, and begins with this one, must say so all the same.
+    pub amnesiac: bool,
 }
 
 /// What a snapshot holds besides the state of the engine.

@@ -28,9 +28,10 @@ pub fn encode_record(record: &Record, out: &mut Vec<u8>) {
             writer.number(commit.0).entries(suffix)
         }
         Record::Checkpoint(checkpoint) => {
-            let Checkpoint { view, last_normal, base, base_view, base_time, commit, suffix, dlog } =
+            let Checkpoint { view, last_normal, base, base_view, base_time, commit, suffix, dlog, amnesiac } =
                 &**checkpoint;
-            let writer = writer.byte(tag::CHECKPOINT).number(view.0).number(last_normal.0);
+            let tag = if *amnesiac { tag::CHECKPOINT_OF_AMNESIAC } else { tag::CHECKPOINT };
+            let writer = writer.byte(tag).number(view.0).number(last_normal.0);
             let writer = writer.number(base.0).number(base_view.0).fixed(base_time.0);
             writer.number(commit.0).entries(suffix).requests(dlog)
         }
@@ -107,7 +108,8 @@ pub fn decode_snapshot_head(bytes: &[u8]) -> Result<SnapshotHead, Malformed> {
 /// [`Malformed`] if the bytes are anything but one whole record.
 pub fn decode_record(bytes: &[u8], describe: Describe) -> Result<Record, Malformed> {
     let mut reader = Reader::new(bytes);
-    let record = match reader.byte()? {
+    let tag = reader.byte()?;
+    let record = match tag {
         tag::VIEW => Record::View { view: View(reader.number()?), last_normal: View(reader.number()?) },
         tag::ACCEPT => Record::Accept(reader.request()?),
         tag::APPEND => Record::Append {
@@ -126,7 +128,7 @@ pub fn decode_record(bytes: &[u8], describe: Describe) -> Result<Record, Malform
             commit: OpNumber(reader.number()?),
             suffix: reader.entries(describe)?,
         },
-        tag::CHECKPOINT => Record::Checkpoint(Box::new(Checkpoint {
+        tag::CHECKPOINT | tag::CHECKPOINT_OF_AMNESIAC => Record::Checkpoint(Box::new(Checkpoint {
             view: View(reader.number()?),
             last_normal: View(reader.number()?),
             base: OpNumber(reader.number()?),
@@ -135,6 +137,7 @@ pub fn decode_record(bytes: &[u8], describe: Describe) -> Result<Record, Malform
             commit: OpNumber(reader.number()?),
             suffix: reader.entries(describe)?,
             dlog: reader.requests()?,
+            amnesiac: tag == tag::CHECKPOINT_OF_AMNESIAC,
         })),
         tag::FORGOT => Record::Forgot { view: View(reader.number()?) },
         tag => return Err(Malformed::Tag { what: "record", tag }),

@@ -94,6 +94,8 @@ pub mod record {
     pub const CHECKPOINT: u8 = 6;
     /// `Forgot`.
     pub const FORGOT: u8 = 7;
+    /// `Checkpoint` of a replica that lost its memory.
+    pub const CHECKPOINT_OF_AMNESIAC: u8 = 8;
 }
 
 /// What a read asks of a replica.

@@ -278,8 +278,10 @@ impl Restored {
 
     /// With its snapshot, a checkpoint says all; without, it must not say anything new.
     fn checkpoint(&mut self, checkpoint: Checkpoint) -> Result<(), InvalidRecord> {
-        let Checkpoint { view, last_normal, base, base_view, base_time, commit, suffix, dlog } = checkpoint;
+        let Checkpoint { view, last_normal, base, base_view, base_time, commit, suffix, dlog, amnesiac } =
+            checkpoint;
         self.reach(view)?;
+        self.amnesiac |= amnesiac;
         if !self.snapshots.contains(&base) {
             // A snapshot that was received may have brought what the log had not, or had otherwise. If it
             // is not there any more, it must be because a later one is.

@@ -207,6 +207,8 @@ impl Replica {
             commit: self.commit,
             suffix: self.log.suffix(base),
             dlog: self.unordered_requests(),
+            amnesiac: matches!(self.status, Status::Recovering)
+                && !self.planted(PlantedBug::AmnesiaForgotten),
         };
         self.persist(Record::Checkpoint(Box::new(checkpoint)))
     }

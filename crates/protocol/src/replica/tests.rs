@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::message::{Asked, Body, Path, Payload, Request, ViewChangeReason};
+use crate::record::Checkpoint;
 use alloc::string::String;
 use std::collections::{BTreeMap, BTreeSet};
 use syros_types::{Class, FastQuorum, Footprint, Group, ReplicaSet, SessionId};
@@ -448,6 +449,42 @@ fn an_amnesiac_enters_only_a_new_view() {
     cluster.pass(500);
     assert!(cluster.replicas.iter().all(|replica| replica.is_normal() && replica.view() == View(3)));
     assert!(cluster.executed.iter().all(|executed| executed == &["uA1"]));
+}
+
+/// Found by seed 73010310: the file with the record that says so was gone, and the log began with the next one, in the
+/// next file.
+#[test]
+fn an_amnesiac_whose_log_has_lost_its_beginning_is_one() {
+    let config = Cluster::new(3, FastQuorum::Majority).replicas[2].config.clone();
+    let (view, base) = (View(4), OpNumber(9));
+    let checkpoint = |amnesiac| {
+        Record::Checkpoint(Box::new(Checkpoint {
+            view,
+            last_normal: view,
+            base,
+            base_view: View(3),
+            base_time: WallTime(5),
+            commit: base,
+            suffix: Vec::new(),
+            dlog: Vec::new(),
+            amnesiac,
+        }))
+    };
+    let enter = Record::EnterView { view: View(5), base, commit: base, suffix: Vec::new() };
+    let restore = |snapshots: &[OpNumber], first: u64, records: &[Record]| {
+        let mut restored = Restored::new(&config, snapshots.iter().copied());
+        for (number, record) in (first..).zip(records) {
+            restored.replay(number, record.clone()).unwrap();
+        }
+        (restored.is_amnesiac(), restored.view(), restored.needed_snapshot())
+    };
+    for snapshots in [&[base][..], &[]] {
+        let amnesiac = (true, view, Ok(None));
+        assert_eq!(restore(snapshots, 1, &[Record::Forgot { view }, checkpoint(true)]), amnesiac);
+        assert_eq!(restore(snapshots, 2, &[checkpoint(true)]), amnesiac);
+    }
+    assert_eq!(restore(&[base], 2, &[checkpoint(false)]), (false, view, Ok(Some(base))));
+    assert_eq!(restore(&[base], 2, &[checkpoint(true), enter]), (false, View(5), Ok(Some(base))));
 }
 
 #[test]

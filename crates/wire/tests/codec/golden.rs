@@ -241,6 +241,19 @@ fn every_refusal_has_golden_bytes() {
 #[test]
 fn every_record_has_golden_bytes() {
     let (first, commit) = (OpNumber(10), OpNumber(9));
+    let checkpoint = |amnesiac| {
+        Record::Checkpoint(Box::new(Checkpoint {
+            view: View(7),
+            last_normal: View(6),
+            base: OpNumber(8),
+            base_view: View(5),
+            base_time: WallTime(0x0102),
+            commit,
+            suffix: entries(),
+            dlog: Vec::new(),
+            amnesiac,
+        }))
+    };
     let golden = [
         (Record::View { view: View(7), last_normal: View(6) }, "01 07 06".into()),
         (Record::Accept(request()), format!("02 {REQUEST_HEAD} 03 736574")),
@@ -253,19 +266,8 @@ fn every_record_has_golden_bytes() {
             Record::EnterView { view: View(7), base: first, commit, suffix: entries() },
             format!("05 07 0a 09 {}", entries_hex()),
         ),
-        (
-            Record::Checkpoint(Box::new(Checkpoint {
-                view: View(7),
-                last_normal: View(6),
-                base: OpNumber(8),
-                base_view: View(5),
-                base_time: WallTime(0x0102),
-                commit,
-                suffix: entries(),
-                dlog: Vec::new(),
-            })),
-            format!("06 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex()),
-        ),
+        (checkpoint(false), format!("06 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex())),
+        (checkpoint(true), format!("08 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex())),
         (Record::Forgot { view: View(7) }, "07 07".into()),
     ];
     for (record, hex) in &golden {
@@ -274,5 +276,6 @@ fn every_record_has_golden_bytes() {
         assert_eq!(out, bytes(hex), "{record:?}");
         assert_eq!(decode_record(&out, describe).as_ref(), Ok(record));
     }
-    assert_eq!(golden.len() as u64, RECORD_KINDS);
+    // Of checkpoints there are two.
+    assert_eq!(golden.len() as u64, RECORD_KINDS + 1);
 }

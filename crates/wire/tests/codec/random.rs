@@ -273,6 +273,7 @@ pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
             commit: op_number(prng),
             suffix: list(prng, entry),
             dlog: list(prng, request),
+            amnesiac: prng.below(2) == 0,
         })),
         6 => Record::Forgot { view: view(prng) },
         _ => panic!("there are {RECORD_KINDS} kinds of records, not {kind}"),

@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
 use syros_experiment::{Blend, Kind, Protocol};
-use syros_types::Prng;
+use syros_types::{Prng, WritePolicy};
 
 /// Clients that write records before the measurement.
 const FILLERS: usize = 64;
@@ -181,7 +181,16 @@ impl PeerOptions {
                 durability: chosen,
                 acknowledged: own,
                 consistency: linearizable,
-                not_equal: "clients send a fast update to every replica, and pay for it",
+                not_equal: match self.protocol.writes {
+                    WritePolicy::Auto => {
+                        "clients send a fast update to every replica as long as that is not slower, and pay for it"
+                    }
+                    WritePolicy::Fast => "clients send a fast update to every replica, and pay for it",
+                    WritePolicy::Thrifty => {
+                        "clients send a fast update to a fast quorum of replicas, and pay for it"
+                    }
+                    WritePolicy::Leader => "clients send to the leader only, as etcd's do",
+                },
             },
             PeerKind::SyrosResp => Terms {
                 engine: "syros (memory)",
@@ -455,6 +464,9 @@ mod tests {
             assert_eq!(terms.durability == "fsync", kind.always_fsyncs(), "{kind}");
         }
         assert!(options(5, false).terms(PeerKind::Etcd).not_equal.contains("fsyncs all the same"));
+        let protocol = "default+writes=thrifty".parse().unwrap();
+        let thrifty = PeerOptions { protocol, ..options(3, true) };
+        assert!(thrifty.terms(PeerKind::Syros).not_equal.contains("a fast quorum"));
         assert_eq!(options(5, true).terms(PeerKind::Syros).acknowledged, "disks of 3 of 5 replicas at least");
     }
 }

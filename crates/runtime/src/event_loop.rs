@@ -184,8 +184,9 @@ impl EventLoop {
             self.note(event);
         }
         // What is on disk now has been waited for the longest.
-        let now = self.now;
-        if self.local.as_mut().is_some_and(|local| local.note_progress(now)) {
+        if let Some(local) = &mut self.local
+            && local.note_progress(self.now)
+        {
             self.settle();
         }
         self.accept_waiting();
@@ -205,7 +206,7 @@ impl EventLoop {
         self.settle();
         // The disk has what it waits for, and clients have their answers: now what can wait.
         if let Some(local) = &mut self.local {
-            local.execute(now);
+            local.execute(self.now);
         }
         self.tick();
         self.settle();

@@ -177,7 +177,6 @@ impl Engine for MemoryEngine {
 mod tests {
     use super::*;
     use crate::conformance::Generator;
-    use syros_commands::{Parsed, parse};
 
     #[test]
     fn touching_changes_nothing() {
@@ -186,11 +185,7 @@ mod tests {
         let mut bodies = vec![vec![], vec![0xff; 300], vec![2, 0x80]];
         let mut most = 0;
         for step in 0..5_000 {
-            let words = generator.command();
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            let Ok(Parsed::Data(operation)) = parse(&words) else { continue };
-            let mut body = Vec::new();
-            operation.encode(&mut body);
+            let Some(body) = generator.body() else { continue };
             engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
             bodies.push(body);
             if bodies.len() == 2 * MemoryEngine::TOUCHED_AT_ONCE {
@@ -210,11 +205,7 @@ mod tests {
         let mut generator = Generator::new(3, 1..4000, 1..2_000_000);
         let mut engine = MemoryEngine::new();
         for step in 0..20_000 {
-            let words = generator.command();
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            let Ok(Parsed::Data(operation)) = parse(&words) else { continue };
-            let mut body = Vec::new();
-            operation.encode(&mut body);
+            let Some(body) = generator.body() else { continue };
             engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
             engine.keys.check();
         }

@@ -1,6 +1,6 @@
 //! The disk engine passes the suite on a store in memory; what a crash leaves is what was sealed.
 
-use syros_commands::{Parsed, Reply, parse};
+use syros_commands::Reply;
 use syros_storage::conformance::{self, Generator, body_of};
 use syros_storage::{DiskEngine, Engine, MemoryStore, Moment};
 use syros_types::{Prng, WallTime};
@@ -35,10 +35,8 @@ fn a_crash_goes_back_to_a_checkpoint() {
         assert_eq!(head, None);
         let (mut done, mut sealed, mut flushed) = (Vec::new(), 0, 0);
         for step in 0..200 + prng.below(400) {
-            let words = generator.command();
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            let Ok(Parsed::Data(_)) = parse(&words) else { continue };
-            let (time, body) = (WallTime(step * 50_000), body_of(&words));
+            let Some(body) = generator.body() else { continue };
+            let time = WallTime(step * 50_000);
             let mut reply = Vec::new();
             engine.apply(time, &body, &mut reply);
             done.push((time, body, reply, engine.digest()));
@@ -124,10 +122,8 @@ fn a_moment_stays_as_it_was() {
         let mut engine = make();
         let mut run = |engine: &mut DiskEngine<MemoryStore>, steps: std::ops::Range<u64>| {
             for step in steps {
-                let words = generator.command();
-                let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-                let Ok(Parsed::Data(_)) = parse(&words) else { continue };
-                engine.apply(WallTime(step * 20_000), &body_of(&words), &mut Vec::new());
+                let Some(body) = generator.body() else { continue };
+                engine.apply(WallTime(step * 20_000), &body, &mut Vec::new());
             }
         };
         run(&mut engine, 0..300);

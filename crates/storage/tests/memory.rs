@@ -144,11 +144,7 @@ fn restored_memory_is_accounted_for() {
     let mut generator = Generator::new(5, 1..4000, 1..2_000_000);
     let mut engine = MemoryEngine::new();
     for step in 0..3000 {
-        let words = generator.command();
-        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        if let Ok(Parsed::Data(operation)) = parse(&words) {
-            let mut body = Vec::new();
-            operation.encode(&mut body);
+        if let Some(body) = generator.body() {
             engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
         }
         engine.begin_snapshot();

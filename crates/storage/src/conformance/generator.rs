@@ -1,6 +1,7 @@
 //! Random commands, most of them sensible.
 
 use core::ops::Range;
+use syros_commands::{Parsed, parse};
 use syros_types::Prng;
 
 /// Draws commands on a few keys: with every option, with values that are numbers, text, empty or
@@ -153,6 +154,17 @@ impl Generator {
     #[must_use]
     pub const fn new(seed: u64, relative_ms: Range<u64>, absolute_ms: Range<u64>) -> Self {
         Self { prng: Prng::new(seed), relative_ms, absolute_ms, blind: false }
+    }
+
+    /// The next command as a body; `None` if it is no operation on data.
+    #[must_use]
+    pub fn body(&mut self) -> Option<Vec<u8>> {
+        let words = self.command();
+        let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+        let Ok(Parsed::Data(operation)) = parse(&words) else { return None };
+        let mut body = Vec::new();
+        operation.encode(&mut body);
+        Some(body)
     }
 
     /// The words of the next command.

@@ -17,8 +17,10 @@
 //! checked to name a key; answers that depend on the time may differ by [`TOLERANCE_MS`].
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use syros_commands::{Command, CommandError, Operation, Parsed, ReplyRef, Unit, parse};
 use syros_storage::conformance::Generator;
@@ -31,36 +33,39 @@ const TOLERANCE_MS: i64 = 5000;
 /// A redis-server of our own, ended when dropped.
 struct Server {
     process: Child,
-    connection: BufReader<TcpStream>,
+    connection: BufReader<UnixStream>,
+    socket: PathBuf,
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have ended already; there is nothing else to clean up, it writes no files.
+        // It may have ended already; its socket is all that it leaves.
         let _ = self.process.kill();
         let _ = self.process.wait();
+        let _ = std::fs::remove_file(&self.socket);
     }
 }
 
 impl Server {
     /// `None` if redis-server is not installed.
     fn start() -> Option<Self> {
-        let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let port = free.local_addr().expect("a bound address").port();
-        drop(free);
-        let settings = ["--bind", "127.0.0.1", "--save", "", "--proto-max-bulk-len", "16777216"];
+        // A port that was free a moment ago may have gone to the server of another test, and nobody would notice.
+        static SERVERS: AtomicU32 = AtomicU32::new(0);
+        let number = SERVERS.fetch_add(1, Ordering::Relaxed);
+        let socket = std::env::temp_dir().join(format!("syros-redis-{}-{number}.socket", std::process::id()));
+        let settings = ["--port", "0", "--save", "", "--proto-max-bulk-len", "16777216"];
         let mut process = Process::new("redis-server")
-            .args(["--port", &port.to_string()])
             .args(settings)
+            .arg("--unixsocket")
+            .arg(&socket)
             .stdout(Stdio::null())
             .current_dir(std::env::temp_dir())
             .spawn()
             .ok()?;
         for _ in 0..200 {
-            if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
-                stream.set_nodelay(true).expect("TCP_NODELAY");
+            if let Ok(stream) = UnixStream::connect(&socket) {
                 stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a read timeout");
-                return Some(Self { process, connection: BufReader::new(stream) });
+                return Some(Self { process, connection: BufReader::new(stream), socket });
             }
             std::thread::sleep(Duration::from_millis(50));
         }

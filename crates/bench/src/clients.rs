@@ -27,10 +27,12 @@ pub(crate) struct Operations {
 /// Values of one length.
 #[derive(Debug)]
 pub(crate) struct Values {
-    /// Values are parts of this.
+    /// Values are parts of this, one behind the other: what a processor foresees. (Were they anywhere in it, making one would
+    /// take longer than all else that a client does for an operation.)
     bytes: Vec<u8>,
     value_bytes: usize,
-    prng: Prng,
+    /// Where the next one begins.
+    next: usize,
 }
 
 /// Values begin at this many different places, so that a block of a store has hardly two that are alike.
@@ -74,12 +76,14 @@ impl Values {
     pub(crate) fn new(value_bytes: usize, prng: &mut Prng) -> Self {
         // Bytes that do not compress, in case anything on the way tries.
         let bytes = (0..VALUE_PLACES + value_bytes).map(|_| prng.next_u64() as u8).collect();
-        Self { bytes, value_bytes, prng: Prng::new(prng.next_u64()) }
+        Self { bytes, value_bytes, next: prng.below(VALUE_PLACES as u64) as usize }
     }
 
     /// The next one.
     pub(crate) fn draw(&mut self) -> &[u8] {
-        let start = self.prng.below(VALUE_PLACES as u64) as usize;
+        let start = self.next;
+        // By odd steps it comes to all places before it comes to one again.
+        self.next = (start + (self.value_bytes | 1)) % VALUE_PLACES;
         &self.bytes[start..start + self.value_bytes]
     }
 }
@@ -273,6 +277,21 @@ impl Clients {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn values_begin_everywhere_before_they_begin_anywhere_again() {
+        for value_bytes in [1, 100, 101] {
+            let mut values = Values::new(value_bytes, &mut Prng::new(1));
+            let base = values.bytes.as_ptr() as usize;
+            let mut seen = vec![false; VALUE_PLACES];
+            for _ in 0..VALUE_PLACES {
+                let value = values.draw();
+                assert_eq!(value.len(), value_bytes);
+                let place = value.as_ptr() as usize - base;
+                assert!(!core::mem::replace(&mut seen[place], true), "{place} again");
+            }
+        }
+    }
 
     #[test]
     fn names_have_twelve_digits_at_least() {

@@ -3,6 +3,7 @@
 use crate::capture::Capture;
 use crate::hash::KeyHashBuilder;
 use crate::keys::{Expiry, Found, Keys, KeysMut};
+use core::hash::BuildHasher as _;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use indexmap::IndexMap;
@@ -74,9 +75,10 @@ impl Keyspace {
         self.entries.get_index(position).map(|(key, entry)| (key.as_slice(), entry))
     }
 
-    /// Where a key is, below [`Self::len`].
-    pub(crate) fn position(&self, key: &[u8]) -> Option<usize> {
-        self.entries.get_index_of(key)
+    /// Where a key most likely is, if anywhere, from its hash alone: neither it nor its entry are looked at.
+    pub(crate) fn likely_position(&self, key: &[u8]) -> Option<usize> {
+        let hash = self.entries.hasher().hash_one(key);
+        self.entries.raw_entry_v1().index_from_hash(hash, |_| true)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Entry)> {

@@ -7,7 +7,7 @@
 #[cfg(feature = "model")]
 mod fingerprint;
 
-use crate::hash::HashMap;
+use crate::hash::{HashMap, shrink_queue, shrink_table};
 use alloc::collections::VecDeque;
 use syros_types::{Footprint, OpNumber};
 
@@ -93,6 +93,8 @@ impl ChangeHistory {
                 self.keys.remove(&key);
             }
         }
+        shrink_table(&mut self.keys);
+        shrink_queue(&mut self.changes);
     }
 
     /// Forgets everything: entries up to `number` are summed up in it, and later ones are to be noted again.
@@ -120,6 +122,19 @@ mod tests {
         assert_eq!(history.last_change(&Footprint::All), OpNumber(3));
         history.note(OpNumber(4), &Footprint::All);
         assert_eq!(history.last_change(&Footprint::One(99)), OpNumber(4));
+    }
+
+    #[test]
+    fn a_burst_leaves_no_room_behind() {
+        let mut history = ChangeHistory::default();
+        for number in 1..=100_000 {
+            history.note(OpNumber(number), &Footprint::One(number));
+        }
+        for number in 1..100_000 {
+            history.trim(OpNumber(number), 100_000);
+        }
+        assert!(history.keys.capacity() <= 1024 && history.changes.capacity() <= 1024);
+        assert_eq!(history.known_change(&Footprint::One(100_000)), OpNumber(100_000));
     }
 
     #[test]

@@ -57,16 +57,17 @@ impl Replica {
     pub(super) fn order_all_with_body_of(&mut self, refused: Option<OperationId>) {
         self.order_at = Instant::NEVER;
         while let Some((update, recipients)) = self.dlog.order_next() {
-            let prepared = if refused == Some(update.request.id) {
+            let id = update.request.id;
+            let prepared = if refused == Some(id) {
                 Prepared::Full(update.request.clone())
             } else {
                 self.note_unsent(&update.request, recipients);
-                Prepared::Reference(update.request.id)
+                Prepared::Reference(id)
             };
-            let entry =
-                LogEntry { view: self.view, time: self.log_time(), payload: Payload::Update(update.clone()) };
+            let payload = Payload::Update(update);
+            let entry = LogEntry { view: self.view, time: self.log_time(), payload };
             if self.planted(PlantedBug::DlogDropsOrdered) {
-                self.dlog.remove(update.request.id);
+                self.dlog.remove(id);
             }
             self.append_to_batch(entry, prepared);
         }

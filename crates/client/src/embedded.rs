@@ -10,8 +10,8 @@ use mio::{Registry, Token};
 use std::collections::VecDeque;
 use syros_protocol::client::{Action, Busy, Client, Event, Outcome, ReadCounts, WriteCounts};
 use syros_protocol::message::Body;
-use syros_types::{Class, FastQuorum, Footprint, Group, Instant, Prng, ReadPolicy, ReplicaId};
-use syros_wire::{ANY_CLUSTER, Hello, Member, Sender};
+use syros_types::{Class, FastQuorum, Footprint, Group, Instant, Now, Prng, ReadPolicy, ReplicaId};
+use syros_wire::{ANY_CLUSTER, Channel, FrameBuffer, Hello, Member, Sender};
 
 /// An operation has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +46,8 @@ pub struct EmbeddedClient {
     first_token: usize,
     registry: Registry,
     clock: Clock,
+    /// What the clock said at the last turn.
+    asked_clock: Now,
     options: Options,
     seed: u64,
     group: Group,
@@ -60,6 +62,8 @@ pub struct EmbeddedClient {
     first_name: u64,
     /// Completions that were found outside of a turn.
     ended: Vec<Completion>,
+    /// A message on its way to several links.
+    frame: FrameBuffer,
 }
 
 impl EmbeddedClient {
@@ -78,13 +82,15 @@ impl EmbeddedClient {
         let group = Group::new(endpoints.len()).map_err(ConnectError::GroupSize)?;
         let seed = options.seed();
         let mut prng = Prng::new(seed);
+        let clock = Clock::start();
         let link =
             |(index, endpoint)| Link::new(endpoint, Token(first_token + index), &options, prng.next_u64());
         Ok(Self {
             links: endpoints.into_iter().enumerate().map(link).collect(),
             first_token,
             registry: registry.try_clone().map_err(ConnectError::System)?,
-            clock: Clock::start(),
+            asked_clock: clock.now(),
+            clock,
             hello: Hello { cluster: options.cluster, sender: Sender::Client },
             options,
             seed,
@@ -95,6 +101,7 @@ impl EmbeddedClient {
             names: VecDeque::new(),
             first_name: 1,
             ended: Vec::new(),
+            frame: FrameBuffer::default(),
         })
     }
 
@@ -125,7 +132,7 @@ impl EmbeddedClient {
         user_token: u64,
         policy: Option<ReadPolicy>,
     ) -> Result<(), Busy> {
-        let now = self.clock.now();
+        let now = self.clock.now_since(self.asked_clock);
         let Some(protocol) = &mut self.protocol else {
             let in_flight_max = self.options.in_flight_max;
             if self.early.len() >= in_flight_max {
@@ -156,6 +163,7 @@ impl EmbeddedClient {
             }
         }
         let now = self.clock.now();
+        self.asked_clock = now;
         if let Some(protocol) = &mut self.protocol
             && now.instant >= protocol.deadline()
         {
@@ -306,7 +314,10 @@ impl EmbeddedClient {
         let Some(protocol) = &mut self.protocol else { return };
         while let Some(action) = protocol.poll() {
             match action {
-                Action::Send { to, message } => self.links[to.index()].send(&message),
+                Action::Send { to, message } => {
+                    let frame = self.frame.of(Channel::Client, &message);
+                    to.iter().for_each(|to| self.links[to.index()].send(frame));
+                }
                 Action::Completed { token, outcome, .. } => {
                     let name = token.0.checked_sub(self.first_name);
                     let slot = name.and_then(|index| self.names.get_mut(usize::try_from(index).ok()?));

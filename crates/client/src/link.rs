@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use syros_net::{Backoff, Connection, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
 use syros_protocol::message::Message;
 use syros_types::Instant;
-use syros_wire::{Channel, Hello, Sender, decode_client_message, put_frame, put_message_frame};
+use syros_wire::{Channel, Hello, Sender, decode_client_message, put_frame};
 
 /// A link's state.
 #[derive(Debug)]
@@ -191,13 +191,13 @@ impl Link {
         was_ready
     }
 
-    /// Appends a message to the output, unless the link is not in use or the replica does not read:
+    /// Appends a frame with a message to the output, unless the link is not in use or the replica does not read:
     /// what the protocol sends it sends again if it is not answered.
-    pub(crate) fn send(&mut self, message: &Message) {
+    pub(crate) fn send(&mut self, frame: &[u8]) {
         if let State::Ready { connection } = &mut self.state
             && !connection.is_clogged()
         {
-            put_message_frame(connection.outbound(), Channel::Client, message);
+            connection.outbound().extend_from_slice(frame);
         }
     }
 

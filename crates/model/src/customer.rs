@@ -89,7 +89,8 @@ impl Customer {
             match action {
                 Action::Send { to, message } => {
                     let from = Peer::Client(self.number as u64);
-                    sent.push(Envelope { from, to: Peer::Replica(to), message });
+                    let envelope = |to| Envelope { from, to: Peer::Replica(to), message: message.clone() };
+                    sent.extend(to.iter().map(envelope));
                 }
                 Action::Completed { token, outcome, applied: _ } => {
                     let progress = match outcome {

@@ -23,8 +23,10 @@ use syros_net::{FlushOutcome, ReadOutcome};
 use syros_protocol::client;
 use syros_protocol::message::{Body, Message, Peer, Standing};
 use syros_protocol::replica;
-use syros_types::{Instant, Now, ReplicaId, View};
-use syros_wire::{Channel, Hello, put_member_reply_frame, put_message_frame, put_read_reply_frame};
+use syros_types::{Instant, Now, ReplicaId, ReplicaSet, View};
+use syros_wire::{
+    Channel, FrameBuffer, Hello, put_member_reply_frame, put_message_frame, put_read_reply_frame,
+};
 
 use crate::accept::Listener;
 use crate::clock::Clock;
@@ -89,6 +91,8 @@ pub(crate) struct EventLoop {
     dirty: Vec<usize>,
     /// Redis connections one of whose operations has ended.
     answered: Vec<usize>,
+    /// A request of the front end on its way to several connections.
+    frame: FrameBuffer,
     pub(crate) redis_listener: Option<Listener>,
     pub(crate) replica_listener: Option<Listener>,
     pub(crate) greetings: Deadlines,
@@ -134,6 +138,7 @@ impl EventLoop {
             throttled: Vec::new(),
             dirty: Vec::new(),
             answered: Vec::new(),
+            frame: FrameBuffer::default(),
             redis_listener: parts.redis_listener,
             replica_listener: parts.replica_listener,
             greetings: Deadlines::default(),
@@ -567,23 +572,29 @@ impl EventLoop {
     }
 
     /// Sends a request of the front end.
-    fn send_request(&mut self, to: ReplicaId, message: Message) {
-        match &mut self.local {
-            Some(local) if local.me == to => {
-                let event = replica::Event::Message { from: Peer::Client(OWN_FRONT), message };
-                local.replica.handle(self.now, event);
+    fn send_request(&mut self, to: ReplicaSet, message: Message) {
+        let me = self.local.as_ref().map(|local| local.me);
+        let others = me.map_or(to, |me| to.without(me));
+        if !others.is_empty() {
+            let frame = self.frame.of(Channel::Client, &message);
+            for other in others.iter() {
+                put_for_replica(&self.links, &mut self.table, &mut self.dirty, other, |out| {
+                    out.extend_from_slice(frame);
+                });
             }
-            _ => self.put_for_replica(to, Channel::Client, &message),
+        }
+        if let Some(local) = &mut self.local
+            && to.contains(local.me)
+        {
+            let event = replica::Event::Message { from: Peer::Client(OWN_FRONT), message };
+            local.replica.handle(self.now, event);
         }
     }
 
     fn put_for_replica(&mut self, to: ReplicaId, channel: Channel, message: &Message) {
-        let Some(index) = self.links.get(to.index()).and_then(|link| link.connection) else { return };
-        let Some(open) = self.table.open_mut(index) else { return };
-        if open.net.backlog() <= LINK_BACKLOG_MAX {
-            put_message_frame(open.net.outbound(), channel, message);
-            soil(open, index, &mut self.dirty);
-        }
+        put_for_replica(&self.links, &mut self.table, &mut self.dirty, to, |out| {
+            put_message_frame(out, channel, message);
+        });
     }
 
     fn put_for_client(&mut self, address: u64, put: impl FnOnce(&mut Vec<u8>)) {
@@ -783,6 +794,22 @@ fn soil(open: &mut Open, index: usize, dirty: &mut Vec<usize>) {
     if !open.is_dirty {
         open.is_dirty = true;
         dirty.push(index);
+    }
+}
+
+/// Has `put` append to the output of the link to a replica, unless there is none or too much waits there already.
+fn put_for_replica(
+    links: &[Link],
+    table: &mut Connections,
+    dirty: &mut Vec<usize>,
+    to: ReplicaId,
+    put: impl FnOnce(&mut Vec<u8>),
+) {
+    let Some(index) = links.get(to.index()).and_then(|link| link.connection) else { return };
+    let Some(open) = table.open_mut(index) else { return };
+    if open.net.backlog() <= LINK_BACKLOG_MAX {
+        put(open.net.outbound());
+        soil(open, index, dirty);
     }
 }
 

@@ -98,20 +98,22 @@ impl ClientProcess {
     /// Carries out what the core wants.
     pub fn drain(&mut self, effects: &mut Vec<ClientEffect>) {
         while let Some(action) = self.core.poll() {
-            let effect = match action {
+            match action {
                 Action::Send { to, message } => {
-                    if let Message::Request { request, .. } = &message {
-                        effects.extend(self.note_sent(request));
+                    let bytes = adapter::encode_message(&message);
+                    for to in to.iter() {
+                        if let Message::Request { request, .. } = &message {
+                            effects.extend(self.note_sent(request));
+                        }
+                        effects.push(ClientEffect::Send { to, bytes: bytes.clone() });
                     }
-                    ClientEffect::Send { to, bytes: adapter::encode_message(&message) }
                 }
                 Action::Completed { token, outcome, applied } => {
                     let pending = self.operations.remove(&token).expect("a token ends once");
                     self.completed += 1;
-                    ClientEffect::Completed { operation: pending.operation, outcome, applied }
+                    effects.push(ClientEffect::Completed { operation: pending.operation, outcome, applied });
                 }
-            };
-            effects.push(effect);
+            }
         }
     }
 

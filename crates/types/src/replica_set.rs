@@ -58,7 +58,12 @@ impl ReplicaSet {
 
     /// Each of them, in order.
     pub fn iter(self) -> impl Iterator<Item = ReplicaId> + Clone {
-        (0..u16::BITS as u8).map(ReplicaId).filter(move |replica| self.contains(*replica))
+        let mut rest = self;
+        core::iter::from_fn(move || {
+            let first = rest.first()?;
+            rest = rest.without(first);
+            Some(first)
+        })
     }
 
     /// The one with the lowest id.

@@ -102,6 +102,26 @@ pub fn put_message_frame(out: &mut Vec<u8>, channel: Channel, message: &Message)
     put_frame(out, channel, |out| encode_message(message, out));
 }
 
+/// A buffer for a frame that goes to several connections, so that its message is encoded once.
+#[derive(Debug, Default)]
+pub struct FrameBuffer(Vec<u8>);
+
+impl FrameBuffer {
+    /// What longer frames take is given back: most are short.
+    const BYTES_KEPT_MAX: usize = 64 * 1024;
+
+    /// The frame that carries `message`.
+    ///
+    /// # Panics
+    /// See [`put_frame`].
+    pub fn of(&mut self, channel: Channel, message: &Message) -> &[u8] {
+        self.0.clear();
+        self.0.shrink_to(Self::BYTES_KEPT_MAX);
+        put_message_frame(&mut self.0, channel, message);
+        &self.0
+    }
+}
+
 /// Appends a frame on the clients' channel that carries a `ReadReply` whose result `write` appends.
 ///
 /// # Panics
@@ -172,6 +192,19 @@ mod tests {
             rest = &rest[length..];
         }
         assert!(rest.is_empty());
+    }
+
+    #[test]
+    fn a_buffered_frame_is_the_same_and_long_ones_are_not_kept() {
+        let mut buffer = FrameBuffer::default();
+        let body = vec![7; 4 * FrameBuffer::BYTES_KEPT_MAX];
+        let long = Message::ReadReply { view: View(1), number: 2, reply: body.into() };
+        for message in [Message::WrongView { view: View(7) }, long, Message::WrongView { view: View(8) }] {
+            let mut expected = Vec::new();
+            put_message_frame(&mut expected, Channel::Client, &message);
+            assert_eq!(buffer.of(Channel::Client, &message), expected);
+        }
+        assert!(buffer.0.capacity() <= FrameBuffer::BYTES_KEPT_MAX);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::message::{Body, Message, Refusal};
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, ReplicaId, WritePolicy};
+use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, WritePolicy};
 
 /// Settings of a client.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -110,10 +110,10 @@ pub enum Event {
 /// Something must be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Send a message to a replica.
+    /// Send a message to replicas: the same to each.
     Send {
-        /// To whom.
-        to: ReplicaId,
+        /// To whom; one at least.
+        to: ReplicaSet,
         /// What.
         message: Message,
     },

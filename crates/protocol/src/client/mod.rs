@@ -407,7 +407,7 @@ impl Client {
 
     fn send(&mut self, to: ReplicaId, message: Message) {
         if self.connected.contains(to) {
-            self.actions.push_back(Action::Send { to, message });
+            self.actions.push_back(Action::Send { to: ReplicaSet::default().with(to), message });
         }
     }
 

@@ -62,7 +62,10 @@ impl Harness {
         let (mut sent, mut done) = (Vec::new(), Vec::new());
         while let Some(action) = self.client.poll() {
             match action {
-                Action::Send { to, message } => sent.push((to.0, message)),
+                Action::Send { to, message } => {
+                    assert!(!to.is_empty());
+                    sent.extend(to.iter().map(|to| (to.0, message.clone())));
+                }
                 Action::Completed { token, outcome, applied: _ } => done.push((token, outcome)),
             }
         }

@@ -500,12 +500,14 @@ impl Client {
                     Path::Ordered => to == leader,
                 }
         };
-        for to in group.members().filter(|to| wanted(*to)) {
-            update.attempts = update.attempts.saturating_add(1);
-            update.shared |= to != leader;
-            let message = Message::Request { view, path, recipients, request: request.clone() };
-            self.actions.push_back(Action::Send { to, message });
+        let to: ReplicaSet = group.members().filter(|to| wanted(*to)).collect();
+        if to.is_empty() {
+            return;
         }
+        update.attempts = update.attempts.saturating_add(to.len() as u32);
+        update.shared |= !to.without(leader).is_empty();
+        let message = Message::Request { view, path, recipients, request };
+        self.actions.push_back(Action::Send { to, message });
     }
 
     pub(super) fn look_after_update(&mut self, sequence: u64) {

@@ -27,8 +27,8 @@ pub(crate) struct Operations {
 /// Values of one length.
 #[derive(Debug)]
 pub(crate) struct Values {
-    /// Values are parts of this, one behind the other: what a processor foresees. (Were they anywhere in it, making one would
-    /// take longer than all else that a client does for an operation.)
+    /// Values are parts of this, one behind the other, which a processor foresees. Were they anywhere in it, each would wait for
+    /// memory, longer than a client takes for anything else of an operation, and drive others' out of the caches.
     bytes: Vec<u8>,
     value_bytes: usize,
     /// Where the next one begins.

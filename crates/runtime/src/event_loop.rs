@@ -530,7 +530,9 @@ impl EventLoop {
             Peer::Client(address) => self.put_for_client(address, |out| {
                 put_message_frame(out, Channel::Client, &message);
             }),
-            Peer::Replica(replica) => self.put_for_replica(replica, Channel::Replica, &message),
+            Peer::Replica(replica) => self.put_for_replica(replica, |out| {
+                put_message_frame(out, Channel::Replica, &message);
+            }),
         }
     }
 
@@ -576,12 +578,12 @@ impl EventLoop {
         let me = self.local.as_ref().map(|local| local.me);
         let others = me.map_or(to, |me| to.without(me));
         if !others.is_empty() {
-            let frame = self.frame.of(Channel::Client, &message);
+            let mut buffer = std::mem::take(&mut self.frame);
+            let frame = buffer.of(Channel::Client, &message);
             for other in others.iter() {
-                put_for_replica(&self.links, &mut self.table, &mut self.dirty, other, |out| {
-                    out.extend_from_slice(frame);
-                });
+                self.put_for_replica(other, |out| out.extend_from_slice(frame));
             }
+            self.frame = buffer;
         }
         if let Some(local) = &mut self.local
             && to.contains(local.me)
@@ -591,10 +593,14 @@ impl EventLoop {
         }
     }
 
-    fn put_for_replica(&mut self, to: ReplicaId, channel: Channel, message: &Message) {
-        put_for_replica(&self.links, &mut self.table, &mut self.dirty, to, |out| {
-            put_message_frame(out, channel, message);
-        });
+    /// Has `put` append to the output of the link to a replica, unless there is none or too much waits there already.
+    fn put_for_replica(&mut self, to: ReplicaId, put: impl FnOnce(&mut Vec<u8>)) {
+        let Some(index) = self.links.get(to.index()).and_then(|link| link.connection) else { return };
+        let Some(open) = self.table.open_mut(index) else { return };
+        if open.net.backlog() <= LINK_BACKLOG_MAX {
+            put(open.net.outbound());
+            soil(open, index, &mut self.dirty);
+        }
     }
 
     fn put_for_client(&mut self, address: u64, put: impl FnOnce(&mut Vec<u8>)) {
@@ -794,22 +800,6 @@ fn soil(open: &mut Open, index: usize, dirty: &mut Vec<usize>) {
     if !open.is_dirty {
         open.is_dirty = true;
         dirty.push(index);
-    }
-}
-
-/// Has `put` append to the output of the link to a replica, unless there is none or too much waits there already.
-fn put_for_replica(
-    links: &[Link],
-    table: &mut Connections,
-    dirty: &mut Vec<usize>,
-    to: ReplicaId,
-    put: impl FnOnce(&mut Vec<u8>),
-) {
-    let Some(index) = links.get(to.index()).and_then(|link| link.connection) else { return };
-    let Some(open) = table.open_mut(index) else { return };
-    if open.net.backlog() <= LINK_BACKLOG_MAX {
-        put(open.net.outbound());
-        soil(open, index, dirty);
     }
 }
 

@@ -48,14 +48,16 @@ pub fn test_part<E: Engine>(make: impl Fn() -> E, load: impl Fn(&[Vec<u8>]) -> E
 /// If the words are no operation on data.
 #[must_use]
 pub fn body_of(words: &[&[u8]]) -> Vec<u8> {
-    match parse(words) {
-        Ok(Parsed::Data(operation)) => {
-            let mut body = Vec::new();
-            operation.encode(&mut body);
-            body
-        }
-        other => panic!("{words:?} is no operation: {other:?}"),
-    }
+    body_if_data(words).unwrap_or_else(|| panic!("{words:?} is no operation: {:?}", parse(words)))
+}
+
+/// The encoded operation of a command in words; `None` if they are no operation on data.
+#[must_use]
+pub fn body_if_data(words: &[&[u8]]) -> Option<Vec<u8>> {
+    let Ok(Parsed::Data(operation)) = parse(words) else { return None };
+    let mut body = Vec::new();
+    operation.encode(&mut body);
+    Some(body)
 }
 
 /// The body of these commands, their words separated by single spaces.

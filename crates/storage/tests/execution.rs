@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use syros_commands::{Parsed, describe, parse};
-use syros_storage::conformance::{Generator, body_of};
+use syros_commands::describe;
+use syros_storage::conformance::{Generator, body_if_data, body_of};
 use syros_storage::execution::{Dispatcher, Item, Step, Task, Worker};
 use syros_storage::{DiskEngine, Engine, MemoryStore, Reader};
 use syros_types::{Footprint, OpNumber, Prng, WallTime};
@@ -111,8 +111,8 @@ fn bodies(seed: u64) -> Bodies {
             generator.command()
         };
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        if let Ok(Parsed::Data(_)) = parse(&words) {
-            bodies.push((WallTime(now), body_of(&words)));
+        if let Some(body) = body_if_data(&words) {
+            bodies.push((WallTime(now), body));
         }
     }
     bodies

@@ -9,8 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
-use syros_commands::{Parsed, parse};
-use syros_storage::conformance::{self, Generator, body_of};
+use syros_storage::conformance::{self, Generator};
 use syros_storage::{Change, DiskEngine, Engine, Store, StoreCause, StoreError};
 use syros_types::{Prng, WallTime};
 use tempfile::TempDir;
@@ -114,10 +113,8 @@ pub(crate) fn a_crash_goes_back_to_a_checkpoint<S: Store>(open: impl Opens<S>) {
         assert_eq!(head, None);
         let (mut done, mut sealed, mut flushed) = (Vec::new(), BTreeSet::from([0]), 0);
         for step in 0..100 + prng.below(400) {
-            let words = generator.command();
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-            let Ok(Parsed::Data(_)) = parse(&words) else { continue };
-            let (time, body) = (WallTime(step * 50_000), body_of(&words));
+            let Some(body) = generator.body() else { continue };
+            let time = WallTime(step * 50_000);
             let mut reply = Vec::new();
             engine.apply(time, &body, &mut reply);
             done.push((time, body, reply, engine.digest()));

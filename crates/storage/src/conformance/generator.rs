@@ -1,7 +1,7 @@
 //! Random commands, most of them sensible.
 
+use super::body_if_data;
 use core::ops::Range;
-use syros_commands::{Parsed, parse};
 use syros_types::Prng;
 
 /// Draws commands on a few keys: with every option, with values that are numbers, text, empty or
@@ -161,10 +161,7 @@ impl Generator {
     pub fn body(&mut self) -> Option<Vec<u8>> {
         let words = self.command();
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        let Ok(Parsed::Data(operation)) = parse(&words) else { return None };
-        let mut body = Vec::new();
-        operation.encode(&mut body);
-        Some(body)
+        body_if_data(&words)
     }
 
     /// The words of the next command.

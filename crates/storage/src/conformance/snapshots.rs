@@ -1,8 +1,8 @@
 //! Snapshots taken while bodies are applied, and engines restored from them.
 
-use super::{Generator, body_of};
+use super::{Generator, body_if_data, body_of};
 use crate::Engine;
-use syros_commands::{Parsed, Reply, parse};
+use syros_commands::Reply;
 use syros_types::{Prng, WallTime};
 
 /// Most bytes that a block may have above what was asked for: one record with the longest value that
@@ -63,10 +63,7 @@ impl Updates {
         }
         let words = self.words();
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        match parse(&words) {
-            Ok(Parsed::Data(_)) => Step::Apply(time, body_of(&words)),
-            _ => Step::Advance(time),
-        }
+        body_if_data(&words).map_or(Step::Advance(time), |body| Step::Apply(time, body))
     }
 
     fn words(&mut self) -> Vec<Vec<u8>> {

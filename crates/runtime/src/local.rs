@@ -190,7 +190,7 @@ impl Local {
         });
         let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
         let records_before = wal.appended().0;
-        let wake = move || {
+        let wake = move |_: Result<RecordNumber, &WalError>| {
             // Fails only if the loop is gone, and then nobody waits.
             let _ = waker.wake();
         };

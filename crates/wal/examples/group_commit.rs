@@ -44,7 +44,7 @@ fn row(directory: &Path, payload_bytes: usize, in_flight: u64, time: Duration) -
     }
     let payload = vec![0x5a; payload_bytes];
     let producer = std::thread::current();
-    let mut log = GroupCommit::start(wal, move || producer.unpark())?;
+    let mut log = GroupCommit::start(wal, move |_| producer.unpark())?;
     let (began, cpu_before) = (Instant::now(), cpu_time()?);
     let mut bytes = 0;
     while began.elapsed() < time && bytes < BYTES_PER_ROW_MAX {

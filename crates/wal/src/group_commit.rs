@@ -54,7 +54,7 @@ impl Shared {
 /// The owner's side of a log that a thread of its own writes and syncs.
 ///
 /// `append` whenever there is a record, `submit` when there is nothing else to do (at the end of an
-/// event loop's turn), and look at `persisted` and `error` after the wake-up callback was called.
+/// event loop's turn), and look at `persisted` and `error` after the callback was called.
 /// A replica that logs rarely uses it in the same way; the thread sleeps in between.
 #[derive(Debug)]
 pub struct GroupCommit<D: Disk> {
@@ -73,12 +73,16 @@ where
     D: Disk + Send + 'static,
     D::File: Send,
 {
-    /// Gives the log to a new thread named `wal`. The thread calls `wake` after every batch that it
-    /// made durable, and when it fails; `wake` should do no more than tell the owner to look.
+    /// Gives the log to a new thread named `wal`. The thread calls `on_progress` with the last durable record after
+    /// every batch that it made durable, and with the reason when it fails. That should be short, such as to tell
+    /// the owner to look: the next batch waits for it.
     ///
     /// # Errors
     /// When the operating system gives no thread.
-    pub fn start(mut wal: Wal<D>, wake: impl Fn() + Send + 'static) -> io::Result<Self> {
+    pub fn start(
+        mut wal: Wal<D>,
+        on_progress: impl FnMut(Result<RecordNumber, &WalError>) + Send + 'static,
+    ) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         shared.persisted.store(wal.persisted().0, Ordering::Release);
         if let Some(error) = wal.error() {
@@ -89,7 +93,7 @@ where
         let theirs = Arc::clone(&shared);
         let thread = thread::Builder::new().name("wal".to_owned()).spawn(move || {
             let panicked = NotePanic(&theirs);
-            let wal = run(wal, &theirs, wake);
+            let wal = run(wal, &theirs, on_progress);
             drop(panicked);
             wal
         })?;
@@ -104,7 +108,7 @@ impl<D: Disk> GroupCommit<D> {
     ///
     /// # Errors
     /// The record has then not been taken, and its number goes to the next. After
-    /// [`AppendError::Full`], wait for the wake-up callback.
+    /// [`AppendError::Full`], wait for the callback.
     pub fn append(&mut self, payload_parts: &[&[u8]]) -> Result<RecordNumber, AppendError> {
         if let Some(error) = self.error() {
             return Err(AppendError::Failed(error.clone()));
@@ -213,7 +217,11 @@ impl Drop for NotePanic<'_> {
 }
 
 /// The thread: until it is told to stop, or fails.
-fn run<D: Disk>(mut wal: Wal<D>, shared: &Shared, wake: impl Fn()) -> Wal<D> {
+fn run<D: Disk>(
+    mut wal: Wal<D>,
+    shared: &Shared,
+    mut on_progress: impl FnMut(Result<RecordNumber, &WalError>),
+) -> Wal<D> {
     let mut batch = Batch::default();
     loop {
         let mut submitted = shared.lock();
@@ -232,19 +240,21 @@ fn run<D: Disk>(mut wal: Wal<D>, shared: &Shared, wake: impl Fn()) -> Wal<D> {
             shared.persisted.store(persisted.0, Ordering::Release);
             shared.persisted_bytes.fetch_add(batch.bytes.len() as u64, Ordering::Release);
             if batch.records > 0 {
-                wake();
+                on_progress(Ok(persisted));
             }
-            // Old segments can wait; whoever waits for the records of this batch should not.
+            // The rest can wait; whoever waits for the records of this batch should not.
             if let Some(record) = remove_before {
                 result = wal.remove_before(record).map(|_| persisted);
+            }
+            if result.is_ok() && batch.records > 0 && !shared.lock().has_work() {
+                result = wal.reserve_ahead(&batch).map(|()| persisted);
             }
         }
         if stop && close {
             result = result.and_then(|persisted| wal.mark().map(|()| persisted));
         }
         if let Err(error) = result {
-            shared.failed.get_or_init(|| error);
-            wake();
+            on_progress(Err(shared.failed.get_or_init(|| error)));
             return wal;
         }
         batch.clear();

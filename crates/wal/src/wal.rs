@@ -15,6 +15,10 @@ use syros_types::ReplicaId;
 /// 64 MiB.
 pub const SEGMENT_BYTES_DEFAULT: u64 = 64 * 1024 * 1024;
 
+/// Room is made ahead when there is none for so many batches like the last. One would do if all were alike; a few
+/// let them grow.
+const BATCHES_AHEAD: u64 = 4;
+
 /// How much room is made at once, in bytes: 256 KiB. Syncing what is written over room that is already on
 /// the device is one write; a file that grows takes the file system's journal as well, for each sync
 /// (docs/BENCHMARKS.md). Making room costs as much I/O as using it: more at once makes fewer pauses, and
@@ -369,22 +373,49 @@ impl<D: Disk> Wal<D> {
         Ok(())
     }
 
+    /// Makes room for some batches like `batch`, unless there is. For the time when nothing else is to be done: a batch
+    /// that finds no room waits for it to be made. All that was written must have been synced. If the disk has no room,
+    /// the log goes on in what it has.
+    pub(crate) fn reserve_ahead(&mut self, batch: &Batch) -> Result<(), WalError> {
+        let bytes = BATCHES_AHEAD * (MARK_BYTES + batch.bytes.len()) as u64;
+        // No more than one piece: whatever comes meanwhile has to wait for it.
+        let bytes = bytes.min(self.options.reserve_bytes);
+        let needed = (self.length + bytes).min(self.options.segment_bytes);
+        // In an old segment nothing is written any more.
+        if self.is_old || needed <= self.reserved {
+            return Ok(());
+        }
+        match self.extend(needed) {
+            Ok(()) => self.sync_file(),
+            // The batch that needs it will say so.
+            Err(_) => Ok(()),
+        }
+    }
+
     /// Makes room for so many more bytes in the segment.
     fn reserve(&mut self, bytes: u64) -> Result<(), WalError> {
         let needed = self.length + bytes;
         if needed <= self.reserved {
             return Ok(());
         }
-        let reserved = self.options.reserved(needed);
-        let zeros = vec![0; (reserved - self.reserved).min(RESERVE_BYTES_DEFAULT) as usize];
-        while self.reserved < reserved {
-            let bytes = (reserved - self.reserved).min(RESERVE_BYTES_DEFAULT);
-            let result = self.disk.append(&mut self.file, &zeros[..bytes as usize]);
-            self.noted(result)?;
-            self.reserved += bytes;
-        }
+        let result = self.extend(needed);
+        self.noted(result)?;
         // Room is of use only when it is on the device.
         self.sync_file()
+    }
+
+    /// Has the segment end at `needed` or later. What is added has to be synced; after an error nothing counts as added.
+    fn extend(&mut self, needed: u64) -> Result<(), DiskError> {
+        let target = self.options.reserved(needed);
+        let zeros = vec![0; (target - self.reserved).min(RESERVE_BYTES_DEFAULT) as usize];
+        let mut reserved = self.reserved;
+        while reserved < target {
+            let bytes = (target - reserved).min(RESERVE_BYTES_DEFAULT);
+            self.disk.append(&mut self.file, &zeros[..bytes as usize])?;
+            reserved += bytes;
+        }
+        self.reserved = reserved;
+        Ok(())
     }
 
     /// Makes durable whatever the last segment holds.

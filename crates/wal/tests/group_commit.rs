@@ -8,7 +8,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 use syros_types::Prng;
 use syros_wal::memory_disk::{MemoryDisk, MemoryFile};
-use syros_wal::{AppendError, Cause, Disk, DiskError, GroupCommit, Options, RecordNumber, Wal, WalError};
+use syros_wal::{
+    AppendError, Cause, Disk, DiskError, GroupCommit, HEADER_BYTES, MARK_BYTES, Options, RECORD_HEADER_BYTES,
+    RecordNumber, Wal, WalError,
+};
 
 /// With room for whatever is written here, as the tests count syncs.
 fn options() -> Options {
@@ -88,7 +91,7 @@ fn start(options: &Options) -> Owner {
     let gated = Gated { disk: disk.clone(), begun: begun_sender, permits: permits_receiver };
     let (wal, ..) = open(gated, options).unwrap();
     let (wake, woken) = channel();
-    let log = GroupCommit::start(wal, move || {
+    let log = GroupCommit::start(wal, move |_| {
         let _ = wake.send(());
     })
     .unwrap();
@@ -161,6 +164,79 @@ fn waiting_bytes_are_limited() {
     assert_eq!(owner.close().unwrap().counters().records, 11);
 }
 
+/// Whoever waits for a batch does not wait for the room of those after it.
+#[test]
+fn room_is_made_when_the_batch_has_been_told() {
+    const PIECE: usize = 4096;
+    let mut owner = start(&Options { reserve_bytes: PIECE as u64, ..options() });
+    let room = |owner: &Owner| owner.disk.contents(&common::only_segment()).unwrap().len();
+    let batch = MARK_BYTES + RECORD_HEADER_BYTES + 100;
+    let (mut used, mut pieces) = (HEADER_BYTES, 1);
+    for _ in 0..200 {
+        owner.log.append(&[&[7; 100]]).unwrap();
+        owner.log.submit();
+        owner.begun.recv().unwrap();
+        assert_eq!(room(&owner), pieces * PIECE, "enough, before it is needed");
+        owner.finish_sync();
+        used += batch;
+        if pieces * PIECE - used < 4 * batch {
+            pieces += 1;
+            owner.begun.recv().unwrap();
+            assert_eq!(room(&owner), pieces * PIECE);
+            owner.permits.send(()).unwrap();
+        }
+    }
+    assert!(pieces > 5, "{pieces}");
+    let disk = owner.disk.clone();
+    owner.close().unwrap();
+    assert_eq!(open(disk, &options()).unwrap().2.len(), 200);
+}
+
+/// A log with room for three batches, one of which is on its way to the disk.
+fn cramped() -> Owner {
+    let mut owner = start(&Options { reserve_bytes: 200, ..options() });
+    owner.log.append(&[&payload(1)]).unwrap();
+    owner.log.submit();
+    owner.begun.recv().unwrap();
+    owner
+}
+
+#[test]
+fn a_disk_without_room_stops_nobody_before_it_is_needed() {
+    let mut owner = cramped();
+    owner.disk.set_capacity(Some(200));
+    owner.finish_sync();
+    for number in 2..=3 {
+        owner.log.append(&[&payload(number)]).unwrap();
+        owner.log.submit();
+        owner.begun.recv().unwrap();
+        owner.finish_sync();
+        assert_eq!((owner.log.persisted(), owner.log.error()), (RecordNumber(number), None));
+    }
+    owner.log.append(&[&payload(4)]).unwrap();
+    owner.log.submit();
+    owner.woken.recv().unwrap();
+    assert!(owner.log.error().unwrap().to_string().ends_with("no space left on the device"));
+    owner.disk.set_capacity(None);
+    let disk = owner.disk.clone();
+    assert!(owner.close().is_err());
+    assert_eq!(open(disk, &options()).unwrap().2, payloads(3));
+}
+
+#[test]
+fn a_sync_that_fails_while_room_is_made_ahead_is_final() {
+    let owner = cramped();
+    owner.finish_sync();
+    owner.begun.recv().unwrap();
+    owner.disk.fail_next_sync(Cause::Io);
+    assert_eq!((owner.log.persisted(), owner.log.error()), (RecordNumber(1), None));
+    owner.finish_sync();
+    assert!(owner.log.error().unwrap().to_string().ends_with("input/output error"));
+    let disk = owner.disk.clone();
+    assert!(owner.close().is_err());
+    assert_eq!(open(disk, &options()).unwrap().2, payloads(1), "the batch is on disk all the same");
+}
+
 #[test]
 fn a_failure_is_reported_and_final() {
     let mut owner = start(&options());
@@ -201,7 +277,7 @@ fn a_full_disk_is_reported() {
 fn a_panic_in_the_thread_is_reported() {
     let disk = MemoryDisk::new();
     let (wal, ..) = open(disk, &options()).unwrap();
-    let mut log = GroupCommit::start(wal, || panic!("the callback's fault")).unwrap();
+    let mut log = GroupCommit::start(wal, |_| panic!("the callback's fault")).unwrap();
     log.append(&[b"x"]).unwrap();
     log.submit();
     // Nobody can be woken by a thread that is gone, but whoever looks finds out.
@@ -230,13 +306,13 @@ fn what_was_appended_before_the_thread_goes_along() {
     let disk = MemoryDisk::new();
     let (mut wal, ..) = open(disk.clone(), &options()).unwrap();
     wal.append(&[&payload(1)]).unwrap();
-    let mut log = GroupCommit::start(wal, || ()).unwrap();
+    let mut log = GroupCommit::start(wal, |_| ()).unwrap();
     assert_eq!(log.append(&[&payload(2)]), Ok(RecordNumber(2)));
     let mut wal = log.close().unwrap();
     assert_eq!((wal.appended(), wal.persisted()), (RecordNumber(2), RecordNumber(2)));
     // And the log can be used on, with or without a thread.
     wal.append(&[&payload(3)]).unwrap();
-    let wal = GroupCommit::start(wal, || ()).unwrap().close().unwrap();
+    let wal = GroupCommit::start(wal, |_| ()).unwrap().close().unwrap();
     assert_eq!(wal.persisted(), RecordNumber(3));
     assert_eq!(open(disk, &options()).unwrap().2, payloads(3));
 }
@@ -249,7 +325,7 @@ fn old_segments_go_in_the_background() {
     // Waking says that a batch is durable.
     let woken = Arc::new((Mutex::new(0_u64), Condvar::new()));
     let theirs = Arc::clone(&woken);
-    let mut log = GroupCommit::start(wal, move || {
+    let mut log = GroupCommit::start(wal, move |_| {
         *theirs.0.lock().unwrap() += 1;
         theirs.1.notify_one();
     })
@@ -277,7 +353,7 @@ fn what_is_persisted_survives_a_crash_at_any_moment() {
         let disk = MemoryDisk::new();
         let (wal, ..) = open(disk.clone(), &options).unwrap();
         disk.stop_at(disk.operations() + 1 + prng.below(60));
-        let mut log = GroupCommit::start(wal, || ()).unwrap();
+        let mut log = GroupCommit::start(wal, |_| ()).unwrap();
         // Ends because the disk stops, and it does: every submission makes the thread use it.
         loop {
             match log.append(&[&payload(log.appended().0 + 1)]) {

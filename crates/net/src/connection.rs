@@ -1,11 +1,13 @@
 //! A connection: a socket and its two buffers.
 
 use crate::inbound::{Inbound, ReadOutcome};
-use crate::outbound::{FlushOutcome, Outbound};
+use crate::outbound::FlushOutcome;
+use crate::outlet::{Outlet, Socket};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use std::io::Result;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use syros_types::limits::FRAME_BYTES_MAX;
 use syros_wire::{CLIENT_FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame, FrameError};
 
@@ -46,9 +48,14 @@ pub struct Counters {
 /// A connected socket and its buffers. Does at most one system call at a time, only when told to.
 #[derive(Debug)]
 pub struct Connection {
-    stream: TcpStream,
+    socket: Arc<Socket>,
     inbound: Inbound,
-    outbound: Outbound,
+    /// Output since the last flush. What was not taken then lies with the socket.
+    fresh: Vec<u8>,
+    /// Bytes that lay with the socket when that was looked at last.
+    left: usize,
+    /// The socket was full then, and no event has said otherwise since.
+    is_blocked: bool,
     limits: Limits,
     /// A read may find something.
     is_readable: bool,
@@ -81,10 +88,12 @@ impl Connection {
         // Every write is a batch already: holding it back for more would only cost time.
         stream.set_nodelay(true)?;
         Ok(Self {
-            stream,
+            socket: Arc::new(Socket::new(stream)),
             // Room for one whole frame, wherever it begins.
             inbound: Inbound::new(limits.frame_bytes_max.saturating_add(2 * FRAME_HEADER_BYTES)),
-            outbound: Outbound::default(),
+            fresh: Vec::new(),
+            left: 0,
+            is_blocked: false,
             limits,
             // Something may have come before the registration; the first read finds out.
             is_readable: true,
@@ -102,7 +111,8 @@ impl Connection {
             self.is_read_closed = true;
         }
         if event.is_writable() || event.is_write_closed() || event.is_error() {
-            self.outbound.unblock();
+            self.left = self.socket.unblock();
+            self.is_blocked = false;
         }
     }
 
@@ -115,7 +125,7 @@ impl Connection {
     /// One read. The time that counts as the arrival of what it finds must be taken *after* it.
     pub fn read(&mut self) -> ReadOutcome {
         self.counters.reads += 1;
-        let (outcome, room) = self.inbound.read_from(&mut self.stream);
+        let (outcome, room) = self.inbound.read_from(&mut &self.socket.stream);
         match outcome {
             ReadOutcome::Received(count) => {
                 self.counters.bytes_in += count as u64;
@@ -151,20 +161,28 @@ impl Connection {
         self.inbound.consume(count);
     }
 
-    /// Both halves at once, for input that is answered straight from its buffer.
-    pub const fn halves(&mut self) -> (&mut Inbound, &mut Outbound) {
-        (&mut self.inbound, &mut self.outbound)
+    /// The inbound half, for input that is answered straight from its buffer.
+    pub const fn inbound(&mut self) -> &mut Inbound {
+        &mut self.inbound
     }
 
-    /// The buffer to append output to, and nothing else.
+    /// The buffer to append output to, and nothing else: whole frames, if the connection has an outlet.
     pub const fn outbound(&mut self) -> &mut Vec<u8> {
-        self.outbound.buffer()
+        &mut self.fresh
+    }
+
+    /// A way for another thread to send on this connection; none while the socket is full. What it is given and the
+    /// socket does not take shows in [`Connection::backlog`] from the next event, flush or outlet on.
+    #[must_use]
+    pub fn outlet(&mut self) -> Option<Outlet> {
+        (self.left, self.is_blocked) = self.socket.state();
+        (!self.is_blocked).then(|| Outlet::new(&self.socket))
     }
 
     /// Bytes of output that the socket has not taken yet.
     #[must_use]
     pub const fn backlog(&self) -> usize {
-        self.outbound.backlog()
+        self.fresh.len() + self.left
     }
 
     /// True if output has gathered beyond the limit: the peer does not read. Who serves a client stops
@@ -177,12 +195,14 @@ impl Connection {
     /// True if a flush would do something: there is output, and the socket is not known to be full.
     #[must_use]
     pub const fn wants_flush(&self) -> bool {
-        !self.outbound.is_empty() && !self.outbound.is_blocked()
+        self.backlog() > 0 && !self.is_blocked
     }
 
     /// At most one write of all that is to be sent.
     pub fn flush(&mut self) -> FlushOutcome {
-        let (outcome, written) = self.outbound.write_to(&mut self.stream);
+        let (outcome, written, left) = self.socket.flush(&mut self.fresh);
+        self.left = left;
+        self.is_blocked = matches!(outcome, FlushOutcome::Blocked);
         if let Some(count) = written {
             self.counters.writes += 1;
             self.counters.bytes_out += count as u64;
@@ -195,7 +215,7 @@ impl Connection {
     /// # Errors
     /// Whatever the system says, such as that there is none any more.
     pub fn peer_address(&self) -> Result<SocketAddr> {
-        self.stream.peer_addr()
+        self.socket.stream.peer_addr()
     }
 
     /// What the connection has done so far.

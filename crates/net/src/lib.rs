@@ -13,9 +13,11 @@ mod connection;
 mod dial;
 mod inbound;
 mod outbound;
+mod outlet;
 
 pub use backoff::Backoff;
 pub use connection::{Connection, Counters, Limits};
 pub use dial::{Dialing, Progress};
 pub use inbound::{Inbound, ReadOutcome};
-pub use outbound::{FlushOutcome, Outbound};
+pub use outbound::FlushOutcome;
+pub use outlet::Outlet;

@@ -22,7 +22,7 @@ pub enum FlushOutcome {
 
 /// The outbound half of a connection's buffers.
 #[derive(Debug, Default)]
-pub struct Outbound {
+pub(crate) struct Outbound {
     /// `bytes[written..]` has not been taken by the socket yet.
     bytes: Vec<u8>,
     written: usize,
@@ -33,26 +33,34 @@ pub struct Outbound {
 }
 
 impl Outbound {
-    /// The buffer to append output to. Nothing but appending is allowed: the front may have been sent.
-    pub const fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.bytes
+    /// Takes over output that follows what there is. Leaves an empty buffer, mostly with the room of an earlier one.
+    pub(crate) fn take(&mut self, fresh: &mut Vec<u8>) {
+        if self.is_empty() {
+            debug_assert!(self.bytes.is_empty(), "what has been sent is cleared");
+            std::mem::swap(&mut self.bytes, fresh);
+        } else {
+            self.append(fresh);
+            fresh.clear();
+        }
+    }
+
+    /// Copies output behind what there is.
+    pub(crate) fn append(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
     }
 
     /// Bytes that the socket has not taken yet.
-    #[must_use]
-    pub const fn backlog(&self) -> usize {
+    pub(crate) const fn backlog(&self) -> usize {
         self.bytes.len() - self.written
     }
 
     /// True if there is nothing to send.
-    #[must_use]
-    pub const fn is_empty(&self) -> bool {
+    pub(crate) const fn is_empty(&self) -> bool {
         self.backlog() == 0
     }
 
     /// True if the socket was full when it was last written to, and has not said otherwise since.
-    #[must_use]
-    pub const fn is_blocked(&self) -> bool {
+    pub(crate) const fn is_blocked(&self) -> bool {
         self.is_blocked
     }
 
@@ -143,7 +151,7 @@ mod tests {
         let mut expected = Vec::new();
         for round in 0..1000_usize {
             let bytes: Vec<u8> = (0..round % 37).map(|byte| (byte + round) as u8).collect();
-            outbound.buffer().extend_from_slice(&bytes);
+            outbound.append(&bytes);
             expected.extend_from_slice(&bytes);
             if round % 3 == 0 {
                 sink.room = round % 61;
@@ -151,7 +159,7 @@ mod tests {
             }
             match outbound.write_to(&mut sink).0 {
                 FlushOutcome::Done => assert_eq!(outbound.backlog(), 0),
-                FlushOutcome::Blocked => assert!(outbound.is_blocked() && !outbound.is_empty()),
+                FlushOutcome::Blocked => assert!(outbound.is_blocked && !outbound.is_empty()),
                 FlushOutcome::Failed(error) => panic!("{error}"),
             }
             assert_eq!(sink.taken.len() + outbound.backlog(), expected.len());
@@ -167,7 +175,7 @@ mod tests {
         let mut outbound = Outbound::default();
         let mut sink = Sink { taken: Vec::new(), room: 1 };
         assert!(matches!(outbound.write_to(&mut sink), (FlushOutcome::Done, None)));
-        outbound.buffer().extend_from_slice(b"abc");
+        outbound.append(b"abc");
         assert!(matches!(outbound.write_to(&mut sink), (FlushOutcome::Blocked, Some(1))));
         sink.room = 9;
         assert!(matches!(outbound.write_to(&mut sink), (FlushOutcome::Blocked, None)));
@@ -180,11 +188,11 @@ mod tests {
     fn a_large_buffer_is_given_up_when_it_is_not_needed() {
         let mut outbound = Outbound::default();
         let mut sink = Sink { taken: Vec::new(), room: usize::MAX };
-        outbound.buffer().resize(1 << 20, 7);
+        outbound.append(&[7; 1 << 20]);
         outbound.write_to(&mut sink);
         assert!(outbound.bytes.capacity() >= 1 << 20);
         for _ in 0..UNNEEDED_MAX {
-            outbound.buffer().push(1);
+            outbound.append(&[1]);
             outbound.write_to(&mut sink);
         }
         assert!(outbound.bytes.capacity() <= BYTES_KEPT_MAX);

@@ -136,6 +136,98 @@ fn a_peer_that_does_not_read_clogs_the_connection() {
     }
 }
 
+/// The event loop and two other threads send at the same time, more than the socket takes.
+#[test]
+fn what_several_threads_send_arrives_in_whole_frames() {
+    const FRAMES: usize = 300;
+    const LOOP: u8 = 2;
+    let mut poll = Poll::new().unwrap();
+    let (mut sender, mut receiver) = pair(&mut poll, Limits::NODE);
+    let payload = |who: u8, round: usize| vec![who ^ round as u8; 9 + round * 97];
+    let frame = |who: u8, round: usize| {
+        let mut frame = Vec::new();
+        put_frame(&mut frame, Channel::Client, |out| {
+            out.push(who);
+            out.extend_from_slice(&payload(who, round));
+        });
+        frame
+    };
+    std::thread::scope(|scope| {
+        for who in 0..LOOP {
+            let outlet = sender.outlet().unwrap();
+            scope.spawn(move || (0..FRAMES).for_each(|round| outlet.send(&frame(who, round))));
+        }
+        let mut events = Events::with_capacity(16);
+        let (mut sent, mut received) = (0, [0; 3]);
+        while received.iter().any(|received| *received < FRAMES) {
+            if sent < FRAMES {
+                sender.outbound().extend_from_slice(&frame(LOOP, sent));
+                sent += 1;
+            }
+            if sender.wants_flush() {
+                assert!(!matches!(sender.flush(), FlushOutcome::Failed(_)));
+            }
+            if sent == FRAMES && !receiver.is_readable() {
+                poll_once(&mut poll, &mut events);
+            } else {
+                poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
+            }
+            for event in &events {
+                match event.token() {
+                    DIALLED => sender.note(event),
+                    _ => receiver.note(event),
+                }
+            }
+            receiver.read();
+            while let Some(frame) = receiver.next_frame().unwrap() {
+                let (who, rest) = frame.payload.split_first().unwrap();
+                let next = &mut received[usize::from(*who)];
+                assert!(rest == payload(*who, *next), "frame {next} of {who}");
+                *next += 1;
+            }
+        }
+    });
+    while sender.wants_flush() {
+        sender.flush();
+    }
+    assert_eq!(sender.backlog(), 0);
+}
+
+#[test]
+fn what_an_outlet_leaves_goes_out_when_the_socket_has_room() {
+    let mut poll = Poll::new().unwrap();
+    let (mut sender, mut receiver) = pair(&mut poll, Limits::NODE);
+    let outlet = sender.outlet().unwrap();
+    let mut frame = Vec::new();
+    put_frame(&mut frame, Channel::Client, |out| out.resize(out.len() + 16_000_000, 1));
+    outlet.send(&frame);
+    assert_eq!(sender.backlog(), 0, "the event loop has not looked");
+    assert!(sender.outlet().is_none(), "the socket is full");
+    assert!(sender.backlog() > 0 && !sender.wants_flush());
+    let mut events = Events::with_capacity(16);
+    let mut is_received = false;
+    while !is_received {
+        poll_once(&mut poll, &mut events);
+        for event in &events {
+            match event.token() {
+                DIALLED => sender.note(event),
+                _ => receiver.note(event),
+            }
+        }
+        if sender.wants_flush() {
+            sender.flush();
+        }
+        while receiver.is_readable() {
+            receiver.read();
+            is_received |= receiver.next_frame().unwrap().is_some();
+        }
+    }
+    drop(sender);
+    // Its connection is gone.
+    outlet.send(&frame);
+    assert!(matches!(receiver.read(), ReadOutcome::Closed));
+}
+
 #[test]
 fn a_frame_above_the_limit_is_refused() {
     let mut poll = Poll::new().unwrap();

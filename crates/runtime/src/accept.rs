@@ -162,7 +162,7 @@ impl EventLoop {
     pub(crate) fn handle_greeting(&mut self, index: usize) -> Result<bool, String> {
         let Some(open) = self.table.open_mut(index) else { return Ok(false) };
         let Kind::Greeting { dialed } = open.kind else { return Ok(true) };
-        let (inbound, _) = open.net.halves();
+        let inbound = open.net.inbound();
         let frame = inbound.next_frame(GREETING_BYTES_MAX).map_err(|_| HelloError::NotSyros.to_string())?;
         let Some(frame) = frame else { return Ok(false) };
         if frame.channel != Channel::Handshake {

@@ -353,7 +353,7 @@ impl EventLoop {
     fn handle_client(&mut self, index: usize) -> Result<(), String> {
         let (Some(open), Some(local)) = (self.table.open_mut(index), &mut self.local) else { return Ok(()) };
         let from = Peer::Client(open.address);
-        let (inbound, _) = open.net.halves();
+        let inbound = open.net.inbound();
         while let Some(frame) =
             inbound.next_frame(syros_wire::CLIENT_FRAME_BYTES_MAX).map_err(|error| error.to_string())?
         {
@@ -374,7 +374,7 @@ impl EventLoop {
     fn handle_link(&mut self, index: usize, from: ReplicaId) -> Result<(), String> {
         let Some(open) = self.table.open_mut(index) else { return Ok(()) };
         let address = open.address;
-        let (inbound, _) = open.net.halves();
+        let inbound = open.net.inbound();
         while let Some(frame) =
             inbound.next_frame(syros_types::limits::FRAME_BYTES_MAX).map_err(|error| error.to_string())?
         {

@@ -318,6 +318,17 @@ impl Replica {
         deadline.min(self.snapshots.deadline())
     }
 
+    /// The first record that this replica itself waits for, if it does: something goes on when it hears
+    /// ([`Event::Persisted`]) that this one is on disk. Of others it may hear later, with the next event, though messages
+    /// that wait for them may be on their way already.
+    #[must_use]
+    pub fn awaited(&self) -> Option<Ticket> {
+        let view = (self.view_ticket > self.persisted).then_some(self.view_ticket);
+        // A leader counts itself among those that have an entry on disk.
+        let append = self.appends.front().filter(|_| self.is_leader()).map(|(ticket, _)| *ticket);
+        [view, append].into_iter().flatten().min()
+    }
+
     /// The log entry with this number.
     ///
     /// # Panics

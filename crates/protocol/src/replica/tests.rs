@@ -361,6 +361,44 @@ fn nothing_is_told_out_of_a_view_that_a_crash_undoes() {
     assert_eq!((cluster.reads.len(), cluster.evaluated), (1, 1));
 }
 
+/// What it waits for itself, a replica has to be told at once; of the rest it may hear later.
+#[test]
+fn replicas_await_their_view_and_leaders_their_entries() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    for replica in [0, 1] {
+        cluster.unwritten.insert(replica, Ticket(0));
+    }
+    let awaited = |cluster: &Cluster| [0, 1].map(|replica| cluster.replicas[replica].awaited());
+    assert_eq!(awaited(&cluster), [None, None]);
+    let update = cluster.request(session, 1, 1, Path::Durability, "oA1");
+    cluster.send(&[0, 1, 2], &update);
+    let accepted = cluster.unwritten.clone();
+    assert!(accepted.values().all(|ticket| *ticket > Ticket(0)), "its record is on its way to the disk");
+    assert_eq!(awaited(&cluster), [None, None], "clients wait for that, and nobody else");
+    cluster.pass(10);
+    let ordered = cluster.unwritten.clone();
+    assert!(ordered.iter().all(|(replica, ticket)| *ticket > accepted[replica]));
+    assert_eq!(awaited(&cluster), [Some(ordered[&0]), None], "a leader counts its own copies");
+    cluster.event(0, Event::Persisted(accepted[&0]));
+    assert_eq!(awaited(&cluster), [Some(ordered[&0]), None]);
+    cluster.event(0, Event::Persisted(ordered[&0]));
+    assert_eq!(awaited(&cluster), [None, None]);
+
+    // The follower, which has heard of nothing, goes on to lead: it counts its copies as well, and waits for its view.
+    cluster.down.insert(0);
+    cluster.pass(1_000);
+    assert!(cluster.replicas[1].is_leader());
+    assert_eq!(awaited(&cluster)[1], Some(ordered[&1]));
+    cluster.event(1, Event::Persisted(ordered[&1]));
+    assert!(awaited(&cluster)[1] > Some(ordered[&1]));
+    let newest = cluster.unwritten.remove(&1).unwrap();
+    cluster.event(1, Event::Persisted(newest));
+    cluster.pass(50);
+    assert!(cluster.replicas[1].is_normal());
+    assert_eq!(awaited(&cluster)[1], None);
+}
+
 #[test]
 fn a_leader_without_lease_answers_after_a_round_of_heartbeats() {
     let mut cluster = Cluster::new(3, FastQuorum::Majority);

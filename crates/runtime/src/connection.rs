@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
-use syros_net::{Connection, Dialing};
+use syros_net::{Connection, Dialing, Outlet};
+use syros_protocol::record::Ticket;
 use syros_types::{Instant, ReplicaId};
 
 /// Output that may wait is moved to a socket's buffer in portions of this size: about what the socket
@@ -38,6 +39,8 @@ pub(crate) struct Open {
     pub(crate) overflow: VecDeque<Vec<u8>>,
     /// Bytes in `overflow`.
     pub(crate) overflow_bytes: usize,
+    /// Frames that are to leave from the log's thread, and when: those of this part of a turn.
+    pub(crate) release: Option<(Ticket, Outlet, Vec<u8>)>,
     /// It is in the list of connections to be read.
     pub(crate) is_queued: bool,
     /// It is in the list of connections with output.
@@ -59,6 +62,7 @@ impl Open {
             peer,
             overflow: VecDeque::new(),
             overflow_bytes: 0,
+            release: None,
             is_queued: false,
             is_dirty: false,
             is_answered: false,

@@ -8,6 +8,7 @@
 //! **What can wait comes last.** A fast update is answered when it is on disk; ordering and executing it is
 //! nobody's hurry. So a turn executes the log and looks at what is due only when it has handed the disk its
 //! records and clients their answers, and then does the same once more with what came of that: the disk writes meanwhile.
+//! Those answers that wait for the disk leave without it ([`release`](crate::release)).
 //!
 //! **Time.** `now` is sampled after every read and never before: a read handled by a leader whose lease
 //! is valid at `now` was received before `now`. (A process that slept in between wakes with an old
@@ -22,6 +23,7 @@ use mio::{Events, Poll, Token};
 use syros_net::{FlushOutcome, ReadOutcome};
 use syros_protocol::client;
 use syros_protocol::message::{Body, Message, Peer, Standing};
+use syros_protocol::record::Ticket;
 use syros_protocol::replica;
 use syros_types::{Instant, Now, ReplicaId, ReplicaSet, View};
 use syros_wire::{
@@ -35,7 +37,7 @@ use crate::execution::Execution;
 use crate::front::{Front, completion};
 use crate::info::Description;
 use crate::links::{Link, Resolver};
-use crate::local::Local;
+use crate::local::{Delayed, Local};
 use crate::log_limit::LogLimit;
 use crate::stop::StopFlag;
 
@@ -91,6 +93,8 @@ pub(crate) struct EventLoop {
     dirty: Vec<usize>,
     /// Redis connections one of whose operations has ended.
     answered: Vec<usize>,
+    /// Connections with frames that are to leave from the log's thread.
+    released: Vec<usize>,
     /// A request of the front end on its way to several connections.
     frame: FrameBuffer,
     pub(crate) redis_listener: Option<Listener>,
@@ -138,6 +142,7 @@ impl EventLoop {
             throttled: Vec::new(),
             dirty: Vec::new(),
             answered: Vec::new(),
+            released: Vec::new(),
             frame: FrameBuffer::default(),
             redis_listener: parts.redis_listener,
             replica_listener: parts.replica_listener,
@@ -225,6 +230,7 @@ impl EventLoop {
     /// Carries out what the cores want, and lets go of what has come of it: to the log's thread, and to others.
     fn settle(&mut self) {
         self.drain();
+        self.end_releases();
         if let Some(local) = &mut self.local {
             local.submit();
             local.tell_role();
@@ -457,9 +463,14 @@ impl EventLoop {
     fn drain(&mut self) {
         loop {
             let mut is_quiet = true;
-            while let Some((to, message)) = self.local.as_mut().and_then(Local::pop_released) {
+            while let Some(delayed) = self.local.as_mut().and_then(Local::pop_held) {
                 is_quiet = false;
-                self.deliver(to, message);
+                match delayed {
+                    Delayed::Message(to, message) => self.deliver(to, message),
+                    Delayed::Frames(address, frames) => {
+                        self.put_for_client(address, |out| out.extend_from_slice(&frames));
+                    }
+                }
             }
             while let Some((to, message)) = self.pop_slow_read() {
                 is_quiet = false;
@@ -490,8 +501,10 @@ impl EventLoop {
         let Some(local) = &mut self.local else { return };
         match action {
             replica::Action::Send { to, message, after } => {
-                if let Some(message) = local.release_or_hold(to, message, after) {
+                if local.may_leave(after) {
                     self.deliver(to, message);
+                } else {
+                    self.deliver_after(after, to, message);
                 }
             }
             replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
@@ -534,6 +547,57 @@ impl EventLoop {
                 put_message_frame(out, Channel::Replica, &message);
             }),
         }
+    }
+
+    /// Sends a message of the replica when a record is on disk: from the log's thread, if it goes to another process.
+    fn deliver_after(&mut self, after: Ticket, to: Peer, message: Message) {
+        let Some(local) = &mut self.local else { return };
+        let (index, channel) = match to {
+            Peer::Client(OWN_FRONT) => (None, Channel::Client),
+            Peer::Client(address) => (self.table.find(address), Channel::Client),
+            Peer::Replica(replica) => {
+                (self.links.get(replica.index()).and_then(|link| link.connection), Channel::Replica)
+            }
+        };
+        let Some((index, open)) = index.and_then(|index| Some((index, self.table.open_mut(index)?))) else {
+            // A replica may be connected by then.
+            return local.hold(after, Delayed::Message(to, message));
+        };
+        if open.release.is_none() || local.is_submitted(after) {
+            // What is left with the other thread is not counted here: to a full socket, there would be no end to it.
+            let Some(outlet) = open.net.outlet() else {
+                return local.hold(after, Delayed::Message(to, message));
+            };
+            let mut frames = Vec::new();
+            put_message_frame(&mut frames, channel, &message);
+            if local.is_submitted(after) {
+                return local.release(after, outlet, frames);
+            }
+            open.release = Some((after, outlet, frames));
+            self.released.push(index);
+        } else if let Some((last, _, frames)) = &mut open.release {
+            // Their records reach the disk together.
+            *last = after.max(*last);
+            put_message_frame(frames, channel, &message);
+        }
+    }
+
+    /// Leaves with the log's thread what it is to send.
+    fn end_releases(&mut self) {
+        let Some(local) = &mut self.local else { return };
+        for index in self.released.drain(..) {
+            let Some(open) = self.table.open_mut(index) else { continue };
+            let Some((after, outlet, frames)) = open.release.take() else { continue };
+            if matches!(open.kind, Kind::Client) && open.net.backlog() > 0 {
+                // A client that gets other answers now is soon back with more. Woken for these in between, it would come in
+                // small pieces, which costs more than they gain.
+                local.hold(after, Delayed::Frames(open.address, frames));
+            } else {
+                local.release(after, outlet, frames);
+            }
+        }
+        // Whoever was stopped from sending waits for bytes to leave, whatever they are.
+        local.ask_to_be_woken(!self.throttled.is_empty());
     }
 
     /// Executes a read and sends its result: for another process straight into the connection's buffer.
@@ -762,11 +826,10 @@ impl EventLoop {
             std::thread::sleep(Duration::from_millis(1));
             self.now = self.clock.now();
             if let Some(local) = &mut self.local {
-                local.submit();
                 local.note_progress(self.now);
                 local.execute(self.now);
             }
-            self.drain();
+            self.settle();
         }
         self.flush();
         let Some(local) = self.local.take() else { return };

@@ -23,6 +23,7 @@ mod local;
 mod log_limit;
 mod node;
 mod on_disk;
+mod release;
 mod resident;
 mod scrub;
 mod slow_reads;

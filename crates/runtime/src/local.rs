@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::Waker;
+use syros_net::Outlet;
 use syros_protocol::message::{Body, Describe, LogEntry, Message, Payload, Peer, RoleName, Standing};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
@@ -24,6 +25,7 @@ use crate::directory::{DataDirectory, DirectoryError};
 use crate::execution::{self, Execution, InMemory, Opened, Place};
 use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::on_disk;
+use crate::release::Releases;
 use crate::resident::ResidentFiles;
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
@@ -70,27 +72,36 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
-/// Messages whose records are not on disk yet: by ticket, then in the order in which they were sent.
+/// Something to be sent when its record is on disk.
+#[derive(Debug)]
+pub(crate) enum Delayed {
+    /// A message.
+    Message(Peer, Message),
+    /// Frames for the connection with this address.
+    Frames(u64, Vec<u8>),
+}
+
+/// What the event loop sends when records are on disk: by ticket, then in the order in which it was to be sent.
 #[derive(Debug, Default)]
-struct Held(VecDeque<(Ticket, Peer, Message)>);
+struct Held(VecDeque<(Ticket, Delayed)>);
 
 impl Held {
-    fn push(&mut self, after: Ticket, to: Peer, message: Message) {
+    fn push(&mut self, after: Ticket, delayed: Delayed) {
         // Nearly always the largest ticket so far.
         let place = match self.0.back() {
-            Some((last, ..)) if *last > after => self.0.partition_point(|(ticket, ..)| *ticket <= after),
+            Some((last, _)) if *last > after => self.0.partition_point(|(ticket, _)| *ticket <= after),
             _ => self.0.len(),
         };
-        self.0.insert(place, (after, to, message));
+        self.0.insert(place, (after, delayed));
     }
 
-    /// The next message that need not wait any longer.
-    fn pop(&mut self, persisted: Ticket) -> Option<(Peer, Message)> {
-        let (after, ..) = self.0.front()?;
+    /// The next that need not wait any longer.
+    fn pop(&mut self, persisted: Ticket) -> Option<Delayed> {
+        let (after, _) = self.0.front()?;
         if *after > persisted {
             return None;
         }
-        self.0.pop_front().map(|(_, to, message)| (to, message))
+        self.0.pop_front().map(|(_, delayed)| delayed)
     }
 }
 
@@ -105,11 +116,18 @@ pub(crate) struct Local {
     wal: GroupCommit<FileDisk>,
     /// Records before this process: ticket t of the replica is record `records_before + t`.
     records_before: u64,
+    /// The last record that was handed to the log's thread.
+    submitted: RecordNumber,
+    /// What the replica has been told to be on disk; more may be.
     persisted: Ticket,
     has_failed: bool,
     /// When to try next whether a disk that refused a write takes writes again.
     pub(crate) probe_at: Instant,
     held: Held,
+    /// Messages that the log's thread sends.
+    releases: Arc<Releases>,
+    /// Something that was waited for has reached the disk, and nobody has looked since.
+    is_overdue: bool,
     next_expiry: Option<WallTime>,
     view: ViewFile,
     pub(crate) slow_reads: Option<SlowReads>,
@@ -143,7 +161,7 @@ pub(crate) struct Parts {
     /// The engine in memory, if that is where it is.
     pub(crate) in_memory: ResidentFiles,
     pub(crate) clock: Clock,
-    /// Used when records have reached the disk, and when there is news of snapshots or damage.
+    /// Used when records that are waited for have reached the disk, and when there is news of snapshots or damage.
     pub(crate) waker: Arc<Waker>,
 }
 
@@ -190,9 +208,13 @@ impl Local {
         });
         let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
         let records_before = wal.appended().0;
-        let wake = move |_: Result<RecordNumber, &WalError>| {
-            // Fails only if the loop is gone, and then nobody waits.
-            let _ = waker.wake();
+        let releases = Arc::<Releases>::default();
+        let theirs = Arc::clone(&releases);
+        let on_progress = move |progress: Result<RecordNumber, &WalError>| {
+            if progress.map_or(true, |persisted| theirs.send(persisted)) {
+                // Fails only if the loop is gone, and then nobody waits.
+                let _ = waker.wake();
+            }
         };
         let mut replica = Replica::new(config, boot, clock.now());
         let next_expiry = execution.next_expiry();
@@ -205,12 +227,15 @@ impl Local {
             execution,
             durability,
             describe,
-            wal: GroupCommit::start(wal, wake).map_err(LogError::Thread)?,
+            wal: GroupCommit::start(wal, on_progress).map_err(LogError::Thread)?,
             records_before,
+            submitted: RecordNumber(records_before),
             persisted: Ticket(0),
             has_failed: false,
             probe_at: Instant::NEVER,
             held: Held::default(),
+            releases,
+            is_overdue: false,
             next_expiry,
             view,
             slow_reads: settings.emulated_reads.map(SlowReads::new),
@@ -242,7 +267,7 @@ impl Local {
         loop {
             match self.wal.append(&[&self.record]) {
                 Ok(number) => {
-                    assert_eq!(number.0, self.records_before + ticket.0, "records are numbered like tickets");
+                    assert_eq!(number, self.record(ticket), "records are numbered like tickets");
                     return;
                 }
                 // Reading from clients stops long before this, so it is other replicas that are too fast
@@ -264,6 +289,7 @@ impl Local {
 
     /// Ends a turn of the event loop: lets the other threads do what it has come to.
     pub(crate) fn submit(&mut self) {
+        self.submitted = self.wal.appended();
         self.wal.submit();
         if let Execution::OnDisk(disk) = &mut self.execution {
             disk.deferred.end_turn();
@@ -291,6 +317,7 @@ impl Local {
     pub(crate) fn note_progress(&mut self, now: Now) -> bool {
         let persisted = Ticket(self.wal.persisted().0 - self.records_before);
         let has_advanced = persisted > self.persisted;
+        self.is_overdue = false;
         if has_advanced {
             self.persisted = persisted;
             self.replica.handle(now, Event::Persisted(persisted));
@@ -418,7 +445,7 @@ impl Local {
                 Execution::InMemory(memory) => memory.snapshots.remove_before(op_number),
                 Execution::OnDisk(disk) => disk.remove_before(op_number),
             }
-            self.wal.remove_before(RecordNumber(self.records_before + ticket.0));
+            self.wal.remove_before(self.record(ticket));
         }
         while !self.has_more_news && self.note_one(now) {}
         if let Execution::InMemory(memory) = &mut self.execution {
@@ -466,7 +493,7 @@ impl Local {
             Common::PartRead { to, op_number, offset, part } => {
                 let message = Message::SnapshotPart { op_number, offset, part: part.into() };
                 // Released at the end of this turn: nothing of it waits for the disk.
-                self.held.push(Ticket(0), Peer::Replica(to), message);
+                self.held.push(Ticket(0), Delayed::Message(Peer::Replica(to), message));
             }
             Common::PartWritten { op_number, received } => {
                 self.replica.handle(now, Event::SnapshotPartWritten { op_number, received });
@@ -525,9 +552,11 @@ impl Local {
                 }
                 News::Answer(to, message) => match &mut self.slow_reads {
                     Some(slow_reads) => slow_reads.hold(now.instant, to, message),
-                    None => self.held.push(Ticket(0), to, message),
+                    None => self.held.push(Ticket(0), Delayed::Message(to, message)),
                 },
-                News::Evaluated(job, Some(message)) => self.held.push(Ticket(0), job.to, message),
+                News::Evaluated(job, Some(message)) => {
+                    self.held.push(Ticket(0), Delayed::Message(job.to, message));
+                }
                 News::Evaluated(EvaluateJob { to, id, .. }, None) => {
                     self.replica.handle(now, Event::NotEvaluated { to, id });
                 }
@@ -575,7 +604,7 @@ impl Local {
             Execution::OnDisk(disk) if disk.deferred.is_behind() => disk.deferred.pressure_at(),
             Execution::OnDisk(_) => Instant::NEVER,
         };
-        if self.has_more_news {
+        if self.has_more_news || self.is_overdue {
             return Instant(0);
         }
         let slow_reads = self.slow_reads.as_ref().map_or(Instant::NEVER, SlowReads::deadline);
@@ -653,7 +682,8 @@ impl Local {
 
     /// True if everything appended is on disk, or never will be.
     pub(crate) fn is_settled(&self) -> bool {
-        self.has_failed || (self.wal.persisted() == self.wal.appended() && self.held.0.is_empty())
+        let is_persisted = self.wal.persisted() == self.wal.appended();
+        self.has_failed || (is_persisted && self.held.0.is_empty() && self.releases.is_empty())
     }
 
     /// True if clients should wait until the disk has caught up.
@@ -665,17 +695,50 @@ impl Local {
             }
     }
 
-    /// The message, if it may leave now; else it is kept until it may.
-    pub(crate) fn release_or_hold(&mut self, to: Peer, message: Message, after: Ticket) -> Option<Message> {
-        if after <= self.persisted {
-            return Some(message);
-        }
-        self.held.push(after, to, message);
-        None
+    /// True if what waits for this record may leave.
+    pub(crate) fn may_leave(&self, after: Ticket) -> bool {
+        after <= self.persisted
     }
 
-    /// The next message that was held and may leave now.
-    pub(crate) fn pop_released(&mut self) -> Option<(Peer, Message)> {
+    /// Keeps something until it may leave.
+    pub(crate) fn hold(&mut self, after: Ticket, delayed: Delayed) {
+        self.held.push(after, delayed);
+    }
+
+    /// Has the log's thread send frames when they may leave.
+    pub(crate) fn release(&mut self, after: Ticket, outlet: Outlet, frames: Vec<u8>) {
+        self.releases.add(self.record(after), outlet, frames);
+    }
+
+    /// True if this record is with the log's thread already.
+    pub(crate) fn is_submitted(&self, ticket: Ticket) -> bool {
+        self.record(ticket) <= self.submitted
+    }
+
+    /// Has the log's thread wake the event loop for the first record that is waited for here, or for any.
+    pub(crate) fn ask_to_be_woken(&mut self, for_any: bool) {
+        let held = self.held.0.front().map(|(ticket, _)| *ticket);
+        let kept = self.keep_from.map(|(_, ticket)| ticket);
+        let checkpoint = match &self.execution {
+            Execution::InMemory(_) => None,
+            Execution::OnDisk(disk) => disk.checkpoints.awaited(),
+        };
+        let first = [held, kept, checkpoint, self.replica.awaited()].into_iter().flatten().min();
+        let first = if for_any { Some(RecordNumber(0)) } else { first.map(|ticket| self.record(ticket)) };
+        self.releases.wake_at(first);
+        // The thread may have looked just before, for that or for what was left with it.
+        let persisted = self.wal.persisted();
+        if persisted > self.record(self.persisted) {
+            self.is_overdue |= self.releases.send(persisted);
+        }
+    }
+
+    const fn record(&self, ticket: Ticket) -> RecordNumber {
+        RecordNumber(self.records_before + ticket.0)
+    }
+
+    /// The next that was held and may leave now.
+    pub(crate) fn pop_held(&mut self) -> Option<Delayed> {
         self.held.pop(self.persisted)
     }
 
@@ -808,11 +871,14 @@ mod tests {
     fn messages_leave_when_their_own_records_are_on_disk() {
         let mut held = Held::default();
         for (after, view) in [(3, 1), (5, 2), (4, 3), (3, 4), (5, 5)] {
-            held.push(Ticket(after), Peer::Client(1), Message::WrongView { view: View(view) });
+            held.push(
+                Ticket(after),
+                Delayed::Message(Peer::Client(1), Message::WrongView { view: View(view) }),
+            );
         }
         let mut released = |persisted| {
             let mut views = Vec::new();
-            while let Some((_, Message::WrongView { view })) = held.pop(Ticket(persisted)) {
+            while let Some(Delayed::Message(_, Message::WrongView { view })) = held.pop(Ticket(persisted)) {
                 views.push(view.0);
             }
             views

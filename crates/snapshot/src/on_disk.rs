@@ -157,6 +157,12 @@ impl Checkpoints {
         Some(checkpoint.op_number)
     }
 
+    /// The record that has to be on disk before one can be made durable, if one waits.
+    #[must_use]
+    pub fn awaited(&self) -> Option<Ticket> {
+        self.0.filter(|checkpoint| !checkpoint.is_flushing).map(|checkpoint| checkpoint.ticket)
+    }
+
     /// The one that is being made durable.
     #[must_use]
     pub fn flushing(&self) -> Option<OpNumber> {

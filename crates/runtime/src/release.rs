@@ -1,0 +1,138 @@
+//! Messages that leave from the log's thread, as soon as what they promise is on disk.
+//!
+//! An update is answered when its record is on disk. The log's thread knows that first; the event loop would have to be
+//! woken, and may be busy with what has come meanwhile. So the loop leaves the frames with that thread, which sends
+//! them, and wakes the loop only if the replica itself waits for the record.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use syros_net::Outlet;
+use syros_wal::RecordNumber;
+
+/// Frames for one connection.
+#[derive(Debug)]
+struct Release {
+    /// They may leave when this record is on disk.
+    after: RecordNumber,
+    outlet: Outlet,
+    frames: Vec<u8>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// In the order of their records. Nearly all answer an update whose record waits for the disk, and are shorter than
+    /// that: the limit of the log's waiting bytes bounds them as well.
+    waiting: VecDeque<Release>,
+    /// The event loop is woken when this record is on disk.
+    wake_at: Option<RecordNumber>,
+    /// Room for what is taken at a time.
+    spare: Vec<Release>,
+}
+
+/// What an event loop leaves with the thread of its log.
+#[derive(Debug, Default)]
+pub(crate) struct Releases(Mutex<State>);
+
+impl Releases {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves frames for a connection until a record is on disk.
+    pub(crate) fn add(&self, after: RecordNumber, outlet: Outlet, frames: Vec<u8>) {
+        let waiting = &mut self.lock().waiting;
+        // Nearly always behind all others.
+        let place = match waiting.back() {
+            Some(last) if last.after > after => waiting.partition_point(|release| release.after <= after),
+            _ => waiting.len(),
+        };
+        waiting.insert(place, Release { after, outlet, frames });
+    }
+
+    /// Says for which record the event loop is to be woken next.
+    pub(crate) fn wake_at(&self, record: Option<RecordNumber>) {
+        self.lock().wake_at = record;
+    }
+
+    /// True if nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().waiting.is_empty()
+    }
+
+    /// Sends what may leave now that the records up to here are on disk. True if the event loop is to be woken.
+    pub(crate) fn send(&self, persisted: RecordNumber) -> bool {
+        let (mut due, is_awaited) = {
+            let mut state = self.lock();
+            let count = state.waiting.partition_point(|release| release.after <= persisted);
+            let mut due = mem::take(&mut state.spare);
+            due.extend(state.waiting.drain(..count));
+            (due, state.wake_at.is_some_and(|record| record <= persisted))
+        };
+        for Release { outlet, frames, .. } in due.drain(..) {
+            outlet.send(&frames);
+        }
+        self.lock().spare = due;
+        is_awaited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    use mio::net::TcpStream;
+    use mio::{Poll, Token};
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+    use syros_net::{Connection, Limits};
+
+    /// A connection, and a stream at its other end.
+    fn pair(poll: &Poll, token: usize) -> (Connection, std::net::TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (other_end, _) = listener.accept().unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let stream = TcpStream::from_std(stream);
+        (Connection::register(stream, Limits::CLIENT, poll.registry(), Token(token)).unwrap(), other_end)
+    }
+
+    fn read(stream: &mut std::net::TcpStream) -> String {
+        let mut bytes = [0; 64];
+        let count = stream.read(&mut bytes).unwrap();
+        String::from_utf8(bytes[..count].to_vec()).unwrap()
+    }
+
+    #[test]
+    fn frames_leave_when_their_record_is_on_disk_and_not_before() {
+        let poll = Poll::new().unwrap();
+        let ((mut one, mut one_end), (mut two, mut two_end)) = (pair(&poll, 1), pair(&poll, 2));
+        let releases = Releases::default();
+        let mut add = |after, frames: &str| {
+            let connection = if frames < "n" { &mut one } else { &mut two };
+            let outlet = connection.outlet().unwrap();
+            releases.add(RecordNumber(after), outlet, frames.as_bytes().to_vec());
+        };
+        for (after, frames) in [(3, "c"), (5, "e"), (5, "x"), (4, "d"), (3, "y"), (9, "f")] {
+            add(after, frames);
+        }
+        releases.wake_at(Some(RecordNumber(5)));
+        assert!(!releases.send(RecordNumber(2)));
+        assert!(!releases.send(RecordNumber(4)));
+        // Nothing else is there: what follows is behind it.
+        assert_eq!((read(&mut one_end).as_str(), read(&mut two_end).as_str()), ("cd", "y"));
+        assert!(releases.send(RecordNumber(7)), "the event loop waits for this");
+        assert_eq!((read(&mut one_end).as_str(), read(&mut two_end).as_str()), ("e", "x"));
+        assert!(!releases.is_empty());
+        releases.wake_at(None);
+
+        // A connection that is gone harms nobody.
+        drop(one);
+        assert!(!releases.send(RecordNumber(9)));
+        assert!(releases.is_empty());
+        two_end.write_all(b"still there").unwrap();
+        assert_eq!(one_end.read(&mut [0; 8]).unwrap(), 0, "closed");
+    }
+}

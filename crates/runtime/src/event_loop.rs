@@ -8,7 +8,8 @@
 //! **What can wait comes last.** A fast update is answered when it is on disk; ordering and executing it is
 //! nobody's hurry. So a turn executes the log and looks at what is due only when it has handed the disk its
 //! records and clients their answers, and then does the same once more with what came of that: the disk writes meanwhile.
-//! Those answers that wait for the disk leave without it ([`release`](crate::release)).
+//! In between it lets the threads run that it has woken ([`give_way`](crate::give_way)), and those answers that wait for
+//! the disk leave without it ([`release`](crate::release)).
 //!
 //! **Time.** `now` is sampled after every read and never before: a read handled by a leader whose lease
 //! is valid at `now` was received before `now`. (A process that slept in between wakes with an old
@@ -35,6 +36,7 @@ use crate::clock::Clock;
 use crate::connection::{Connections, Deadlines, Entry, Kind, Open};
 use crate::execution::Execution;
 use crate::front::{Front, completion};
+use crate::give_way::{GiveWay, Turn};
 use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{Delayed, Local};
@@ -111,6 +113,9 @@ pub(crate) struct EventLoop {
     pub(crate) clients_max: usize,
     pub(crate) output_bytes_max: usize,
     pub(crate) complaints: LogLimit,
+    give_way: GiveWay,
+    /// What this turn has done so far.
+    turn: Turn,
 }
 
 /// What an [`EventLoop`] is made of.
@@ -157,6 +162,8 @@ impl EventLoop {
             clients_max: parts.clients_max,
             output_bytes_max: parts.output_bytes_max,
             complaints: LogLimit::default(),
+            give_way: GiveWay::default(),
+            turn: Turn::default(),
         }
     }
 
@@ -190,6 +197,7 @@ impl EventLoop {
             result => result?,
         }
         self.now = self.clock.now();
+        self.turn = Turn::default();
         for event in events.iter() {
             self.note(event);
         }
@@ -215,6 +223,7 @@ impl EventLoop {
         self.close_silent();
         self.settle();
         // The disk has what it waits for, and clients have their answers: now what can wait.
+        self.give_way();
         if let Some(local) = &mut self.local {
             local.execute(self.now);
         }
@@ -227,12 +236,21 @@ impl EventLoop {
         Ok(())
     }
 
+    /// Lets the threads run that this turn has woken, before it does what can wait.
+    fn give_way(&mut self) {
+        if self.turn.gives_way() && self.give_way.is_due(self.now.instant) {
+            let begun = self.clock.now().instant;
+            std::thread::yield_now();
+            self.give_way.note(begun, self.clock.now().instant.since(begun));
+        }
+    }
+
     /// Carries out what the cores want, and lets go of what has come of it: to the log's thread, and to others.
     fn settle(&mut self) {
         self.drain();
         self.end_releases();
         if let Some(local) = &mut self.local {
-            local.submit();
+            self.turn.has_logged |= local.submit();
             local.tell_role();
         }
         self.flush();
@@ -726,6 +744,7 @@ impl EventLoop {
             if !open.net.wants_flush() {
                 break open.waiting_bytes() == 0;
             }
+            self.turn.has_answered |= !matches!(open.kind, Kind::Link(_));
             match open.net.flush() {
                 FlushOutcome::Done => {}
                 FlushOutcome::Blocked => break false,

@@ -16,6 +16,7 @@ mod discover;
 mod event_loop;
 mod execution;
 mod front;
+mod give_way;
 mod info;
 mod inspect;
 mod links;

@@ -287,13 +287,16 @@ impl Local {
         }
     }
 
-    /// Ends a turn of the event loop: lets the other threads do what it has come to.
-    pub(crate) fn submit(&mut self) {
+    /// Ends a turn of the event loop: lets the other threads do what it has come to. True if the log's thread has got
+    /// something to do.
+    pub(crate) fn submit(&mut self) -> bool {
+        let has_appended = self.wal.appended() > self.submitted;
         self.submitted = self.wal.appended();
         self.wal.submit();
         if let Execution::OnDisk(disk) = &mut self.execution {
             disk.deferred.end_turn();
         }
+        has_appended
     }
 
     /// Lets an engine in memory execute what it was to, and what it is told to until [`Local::pause_execution`].

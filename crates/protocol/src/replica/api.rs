@@ -231,7 +231,8 @@ pub enum Action {
         /// Not before this is on disk.
         after: Ticket,
     },
-    /// Append a record to the write-ahead log, and report [`Event::Persisted`] some time later.
+    /// Append a record to the write-ahead log, and report [`Event::Persisted`] some time later: soon, if the replica waits
+    /// for it itself ([`Replica::awaited`](crate::replica::Replica::awaited)).
     Persist {
         /// Its number: one more than the last.
         ticket: Ticket,

@@ -115,16 +115,18 @@ pub(crate) fn find_later_record(tail: &[u8], bad: RecordNumber) -> Option<(usize
     None
 }
 
-/// Looks behind the bad record `bad`, which begins at byte 0 of `tail`, for a mark before a later record;
-/// returns its position and the number of that record.
+/// Looks behind byte 0 of `tail`, where the record `bad` or the mark before it should be, for another mark: before a later
+/// record, or before that one again. (Where a log has been closed or cut behind a mark, the next batch begins with one
+/// more.) Returns its position and the number of that record.
 pub(crate) fn find_later_mark(tail: &[u8], bad: RecordNumber) -> Option<(usize, RecordNumber)> {
     tail.windows(MARK_BYTES).enumerate().skip(RECORD_SPAN_MIN).find_map(|(start, bytes)| {
         if read_u32(bytes, 0) != MARK_LENGTH {
             return None;
         }
         let number = RecordNumber(read_u64(bytes, 8));
-        // Every record takes its bytes, so a mark that stands here cannot be further ahead.
-        let possible = number > bad && number.0 <= bad.0 + (start / RECORD_SPAN_MIN) as u64;
+        // Every record takes its bytes, so a mark that stands here cannot be further ahead; and so does a mark.
+        let is_later = number > bad || (number == bad && start >= MARK_BYTES);
+        let possible = is_later && number.0 <= bad.0 + (start / RECORD_SPAN_MIN) as u64;
         (possible && bytes == mark(number)).then_some((start, number))
     })
 }

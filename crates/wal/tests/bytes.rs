@@ -338,3 +338,25 @@ fn any_bytes_are_judged_without_panic() {
         }
     }
 }
+
+/// A log that was closed ends with a mark, and the next batch begins with one more before the same record.
+#[test]
+fn rot_in_the_first_of_two_marks_is_no_torn_tail() {
+    let disk = MemoryDisk::new();
+    let (mut wal, ..) = open(disk.clone(), &options()).unwrap();
+    write_to(&mut wal, 3);
+    wal.mark().unwrap();
+    drop(wal);
+    let first = recover_segment(&disk.contents(&only_segment()).unwrap()).unwrap().marked_bytes;
+    let (mut wal, ..) = open(disk.clone(), &options()).unwrap();
+    write_to(&mut wal, 4);
+    drop(wal);
+    let bytes = disk.contents(&only_segment()).unwrap();
+    assert_eq!(recover_segment(&bytes).unwrap().marked_bytes, first + MARK_BYTES, "two marks");
+    for end in first + 1..=first + MARK_BYTES {
+        let mut rotten = bytes.clone();
+        rotten[first..end].fill(0);
+        let opened = open(disk_with(&rotten), &options());
+        assert!(matches!(opened, Err(OpenError::Damaged { .. })), "zeros up to {end}");
+    }
+}

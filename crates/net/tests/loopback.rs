@@ -16,6 +16,16 @@ fn poll_once(poll: &mut Poll, events: &mut Events) {
     assert!(!events.is_empty(), "nothing happened for 10 s");
 }
 
+/// Tells both ends what has happened to them.
+fn note_all(events: &Events, dialled: &mut Connection, accepted: &mut Connection) {
+    for event in events {
+        match event.token() {
+            DIALLED => dialled.note(event),
+            _ => accepted.note(event),
+        }
+    }
+}
+
 /// Two ends of one connection: the one that dialled, the one that accepted.
 fn pair(poll: &mut Poll, limits: Limits) -> (Connection, Connection) {
     let mut listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
@@ -60,12 +70,7 @@ fn large_and_small_frames_arrive_in_order() {
         }
         if !receiver.is_readable() {
             poll_once(&mut poll, &mut events);
-            for event in &events {
-                match event.token() {
-                    DIALLED => sender.note(event),
-                    _ => receiver.note(event),
-                }
-            }
+            note_all(&events, &mut sender, &mut receiver);
             continue;
         }
         if let ReadOutcome::Failed(error) = receiver.read() {
@@ -124,12 +129,7 @@ fn a_peer_that_does_not_read_clogs_the_connection() {
         receiver.read();
         while receiver.next_frame().unwrap().is_some() {}
         poll.poll(&mut events, Some(Duration::from_millis(1))).unwrap();
-        for event in &events {
-            match event.token() {
-                DIALLED => sender.note(event),
-                _ => receiver.note(event),
-            }
-        }
+        note_all(&events, &mut sender, &mut receiver);
         if sender.wants_flush() {
             sender.flush();
         }
@@ -172,12 +172,7 @@ fn what_several_threads_send_arrives_in_whole_frames() {
             } else {
                 poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
             }
-            for event in &events {
-                match event.token() {
-                    DIALLED => sender.note(event),
-                    _ => receiver.note(event),
-                }
-            }
+            note_all(&events, &mut sender, &mut receiver);
             receiver.read();
             while let Some(frame) = receiver.next_frame().unwrap() {
                 let (who, rest) = frame.payload.split_first().unwrap();
@@ -208,12 +203,7 @@ fn what_an_outlet_leaves_goes_out_when_the_socket_has_room() {
     let mut is_received = false;
     while !is_received {
         poll_once(&mut poll, &mut events);
-        for event in &events {
-            match event.token() {
-                DIALLED => sender.note(event),
-                _ => receiver.note(event),
-            }
-        }
+        note_all(&events, &mut sender, &mut receiver);
         if sender.wants_flush() {
             sender.flush();
         }

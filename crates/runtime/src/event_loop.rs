@@ -569,16 +569,13 @@ impl EventLoop {
 
     /// Sends a message of the replica when a record is on disk: from the log's thread, if it goes to another process.
     fn deliver_after(&mut self, after: Ticket, to: Peer, message: Message) {
-        let Some(local) = &mut self.local else { return };
         let (index, channel) = match to {
-            Peer::Client(OWN_FRONT) => (None, Channel::Client),
             Peer::Client(address) => (self.table.find(address), Channel::Client),
-            Peer::Replica(replica) => {
-                (self.links.get(replica.index()).and_then(|link| link.connection), Channel::Replica)
-            }
+            Peer::Replica(replica) => (self.link_to(replica), Channel::Replica),
         };
+        let Some(local) = &mut self.local else { return };
         let Some((index, open)) = index.and_then(|index| Some((index, self.table.open_mut(index)?))) else {
-            // A replica may be connected by then.
+            // It is for the front end of this process, or for a replica that may be connected by then.
             return local.hold(after, Delayed::Message(to, message));
         };
         if open.release.is_none() || local.is_submitted(after) {
@@ -675,9 +672,14 @@ impl EventLoop {
         }
     }
 
+    /// The place of the connection to a replica, if there is one.
+    fn link_to(&self, replica: ReplicaId) -> Option<usize> {
+        self.links.get(replica.index())?.connection
+    }
+
     /// Has `put` append to the output of the link to a replica, unless there is none or too much waits there already.
     fn put_for_replica(&mut self, to: ReplicaId, put: impl FnOnce(&mut Vec<u8>)) {
-        let Some(index) = self.links.get(to.index()).and_then(|link| link.connection) else { return };
+        let Some(index) = self.link_to(to) else { return };
         let Some(open) = self.table.open_mut(index) else { return };
         if open.net.backlog() <= LINK_BACKLOG_MAX {
             put(open.net.outbound());

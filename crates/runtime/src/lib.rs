@@ -32,6 +32,7 @@ mod snapshots;
 mod socket;
 mod stop;
 mod store;
+mod waiting;
 
 pub use config::{
     EngineConfig, EngineKind, FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, StoreConfig,

@@ -1,6 +1,5 @@
 //! The replica of a node: its core, the engine that executes its log, and the write-ahead log.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -31,6 +30,7 @@ use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
 use crate::snapshots::{Common, Done};
 use crate::store::{Owner, StoreError, ViewFile};
+use crate::waiting::Waiting;
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
 /// so that what other replicas send in the meantime still fits.
@@ -81,30 +81,6 @@ pub(crate) enum Delayed {
     Frames(u64, Vec<u8>),
 }
 
-/// What the event loop sends when records are on disk: by ticket, then in the order in which it was to be sent.
-#[derive(Debug, Default)]
-struct Held(VecDeque<(Ticket, Delayed)>);
-
-impl Held {
-    fn push(&mut self, after: Ticket, delayed: Delayed) {
-        // Nearly always the largest ticket so far.
-        let place = match self.0.back() {
-            Some((last, _)) if *last > after => self.0.partition_point(|(ticket, _)| *ticket <= after),
-            _ => self.0.len(),
-        };
-        self.0.insert(place, (after, delayed));
-    }
-
-    /// The next that need not wait any longer.
-    fn pop(&mut self, persisted: Ticket) -> Option<Delayed> {
-        let (after, _) = self.0.front()?;
-        if *after > persisted {
-            return None;
-        }
-        self.0.pop_front().map(|(_, delayed)| delayed)
-    }
-}
-
 /// A replica and what it drives.
 pub(crate) struct Local {
     pub(crate) me: ReplicaId,
@@ -116,14 +92,13 @@ pub(crate) struct Local {
     wal: GroupCommit<FileDisk>,
     /// Records before this process: ticket t of the replica is record `records_before + t`.
     records_before: u64,
-    /// The last record that was handed to the log's thread.
-    submitted: RecordNumber,
     /// What the replica has been told to be on disk; more may be.
     persisted: Ticket,
     has_failed: bool,
     /// When to try next whether a disk that refused a write takes writes again.
     pub(crate) probe_at: Instant,
-    held: Held,
+    /// What the event loop sends when records are on disk.
+    held: Waiting<Ticket, Delayed>,
     /// Messages that the log's thread sends.
     releases: Arc<Releases>,
     /// Something that was waited for has reached the disk, and nobody has looked since.
@@ -229,11 +204,10 @@ impl Local {
             describe,
             wal: GroupCommit::start(wal, on_progress).map_err(LogError::Thread)?,
             records_before,
-            submitted: RecordNumber(records_before),
             persisted: Ticket(0),
             has_failed: false,
             probe_at: Instant::NEVER,
-            held: Held::default(),
+            held: Waiting::default(),
             releases,
             is_overdue: false,
             next_expiry,
@@ -290,8 +264,7 @@ impl Local {
     /// Ends a turn of the event loop: lets the other threads do what it has come to. True if the log's thread has got
     /// something to do.
     pub(crate) fn submit(&mut self) -> bool {
-        let has_appended = self.wal.appended() > self.submitted;
-        self.submitted = self.wal.appended();
+        let has_appended = self.wal.appended() > self.wal.submitted();
         self.wal.submit();
         if let Execution::OnDisk(disk) = &mut self.execution {
             disk.deferred.end_turn();
@@ -686,7 +659,7 @@ impl Local {
     /// True if everything appended is on disk, or never will be.
     pub(crate) fn is_settled(&self) -> bool {
         let is_persisted = self.wal.persisted() == self.wal.appended();
-        self.has_failed || (is_persisted && self.held.0.is_empty() && self.releases.is_empty())
+        self.has_failed || (is_persisted && self.held.first().is_none() && self.releases.is_empty())
     }
 
     /// True if clients should wait until the disk has caught up.
@@ -715,12 +688,12 @@ impl Local {
 
     /// True if this record is with the log's thread already.
     pub(crate) fn is_submitted(&self, ticket: Ticket) -> bool {
-        self.record(ticket) <= self.submitted
+        self.record(ticket) <= self.wal.submitted()
     }
 
     /// Has the log's thread wake the event loop for the first record that is waited for here, or for any.
     pub(crate) fn ask_to_be_woken(&mut self, for_any: bool) {
-        let held = self.held.0.front().map(|(ticket, _)| *ticket);
+        let held = self.held.first();
         let kept = self.keep_from.map(|(_, ticket)| ticket);
         let checkpoint = match &self.execution {
             Execution::InMemory(_) => None,
@@ -864,30 +837,4 @@ impl Local {
 /// still show it to readers.
 const fn may_return(error: &DiskError) -> bool {
     matches!(error.operation, DiskOperation::Create | DiskOperation::Append)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_leave_when_their_own_records_are_on_disk() {
-        let mut held = Held::default();
-        for (after, view) in [(3, 1), (5, 2), (4, 3), (3, 4), (5, 5)] {
-            held.push(
-                Ticket(after),
-                Delayed::Message(Peer::Client(1), Message::WrongView { view: View(view) }),
-            );
-        }
-        let mut released = |persisted| {
-            let mut views = Vec::new();
-            while let Some(Delayed::Message(_, Message::WrongView { view })) = held.pop(Ticket(persisted)) {
-                views.push(view.0);
-            }
-            views
-        };
-        assert_eq!(released(2), []);
-        assert_eq!(released(3), [1, 4]);
-        assert_eq!(released(9), [3, 2, 5]);
-    }
 }

@@ -4,31 +4,21 @@
 //! woken, and may be busy with what has come meanwhile. So the loop leaves the frames with that thread, which sends
 //! them, and wakes the loop only if the replica itself waits for the record.
 
-use std::collections::VecDeque;
-use std::mem;
+use std::iter;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use syros_net::Outlet;
 use syros_wal::RecordNumber;
 
-/// Frames for one connection.
-#[derive(Debug)]
-struct Release {
-    /// They may leave when this record is on disk.
-    after: RecordNumber,
-    outlet: Outlet,
-    frames: Vec<u8>,
-}
+use crate::waiting::Waiting;
 
 #[derive(Debug, Default)]
 struct State {
-    /// In the order of their records. Nearly all answer an update whose record waits for the disk, and are shorter than
-    /// that: the limit of the log's waiting bytes bounds them as well.
-    waiting: VecDeque<Release>,
+    /// Frames for connections. Nearly all answer an update whose record waits for the disk, and are shorter than that:
+    /// the limit of the log's waiting bytes bounds them as well.
+    waiting: Waiting<RecordNumber, (Outlet, Vec<u8>)>,
     /// The event loop is woken when this record is on disk.
     wake_at: Option<RecordNumber>,
-    /// Room for what is taken at a time.
-    spare: Vec<Release>,
 }
 
 /// What an event loop leaves with the thread of its log.
@@ -43,13 +33,7 @@ impl Releases {
 
     /// Leaves frames for a connection until a record is on disk.
     pub(crate) fn add(&self, after: RecordNumber, outlet: Outlet, frames: Vec<u8>) {
-        let waiting = &mut self.lock().waiting;
-        // Nearly always behind all others.
-        let place = match waiting.back() {
-            Some(last) if last.after > after => waiting.partition_point(|release| release.after <= after),
-            _ => waiting.len(),
-        };
-        waiting.insert(place, Release { after, outlet, frames });
+        self.lock().waiting.push(after, (outlet, frames));
     }
 
     /// Says for which record the event loop is to be woken next.
@@ -59,22 +43,19 @@ impl Releases {
 
     /// True if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().waiting.is_empty()
+        self.lock().waiting.first().is_none()
     }
 
     /// Sends what may leave now that the records up to here are on disk. True if the event loop is to be woken.
     pub(crate) fn send(&self, persisted: RecordNumber) -> bool {
-        let (mut due, is_awaited) = {
+        let (due, is_awaited) = {
             let mut state = self.lock();
-            let count = state.waiting.partition_point(|release| release.after <= persisted);
-            let mut due = mem::take(&mut state.spare);
-            due.extend(state.waiting.drain(..count));
+            let due: Vec<_> = iter::from_fn(|| state.waiting.pop(persisted)).collect();
             (due, state.wake_at.is_some_and(|record| record <= persisted))
         };
-        for Release { outlet, frames, .. } in due.drain(..) {
+        for (outlet, frames) in due {
             outlet.send(&frames);
         }
-        self.lock().spare = due;
         is_awaited
     }
 }

@@ -145,6 +145,12 @@ impl<D: Disk> GroupCommit<D> {
         self.appended
     }
 
+    /// Number of the last record that the thread has got.
+    #[must_use]
+    pub const fn submitted(&self) -> RecordNumber {
+        RecordNumber(self.appended.0 - self.filling.records)
+    }
+
     /// Number of the last record that is durable.
     #[must_use]
     pub fn persisted(&self) -> RecordNumber {

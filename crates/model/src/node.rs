@@ -224,6 +224,7 @@ impl Node {
                         self.records.push(record);
                     }
                     Action::Apply { through } => self.apply(through),
+                    Action::Trace(_) => {}
                     Action::TakeSnapshot { .. }
                     | Action::KeepFrom { .. }
                     | Action::SendSnapshotPart { .. }

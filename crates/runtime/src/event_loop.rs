@@ -42,6 +42,7 @@ use crate::links::{Link, Resolver};
 use crate::local::{Delayed, Local};
 use crate::log_limit::LogLimit;
 use crate::stop::StopFlag;
+use crate::trace;
 
 /// Token of the waker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -547,6 +548,7 @@ impl EventLoop {
             }
             replica::Action::LoadSnapshot { op_number } => local.load(op_number),
             replica::Action::AdoptSnapshot { op_number } => local.adopt(op_number, self.now),
+            replica::Action::Trace(event) => trace::log(local.me, event),
         }
     }
 

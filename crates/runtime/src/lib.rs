@@ -32,6 +32,7 @@ mod snapshots;
 mod socket;
 mod stop;
 mod store;
+mod trace;
 mod waiting;
 
 pub use config::{

@@ -322,7 +322,8 @@ impl Local {
         match role {
             RoleName::Leader => log::info!("{me} leads view {}", view.0),
             RoleName::Follower => log::info!("{me} follows in view {}", view.0),
-            RoleName::ViewChange => log::info!("{me} has left its view for view {}", view.0),
+            // The trace of the core says why.
+            RoleName::ViewChange => {}
             RoleName::Recovering => log::info!("{me} waits for a view after {}", view.0),
         }
     }

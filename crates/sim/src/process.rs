@@ -409,6 +409,9 @@ impl ReplicaProcess {
             }
             Action::LoadSnapshot { op_number } => self.jobs.push_back(Job::Load(op_number)),
             Action::AdoptSnapshot { op_number } => self.adopt(op_number, around),
+            Action::Trace(event) => {
+                around.trace.line(around.time, format_args!("{} reports {event:?}", self.id));
+            }
         }
     }
 

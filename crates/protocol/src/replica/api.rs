@@ -2,6 +2,7 @@
 
 use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer, Standing};
 use crate::record::{Record, SnapshotHead, Ticket};
+use crate::replica::TraceEvent;
 use alloc::boxed::Box;
 use core::time::Duration;
 use syros_types::{FastQuorum, Group, OpNumber, OperationId, ReplicaId, View};
@@ -324,6 +325,8 @@ pub enum Action {
         /// Which snapshot.
         op_number: OpNumber,
     },
+    /// Tell whoever operates the group. Nothing depends on it.
+    Trace(TraceEvent),
 }
 
 /// A replica's log entry, as [`Replica::entry`](crate::replica::Replica::entry) gives it.

@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
 
 impl Replica {
-    /// Everything that decides what this replica does from now on, but its configuration, its jitter
-    /// and its counters. To be taken between events, when `poll` has run dry.
+    /// Everything that decides what this replica does from now on, but its configuration, its jitter,
+    /// its counters and what it has told of itself. To be taken between events, when `poll` has run dry.
     #[expect(clippy::too_many_lines, reason = "a line per field")]
     pub fn fingerprint(&self, moments: Moments, hasher: &mut impl Hasher) {
         let Self {
@@ -73,6 +73,7 @@ impl Replica {
             snapshots,
             state_requested,
             start_view_requested,
+            traced: _,
             counters: _,
         } = self;
         assert!(actions.is_empty(), "a fingerprint is taken when nothing is left to do");

@@ -15,6 +15,7 @@ mod requests;
 mod restore;
 mod snapshots;
 mod state_transfer;
+mod trace;
 mod view_change;
 
 #[cfg(test)]
@@ -26,6 +27,7 @@ pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) use planted::PlantedBug;
 pub use restore::{InvalidRecord, Restored};
+pub use trace::{HandOverReason, TraceEvent, ViewChangeCause};
 
 use crate::durability_log::{DurabilityLog, KeyIndex};
 use crate::hash::{HashMap, shrink_queue};
@@ -168,6 +170,7 @@ pub struct Replica {
     state_requested: Option<Instant>,
     start_view_requested: Option<Instant>,
 
+    traced: trace::Traced,
     counters: Counters,
 }
 
@@ -254,6 +257,7 @@ impl Replica {
             snapshots: snapshots::Snapshots::new(members, &config),
             state_requested: None,
             start_view_requested: None,
+            traced: trace::Traced::new(now.instant),
             counters: Counters::default(),
             config,
         };
@@ -289,7 +293,7 @@ impl Replica {
             Event::NotEvaluated { to, id } => self.on_not_evaluated(to, id),
             Event::NextExpiry(moment) => self.next_expiry = moment,
             Event::ClientGone(client) => self.on_client_gone(client),
-            Event::StepDown => self.step_down(),
+            Event::StepDown => self.step_down(HandOverReason::Stopping),
             Event::Tick => self.on_tick(),
         }
         self.check_invariants();
@@ -410,7 +414,7 @@ impl Replica {
                 let report = Box::new(self.status());
                 self.send(from, Message::Status(report));
             }
-            (_, Message::HandOver { to }) => self.on_hand_over(to),
+            (_, Message::HandOver { to }) => self.on_hand_over(to, HandOverReason::Requested),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),
             (_, Message::Request { view, path, recipients, request }) => {
                 self.on_request(from, view, (path, recipients), request);
@@ -497,6 +501,7 @@ impl Replica {
             self.sessions_at = now.after(self.config.session_timeout / 8);
             self.expire_sessions();
         }
+        self.trace_quorum();
     }
 
     fn on_follower_tick(&mut self) {

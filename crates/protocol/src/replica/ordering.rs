@@ -2,7 +2,7 @@
 //! A Prepare ships ids of what the followers should have in their durability logs, and bodies of the
 //! rest; no body is sent or written to disk twice.
 
-use super::{Action, COMMIT_DELAY, PlantedBug, Replica};
+use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent};
 use crate::hash::shrink_table;
 use crate::message::{Body, LogEntry, Message, Payload, Peer, Prepared, Request, Update};
 use crate::record::{Record, describe};
@@ -194,7 +194,9 @@ impl Replica {
 
     /// Starts the time after which the leader is suspected, and with it the promise made to it.
     pub(super) fn hear_leader(&mut self) {
-        self.suspecting = false;
+        if core::mem::take(&mut self.suspecting) {
+            self.trace(TraceEvent::LeaderReturned { view: self.view });
+        }
         self.leader_contact = self.now.instant;
         // Spread, so that not all followers suspect at one moment; never before the promise ends.
         let jitter = self.prng.below((self.config.suspect_after / 8).as_nanos() as u64);
@@ -468,14 +470,14 @@ impl Replica {
 
     /// Leader: lets another member lead if this one's disk has been much slower.
     pub(super) fn leave_with_slow_disk(&mut self) {
-        let since = self.overtaken.map(|(_, since)| since.after(self.config.slow_disk_after));
+        let behind = self.overtaken.map(|(_, since)| self.now.instant.since(since));
         // Where all disks are slow by turns, leadership should not go round.
         let settled = self.entered_at.is_none_or(|entered| {
             self.now.instant >= entered.after(self.config.slow_disk_after * SLOW_DISK_REST)
         });
-        if settled && since.is_some_and(|end| self.now.instant >= end) {
+        if let Some(behind) = behind.filter(|behind| settled && *behind >= self.config.slow_disk_after) {
             self.overtaken = None;
-            self.step_down();
+            self.step_down(HandOverReason::SlowDisk(behind));
         }
     }
 

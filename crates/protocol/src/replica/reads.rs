@@ -182,7 +182,7 @@ impl Replica {
     }
 
     /// Leader: the newest moment at which `f` followers had not left the view. `None`: never heard.
-    fn confirmed_at(&self) -> Option<Instant> {
+    pub(super) fn confirmed_at(&self) -> Option<Instant> {
         let faults = self.config.group.faults();
         if faults == 0 {
             return Some(Instant::NEVER);

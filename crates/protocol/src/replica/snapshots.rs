@@ -8,7 +8,7 @@
 //! A snapshot holds a committed prefix, so it is true in every view. What the receiver's own log holds
 //! after it stays if the two agree about the snapshot's last entry: the replica may have vouched for it.
 
-use super::{Action, PlantedBug, Replica, Status};
+use super::{Action, PlantedBug, Replica, Status, TraceEvent};
 use crate::message::{Message, Peer};
 use crate::record::{Checkpoint, Record, SnapshotHead, Ticket};
 use crate::sessions::Sessions;
@@ -342,6 +342,7 @@ impl Replica {
             writing: false,
             installing: false,
         });
+        self.trace(TraceEvent::SnapshotBegan { from, op_number, bytes });
         self.ask_for_part();
     }
 

@@ -31,6 +31,8 @@ struct Cluster {
     /// How often an engine was asked what an update returns.
     evaluated: usize,
     wire: VecDeque<(usize, usize, Message)>,
+    /// What replicas reported: (replica, event).
+    traced: Vec<(usize, TraceEvent)>,
     /// Engines are on disk, and do not get on.
     stuck: bool,
     /// Whose disk takes its time: the newest record on its way there.
@@ -60,6 +62,7 @@ impl Cluster {
             reads: Vec::new(),
             evaluated: 0,
             wire: VecDeque::new(),
+            traced: Vec::new(),
             stuck: false,
             unwritten: BTreeMap::new(),
         };
@@ -85,6 +88,7 @@ impl Cluster {
                 Action::Send { to: Peer::Client(to), message, .. } => self.inbox.push((to, replica, message)),
                 Action::Read { number, .. } => self.reads.push((replica, number)),
                 Action::Evaluate { .. } => self.evaluated += 1,
+                Action::Trace(event) => self.traced.push((replica, event)),
                 Action::Apply { .. } if self.stuck => {}
                 Action::Apply { through } => self.apply(replica, through),
                 other => unreachable!("no snapshot is due in these tests: {other:?}"),
@@ -634,4 +638,46 @@ fn an_engine_that_is_behind_is_not_outrun() {
     cluster.replicas[0].apply_requested = through;
     cluster.apply(0, through);
     assert!(!send(&mut cluster), "there is room again");
+}
+
+/// Every view change has a cause in the trace of each replica that takes part, and says how long it took.
+#[test]
+fn replicas_say_why_views_change() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    cluster.pass(100);
+    assert_eq!(cluster.traced, []);
+    cluster.down.insert(0);
+    cluster.pass(400);
+    let (view, leader) = (View(0), ReplicaId(0));
+    for member in [1, 2] {
+        let events = cluster.traced.iter().filter(|(replica, _)| *replica == member);
+        let [suspected, left, entered] = events.map(|(_, event)| *event).collect::<Vec<_>>()[..] else {
+            unreachable!("{:?}", cluster.traced)
+        };
+        let TraceEvent::Suspected { silent, .. } = suspected else { unreachable!("{suspected:?}") };
+        assert!(silent >= cluster.replicas[member].config.suspect_after);
+        assert_eq!(suspected, TraceEvent::Suspected { view, leader, silent });
+        let TraceEvent::LeftView { from: View(0), to: View(1), cause } = left else {
+            unreachable!("{left:?}")
+        };
+        let (silent, followed) =
+            (ViewChangeCause::LeaderSilent, ViewChangeCause::Followed(ReplicaId(3 - member as u8)));
+        assert!(cause == silent || cause == followed, "{cause:?}");
+        let TraceEvent::EnteredView { took, .. } = entered else { unreachable!("{entered:?}") };
+        assert!(took < Duration::from_millis(10));
+        assert_eq!(entered, TraceEvent::EnteredView { view: View(1), leader: ReplicaId(1), took });
+    }
+    // The old one comes back and finds the view gone; then the leader is told to let it lead.
+    cluster.down.clear();
+    cluster.pass(100);
+    assert!(cluster.replicas.iter().all(|replica| replica.is_normal() && replica.view == View(1)));
+    cluster.traced.clear();
+    cluster.send(&[1], &Message::HandOver { to: ReplicaId(2) });
+    cluster.pass(50);
+    let cause = ViewChangeCause::HandedOver(ReplicaId(2), HandOverReason::Requested);
+    assert_eq!(cluster.traced[0], (1, TraceEvent::LeftView { from: View(1), to: View(2), cause }));
+    assert!(cluster.traced.contains(&(
+        0,
+        TraceEvent::LeftView { from: View(1), to: View(2), cause: ViewChangeCause::LeaderLeft }
+    )));
 }

@@ -9,7 +9,7 @@
 #[cfg(feature = "model")]
 mod fingerprint;
 
-use super::{PlantedBug, Progress, Replica, Status};
+use super::{HandOverReason, PlantedBug, Progress, Replica, Status, TraceEvent, ViewChangeCause};
 use crate::message::{
     DoViewChange, LogEntry, Message, Payload, Peer, Request, StartView, Update, ViewChangeReason,
 };
@@ -79,7 +79,10 @@ impl Replica {
             self.now.instant >= self.leader_contact.after(self.config.lease),
             "a promise to the leader is waited out"
         );
-        self.suspecting = true;
+        if !core::mem::replace(&mut self.suspecting, true) {
+            let silent = self.now.instant.since(self.leader_contact);
+            self.trace(TraceEvent::Suspected { view: self.view, leader: self.leader(), silent });
+        }
         self.suspect_at = self.now.instant.after(self.config.resend);
         let view = View(self.view.0 + 1);
         self.broadcast(&Message::StartViewChange { view, reason: ViewChangeReason::Suspicion });
@@ -104,7 +107,8 @@ impl Replica {
     /// Moves to the view that others want.
     fn move_with_others(&mut self) {
         let highest = self.wants.iter().flatten().map(|want| want.view).max().unwrap_or_default();
-        self.move_to(highest.max(View(self.view.0 + 1)), ViewChangeReason::Moved);
+        let cause = if self.is_normal() { ViewChangeCause::LeaderSilent } else { ViewChangeCause::NotBegun };
+        self.move_to(highest.max(View(self.view.0 + 1)), ViewChangeReason::Moved, cause);
     }
 
     /// Leaves what belongs to the current view only.
@@ -128,8 +132,9 @@ impl Replica {
     }
 
     /// Moves to `view`, which begins when `f` others have moved too.
-    pub(super) fn move_to(&mut self, view: View, reason: ViewChangeReason) {
+    pub(super) fn move_to(&mut self, view: View, reason: ViewChangeReason, cause: ViewChangeCause) {
         assert!(view > self.view, "views only grow");
+        self.trace_left(view, cause);
         let timeout = match &self.status {
             Status::ViewChange(change) => {
                 (change.timeout * 2).min(self.config.view_change_timeout * BACK_OFF_MAX)
@@ -217,6 +222,7 @@ impl Replica {
         // Alone. Others that are normal in this view may miss its leader too: tell them.
         let Status::ViewChange(change) = &mut self.status else { return };
         change.timeout_at = self.now.instant.after(self.config.resend);
+        self.trace_alone();
         let next = View(view.0 + 1);
         self.broadcast(&Message::StartViewChange { view: next, reason: ViewChangeReason::Suspicion });
     }
@@ -250,14 +256,14 @@ impl Replica {
                 self.note_want(from, view, moved);
                 if moved && from == self.leader() {
                     // The leader has left this view for good, and its lease with it.
-                    self.move_to(view, ViewChangeReason::Moved);
+                    self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::LeaderLeft);
                 } else if self.is_leader() {
                     // Whoever has moved cannot come back by itself.
                     if moved {
-                        self.give_way(view, reason);
+                        self.give_way(from, view, reason);
                     }
                 } else if self.planted(PlantedBug::PromiseForgotten) {
-                    self.move_to(view, ViewChangeReason::Moved);
+                    self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Followed(from));
                 } else if self.suspecting {
                     self.move_if_others_agree();
                 }
@@ -265,7 +271,7 @@ impl Replica {
             Status::ViewChange(_) if view >= self.view => {
                 self.note_want(from, view, moved);
                 if moved && view > self.view {
-                    self.move_to(view, ViewChangeReason::Moved);
+                    self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Followed(from));
                 } else {
                     // They have waited long enough for this one, however long this replica would yet.
                     self.move_if_others_agree();
@@ -278,19 +284,19 @@ impl Replica {
     /// Leader: a member has moved to `view`. A leader that has been one for some time starts a view that it
     /// leads again; but two that answered each other so would go on for ever. So a leader that another
     /// one challenges, or that has hardly begun, follows.
-    fn give_way(&mut self, view: View, reason: ViewChangeReason) {
+    fn give_way(&mut self, to: ReplicaId, view: View, reason: ViewChangeReason) {
         let soon = |entered: Instant| self.now.instant < entered.after(self.config.view_change_timeout);
         let established = !self.entered_at.is_some_and(soon);
         if established && reason != ViewChangeReason::Abdication {
-            self.abdicate(view);
+            self.abdicate(view, ViewChangeCause::Challenged(to));
         } else {
-            self.move_to(view, ViewChangeReason::Moved);
+            self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Yielded(to));
         }
     }
 
     /// Leader: starts a view, `at_least` this one, that it leads again.
-    fn abdicate(&mut self, at_least: View) {
-        self.move_to(self.next_view_of(self.config.replica, at_least), ViewChangeReason::Abdication);
+    fn abdicate(&mut self, at_least: View, cause: ViewChangeCause) {
+        self.move_to(self.next_view_of(self.config.replica, at_least), ViewChangeReason::Abdication, cause);
     }
 
     /// The first view after this one, `at_least` that one, that `leader` leads.
@@ -304,23 +310,24 @@ impl Replica {
 
     /// Leader: lets `to` lead. Leaving the view ends the lease, so the others follow at once, and what was
     /// under way is recovered as in any view change.
-    pub(super) fn on_hand_over(&mut self, to: ReplicaId) {
+    pub(super) fn on_hand_over(&mut self, to: ReplicaId, reason: HandOverReason) {
         // One that has not answered of late may be dead, and the view that it leads would not begin.
         let heard = self.progress.get(to.index()).and_then(|progress| progress.heard);
         let alive = heard.is_some_and(|heard| self.now.instant < heard.after(self.config.suspect_after));
         if !self.is_leader() || to == self.config.replica || !alive {
             return;
         }
-        self.move_to(self.next_view_of(to, self.view), ViewChangeReason::Moved);
+        let cause = ViewChangeCause::HandedOver(to, reason);
+        self.move_to(self.next_view_of(to, self.view), ViewChangeReason::Moved, cause);
     }
 
     /// Leader: hands over to the member with the longest log.
-    pub(super) fn step_down(&mut self) {
+    pub(super) fn step_down(&mut self, reason: HandOverReason) {
         let members = self.progress.iter().zip(self.config.group.members());
         let heard = members.filter(|(progress, _)| progress.heard.is_some());
         let best = heard.max_by_key(|(progress, _)| (progress.op_number, progress.heard));
         if let Some((_, to)) = best {
-            self.on_hand_over(to);
+            self.on_hand_over(to, reason);
         }
     }
 
@@ -333,7 +340,7 @@ impl Replica {
             // It never acted in this view: it would have known of it.
             self.send_start_view(from);
         } else {
-            self.abdicate(View(view.0 + 1));
+            self.abdicate(View(view.0 + 1), ViewChangeCause::MemoryLost(from));
         }
     }
 
@@ -398,7 +405,10 @@ impl Replica {
         let own = source == self.config.replica;
         let agrees = self.commit >= base || self.log.view_at(base) == Some(base_view);
         if !own && !agrees {
-            state.source = Some(source);
+            if state.source.replace(source) != Some(source) {
+                let (view, first) = (self.view, self.commit.next());
+                self.trace(TraceEvent::TransferBegan { view, from: source, first });
+            }
             return self.request_transfer();
         }
         let changes: Vec<(ReplicaId, DoViewChange)> = {
@@ -531,6 +541,7 @@ impl Replica {
         }
         self.note_append();
         self.hear_leader();
+        self.trace_entered();
         let view = self.view;
         for address in core::mem::take(&mut self.abandoned) {
             self.send(Peer::Client(address), Message::WrongView { view });
@@ -600,11 +611,15 @@ impl Replica {
         if !matches!(self.status, Status::Recovering) && view > self.view {
             // The group has moved on: this replica stops acting in its view before it takes over
             // entries of later ones.
+            self.trace_left(view, ViewChangeCause::Followed(from));
             self.leave_view();
             self.view = view;
             self.begin_view_change(self.config.view_change_timeout);
             self.abandon_waiters();
             self.persist_view();
+        }
+        if self.transfer.as_ref().is_none_or(|transfer| transfer.start.view != view) {
+            self.trace(TraceEvent::TransferBegan { view, from, first: self.commit.next() });
         }
         self.transfer = Some(super::Transfer { from, start: Box::new(start) });
         self.request_transfer();
@@ -613,6 +628,9 @@ impl Replica {
     /// Follower: the new view's log replaces this one's, and the durability log is cleared.
     pub(super) fn enter_as_follower(&mut self, start: StartView) {
         let StartView { view, base, commit, suffix, .. } = start;
+        if self.is_normal() {
+            self.trace_left(view, ViewChangeCause::Followed(self.config.group.leader(view)));
+        }
         self.leave_view();
         self.view = view;
         // Not normal while the log changes hands.
@@ -658,7 +676,7 @@ impl Replica {
             }
             // It may have sent Prepares that it never wrote down: it must not fill those numbers
             // with anything else in the same view.
-            self.move_to(View(view.0 + 1), ViewChangeReason::Moved);
+            self.move_to(View(view.0 + 1), ViewChangeReason::Moved, ViewChangeCause::Restarted);
         }
     }
 

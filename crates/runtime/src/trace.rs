@@ -1,0 +1,135 @@
+//! What the core reports of itself, in the log's words.
+
+use std::fmt;
+
+use syros_protocol::replica::{HandOverReason, TraceEvent, ViewChangeCause};
+use syros_types::ReplicaId;
+
+/// Logs an event: as a warning what an operator may have to look into, as information what explains the rest.
+pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
+    let level = match event {
+        TraceEvent::Suspected { .. }
+        | TraceEvent::Alone { .. }
+        | TraceEvent::QuorumLost { .. }
+        | TraceEvent::LeftView {
+            cause:
+                ViewChangeCause::LeaderSilent
+                | ViewChangeCause::NotBegun
+                | ViewChangeCause::HandedOver(_, HandOverReason::SlowDisk(_)),
+            ..
+        } => log::Level::Warn,
+        TraceEvent::LeftView { .. }
+        | TraceEvent::LeaderReturned { .. }
+        | TraceEvent::TransferBegan { .. }
+        | TraceEvent::SnapshotBegan { .. }
+        | TraceEvent::EnteredView { .. }
+        | TraceEvent::QuorumRegained { .. } => log::Level::Info,
+    };
+    log::log!(level, "{me} {}", Line(event));
+}
+
+/// An event as what follows the name of the replica.
+struct Line(TraceEvent);
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            TraceEvent::Suspected { view, leader, silent } => write!(
+                f,
+                "suspects {leader}, the leader of view {}: nothing heard for {} ms",
+                view.0,
+                silent.as_millis()
+            ),
+            TraceEvent::LeaderReturned { view } => {
+                write!(f, "hears the leader of view {} again, and stays in the view", view.0)
+            }
+            TraceEvent::LeftView { from, to, cause } => {
+                write!(f, "leaves view {} for view {}: {}", from.0, to.0, Cause(cause))
+            }
+            TraceEvent::Alone { view } => {
+                write!(f, "cannot begin view {}: too few other replicas are heard to want a new view", view.0)
+            }
+            TraceEvent::TransferBegan { view, from, first } => {
+                write!(f, "fetches the log of view {} from {from}, from entry {} on", view.0, first.0)
+            }
+            TraceEvent::SnapshotBegan { from, op_number, bytes } => write!(
+                f,
+                "fetches a snapshot of {bytes} bytes, up to entry {}, from {from}: the log before it is gone",
+                op_number.0
+            ),
+            TraceEvent::EnteredView { view, leader, took } => {
+                write!(f, "enters view {} of {leader}, after {} ms without a view", view.0, took.as_millis())
+            }
+            TraceEvent::QuorumLost { view, silent } => write!(
+                f,
+                "leads view {} and has not heard a majority for {} ms: nothing can be completed",
+                view.0,
+                silent.as_millis()
+            ),
+            TraceEvent::QuorumRegained { view } => {
+                write!(f, "leads view {} and hears a majority again", view.0)
+            }
+        }
+    }
+}
+
+/// Why a replica left its view.
+struct Cause(ViewChangeCause);
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ViewChangeCause::LeaderSilent => {
+                f.write_str("the leader is silent, and enough others miss it too")
+            }
+            ViewChangeCause::NotBegun => f.write_str("it did not begin in time, and enough others move on"),
+            ViewChangeCause::LeaderLeft => f.write_str("its leader has left it"),
+            ViewChangeCause::Followed(member) => write!(f, "{member} has moved there"),
+            ViewChangeCause::Challenged(member) => {
+                write!(
+                    f,
+                    "{member} is in a later view and cannot come back; this leader starts one of its own"
+                )
+            }
+            ViewChangeCause::Yielded(member) => write!(f, "{member} has moved on, and this leader follows"),
+            ViewChangeCause::MemoryLost(member) => {
+                write!(f, "{member} has lost its memory and can enter a new view only")
+            }
+            ViewChangeCause::Restarted => f.write_str("it led when its process ended"),
+            ViewChangeCause::HandedOver(to, HandOverReason::Requested) => {
+                write!(f, "{to} is to lead, as was asked for")
+            }
+            ViewChangeCause::HandedOver(to, HandOverReason::Stopping) => {
+                write!(f, "{to} is to lead, because this node stops")
+            }
+            ViewChangeCause::HandedOver(to, HandOverReason::SlowDisk(behind)) => {
+                write!(
+                    f,
+                    "{to} is to lead, because this disk has been behind the others for {} ms",
+                    behind.as_millis()
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+    use syros_types::View;
+
+    #[test]
+    fn lines_name_the_view_the_member_and_the_reason() {
+        let leader = ReplicaId(0);
+        let silent = Duration::from_millis(231);
+        let line = Line(TraceEvent::Suspected { view: View(4), leader, silent }).to_string();
+        assert_eq!(line, "suspects replica 0, the leader of view 4: nothing heard for 231 ms");
+        let cause = ViewChangeCause::HandedOver(ReplicaId(2), HandOverReason::SlowDisk(silent));
+        let line = Line(TraceEvent::LeftView { from: View(4), to: View(5), cause }).to_string();
+        assert_eq!(
+            line,
+            "leaves view 4 for view 5: replica 2 is to lead, because this disk has been behind the others for 231 ms"
+        );
+    }
+}

@@ -62,8 +62,10 @@ struct Front {
     output: ByteQueue,
     /// Replies that the connection gave itself and that wait for earlier ones.
     held: ByteQueue,
-    /// No further input is looked at: QUIT or a protocol error.
+    /// No further input is looked at: QUIT, a protocol error, or a request of another protocol.
     closing: bool,
+    /// The client sent a line of an HTTP request.
+    speaks_http: bool,
     commands: u64,
 }
 
@@ -93,6 +95,7 @@ impl Connection {
                 output: ByteQueue::default(),
                 held: ByteQueue::default(),
                 closing: false,
+                speaks_http: false,
                 commands: 0,
             },
         }
@@ -106,7 +109,7 @@ impl Connection {
         while !self.front.closing && !self.front.is_paused() {
             let consumed = match self.parser.next(rest) {
                 Ok(Step::Incomplete) => break,
-                Ok(Step::Empty { consumed }) => consumed,
+                Ok(Step::Empty { consumed } | Step::Skipped { consumed }) => consumed,
                 Ok(Step::Multibulk { consumed }) => {
                     self.parser.words(rest, &mut words);
                     self.front.command(&words, consumed, context);
@@ -114,6 +117,11 @@ impl Connection {
                 }
                 Ok(Step::Inline { consumed }) => {
                     self.front.command(&self.parser.inline_words(), consumed, context);
+                    consumed
+                }
+                Ok(Step::TooLarge { consumed, problem }) => {
+                    self.front.commands += 1;
+                    self.front.reply_error(|text| text.extend_from_slice(problem.to_string().as_bytes()));
                     consumed
                 }
                 Err(error) => {
@@ -178,6 +186,14 @@ impl Connection {
         self.front.closing && self.front.slots.is_empty()
     }
 
+    /// True if the client sent `POST` or `Host:` as a command. A web browser does that when a page makes it
+    /// send a request to this port; the commands in the request's body are not the client's own, and are
+    /// not executed. The driver should log it.
+    #[must_use]
+    pub const fn speaks_http(&self) -> bool {
+        self.front.speaks_http
+    }
+
     /// Commands received whose replies are not in the output yet.
     #[must_use]
     pub fn outstanding(&self) -> usize {
@@ -189,6 +205,12 @@ impl Connection {
     pub const fn commands(&self) -> u64 {
         self.front.commands
     }
+}
+
+/// True for the two commands that every HTTP request with a body has at the beginning of a line: Redis
+/// ends the connection at these, too.
+const fn is_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
 impl Front {
@@ -208,6 +230,10 @@ impl Front {
         self.commands += 1;
         match words {
             [name, rest @ ..] if name.eq_ignore_ascii_case(b"READ") => self.read(rest, request_bytes),
+            [name, ..] if is_http(name) => {
+                self.speaks_http = true;
+                self.cut_off();
+            }
             _ => self.understood(words, request_bytes, context),
         }
     }
@@ -291,7 +317,8 @@ impl Front {
         }
     }
 
-    /// Gives up a client whose replies have outgrown the memory they may take.
+    /// Gives up a client that gets no reply any more: its replies have outgrown the memory they may take,
+    /// or it is no Redis client.
     fn cut_off(&mut self) {
         self.closing = true;
         self.slots.clear();

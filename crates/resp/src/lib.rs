@@ -17,7 +17,7 @@ mod writer;
 
 pub use connection::{Connection, Context, Identity};
 pub use info::{ServerInfo, ServerReport};
-pub use parser::{Parser, ProtocolError, Step};
+pub use parser::{Parser, ProtocolError, Step, TooLarge};
 pub use schedule::{Completion, Submission};
 pub use writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_reply,
@@ -38,6 +38,13 @@ pub mod limits {
     /// Longest request, in bytes. A longer one could not become an operation; the client would wait for
     /// it to be received only to be told so.
     pub const REQUEST_BYTES_MAX: usize = 2 * BODY_BYTES_MAX;
+
+    /// Longest word of a request that is skipped because it is too large, in bytes: Redis's own limit. A
+    /// longer one ends the connection, because hardly any client means it.
+    pub const SKIPPED_WORD_BYTES_MAX: usize = 512 * 1024 * 1024;
+
+    /// Most words of a request that is skipped because it is too large: Redis's own limit.
+    pub const SKIPPED_WORDS_MAX: usize = i32::MAX as usize;
 
     /// Most commands of one connection without a reply. Four thousand in flight fill any network, and
     /// bound what one connection takes from the others.

@@ -5,7 +5,9 @@
 //! twice however small the pieces are in which it arrives. It copies nothing but the words of inline
 //! requests, which may have quotes and escapes in them.
 
-use crate::limits::{LINE_BYTES_MAX, REQUEST_BYTES_MAX, WORDS_MAX};
+use crate::limits::{
+    LINE_BYTES_MAX, REQUEST_BYTES_MAX, SKIPPED_WORD_BYTES_MAX, SKIPPED_WORDS_MAX, WORDS_MAX,
+};
 use core::fmt;
 use syros_commands::parse_integer;
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -20,16 +22,14 @@ pub enum ProtocolError {
     UnbalancedQuotes,
     /// The line with the number of words is longer than [`LINE_BYTES_MAX`].
     TooBigMultibulkCount,
-    /// The number of words is no number or exceeds [`WORDS_MAX`].
+    /// The number of words is no number or exceeds [`SKIPPED_WORDS_MAX`].
     InvalidMultibulkLength,
     /// The line with a word's length is longer than [`LINE_BYTES_MAX`].
     TooBigBulkCount,
-    /// A word's length is no number, negative, or exceeds [`VALUE_BYTES_MAX`].
+    /// A word's length is no number, negative, or exceeds [`SKIPPED_WORD_BYTES_MAX`].
     InvalidBulkLength,
     /// A word begins with this byte instead of `$`.
     ExpectedDollar(u8),
-    /// The request is longer than [`REQUEST_BYTES_MAX`].
-    TooBigRequest,
 }
 
 impl ProtocolError {
@@ -61,12 +61,40 @@ impl fmt::Display for ProtocolError {
             Self::TooBigBulkCount => f.write_str("too big bulk count string"),
             Self::InvalidBulkLength => f.write_str("invalid bulk length"),
             Self::ExpectedDollar(byte) => write!(f, "expected '$', got '{}'", byte.escape_ascii()),
-            Self::TooBigRequest => write!(f, "request of more than {REQUEST_BYTES_MAX} bytes"),
         }
     }
 }
 
 impl core::error::Error for ProtocolError {}
+
+/// Why a request was skipped instead of being kept: it could not become an operation. The requests that
+/// follow it are understood, so the connection goes on. Its text is that of the error reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooLarge {
+    /// A word of so many bytes is longer than [`VALUE_BYTES_MAX`].
+    Word(usize),
+    /// So many words are more than [`WORDS_MAX`].
+    Words(usize),
+    /// The request is longer than [`REQUEST_BYTES_MAX`].
+    Request,
+}
+
+impl fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(bytes) => {
+                write!(
+                    f,
+                    "ERR value of {bytes} bytes exceeds the maximum of {VALUE_BYTES_MAX} (proto-max-bulk-len)"
+                )
+            }
+            Self::Words(count) => {
+                write!(f, "ERR command of {count} arguments exceeds the maximum of {WORDS_MAX}")
+            }
+            Self::Request => write!(f, "ERR command exceeds the maximum of {REQUEST_BYTES_MAX} bytes"),
+        }
+    }
+}
 
 /// What the parser found at the front of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +115,18 @@ pub enum Step {
     Inline {
         /// Its length in bytes.
         consumed: usize,
+    },
+    /// A part of a request that is too large, and not its last one: nothing is to be kept of it.
+    Skipped {
+        /// The part's length in bytes.
+        consumed: usize,
+    },
+    /// The last part of a request that is too large, which is to be answered with this error.
+    TooLarge {
+        /// The part's length in bytes.
+        consumed: usize,
+        /// What is too large.
+        problem: TooLarge,
     },
 }
 
@@ -119,6 +159,9 @@ pub struct Parser {
     missing: usize,
     /// Length of the word at `position`, if its header has been read.
     length: Option<usize>,
+    /// The request that has begun is too large: its bytes are skipped as they arrive. `length` is then
+    /// what is left of the word.
+    too_large: Option<TooLarge>,
     /// The words found so far.
     words: Vec<Word>,
     /// The words of an inline request, one after the other.
@@ -144,10 +187,16 @@ impl Parser {
                 Some(b'*') => match self.multibulk_header(input)? {
                     None => return Ok(Step::Incomplete),
                     Some(0) => return Ok(Step::Empty { consumed: self.restart() }),
-                    Some(count) => self.missing = count,
+                    Some(count) => {
+                        self.missing = count;
+                        self.too_large = (count > WORDS_MAX).then_some(TooLarge::Words(count));
+                    }
                 },
                 Some(_) => return self.inline(input),
             }
+        }
+        if self.too_large.is_some() {
+            return self.skip(input);
         }
         while self.missing > 0 {
             let length = match self.length.take() {
@@ -159,8 +208,11 @@ impl Parser {
             };
             let end = self.position + length;
             // Redis does not look at the two bytes behind a word either.
-            if end + 2 > REQUEST_BYTES_MAX {
-                return Err(ProtocolError::TooBigRequest);
+            if length > VALUE_BYTES_MAX || end + 2 > REQUEST_BYTES_MAX {
+                let is_word = length > VALUE_BYTES_MAX;
+                self.too_large = Some(if is_word { TooLarge::Word(length) } else { TooLarge::Request });
+                self.length = Some(length);
+                return self.skip(input);
             }
             if input.len() < end + 2 {
                 self.length = Some(length);
@@ -174,9 +226,55 @@ impl Parser {
         Ok(Step::Multibulk { consumed: self.restart() })
     }
 
-    /// A request that is not complete needs at least this many bytes, counted from its start.
+    /// Passes over what has arrived of a request that is too large.
+    fn skip(&mut self, input: &[u8]) -> Result<Step, ProtocolError> {
+        self.words.clear();
+        while self.missing > 0 {
+            let length = match self.length.take() {
+                Some(length) => length,
+                None => match self.bulk_header(input)? {
+                    Some(length) => length,
+                    None => return Ok(self.skipped()),
+                },
+            };
+            let arrived = input.len().saturating_sub(self.position);
+            if arrived < length + 2 {
+                // The line end behind the word is passed over as a whole.
+                let passed = arrived.min(length);
+                self.position += passed;
+                self.length = Some(length - passed);
+                return Ok(self.skipped());
+            }
+            self.position += length + 2;
+            self.scanned = self.position;
+            self.missing -= 1;
+        }
+        let consumed = self.restart();
+        Ok(match self.too_large.take() {
+            Some(problem) => Step::TooLarge { consumed, problem },
+            None => Step::Empty { consumed },
+        })
+    }
+
+    /// Forgets the bytes that have been passed over.
+    const fn skipped(&mut self) -> Step {
+        if self.position == 0 {
+            return Step::Incomplete;
+        }
+        // The part of a header that was searched for its end is not searched again.
+        let searched = self.scanned.saturating_sub(self.position);
+        let consumed = self.restart();
+        self.scanned = searched;
+        Step::Skipped { consumed }
+    }
+
+    /// A request that is not complete needs at least this many bytes, counted from its start. Of one that
+    /// is too large nothing is kept.
     #[must_use]
     pub fn needed(&self) -> usize {
+        if self.too_large.is_some() {
+            return self.position;
+        }
         // Every further word is at least `$0`, a line end, and a line end.
         let word = self.length.map_or(0, |length| length + 2);
         self.position + word + self.missing.saturating_sub(usize::from(self.length.is_some())) * 6
@@ -234,7 +332,7 @@ impl Parser {
         let count = parse_integer(&line[1..]).ok_or(ProtocolError::InvalidMultibulkLength)?;
         // A negative number of words is as good as none.
         let count = usize::try_from(count).unwrap_or(0);
-        if count > WORDS_MAX {
+        if count > SKIPPED_WORDS_MAX {
             return Err(ProtocolError::InvalidMultibulkLength);
         }
         self.pass_line();
@@ -252,7 +350,7 @@ impl Parser {
             [b'$', tens @ b'1'..=b'9', ones @ b'0'..=b'9'] => usize::from((tens - b'0') * 10 + (ones - b'0')),
             [b'$', digits @ ..] => parse_integer(digits)
                 .and_then(|length| usize::try_from(length).ok())
-                .filter(|length| *length <= VALUE_BYTES_MAX)
+                .filter(|length| *length <= SKIPPED_WORD_BYTES_MAX)
                 .ok_or(ProtocolError::InvalidBulkLength)?,
             // The line may be empty: then its end is what was found instead.
             other => return Err(ProtocolError::ExpectedDollar(other.first().copied().unwrap_or(b'\r'))),

@@ -1,7 +1,9 @@
 //! The parser alone: every split of the input gives the same requests, limits hold, garbage does no harm.
 
-use syros_resp::limits::{LINE_BYTES_MAX, REQUEST_BYTES_MAX, WORDS_MAX};
-use syros_resp::{Parser, ProtocolError, Step};
+use syros_resp::limits::{
+    LINE_BYTES_MAX, REQUEST_BYTES_MAX, SKIPPED_WORD_BYTES_MAX, SKIPPED_WORDS_MAX, WORDS_MAX,
+};
+use syros_resp::{Parser, ProtocolError, Step, TooLarge};
 use syros_types::Prng;
 use syros_types::limits::VALUE_BYTES_MAX;
 
@@ -21,7 +23,11 @@ fn parse_in_pieces(input: &[u8], pieces: impl Fn(usize) -> usize) -> (Vec<Words>
                 round += 1;
                 continue;
             }
-            Ok(Step::Empty { consumed }) => consumed,
+            Ok(Step::Empty { consumed } | Step::Skipped { consumed }) => consumed,
+            Ok(Step::TooLarge { consumed, problem }) => {
+                requests.push(vec![problem.to_string().into_bytes()]);
+                consumed
+            }
             Ok(Step::Multibulk { consumed }) => {
                 let mut words = Vec::new();
                 parser.words(front, &mut words);
@@ -73,13 +79,22 @@ fn errors_and_their_limits() {
         (b"*\r\n".to_vec(), Some(ProtocolError::InvalidMultibulkLength)),
         (b"*99999999999999999999\r\n".to_vec(), Some(ProtocolError::InvalidMultibulkLength)),
         (format!("*{WORDS_MAX}\r\n").into_bytes(), None),
-        (format!("*{}\r\n", WORDS_MAX + 1).into_bytes(), Some(ProtocolError::InvalidMultibulkLength)),
+        (format!("*{SKIPPED_WORDS_MAX}\r\n").into_bytes(), None),
+        (format!("*{}\r\n", SKIPPED_WORDS_MAX + 1).into_bytes(), Some(ProtocolError::InvalidMultibulkLength)),
         (b"*1\r\n$-1\r\n".to_vec(), Some(ProtocolError::InvalidBulkLength)),
         (b"*1\r\n$\r\n".to_vec(), Some(ProtocolError::InvalidBulkLength)),
         (b"*1\r\n$01\r\n".to_vec(), Some(ProtocolError::InvalidBulkLength)),
         (b"*1\r\n$1a\r\n".to_vec(), Some(ProtocolError::InvalidBulkLength)),
         (format!("*1\r\n${value}\r\n").into_bytes(), None),
-        (format!("*1\r\n${}\r\n", value + 1).into_bytes(), Some(ProtocolError::InvalidBulkLength)),
+        (format!("*1\r\n${SKIPPED_WORD_BYTES_MAX}\r\n").into_bytes(), None),
+        (
+            format!("*1\r\n${}\r\n", SKIPPED_WORD_BYTES_MAX + 1).into_bytes(),
+            Some(ProtocolError::InvalidBulkLength),
+        ),
+        (
+            format!("*2\r\n${}\r\n{}\r\n$-1\r\n", value + 1, "v".repeat(value + 1)).into_bytes(),
+            Some(ProtocolError::InvalidBulkLength),
+        ),
         (vec![b'a'; LINE_BYTES_MAX], None),
         (vec![b'a'; LINE_BYTES_MAX + 1], Some(ProtocolError::TooBigInline)),
         ([&b"*"[..], &vec![b'1'; LINE_BYTES_MAX]].concat(), Some(ProtocolError::TooBigMultibulkCount)),
@@ -88,30 +103,59 @@ fn errors_and_their_limits() {
     ] {
         let shown = String::from_utf8_lossy(&input[..input.len().min(40)]).into_owned();
         assert_eq!(parse(&input).1, expected, "{shown}");
-        assert_eq!(parse_in_pieces(&input, |_| 1).1, expected, "{shown}, byte by byte");
+        if input.len() < value {
+            assert_eq!(parse_in_pieces(&input, |_| 1).1, expected, "{shown}, byte by byte");
+        }
+    }
+}
+
+/// A request of these words.
+fn request(words: &[&[u8]]) -> Vec<u8> {
+    let mut request = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        request.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        request.extend_from_slice(word);
+        request.extend_from_slice(b"\r\n");
+    }
+    request
+}
+
+#[test]
+fn a_request_that_could_be_no_operation_is_skipped_and_those_behind_it_are_understood() {
+    let longest = vec![b'v'; VALUE_BYTES_MAX];
+    let longer = vec![b'\r'; VALUE_BYTES_MAX + 1];
+    let word = request(&[b"SET", b"k", &longer, b"EX", b"10"]);
+    let whole = request(&[b"MSET", b"a", &longest, b"b", &longest, b"c", &longest, b"d", &longest]);
+    let count = request(&vec![b"word".as_slice(); WORDS_MAX + 1]);
+    for (input, problem) in [
+        (word, TooLarge::Word(VALUE_BYTES_MAX + 1)),
+        (whole, TooLarge::Request),
+        (count, TooLarge::Words(WORDS_MAX + 1)),
+    ] {
+        let mut all = request(&[b"PING"]);
+        all.extend_from_slice(&input);
+        all.extend_from_slice(&request(&[b"GET", b"k"]));
+        let expected =
+            vec![words(&[b"PING"]), vec![problem.to_string().into_bytes()], words(&[b"GET", b"k"])];
+        assert_eq!(parse(&all), (expected.clone(), None));
+        for pieces in [65_536, 99_991] {
+            assert_eq!(parse_in_pieces(&all, |_| pieces), (expected.clone(), None), "{pieces} at a time");
+        }
+        // Byte by byte where one word ends and the next begins.
+        let end = all.len() - 100;
+        let pieces = |round| if round == 0 { end } else { 1 };
+        assert_eq!(parse_in_pieces(&all, pieces), (expected, None));
     }
 }
 
 #[test]
-fn a_request_that_could_be_no_operation_is_refused_before_it_arrives() {
+fn nothing_is_kept_of_a_request_that_is_skipped() {
     let mut parser = Parser::new();
-    let value = vec![b'v'; VALUE_BYTES_MAX];
-    let mut input = b"*9\r\n".to_vec();
-    for _ in 0..9 {
-        input.extend_from_slice(format!("${VALUE_BYTES_MAX}\r\n").as_bytes());
-        match parser.next(&input) {
-            Ok(step) => assert_eq!(step, Step::Incomplete),
-            Err(error) => {
-                assert_eq!(error, ProtocolError::TooBigRequest);
-                assert!(input.len() <= REQUEST_BYTES_MAX);
-                return;
-            }
-        }
-        assert!(parser.needed() > input.len() + VALUE_BYTES_MAX);
-        input.extend_from_slice(&value);
-        input.extend_from_slice(b"\r\n");
-    }
-    panic!("nine of the largest values are more than any operation");
+    let input = format!("*2\r\n$3\r\nSET\r\n${}\r\nbeginning", VALUE_BYTES_MAX + 1).into_bytes();
+    assert_eq!(parser.next(&input), Ok(Step::Skipped { consumed: input.len() }));
+    assert_eq!(parser.needed(), 0);
+    assert_eq!(parser.next(&[0; 100_000]), Ok(Step::Skipped { consumed: 100_000 }));
+    assert_eq!(parser.needed(), 0);
 }
 
 /// If every call looked at all that has arrived, this would look at 10^13 bytes.

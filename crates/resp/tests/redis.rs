@@ -123,6 +123,10 @@ fn protocol_errors_are_those_of_redis() {
         "SET k 'v\r\n",
         "SET k \"v\"x\r\n",
         "SET k 'v'x\r\n",
+        "POST / HTTP/1.1\r\nHost: x\r\n\r\nSET k attacked\r\n",
+        "GET / HTTP/1.1\r\nhost: x\r\n\r\nSET k attacked\r\n",
+        "Host:\r\n",
+        "*1\r\n$4\r\npOst\r\n",
     ] {
         redis.compare(end.as_bytes());
         redis.compare(format!("{set}{end}").as_bytes());

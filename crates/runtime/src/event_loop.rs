@@ -440,6 +440,11 @@ impl EventLoop {
             let consumed = redis.receive(received, &context);
             open.net.consume(consumed);
         }
+        if redis.speaks_http() {
+            let problem = "it sent POST or Host: as a command, as a web browser does that an attacker uses to \
+                           send commands (cross-protocol scripting)";
+            return self.refuse(index, problem);
+        }
         let commands = &front.statistics.commands;
         commands.set(commands.get() + redis.commands() - before);
         if redis.is_paused() {

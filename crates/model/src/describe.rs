@@ -33,7 +33,7 @@ fn payload(payload: &Payload) -> String {
 
 fn prepared(entry: &Prepared) -> String {
     match entry {
-        Prepared::Reference(update) => format!("[{}]", id(*update)),
+        Prepared::Reference { id: update, .. } => format!("[{}]", id(*update)),
         Prepared::Full(update) => request(update),
         Prepared::Register { .. } => "register".to_owned(),
         Prepared::Expire(_) => "expire".to_owned(),

@@ -5,7 +5,7 @@
 mod fingerprint;
 
 use crate::hash::{HashMap, shrink_queue, shrink_table};
-use crate::message::Update;
+use crate::message::{BodyHash, Update};
 use alloc::collections::VecDeque;
 use syros_types::{Footprint, Instant, OperationId, ReplicaSet, Timestamp};
 
@@ -169,10 +169,16 @@ impl DurabilityLog {
         self.bytes
     }
 
-    /// True if the update is in it.
+    /// True if an update with this id is in it.
     #[must_use]
     pub fn contains(&self, id: OperationId) -> bool {
         self.ids.contains_key(&id)
+    }
+
+    /// True if it holds the update with this id and a body of this hash.
+    #[must_use]
+    pub fn holds(&self, id: OperationId, body_hash: BodyHash) -> bool {
+        self.get(id).is_some_and(|update| update.body_hash == body_hash)
     }
 
     /// The newest timestamp of the updates that overlap `footprint`.
@@ -311,7 +317,7 @@ mod tests {
     fn update(sequence: u64, key: u64, micros: u64) -> Update {
         let id = OperationId { session: SessionId(1), sequence };
         let request = Request { id, micros, acked_below: 1, body: Body::from([7; 3]) };
-        Update { request, class: Class::Overwrite, footprint: Footprint::One(key) }
+        Update::new(request, Class::Overwrite, Footprint::One(key))
     }
 
     fn id(sequence: u64) -> OperationId {

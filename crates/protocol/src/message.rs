@@ -13,6 +13,19 @@ use syros_types::{
 /// and engine. The core never looks inside.
 pub type Body = Arc<[u8]>;
 
+/// XXH3-64 of an operation's bytes. Two updates with one id are the same update only if their bodies are the same. It
+/// tells bodies apart that differ by accident. It does not withstand a client that computes collisions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct BodyHash(pub u64);
+
+impl BodyHash {
+    /// The hash of these bytes.
+    #[must_use]
+    pub fn of(body: &[u8]) -> Self {
+        Self(xxhash_rust::xxh3::xxh3_64(body))
+    }
+}
+
 /// What a state machine says of an operation from its bytes alone: the two pure functions that give
 /// it the fast path. `None` means the bytes are no operation.
 pub type Describe = fn(&[u8]) -> Option<(Class, Footprint)>;
@@ -52,6 +65,30 @@ pub struct Update {
     pub class: Class,
     /// The keys it touches.
     pub footprint: Footprint,
+    /// The hash of its body.
+    pub body_hash: BodyHash,
+}
+
+impl Update {
+    /// An update of this class and footprint.
+    #[must_use]
+    pub fn new(request: Request, class: Class, footprint: Footprint) -> Self {
+        let body_hash = BodyHash::of(&request.body);
+        Self { request, class, footprint, body_hash }
+    }
+
+    /// The update that a request asks for; `None` if its body is no operation.
+    #[must_use]
+    pub fn describe(describe: Describe, request: Request) -> Option<Self> {
+        let (class, footprint) = describe(&request.body)?;
+        Some(Self::new(request, class, footprint))
+    }
+
+    /// True if an update has this id and another body.
+    #[must_use]
+    pub fn contradicts(&self, other: &Self) -> bool {
+        self.request.id == other.request.id && self.body_hash != other.body_hash
+    }
 }
 
 /// One entry of the consensus log.
@@ -108,7 +145,13 @@ impl LogEntry {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Prepared {
     /// An update that the follower should have in its durability log.
-    Reference(OperationId),
+    Reference {
+        /// Which.
+        id: OperationId,
+        /// The hash of its body: a follower may hold another body under this id. A record of the write-ahead log does not
+        /// keep it, because the replica compared it before it wrote the record; there it is 0.
+        body_hash: BodyHash,
+    },
     /// An update with its body.
     Full(Request),
     /// See [`Payload::Register`].
@@ -151,6 +194,9 @@ pub enum Refusal {
     DiskFailed,
     /// The replica takes part in no view at present, or has no such entry in its log: others may do.
     NotNormal,
+    /// The replica holds another operation under this id. One of the two is not what its client sent, or two clients use
+    /// one session.
+    OtherOperation,
 }
 
 impl fmt::Display for Refusal {
@@ -164,6 +210,7 @@ impl fmt::Display for Refusal {
             Self::Overloaded => "overloaded, retry later",
             Self::DiskFailed => "the disk of the replica failed",
             Self::NotNormal => "the replica takes part in no view at present, or lacks an entry",
+            Self::OtherOperation => "another operation has this id",
         })
     }
 }

@@ -1,6 +1,6 @@
 //! What a replica puts on disk, and how it comes back from there.
 
-use crate::message::{Body, Describe, LogEntry, Prepared, Request};
+use crate::message::{Body, LogEntry, Prepared, Request};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -33,7 +33,7 @@ pub enum Record {
         time: WallTime,
         /// Commit number known at that moment.
         commit: OpNumber,
-        /// The entries; updates whose body an earlier `Accept` holds are references.
+        /// The entries; updates whose body an earlier `Accept` holds are references, whose hash is not written.
         entries: Vec<Prepared>,
     },
     /// Entries that came by state transfer replace whatever followed `base`. All of them are
@@ -107,10 +107,4 @@ pub struct SnapshotHead {
 #[must_use]
 pub fn empty_body() -> Body {
     Body::from([])
-}
-
-/// Describes a request, if its bytes are an operation.
-pub(crate) fn describe(describe: Describe, request: Request) -> Option<crate::message::Update> {
-    let (class, footprint) = describe(&request.body)?;
-    Some(crate::message::Update { request, class, footprint })
 }

@@ -5,6 +5,7 @@
 //! right: `syros check recovery --rule paper --replicas 5` prints a counterexample. Here timestamps
 //! decide; see `docs/PROTOCOL.md` for the argument.
 
+use crate::message::BodyHash;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use syros_types::{FastQuorum, Group, OperationId, Timestamp};
@@ -15,6 +16,8 @@ pub trait Recoverable {
     fn id(&self) -> OperationId;
     /// Its timestamp.
     fn timestamp(&self) -> Timestamp;
+    /// The hash of its body: one id may have come with several.
+    fn body_hash(&self) -> BodyHash;
     /// The hash of the key it overwrites, if it is an overwrite of one key.
     fn overwritten_key(&self) -> Option<u64>;
 }
@@ -27,6 +30,11 @@ pub trait Recoverable {
 ///   others count as overwritten by it;
 /// - supermajority mode: the updates that at least `ceil(f/2) + 1` of the logs hold.
 ///
+/// Logs that hold different bodies under one id hold different updates, and only one of them is recovered. A client that
+/// keeps to the protocol sends one body under one id, so all who accepted a completed update hold the same body. With
+/// supermajorities no other body can be in as many of the `f + 1` logs as recovery asks for. With majorities the body
+/// that most logs hold is taken; of a client that sent several bodies, any of them may be the one that takes effect.
+///
 /// The result is sorted by timestamp. `overwrites(newer, older)` says whether nothing is left of
 /// `older` once `newer` has run; hashes of keys only narrow down whom to compare.
 #[must_use]
@@ -36,23 +44,40 @@ pub fn recover<'a, U: Recoverable>(
     logs: &[Vec<&'a U>],
     overwrites: impl Fn(&U, &U) -> bool,
 ) -> Vec<&'a U> {
-    let mut held: BTreeMap<OperationId, (usize, &'a U)> = BTreeMap::new();
+    let mut held: BTreeMap<(OperationId, BodyHash), (usize, &'a U)> = BTreeMap::new();
     for log in logs {
         // A log holds an update once; counting it twice would forge a quorum.
-        let distinct: BTreeMap<OperationId, &'a U> =
-            log.iter().map(|update| (update.id(), *update)).collect();
-        for (id, update) in distinct {
-            held.entry(id).or_insert((0, update)).0 += 1;
+        let distinct: BTreeMap<(OperationId, BodyHash), &'a U> =
+            log.iter().map(|update| ((update.id(), update.body_hash()), *update)).collect();
+        for (key, update) in distinct {
+            held.entry(key).or_insert((0, update)).0 += 1;
         }
     }
     let threshold = group.recovery_quorum(mode);
-    let mut survivors: Vec<&'a U> =
-        held.into_values().filter(|(logs, _)| *logs >= threshold).map(|(_, update)| update).collect();
+    let survivors = held.into_values().filter(|(logs, _)| *logs >= threshold);
+    let mut survivors = one_body_of_each_id(survivors);
     survivors.sort_by_key(|update| (update.timestamp(), update.id()));
     if !mode.is_supermajority() {
         survivors = newest_of_each_key(survivors, overwrites);
     }
     survivors
+}
+
+/// Leaves one update of each id: the one that most logs hold. `held`: updates and how many logs hold each, in the order of
+/// their ids.
+fn one_body_of_each_id<'a, U: Recoverable>(held: impl Iterator<Item = (usize, &'a U)>) -> Vec<&'a U> {
+    let mut kept: Vec<(usize, &'a U)> = Vec::new();
+    for (logs, update) in held {
+        match kept.last_mut() {
+            Some(last) if last.1.id() == update.id() => {
+                if last.0 < logs {
+                    *last = (logs, update);
+                }
+            }
+            _ => kept.push((logs, update)),
+        }
+    }
+    kept.into_iter().map(|(_, update)| update).collect()
 }
 
 /// Leaves out updates that a newer one overwrites. `updates` is sorted by timestamp, and so is the
@@ -88,6 +113,10 @@ mod tests {
     impl Recoverable for Entry {
         fn id(&self) -> OperationId {
             OperationId { session: SessionId(1), sequence: self.0 }
+        }
+
+        fn body_hash(&self) -> BodyHash {
+            BodyHash(self.2[1])
         }
         fn timestamp(&self) -> Timestamp {
             Timestamp { micros: self.1, session: 1 }
@@ -134,5 +163,51 @@ mod tests {
         let recovered =
             recover(FastQuorum::Supermajority, group, &[vec![&a, &a], vec![&b], vec![&b]], same_key);
         assert_eq!(sequences(&recovered), [2]);
+    }
+
+    #[test]
+    fn of_several_bodies_under_one_id_one_is_recovered() {
+        let group = Group::new(5).unwrap();
+        let (a, b) = (Entry(1, 10, [1, 0]), Entry(1, 10, [1, 7]));
+        for logs in [[vec![&a], vec![&b], vec![&b]], [vec![&b], vec![&a], vec![&b]]] {
+            for mode in [FastQuorum::Majority, FastQuorum::Supermajority] {
+                assert_eq!(recover(mode, group, &logs, same_key), [&b], "the one that more logs hold");
+            }
+        }
+        // Logs that hold different bodies do not make the quorum of either.
+        let logs = [vec![&a], vec![&b], vec![]];
+        assert!(recover(FastQuorum::Supermajority, group, &logs, same_key).is_empty());
+        assert_eq!(recover(FastQuorum::Majority, group, &logs, same_key).len(), 1);
+    }
+
+    /// Every way in which five replicas of a supermajority may hold two bodies under one id, or none, and every choice of
+    /// logs that recovery may see: a body that is complete is recovered, whatever the others hold.
+    #[test]
+    fn a_complete_body_is_recovered_whatever_others_hold() {
+        let group = Group::new(5).unwrap();
+        let mode = FastQuorum::Supermajority;
+        let bodies = [Entry(1, 10, [1, 0]), Entry(1, 10, [1, 7])];
+        let mut complete = 0;
+        for held in 0..3_usize.pow(5) {
+            let of = |replica: u32| held / 3_usize.pow(replica) % 3;
+            for wanted in [1, 2] {
+                // The leader is replica 0.
+                let holders = (0..5).filter(|replica| of(*replica) == wanted).count();
+                if of(0) != wanted || holders < group.fast_quorum(mode) {
+                    continue;
+                }
+                complete += 1;
+                for senders in (0..1_u32 << 5).filter(|set| set.count_ones() as usize == group.majority()) {
+                    let logs: Vec<Vec<&Entry>> = (0..5)
+                        .filter(|replica| senders >> replica & 1 == 1)
+                        .map(|replica| {
+                            of(replica).checked_sub(1).map(|body| &bodies[body]).into_iter().collect()
+                        })
+                        .collect();
+                    assert_eq!(recover(mode, group, &logs, same_key), [&bodies[wanted - 1]]);
+                }
+            }
+        }
+        assert!(complete > 0);
     }
 }

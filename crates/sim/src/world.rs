@@ -3,6 +3,7 @@
 
 mod clients;
 mod engines;
+mod strangers;
 mod turns;
 
 use crate::adapter;
@@ -163,6 +164,8 @@ pub struct World {
     client_effects: Vec<ClientEffect>,
     /// Happenings in a row without time passing.
     standstill: u64,
+    /// What strangers were told: which one, by whom, and what.
+    overheard: Vec<(u32, usize, Message)>,
 }
 
 /// Clients that a world has room for unless it is made for more.
@@ -241,6 +244,7 @@ impl World {
             effects: Vec::new(),
             client_effects: Vec::new(),
             standstill: 0,
+            overheard: Vec::new(),
             swarm,
         };
         for replica in 0..world.swarm.replicas {
@@ -609,6 +613,9 @@ impl World {
                     }
                     if let Some(counts) = &mut self.counts {
                         *counts.entry(kind).or_default() += 1;
+                    }
+                    if let Peer::Client(address) = to {
+                        self.overhear(address, replica, &bytes);
                     }
                     if let Some((to, parcel)) = self.address(to, executed, bytes) {
                         departures.push(Departure { to, entries, answers_read, parcel });

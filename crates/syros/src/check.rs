@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use syros_checker::recovery::{self, Entry, Enumeration, OPERATIONS_MAX, Settings, enumerate};
+use syros_protocol::message::BodyHash;
 use syros_protocol::recovery::{Recoverable, recover};
 use syros_types::{FastQuorum, Group, OperationId, SessionId, Timestamp};
 
@@ -128,6 +129,10 @@ impl Recoverable for Update {
 
     fn timestamp(&self) -> Timestamp {
         Timestamp { micros: self.0.timestamp, session: 1 }
+    }
+
+    fn body_hash(&self) -> BodyHash {
+        BodyHash::default()
     }
 
     fn overwritten_key(&self) -> Option<u64> {

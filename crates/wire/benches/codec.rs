@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
-use syros_protocol::message::{Message, Path, Prepared, Request};
+use syros_protocol::message::{BodyHash, Message, Path, Prepared, Request};
 use syros_types::{OpNumber, OperationId, ReplicaSet, SessionId, View, WallTime};
 use syros_wire::{Channel, decode_client_message, decode_message, put_message_frame, split_frame};
 
@@ -20,7 +20,9 @@ fn main() {
         commit: OpNumber(4_999_000),
         sent_at: syros_types::Instant(1_000_000_000_000),
         time: WallTime(1_700_000_000_000_000),
-        entries: (0..count).map(|index| Prepared::Reference(id(1_000_000 + index))).collect(),
+        entries: (0..count)
+            .map(|index| Prepared::Reference { id: id(1_000_000 + index), body_hash: BodyHash(index) })
+            .collect(),
     };
     for (name, message) in [
         (

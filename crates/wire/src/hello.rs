@@ -8,7 +8,7 @@ use core::fmt;
 use syros_types::{FastQuorum, Group, ReplicaId};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 3;
+pub const VERSION: u16 = 4;
 
 /// What every handshake starts with.
 const MAGIC: [u8; 4] = *b"SYRS";
@@ -183,8 +183,8 @@ mod tests {
     #[test]
     fn handshakes_have_golden_bytes_and_come_back() {
         let client = Hello { cluster: ANY_CLUSTER, sender: Sender::Client };
-        assert_eq!(encoded(&client), *b"SYRS\x03\0\0\0\0\0\0\0\0\0\x01");
-        assert_eq!(encoded(&member()), *b"SYRS\x03\0\x08\x07\x06\x05\x04\x03\x02\x01\x02\x02\x05\x02");
+        assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\x01");
+        assert_eq!(encoded(&member()), *b"SYRS\x04\0\x08\x07\x06\x05\x04\x03\x02\x01\x02\x02\x05\x02");
         for hello in [client, member()] {
             assert_eq!(Hello::decode(&encoded(&hello)), Ok(hello));
         }
@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
         let error = Hello::decode(b"SYRS\x07\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 7, ours: 3 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 3");
+        assert_eq!(error, HelloError::Version { theirs: 7, ours: 4 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 4");
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Messages.
 
 use crate::error::Malformed;
-use crate::parts::{body, boolean_tag, fast_quorum_tag, path_tag, reason_tag, refusal_tag, role_tag};
+use crate::parts::{
+    References, body, boolean_tag, fast_quorum_tag, path_tag, reason_tag, refusal_tag, role_tag,
+};
 use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
 use syros_protocol::message::{Asked, Describe, DoViewChange, Message, Standing, StartView, StatusReport};
@@ -72,7 +74,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
     match message {
         Message::Prepare { view, first, commit, sent_at, time, entries } => {
             let writer = writer.byte(tag::PREPARE).number(view.0).number(first.0).number(commit.0);
-            writer.fixed(sent_at.0).fixed(time.0).prepared(entries)
+            writer.fixed(sent_at.0).fixed(time.0).prepared(entries, References::Hashed)
         }
         Message::Commit { view, commit, op_number, sent_at } => {
             let writer = writer.byte(tag::COMMIT).number(view.0).number(commit.0);
@@ -294,7 +296,7 @@ fn decode_between_replicas(
             commit: OpNumber(reader.number()?),
             sent_at: Instant(reader.fixed()?),
             time: WallTime(reader.fixed()?),
-            entries: reader.prepared()?,
+            entries: reader.prepared(References::Hashed)?,
         },
         tag::COMMIT => Message::Commit {
             view: View(reader.number()?),

@@ -5,7 +5,7 @@ use crate::primitive::{Reader, Writer};
 use crate::tag;
 use std::sync::Arc;
 use syros_protocol::message::{
-    Asked, Body, Describe, LogEntry, Path, Payload, Prepared, Refusal, Request, RoleName, Update,
+    Asked, Body, BodyHash, Describe, LogEntry, Path, Payload, Prepared, Refusal, Request, RoleName, Update,
     ViewChangeReason,
 };
 use syros_types::limits::BODY_BYTES_MAX;
@@ -17,6 +17,15 @@ const REQUEST_BYTES_MIN: usize = 12;
 const ENTRY_BYTES_MIN: usize = 10;
 /// About what an operation id takes, to reserve memory for.
 const ID_BYTES_USUAL: usize = 10;
+
+/// How references to updates are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum References {
+    /// With the hash of the body: in a Prepare.
+    Hashed,
+    /// Without: in a record.
+    Bare,
+}
 
 /// A body of its own, in one allocation. The empty one shares the allocation of all others.
 pub(crate) fn body(bytes: &[u8]) -> Body {
@@ -62,9 +71,13 @@ impl Writer<'_> {
         self.list(sessions, ID_BYTES_USUAL, |writer, session| writer.number(session.0))
     }
 
-    pub(crate) fn prepared(self, entries: &[Prepared]) -> Self {
-        self.list(entries, ID_BYTES_USUAL + 1, |writer, entry| match entry {
-            Prepared::Reference(id) => writer.byte(tag::prepared::REFERENCE).id(*id),
+    /// Entries of a Prepare, or of a record, which keeps no hashes.
+    pub(crate) fn prepared(self, entries: &[Prepared], references: References) -> Self {
+        self.list(entries, ID_BYTES_USUAL + 9, |writer, entry| match entry {
+            Prepared::Reference { id, body_hash } => match references {
+                References::Hashed => writer.byte(tag::prepared::HASHED_REFERENCE).id(*id).fixed(body_hash.0),
+                References::Bare => writer.byte(tag::prepared::REFERENCE).id(*id),
+            },
             Prepared::Full(request) => writer.byte(tag::prepared::FULL).request(request),
             Prepared::Register { nonce } => writer.byte(tag::prepared::REGISTER).fixed(*nonce),
             Prepared::Expire(sessions) => writer.byte(tag::prepared::EXPIRE).sessions(sessions),
@@ -124,8 +137,7 @@ impl Reader<'_> {
 
     fn update(&mut self, describe: Describe) -> Result<Update, Malformed> {
         let request = self.request()?;
-        let (class, footprint) = describe(&request.body).ok_or(Malformed::Operation)?;
-        Ok(Update { request, class, footprint })
+        Update::describe(describe, request).ok_or(Malformed::Operation)
     }
 
     pub(crate) fn replicas(&mut self) -> Result<ReplicaSet, Malformed> {
@@ -153,12 +165,17 @@ impl Reader<'_> {
         Ok(sessions.into_boxed_slice())
     }
 
-    pub(crate) fn prepared(&mut self) -> Result<Vec<Prepared>, Malformed> {
+    pub(crate) fn prepared(&mut self, references: References) -> Result<Vec<Prepared>, Malformed> {
         let count = self.count(1)?;
         let mut entries = Vec::with_capacity(count);
         for _ in 0..count {
             entries.push(match self.byte()? {
-                tag::prepared::REFERENCE => Prepared::Reference(self.id()?),
+                tag::prepared::REFERENCE if references == References::Bare => {
+                    Prepared::Reference { id: self.id()?, body_hash: BodyHash::default() }
+                }
+                tag::prepared::HASHED_REFERENCE if references == References::Hashed => {
+                    Prepared::Reference { id: self.id()?, body_hash: BodyHash(self.fixed()?) }
+                }
                 tag::prepared::FULL => Prepared::Full(self.request()?),
                 tag::prepared::REGISTER => Prepared::Register { nonce: self.fixed()? },
                 tag::prepared::EXPIRE => Prepared::Expire(self.sessions()?),
@@ -216,6 +233,7 @@ impl Reader<'_> {
             tag::refusal::OVERLOADED => Refusal::Overloaded,
             tag::refusal::DISK_FAILED => Refusal::DiskFailed,
             tag::refusal::NOT_NORMAL => Refusal::NotNormal,
+            tag::refusal::OTHER_OPERATION => Refusal::OtherOperation,
             tag => return Err(Malformed::Tag { what: "refusal", tag }),
         })
     }
@@ -280,6 +298,7 @@ pub(crate) const fn refusal_tag(refusal: Refusal) -> u8 {
         Refusal::Overloaded => tag::refusal::OVERLOADED,
         Refusal::DiskFailed => tag::refusal::DISK_FAILED,
         Refusal::NotNormal => tag::refusal::NOT_NORMAL,
+        Refusal::OtherOperation => tag::refusal::OTHER_OPERATION,
     }
 }
 

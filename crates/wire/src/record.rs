@@ -1,7 +1,7 @@
 //! Records of the write-ahead log.
 
 use crate::error::Malformed;
-use crate::parts::body;
+use crate::parts::{References, body};
 use crate::primitive::{Reader, Writer};
 use crate::tag::completion;
 use crate::tag::record as tag;
@@ -20,7 +20,7 @@ pub fn encode_record(record: &Record, out: &mut Vec<u8>) {
         Record::Accept(request) => writer.byte(tag::ACCEPT).request(request),
         Record::Append { first, view, time, commit, entries } => {
             let writer = writer.byte(tag::APPEND).number(first.0).number(view.0);
-            writer.fixed(time.0).number(commit.0).prepared(entries)
+            writer.fixed(time.0).number(commit.0).prepared(entries, References::Bare)
         }
         Record::Transfer { base, entries } => writer.byte(tag::TRANSFER).number(base.0).entries(entries),
         Record::EnterView { view, base, commit, suffix } => {
@@ -117,7 +117,7 @@ pub fn decode_record(bytes: &[u8], describe: Describe) -> Result<Record, Malform
             view: View(reader.number()?),
             time: WallTime(reader.fixed()?),
             commit: OpNumber(reader.number()?),
-            entries: reader.prepared()?,
+            entries: reader.prepared(References::Bare)?,
         },
         tag::TRANSFER => {
             Record::Transfer { base: OpNumber(reader.number()?), entries: reader.entries(describe)? }

@@ -120,7 +120,7 @@ pub mod completion {
 
 /// Entries of a Prepare and of an Append record.
 pub mod prepared {
-    /// `Reference`.
+    /// `Reference` without the hash of the body: in records.
     pub const REFERENCE: u8 = 1;
     /// `Full`.
     pub const FULL: u8 = 2;
@@ -130,6 +130,8 @@ pub mod prepared {
     pub const EXPIRE: u8 = 4;
     /// `Tick`.
     pub const TICK: u8 = 5;
+    /// `Reference` with the hash of the body: in Prepares, since version 4 of the wire format.
+    pub const HASHED_REFERENCE: u8 = 6;
 }
 
 /// Payloads of log entries.
@@ -172,6 +174,8 @@ pub mod refusal {
     pub const DISK_FAILED: u8 = 7;
     /// `NotNormal`.
     pub const NOT_NORMAL: u8 = 8;
+    /// `OtherOperation`.
+    pub const OTHER_OPERATION: u8 = 9;
 }
 
 /// Reasons of a StartViewChange.

@@ -386,7 +386,9 @@ impl Client {
             // Every replica says so of these bytes.
             Refusal::Malformed => self.finish_update(sequence, Outcome::Refused(refusal)),
             Refusal::ClockSkew | Refusal::NotNormal => self.on_no_ok(from, sequence),
-            Refusal::UnknownSession => {
+            // The leader goes on with another operation under this id, so this client does not have the session to
+            // itself. What it sent may be in the durability logs of others.
+            Refusal::UnknownSession | Refusal::OtherOperation => {
                 if from == leader {
                     self.end_session();
                 } else {

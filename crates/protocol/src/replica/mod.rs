@@ -642,8 +642,14 @@ impl Replica {
     fn append_entry(&mut self, entry: LogEntry) -> OpNumber {
         let number = self.log.op_number().next();
         for update in entry.updates() {
-            self.ordered.insert(update.request.id, number);
-            if !self.dlog.contains(update.request.id) {
+            let id = update.request.id;
+            self.ordered.insert(id, number);
+            let held = self.dlog.get(id);
+            if held.is_some_and(|held| held.contradicts(update)) && !self.planted(PlantedBug::ReferenceById) {
+                // What the log has under an id is what takes effect under it.
+                self.dlog.remove(id);
+                self.pending.add(&update.footprint, update.request.timestamp());
+            } else if held.is_none() {
                 self.pending.add(&update.footprint, update.request.timestamp());
             }
             self.history.note(number, &update.footprint);

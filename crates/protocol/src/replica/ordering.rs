@@ -4,8 +4,8 @@
 
 use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent};
 use crate::hash::shrink_table;
-use crate::message::{Body, LogEntry, Message, Payload, Peer, Prepared, Request, Update};
-use crate::record::{Record, describe};
+use crate::message::{Body, BodyHash, LogEntry, Message, Payload, Peer, Prepared, Request, Update};
+use crate::record::Record;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use syros_types::{Group, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, View, WallTime};
@@ -62,7 +62,7 @@ impl Replica {
                 Prepared::Full(update.request.clone())
             } else {
                 self.note_unsent(&update.request, recipients);
-                Prepared::Reference(id)
+                Prepared::Reference { id, body_hash: update.body_hash }
             };
             let payload = Payload::Update(update);
             let entry = LogEntry { view: self.view, time: self.log_time(), payload };
@@ -262,22 +262,22 @@ impl Replica {
     /// Follower: appends the parked Prepares that are complete.
     pub(super) fn append_parked(&mut self) {
         let mut has_advanced = false;
-        while let Some(parked) = self.parked.front_mut() {
-            while let Some(entry) = parked.entries.get(parked.complete) {
-                if let Prepared::Reference(id) = entry
-                    && !self.dlog.contains(*id)
-                    && !self.fetched.contains_key(id)
-                {
-                    // What is missing now is another body than the one that may have been asked for.
-                    let number = OpNumber(parked.first.0 + parked.complete as u64);
-                    let is_asked = number <= self.fetch_asked;
-                    if self.fetch_at == Instant::NEVER || (has_advanced && !is_asked) {
-                        self.fetch_at = self.now.instant.after(self.config.fetch_delay);
-                    }
-                    return;
+        while let Some(parked) = self.parked.front() {
+            let known = parked.complete;
+            let missing = parked.entries[known..].iter().position(|entry| !self.is_complete(entry));
+            let complete = known + missing.unwrap_or(parked.entries.len() - known);
+            has_advanced |= complete > known;
+            if missing.is_some() {
+                // What is missing now is another body than the one that may have been asked for.
+                let number = OpNumber(parked.first.0 + complete as u64);
+                let is_asked = number <= self.fetch_asked;
+                if self.fetch_at == Instant::NEVER || (has_advanced && !is_asked) {
+                    self.fetch_at = self.now.instant.after(self.config.fetch_delay);
                 }
-                parked.complete += 1;
-                has_advanced = true;
+                if let Some(parked) = self.parked.front_mut() {
+                    parked.complete = complete;
+                }
+                return;
             }
             if let Some(parked) = self.parked.pop_front() {
                 self.append_prepared(parked);
@@ -295,15 +295,33 @@ impl Replica {
         self.fetch_asked = OpNumber(0);
     }
 
-    /// Follower: the updates that parked Prepares refer to and that are not here, with their op numbers.
-    fn missing_bodies(&self) -> impl Iterator<Item = (OpNumber, OperationId)> {
+    /// Follower: true if nothing of an entry is missing here.
+    fn is_complete(&self, entry: &Prepared) -> bool {
+        match entry {
+            Prepared::Reference { id, body_hash } => self.has_body(*id, *body_hash),
+            _ => true,
+        }
+    }
+
+    /// Follower: true if the body that a reference means is here. Another one under the same id is not.
+    fn has_body(&self, id: OperationId, body_hash: BodyHash) -> bool {
+        if self.planted(PlantedBug::ReferenceById) {
+            return self.dlog.contains(id) || self.fetched.contains_key(&id);
+        }
+        self.dlog.holds(id, body_hash)
+            || self.fetched.get(&id).is_some_and(|update| update.body_hash == body_hash)
+    }
+
+    /// Follower: the updates that parked Prepares refer to and that are not here, with their op numbers and the hashes of
+    /// their bodies.
+    fn missing_bodies(&self) -> impl Iterator<Item = (OpNumber, OperationId, BodyHash)> {
         let entries = self.parked.iter().flat_map(|parked| {
             let numbers = parked.first.0..;
             numbers.zip(&parked.entries)
         });
         entries.filter_map(|(number, entry)| match entry {
-            Prepared::Reference(id) if !self.dlog.contains(*id) && !self.fetched.contains_key(id) => {
-                Some((OpNumber(number), *id))
+            Prepared::Reference { id, body_hash } if !self.has_body(*id, *body_hash) => {
+                Some((OpNumber(number), *id, *body_hash))
             }
             _ => None,
         })
@@ -317,8 +335,8 @@ impl Replica {
         let mut record_entries = Vec::with_capacity(entries.len());
         for prepared in entries {
             let (payload, kept) = match prepared {
-                Prepared::Reference(id) => self.resolve(id),
-                Prepared::Full(request) => match describe(self.config.describe, request) {
+                Prepared::Reference { id, body_hash } => self.resolve(id, body_hash),
+                Prepared::Full(request) => match Update::describe(self.config.describe, request) {
                     Some(update) => {
                         self.dlog.order(update.request.id);
                         let request = update.request.clone();
@@ -338,10 +356,12 @@ impl Replica {
     }
 
     /// Follower: the update behind a reference, and how the write-ahead log may refer to it.
-    fn resolve(&mut self, id: OperationId) -> (Payload, Prepared) {
-        if let Some(update) = self.dlog.order(id) {
+    fn resolve(&mut self, id: OperationId, body_hash: BodyHash) -> (Payload, Prepared) {
+        let is_held = self.dlog.holds(id, body_hash)
+            || (self.planted(PlantedBug::ReferenceById) && self.dlog.contains(id));
+        if is_held && let Some(update) = self.dlog.order(id) {
             self.fetched.remove(&id);
-            return (Payload::Update(update), Prepared::Reference(id));
+            return (Payload::Update(update), Prepared::Reference { id, body_hash });
         }
         let update = self.fetched.remove(&id).expect("complete Prepares have every body");
         let request = update.request.clone();
@@ -352,8 +372,9 @@ impl Replica {
     pub(super) fn fetch_missing_bodies(&mut self) {
         self.fetch_at = Instant::NEVER;
         // The leader gives no more at a time.
+        let missing = self.missing_bodies().take(self.config.batch_max);
         let (numbers, ids): (Vec<OpNumber>, Vec<OperationId>) =
-            self.missing_bodies().take(self.config.batch_max).unzip();
+            missing.map(|(number, id, _)| (number, id)).unzip();
         self.fetch_asked = numbers.last().copied().unwrap_or_default();
         if !ids.is_empty() {
             self.fetch_at = self.now.instant.after(self.config.resend);
@@ -368,12 +389,8 @@ impl Replica {
         }
         let mut requests = Vec::with_capacity(ids.len());
         for id in ids {
-            let in_log = || {
-                let entry = self.log.entry(*self.ordered.get(id)?)?;
-                entry.updates().iter().find(|update| update.request.id == *id)
-            };
             // What is neither here nor unapplied has been committed; state transfer brings it.
-            if let Some(update) = self.dlog.get(*id).or_else(in_log) {
+            if let Some(update) = self.find_pending(*id) {
                 requests.push(update.request.clone());
             }
         }
@@ -395,11 +412,13 @@ impl Replica {
             return;
         }
         // Clients' own copies may have come meanwhile.
-        let missing: BTreeSet<OperationId> = self.missing_bodies().map(|(_, id)| id).collect();
-        for request in requests.into_iter().filter(|request| missing.contains(&request.id)) {
-            let id = request.id;
-            if let Some(update) = describe(self.config.describe, request) {
-                self.fetched.insert(id, update);
+        let missing: BTreeSet<(OperationId, BodyHash)> =
+            self.missing_bodies().map(|(_, id, body_hash)| (id, body_hash)).collect();
+        for request in requests {
+            if let Some(update) = Update::describe(self.config.describe, request)
+                && missing.contains(&(update.request.id, update.body_hash))
+            {
+                self.fetched.insert(update.request.id, update);
             }
         }
         self.append_parked();
@@ -611,6 +630,6 @@ impl Replica {
 
     /// Describes what travelled, for entries that came as requests.
     pub(super) fn describe_all(&self, requests: Vec<Request>) -> Vec<Update> {
-        requests.into_iter().filter_map(|request| describe(self.config.describe, request)).collect()
+        requests.into_iter().filter_map(|request| Update::describe(self.config.describe, request)).collect()
     }
 }

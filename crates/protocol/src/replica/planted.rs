@@ -86,4 +86,6 @@ planted_bugs! {
     AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";
     ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
     ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";
+    ReferenceById = "reference-by-id": "A follower takes the body that it holds under an id for the one that its leader means.";
+    DuplicateById = "duplicate-by-id": "A replica takes a request for a copy of another one that has the same id and another body.";
 }

@@ -2,7 +2,7 @@
 
 use super::{Action, PlantedBug, Replica};
 use crate::message::{LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
-use crate::record::{Record, describe, empty_body};
+use crate::record::{Record, empty_body};
 use crate::sessions::Known;
 use alloc::vec::Vec;
 use syros_types::{Admission, Class, OpNumber, OperationId, ReplicaSet, SessionId, View};
@@ -128,7 +128,7 @@ impl Replica {
             return;
         }
         let id = request.id;
-        let Some(update) = describe(self.config.describe, request) else {
+        let Some(update) = Update::describe(self.config.describe, request) else {
             return self.refuse(from, id, Refusal::Malformed);
         };
         let admission = self.admission(&update);
@@ -139,7 +139,7 @@ impl Replica {
             let view = self.view;
             return self.send(from, Message::WrongView { view });
         }
-        if self.answer_duplicate(from, path, id) {
+        if self.answer_duplicate(from, path, &update) {
             return;
         }
         if self.disk_failed {
@@ -174,7 +174,33 @@ impl Replica {
     }
 
     /// Answers an operation this replica knows already, or cannot know. True if it is dealt with.
-    fn answer_duplicate(&mut self, from: Peer, path: Path, id: OperationId) -> bool {
+    fn answer_duplicate(&mut self, from: Peer, path: Path, update: &Update) -> bool {
+        let id = update.request.id;
+        if self.answer_from_sessions(from, id) {
+            return true;
+        }
+        if self.planted(PlantedBug::NoDeduplication) && !self.dlog.contains(id) {
+            return false;
+        }
+        if self.find_pending(id).is_some_and(|held| held.request.body != update.request.body)
+            && !self.planted(PlantedBug::DuplicateById)
+        {
+            self.refuse_for_now(from, id, Refusal::OtherOperation);
+            return true;
+        }
+        self.answer_pending(from, path, id)
+    }
+
+    /// The update with this id in the durability log, or in the part of the log that is not executed.
+    pub(super) fn find_pending(&self, id: OperationId) -> Option<&Update> {
+        self.dlog.get(id).or_else(|| {
+            let entry = self.log.entry(*self.ordered.get(&id)?)?;
+            entry.updates().iter().find(|update| update.request.id == id)
+        })
+    }
+
+    /// Answers an operation that has been executed, or whose session does not let it be. True if it is dealt with.
+    fn answer_from_sessions(&mut self, from: Peer, id: OperationId) -> bool {
         let (view, clock) = (self.view, self.now.wall);
         let known =
             if self.planted(PlantedBug::NoDeduplication) { Known::New } else { self.sessions.lookup(id) };
@@ -208,9 +234,13 @@ impl Replica {
                 }
             }
         }
-        if self.planted(PlantedBug::NoDeduplication) && !self.dlog.contains(id) {
-            return false;
-        }
+        false
+    }
+
+    /// Answers an operation that the durability log or the log holds and that has not been executed. True if it is dealt
+    /// with.
+    fn answer_pending(&mut self, from: Peer, path: Path, id: OperationId) -> bool {
+        let (view, clock) = (self.view, self.now.wall);
         // What an update returns is evaluated when it is accepted, and never again: it may have been executed since,
         // unknown to the core. A leader that is asked once more has it executed.
         let held = self.dlog.get(id).map(|update| update.class.is_nilext());
@@ -412,7 +442,9 @@ impl Replica {
         // Otherwise it belongs to a view that has ended, and its client asks again.
         if self.is_normal() && self.is_leader() {
             self.order_all();
-            self.answer_duplicate(to, Path::Ordered, id);
+            if !self.answer_from_sessions(to, id) {
+                self.answer_pending(to, Path::Ordered, id);
+            }
         }
     }
 
@@ -451,7 +483,7 @@ impl Replica {
         }
         for request in requests {
             let id = request.id;
-            let Some(update) = describe(self.config.describe, request) else { continue };
+            let Some(update) = Update::describe(self.config.describe, request) else { continue };
             let new = self.sessions.lookup(id) == Known::New
                 && !self.dlog.contains(id)
                 && !self.ordered.contains_key(&id)

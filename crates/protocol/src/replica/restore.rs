@@ -3,7 +3,7 @@
 use super::Config;
 use crate::log::Log;
 use crate::message::{Describe, LogEntry, Payload, Prepared, Request, Update};
-use crate::record::{Checkpoint, Record, SnapshotHead, describe};
+use crate::record::{Checkpoint, Record, SnapshotHead};
 use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
@@ -333,7 +333,7 @@ impl Restored {
 
     fn payload(&mut self, prepared: Prepared) -> Result<Payload, InvalidRecord> {
         Ok(match prepared {
-            Prepared::Reference(id) => {
+            Prepared::Reference { id, body_hash: _ } => {
                 let request = self.forget(id).ok_or(InvalidRecord::MissingBody(id))?;
                 Payload::Update(self.described(request)?)
             }
@@ -349,7 +349,7 @@ impl Restored {
 
     fn described(&self, request: Request) -> Result<Update, InvalidRecord> {
         let id = request.id;
-        describe(self.describe, request).ok_or(InvalidRecord::Malformed(id))
+        Update::describe(self.describe, request).ok_or(InvalidRecord::Malformed(id))
     }
 
     fn replace(&mut self, base: OpNumber, entries: Vec<LogEntry>) -> Result<(), InvalidRecord> {

@@ -219,6 +219,57 @@ fn a_reference_without_body_is_fetched() {
     assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]));
 }
 
+/// Two bodies under one id: what the leader holds is what everybody executes. Before references carried a hash, the third
+/// replica executed the other one.
+#[test]
+fn another_body_under_the_same_id_is_not_executed() {
+    for path in [Path::Durability, Path::Ordered] {
+        let mut cluster = Cluster::new(3, FastQuorum::Majority);
+        let session = cluster.register();
+        let other = cluster.request(session, 1, 5, Path::Durability, "oB2");
+        cluster.send(&[2], &other);
+        let request = cluster.request(session, 1, 5, path, "oA1");
+        let recipients: &[usize] = if path == Path::Ordered { &[0] } else { &[0, 1] };
+        cluster.send(recipients, &request);
+        cluster.pass(100);
+        assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]), "{:?}", cluster.executed);
+        // Nothing of the other one is left behind: an older update of its key is accepted by all.
+        cluster.answers();
+        let next = cluster.request(session, 2, 4, Path::Durability, "oB3");
+        cluster.send(&[0, 1, 2], &next);
+        assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+    }
+}
+
+/// An `Ok` for an id says nothing of another body: whoever holds one refuses it by name.
+#[test]
+fn another_body_under_the_same_id_is_refused() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let request = cluster.request(session, 1, 5, Path::Durability, "oA1");
+    cluster.send(&[0, 1, 2], &request);
+    assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+    for path in [Path::Durability, Path::Ordered] {
+        let other = cluster.request(session, 1, 5, path, "oA2");
+        let to: &[usize] = if path == Path::Ordered { &[0] } else { &[0, 1, 2] };
+        cluster.send(to, &other);
+        let refused = |(_, _, message): (u64, usize, Message)| {
+            matches!(message, Message::Refused { refusal: crate::message::Refusal::OtherOperation, .. })
+        };
+        assert_eq!(cluster.inbox.len(), to.len());
+        assert!(cluster.inbox.drain(..).all(refused));
+    }
+    // So does a follower that has no more than the log of it.
+    cluster.replicas[0].order_all();
+    cluster.event(0, Event::Tick);
+    cluster.settle();
+    let other = cluster.request(session, 1, 5, Path::Durability, "oA2");
+    cluster.send(&[1], &other);
+    assert_eq!(cluster.answers(), [(1, "refused")]);
+    cluster.pass(30);
+    assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]));
+}
+
 /// Whoever was not sent an update by its client has it with the Prepare, and nobody else does.
 #[test]
 fn those_that_a_client_spares_get_the_body_from_the_leader() {

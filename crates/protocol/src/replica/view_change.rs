@@ -11,7 +11,7 @@ mod fingerprint;
 
 use super::{HandOverReason, PlantedBug, Progress, Replica, Status, TraceEvent, ViewChangeCause};
 use crate::message::{
-    DoViewChange, LogEntry, Message, Payload, Peer, Request, StartView, Update, ViewChangeReason,
+    BodyHash, DoViewChange, LogEntry, Message, Payload, Peer, Request, StartView, Update, ViewChangeReason,
 };
 use crate::record::Record;
 use crate::recovery::{Recoverable, recover};
@@ -62,6 +62,10 @@ impl Recoverable for Update {
 
     fn timestamp(&self) -> Timestamp {
         self.request.timestamp()
+    }
+
+    fn body_hash(&self) -> BodyHash {
+        self.body_hash
     }
 
     fn overwritten_key(&self) -> Option<u64> {

@@ -4,8 +4,8 @@
 use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe};
 use std::collections::BTreeSet;
 use syros_protocol::message::{
-    Asked, Body, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request, RoleName,
-    Standing, StartView, StatusReport, Update, ViewChangeReason,
+    Asked, Body, BodyHash, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request,
+    RoleName, Standing, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record};
 use syros_types::{
@@ -26,8 +26,7 @@ const REQUEST_HEAD: &str = "05 ac02 6655443322110600 02";
 
 fn update() -> Update {
     let request = request();
-    let (class, footprint) = describe(&request.body).unwrap();
-    Update { request, class, footprint }
+    Update::describe(describe, request).unwrap()
 }
 
 fn entries() -> Vec<LogEntry> {
@@ -51,17 +50,18 @@ fn entries_hex() -> String {
     )
 }
 
-fn prepared() -> Vec<Prepared> {
+/// Entries of a Prepare, or of a record, where a reference has no hash.
+fn prepared(body_hash: BodyHash) -> Vec<Prepared> {
     vec![
-        Prepared::Reference(id(1, 128)),
+        Prepared::Reference { id: id(1, 128), body_hash },
         Prepared::Full(request()),
         Prepared::Register { nonce: 1 },
         Prepared::Expire([SessionId(9)].into()),
         Prepared::Tick,
     ]
 }
-fn prepared_hex() -> String {
-    format!("05 01 01 8001 02 {REQUEST_HEAD} 03 736574 03 0100000000000000 04 01 09 05")
+fn prepared_hex(reference: &str) -> String {
+    format!("05 {reference} 02 {REQUEST_HEAD} 03 736574 03 0100000000000000 04 01 09 05")
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -163,8 +163,8 @@ fn of_replicas() -> Vec<(Message, String)> {
     let entries_hex = entries_hex();
     vec![
         (
-            Message::Prepare { view, first, commit, sent_at, time, entries: prepared() },
-            format!("20 07 0a 09 {sent_hex} {time_hex} {}", prepared_hex()),
+            Message::Prepare { view, first, commit, sent_at, time, entries: prepared(BodyHash(2)) },
+            format!("20 07 0a 09 {sent_hex} {time_hex} {}", prepared_hex("06 01 8001 0200000000000000")),
         ),
         (Message::Commit { view, commit, op_number, sent_at }, format!("21 07 09 c801 {sent_hex}")),
         (
@@ -230,6 +230,7 @@ fn every_refusal_has_golden_bytes() {
         Refusal::Overloaded,
         Refusal::DiskFailed,
         Refusal::NotNormal,
+        Refusal::OtherOperation,
     ];
     for (refusal, byte) in refusals.into_iter().zip(1..) {
         let mut out = Vec::new();
@@ -258,8 +259,14 @@ fn every_record_has_golden_bytes() {
         (Record::View { view: View(7), last_normal: View(6) }, "01 07 06".into()),
         (Record::Accept(request()), format!("02 {REQUEST_HEAD} 03 736574")),
         (
-            Record::Append { first, view: View(7), time: WallTime(0x0b), commit, entries: prepared() },
-            format!("03 0a 07 0b00000000000000 09 {}", prepared_hex()),
+            Record::Append {
+                first,
+                view: View(7),
+                time: WallTime(0x0b),
+                commit,
+                entries: prepared(BodyHash::default()),
+            },
+            format!("03 0a 07 0b00000000000000 09 {}", prepared_hex("01 01 8001")),
         ),
         (Record::Transfer { base: first, entries: entries() }, format!("04 0a {}", entries_hex())),
         (

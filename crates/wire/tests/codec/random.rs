@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 use syros_protocol::message::{
-    Asked, Body, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request, RoleName,
-    Standing, StartView, StatusReport, Update, ViewChangeReason,
+    Asked, Body, BodyHash, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request,
+    RoleName, Standing, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, Session};
@@ -65,9 +65,7 @@ fn request(prng: &mut Prng) -> Request {
 }
 
 fn update(prng: &mut Prng) -> Update {
-    let request = request(prng);
-    let (class, footprint) = describe(&request.body).unwrap();
-    Update { request, class, footprint }
+    Update::describe(describe, request(prng)).unwrap()
 }
 
 fn entry(prng: &mut Prng) -> LogEntry {
@@ -82,8 +80,16 @@ fn entry(prng: &mut Prng) -> LogEntry {
 }
 
 fn prepared(prng: &mut Prng) -> Prepared {
+    match logged(prng) {
+        Prepared::Reference { id, .. } => Prepared::Reference { id, body_hash: BodyHash(prng.next_u64()) },
+        prepared => prepared,
+    }
+}
+
+/// As a record has it.
+fn logged(prng: &mut Prng) -> Prepared {
     match prng.below(5) {
-        0 => Prepared::Reference(id(prng)),
+        0 => Prepared::Reference { id: id(prng), body_hash: BodyHash::default() },
         1 => Prepared::Full(request(prng)),
         2 => Prepared::Register { nonce: prng.next_u64() },
         3 => Prepared::Expire(list(prng, |prng| SessionId(number(prng))).into_boxed_slice()),
@@ -92,7 +98,7 @@ fn prepared(prng: &mut Prng) -> Prepared {
 }
 
 fn refusal(prng: &mut Prng) -> Refusal {
-    const ALL: [Refusal; 8] = [
+    const ALL: [Refusal; 9] = [
         Refusal::ClockSkew,
         Refusal::UnknownSession,
         Refusal::Stale,
@@ -101,8 +107,9 @@ fn refusal(prng: &mut Prng) -> Refusal {
         Refusal::Overloaded,
         Refusal::DiskFailed,
         Refusal::NotNormal,
+        Refusal::OtherOperation,
     ];
-    ALL[prng.below(8) as usize]
+    ALL[prng.below(9) as usize]
 }
 
 fn status(prng: &mut Prng) -> StatusReport {
@@ -255,7 +262,7 @@ pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
             view: view(prng),
             time: time(prng),
             commit: op_number(prng),
-            entries: list(prng, prepared),
+            entries: list(prng, logged),
         },
         3 => Record::Transfer { base: op_number(prng), entries: list(prng, entry) },
         4 => Record::EnterView {

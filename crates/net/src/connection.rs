@@ -9,7 +9,7 @@ use std::io::Result;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use syros_types::limits::FRAME_BYTES_MAX;
-use syros_wire::{CLIENT_FRAME_BYTES_MAX, FRAME_HEADER_BYTES, Frame, FrameError};
+use syros_wire::{CLIENT_FRAME_BYTES_MAX, FRAME_OVERHEAD_BYTES, Frame, FrameError};
 
 /// Limits of a connection's buffers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Connection {
         Ok(Self {
             socket: Arc::new(Socket::new(stream)),
             // Room for one whole frame, wherever it begins.
-            inbound: Inbound::new(limits.frame_bytes_max.saturating_add(2 * FRAME_HEADER_BYTES)),
+            inbound: Inbound::new(limits.frame_bytes_max.saturating_add(2 * FRAME_OVERHEAD_BYTES)),
             fresh: Vec::new(),
             left: 0,
             is_blocked: false,

@@ -153,7 +153,7 @@ impl Inbound {
 mod tests {
     use super::*;
     use syros_types::Prng;
-    use syros_wire::{Channel, FRAME_HEADER_BYTES, put_frame};
+    use syros_wire::{Channel, FRAME_OVERHEAD_BYTES, put_frame};
 
     /// Gives what it has, in pieces of random size.
     struct Source {
@@ -199,7 +199,7 @@ mod tests {
         let payloads = payloads(&mut Prng::new(1), 300, LENGTH_MAX as u64);
         for piece_max in [1, 7, 100, 5000, 100_000] {
             let mut source = source(&payloads, piece_max);
-            let mut inbound = Inbound::new(LENGTH_MAX + 2 * FRAME_HEADER_BYTES);
+            let mut inbound = Inbound::new(LENGTH_MAX + 2 * FRAME_OVERHEAD_BYTES);
             let mut expected = payloads.iter();
             loop {
                 match inbound.read_from(&mut source).0 {
@@ -207,10 +207,10 @@ mod tests {
                     ReadOutcome::Nothing => break,
                     outcome => panic!("{outcome:?}"),
                 }
-                while let Some(frame) = inbound.next_frame(LENGTH_MAX + 1).unwrap() {
+                while let Some(frame) = inbound.next_frame(LENGTH_MAX + FRAME_OVERHEAD_BYTES).unwrap() {
                     assert_eq!(Some(frame.payload), expected.next().map(Vec::as_slice));
                 }
-                assert!(inbound.bytes.len() <= LENGTH_MAX + 2 * FRAME_HEADER_BYTES);
+                assert!(inbound.bytes.len() <= LENGTH_MAX + 2 * FRAME_OVERHEAD_BYTES);
             }
             assert_eq!(expected.next(), None);
             assert!(inbound.received().is_empty());

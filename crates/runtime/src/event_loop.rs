@@ -378,9 +378,11 @@ impl EventLoop {
     fn handle_client(&mut self, index: usize) -> Result<(), String> {
         let (Some(open), Some(local)) = (self.table.open_mut(index), &mut self.local) else { return Ok(()) };
         let from = Peer::Client(open.address);
+        let statistics = &self.front.statistics;
         let inbound = open.net.inbound();
-        while let Some(frame) =
-            inbound.next_frame(syros_wire::CLIENT_FRAME_BYTES_MAX).map_err(|error| error.to_string())?
+        while let Some(frame) = inbound
+            .next_frame(syros_wire::CLIENT_FRAME_BYTES_MAX)
+            .map_err(|error| statistics.no_frame(error))?
         {
             if frame.channel != Channel::Client {
                 return Err(format!("a client sent a frame on channel {:?}", frame.channel));
@@ -399,9 +401,11 @@ impl EventLoop {
     fn handle_link(&mut self, index: usize, from: ReplicaId) -> Result<(), String> {
         let Some(open) = self.table.open_mut(index) else { return Ok(()) };
         let address = open.address;
+        let Front { client, statistics, .. } = &mut self.front;
         let inbound = open.net.inbound();
-        while let Some(frame) =
-            inbound.next_frame(syros_types::limits::FRAME_BYTES_MAX).map_err(|error| error.to_string())?
+        while let Some(frame) = inbound
+            .next_frame(syros_types::limits::FRAME_BYTES_MAX)
+            .map_err(|error| statistics.no_frame(error))?
         {
             match (frame.channel, &mut self.local) {
                 (Channel::Client, local) => {
@@ -412,7 +416,7 @@ impl EventLoop {
                             let from = Peer::Client(address);
                             local.replica.handle(self.now, replica::Event::Message { from, message });
                         }
-                        _ => self.front.client.handle(self.now, client::Event::Message { from, message }),
+                        _ => client.handle(self.now, client::Event::Message { from, message }),
                     }
                 }
                 (Channel::Replica, Some(local)) => {

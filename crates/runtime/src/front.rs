@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use syros_protocol::client::{Client, Config, Outcome, Token};
 use syros_resp::{Completion, Submission};
 use syros_types::Now;
+use syros_wire::FrameError;
 
 /// The front end of a process.
 pub(crate) struct Front {
@@ -35,6 +36,8 @@ pub(crate) struct Statistics {
     connections_at_reset: Cell<u64>,
     /// Commands received since the last reset.
     pub(crate) commands: Cell<u64>,
+    /// Frames that were damaged on their way, since the last reset.
+    pub(crate) damaged_frames: Cell<u64>,
 }
 
 impl Statistics {
@@ -49,7 +52,16 @@ impl Statistics {
         self.connections.get() - self.connections_at_reset.get()
     }
 
+    /// What came is no frame: counts it if it was damaged on its way.
+    pub(crate) fn no_frame(&self, error: FrameError) -> String {
+        if matches!(error, FrameError::Checksum { .. }) {
+            self.damaged_frames.set(self.damaged_frames.get() + 1);
+        }
+        error.to_string()
+    }
+
     pub(crate) fn reset(&self) {
+        self.damaged_frames.set(0);
         self.connections_at_reset.set(self.connections.get());
         self.commands.set(0);
     }

@@ -77,6 +77,7 @@ impl ServerInfo for View<'_> {
                 ("writes_by_quorum", writes.fast),
                 ("writes_by_leader", writes.leader),
                 ("writes_referred", writes.ordered),
+                ("damaged_frames", statistics.damaged_frames.get()),
             ],
             view: view.0,
             leader: u8::try_from(view.0 % *group_size as u64).unwrap_or(0),

@@ -23,6 +23,24 @@ pub(crate) fn decode_message(bytes: &[u8]) -> Message {
     syros_wire::decode_message(bytes, describe).expect("what was encoded can be decoded")
 }
 
+/// What a receiver takes a message for of whose frame a bit has flipped: `None` if it finds out. A `trusting` one looks at
+/// no checksum.
+pub(crate) fn damaged(bytes: &[u8], bit: u64, trusting: bool) -> Option<Rc<[u8]>> {
+    let mut frame = Vec::with_capacity(bytes.len() + syros_wire::FRAME_OVERHEAD_BYTES);
+    syros_wire::put_frame(&mut frame, syros_wire::Channel::Client, |out| out.extend_from_slice(bytes));
+    // Damage of length and channel is found by other means.
+    let first = syros_wire::FRAME_HEADER_BYTES as u64 * 8;
+    let bit = first + bit % (frame.len() as u64 * 8 - first);
+    frame[bit as usize / 8] ^= 1 << (bit % 8);
+    let payload = if trusting {
+        frame.get(syros_wire::FRAME_HEADER_BYTES..frame.len() - 4)?
+    } else {
+        syros_wire::split_frame(&frame, usize::MAX).ok()??.0.payload
+    };
+    syros_wire::decode_message(payload, describe).ok()?;
+    Some(payload.into())
+}
+
 /// The engine of a replica.
 #[derive(Debug, Default)]
 pub(crate) struct Engine(pub(crate) MemoryEngine);

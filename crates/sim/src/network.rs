@@ -24,6 +24,8 @@ pub struct NetworkFaults {
     pub bad_link_percent: u64,
     /// Messages that arrive twice.
     pub duplicate_ppm: u64,
+    /// Messages of which a bit flips on the way.
+    pub flip_ppm: u64,
     /// Messages held back, each by up to `straggle`.
     pub straggler_ppm: u64,
     /// Longest time a straggler is held back, nanoseconds.
@@ -46,6 +48,7 @@ impl NetworkFaults {
             loss_ppm: 0,
             bad_link_percent: 0,
             duplicate_ppm: 0,
+            flip_ppm: 0,
             straggler_ppm: 0,
             straggle: 0,
             spared: 0,
@@ -82,11 +85,13 @@ pub struct Fate {
     pub lost: bool,
     /// So many of its arrivals are held back.
     pub held_back: u64,
+    /// A bit of it flips: which one, counted on from the first to the last and again from the first.
+    pub flipped: Option<u64>,
 }
 
 impl Fate {
     const fn never(lost: bool) -> Self {
-        Self { arrivals: [None, None], lost, held_back: 0 }
+        Self { arrivals: [None, None], lost, held_back: 0, flipped: None }
     }
 
     /// True if it arrives twice.
@@ -134,7 +139,8 @@ impl Network {
             return Fate::never(false);
         }
         if let Some(traffic) = &mut link.traffic {
-            return Fate { arrivals: [Some(traffic.arrival(now, bytes)), None], lost: false, held_back: 0 };
+            let arrivals = [Some(traffic.arrival(now, bytes)), None];
+            return Fate { arrivals, lost: false, held_back: 0, flipped: None };
         }
         if link.loss_ppm > 0 && prng.chance(link.loss_ppm, 1_000_000) {
             return Fate::never(true);
@@ -162,7 +168,9 @@ impl Network {
         if faults.duplicate_ppm > 0 && prng.chance(faults.duplicate_ppm, 1_000_000) {
             second = Some(arrival(prng));
         }
-        Fate { arrivals: [Some(first), second], lost: false, held_back }
+        let flipped =
+            (faults.flip_ppm > 0 && prng.chance(faults.flip_ppm, 1_000_000)).then(|| prng.next_u64());
+        Fate { arrivals: [Some(first), second], lost: false, held_back, flipped }
     }
 
     /// True if what arrives now on this link is to be dropped.
@@ -210,6 +218,7 @@ impl Network {
         self.heal();
         self.links.iter_mut().for_each(|link| link.loss_ppm = 0);
         self.faults.duplicate_ppm = 0;
+        self.faults.flip_ppm = 0;
         self.faults.straggler_ppm = 0;
     }
 }
@@ -221,7 +230,7 @@ mod tests {
     #[test]
     fn a_perfect_network_is_exact() {
         let mut network = Network::new(3, NetworkFaults::none(700), Prng::new(1));
-        let once = |at| Fate { arrivals: [Some(at), None], lost: false, held_back: 0 };
+        let once = |at| Fate { arrivals: [Some(at), None], lost: false, held_back: 0, flipped: None };
         for now in [0, 10, 1_000] {
             assert_eq!(network.send(0, 2, now, 1), once(now + 700));
         }

@@ -298,7 +298,16 @@ impl Swarm {
         swarm.draw_disturbances();
         swarm.draw_commutation();
         swarm.draw_thrift();
+        swarm.draw_damage();
         swarm
+    }
+
+    /// In one world of four, bits flip on the network. Rolled apart.
+    fn draw_damage(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0010));
+        if draw.one_in(4) {
+            self.network.flip_ppm = draw.of(&[1_000, 20_000]);
+        }
     }
 
     /// The world of this seed, with the settings of this protocol.
@@ -512,6 +521,7 @@ fn draw_network(draw: &mut Draw, speed: u64) -> NetworkFaults {
         loss_ppm: draw.sometimes(&[1_000, 20_000, 100_000]),
         bad_link_percent: if draw.one_in(4) { 10 } else { 0 },
         duplicate_ppm: draw.sometimes(&[1_000, 20_000, 200_000]),
+        flip_ppm: 0,
         straggler_ppm: draw.sometimes(&[1_000, 20_000, 100_000]),
         straggle: draw.of(&[20 * MILLI, 500 * MILLI, 3 * SECOND]) / speed,
         spared: 0,

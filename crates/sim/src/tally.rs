@@ -90,6 +90,7 @@ kinds! {
     StoreRotten = Breakdowns, "rot: store of an engine": "The store of an engine is not what was written.";
     Lost = Breakdowns, "message lost": "A message vanished.";
     Duplicated = Breakdowns, "message duplicated": "A message arrived twice.";
+    Flipped = Breakdowns, "message damaged": "A bit of a message flipped on its way.";
     Delayed = Breakdowns, "message held back": "A message was held back for long.";
     ViewEntered = Events, "view entered": "A replica entered a view it had not been in.";
     MemoryLost = Events, "replica without memory": "A replica started without what it had known.";

@@ -801,17 +801,35 @@ impl World {
     // ---- Messages.
 
     /// Puts a message on the network, at `now` or later.
-    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, parcel: Parcel) {
+    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, mut parcel: Parcel) {
         let fate = self.network.send(from, to, now, parcel.bytes.len());
-        let Fate { arrivals: [first, second], lost, held_back } = fate;
+        let Fate { arrivals: [first, second], lost, held_back, flipped } = fate;
         self.tally.note_times(Kind::Lost, u64::from(lost));
         self.tally.note_times(Kind::Duplicated, u64::from(fate.duplicated()));
         self.tally.note_times(Kind::Delayed, held_back);
+        if let (Some(at), Some(bit)) = (first, flipped) {
+            self.tally.note(Kind::Flipped);
+            let trusting = self.planted == Some(PlantedBug::ChecksumIgnored);
+            match adapter::damaged(&parcel.bytes, bit, trusting) {
+                Some(bytes) => parcel.bytes = bytes,
+                None => return self.found_damaged(from, to, at, parcel.address),
+            }
+        }
         if let Some(at) = second {
             self.scheduler.schedule(at, Happening::Arrival { from, to, parcel: parcel.clone() });
         }
         if let Some(at) = first {
             self.scheduler.schedule(at, Happening::Arrival { from, to, parcel });
+        }
+    }
+
+    /// A frame is found to be damaged when it arrives: the receiver takes nothing of it, and ends the connection.
+    fn found_damaged(&mut self, from: NodeIndex, to: NodeIndex, at: VirtualTime, address: u64) {
+        let n = self.replicas.len();
+        let (replica, client) = if from < n { (from, to) } else { (to, from) };
+        if client >= n {
+            let (slot, life) = (client - n, self.clients[client - n].life);
+            self.scheduler.schedule(at, Happening::Disconnect { slot, life, replica, address });
         }
     }
 

@@ -71,3 +71,21 @@ fn nobody_vouches_for_a_second_body() {
     assert_eq!(oks_for_the_second(Scenario::new(3)), 0);
     assert_eq!(oks_for_the_second(Scenario::new(3).plant(PlantedBug::DuplicateById)), 3);
 }
+
+/// A bit flips in most of what clients and replicas send each other.
+#[test]
+fn damaged_frames_are_refused() {
+    let noisy = |swarm: &mut syros_sim::Swarm| swarm.network.flip_ppm = 300_000;
+    let story = |scenario: Scenario| -> Result<(), String> {
+        let mut play = scenario.with(noisy).start();
+        let writer = play.client();
+        for round in 0..40_u8 {
+            let _ = play.call(writer, Step::Set(u64::from(round % 3), vec![round; 40]));
+            play.get(writer, u64::from(round % 3));
+        }
+        play.judge()
+    };
+    story(Scenario::new(3)).unwrap();
+    let shown = std::panic::catch_unwind(|| story(Scenario::new(3).plant(PlantedBug::ChecksumIgnored)));
+    assert!(!matches!(shown, Ok(Ok(()))), "damage is believed");
+}

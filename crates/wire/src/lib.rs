@@ -35,8 +35,8 @@ pub mod tag;
 
 pub use error::Malformed;
 pub use frame::{
-    CLIENT_FRAME_BYTES_MAX, Channel, FRAME_HEADER_BYTES, Frame, FrameBuffer, FrameError, put_frame,
-    put_member_reply_frame, put_message_frame, put_read_reply_frame, split_frame,
+    CLIENT_FRAME_BYTES_MAX, Channel, FRAME_HEADER_BYTES, FRAME_OVERHEAD_BYTES, Frame, FrameBuffer,
+    FrameError, put_frame, put_member_reply_frame, put_message_frame, put_read_reply_frame, split_frame,
 };
 pub use hello::{ANY_CLUSTER, Hello, HelloError, Member, Sender, VERSION};
 pub use message::{

@@ -87,5 +87,6 @@ planted_bugs! {
     ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
     ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";
     ReferenceById = "reference-by-id": "A follower takes the body that it holds under an id for the one that its leader means.";
+    ChecksumIgnored = "checksum-ignored": "A process takes frames whose checksum is wrong.";
     DuplicateById = "duplicate-by-id": "A replica takes a request for a copy of another one that has the same id and another body.";
 }

@@ -23,6 +23,7 @@ pub mod journal;
 mod nemesis;
 pub mod network;
 mod on_disk;
+mod permanent;
 pub mod process;
 mod rot;
 pub mod scenario;

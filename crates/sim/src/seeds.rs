@@ -177,7 +177,8 @@ fn run_phases(world: &mut World) -> Result<(), String> {
         }
         world.violation().map_or(Ok(()), Err)?;
     }
-    let settled = if world.is_ruined() { world.settle_ruined() } else { world.settle() };
+    let settled =
+        if world.is_ruined() { world.settle_ruined() } else { world.endure().and_then(|()| world.settle()) };
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
     verdict::judge(&world.history, &world.invariants)?;

@@ -44,6 +44,7 @@ impl World {
         }
         for replica in 0..self.replicas.len() {
             let slot = &mut self.replicas[replica];
+            slot.stays_dead = false;
             slot.wall_offset = slot.wall_offset.clamp(-50_000, 50_000);
             slot.paused_until = 0;
             if let Some(process) = &mut slot.process {
@@ -69,7 +70,20 @@ impl World {
     /// What did not happen in time, in words.
     pub fn settle(&mut self) -> Result<(), String> {
         self.heal();
-        let speed = u64::from(self.swarm.protocol.speed);
+        self.serve_everybody()?;
+        self.become_equal()
+    }
+
+    /// Longest time until every client has been served, and until replicas are equal.
+    pub(crate) fn liveness_bound(&self) -> u64 {
+        LIVENESS_BOUND / u64::from(self.swarm.protocol.speed)
+    }
+
+    /// Has every client read, update and write, each again until it succeeds.
+    ///
+    /// # Errors
+    /// If that takes too long, in words.
+    pub(crate) fn serve_everybody(&mut self) -> Result<(), String> {
         let mut probes: Vec<Probe> = Vec::new();
         for slot in 0..self.clients.len() {
             let key = slot as u64 % self.swarm.workload.keys;
@@ -88,7 +102,16 @@ impl World {
         if !self.clients.is_empty() {
             self.probe(&mut [last])?;
         }
-        let deadline = self.now() + LIVENESS_BOUND / speed;
+        Ok(())
+    }
+
+    /// Waits until all replicas that are not dead for good have the same state.
+    ///
+    /// # Errors
+    /// If that takes too long, in words.
+    pub(crate) fn become_equal(&mut self) -> Result<(), String> {
+        let speed = u64::from(self.swarm.protocol.speed);
+        let deadline = self.now() + self.liveness_bound();
         while let Some(difference) = self.difference() {
             if self.now() >= deadline {
                 return Err(format!("replicas do not become equal: {difference}"));
@@ -150,7 +173,7 @@ impl World {
     }
 
     /// Lets time pass.
-    fn advance(&mut self, duration: u64) -> Result<(), String> {
+    pub(crate) fn advance(&mut self, duration: u64) -> Result<(), String> {
         self.run_until(self.now() + duration);
         self.violation().map_or(Ok(()), Err)
     }
@@ -193,7 +216,7 @@ impl World {
     /// How the replicas differ; `None` if all are equal and have nothing left to do.
     fn difference(&self) -> Option<String> {
         let mut states: Vec<(OpNumber, u64)> = Vec::new();
-        for slot in &self.replicas {
+        for slot in self.replicas.iter().filter(|slot| !slot.stays_dead) {
             let Some(process) = &slot.process else { return Some(self.statuses()) };
             let status = process.core().status();
             let busy =

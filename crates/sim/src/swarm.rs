@@ -58,6 +58,30 @@ pub struct Swarm {
     pub disk_engine: Option<DiskEngineSettings>,
     /// What the world is made for, if it is for something.
     pub hunt: Option<Hunt>,
+    /// What stays broken in a phase of its own before everything is repaired.
+    pub permanent: Option<PermanentFaults>,
+}
+
+/// Faults that last while service is judged: a majority is alive and connected, and nobody else need be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PermanentFaults {
+    /// So often, who is dead returns, and others die.
+    pub rounds: u64,
+    /// Replicas that die in a round at most; never more than the group can do without.
+    pub dead_max: usize,
+    /// Links between replicas that are left.
+    pub links: RemainingLinks,
+}
+
+/// Links between replicas that permanent faults leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemainingLinks {
+    /// All.
+    All,
+    /// Those within some majority, and some others.
+    Majority,
+    /// Those between one replica and the others of a majority, and no other.
+    Star,
 }
 
 /// What clients do.
@@ -293,12 +317,14 @@ impl Swarm {
             compare_every: 1,
             disk_engine: None,
             hunt,
+            permanent: None,
         };
         swarm.make_for(hunt, &mut draw);
         swarm.draw_disturbances();
         swarm.draw_commutation();
         swarm.draw_thrift();
         swarm.draw_damage();
+        swarm.draw_permanent();
         swarm
     }
 
@@ -351,6 +377,23 @@ impl Swarm {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0006));
         if self.hunt.is_none() && draw.one_in(8) {
             self.workload.write_policy = Some(WritePolicy::Thrifty);
+        }
+    }
+
+    /// One world of four has permanent faults, from dice of its own.
+    fn draw_permanent(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0009));
+        if draw.one_in(4) {
+            self.permanent = Some(PermanentFaults {
+                rounds: draw.between(1, 3),
+                dead_max: draw.of(&[1, 2, 2, 4]) as usize,
+                links: draw.of(&[
+                    RemainingLinks::All,
+                    RemainingLinks::All,
+                    RemainingLinks::Majority,
+                    RemainingLinks::Star,
+                ]),
+            });
         }
     }
 
@@ -466,6 +509,7 @@ impl Swarm {
             compare_every: 1,
             disk_engine: None,
             hunt: None,
+            permanent: None,
         }
     }
 }

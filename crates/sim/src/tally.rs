@@ -73,6 +73,8 @@ kinds! {
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
     Ruin = Strikes, "ruin": "More replicas than the group can do without lose their disks at once.";
+    StaysDead = Strikes, "death for good": "A replica dies and stays dead while clients must be served.";
+    StaysCut = Strikes, "link cut for good": "A direction between replicas is cut and stays so while clients must be served.";
     Killed = Breakdowns, "process killed": "A replica process ended, and the machine stayed up.";
     PowerFailed = Breakdowns, "power failure": "A machine went down with the replica process on it.";
     StoppedStarting = Breakdowns, "power failure while starting": "A machine went down while a replica read its disk.";

@@ -104,6 +104,8 @@ pub(crate) struct ReplicaSlot {
     pub(crate) disk_failed: bool,
     /// The disk is to be replaced by an empty one before the next start.
     pub(crate) lost_disk: bool,
+    /// It is dead until the next round of permanent faults.
+    pub(crate) stays_dead: bool,
 }
 
 /// The place of a client in the world.
@@ -125,6 +127,7 @@ pub(crate) struct Dice {
     pub(crate) snapshots: Prng,
     pub(crate) rot: Prng,
     pub(crate) engine: Prng,
+    pub(crate) permanent: Prng,
 }
 
 /// What stands in for the real world.
@@ -201,6 +204,7 @@ impl World {
             snapshots: prng.fork(),
             rot: prng.fork(),
             engine: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0005),
+            permanent: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0008),
         };
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
@@ -217,6 +221,7 @@ impl World {
                 wall_offset: offset(&mut dice.clocks, skew),
                 disk_failed: false,
                 lost_disk: false,
+                stays_dead: false,
             })
             .collect();
         let mut world = Self {

@@ -1,0 +1,128 @@
+//! The phase of permanent faults: some replicas stay dead, some links stay cut, and clients must be served all the
+//! same, because a majority is alive and connected.
+
+use crate::swarm::{MILLI, RemainingLinks};
+use crate::tally::Kind;
+use crate::world::World;
+use syros_protocol::message::RoleName;
+
+/// Longest pause between two deaths of a round, divided by the swarm's speed: about two view changes, so that the
+/// second death often meets what the first one started.
+const DEATHS_APART: u64 = 800 * MILLI;
+
+impl World {
+    /// Runs the phase of permanent faults, if the swarm has one: several rounds, in each of which everything is
+    /// repaired, up to `f` replicas die for the round, and links are cut so that a majority stays connected.
+    ///
+    /// # Errors
+    /// What did not happen in time, in words.
+    pub(crate) fn endure(&mut self) -> Result<(), String> {
+        let Some(settings) = self.swarm.permanent.clone() else { return Ok(()) };
+        for round in 0..settings.rounds {
+            self.revive();
+            // In later rounds the deaths often come before those who returned have caught up.
+            if round > 0 && self.dice.permanent.chance(1, 2) {
+                self.await_memory()?;
+            }
+            let dead = self.dice.permanent.below(settings.dead_max.min(self.group.faults()) as u64 + 1);
+            for death in 0..dead {
+                if death > 0 && self.dice.permanent.chance(3, 4) {
+                    let pause =
+                        self.dice.permanent.below(DEATHS_APART / u64::from(self.swarm.protocol.speed));
+                    self.advance(pause)?;
+                }
+                self.kill_for_the_round();
+            }
+            self.cut_for_good(settings.links);
+            let now = self.now();
+            let statuses = self.statuses();
+            self.trace.line(now, format_args!("permanent faults, round {round}: {statuses}"));
+            let all = settings.links == RemainingLinks::All;
+            let served = self.serve_everybody();
+            let done = served.and_then(|()| if all { self.become_equal() } else { Ok(()) });
+            done.map_err(|stuck| {
+                format!("with permanent faults, round {round}, links left: {:?}: {stuck}", settings.links)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Brings back who died in the round before, and mends everything.
+    fn revive(&mut self) {
+        self.heal();
+    }
+
+    /// Waits until all replicas have their memory.
+    fn await_memory(&mut self) -> Result<(), String> {
+        let speed = u64::from(self.swarm.protocol.speed);
+        let deadline = self.now() + self.liveness_bound();
+        while self.without_memory() > 0 {
+            if self.now() >= deadline {
+                return Err(format!("replicas do not get their memory back: {}", self.statuses()));
+            }
+            self.advance(10 * MILLI / speed)?;
+        }
+        Ok(())
+    }
+
+    /// Ends one more replica for the rest of the round, if as many as are needed still have their memory.
+    fn kill_for_the_round(&mut self) {
+        let running: Vec<usize> =
+            (0..self.replicas.len()).filter(|replica| self.replicas[*replica].process.is_some()).collect();
+        let remembers = |world: &Self, replica: usize| {
+            let process = world.replicas[replica].process.as_ref();
+            process.is_some_and(|process| process.core().status().role != RoleName::Recovering)
+        };
+        let any = running[self.dice.permanent.below(running.len() as u64) as usize];
+        let victim = if self.dice.permanent.chance(2, 3) { self.leader().unwrap_or(any) } else { any };
+        let lost = self.without_memory() + usize::from(remembers(self, victim));
+        if lost > self.group.faults() {
+            return;
+        }
+        let power = self.dice.permanent.chance(1, 2);
+        self.crash(victim, power);
+        let slot = &mut self.replicas[victim];
+        slot.stays_dead = true;
+        // What would have started it again is void.
+        slot.life += 1;
+        self.tally.note(Kind::StaysDead);
+    }
+
+    /// Cuts links between replicas, but for those of a majority that stays connected.
+    fn cut_for_good(&mut self, links: RemainingLinks) {
+        if links == RemainingLinks::All {
+            return;
+        }
+        let n = self.replicas.len();
+        let mut able: Vec<usize> = (0..n)
+            .filter(|replica| {
+                let process = self.replicas[*replica].process.as_ref();
+                process.is_some_and(|process| process.core().status().role != RoleName::Recovering)
+            })
+            .collect();
+        if able.len() < self.group.majority() {
+            return;
+        }
+        let mut connected = Vec::new();
+        while connected.len() < self.group.majority() {
+            connected.push(able.swap_remove(self.dice.permanent.below(able.len() as u64) as usize));
+        }
+        // Some cuts take both directions, others one.
+        let both_ways = self.dice.permanent.chance(1, 2);
+        for from in 0..n {
+            for to in 0..n {
+                let stays = connected.contains(&from)
+                    && connected.contains(&to)
+                    && (links == RemainingLinks::Majority || from == connected[0] || to == connected[0]);
+                if from != to && !stays && (links == RemainingLinks::Star || self.dice.permanent.chance(2, 3))
+                {
+                    self.network.set_cut(from, to, true);
+                    if both_ways {
+                        self.network.set_cut(to, from, true);
+                    }
+                    self.tally.note(Kind::StaysCut);
+                }
+            }
+        }
+    }
+}

@@ -28,6 +28,8 @@ pub struct Options {
     pub protocol: Option<Protocol>,
     /// Give every world so many replicas.
     pub replicas: Option<Group>,
+    /// Give every world permanent faults.
+    pub permanent: bool,
 }
 
 /// What came of one seed.
@@ -92,7 +94,8 @@ pub fn replay_command(seed: u64, options: &Options) -> String {
     let planted = options.planted.map(|bug| format!(" --plant {}", bug.name())).unwrap_or_default();
     let protocol = options.protocol.map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
     let replicas = options.replicas.map(|group| format!(" --replicas {}", group.size())).unwrap_or_default();
-    format!("syros sim --seed {seed}{planted}{protocol}{replicas}")
+    let permanent = if options.permanent { " --permanent" } else { "" };
+    format!("syros sim --seed {seed}{planted}{protocol}{replicas}{permanent}")
 }
 
 thread_local! {
@@ -131,6 +134,9 @@ pub fn run_seed(seed: u64, options: &Options) -> SeedReport {
     let is_alone = options.protocol.is_some_and(|protocol| protocol.is_alone);
     if let Some(group) = options.replicas.filter(|_| !is_alone) {
         swarm.resize(group);
+    }
+    if options.permanent {
+        swarm.draw_permanent();
     }
     run_swarm(&swarm, options)
 }

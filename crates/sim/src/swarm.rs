@@ -238,6 +238,26 @@ pub struct ProtocolSettings {
     pub session_timeout: Duration,
     /// See `Config::sync_after` of the client.
     pub sync_after: Duration,
+    /// See `Config::sessions_max`.
+    pub sessions_max: usize,
+    /// See `Config::log_bytes_max`.
+    pub log_bytes_max: usize,
+    /// See `Config::dlog_bytes_max`.
+    pub dlog_bytes_max: usize,
+    /// See `Config::uncommitted_bytes_max`.
+    pub uncommitted_bytes_max: usize,
+    /// See `Config::unexecuted_bytes_max`.
+    pub unexecuted_bytes_max: usize,
+    /// See `Config::batch_bytes_max`.
+    pub batch_bytes_max: usize,
+    /// See `Config::apply_chunk`.
+    pub apply_chunk: u64,
+    /// See `Config::transfer_bytes_max`.
+    pub transfer_bytes_max: usize,
+    /// See `Config::transfer_entries_max`.
+    pub transfer_entries_max: u64,
+    /// See `Config::in_flight_max` of the client.
+    pub in_flight_max: usize,
     /// Until a client whose connection broke has another.
     pub client_reconnect: Duration,
     /// See `Config::resend` of the client.
@@ -324,7 +344,7 @@ impl Swarm {
         swarm.draw_commutation();
         swarm.draw_thrift();
         swarm.draw_damage();
-        swarm.draw_permanent();
+        swarm.draw_limits();
         swarm
     }
 
@@ -380,20 +400,50 @@ impl Swarm {
         }
     }
 
-    /// One world of four has permanent faults, from dice of its own.
-    fn draw_permanent(&mut self) {
+    /// Gives the world permanent faults, from dice of their own.
+    pub fn draw_permanent(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0009));
-        if draw.one_in(4) {
-            self.permanent = Some(PermanentFaults {
-                rounds: draw.between(1, 3),
-                dead_max: draw.of(&[1, 2, 2, 4]) as usize,
-                links: draw.of(&[
-                    RemainingLinks::All,
-                    RemainingLinks::All,
-                    RemainingLinks::Majority,
-                    RemainingLinks::Star,
-                ]),
-            });
+        self.permanent = Some(PermanentFaults {
+            rounds: draw.between(1, 3),
+            dead_max: draw.of(&[1, 2, 2, 4]) as usize,
+            links: draw.of(&[
+                RemainingLinks::All,
+                RemainingLinks::All,
+                RemainingLinks::Majority,
+                RemainingLinks::Star,
+            ]),
+        });
+    }
+
+    /// In one world of four some limits are so small that they are reached, from dice of its own.
+    fn draw_limits(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_000a));
+        if !draw.one_in(4) {
+            return;
+        }
+        let protocol = &mut self.protocol;
+        let mut bytes = |limit: &mut usize, small: &[usize]| {
+            if draw.one_in(3) {
+                *limit = draw.of(small);
+            }
+        };
+        // A small update takes some 100 bytes.
+        bytes(&mut protocol.dlog_bytes_max, &[150, 400, 2_000]);
+        bytes(&mut protocol.uncommitted_bytes_max, &[200, 800, 4_000]);
+        bytes(&mut protocol.unexecuted_bytes_max, &[200, 800, 4_000]);
+        bytes(&mut protocol.batch_bytes_max, &[1, 100, 500]);
+        bytes(&mut protocol.transfer_bytes_max, &[1, 150, 1_000]);
+        bytes(&mut protocol.in_flight_max, &[1, 2, 4]);
+        if draw.one_in(3) {
+            protocol.apply_chunk = draw.of(&[1, 2, 5]);
+        }
+        if draw.one_in(3) {
+            protocol.transfer_entries_max = draw.of(&[1, 2, 10]);
+        }
+        if draw.one_in(6) {
+            protocol.sessions_max = self.workload.clients + draw.between(2, 6) as usize;
+            // Those of clients that are gone have to end, or nobody new gets in.
+            protocol.session_timeout = Duration::from_millis(2_000) / protocol.speed;
         }
     }
 
@@ -651,6 +701,7 @@ impl ProtocolSettings {
             client_reconnect: draw.of(&[scaled(5), scaled(50)]),
             client_resend: draw.of(&[scaled(30), scaled(200)]),
             give_up_after: draw.of(&[scaled(1_500), scaled(10_000)]),
+            ..Self::default()
         }
     }
 }
@@ -687,6 +738,16 @@ impl Default for ProtocolSettings {
             client_reconnect: Duration::from_millis(50),
             client_resend: Duration::from_millis(200),
             give_up_after: Duration::from_secs(10),
+            sessions_max: 65_536,
+            log_bytes_max: 1 << 30,
+            dlog_bytes_max: 64 << 20,
+            uncommitted_bytes_max: 64 << 20,
+            unexecuted_bytes_max: 64 << 20,
+            batch_bytes_max: 1 << 20,
+            apply_chunk: 16_384,
+            transfer_bytes_max: 1 << 20,
+            transfer_entries_max: 8192,
+            in_flight_max: 65_536,
         }
     }
 }

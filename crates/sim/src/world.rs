@@ -383,6 +383,15 @@ impl World {
         config.batch_max = settings.batch_max;
         config.dlog_length_max = settings.dlog_length_max;
         config.waiting_max = settings.waiting_max;
+        config.sessions_max = settings.sessions_max;
+        config.log_bytes_max = settings.log_bytes_max;
+        config.dlog_bytes_max = settings.dlog_bytes_max;
+        config.uncommitted_bytes_max = settings.uncommitted_bytes_max;
+        config.unexecuted_bytes_max = settings.unexecuted_bytes_max;
+        config.batch_bytes_max = settings.batch_bytes_max;
+        config.apply_chunk = settings.apply_chunk;
+        config.transfer_bytes_max = settings.transfer_bytes_max;
+        config.transfer_entries_max = settings.transfer_entries_max;
         config.log_keep_bytes =
             if replica < settings.trimming { settings.log_keep_bytes } else { usize::MAX };
         config.history_bytes_max = settings.history_changes_max * ChangeHistory::CHANGE_BYTES;

@@ -40,6 +40,9 @@ pub(crate) struct Options {
     /// Give every world so many replicas: 1, 3, 5, 7 or 9 [default: what each seed draws]
     #[arg(long, value_name = "N", conflicts_with = "planted", value_parser = crate::check::parse_group)]
     replicas: Option<Group>,
+    /// Give every world permanent faults: replicas stay dead and links stay cut while clients must be served
+    #[arg(long, conflicts_with = "planted")]
+    permanent: bool,
     /// Print everything that happens; only with --seed
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -87,6 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         planted: options.plant,
         protocol: options.protocol,
         replicas: options.replicas,
+        permanent: options.permanent,
     };
     let started = Instant::now();
     let summary = match options.seed {

@@ -85,6 +85,24 @@ pub struct Config {
     pub dlog_length_max: usize,
     /// Most reads and updates waiting for the leader at a time.
     pub waiting_max: usize,
+    /// Most bytes of bodies in the durability log; beyond, updates are refused. A DoViewChange carries it whole.
+    pub dlog_bytes_max: usize,
+    /// Most bytes of log entries that are not committed; beyond, updates are refused. A DoViewChange and a StartView
+    /// carry them whole.
+    pub uncommitted_bytes_max: usize,
+    /// Most bytes of log entries that an engine on disk may be behind; beyond, updates are refused: the disk is not
+    /// to be outrun. (Updates that take the fast path are bounded by the durability log, which they leave when they
+    /// are executed.)
+    pub unexecuted_bytes_max: usize,
+    /// Bytes of bodies after which a batch leaves at once.
+    pub batch_bytes_max: usize,
+    /// Most entries executed at a time: bounds how long one `Apply` keeps a driver from its sockets.
+    pub apply_chunk: u64,
+    /// Bytes of log in one part of a transfer: large enough to amortize the round trip, small enough not to keep
+    /// the sender from its clients.
+    pub transfer_bytes_max: usize,
+    /// Most entries of the log in one part of a transfer.
+    pub transfer_entries_max: u64,
     /// A known-wrong variant to run, for the simulator.
     #[cfg(feature = "planted-bugs")]
     pub planted: Option<crate::replica::PlantedBug>,
@@ -135,6 +153,13 @@ impl Config {
             transfer_rate: 95 << 20,
             dlog_length_max: 262_144,
             waiting_max: 262_144,
+            dlog_bytes_max: 64 << 20,
+            uncommitted_bytes_max: 64 << 20,
+            unexecuted_bytes_max: 64 << 20,
+            batch_bytes_max: 1 << 20,
+            apply_chunk: 16_384,
+            transfer_bytes_max: 1 << 20,
+            transfer_entries_max: 8192,
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }

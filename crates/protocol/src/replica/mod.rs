@@ -50,9 +50,6 @@ use syros_types::{
 };
 use view_change::ViewChange;
 
-/// Entries executed at a time: bounds how long one `Apply` keeps a driver from its sockets.
-const APPLY_CHUNK: u64 = 16_384;
-
 /// A follower that has seen nothing to append hears of a commit within this time.
 const COMMIT_DELAY: Duration = Duration::from_millis(2);
 
@@ -539,7 +536,7 @@ impl Replica {
         if self.snapshots.is_installing() || (!is_idle && (ahead == 0 || self.needs_idle_engine())) {
             return;
         }
-        let end = self.apply_requested.0 + APPLY_CHUNK;
+        let end = self.apply_requested.0 + self.config.apply_chunk;
         let end = if ahead == 0 { end } else { end.min(self.applied.0 + ahead) };
         let through = self.commit.min(OpNumber(end));
         if through > self.apply_requested {

@@ -10,9 +10,6 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use syros_types::{Group, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, View, WallTime};
 
-/// Bytes of bodies after which a batch leaves at once.
-const BATCH_BYTES_MAX: usize = 1 << 20;
-
 /// A leader that has just begun does not look at its disk for this many times `slow_disk_after`.
 const SLOW_DISK_REST: u32 = 20;
 
@@ -94,7 +91,7 @@ impl Replica {
         self.uncommitted_bytes += entry.memory_bytes();
         self.batch.push(prepared);
         let number = self.append_entry(entry);
-        if self.batch.len() >= self.config.batch_max || self.batch_bytes >= BATCH_BYTES_MAX {
+        if self.batch.len() >= self.config.batch_max || self.batch_bytes >= self.config.batch_bytes_max {
             self.emit_batch();
         }
         number

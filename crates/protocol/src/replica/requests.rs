@@ -7,16 +7,6 @@ use crate::sessions::Known;
 use alloc::vec::Vec;
 use syros_types::{Admission, Class, OpNumber, OperationId, ReplicaSet, SessionId, View};
 
-/// Bytes of bodies the durability log may hold. A DoViewChange carries it whole.
-const DLOG_BYTES_MAX: usize = 64 << 20;
-
-/// Bytes of log entries that may be uncommitted. A DoViewChange and a StartView carry them whole.
-const UNCOMMITTED_BYTES_MAX: usize = 64 << 20;
-
-/// Bytes of log entries that an engine on disk may be behind: the disk is not to be outrun. (Updates that take the fast
-/// path are bounded by the durability log, which they leave when they are executed.)
-const UNEXECUTED_BYTES_MAX: usize = 64 << 20;
-
 /// Someone to answer when an entry has been executed.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
@@ -299,8 +289,8 @@ impl Replica {
             Some(Refusal::DiskFailed)
         } else if self.memory_bytes() >= self.config.log_bytes_max {
             Some(Refusal::LogFull)
-        } else if self.uncommitted_bytes >= UNCOMMITTED_BYTES_MAX
-            || (self.config.engine_is_durable && self.unexecuted_bytes >= UNEXECUTED_BYTES_MAX)
+        } else if self.uncommitted_bytes >= self.config.uncommitted_bytes_max
+            || (self.config.engine_is_durable && self.unexecuted_bytes >= self.config.unexecuted_bytes_max)
             || self.waiting >= self.config.waiting_max
         {
             Some(Refusal::Overloaded)
@@ -403,7 +393,7 @@ impl Replica {
         }
         let dlog_full = self.dlog.len() >= self.config.dlog_length_max
             || self.dlog.slots() >= self.config.dlog_length_max.saturating_mul(2)
-            || self.dlog.bytes() >= DLOG_BYTES_MAX;
+            || self.dlog.bytes() >= self.config.dlog_bytes_max;
         if dlog_full {
             return self.refuse_for_now(from, id, Refusal::Overloaded);
         }

@@ -10,11 +10,6 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use syros_types::{OpNumber, ReplicaId, View};
 
-/// Bytes and entries in one part of a transfer: large enough to amortize the round trip, small
-/// enough not to keep the sender from its clients.
-const TRANSFER_BYTES_MAX: usize = 1 << 20;
-const TRANSFER_ENTRIES_MAX: u64 = 8192;
-
 /// A StartView that cannot be installed before the log up to its base is here.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
@@ -54,8 +49,8 @@ impl Replica {
         let mut number = first;
         while number.0 > 0
             && number <= last
-            && bytes < TRANSFER_BYTES_MAX
-            && number.0 - first.0 < TRANSFER_ENTRIES_MAX
+            && bytes < self.config.transfer_bytes_max
+            && number.0 - first.0 < self.config.transfer_entries_max
         {
             let Some(entry) = self.log.entry(number) else { break };
             bytes += entry.memory_bytes();

@@ -409,11 +409,13 @@ impl Replica {
         let own = source == self.config.replica;
         let agrees = self.commit >= base || self.log.view_at(base) == Some(base_view);
         if !own && !agrees {
+            // Each part that arrives asks for the next one.
             if state.source.replace(source) != Some(source) {
                 let (view, first) = (self.view, self.commit.next());
                 self.trace(TraceEvent::TransferBegan { view, from: source, first });
+                self.request_transfer();
             }
-            return self.request_transfer();
+            return;
         }
         let changes: Vec<(ReplicaId, DoViewChange)> = {
             let mut all = core::mem::take(&mut state.changes);

@@ -43,6 +43,7 @@ impl World {
         config.sync_after = settings.sync_after;
         config.resend = settings.client_resend;
         config.give_up_after = settings.give_up_after;
+        config.in_flight_max = settings.in_flight_max;
         config.session_idle_max = settings.session_timeout / 4;
         config.planted = self.planted;
         let clock = self.clock(self.clients[slot].wall_offset);

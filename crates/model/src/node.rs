@@ -236,13 +236,13 @@ impl Node {
                         let message = Message::Evaluated { view, id, reply };
                         sent.push(Envelope { from: Peer::Replica(self.id), to, message });
                     }
-                    Action::Read { to, view, number, body, standing } => {
+                    Action::Read { to, view, number, applied, body, standing } => {
                         let value = Operation::decode(&body).map_or(0, |read| read.apply(&mut self.store));
                         let reply = machine::encode_value(value);
                         let message = match standing {
                             None => Message::ReadReply { view, number, reply },
                             Some(standing) => {
-                                let (applied, expiry) = (self.replica.applied(), WallTime(0));
+                                let expiry = WallTime(0);
                                 Message::MemberReply { view, number, applied, standing, expiry, reply }
                             }
                         };

@@ -26,7 +26,7 @@ use syros_protocol::client;
 use syros_protocol::message::{Body, Message, Peer, Standing};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
-use syros_types::{Instant, Now, ReplicaId, ReplicaSet, View};
+use syros_types::{Instant, Now, OpNumber, ReplicaId, ReplicaSet, View};
 use syros_wire::{
     Channel, FrameBuffer, Hello, put_member_reply_frame, put_message_frame, put_read_reply_frame,
 };
@@ -537,8 +537,8 @@ impl EventLoop {
             }
             replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
             replica::Action::Apply { through } => local.apply_soon(through, self.now),
-            replica::Action::Read { to, view, number, body, standing } => {
-                self.read(to, (view, number), body, standing);
+            replica::Action::Read { to, view, number, applied, body, standing } => {
+                self.read(to, (view, number), applied, body, standing);
             }
             replica::Action::Evaluate { to, view, id, body } => {
                 if let Some(message) = local.evaluate(self.now, to, view, id, body) {
@@ -627,7 +627,14 @@ impl EventLoop {
     }
 
     /// Executes a read and sends its result: for another process straight into the connection's buffer.
-    fn read(&mut self, to: Peer, request: (View, u64), body: Body, standing: Option<Standing>) {
+    fn read(
+        &mut self,
+        to: Peer,
+        request: (View, u64),
+        applied: OpNumber,
+        body: Body,
+        standing: Option<Standing>,
+    ) {
         let (now, Some(local)) = (self.now, &mut self.local) else { return };
         match (to, &local.execution) {
             (Peer::Client(address), Execution::InMemory(memory))
@@ -636,7 +643,7 @@ impl EventLoop {
                 let Self { table, dirty, output_bytes_max, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
-                let (engine, applied) = (&memory.engine, local.replica.applied());
+                let engine = &memory.engine;
                 open.put_for_client(*output_bytes_max, |out| {
                     let read = |out: &mut Vec<u8>| engine.read(now.wall, &body, out);
                     match standing {
@@ -650,7 +657,7 @@ impl EventLoop {
                 soil(open, index, dirty);
             }
             _ => {
-                let Some(message) = local.read(now, to, request, body, standing) else { return };
+                let Some(message) = local.read(now, to, request, applied, body, standing) else { return };
                 match &mut local.slow_reads {
                     Some(slow_reads) => slow_reads.hold(now.instant, to, message),
                     None => self.deliver(to, message),

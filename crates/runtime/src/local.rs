@@ -779,10 +779,10 @@ impl Local {
         now: Now,
         to: Peer,
         (view, number): (View, u64),
+        applied: OpNumber,
         body: Body,
         standing: Option<Standing>,
     ) -> Option<Message> {
-        let applied = self.replica.applied();
         let InMemory { engine, reply, .. } = match &mut self.execution {
             Execution::InMemory(memory) => &mut **memory,
             Execution::OnDisk(disk) => {

@@ -384,8 +384,8 @@ impl ReplicaProcess {
                 }
             }
             Action::Apply { through } => self.apply(through, around),
-            Action::Read { to, view, number, body, standing } => {
-                self.read(to, (view, number), body, standing, around);
+            Action::Read { to, view, number, applied, body, standing } => {
+                self.read(to, (view, number), applied, body, standing, around);
             }
             Action::Evaluate { to, view, id, body } => self.evaluate(to, view, id, body, around),
             Action::TakeSnapshot { head, ticket, is_file } => {
@@ -419,6 +419,7 @@ impl ReplicaProcess {
         &mut self,
         to: Peer,
         (view, number): (View, u64),
+        applied: OpNumber,
         body: Body,
         standing: Option<Standing>,
         around: &mut Surroundings<'_>,
@@ -427,15 +428,14 @@ impl ReplicaProcess {
         match &mut self.execution {
             Execution::InMemory(memory) => {
                 let (reply, expiry) = memory.engine.read(now, &body);
-                let applied = memory.executed;
                 let message = match standing {
                     None => Message::ReadReply { view, number, reply },
                     Some(standing) => Message::MemberReply { view, number, applied, standing, expiry, reply },
                 };
-                self.answer(Answer { to, message, seen: applied }, around);
+                let seen = memory.executed;
+                self.answer(Answer { to, message, seen }, around);
             }
             Execution::OnDisk(disk) => {
-                let applied = self.core.applied();
                 disk.read(ReadJob { to, view, number, body, standing, applied, now });
             }
         }

@@ -160,8 +160,8 @@ pub struct World {
     counts: Option<BTreeMap<&'static str, u64>>,
     /// While a client handles the result of a read: what the replica had executed when it read.
     read_at: Option<OpNumber>,
-    /// The last answers of members whose engines are on disk, and what each has seen: what it says itself is
-    /// what had been executed when it was asked for.
+    /// The last answers of members, and what each has seen: what it says itself is what had been executed, and told to
+    /// the core, when it was asked for.
     seen: VecDeque<(Body, OpNumber)>,
     effects: Vec<Effect>,
     client_effects: Vec<ClientEffect>,

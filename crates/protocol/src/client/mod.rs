@@ -324,7 +324,7 @@ impl Client {
                 self.observe_view(view);
             }
             Message::MemberReply { view, number, applied, standing, expiry, reply } => {
-                self.on_member_reply(from, number, (applied, expiry, reply), standing);
+                self.on_member_reply(from, view, number, (applied, expiry, reply), standing);
                 self.observe_view(view);
             }
             Message::LastChange { view, number, op_number, time } => {

@@ -7,6 +7,11 @@
 //!   anything newer, be it in the log or in the durability log;
 //! - *stale*: any replica, explicitly asked for.
 //!
+//! An op number of an entry that is not committed means something in one view only: the next view may put other
+//! entries there, and a completed update elsewhere. So what members know beyond their values counts for the latest
+//! view that any of them answered in, and a value that a member was asked for after such an entry counts only
+//! if nobody has answered out of a later view since (`docs/PROTOCOL.md`, "Evidence and views").
+//!
 //! A value that does not count is asked for again at a member that is to have executed the entry it lacked
 //! (Syros calls it a rinse), or, if something has to be ordered first, of the leader. A key that expires is
 //! in no footprint of the entry that lets it: so values carry the moment their first key expires, and count
@@ -67,8 +72,9 @@ pub(super) enum Course {
     Meta { member: ReplicaId },
     /// The values of these members.
     Quorum { asked: ReplicaSet },
-    /// A member's value once it has executed an entry; it may not hold a key that expires by `time`.
-    Rinse { member: ReplicaId, after: OpNumber, time: WallTime },
+    /// A member's value once it has executed an entry; it may not hold a key that expires by `time`. Entry and time are
+    /// what evidence of this view names.
+    Rinse { member: ReplicaId, after: OpNumber, time: WallTime, view: View },
     /// Any value of this replica.
     Stale { member: ReplicaId },
 }
@@ -90,9 +96,12 @@ impl Course {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Evidence {
     heard: ReplicaSet,
-    /// The value of the latest state.
+    /// The value of the latest state. Committed entries have the same number in every view, so it counts whatever the
+    /// view it was given in.
     best: Option<Value>,
-    /// What members know beyond their values, taken together.
+    /// The latest view that a member answered in.
+    view: View,
+    /// What members that answered in that view know beyond their values, taken together.
     beyond: Standing,
     /// Who has the last entry of these in its log.
     accepted_by: ReplicaId,
@@ -103,7 +112,31 @@ pub(super) struct Evidence {
 impl Default for Evidence {
     fn default() -> Self {
         let (heard, beyond) = (ReplicaSet(0), Standing::default());
-        Self { heard, best: None, beyond, accepted_by: ReplicaId(0), change: None }
+        Self { heard, best: None, view: View(0), beyond, accepted_by: ReplicaId(0), change: None }
+    }
+}
+
+impl Evidence {
+    /// Takes in what a member says in `view`. True if it had not answered before.
+    fn add(&mut self, from: ReplicaId, view: View, value: Value, standing: Standing) -> bool {
+        let is_first = !self.heard.contains(from);
+        self.heard = self.heard.with(from);
+        if view > self.view {
+            // What logs of earlier views held and no later one does was never complete.
+            (self.view, self.beyond) = (view, Standing::default());
+        }
+        if view == self.view {
+            if standing.accepted > self.beyond.accepted {
+                self.beyond.accepted = standing.accepted;
+                self.accepted_by = from;
+            }
+            self.beyond.unordered |= standing.unordered;
+            self.beyond.time = self.beyond.time.max(standing.time);
+        }
+        if self.best.as_ref().is_none_or(|best| best.applied < value.applied) {
+            self.best = Some(value);
+        }
+        is_first
     }
 }
 
@@ -534,6 +567,7 @@ impl Client {
     pub(super) fn on_member_reply(
         &mut self,
         from: ReplicaId,
+        view: View,
         number: u64,
         (applied, expiry, reply): (OpNumber, WallTime, Body),
         standing: Standing,
@@ -544,6 +578,7 @@ impl Client {
             self.latencies.note_value(from, now.since(sent).as_nanos() as u64, now);
         }
         let overlooked = self.planted(PlantedBug::ExpiryOverlooked);
+        let view = if self.planted(PlantedBug::RinseOfOtherView) { View(0) } else { view };
         let Some(read) = self.reads.get_mut(number) else { return };
         if read.waits_for.contains(from) {
             read.waits_for = read.waits_for.without(from);
@@ -561,18 +596,7 @@ impl Client {
             }
             return;
         }
-        let Evidence { heard, best, beyond, accepted_by, .. } = &mut read.evidence;
-        let is_first = !heard.contains(from);
-        *heard = heard.with(from);
-        if standing.accepted > beyond.accepted {
-            beyond.accepted = standing.accepted;
-            *accepted_by = from;
-        }
-        beyond.unordered |= standing.unordered;
-        beyond.time = beyond.time.max(standing.time);
-        if best.as_ref().is_none_or(|best| best.applied < value.applied) {
-            *best = Some(value);
-        }
+        let is_first = read.evidence.add(from, view, value, standing);
         if is_first && awaited.is_none() && !matches!(read.course, Course::Leader | Course::Rinse { .. }) {
             self.latencies.note_value(from, took, now);
         }
@@ -601,7 +625,7 @@ impl Client {
         let (quorum, leader) = (self.read_quorum(), self.leader());
         let usable = self.usable();
         let Some(read) = self.reads.get_mut(number) else { return };
-        let Evidence { heard, best: Some(best), beyond, accepted_by, change } = &read.evidence else {
+        let Evidence { heard, best: Some(best), view, beyond, accepted_by, change } = &read.evidence else {
             return;
         };
         let suits = |after: OpNumber, time: WallTime| best.applied >= after && best.lasts(time);
@@ -610,7 +634,9 @@ impl Client {
         let by_quorum = heard.len() >= quorum && !beyond.unordered && suits(beyond.accepted, beyond.time);
         let how = match read.course {
             // It took more than one round trip, whatever it is that lets the value count now.
-            Course::Rinse { after, time, .. } if by_leader || by_quorum || suits(after, time) => {
+            Course::Rinse { after, time, view: named_in, .. }
+                if by_leader || by_quorum || (*view == named_in && suits(after, time)) =>
+            {
                 Some(&mut counts.rinsed)
             }
             _ if by_leader => Some(&mut counts.meta),
@@ -638,7 +664,7 @@ impl Client {
                 None => return,
                 // It is committed, and on its way to the member.
                 Some((after, time)) if best.applied < after => {
-                    Course::Rinse { member: rinser(member), after, time }
+                    Course::Rinse { member: rinser(member), after, time, view: *view }
                 }
                 Some(_) => Course::Leader,
             },
@@ -646,13 +672,16 @@ impl Client {
                 let (member, after, time) = (rinser(*accepted_by), beyond.accepted, beyond.time);
                 self.latencies.note_wait(bucket.unwrap_or_default(), true);
                 if !beyond.unordered && best.applied < after {
-                    Course::Rinse { member, after, time }
+                    Course::Rinse { member, after, time, view: *view }
                 } else {
                     Course::Leader
                 }
             }
-            // It has what it was to have, and a key in it may have expired elsewhere.
-            Course::Rinse { after, .. } if best.applied >= after => Course::Leader,
+            // It has what it was to have, and a key in it may have expired elsewhere; or a later view has begun, and what
+            // it was to have means nothing there.
+            Course::Rinse { after, view: named_in, .. } if best.applied >= after || *view > named_in => {
+                Course::Leader
+            }
             _ => return,
         };
         if next == Course::Leader {

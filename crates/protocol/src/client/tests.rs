@@ -5,7 +5,7 @@ use super::*;
 use crate::message::Path;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, OpNumber, WritePolicy};
+use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, WritePolicy};
 
 type Sent = Vec<(u8, Message)>;
 type Done = Vec<(Token, Outcome)>;
@@ -460,4 +460,112 @@ fn refused_on_one_of_both_ways_it_may_still_be_ordered() {
         harness.receive(0, Message::Refused { view, id: id(4), clock, refusal: Refusal::Overloaded });
     }
     assert_eq!(harness.drain().1, [(token, Outcome::Unknown)]);
+}
+
+/// What a member that answers a read says of itself.
+#[derive(Clone, Copy)]
+struct Says {
+    view: u64,
+    applied: u64,
+    accepted: u64,
+    unordered: bool,
+}
+
+impl Says {
+    const fn new(view: u64, applied: u64, accepted: u64) -> Self {
+        Self { view, applied, accepted, unordered: false }
+    }
+}
+
+/// A client that reads of a majority and has heard of view 1, which replica 1 leads; replicas 0 and 4 are out of reach.
+fn quorum_reader() -> Harness {
+    let mut config = Config::new(Group::new(5).unwrap(), FastQuorum::Majority, 1);
+    config.read_policy = ReadPolicy::Quorum;
+    let mut harness = Harness::with(config, &[0, 1, 2, 3]);
+    harness.client.handle(harness.now, Event::Disconnected(ReplicaId(0)));
+    harness.receive(1, Message::WrongView { view: View(1) });
+    harness.drain();
+    harness
+}
+
+fn answer(harness: &mut Harness, from: u8, says: Says) -> (Sent, Done) {
+    let Says { view, applied, accepted, unordered } = says;
+    let standing = crate::message::Standing { accepted: OpNumber(accepted), unordered, time: WallTime(0) };
+    let (view, applied, expiry) = (View(view), OpNumber(applied), WallTime(0));
+    let reply = Body::from([applied.0 as u8]);
+    harness.receive(from, Message::MemberReply { view, number: 1, applied, standing, expiry, reply });
+    harness.drain()
+}
+
+fn asked(sent: &[(u8, Message)]) -> Vec<(u8, Asked)> {
+    let question = |(to, message): &(u8, Message)| match message {
+        Message::Read { asked, .. } => Some((*to, *asked)),
+        _ => None,
+    };
+    sent.iter().filter_map(question).collect()
+}
+
+/// A quorum that names entry 9 of view 1, so that replica 1 is asked for a value after it.
+fn rereading() -> (Harness, Token) {
+    let mut harness = quorum_reader();
+    let token = harness.submit(Class::Read);
+    let now_known = Asked::Value { after: OpNumber(0) };
+    let first = asked(&harness.drain().0);
+    assert!(first.len() == 3 && first.iter().all(|(_, asked)| *asked == now_known), "{first:?}");
+    assert!(answer(&mut harness, 2, Says::new(0, 7, 7)).1.is_empty());
+    assert!(answer(&mut harness, 3, Says::new(0, 7, 7)).1.is_empty());
+    let (sent, done) = answer(&mut harness, 1, Says::new(1, 7, 9));
+    assert!(done.is_empty());
+    assert_eq!(asked(&sent), [(1, Asked::Value { after: OpNumber(9) })]);
+    (harness, token)
+}
+
+#[test]
+fn a_reread_counts_in_the_view_that_named_its_entry_and_in_earlier_ones() {
+    for view in [0, 1] {
+        let (mut harness, token) = rereading();
+        // Entries that were accepted since are of no concern.
+        let (_, done) = answer(&mut harness, 1, Says::new(view, 9, 12));
+        assert_eq!(done, [(token, Outcome::Reply(Body::from([9])))], "view {view}");
+    }
+}
+
+#[test]
+fn a_reread_that_is_answered_out_of_a_later_view_does_not_count() {
+    let (mut harness, token) = rereading();
+    let (sent, done) = answer(&mut harness, 1, Says::new(2, 10, 18));
+    assert!(done.is_empty(), "entry 9 of view 2 is another one: {done:?}");
+    // In view 2, which replica 2 leads, the read has begun again.
+    let again = asked(&sent);
+    assert!(again.contains(&(2, Asked::Value { after: OpNumber(0) })), "{again:?}");
+    // Each later view makes it begin again at most once.
+    for from in [1, 2] {
+        assert!(answer(&mut harness, from, Says::new(2, 18, 18)).1.is_empty(), "not yet a majority");
+    }
+    let (_, done) = answer(&mut harness, 3, Says::new(1, 7, 9));
+    assert_eq!(done, [(token, Outcome::Reply(Body::from([18])))]);
+}
+
+#[test]
+fn a_later_view_that_knows_of_nothing_more_ends_a_reread() {
+    let (mut harness, token) = rereading();
+    let (_, done) = answer(&mut harness, 1, Says::new(2, 10, 10));
+    assert_eq!(done, [(token, Outcome::Reply(Body::from([10])))]);
+}
+
+#[test]
+fn what_members_know_counts_for_the_latest_view_among_them() {
+    let abandoned = Says { view: 0, applied: 7, accepted: 40, unordered: true };
+    for order in [[1, 2, 3], [3, 2, 1], [2, 1, 3]] {
+        let mut harness = quorum_reader();
+        let token = harness.submit(Class::Read);
+        harness.drain();
+        let mut done = Vec::new();
+        for from in order {
+            assert!(done.is_empty(), "a majority is needed");
+            let says = if from == 2 { Says::new(1, 7, 7) } else { abandoned };
+            done = answer(&mut harness, from, says).1;
+        }
+        assert_eq!(done, [(token, Outcome::Reply(Body::from([7])))], "{order:?}");
+    }
 }

@@ -281,6 +281,9 @@ pub enum Action {
         view: View,
         /// The client's number for it.
         number: u64,
+        /// The entry that [`Message::MemberReply`] names: the last one executed when this was asked for. What has been
+        /// executed since may show in the value; the answer must not say so, as it may be of a later view.
+        applied: OpNumber,
         /// The operation.
         body: Body,
         /// If there is one, the result goes as [`Message::MemberReply`] with this in it.

@@ -67,6 +67,7 @@ planted_bugs! {
     QuorumSkipsDlog = "quorum-skips-dlog": "A member of a read quorum keeps silent about its durability log.";
     AcceptedForgotten = "accepted-forgotten": "Entering a view, members take what is in the log for executed, as a read quorum sees it.";
     QuorumOfOneLess = "quorum-of-one-less": "A read quorum is one replica short of a majority.";
+    RinseOfOtherView = "rinse-of-other-view": "A client takes a value that it asked for after an entry of one view from a member of a later one.";
     SharedKeysIgnored = "shared-keys-ignored": "The leader accepts an update after one that is pending on its key and on others.";
     SharedKeysAtLeaderOnly = "shared-keys-at-leader-only": "Followers accept an update after one that is pending on its key and on others.";
     FollowersAhead = "followers-ahead": "Followers may execute what their leader has not, and new leaders answer before they have caught up.";

@@ -142,7 +142,8 @@ impl Replica {
                 time: self.log.last_time(),
             }),
         };
-        self.actions.push_back(Action::Read { to, view, number, body, standing });
+        let applied = self.applied;
+        self.actions.push_back(Action::Read { to, view, number, applied, body, standing });
     }
 
     fn last_change(&self, footprint: &Footprint) -> OpNumber {

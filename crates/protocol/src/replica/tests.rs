@@ -732,3 +732,26 @@ fn replicas_say_why_views_change() {
         TraceEvent::LeftView { from: View(1), to: View(2), cause: ViewChangeCause::LeaderLeft }
     )));
 }
+
+/// An engine on disk answers later than it is asked, and a driver handles several events before it looks at what is to
+/// be done: what happens in between may be of another view than the answer says it is of.
+#[test]
+fn an_answer_names_the_entry_that_was_executed_when_it_was_asked_for() {
+    let mut cluster = Cluster::new(1, FastQuorum::Majority);
+    let session = cluster.register();
+    cluster.stuck = true;
+    let before = cluster.replicas[0].applied();
+    let message = cluster.request(session, 1, 1_000_001, Path::Ordered, "oA1");
+    cluster.event(0, Event::Message { from: CLIENT, message });
+    let through = cluster.replicas[0].apply_requested;
+    assert!(through > before, "the engine is to execute it");
+    let (asked, body) = (Asked::Value { after: OpNumber(0) }, Body::from(*b"rA"));
+    let message = Message::Read { view: View(0), number: 1, asked, body };
+    cluster.replicas[0].handle(cluster.now, Event::Message { from: CLIENT, message });
+    cluster.replicas[0].handle(cluster.now, Event::Applied { through, replies: Vec::new() });
+    let named = core::iter::from_fn(|| cluster.replicas[0].poll()).find_map(|action| match action {
+        Action::Read { applied, .. } => Some(applied),
+        _ => None,
+    });
+    assert_eq!(named, Some(before));
+}

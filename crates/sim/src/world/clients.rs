@@ -238,9 +238,7 @@ impl World {
         let (_, life) = self.addresses[parcel.address as usize];
         let place = &mut self.clients[slot];
         let Some(client) = place.process.as_mut().filter(|_| place.life == life) else { return };
-        if let Message::MemberReply { reply, .. } = &message
-            && self.swarm.disk_engine.is_some()
-        {
+        if let Message::MemberReply { reply, .. } = &message {
             self.seen.truncate(SEEN_MAX - 1);
             self.seen.push_front((reply.clone(), parcel.executed));
         }

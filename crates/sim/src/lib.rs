@@ -29,6 +29,7 @@ mod rot;
 pub mod scenario;
 pub mod scheduler;
 mod seeds;
+mod service;
 mod settle;
 mod shelf;
 pub mod swarm;

@@ -30,6 +30,8 @@ pub struct Options {
     pub replicas: Option<Group>,
     /// Give every world permanent faults.
     pub permanent: bool,
+    /// Judge service in every world.
+    pub service: bool,
 }
 
 /// What came of one seed.
@@ -95,7 +97,8 @@ pub fn replay_command(seed: u64, options: &Options) -> String {
     let protocol = options.protocol.map(|protocol| format!(" --protocol {protocol}")).unwrap_or_default();
     let replicas = options.replicas.map(|group| format!(" --replicas {}", group.size())).unwrap_or_default();
     let permanent = if options.permanent { " --permanent" } else { "" };
-    format!("syros sim --seed {seed}{planted}{protocol}{replicas}{permanent}")
+    let service = if options.service { " --service" } else { "" };
+    format!("syros sim --seed {seed}{planted}{protocol}{replicas}{permanent}{service}")
 }
 
 thread_local! {
@@ -138,6 +141,7 @@ pub fn run_seed(seed: u64, options: &Options) -> SeedReport {
     if options.permanent {
         swarm.draw_permanent();
     }
+    swarm.service_judged |= options.service;
     run_swarm(&swarm, options)
 }
 
@@ -183,8 +187,11 @@ fn run_phases(world: &mut World) -> Result<(), String> {
         }
         world.violation().map_or(Ok(()), Err)?;
     }
-    let settled =
-        if world.is_ruined() { world.settle_ruined() } else { world.endure().and_then(|()| world.settle()) };
+    let settled = if world.is_ruined() {
+        world.settle_ruined()
+    } else {
+        world.endure().and_then(|()| world.settle()).and_then(|()| world.judge_service())
+    };
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
     verdict::judge(&world.history, &world.invariants)?;

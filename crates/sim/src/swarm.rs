@@ -60,6 +60,8 @@ pub struct Swarm {
     pub hunt: Option<Hunt>,
     /// What stays broken in a phase of its own before everything is repaired.
     pub permanent: Option<PermanentFaults>,
+    /// When everything has been repaired, service is judged.
+    pub service_judged: bool,
 }
 
 /// Faults that last while service is judged: a majority is alive and connected, and nobody else need be.
@@ -338,6 +340,7 @@ impl Swarm {
             disk_engine: None,
             hunt,
             permanent: None,
+            service_judged: false,
         };
         swarm.make_for(hunt, &mut draw);
         swarm.draw_disturbances();
@@ -560,6 +563,7 @@ impl Swarm {
             disk_engine: None,
             hunt: None,
             permanent: None,
+            service_judged: false,
         }
     }
 }

@@ -43,6 +43,10 @@ pub(crate) struct Options {
     /// Give every world permanent faults: replicas stay dead and links stay cut while clients must be served
     #[arg(long, conflicts_with = "planted")]
     permanent: bool,
+    /// Judge service in every world: the next update after all repairs takes one round trip, a failover under a
+    /// second, and nothing ends as unknown
+    #[arg(long, conflicts_with = "planted")]
+    service: bool,
     /// Print everything that happens; only with --seed
     #[arg(long, requires = "seed")]
     trace: bool,
@@ -91,6 +95,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         protocol: options.protocol,
         replicas: options.replicas,
         permanent: options.permanent,
+        service: options.service,
     };
     let started = Instant::now();
     let summary = match options.seed {

@@ -2,7 +2,7 @@
 
 use crate::inbound::{Inbound, ReadOutcome};
 use crate::outbound::FlushOutcome;
-use crate::outlet::{Outlet, Socket};
+use crate::outlet::{Left, Outlet, Socket};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use std::io::Result;
@@ -52,8 +52,8 @@ pub struct Connection {
     inbound: Inbound,
     /// Output since the last flush. What was not taken then lies with the socket.
     fresh: Vec<u8>,
-    /// Bytes that lay with the socket when that was looked at last.
-    left: usize,
+    /// What lay with the socket when that was looked at last.
+    left: Left,
     /// The socket was full then, and no event has said otherwise since.
     is_blocked: bool,
     limits: Limits,
@@ -92,7 +92,7 @@ impl Connection {
             // Room for one whole frame, wherever it begins.
             inbound: Inbound::new(limits.frame_bytes_max.saturating_add(2 * FRAME_OVERHEAD_BYTES)),
             fresh: Vec::new(),
-            left: 0,
+            left: Left::default(),
             is_blocked: false,
             limits,
             // Something may have come before the registration; the first read finds out.
@@ -120,6 +120,18 @@ impl Connection {
     #[must_use]
     pub const fn is_readable(&self) -> bool {
         self.is_readable
+    }
+
+    /// Bytes by which the next read will let the input buffer grow first: whoever has a budget for that looks before.
+    #[must_use]
+    pub fn growth_ahead(&mut self) -> usize {
+        self.inbound.growth_ahead()
+    }
+
+    /// Bytes of memory that both buffers take, in use or not.
+    #[must_use]
+    pub const fn memory_bytes(&self) -> usize {
+        self.inbound.memory_bytes() + self.fresh.capacity() + self.left.memory_bytes
     }
 
     /// One read. The time that counts as the arrival of what it finds must be taken *after* it.
@@ -182,7 +194,7 @@ impl Connection {
     /// Bytes of output that the socket has not taken yet.
     #[must_use]
     pub const fn backlog(&self) -> usize {
-        self.fresh.len() + self.left
+        self.fresh.len() + self.left.bytes
     }
 
     /// True if output has gathered beyond the limit: the peer does not read. Who serves a client stops

@@ -90,6 +90,17 @@ impl Inbound {
         }
     }
 
+    /// Bytes of memory that the buffer takes, received or not.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Bytes by which the next read will let the buffer grow first.
+    pub(crate) fn growth_ahead(&mut self) -> usize {
+        self.compact();
+        self.length_ahead() - self.bytes.len()
+    }
+
     /// One read into free space. `Received` and `room > count` mean that the source was emptied.
     pub(crate) fn read_from(&mut self, source: &mut impl Read) -> (ReadOutcome, usize) {
         self.make_room();
@@ -117,6 +128,14 @@ impl Inbound {
     /// help. The buffer doubles as bytes come, whatever length a frame claims to have: nobody can make a
     /// process reserve memory with a header alone.
     fn make_room(&mut self) {
+        self.compact();
+        let length = self.length_ahead();
+        if length > self.bytes.len() {
+            self.bytes.resize(length, 0);
+        }
+    }
+
+    fn compact(&mut self) {
         if self.start == self.end {
             self.start = 0;
             self.end = 0;
@@ -126,12 +145,17 @@ impl Inbound {
             self.end -= self.start;
             self.start = 0;
         }
+    }
+
+    /// How long the buffer has to be for the next read, once it is compact.
+    fn length_ahead(&self) -> usize {
         let is_crowded = self.bytes.len() - self.end < self.bytes.len() / 4;
         // Reads have filled the buffer, so a larger one saves some; also true of one never allocated.
         let is_busy = self.peak == self.bytes.len() && self.bytes.len() < BYTES_USUAL_MAX;
         if is_crowded || is_busy {
-            let length = (self.bytes.len() * 2).max(BYTES_MIN).min(self.limit);
-            self.bytes.resize(length, 0);
+            (self.bytes.len() * 2).max(BYTES_MIN).min(self.limit)
+        } else {
+            self.bytes.len()
         }
     }
 

@@ -54,6 +54,11 @@ impl Outbound {
         self.bytes.len() - self.written
     }
 
+    /// Bytes of memory that the buffer takes, in use or not.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     /// True if there is nothing to send.
     pub(crate) const fn is_empty(&self) -> bool {
         self.backlog() == 0

@@ -22,26 +22,41 @@ impl Socket {
         self.outbound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Bytes that wait, and whether that is because the socket is full.
-    pub(crate) fn state(&self) -> (usize, bool) {
+    /// What waits, and whether that is because the socket is full.
+    pub(crate) fn state(&self) -> (Left, bool) {
         let outbound = self.lock();
-        (outbound.backlog(), outbound.is_blocked())
+        (Left::of(&outbound), outbound.is_blocked())
     }
 
-    /// The socket takes output again. The number of bytes that wait for that.
-    pub(crate) fn unblock(&self) -> usize {
+    /// The socket takes output again. What waits for that.
+    pub(crate) fn unblock(&self) -> Left {
         let mut outbound = self.lock();
         outbound.unblock();
-        outbound.backlog()
+        Left::of(&outbound)
     }
 
     /// At most one write, of what there is and then of `fresh`, which it empties. Beside the outcome: the
     /// bytes written, if there was a write, and those that are left.
-    pub(crate) fn flush(&self, fresh: &mut Vec<u8>) -> (FlushOutcome, Option<usize>, usize) {
+    pub(crate) fn flush(&self, fresh: &mut Vec<u8>) -> (FlushOutcome, Option<usize>, Left) {
         let mut outbound = self.lock();
         outbound.take(fresh);
         let (outcome, written) = outbound.write_to(&mut &self.stream);
-        (outcome, written, outbound.backlog())
+        (outcome, written, Left::of(&outbound))
+    }
+}
+
+/// What lies with a socket.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Left {
+    /// Bytes that the socket has not taken yet.
+    pub(crate) bytes: usize,
+    /// Bytes of memory that their buffer takes.
+    pub(crate) memory_bytes: usize,
+}
+
+impl Left {
+    const fn of(outbound: &Outbound) -> Self {
+        Self { bytes: outbound.backlog(), memory_bytes: outbound.memory_bytes() }
     }
 }
 

@@ -19,6 +19,11 @@ impl ByteQueue {
         self.bytes.len() - self.start
     }
 
+    /// Bytes of memory it takes, in use or not.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.bytes.capacity()
+    }
+
     pub(crate) fn as_slice(&self) -> &[u8] {
         &self.bytes[self.start..]
     }

@@ -2,7 +2,7 @@
 
 use crate::bytes::ByteQueue;
 use crate::info::ServerInfo;
-use crate::limits::{COMMANDS_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
+use crate::limits::{COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
 use crate::local::{self, Session};
 use crate::parser::{Parser, Step};
 use crate::schedule::{Completion, Schedule, Submission};
@@ -154,9 +154,30 @@ impl Connection {
         self.front.is_paused()
     }
 
-    /// The next submission, if one may go.
+    /// The next submission, if one may go: none while the client has so much to take that a read would be postponed.
     pub fn poll_submit(&mut self) -> Option<Submission> {
+        if self.is_full() {
+            return None;
+        }
         self.front.schedule.poll(self.front.output.len() + self.front.held.len())
+    }
+
+    /// True if the replies to the submission with this slot, a read, may be added to those in memory now. Else it is to
+    /// be [postponed](Self::postpone): what replies will be is only a guess when they are asked for.
+    #[must_use]
+    pub fn has_room_for(&self, slot: u64) -> bool {
+        !self.is_full() && self.front.schedule.has_room_for(slot)
+    }
+
+    /// Takes back a submission that is a read, has this body, and has not been executed: it comes again when the client
+    /// has taken some of its replies. False if none with this slot is in flight; then nothing happens.
+    pub fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {
+        self.front.schedule.postpone(slot, body)
+    }
+
+    /// True if the client has more replies to take than one may have waiting.
+    fn is_full(&self) -> bool {
+        self.front.output.len() > REPLY_BYTES_EXPECTED_MAX
     }
 
     /// Takes the end of a submission. False if none with this slot is in flight; then nothing happens.
@@ -177,6 +198,24 @@ impl Connection {
     /// So many bytes of the output have been sent.
     pub fn sent(&mut self, bytes: usize) {
         self.front.output.take(bytes);
+    }
+
+    /// Bytes of replies that are in memory: those to be sent, and those that wait for earlier ones.
+    #[must_use]
+    pub const fn reply_bytes(&self) -> usize {
+        self.front.reply_bytes()
+    }
+
+    /// Bytes of memory that operations and replies of this connection take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let Front { schedule, slots, output, held, .. } = &self.front;
+        let slots = slots.len() * size_of::<Slot>();
+        self.parser.memory_bytes()
+            + schedule.memory_bytes()
+            + slots
+            + output.memory_bytes()
+            + held.memory_bytes()
     }
 
     /// True if there will be no further output: the client said QUIT, or was not understood, or let its

@@ -30,6 +30,12 @@ pub struct ServerReport {
     pub clients: u64,
     /// Most Redis clients.
     pub clients_max: u64,
+    /// Memory that the connections of all clients take, in bytes.
+    pub client_memory_bytes: u64,
+    /// Most memory that they may take.
+    pub client_memory_max: u64,
+    /// Connections closed since the start because they held most of it.
+    pub clients_evicted: u64,
     /// Connections accepted since the start or the last reset.
     pub connections_received: u64,
     /// Commands received since the start or the last reset.
@@ -147,6 +153,8 @@ fn memory(report: &ServerReport, _: WallTime, text: &mut String) {
     line(text, "used_memory_rss", report.memory_bytes);
     line(text, "maxmemory", 0);
     line(text, "maxmemory_policy", "noeviction");
+    line(text, "mem_clients_normal", report.client_memory_bytes);
+    line(text, "mem_clients_limit", report.client_memory_max);
 }
 
 fn persistence(report: &ServerReport, _: WallTime, text: &mut String) {
@@ -158,6 +166,7 @@ fn persistence(report: &ServerReport, _: WallTime, text: &mut String) {
 fn stats(report: &ServerReport, _: WallTime, text: &mut String) {
     line(text, "total_connections_received", report.connections_received);
     line(text, "total_commands_processed", report.commands_processed);
+    line(text, "evicted_clients", report.clients_evicted);
 }
 
 fn replication(report: &ServerReport, _: WallTime, text: &mut String) {
@@ -201,7 +210,7 @@ fn syros(report: &ServerReport, _: WallTime, text: &mut String) {
 }
 
 /// The settings that CONFIG GET knows: what clients and tools ask for before they start.
-pub(crate) fn settings(report: &ServerReport) -> [(&'static str, String); 14] {
+pub(crate) fn settings(report: &ServerReport) -> [(&'static str, String); 15] {
     let durable = |yes: &str, no: &str| String::from(if report.fsync { yes } else { no });
     [
         ("appendfsync", durable("always", "no")),
@@ -210,6 +219,7 @@ pub(crate) fn settings(report: &ServerReport) -> [(&'static str, String); 14] {
         ("databases", String::from("1")),
         ("maxclients", report.clients_max.to_string()),
         ("maxmemory", String::from("0")),
+        ("maxmemory-clients", report.client_memory_max.to_string()),
         ("maxmemory-policy", String::from("noeviction")),
         ("notify-keyspace-events", String::new()),
         ("port", report.tcp_port.to_string()),

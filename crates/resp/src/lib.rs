@@ -59,8 +59,10 @@ pub mod limits {
     pub const REPLY_BYTES_PAUSE: usize = 4 * 1024 * 1024;
 
     /// No operation that returns values is handed over while the replies expected and held exceed this
-    /// many bytes. What replies will be is guessed from what they were.
-    pub const REPLY_BYTES_EXPECTED_MAX: usize = 64 * 1024 * 1024;
+    /// many bytes. What replies will be is guessed from what they were. As much as a network of 1 Gbit/s takes in
+    /// the 70 ms that an answer may take from another continent; a connection whose client does not read holds no
+    /// more than that, and one reply.
+    pub const REPLY_BYTES_EXPECTED_MAX: usize = 8 * 1024 * 1024;
 
     /// A connection whose replies take more memory than this is cut off: the guess was wrong by more
     /// than an order of magnitude, and the other connections need the memory.

@@ -268,6 +268,11 @@ impl Parser {
         Step::Skipped { consumed }
     }
 
+    /// Bytes of memory that the words found so far take.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<Word>() + self.unquoted.capacity()
+    }
+
     /// A request that is not complete needs at least this many bytes, counted from its start. Of one that
     /// is too large nothing is kept.
     #[must_use]

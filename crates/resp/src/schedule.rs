@@ -139,9 +139,9 @@ const KEY_COST: usize = 96;
 const SPARE_BODIES_MAX: usize = 64;
 const SPARE_BODY_BYTES_MAX: usize = 4096;
 
-/// The guess at the length of a value before there was any, in bytes: enough to be cautious with, and
-/// no bother to anybody, for short replies bring it down quickly.
-const VALUE_BYTES_GUESS: usize = 256 * 1024;
+/// The guess at the length of a value before there was any, in bytes: enough to be cautious with (sixteen values
+/// are asked for at first), and no bother to anybody, for short replies bring it down quickly.
+const VALUE_BYTES_GUESS: usize = REPLY_BYTES_EXPECTED_MAX / 16;
 /// The guess never falls below this, at which as many values are allowed for as there can be commands.
 const VALUE_BYTES_GUESS_MIN: usize = REPLY_BYTES_EXPECTED_MAX / COMMANDS_MAX;
 
@@ -211,6 +211,11 @@ impl Schedule {
     /// Bytes of completions that wait for earlier ones.
     pub(crate) const fn reply_bytes(&self) -> usize {
         self.held
+    }
+
+    /// Bytes of memory that operations and completions take.
+    pub(crate) const fn memory_bytes(&self) -> usize {
+        self.charged + self.held
     }
 
     /// True if there is room for another operation.
@@ -326,7 +331,13 @@ impl Schedule {
 
     /// The next group whose turn has come, given that replies of `unsent` bytes wait for the client.
     pub(crate) fn poll(&mut self, unsent: usize) -> Option<Submission> {
-        let slot = *self.ready.front()?;
+        // Replies that wait for earlier ones: nothing that would add to them.
+        let place = if self.held > REPLY_BYTES_EXPECTED_MAX {
+            self.ready.iter().position(|slot| *slot == self.base)?
+        } else {
+            0
+        };
+        let slot = *self.ready.get(place)?;
         let index = self.index(slot)?;
         let values = self.groups[index].values as usize;
         let expected = (self.values_in_flight + values) * self.value_bytes + self.held + unsent;
@@ -334,7 +345,7 @@ impl Schedule {
         if values > 0 && self.values_in_flight > 0 && expected > REPLY_BYTES_EXPECTED_MAX {
             return None;
         }
-        self.ready.pop_front();
+        self.ready.remove(place);
         self.values_in_flight += values;
         let group = &mut self.groups[index];
         let State::Waiting(mut body) = std::mem::replace(&mut group.state, State::InFlight) else {
@@ -359,6 +370,27 @@ impl Schedule {
             self.spare_bodies.push(body);
         }
         Some(submission)
+    }
+
+    /// True if the replies of the group with this slot may be added to those in memory.
+    pub(crate) fn has_room_for(&self, slot: u64) -> bool {
+        self.held <= REPLY_BYTES_EXPECTED_MAX || slot == self.base
+    }
+
+    /// Takes back a submission of reads, which has not been executed: it is submitted again. False if there is no such
+    /// submission in flight.
+    pub(crate) fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {
+        let Some(index) = self.index(slot) else { return false };
+        let group = &mut self.groups[index];
+        if !matches!(group.state, State::InFlight) {
+            return false;
+        }
+        group.state = State::Waiting(body.to_vec());
+        self.values_in_flight -= group.values as usize;
+        // Before those that came later.
+        let place = self.ready.partition_point(|other| *other < slot);
+        self.ready.insert(place, slot);
+        true
     }
 
     /// Notes the end of a submission and lets those go that waited for it. False if there is no such

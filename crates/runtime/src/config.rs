@@ -200,6 +200,9 @@ pub struct FrontConfig {
     /// A client that does not read its replies is disconnected when more bytes than this wait for it. It is
     /// no longer read from long before that, at a few MiB; but what it had asked for by then may come.
     pub output_bytes_max: usize,
+    /// Most memory of all clients' connections together, in bytes: their input, operations under way and replies.
+    /// `None`: an eighth of the memory that the process may take, from 64 MiB to 1 GiB.
+    pub client_memory: Option<usize>,
     /// Most operations of this process's Redis clients in flight; further ones wait in their sockets.
     pub in_flight_max: usize,
     /// An operation without an answer after this long ends with an error.
@@ -214,11 +217,20 @@ pub struct FrontConfig {
     pub session_idle_max: Duration,
 }
 
+impl FrontConfig {
+    /// The budget of all clients' connections, in bytes, where the process may take so much memory.
+    pub(crate) fn client_memory_of(&self, machine_memory: u64) -> usize {
+        let share = (machine_memory / 8).clamp(64 << 20, 1 << 30);
+        self.client_memory.unwrap_or(usize::try_from(share).unwrap_or(usize::MAX))
+    }
+}
+
 impl Default for FrontConfig {
     fn default() -> Self {
         Self {
             connections_max: 10_000,
             output_bytes_max: syros_resp::limits::REPLY_BYTES_MAX,
+            client_memory: None,
             in_flight_max: 65_536,
             operation_timeout: Duration::from_secs(10),
             sync_after: Duration::from_millis(20),

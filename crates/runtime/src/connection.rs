@@ -4,8 +4,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use syros_net::{Connection, Dialing, Outlet};
+use syros_protocol::message::{Body, Standing};
 use syros_protocol::record::Ticket;
-use syros_types::{Instant, ReplicaId};
+use syros_types::{Instant, OpNumber, ReplicaId, View};
+
+use crate::client_memory::{ClientMemory, REPLY_BYTES_SHARE};
 
 /// Output that may wait is moved to a socket's buffer in portions of this size: about what the socket
 /// takes at once.
@@ -13,6 +16,23 @@ const PORTION_BYTES: usize = 256 * 1024;
 
 /// With more than this many bytes in the buffer of a link, frames for front ends go to its overflow.
 const LINK_DIRECT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Frames for the front end of another node wait at most to so many bytes before its next read is executed: they are
+/// what many clients have asked for, and that node does read.
+const LINK_OVERFLOW_SHARE: usize = 16 * 1024 * 1024;
+
+/// Reads of one connection that wait for room at most; further ones are dropped, and asked for again.
+const HELD_READS_MAX: usize = 8192;
+
+/// A read that waits until its client has taken replies that it has got.
+pub(crate) struct HeldRead {
+    /// The view it is answered in, and the client's number for it.
+    pub(crate) request: (View, u64),
+    /// What had been executed when it was to be, at least.
+    pub(crate) applied: OpNumber,
+    pub(crate) body: Body,
+    pub(crate) standing: Option<Standing>,
+}
 
 /// Who is at the other end of a connection.
 pub(crate) enum Kind {
@@ -39,6 +59,12 @@ pub(crate) struct Open {
     pub(crate) overflow: VecDeque<Vec<u8>>,
     /// Bytes in `overflow`.
     pub(crate) overflow_bytes: usize,
+    /// Reads that are executed when there is room for their replies, in order.
+    pub(crate) held_reads: VecDeque<HeldRead>,
+    /// Bytes of the bodies of `held_reads`.
+    held_read_bytes: usize,
+    /// What the budget of all clients is charged with for this one.
+    pub(crate) charged: usize,
     /// Frames that are to leave from the log's thread, and when: those of this part of a turn.
     pub(crate) release: Option<(Ticket, Outlet, Vec<u8>)>,
     /// It is in the list of connections to be read.
@@ -62,6 +88,9 @@ impl Open {
             peer,
             overflow: VecDeque::new(),
             overflow_bytes: 0,
+            held_reads: VecDeque::new(),
+            held_read_bytes: 0,
+            charged: 0,
             release: None,
             is_queued: false,
             is_dirty: false,
@@ -105,6 +134,58 @@ impl Open {
             self.overflow_bytes -= frame.len();
             self.net.outbound().extend_from_slice(&frame);
         }
+    }
+
+    /// True for a connection of a client, of whatever kind, or of somebody who may become one.
+    pub(crate) const fn is_client(&self) -> bool {
+        match self.kind {
+            Kind::Redis(_) | Kind::Client | Kind::Greeting { dialed: None } => true,
+            Kind::Link(_) | Kind::Greeting { dialed: Some(_) } => false,
+        }
+    }
+
+    /// Charges the budget of all clients with what this one takes now.
+    pub(crate) fn charge(&mut self, memory: &mut ClientMemory) {
+        if self.is_client() {
+            let replies = if let Kind::Redis(redis) = &self.kind { redis.memory_bytes() } else { 0 };
+            let held = self.held_reads.len() * size_of::<HeldRead>() + self.held_read_bytes;
+            memory.charge(&mut self.charged, self.net.memory_bytes() + replies + held);
+        } else {
+            memory.charge(&mut self.charged, 0);
+        }
+    }
+
+    /// True if the other end is to take replies before another read is executed for it. (Redis connections say for
+    /// themselves which of their reads may be.)
+    pub(crate) fn owes_too_much(&self) -> bool {
+        match self.kind {
+            Kind::Link(_) => self.overflow_bytes > LINK_OVERFLOW_SHARE,
+            _ => self.net.backlog() > REPLY_BYTES_SHARE,
+        }
+    }
+
+    /// True if no requests should be read from it for now, because too much waits to go out.
+    pub(crate) fn is_clogged(&self) -> bool {
+        let is_owing = matches!(self.kind, Kind::Client) && self.owes_too_much();
+        is_owing || self.net.is_clogged() || !self.held_reads.is_empty()
+    }
+
+    /// Keeps a read until there is room for its reply.
+    pub(crate) fn hold(&mut self, read: HeldRead) {
+        if self.held_reads.len() < HELD_READS_MAX {
+            self.held_read_bytes += read.body.len();
+            self.held_reads.push_back(read);
+        }
+    }
+
+    /// The next read that was kept, if there is room for its reply.
+    pub(crate) fn pop_held(&mut self) -> Option<HeldRead> {
+        if self.owes_too_much() {
+            return None;
+        }
+        let read = self.held_reads.pop_front()?;
+        self.held_read_bytes -= read.body.len();
+        Some(read)
     }
 
     /// Bytes that wait to go out.
@@ -198,6 +279,15 @@ impl Connections {
     /// True if the connection at this place is still being made.
     pub(crate) fn is_dialing(&self, index: usize) -> bool {
         matches!(self.slots.get(index), Some(Slot { entry: Some(Entry::Dialing { .. }), .. }))
+    }
+
+    /// The client's connection that the budget is charged most for, and with how much.
+    pub(crate) fn largest_client(&self) -> Option<(usize, usize)> {
+        let charged = |(index, slot): (usize, &Slot)| match &slot.entry {
+            Some(Entry::Open(open)) if open.is_client() => Some((index, open.charged)),
+            _ => None,
+        };
+        self.slots.iter().enumerate().filter_map(charged).max_by_key(|(_, charged)| *charged)
     }
 
     /// The place of the connection with this address, if it still exists.

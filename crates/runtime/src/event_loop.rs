@@ -32,8 +32,9 @@ use syros_wire::{
 };
 
 use crate::accept::Listener;
+use crate::client_memory::ClientMemory;
 use crate::clock::Clock;
-use crate::connection::{Connections, Deadlines, Entry, Kind, Open};
+use crate::connection::{Connections, Deadlines, Entry, HeldRead, Kind, Open};
 use crate::execution::Execution;
 use crate::front::{Front, completion};
 use crate::give_way::{GiveWay, Turn};
@@ -92,6 +93,14 @@ pub(crate) struct EventLoop {
     ready: Vec<usize>,
     /// Connections that are not read until the disk and the group have caught up.
     throttled: Vec<usize>,
+    /// Connections that are not read until others have given memory back.
+    starved: Vec<usize>,
+    /// Connections whose held reads may go on.
+    resumed: Vec<usize>,
+    /// What the front end has just been answered is large: it is dealt with before more is read.
+    has_large_news: bool,
+    /// The memory of all clients' connections.
+    pub(crate) memory: ClientMemory,
     /// Connections with output.
     dirty: Vec<usize>,
     /// Redis connections one of whose operations has ended.
@@ -133,6 +142,7 @@ pub(crate) struct Parts {
     pub(crate) local: Option<Local>,
     pub(crate) description: Description,
     pub(crate) clients_max: usize,
+    pub(crate) client_memory: usize,
     pub(crate) output_bytes_max: usize,
 }
 
@@ -146,6 +156,10 @@ impl EventLoop {
             table: Connections::default(),
             ready: Vec::new(),
             throttled: Vec::new(),
+            starved: Vec::new(),
+            resumed: Vec::new(),
+            has_large_news: false,
+            memory: ClientMemory::new(parts.client_memory),
             dirty: Vec::new(),
             answered: Vec::new(),
             released: Vec::new(),
@@ -213,6 +227,7 @@ impl EventLoop {
         if !self.throttled.is_empty() && !self.is_overloaded() {
             self.ready.append(&mut self.throttled);
         }
+        self.feed_starved();
         // Places that are queued during this loop wait for the next turn.
         let mut ready = std::mem::take(&mut self.ready);
         for index in ready.drain(..) {
@@ -249,6 +264,7 @@ impl EventLoop {
     /// Carries out what the cores want, and lets go of what has come of it: to the log's thread, and to others.
     fn settle(&mut self) {
         self.drain();
+        self.evict_if_exceeded();
         self.end_releases();
         if let Some(local) = &mut self.local {
             self.turn.has_logged |= local.submit();
@@ -259,13 +275,15 @@ impl EventLoop {
 
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
-        if !self.ready.is_empty() || !self.answered.is_empty() || self.wants_to_accept() {
+        let has_more = !self.ready.is_empty() || !self.answered.is_empty() || !self.resumed.is_empty();
+        if has_more || self.wants_to_accept() {
             return Some(Duration::ZERO);
         }
         let local = self.local.as_ref().map_or(Instant::NEVER, Local::deadline);
         let deadline = local
             .min(self.front.client.deadline())
             .min(self.greetings.next())
+            .min(self.memory.deadline())
             .min(self.accept_deadline())
             .min(self.dial_deadline());
         (deadline != Instant::NEVER).then(|| deadline.since(self.clock.now().instant))
@@ -326,9 +344,18 @@ impl EventLoop {
         open.is_queued = false;
         for _ in 0..READS_PER_TURN {
             let Some(open) = self.table.open_mut(index) else { return };
-            if is_client && open.net.is_clogged() {
+            if is_client && open.is_clogged() {
                 open.is_stalled = true;
                 return;
+            }
+            if is_client && !open.is_closing {
+                // Charged before it is taken.
+                let growth = open.net.growth_ahead();
+                if growth > 0 && !self.memory.admits(open.charged, growth) {
+                    open.is_queued = true;
+                    self.starved.push(index);
+                    return self.memory.wait(self.now.instant, growth);
+                }
             }
             // Of a connection that is closing, only what has been received is still handled.
             let outcome = if open.is_closing { ReadOutcome::Nothing } else { open.net.read() };
@@ -342,9 +369,10 @@ impl EventLoop {
                 ReadOutcome::Closed => return self.on_end(index),
                 ReadOutcome::Failed(error) => return self.close(index, &error.to_string()),
             }
-            match self.table.open_mut(index) {
-                Some(open) if open.net.is_readable() && !open.is_stalled && !open.is_closing => {}
-                _ => return,
+            let Some(open) = self.table.open_mut(index) else { return };
+            open.charge(&mut self.memory);
+            if !open.net.is_readable() || open.is_stalled || open.is_closing {
+                return;
             }
         }
         self.queue(index);
@@ -433,10 +461,10 @@ impl EventLoop {
 
     /// Redis commands.
     fn handle_redis(&mut self, index: usize) {
-        let Self { table, front, local, description, clients, clients_max, now, .. } = self;
+        let Self { table, front, local, description, clients, clients_max, memory, now, .. } = self;
         let Some(open) = table.open_mut(index) else { return };
         let Kind::Redis(redis) = &mut open.kind else { return };
-        let info = description.view(local.as_ref(), front, *clients, *clients_max, *now);
+        let info = description.view(local.as_ref(), front, *clients, *clients_max, memory, *now);
         let context = syros_resp::Context { now: now.wall, info: &info };
         let before = redis.commands();
         let received = open.net.received();
@@ -504,10 +532,17 @@ impl EventLoop {
                 is_quiet = false;
                 self.deliver(to, message);
             }
-            while let Some(action) = self.local.as_mut().and_then(|local| local.replica.poll()) {
+            while let Some(index) = self.resumed.pop() {
+                is_quiet = false;
+                self.read_held(index);
+            }
+            while !self.has_large_news
+                && let Some(action) = self.local.as_mut().and_then(|local| local.replica.poll())
+            {
                 is_quiet = false;
                 self.act(action);
             }
+            self.has_large_news = false;
             while let Some(action) = self.front.client.poll() {
                 is_quiet = false;
                 match action {
@@ -538,7 +573,7 @@ impl EventLoop {
             replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
             replica::Action::Apply { through } => local.apply_soon(through, self.now),
             replica::Action::Read { to, view, number, applied, body, standing } => {
-                self.read(to, (view, number), applied, body, standing);
+                self.read_if_room(to, (view, number), applied, body, standing);
             }
             replica::Action::Evaluate { to, view, id, body } => {
                 if let Some(message) = local.evaluate(self.now, to, view, id, body) {
@@ -626,6 +661,56 @@ impl EventLoop {
         local.ask_to_be_woken(!self.throttled.is_empty());
     }
 
+    /// Executes a read, unless its client has to take replies before: what they take is known only now.
+    fn read_if_room(
+        &mut self,
+        to: Peer,
+        request: (View, u64),
+        applied: OpNumber,
+        body: Body,
+        standing: Option<Standing>,
+    ) {
+        self.evict_if_exceeded();
+        let Peer::Client(address) = to else { return };
+        if address == OWN_FRONT {
+            let Some(waiting) = self.front.reader(request.1) else { return };
+            let place = self.table.find(waiting.address);
+            let open = place.and_then(|index| self.table.open_mut(index));
+            let Some(Open { kind: Kind::Redis(redis), .. }) = open else {
+                // Its client has gone.
+                return self.front.abandon_read(request.1);
+            };
+            if !redis.has_room_for(waiting.slot) {
+                redis.postpone(waiting.slot, &body);
+                return self.front.abandon_read(request.1);
+            }
+        } else {
+            let Some(index) = self.table.find(address) else { return };
+            let Some(open) = self.table.open_mut(index) else { return };
+            if open.owes_too_much() || !open.held_reads.is_empty() {
+                open.hold(HeldRead { request, applied, body, standing });
+                return open.charge(&mut self.memory);
+            }
+        }
+        self.read(to, request, applied, body, standing);
+    }
+
+    /// Executes reads of a connection that waited for room.
+    fn read_held(&mut self, index: usize) {
+        while let Some(open) = self.table.open_mut(index)
+            && let Some(HeldRead { request, applied, body, standing }) = open.pop_held()
+        {
+            let (to, view) = (Peer::Client(open.address), self.local.as_ref().map(|l| l.replica.view()));
+            // What a member said of itself holds in that view; its client asks again.
+            if standing.is_none() || view == Some(request.0) {
+                self.evict_if_exceeded();
+                self.read(to, request, applied, body, standing);
+            }
+        }
+        // It may be read again.
+        self.soil(index);
+    }
+
     /// Executes a read and sends its result: for another process straight into the connection's buffer.
     fn read(
         &mut self,
@@ -640,7 +725,7 @@ impl EventLoop {
             (Peer::Client(address), Execution::InMemory(memory))
                 if address != OWN_FRONT && local.slow_reads.is_none() =>
             {
-                let Self { table, dirty, output_bytes_max, .. } = self;
+                let Self { table, dirty, output_bytes_max, memory: client_memory, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
                 let engine = &memory.engine;
@@ -654,10 +739,12 @@ impl EventLoop {
                         }),
                     }
                 });
+                open.charge(client_memory);
                 soil(open, index, dirty);
             }
             _ => {
                 let Some(message) = local.read(now, to, request, applied, body, standing) else { return };
+                self.has_large_news |= is_large(&message);
                 match &mut local.slow_reads {
                     Some(slow_reads) => slow_reads.hold(now.instant, to, message),
                     None => self.deliver(to, message),
@@ -709,6 +796,7 @@ impl EventLoop {
         let Some(index) = self.table.find(address) else { return };
         let Some(open) = self.table.open_mut(index) else { return };
         open.put_for_client(self.output_bytes_max, put);
+        open.charge(&mut self.memory);
         soil(open, index, &mut self.dirty);
     }
 
@@ -720,6 +808,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return };
         let Kind::Redis(redis) = &mut open.kind else { return };
         redis.complete(waiting.slot, completion(outcome));
+        open.charge(&mut self.memory);
         if !open.is_answered {
             open.is_answered = true;
             self.answered.push(index);
@@ -739,9 +828,52 @@ impl EventLoop {
     fn unstall(&mut self, index: usize) {
         let Some(open) = self.table.open_mut(index) else { return };
         let is_paused = matches!(&open.kind, Kind::Redis(redis) if redis.is_paused());
-        if open.is_stalled && !is_paused && !open.net.is_clogged() {
+        let may_resume = !open.held_reads.is_empty() && !open.owes_too_much();
+        if open.is_stalled && !is_paused && !open.is_clogged() {
             open.is_stalled = false;
             self.queue(index);
+        }
+        if may_resume {
+            self.resumed.push(index);
+        }
+    }
+
+    /// Lets those go on that waited for memory, if there is some; closes connections that hold much if there has been none
+    /// for too long.
+    fn feed_starved(&mut self) {
+        if self.starved.is_empty() {
+            return self.memory.end_waiting();
+        }
+        if self.memory.deadline() <= self.now.instant {
+            self.evict("for which others wait");
+            self.memory.end_waiting();
+        }
+        if self.memory.has_room() {
+            self.memory.retry();
+            self.ready.append(&mut self.starved);
+        }
+    }
+
+    /// Closes connections that hold much if all clients together hold too much.
+    fn evict_if_exceeded(&mut self) {
+        if self.memory.is_exceeded() {
+            self.evict("which is above the limit");
+        }
+    }
+
+    /// Closes the connections that hold most, until half of the budget is free.
+    fn evict(&mut self, why: &str) {
+        while !self.memory.is_relieved()
+            && let Some((index, bytes)) = self.table.largest_client()
+            && bytes > 0
+        {
+            let (used, limit) = (self.memory.used(), self.memory.limit());
+            self.memory.count_evicted();
+            let problem = format!(
+                "it holds {bytes} bytes, more than any other client, and all clients together hold {used}, {why}; \
+                 limits.client-memory is {limit}"
+            );
+            self.refuse(index, &problem);
         }
     }
 
@@ -778,6 +910,7 @@ impl EventLoop {
         if is_done && is_finished {
             return self.close(index, "it has got all its replies");
         }
+        open.charge(&mut self.memory);
         let (waiting, limit) = (open.waiting_bytes(), self.output_bytes_max);
         if waiting > limit && !matches!(open.kind, Kind::Link(_)) {
             return self
@@ -808,7 +941,8 @@ impl EventLoop {
 
     /// Closes a connection and tells the cores.
     pub(crate) fn close(&mut self, index: usize, reason: &str) {
-        let Some(Entry::Open(open)) = self.table.remove(index) else { return };
+        let Some(Entry::Open(mut open)) = self.table.remove(index) else { return };
+        self.memory.charge(&mut open.charged, 0);
         log::debug!("closed a connection ({:?}): {reason}", open.peer);
         let gone = replica::Event::ClientGone(open.address);
         match open.kind {
@@ -884,11 +1018,6 @@ impl EventLoop {
 fn submit(open: &mut Open, front: &mut Front, now: Now) -> bool {
     let Kind::Redis(redis) = &mut open.kind else { return false };
     let mut has_submitted = false;
-    // Reads of a leader's own front end end at once: without this, nothing would be in flight, and reads
-    // would be let through one by one until all their values were in memory.
-    if redis.output().len() > syros_resp::limits::REPLY_BYTES_EXPECTED_MAX {
-        return false;
-    }
     while let Some(submission) = redis.poll_submit() {
         has_submitted = true;
         if let Some((slot, completion)) = front.submit(now, open.address, submission) {
@@ -896,6 +1025,15 @@ fn submit(open: &mut Open, front: &mut Front, now: Now) -> bool {
         }
     }
     has_submitted
+}
+
+/// True if a message holds so much of a value that there should not be many like it.
+fn is_large(message: &Message) -> bool {
+    const LARGE_BYTES: usize = 64 * 1024;
+    match message {
+        Message::ReadReply { reply, .. } | Message::MemberReply { reply, .. } => reply.len() >= LARGE_BYTES,
+        _ => false,
+    }
 }
 
 fn soil(open: &mut Open, index: usize, dirty: &mut Vec<usize>) {

@@ -109,6 +109,21 @@ impl Front {
         }
     }
 
+    /// Who waits for the read with this number, if it has not ended.
+    pub(crate) fn reader(&self, number: u64) -> Option<Waiting> {
+        let Token(token) = self.client.token_of_read(number)?;
+        let index = usize::try_from(token.checked_sub(self.base)?).ok()?;
+        *self.waiting.get(index)?
+    }
+
+    /// Nobody waits for the read with this number any more.
+    pub(crate) fn abandon_read(&mut self, number: u64) {
+        if let Some(token) = self.client.token_of_read(number) {
+            self.client.abandon_read(number);
+            self.take(token);
+        }
+    }
+
     /// Who waits for this operation, which has ended.
     pub(crate) fn take(&mut self, token: Token) -> Option<Waiting> {
         let index = usize::try_from(token.0.checked_sub(self.base)?).ok()?;

@@ -5,6 +5,7 @@ use syros_protocol::replica::Durability;
 use syros_resp::{ServerInfo, ServerReport};
 use syros_types::{FastQuorum, Instant, Now};
 
+use crate::client_memory::ClientMemory;
 use crate::front::Front;
 use crate::local::Local;
 
@@ -27,9 +28,10 @@ impl Description {
         front: &'a Front,
         clients: usize,
         clients_max: usize,
+        memory: &'a ClientMemory,
         now: Now,
     ) -> View<'a> {
-        View { description: self, local, front, clients, clients_max, now }
+        View { description: self, local, front, clients, clients_max, memory, now }
     }
 }
 
@@ -40,6 +42,7 @@ pub(crate) struct View<'a> {
     front: &'a Front,
     clients: usize,
     clients_max: usize,
+    memory: &'a ClientMemory,
     now: Now,
 }
 
@@ -58,6 +61,9 @@ impl ServerInfo for View<'_> {
             uptime_seconds: self.now.instant.since(Instant(0)).as_secs(),
             clients: self.clients as u64,
             clients_max: self.clients_max as u64,
+            client_memory_bytes: self.memory.used() as u64,
+            client_memory_max: self.memory.limit() as u64,
+            clients_evicted: self.memory.evicted(),
             connections_received: statistics.connections_since_reset(),
             commands_processed: statistics.commands.get(),
             memory_bytes: resident_bytes().unwrap_or(0),

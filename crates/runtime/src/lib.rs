@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod client_memory;
 mod clock;
 mod config;
 mod connection;
@@ -22,6 +23,7 @@ mod inspect;
 mod links;
 mod local;
 mod log_limit;
+mod machine_memory;
 mod node;
 mod on_disk;
 mod release;

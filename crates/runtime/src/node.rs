@@ -23,6 +23,7 @@ use crate::front::Front;
 use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{self, Local, LogError};
+use crate::machine_memory::machine_memory;
 use crate::on_disk;
 use crate::resident::ResidentFiles;
 use crate::socket::ListenError;
@@ -221,6 +222,7 @@ impl Base {
             local,
             description,
             clients_max: front.connections_max,
+            client_memory: front.client_memory_of(machine_memory()),
             output_bytes_max: front.output_bytes_max,
         });
         Ok(Process { event_loop, stopper })

@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{Redis, Scratch, free_ports, kill, syros, wait_for, wait_for_end};
+use common::{PATIENCE, Redis, Scratch, free_ports, kill, syros, wait_for, wait_for_end};
 use rustix::process::Signal;
+use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -120,4 +121,109 @@ fn a_full_disk_stops_updates_and_nothing_else() {
     assert_eq!(log.matches("takes no updates until the disk takes writes again").count(), 1, "{log}");
     node.stop();
     std::fs::remove_file(scratch.0.join("log")).unwrap();
+}
+
+/// A node with 64 MiB for its clients, which may not take more than 3 GiB of addresses.
+fn node_with_little_memory(scratch: &Scratch) -> Node {
+    Node::start(scratch, "ulimit -v 3000000", "[limits]\nclient-memory = \"64MiB\"\n")
+}
+
+/// A field of INFO.
+fn info(redis: &mut Redis, name: &str) -> u64 {
+    let text = redis.ask(&["INFO"]);
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.unwrap_or_else(|| panic!("no {name} in {text}")).trim_end().parse().unwrap()
+}
+
+/// While others hold much, a client with small requests is served, and the node takes no more memory than it may.
+fn is_served_well(friend: &mut Redis) {
+    for _ in 0..100 {
+        assert_eq!(friend.ask(&["GET", "first"]), "1");
+        // One reply, and what the allocator keeps, come on top of the budget.
+        let used = info(friend, "mem_clients_normal");
+        assert!(used < 100 << 20, "{used} bytes");
+        let resident = info(friend, "used_memory_rss");
+        assert!(resident < 512 << 20, "{resident} bytes");
+    }
+}
+
+#[test]
+fn replies_that_nobody_takes_stay_within_a_budget() {
+    let scratch = Scratch::new("replies");
+    let node = node_with_little_memory(&scratch);
+    let mut friend = Redis::connect(node.port);
+    let value = "x".repeat(10 << 20);
+    assert_eq!(friend.ask(&["SET", "big", &value]), "+OK");
+    let deaf: Vec<TcpStream> = (0..10)
+        .map(|_| {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap();
+            stream.write_all("GET big\r\n".repeat(300).as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    is_served_well(&mut friend);
+    assert_eq!(friend.ask(&["GET", "big"]).len(), value.len());
+    let log = node.log();
+    assert!(info(&mut friend, "evicted_clients") > 0 && log.contains("limits.client-memory"), "{log}");
+    drop(deaf);
+
+    // Whoever takes what it has asked for gets it, however much it is.
+    let reader = TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap();
+    (&reader).write_all("GET big\r\n".repeat(30).as_bytes()).unwrap();
+    let mut taken = vec![0; 30 * (value.len() + "$10485760\r\n\r\n".len())];
+    reader.set_read_timeout(Some(PATIENCE)).unwrap();
+    (&reader).read_exact(&mut taken).unwrap();
+    node.stop();
+}
+
+#[test]
+fn lists_of_keys_that_nobody_takes_stay_within_a_budget() {
+    let scratch = Scratch::new("lists");
+    let node = node_with_little_memory(&scratch);
+    let mut friend = Redis::connect(node.port);
+    let name = "k".repeat(1000);
+    for part in 0..20 {
+        let pairs: Vec<String> = (0..200).map(|key| format!("{name}{part}-{key}")).collect();
+        let words: Vec<&str> =
+            std::iter::once("MSET").chain(pairs.iter().flat_map(|key| [key, "v"])).collect();
+        assert_eq!(friend.ask(&words), "+OK");
+    }
+    let deaf: Vec<TcpStream> = (0..10)
+        .map(|_| {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap();
+            stream.write_all("KEYS *\r\n".repeat(20).as_bytes()).unwrap();
+            stream
+        })
+        .collect();
+    is_served_well(&mut friend);
+    drop(deaf);
+    node.stop();
+}
+
+#[test]
+fn requests_that_never_end_stay_within_a_budget() {
+    let scratch = Scratch::new("requests");
+    let node = node_with_little_memory(&scratch);
+    let mut friend = Redis::connect(node.port);
+    let value = vec![b'x'; 15 << 20];
+    let slow: Vec<_> = (0..20)
+        .map(|_| {
+            let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap();
+            let value = value.clone();
+            std::thread::spawn(move || {
+                stream.set_write_timeout(Some(Duration::from_secs(2))).unwrap();
+                // Most of these are closed before they are through.
+                let begun = stream.write_all(b"*3\r\n$4\r\nMSET\r\n$15728640\r\n");
+                let _ = begun.and_then(|()| stream.write_all(&value));
+                stream
+            })
+        })
+        .collect();
+    is_served_well(&mut friend);
+    let slow: Vec<TcpStream> = slow.into_iter().map(|thread| thread.join().unwrap()).collect();
+    is_served_well(&mut friend);
+    let large = "y".repeat(5 << 20);
+    assert_eq!(friend.ask(&["SET", "large", &large]), "+OK", "a large request finds room, too");
+    drop(slow);
+    node.stop();
 }

@@ -67,6 +67,11 @@ impl<T> Window<T> {
         self.first + self.slots.len() as u64
     }
 
+    fn get(&self, number: u64) -> Option<&T> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        self.slots.get(index)?.as_ref()
+    }
+
     fn get_mut(&mut self, number: u64) -> Option<&mut T> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         self.slots.get_mut(index)?.as_mut()
@@ -276,6 +281,17 @@ impl Client {
     #[must_use]
     pub const fn in_flight(&self) -> usize {
         self.updates.live + self.reads.live
+    }
+
+    /// The token of the read with this number ([`Message::Read`]), if it has not ended.
+    #[must_use]
+    pub fn token_of_read(&self, number: u64) -> Option<Token> {
+        self.reads.get(number).map(|read| read.token)
+    }
+
+    /// Forgets the read with this number, which nobody waits for any more.
+    pub fn abandon_read(&mut self, number: u64) {
+        self.reads.remove(number);
     }
 
     /// The newest view this client has heard of.

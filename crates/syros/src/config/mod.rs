@@ -231,7 +231,10 @@ fn read_limits(
     let mut rate = usize::try_from(core.transfer_rate).unwrap_or(usize::MAX);
     bytes("snapshot-rate", 1 << 20..=1 << 40, &mut rate)?;
     core.transfer_rate = rate as u64;
-    bytes("client-output", 1 << 20..=1 << 30, &mut front.output_bytes_max)
+    bytes("client-output", 1 << 20..=1 << 30, &mut front.output_bytes_max)?;
+    let client_memory = limits.automatic_bytes("client-memory", 64 << 20..=1 << 40)?;
+    front.client_memory = client_memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
+    Ok(())
 }
 
 fn read_disk(disk: &mut Reader, store: &mut StoreConfig) -> Result<(), ConfigError> {

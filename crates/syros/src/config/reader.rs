@@ -177,6 +177,27 @@ impl Reader {
         bytes.filter(|bytes| range.contains(bytes)).ok_or_else(|| self.wrong(key, &value, &allowed))
     }
 
+    /// A size in `range`, or `"auto"`, the default: `None`.
+    pub(crate) fn automatic_bytes(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<u64>,
+    ) -> Result<Option<u64>, ConfigError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let bytes = match &value {
+            Value::String(text) if text == "auto" => return Ok(None),
+            Value::String(text) => parse_bytes(text),
+            Value::Integer(bytes) => u64::try_from(*bytes).ok(),
+            _ => None,
+        };
+        let (least, most) = (BytesText(*range.start()), BytesText(*range.end()));
+        let allowed = format!("\"auto\" or a size from {least} to {most}, such as \"256MiB\"");
+        match bytes.filter(|bytes| range.contains(bytes)) {
+            None => Err(self.wrong(key, &value, &allowed)),
+            bytes => Ok(bytes),
+        }
+    }
+
     fn take(&mut self, key: &'static str) -> Option<Value> {
         self.known.insert(key);
         self.table.remove(key)

@@ -115,6 +115,7 @@ fn values_out_of_range_are_named_with_the_range() {
         ("limits", "waiting", "0", "from 1 to 16777216"),
         ("limits", "log-memory", "\"1MiB\"", "a size from 64MiB to 1TiB"),
         ("limits", "client-output", "1000", "a size from 1MiB to 1GiB"),
+        ("limits", "client-memory", "\"1MiB\"", "\"auto\" or a size from 64MiB to 1TiB"),
         ("disk", "wal-segment", "\"1KiB\"", "a size from 64KiB to 1GiB"),
         ("disk", "scrub-interval", "\"often\"", "a duration from 0ns to"),
         ("disk", "scrub-rate", "\"1KiB\"", "a size from 64KiB to 1TiB"),

@@ -1,0 +1,150 @@
+//! One budget for the memory of all clients' connections: input that is not consumed, operations under way, and
+//! replies that clients have not taken. Nobody's buffers may let the node run out of memory.
+//!
+//! Three things keep to it, in this order:
+//!
+//! 1. A connection with more unsent replies than [`REPLY_BYTES_SHARE`] has its next read executed when it has taken some.
+//! 2. When three quarters of the budget are taken, input buffers above [`SMALL_BYTES`] do not grow: their clients wait.
+//! 3. When the budget is exceeded, or clients have waited for [`PATIENCE`], the connections that hold most are closed,
+//!    until half of the budget is free. Whoever holds little goes on being served.
+
+use std::time::Duration;
+
+use syros_types::Instant;
+
+/// A connection that has not taken this many bytes of its replies has no further read executed for it: it holds as
+/// much and one reply. As much as [`syros_resp::limits::REPLY_BYTES_EXPECTED_MAX`], which is what it asks for.
+pub(crate) const REPLY_BYTES_SHARE: usize = syros_resp::limits::REPLY_BYTES_EXPECTED_MAX;
+
+/// A connection that takes no more memory than this is not made to wait for others: it is what a connection with
+/// ordinary requests takes.
+pub(crate) const SMALL_BYTES: usize = 256 * 1024;
+
+/// So long clients wait for memory that others hold, before those are closed.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The budget, and what is taken of it.
+#[derive(Debug)]
+pub(crate) struct ClientMemory {
+    limit: usize,
+    used: usize,
+    evicted: u64,
+    /// Since when clients wait for memory.
+    waiting_since: Option<Instant>,
+    /// Bytes that one of them needs; the least.
+    wanted: usize,
+}
+
+impl ClientMemory {
+    /// A budget of so many bytes.
+    pub(crate) const fn new(limit: usize) -> Self {
+        Self { limit, used: 0, evicted: 0, waiting_since: None, wanted: usize::MAX }
+    }
+
+    /// A connection takes `now` bytes, where it took `charged`.
+    pub(crate) const fn charge(&mut self, charged: &mut usize, now: usize) {
+        self.used = self.used - *charged + now;
+        *charged = now;
+    }
+
+    /// True if a connection that takes `charged` bytes may take `more` for its input.
+    pub(crate) const fn admits(&self, charged: usize, more: usize) -> bool {
+        charged + more <= SMALL_BYTES || self.used + more <= self.threshold()
+    }
+
+    /// From here on clients are made to wait.
+    const fn threshold(&self) -> usize {
+        self.limit / 4 * 3
+    }
+
+    /// True if the budget is exceeded: somebody has to go.
+    pub(crate) const fn is_exceeded(&self) -> bool {
+        self.used > self.limit
+    }
+
+    /// True if enough is free again, so that nobody else has to go.
+    pub(crate) const fn is_relieved(&self) -> bool {
+        self.used <= self.limit / 2
+    }
+
+    /// True if one of those that wait gets what it needs.
+    pub(crate) const fn has_room(&self) -> bool {
+        self.used.saturating_add(self.wanted) <= self.threshold()
+    }
+
+    /// A client is made to wait for so many bytes.
+    pub(crate) fn wait(&mut self, now: Instant, wanted: usize) {
+        self.waiting_since.get_or_insert(now);
+        self.wanted = self.wanted.min(wanted);
+    }
+
+    /// All that wait try again, and may be made to wait again.
+    pub(crate) const fn retry(&mut self) {
+        self.wanted = usize::MAX;
+    }
+
+    /// Nobody waits any more, or somebody has gone for them: patience begins anew.
+    pub(crate) const fn end_waiting(&mut self) {
+        self.waiting_since = None;
+    }
+
+    /// When patience with those that hold most ends.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.waiting_since.map_or(Instant::NEVER, |since| since.after(PATIENCE))
+    }
+
+    /// Counts a connection that had to go.
+    pub(crate) const fn count_evicted(&mut self) {
+        self.evicted += 1;
+    }
+
+    /// Bytes in use.
+    pub(crate) const fn used(&self) -> usize {
+        self.used
+    }
+
+    /// The budget, in bytes.
+    pub(crate) const fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Connections that had to go since the start.
+    pub(crate) const fn evicted(&self) -> u64 {
+        self.evicted
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_who_hold_much_wait_before_those_who_hold_little() {
+        let mut memory = ClientMemory::new(64 << 20);
+        let (mut one, mut two) = (0, 0);
+        assert!(memory.admits(one, 32 << 20));
+        memory.charge(&mut one, 47 << 20);
+        assert!(memory.admits(two, 1 << 20));
+        memory.charge(&mut two, 1 << 20);
+        assert_eq!((memory.used(), one, two), (48 << 20, 47 << 20, 1 << 20));
+        assert!(!memory.is_exceeded());
+        assert!(!memory.admits(two, 1) && !memory.admits(0, SMALL_BYTES + 1));
+        assert!(memory.admits(0, SMALL_BYTES), "a small request goes on");
+        let now = Instant(7);
+        memory.wait(now, 8 << 20);
+        memory.wait(now.after(PATIENCE), 4 << 20);
+        assert_eq!(memory.deadline(), now.after(PATIENCE), "since the first");
+        memory.charge(&mut one, 44 << 20);
+        assert!(!memory.has_room(), "nobody gets what it needs");
+        memory.charge(&mut one, 43 << 20);
+        assert!(memory.has_room(), "one does");
+        memory.retry();
+        assert!(!memory.has_room(), "nobody has said that it still waits");
+        memory.charge(&mut two, 22 << 20);
+        assert!(memory.is_exceeded() && !memory.is_relieved());
+        memory.charge(&mut one, 0);
+        assert!(memory.is_relieved());
+        memory.end_waiting();
+        assert_eq!(memory.deadline(), Instant::NEVER);
+    }
+}

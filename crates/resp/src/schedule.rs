@@ -145,6 +145,9 @@ const VALUE_BYTES_GUESS: usize = REPLY_BYTES_EXPECTED_MAX / 16;
 /// The guess never falls below this, at which as many values are allowed for as there can be commands.
 const VALUE_BYTES_GUESS_MIN: usize = REPLY_BYTES_EXPECTED_MAX / COMMANDS_MAX;
 
+/// Room for a reply longer than this is made for it alone, in bytes.
+const LARGE_REPLY_BYTES: usize = 64 * 1024;
+
 /// The groups of one connection.
 #[derive(Debug)]
 pub(crate) struct Schedule {
@@ -437,7 +440,14 @@ impl Schedule {
         match completion {
             Completion::Done if group.class.is_nilext() => write_simple(out, b"OK"),
             Completion::Done => write_error(out, b"ERR internal error: a result was expected"),
-            Completion::Reply(bytes) => write_next(out, protocol, bytes, position),
+            Completion::Reply(bytes) => {
+                let rest = bytes.len().saturating_sub(*position);
+                if rest > LARGE_REPLY_BYTES {
+                    // Twice as much as is needed, which growing by itself would take, is too much here.
+                    out.reserve_exact(rest + LARGE_REPLY_BYTES);
+                }
+                write_next(out, protocol, bytes, position);
+            }
             Completion::Refused(text) => {
                 write_error(out, format!("TRYAGAIN the command was not executed: {text}").as_bytes());
             }

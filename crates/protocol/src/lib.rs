@@ -19,10 +19,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod agreement;
 pub mod client;
 pub mod durability_log;
 #[cfg(feature = "model")]
 pub mod fingerprint;
+pub mod formation;
 mod hash;
 pub mod history;
 pub mod log;

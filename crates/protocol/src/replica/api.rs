@@ -18,7 +18,25 @@ pub enum Durability {
     Replicated,
 }
 
-/// Settings of a replica. All members of a group must agree on everything but `replica` and `seed`.
+impl Durability {
+    /// The name in configuration and identity files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Fsync => "fsync",
+            Self::Replicated => "replicated",
+        }
+    }
+}
+
+impl core::fmt::Display for Durability {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Settings of a replica. Members compare what is in
+/// [`SharedSettings`](crate::agreement::SharedSettings), and refuse each other if it differs.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The group.

@@ -1,0 +1,265 @@
+use super::*;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use syros_types::Prng;
+
+/// One process of one member.
+#[derive(Clone, Debug)]
+enum Process {
+    Forming(Formation),
+    Acting(Declaration, Roster),
+    Refused,
+}
+
+/// Processes that meet in pairs. Several may be of one member.
+#[derive(Debug, Default)]
+struct Meetings {
+    processes: Vec<Process>,
+}
+
+fn disk(number: u64) -> DiskId {
+    DiskId::new(number).unwrap()
+}
+
+fn group(size: usize) -> Group {
+    Group::new(size).unwrap()
+}
+
+impl Meetings {
+    fn new(processes: &[(u8, u64)], size: usize, bug: Option<PlantedBug>) -> Self {
+        let forming = |(replica, number): &(u8, u64)| {
+            let formation = Formation::new(group(size), ReplicaId(*replica), disk(*number), None);
+            #[cfg(feature = "planted-bugs")]
+            let formation = formation.plant(bug);
+            #[cfg(not(feature = "planted-bugs"))]
+            assert!(bug.is_none());
+            Process::Forming(formation)
+        };
+        Self { processes: processes.iter().map(forming).collect() }
+    }
+
+    fn declaration(&self, process: usize) -> Option<Declaration> {
+        match &self.processes[process] {
+            Process::Forming(formation) => Some(formation.declaration()),
+            Process::Acting(declaration, _) => Some(*declaration),
+            Process::Refused => None,
+        }
+    }
+
+    /// Two processes connect, and tell each other how far they have come until that changes nothing.
+    fn meet(&mut self, a: usize, b: usize) {
+        for _ in 0..4 {
+            let (Some(ours), Some(theirs)) = (self.declaration(a), self.declaration(b)) else { return };
+            let is_allowed = |process: &Process, theirs: &Declaration| match process {
+                Process::Forming(formation) => formation.check(theirs).is_ok(),
+                Process::Acting(ours, roster) => check(ours, roster, theirs).is_ok(),
+                Process::Refused => false,
+            };
+            let both = is_allowed(&self.processes[a], &theirs) && is_allowed(&self.processes[b], &ours);
+            self.tell(a, &theirs, both);
+            self.tell(b, &ours, both);
+        }
+    }
+
+    fn tell(&mut self, to: usize, theirs: &Declaration, is_connected: bool) {
+        let Process::Forming(formation) = &mut self.processes[to] else { return };
+        if is_connected || formation.objection(theirs).is_some() {
+            formation.hear(theirs);
+        }
+        let process = loop {
+            match formation.decide() {
+                Decision::Wait(_) => return,
+                Decision::Vote(roster) => formation.voted(roster),
+                Decision::Act(roster) => {
+                    let declaration = Declaration { stage: Stage::Acting(roster), ..formation.declaration() };
+                    break Process::Acting(declaration, roster);
+                }
+                Decision::Refuse(_) => break Process::Refused,
+            }
+        };
+        self.processes[to] = process;
+    }
+
+    fn disconnect(&mut self, process: usize, replica: u8) {
+        if let Process::Forming(formation) = &mut self.processes[process] {
+            formation.lost(ReplicaId(replica));
+        }
+    }
+
+    fn acts(&self, process: usize) -> bool {
+        matches!(self.processes[process], Process::Acting(..))
+    }
+
+    /// True if some member acts with two disks, and each has a quorum of members with it that would work with it.
+    fn is_split(&self, size: usize) -> bool {
+        let rosters: Vec<Roster> = self
+            .processes
+            .iter()
+            .filter_map(|process| match process {
+                Process::Acting(_, roster) => Some(*roster),
+                _ => None,
+            })
+            .collect();
+        let has_quorum = |roster: &&Roster| {
+            rosters.iter().filter(|other| roster.conflict(other).is_none()).count() > size / 2
+        };
+        let with_quorum: Vec<&Roster> = rosters.iter().filter(has_quorum).collect();
+        with_quorum.iter().any(|a| with_quorum.iter().any(|b| a.conflict(b).is_some()))
+    }
+}
+
+fn meet_all(meetings: &mut Meetings) {
+    for _ in 0..3 {
+        for a in 0..meetings.processes.len() {
+            for b in 0..a {
+                meetings.meet(a, b);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_group_is_formed_when_all_have_met_and_not_before() {
+    let mut meetings = Meetings::new(&[(0, 10), (1, 11), (2, 12)], 3, None);
+    meetings.meet(0, 1);
+    let Process::Forming(formation) = &meetings.processes[0] else { panic!("it acts") };
+    assert_eq!(formation.decide(), Decision::Wait(ReplicaSet(0).with(ReplicaId(2))));
+    meet_all(&mut meetings);
+    assert!((0..3).all(|process| meetings.acts(process)));
+}
+
+#[test]
+fn a_group_of_one_is_formed_at_once() {
+    let mut formation = Formation::new(group(1), ReplicaId(0), disk(5), None);
+    let roster = Roster::unknown(group(1)).with(ReplicaId(0), disk(5));
+    assert_eq!(formation.decide(), Decision::Vote(roster));
+    formation.voted(roster);
+    assert_eq!(formation.decide(), Decision::Act(roster));
+}
+
+#[test]
+fn a_member_that_was_away_joins_by_one_that_acts() {
+    let mut meetings = Meetings::new(&[(0, 10), (1, 11), (2, 12)], 3, None);
+    meet_all(&mut meetings);
+    // Its vote is durable; that it acted was not yet.
+    let Process::Acting(_, roster) = meetings.processes[2] else { panic!("it does not act") };
+    let again = Formation::new(group(3), ReplicaId(2), disk(12), Some(roster));
+    meetings.processes[2] = Process::Forming(again);
+    meetings.meet(2, 1);
+    assert!(meetings.acts(2));
+}
+
+#[test]
+fn a_wiped_disk_is_refused_by_whoever_acts() {
+    let mut meetings = Meetings::new(&[(0, 10), (1, 11), (2, 12)], 3, None);
+    meet_all(&mut meetings);
+    let (Process::Acting(ours, roster), wiped) =
+        (meetings.processes[0].clone(), Formation::new(group(3), ReplicaId(2), disk(99), None))
+    else {
+        panic!("it does not act")
+    };
+    let refused = check(&ours, &roster, &wiped.declaration()).unwrap_err().to_string();
+    assert!(refused.contains("replica 2 has disk 0000000000000063"), "{refused}");
+    assert!(refused.contains("knows it by disk 000000000000000c"), "{refused}");
+    meetings.processes[2] = Process::Forming(wiped);
+    meetings.meet(2, 0);
+    assert!(matches!(meetings.processes[2], Process::Refused));
+}
+
+#[test]
+fn the_first_disk_seen_is_trusted_where_none_is_known() {
+    let me = Declaration {
+        replica: ReplicaId(0),
+        disk: disk(10),
+        stage: Stage::Acting(Roster::unknown(group(3)).with(ReplicaId(0), disk(10))),
+    };
+    let Stage::Acting(roster) = me.stage else { unreachable!() };
+    let acting = |number: u64| {
+        let roster = Roster::unknown(group(3)).with(ReplicaId(2), disk(number));
+        Declaration { replica: ReplicaId(2), disk: disk(number), stage: Stage::Acting(roster) }
+    };
+    let learnt = check(&me, &roster, &acting(12)).unwrap().expect("it is news");
+    assert_eq!(learnt.disk(ReplicaId(2)), Some(disk(12)));
+    assert_eq!(check(&me, &learnt, &acting(12)), Ok(None));
+    let refused = check(&me, &learnt, &acting(13)).unwrap_err();
+    assert!(matches!(refused, Mismatch::TheirDisk { .. }), "{refused}");
+    // A new directory is none that the group has been acting with.
+    let new = Declaration { stage: Stage::New, ..acting(14) };
+    assert!(check(&me, &roster, &new).is_err());
+    let mut formation = Formation::new(group(3), ReplicaId(2), disk(14), None);
+    formation.hear(&me);
+    assert!(matches!(formation.decide(), Decision::Refuse(Mismatch::OurDisk { expected: None, .. })));
+}
+
+/// What was found wrong with hearing all and acting: two nodes are started as replica 2.
+fn two_nodes_with_one_id(bug: Option<PlantedBug>) -> Meetings {
+    let mut meetings = Meetings::new(&[(0, 10), (1, 11), (2, 12), (2, 22)], 3, bug);
+    meetings.meet(0, 2);
+    meetings.meet(1, 3);
+    meetings.meet(0, 1);
+    meetings.meet(0, 2);
+    meetings.meet(1, 3);
+    meet_all(&mut meetings);
+    meetings
+}
+
+#[test]
+fn two_nodes_with_one_id_are_never_both_counted() {
+    let meetings = two_nodes_with_one_id(None);
+    assert!(!meetings.is_split(3), "{meetings:?}");
+}
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn without_votes_two_nodes_with_one_id_split_the_group() {
+    assert!(two_nodes_with_one_id(Some(PlantedBug::RosterWithoutVotes)).is_split(3));
+}
+
+/// A quorum is enough, says the bug: the wiped disk forms a group with a member that was not there before.
+fn wiped_while_one_was_away(bug: Option<PlantedBug>) -> Meetings {
+    let mut meetings = Meetings::new(&[(0, 10), (1, 11), (2, 12), (1, 21)], 3, bug);
+    for _ in 0..3 {
+        meetings.meet(0, 1);
+    }
+    for _ in 0..3 {
+        meetings.meet(2, 3);
+    }
+    meetings
+}
+
+#[test]
+fn a_quorum_of_new_directories_forms_nothing() {
+    let meetings = wiped_while_one_was_away(None);
+    assert!((0..4).all(|process| !meetings.acts(process)));
+}
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn formed_by_a_quorum_a_group_is_formed_twice() {
+    assert!(wiped_while_one_was_away(Some(PlantedBug::FormationByQuorum)).is_split(3));
+}
+
+#[test]
+fn whatever_meets_in_whatever_order_no_group_is_formed_twice() {
+    for seed in 0..20_000 {
+        let mut prng = Prng::new(seed);
+        let size = if prng.chance(1, 3) { 5 } else { 3 };
+        let mut processes: Vec<(u8, u64)> = (0..size as u8).map(|id| (id, 10 + u64::from(id))).collect();
+        for extra in 0..prng.below(3) {
+            processes.push((prng.below(size) as u8, 100 + extra));
+        }
+        let mut meetings = Meetings::new(&processes, size as usize, None);
+        for _ in 0..60 {
+            let (a, b) =
+                (prng.below(processes.len() as u64) as usize, prng.below(processes.len() as u64) as usize);
+            if processes[a].0 != processes[b].0 {
+                meetings.meet(a, b);
+                if prng.chance(1, 2) {
+                    meetings.disconnect(a, processes[b].0);
+                    meetings.disconnect(b, processes[a].0);
+                }
+            }
+        }
+        assert!(!meetings.is_split(size as usize), "seed {seed}: {meetings:?}");
+    }
+}

@@ -51,6 +51,7 @@ impl Nodes {
             listen_replicas: self.addresses[replica.index()],
             directory: self.directory.join(replica.0.to_string()),
             bootstrap: true,
+            secret: None,
             replica: settings,
             front: FrontConfig::default(),
             store: StoreConfig::default(),

@@ -91,7 +91,7 @@ impl EmbeddedClient {
             registry: registry.try_clone().map_err(ConnectError::System)?,
             asked_clock: clock.now(),
             clock,
-            hello: Hello { cluster: options.cluster, sender: Sender::Client },
+            hello: Hello { cluster: options.cluster, nonce: None, sender: Sender::Client },
             options,
             seed,
             group,
@@ -265,10 +265,12 @@ impl EmbeddedClient {
 
     /// Checks a replica's handshake, and puts the link to it to use.
     fn greet(&mut self, from: ReplicaId, hello: Hello) -> Result<(), LinkError> {
-        let Sender::Replica(Member { replica, group, fast_quorum }) = hello.sender else {
+        hello.check_cluster(self.hello.cluster)?;
+        let Sender::Replica(member) = hello.sender else {
             return Err(LinkError::NotReplica);
         };
-        hello.check_cluster(self.hello.cluster)?;
+        let Member { declaration, settings, .. } = *member;
+        let (replica, group, fast_quorum) = (declaration.replica, settings.group, settings.fast_quorum);
         if group != self.group {
             return Err(LinkError::GroupSize { found: group.size(), expected: self.group.size() });
         }

@@ -5,11 +5,12 @@ use core::time::Duration;
 use std::io::{Error, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
+use syros_protocol::formation::Stage;
 use syros_protocol::message::{Message, StatusReport};
 use syros_types::ReplicaId;
 use syros_wire::{
-    ANY_CLUSTER, Channel, FrameError, Hello, HelloError, Malformed, Sender, decode_client_message, put_frame,
-    put_message_frame, split_frame,
+    ANY_CLUSTER, Channel, FrameError, Hello, HelloError, Malformed, Nonce, Secret, Sender, Side, Step,
+    decode_client_message, put_frame, put_message_frame, split_frame,
 };
 
 /// Longest frame expected, in bytes: a status report has fewer than 200.
@@ -26,6 +27,12 @@ pub enum StatusError {
     Frame(FrameError),
     /// A frame holds no message.
     Malformed(Malformed),
+    /// The node has no replica yet: its cluster is being formed.
+    Forming,
+    /// The nodes have a secret, and this can only be asked by who knows it.
+    SecretNeeded,
+    /// The nodes have another secret, or none.
+    OtherSecret,
 }
 
 impl fmt::Display for StatusError {
@@ -35,18 +42,28 @@ impl fmt::Display for StatusError {
             Self::Hello(error) => write!(f, "{error}"),
             Self::Frame(error) => write!(f, "{error}"),
             Self::Malformed(error) => write!(f, "malformed message: {error}"),
+            Self::Forming => {
+                f.write_str("its cluster is not formed yet; its log says for which nodes it waits")
+            }
+            Self::SecretNeeded => {
+                f.write_str("the cluster has a secret, and only who knows it may ask for that")
+            }
+            Self::OtherSecret => {
+                f.write_str("it does not prove that it knows the secret: it has another, or none")
+            }
         }
     }
 }
 
 impl core::error::Error for StatusError {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
-        Some(match self {
-            Self::Io(error) => error,
-            Self::Hello(error) => error,
-            Self::Frame(error) => error,
-            Self::Malformed(error) => error,
-        })
+        match self {
+            Self::Io(error) => Some(error),
+            Self::Hello(error) => Some(error),
+            Self::Frame(error) => Some(error),
+            Self::Malformed(error) => Some(error),
+            Self::Forming | Self::SecretNeeded | Self::OtherSecret => None,
+        }
     }
 }
 
@@ -70,59 +87,138 @@ impl From<Error> for StatusError {
 /// # }
 /// ```
 pub fn status(address: SocketAddr, timeout: Duration) -> Result<StatusReport, StatusError> {
-    ask(address, &[Message::StatusRequest], timeout)
+    Conversation::begin(address, timeout, None)?.ask(&[Message::StatusRequest])
 }
 
 /// Asks the replica at `address`, if it leads, to let the member `to` lead, and blocks until it answers
 /// with its status or `timeout` is over. It does so only if `to` has answered it lately; whether `to` leads
-/// in the end, its own status tells.
+/// in the end, its own status tells. Where the cluster has a secret, only who knows it may ask.
 ///
 /// # Errors
-/// As [`status`].
-pub fn hand_over(address: SocketAddr, to: ReplicaId, timeout: Duration) -> Result<StatusReport, StatusError> {
-    ask(address, &[Message::HandOver { to }, Message::StatusRequest], timeout)
+/// As [`status`]; [`StatusError::SecretNeeded`] and [`StatusError::OtherSecret`].
+pub fn hand_over(
+    address: SocketAddr,
+    to: ReplicaId,
+    secret: Option<&Secret>,
+    timeout: Duration,
+) -> Result<StatusReport, StatusError> {
+    let conversation = Conversation::begin(address, timeout, secret)?;
+    if conversation.needs_secret && secret.is_none() {
+        return Err(StatusError::SecretNeeded);
+    }
+    conversation.ask(&[Message::HandOver { to }, Message::StatusRequest])
 }
 
-/// Sends some messages and waits for a status report.
-fn ask(address: SocketAddr, messages: &[Message], timeout: Duration) -> Result<StatusReport, StatusError> {
-    let until = Instant::now() + timeout;
-    let left = || {
-        let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(Error::from(ErrorKind::TimedOut)) } else { Ok(left) }
-    };
-    let mut stream = TcpStream::connect_timeout(&address, left()?)?;
-    let mut out = Vec::new();
-    let hello = Hello { cluster: ANY_CLUSTER, sender: Sender::Client };
-    put_frame(&mut out, Channel::Handshake, |out| hello.encode(out));
-    messages.iter().for_each(|message| put_message_frame(&mut out, Channel::Client, message));
-    stream.set_write_timeout(Some(left()?))?;
-    stream.write_all(&out)?;
+/// A connection to one replica, used by one thread that waits.
+struct Conversation {
+    stream: TcpStream,
+    received: Vec<u8>,
+    until: Instant,
+    /// The replica has a secret.
+    needs_secret: bool,
+}
 
-    let mut received = Vec::new();
-    let mut piece = [0; FRAME_BYTES_MAX];
-    loop {
-        while let Some((frame, length)) =
-            split_frame(&received, FRAME_BYTES_MAX).map_err(StatusError::Frame)?
+impl Conversation {
+    /// Connects. With a secret, both sides prove that they know it.
+    fn begin(address: SocketAddr, timeout: Duration, secret: Option<&Secret>) -> Result<Self, StatusError> {
+        let until = Instant::now() + timeout;
+        let stream = TcpStream::connect_timeout(&address, timeout)?;
+        let mut this = Self { stream, received: Vec::new(), until, needs_secret: false };
+        let mut nonce = Nonce::default();
+        getrandom::fill(&mut nonce).map_err(|error| StatusError::Io(Error::other(error.to_string())))?;
+        let hello = Hello { cluster: ANY_CLUSTER, nonce: secret.map(|_| nonce), sender: Sender::Client };
+        let mut ours = Vec::new();
+        hello.encode(&mut ours);
+        this.send(|out| put_frame(out, Channel::Handshake, |out| out.extend_from_slice(&ours)))?;
+        let theirs = this.receive(|channel, payload| match channel {
+            Channel::Handshake => Some(Ok(payload.to_vec())),
+            Channel::Client | Channel::Replica => Some(Err(StatusError::Hello(HelloError::NotSyros))),
+        })?;
+        let hello = Hello::decode(&theirs).map_err(StatusError::Hello)?;
+        if let Sender::Replica(member) = &hello.sender
+            && !matches!(member.declaration.stage, Stage::Acting(_))
         {
-            if frame.channel == Channel::Handshake {
-                Hello::decode(frame.payload).map_err(StatusError::Hello)?;
-            } else if let Message::Status(report) =
-                decode_client_message(frame.payload).map_err(StatusError::Malformed)?
-            {
-                return Ok(*report);
-            }
-            received.drain(..length);
+            return Err(StatusError::Forming);
         }
-        stream.set_read_timeout(Some(left()?))?;
-        match stream.read(&mut piece) {
-            Ok(0) => return Err(StatusError::Io(ErrorKind::UnexpectedEof.into())),
-            Ok(count) => received.extend_from_slice(&piece[..count]),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            // What the system calls a timeout of a socket.
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                return Err(StatusError::Io(ErrorKind::TimedOut.into()));
+        this.needs_secret = hello.nonce.is_some();
+        let Some(secret) = secret else { return Ok(this) };
+        if !this.needs_secret {
+            return Err(StatusError::OtherSecret);
+        }
+        let proof = Step::Proof(secret.prove(Side::Dialer, &ours, &theirs));
+        this.send(|out| put_frame(out, Channel::Handshake, |out| proof.encode(out)))?;
+        let step = this.receive(|channel, payload| {
+            (channel == Channel::Handshake).then(|| Step::decode(payload).map_err(StatusError::Malformed))
+        });
+        match step {
+            Ok(Step::Welcome(Some(proof))) if secret.verify(&proof, Side::Acceptor, &ours, &theirs) => {
+                Ok(this)
             }
-            Err(error) => return Err(StatusError::Io(error)),
+            // Whoever does not believe us closes the connection.
+            Ok(_) => Err(StatusError::OtherSecret),
+            Err(StatusError::Io(error)) if error.kind() == ErrorKind::UnexpectedEof => {
+                Err(StatusError::OtherSecret)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends some messages and waits for a status report.
+    fn ask(mut self, messages: &[Message]) -> Result<StatusReport, StatusError> {
+        self.send(|out| {
+            messages.iter().for_each(|message| put_message_frame(out, Channel::Client, message));
+        })?;
+        self.receive(|channel, payload| {
+            if channel == Channel::Handshake {
+                return None;
+            }
+            match decode_client_message(payload) {
+                Ok(Message::Status(report)) => Some(Ok(*report)),
+                Ok(_) => None,
+                Err(error) => Some(Err(StatusError::Malformed(error))),
+            }
+        })
+    }
+
+    fn left(&self) -> Result<Duration, Error> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(Error::from(ErrorKind::TimedOut)) } else { Ok(left) }
+    }
+
+    fn send(&mut self, put: impl FnOnce(&mut Vec<u8>)) -> Result<(), StatusError> {
+        let mut out = Vec::new();
+        put(&mut out);
+        self.stream.set_write_timeout(Some(self.left()?))?;
+        Ok(self.stream.write_all(&out)?)
+    }
+
+    /// Receives frames until `wanted` makes something of one.
+    fn receive<T>(
+        &mut self,
+        mut wanted: impl FnMut(Channel, &[u8]) -> Option<Result<T, StatusError>>,
+    ) -> Result<T, StatusError> {
+        let mut piece = [0; FRAME_BYTES_MAX];
+        loop {
+            while let Some((frame, length)) =
+                split_frame(&self.received, FRAME_BYTES_MAX).map_err(StatusError::Frame)?
+            {
+                let found = wanted(frame.channel, frame.payload);
+                self.received.drain(..length);
+                if let Some(found) = found {
+                    return found;
+                }
+            }
+            self.stream.set_read_timeout(Some(self.left()?))?;
+            match self.stream.read(&mut piece) {
+                Ok(0) => return Err(StatusError::Io(ErrorKind::UnexpectedEof.into())),
+                Ok(count) => self.received.extend_from_slice(&piece[..count]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // What the system calls a timeout of a socket.
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Err(StatusError::Io(ErrorKind::TimedOut.into()));
+                }
+                Err(error) => return Err(StatusError::Io(error)),
+            }
         }
     }
 }

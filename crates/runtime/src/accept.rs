@@ -1,6 +1,6 @@
 //! Accepting connections, and finding out who is there.
 
-use std::io::{ErrorKind, Write};
+use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -8,17 +8,26 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Registry, Token};
 use syros_net::{Connection, Limits};
 use syros_protocol::client;
+use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
 use syros_resp::Identity;
-use syros_types::Instant;
-use syros_wire::{Channel, Hello, HelloError, Member, Sender, put_frame};
+use syros_types::{Instant, ReplicaId};
+use syros_wire::{
+    Channel, HANDSHAKE_BYTES_MAX, Hello, HelloError, Member, Proof, Sender, Side, Step, put_frame,
+};
 
 use crate::config::GREETING_TIMEOUT;
 use crate::connection::{Entry, Kind, Open};
 use crate::event_loop::{EventLoop, REDIS_LISTENER, REPLICA_LISTENER};
+use crate::handshake::Transcript;
 use crate::socket::{ListenError, configure, configure_link, is_exhausted, listen};
 
 /// Connections accepted from one listener in one turn; those that are there already have work to do.
 const ACCEPTS_PER_TURN: usize = 64;
+
+/// Connections to the replicas' port whose other end has not said who it is, at a time. They take no place of clients,
+/// nor of members; beyond, the oldest gives way to the newest, so that a member always gets in: it needs one round
+/// trip, and many of these last until they are closed.
+pub(crate) const UNSETTLED_MAX: usize = 256;
 
 /// When the system has no file descriptors left, accepting is tried again after this long.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
@@ -29,9 +38,6 @@ const REDIS: Limits = Limits {
     frame_bytes_max: syros_resp::limits::REQUEST_BYTES_MAX + syros_resp::limits::LINE_BYTES_MAX,
     backlog_bytes_max: syros_resp::limits::REPLY_BYTES_PAUSE,
 };
-
-/// A handshake is a few dozen bytes. Whatever is longer is none.
-const GREETING_BYTES_MAX: usize = 256;
 
 /// A listening socket.
 pub(crate) struct Listener {
@@ -119,15 +125,14 @@ impl EventLoop {
     /// Takes in a connection that was accepted.
     fn admit(&mut self, token: Token, mut stream: TcpStream, peer: SocketAddr) {
         let is_redis = token == REDIS_LISTENER;
-        // Other replicas always get in: without them there is nothing to serve clients with.
-        let limit = if is_redis { self.clients_max } else { self.clients_max + self.links.len() };
-        if self.clients >= limit {
+        // Other replicas always get in: without them there is nothing to serve clients with. Who comes to their port
+        // is counted when it has said who it is.
+        if is_redis && self.clients >= self.clients_max {
+            let limit = self.clients_max;
             let problem = format_args!("refused a connection of {peer}: {limit} are open");
             self.complaints.warn(self.now.instant, problem);
-            if is_redis {
-                // A courtesy; if the socket does not take it, never mind.
-                let _ = stream.write(b"-ERR max number of clients reached\r\n");
-            }
+            // A courtesy; if the socket does not take it, never mind.
+            let _ = stream.write(b"-ERR max number of clients reached\r\n");
             return;
         }
         let (index, address) = self.table.reserve();
@@ -147,117 +152,326 @@ impl EventLoop {
             let local_address = local.map(|local| local.to_string()).unwrap_or_default();
             let id = self.front.statistics.next_connection();
             let identity = Identity { id, address: peer.to_string(), local_address };
+            self.clients += 1;
             Kind::Redis(Box::new(syros_resp::Connection::new(identity, self.now.wall)))
         } else {
             self.greetings.push(self.now.instant.after(GREETING_TIMEOUT), address);
-            Kind::Greeting { dialed: None }
+            self.make_room_for_unsettled();
+            self.unsettled.push_back(address);
+            Kind::Greeting(Box::default())
         };
-        self.clients += 1;
         self.table.fill(index, Entry::Open(Open::new(net, kind, address, Some(peer))));
         // Its first bytes may have come before it was registered.
         self.queue(index);
     }
 
-    /// The other end says who it is. True if it did, and its messages may follow.
-    pub(crate) fn handle_greeting(&mut self, index: usize) -> Result<bool, String> {
-        let Some(open) = self.table.open_mut(index) else { return Ok(false) };
-        let Kind::Greeting { dialed } = open.kind else { return Ok(true) };
-        let inbound = open.net.inbound();
-        let frame = inbound.next_frame(GREETING_BYTES_MAX).map_err(|_| HelloError::NotSyros.to_string())?;
-        let Some(frame) = frame else { return Ok(false) };
-        if frame.channel != Channel::Handshake {
-            return Err(HelloError::NotSyros.to_string());
+    /// Forgets who has been settled by now, and closes the oldest connection to the replicas' port that has not, if
+    /// there are as many as there may be.
+    fn make_room_for_unsettled(&mut self) {
+        if self.unsettled.len() < UNSETTLED_MAX {
+            return;
         }
-        let hello = Hello::decode(frame.payload);
-        if dialed.is_none() && !matches!(hello, Err(HelloError::NotSyros)) {
-            // Even if we refuse it: so it learns why.
-            let ours = self.hello;
-            put_frame(open.net.outbound(), Channel::Handshake, |out| ours.encode(out));
-            self.soil(index);
+        let table = &mut self.table;
+        self.unsettled.retain(|address| table.find(*address).is_some_and(|index| table.is_unsettled(index)));
+        if self.unsettled.len() < UNSETTLED_MAX {
+            return;
         }
-        let hello = hello.map_err(|error| error.to_string());
-        let welcome = hello.and_then(|hello| {
-            hello.check_cluster(self.hello.cluster).map_err(|error| error.to_string())?;
-            self.welcome(index, dialed, hello)
-        });
-        match welcome {
-            Err(problem) if dialed.is_none() => {
-                // It is closed when it has got our side of the handshake.
-                self.complain(index, &problem);
-                if let Some(open) = self.table.open_mut(index) {
-                    open.is_closing = true;
-                }
-                Ok(false)
-            }
-            result => result.map(|()| true),
+        let oldest = self.unsettled.pop_front().and_then(|address| self.table.find(address));
+        if let Some(index) = oldest {
+            self.refuse(index, "it has not said who it is, and others wait to");
         }
     }
 
-    fn welcome(
-        &mut self,
-        index: usize,
-        dialed: Option<syros_types::ReplicaId>,
-        hello: Hello,
-    ) -> Result<(), String> {
-        let member = match (hello.sender, dialed) {
-            (Sender::Client, None) => {
+    /// What this process says of itself on a new connection.
+    pub(crate) fn hello(&self) -> io::Result<Hello> {
+        self.introduction.hello(self.declaration())
+    }
+
+    /// Which member this node is, on which disk, and how far its group has come.
+    fn declaration(&self) -> Option<Declaration> {
+        if let Some(forming) = &self.forming {
+            return Some(forming.formation.declaration());
+        }
+        let (replica, directory) = (self.introduction.member?.replica, self.local.as_ref()?.directory());
+        Some(Declaration { replica, disk: directory.disk(), stage: Stage::Acting(*directory.roster()) })
+    }
+
+    /// The other end says who it is, or goes on with that. True if it is settled, and its messages may follow.
+    pub(crate) fn handle_greeting(&mut self, index: usize) -> Result<bool, String> {
+        let Some(Open { net, kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
+            return Ok(true);
+        };
+        let frame = net.inbound().next_frame(HANDSHAKE_BYTES_MAX);
+        let Some(frame) = frame.map_err(|_| HelloError::NotSyros.to_string())? else { return Ok(false) };
+        if frame.channel != Channel::Handshake {
+            return Err(HelloError::NotSyros.to_string());
+        }
+        let (payload, is_dialed) = (frame.payload.to_vec(), greeting.dialed.is_some());
+        let outcome = match &greeting.theirs {
+            None => self.take_hello(index, payload),
+            Some(_) => self.take_step(index, &payload),
+        };
+        match outcome {
+            Err(problem) if !is_dialed => {
+                // It is closed when it has got our side of the handshake, and why it is not taken.
+                self.complain(index, &problem);
                 if let Some(open) = self.table.open_mut(index) {
-                    open.kind = Kind::Client;
+                    let refused = Step::Refused(problem);
+                    put_frame(open.net.outbound(), Channel::Handshake, |out| refused.encode(out));
+                    open.is_closing = true;
                 }
-                return Ok(());
+                self.soil(index);
+                Ok(false)
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// The first frame of the other end.
+    fn take_hello(&mut self, index: usize, payload: Vec<u8>) -> Result<bool, String> {
+        let hello = Hello::decode(&payload);
+        let ours = self.hello().map_err(|error| error.to_string())?;
+        let Some(Open { net, kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
+            return Ok(false);
+        };
+        let dialed = greeting.dialed;
+        if dialed.is_none() && !matches!(hello, Err(HelloError::NotSyros)) {
+            // Even if we refuse it: so it learns why.
+            ours.encode(&mut greeting.ours);
+            put_frame(net.outbound(), Channel::Handshake, |out| out.extend_from_slice(&greeting.ours));
+            self.soil(index);
+        }
+        let hello = hello.map_err(|error| error.to_string())?;
+        hello.check_cluster(self.introduction.cluster).map_err(|error| error.to_string())?;
+        let has_secret = hello.nonce.is_some();
+        let member = match (hello.sender, dialed) {
+            (Sender::Client, None) if self.clients >= self.clients_max => {
+                return Err(format!("{} clients are connected, and that is the limit", self.clients));
+            }
+            (Sender::Client, None) => {
+                self.welcome_client(index, has_secret, payload);
+                return Ok(true);
             }
             (Sender::Client, Some(replica)) => return Err(format!("{replica} says that it is a client")),
             (Sender::Replica(member), _) => member,
         };
-        self.check_member(member, dialed)?;
-        if dialed.is_none() {
-            // It counted as a client until now.
-            self.clients -= 1;
+        let replica = member.declaration.replica;
+        if self.introduction.member.is_none() {
+            // A gateway is a client: nothing more is to be said.
+            self.check_place(&member, dialed)?;
+            self.welcome(index, &member)?;
+            return Ok(true);
         }
-        if let Some(older) = self.links[member.replica.index()].connection {
-            self.close(older, "it has connected anew");
+        match (has_secret, self.introduction.secret.is_some()) {
+            (false, true) => {
+                return Err(format!(
+                    "{replica} has no secret, this node has one; all nodes need the same secret-file"
+                ));
+            }
+            (true, false) => {
+                return Err(format!(
+                    "{replica} has a secret, this node has none; all nodes need the same secret-file"
+                ));
+            }
+            _ => {}
         }
-        let Some(open) = self.table.open_mut(index) else { return Ok(()) };
-        open.kind = Kind::Link(member.replica);
-        let peer = open.peer.map_or_else(String::new, |peer| format!(" at {peer}"));
-        log::info!("connected to {}{peer}", member.replica);
-        let link = &mut self.links[member.replica.index()];
-        link.connection = Some(index);
-        link.note_success();
-        self.front.client.handle(self.now, client::Event::Connected(member.replica));
+        self.check_member(&member, dialed)?;
+        let Some(Open { net, kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
+            return Ok(false);
+        };
+        let is_taken = match (dialed, &self.introduction.secret) {
+            (Some(_), Some(secret)) => {
+                let transcript = Transcript { dialer: greeting.ours.clone(), acceptor: payload.clone() };
+                let proof = Step::Proof(transcript.prove(secret, Side::Dialer));
+                put_frame(net.outbound(), Channel::Handshake, |out| proof.encode(out));
+                false
+            }
+            (Some(_), None) | (None, Some(_)) => false,
+            (None, None) => true,
+        };
+        greeting.theirs = Some((member.clone(), payload));
+        self.soil(index);
+        if is_taken {
+            self.accept_member(index, &member, None)?;
+        }
+        Ok(is_taken)
+    }
+
+    /// What the other end of a connection says after it has said who it is.
+    fn take_step(&mut self, index: usize, payload: &[u8]) -> Result<bool, String> {
+        let step = Step::decode(payload).map_err(|error| error.to_string())?;
+        let Some(Open { kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
+            return Ok(false);
+        };
+        let Some((member, theirs)) = greeting.theirs.take() else { return Ok(false) };
+        let ours = std::mem::take(&mut greeting.ours);
+        let secret = self.introduction.secret.as_ref();
+        match (greeting.dialed, step, secret) {
+            (None, Step::Proof(proof), Some(secret)) => {
+                let transcript = Transcript { dialer: theirs, acceptor: ours };
+                transcript.verify(secret, &proof, Side::Dialer)?;
+                let proof = transcript.prove(secret, Side::Acceptor);
+                self.accept_member(index, &member, Some(proof))?;
+            }
+            (Some(_), Step::Welcome(Some(proof)), Some(secret)) => {
+                let transcript = Transcript { dialer: ours, acceptor: theirs };
+                transcript.verify(secret, &proof, Side::Acceptor)?;
+                self.welcome(index, &member)?;
+            }
+            (Some(_), Step::Welcome(None), None) => self.welcome(index, &member)?,
+            (Some(_), Step::Refused(reason), _) => return Err(format!("it refuses this node: {reason}")),
+            _ => return Err("it goes on with its handshake in a way that makes no sense".to_owned()),
+        }
+        Ok(true)
+    }
+
+    /// Takes a member that has connected, and tells it so.
+    fn accept_member(&mut self, index: usize, member: &Member, proof: Option<Proof>) -> Result<(), String> {
+        self.welcome(index, member)?;
+        if let Some(open) = self.table.open_mut(index) {
+            put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Welcome(proof).encode(out));
+            self.soil(index);
+        }
         Ok(())
     }
 
-    /// Checks what a node says of itself against what we know of the cluster.
-    fn check_member(&self, member: Member, dialed: Option<syros_types::ReplicaId>) -> Result<(), String> {
-        let Member { replica, group, fast_quorum } = member;
-        let (size, ours) = (group.size(), self.links.len());
+    /// Takes a client. If both it and we have a secret, it may prove it.
+    fn welcome_client(&mut self, index: usize, has_secret: bool, theirs: Vec<u8>) {
+        let has_secret = has_secret && self.introduction.secret.is_some();
+        let Some(open) = self.table.open_mut(index) else { return };
+        let kind = std::mem::replace(&mut open.kind, Kind::Client);
+        self.clients += 1;
+        if let (true, Kind::Greeting(greeting)) = (has_secret, kind) {
+            open.transcript = Some(Box::new(Transcript { dialer: theirs, acceptor: greeting.ours }));
+        }
+    }
+
+    /// A client proves that it knows the secret.
+    pub(crate) fn authenticate_client(
+        &mut self,
+        index: usize,
+        transcript: &Transcript,
+        step: &Step,
+    ) -> Result<(), String> {
+        let (Step::Proof(proof), Some(secret)) = (step, &self.introduction.secret) else {
+            return Err("a client goes on with its handshake in a way that makes no sense".to_owned());
+        };
+        transcript.verify(secret, proof, Side::Dialer)?;
+        let Some(open) = self.table.open_mut(index) else { return Ok(()) };
+        open.is_authenticated = true;
+        let welcome = Step::Welcome(Some(transcript.prove(secret, Side::Acceptor)));
+        put_frame(open.net.outbound(), Channel::Handshake, |out| welcome.encode(out));
+        self.soil(index);
+        Ok(())
+    }
+
+    /// Puts a connection to a member to use, whose handshake is over.
+    fn welcome(&mut self, index: usize, member: &Member) -> Result<(), String> {
+        let Member { declaration, process, .. } = member;
+        let replica = declaration.replica;
+        let link = &mut self.links[replica.index()];
+        if !link.note_process(*process) {
+            if let Some(other) = link.connection {
+                self.close(other, "another process has the same disk");
+            }
+            return Err(format!(
+                "two processes run as {replica} with disk {}: its data directory was copied. Neither is counted: \
+                 stop both, and start the one whose directory is the original",
+                declaration.disk
+            ));
+        }
+        if let Some(older) = link.connection {
+            self.close(older, "it has connected anew");
+        }
+        self.learn(declaration)?;
+        let Some(open) = self.table.open_mut(index) else { return Ok(()) };
+        open.kind = Kind::Link(replica);
+        let peer = open.peer.map_or_else(String::new, |peer| format!(" at {peer}"));
+        log::info!("connected to {replica}{peer}");
+        self.disowned_by = self.disowned_by.without(replica);
+        let link = &mut self.links[replica.index()];
+        link.connection = Some(index);
+        link.disk = Some(declaration.disk);
+        link.note_success();
+        match &mut self.forming {
+            Some(forming) => forming.formation.hear(declaration),
+            None => self.front.client.handle(self.now, client::Event::Connected(replica)),
+        }
+        Ok(())
+    }
+
+    /// Remembers for ever the disk of a member whose disk was not known.
+    fn learn(&mut self, theirs: &Declaration) -> Result<(), String> {
+        let (Some(ours), Some(local)) = (self.declaration(), &mut self.local) else { return Ok(()) };
+        let learnt = formation::check(&ours, local.directory().roster(), theirs);
+        if let Some(roster) = learnt.map_err(|mismatch| mismatch.to_string())? {
+            local.directory_mut().learn(roster).map_err(|error| error.to_string())?;
+            log::info!("{} is known by disk {} from now on", theirs.replica, theirs.disk);
+        }
+        Ok(())
+    }
+
+    /// Checks that a node is where it should be.
+    fn check_place(&self, member: &Member, dialed: Option<ReplicaId>) -> Result<(), String> {
+        let replica = member.declaration.replica;
+        let (size, ours) = (member.settings.group.size(), self.links.len());
         if size != ours {
             return Err(format!("{replica} says that the cluster has {size} replicas; here it has {ours}"));
         }
-        if fast_quorum != self.description.fast_quorum {
-            return Err(format!(
-                "{replica} says that the fast quorum is {fast_quorum}; here it is {}",
-                self.description.fast_quorum
-            ));
+        let (fast_quorum, ours) = (member.settings.fast_quorum, self.description.fast_quorum);
+        if fast_quorum != ours {
+            return Err(format!("{replica} says that the fast quorum is {fast_quorum}; here it is {ours}"));
         }
-        if let Some(dialed) = dialed
-            && dialed != replica
-        {
-            return Err(format!("{replica} is where {dialed} should be; is the list of replicas in order?"));
-        }
-        if dialed.is_none() {
-            let me = match self.hello.sender {
-                Sender::Replica(member) => member.replica,
-                Sender::Client => return Err("a gateway is not connected to".to_owned()),
-            };
-            if replica <= me {
-                return Err(format!(
-                    "it says that it is {replica}; this is {me}, which connects to lower ids"
-                ));
+        match (dialed, self.introduction.member) {
+            (Some(dialed), _) if dialed != replica => {
+                Err(format!("{replica} is where {dialed} should be; is the list of replicas in order?"))
             }
+            (None, None) => Err("a gateway is not connected to".to_owned()),
+            (None, Some(me)) if replica == me.replica => {
+                Err(format!("it says that it is {replica}, and so is this node: two nodes have one id"))
+            }
+            (None, Some(me)) if replica < me.replica => Err(format!(
+                "it says that it is {replica}; this is {}, which connects to lower ids",
+                me.replica
+            )),
+            _ => Ok(()),
         }
-        Ok(())
+    }
+
+    /// Checks what a node says of itself against what this one knows of the cluster.
+    fn check_member(&mut self, member: &Member, dialed: Option<ReplicaId>) -> Result<(), String> {
+        self.check_place(member, dialed)?;
+        let Member { declaration: theirs, settings, .. } = member;
+        let replica = theirs.replica;
+        let Some(me) = self.introduction.member else { return Ok(()) };
+        me.settings.check(settings).map_err(|difference| format!("{replica}: {difference}"))?;
+        let Some(ours) = self.declaration() else { return Ok(()) };
+        let checked = match (&mut self.forming, &self.local) {
+            (Some(forming), _) => {
+                // Nothing is lost if a node that has never acted does not start.
+                forming.objection = forming.objection.or_else(|| forming.formation.objection(theirs));
+                forming.formation.check(theirs)
+            }
+            (None, Some(local)) => formation::check(&ours, local.directory().roster(), theirs).map(drop),
+            (None, None) => Ok(()),
+        };
+        if let Err(mismatch @ Mismatch::OurDisk { .. }) = &checked
+            && self.forming.is_none()
+        {
+            self.note_disowned(replica, dialed.is_some(), mismatch);
+        }
+        checked.map_err(|mismatch| mismatch.to_string())
+    }
+
+    /// A member knows this one by another disk. If so many do that no quorum can be had with the others, this node
+    /// will never be of use. One that connects and knows no secret is not believed, if there is a secret.
+    fn note_disowned(&mut self, by: ReplicaId, is_dialed: bool, mismatch: &Mismatch) {
+        if is_dialed || self.introduction.secret.is_none() {
+            self.disowned_by = self.disowned_by.with(by);
+        }
+        if self.disowned_by.len() > (self.links.len() - 1) / 2 {
+            self.refusal = Some(mismatch.to_string());
+        }
     }
 
     fn complain(&mut self, index: usize, problem: &str) {

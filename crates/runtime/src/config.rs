@@ -8,6 +8,7 @@ use std::time::Duration;
 use syros_machine::MachineName;
 use syros_protocol::replica;
 use syros_types::{Group, InvalidGroupSize, ReadPolicy, ReplicaId, WritePolicy};
+use syros_wire::Secret;
 
 /// Settings of a node: one replica with its Redis front end.
 #[derive(Clone, Debug)]
@@ -26,6 +27,9 @@ pub struct NodeConfig {
     pub directory: PathBuf,
     /// First start: the data directory is created, and must not be a replica's yet.
     pub bootstrap: bool,
+    /// What all nodes of the cluster know and nobody else. Without one, anybody who reaches `listen_replicas` may
+    /// say that it is a replica.
+    pub secret: Option<Secret>,
     /// Settings of the replica.
     pub replica: replica::Config,
     /// Settings of the front end.
@@ -56,6 +60,7 @@ impl NodeConfig {
             listen_replicas,
             directory,
             bootstrap: false,
+            secret: None,
             replica: crate::node::replica_config(group, replica),
             front: FrontConfig::default(),
             store: StoreConfig::default(),

@@ -9,6 +9,7 @@ use syros_protocol::record::Ticket;
 use syros_types::{Instant, OpNumber, ReplicaId, View};
 
 use crate::client_memory::{ClientMemory, REPLY_BYTES_SHARE};
+use crate::handshake::{Greeting, Transcript};
 
 /// Output that may wait is moved to a socket's buffer in portions of this size: about what the socket
 /// takes at once.
@@ -36,8 +37,8 @@ pub(crate) struct HeldRead {
 
 /// Who is at the other end of a connection.
 pub(crate) enum Kind {
-    /// It has not said who it is. If we made the connection, it should be the replica `dialed`.
-    Greeting { dialed: Option<ReplicaId> },
+    /// It has not been settled who it is.
+    Greeting(Box<Greeting>),
     /// A replica, or its front end.
     Link(ReplicaId),
     /// A Syros client.
@@ -77,6 +78,10 @@ pub(crate) struct Open {
     pub(crate) is_stalled: bool,
     /// It is closed as soon as its output has gone.
     pub(crate) is_closing: bool,
+    /// A client that may prove that it knows the cluster's secret.
+    pub(crate) transcript: Option<Box<Transcript>>,
+    /// A client that has proved it.
+    pub(crate) is_authenticated: bool,
 }
 
 impl Open {
@@ -97,6 +102,8 @@ impl Open {
             is_answered: false,
             is_stalled: false,
             is_closing: false,
+            transcript: None,
+            is_authenticated: false,
         }
     }
 
@@ -137,10 +144,11 @@ impl Open {
     }
 
     /// True for a connection of a client, of whatever kind, or of somebody who may become one.
-    pub(crate) const fn is_client(&self) -> bool {
-        match self.kind {
-            Kind::Redis(_) | Kind::Client | Kind::Greeting { dialed: None } => true,
-            Kind::Link(_) | Kind::Greeting { dialed: Some(_) } => false,
+    pub(crate) fn is_client(&self) -> bool {
+        match &self.kind {
+            Kind::Redis(_) | Kind::Client => true,
+            Kind::Greeting(greeting) => greeting.dialed.is_none(),
+            Kind::Link(_) => false,
         }
     }
 
@@ -288,6 +296,12 @@ impl Connections {
             _ => None,
         };
         self.slots.iter().enumerate().filter_map(charged).max_by_key(|(_, charged)| *charged)
+    }
+
+    /// True if the connection at this place has been accepted, and it is not settled who is at the other end.
+    pub(crate) fn is_unsettled(&self, index: usize) -> bool {
+        let entry = self.slots.get(index).and_then(|slot| slot.entry.as_ref());
+        matches!(entry, Some(Entry::Open(Open { kind: Kind::Greeting(greeting), .. })) if greeting.dialed.is_none())
     }
 
     /// The place of the connection with this address, if it still exists.

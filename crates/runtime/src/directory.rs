@@ -1,7 +1,8 @@
 //! The data directory of one replica: whose it is, and that only one process uses it.
 //!
 //! ```text
-//! DIRECTORY/identity   who this replica is; written once, whole or not at all
+//! DIRECTORY/identity   who this replica is, on which disk, and the disks of the others; whole or not at all
+//! DIRECTORY/formation  the same before the group is formed; gone when there is an identity
 //! DIRECTORY/lock       locked for as long as a process uses the directory
 //! DIRECTORY/wal/       the write-ahead log
 //! DIRECTORY/snapshots/ the snapshot that goes with it, and one that is being written or received
@@ -12,7 +13,9 @@
 //!
 //! A replica that lost its disk must never come back under its old identity: acknowledgements it gave
 //! and no longer knows of may still be counted by others. So an empty directory is only ever made into
-//! a replica's when the operator says that this is the first start.
+//! a replica's when the operator says that this is the first start, and when no other member knows better:
+//! `syros_protocol::formation` decides that. A directory of before gets its disk's number at its first start
+//! with this version, and learns the others' from them.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -21,6 +24,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use syros_machine::MachineName;
+use syros_protocol::formation::{DiskId, Roster};
 use syros_protocol::replica::Durability;
 use syros_types::{FastQuorum, Group, ReplicaId};
 
@@ -37,6 +41,13 @@ pub(crate) const DAMAGED_PREFIX: &str = "damaged-";
 
 /// First line of an identity file: tells it from everything else that might have its name.
 const IDENTITY_TITLE: &str = "syros replica identity";
+
+/// First line of the file that a directory has before the group is formed.
+const FORMATION_TITLE: &str = "syros replica formation";
+
+/// Names of the two files.
+const IDENTITY_FILE: &str = "identity";
+const FORMATION_FILE: &str = "formation";
 
 /// An identity file is a few lines; anything longer is none.
 const IDENTITY_BYTES_MAX: u64 = 4096;
@@ -76,10 +87,7 @@ impl fmt::Display for Identity {
 /// The name of a durability as configuration and identity files spell it.
 #[must_use]
 pub const fn durability_name(durability: Durability) -> &'static str {
-    match durability {
-        Durability::Fsync => "fsync",
-        Durability::Replicated => "replicated",
-    }
+    durability.name()
 }
 
 /// The durability with this name.
@@ -125,6 +133,8 @@ pub enum DirectoryError {
         /// One of the things found there.
         found: PathBuf,
     },
+    /// The system gives no random number.
+    Random(io::Error),
     /// The identity file is no identity file.
     Damaged {
         /// The file.
@@ -176,11 +186,12 @@ impl fmt::Display for DirectoryError {
                 path.display(),
                 found.display()
             ),
+            Self::Random(error) => write!(f, "cannot draw a random number: {error}"),
             Self::Damaged { path, problem } => {
                 write!(
                     f,
-                    "identity file {} is damaged: {problem}. It is a short text that never changes: put it back \
-                     from a copy",
+                    "identity file {} is damaged: {problem}. It is a short text that hardly ever changes: put it \
+                     back from a copy",
                     path.display()
                 )
             }
@@ -222,19 +233,25 @@ impl std::error::Error for DirectoryError {
 pub struct DataDirectory {
     path: PathBuf,
     identity: Identity,
+    disk: DiskId,
+    /// The disks of the members, as far as they are known.
+    roster: Roster,
+    /// Before the group is formed: the roster that this disk has voted for.
+    vote: Option<Roster>,
     is_new: bool,
     /// Holds the lock; the system releases it when the process ends, however it ends.
     _lock: File,
 }
 
 impl DataDirectory {
-    /// Opens the directory of a replica, or creates it on its first start (`bootstrap`).
+    /// Opens the directory of a replica, or creates it on its first start (`bootstrap`). A first start that did
+    /// not get as far as [`DataDirectory::claim`] may be repeated, with `bootstrap` or without.
     ///
     /// # Errors
     /// [`DirectoryError`]: it is in use, belongs to somebody else, is missing, or exists already.
     pub fn open(path: &Path, identity: Identity, bootstrap: bool) -> Result<Self, DirectoryError> {
-        let file = path.join("identity");
-        if !bootstrap && !exists(&file)? {
+        let file = path.join(IDENTITY_FILE);
+        if !bootstrap && !exists(&file)? && !exists(&path.join(FORMATION_FILE))? {
             return Err(if exists(&path.join("wal"))? {
                 DirectoryError::Damaged { path: file, problem: "it is missing".to_owned() }
             } else {
@@ -243,19 +260,37 @@ impl DataDirectory {
         }
         fs::create_dir_all(path).map_err(io_error("create directory", path))?;
         let lock = lock(path)?;
-        match read_identity(path)? {
-            Some(identity) if bootstrap => {
-                return Err(DirectoryError::AlreadyBootstrapped { path: path.to_owned(), identity });
+        let nothing = Roster::unknown(identity.group);
+        let (found, is_new) = match read_file(path, IDENTITY_FILE, IDENTITY_TITLE)? {
+            Some(found) if bootstrap => {
+                let (path, identity) = (path.to_owned(), found.identity);
+                return Err(DirectoryError::AlreadyBootstrapped { path, identity });
             }
-            Some(found) if found != identity => {
-                let (found, expected) = (Box::new(found), Box::new(identity));
-                return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
+            Some(found) => (Some(found), false),
+            None => {
+                refuse_strangers(path)?;
+                (read_file(path, FORMATION_FILE, FORMATION_TITLE)?, true)
             }
-            Some(_) => {}
-            None if !bootstrap => return Err(DirectoryError::Empty(path.to_owned())),
-            None => refuse_strangers(path)?,
+        };
+        if let Some(found) = found.as_ref().filter(|found| found.identity != identity) {
+            let (found, expected) = (Box::new(found.identity), Box::new(identity));
+            return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
         }
-        Ok(Self { path: path.to_owned(), identity, is_new: bootstrap, _lock: lock })
+        let known = found.and_then(|found| Some((found.disk?, found.roster)));
+        let (disk, roster) = match known {
+            Some(known) => known,
+            None => (random_disk()?, None),
+        };
+        let own = |roster: Option<Roster>| roster.unwrap_or(nothing).with(identity.replica, disk);
+        let (vote, roster) = if is_new { (roster, nothing) } else { (None, own(roster)) };
+        let directory = Self { path: path.to_owned(), identity, disk, roster, vote, is_new, _lock: lock };
+        match known {
+            Some(_) => {}
+            // Whoever is told of the disk must find it again.
+            None if is_new => directory.write(FORMATION_FILE, FORMATION_TITLE, None)?,
+            None => directory.write(IDENTITY_FILE, IDENTITY_TITLE, Some(directory.roster))?,
+        }
+        Ok(directory)
     }
 
     /// Makes the directory the replica's, if this is its first start. Called when everything else in it
@@ -265,10 +300,61 @@ impl DataDirectory {
     /// # Errors
     /// [`DirectoryError::Io`].
     pub fn claim(&self) -> Result<(), DirectoryError> {
-        if self.is_new { write_identity(&self.path, self.identity) } else { Ok(()) }
+        if !self.is_new {
+            return Ok(());
+        }
+        self.write(IDENTITY_FILE, IDENTITY_TITLE, Some(self.roster))?;
+        // If it stays, nobody will look at it.
+        let _ = fs::remove_file(self.path.join(FORMATION_FILE));
+        Ok(())
     }
 
-    /// True if this is the replica's first start.
+    /// Makes durable for which roster this disk votes.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn vote(&mut self, roster: Roster) -> Result<(), DirectoryError> {
+        self.write(FORMATION_FILE, FORMATION_TITLE, Some(roster))?;
+        self.vote = Some(roster);
+        Ok(())
+    }
+
+    /// The group has been formed with this roster: [`DataDirectory::claim`] writes it.
+    pub(crate) const fn form(&mut self, roster: Roster) {
+        self.roster = roster;
+    }
+
+    /// Makes durable what disks the others have, of a directory that did not know.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn learn(&mut self, roster: Roster) -> Result<(), DirectoryError> {
+        self.write(IDENTITY_FILE, IDENTITY_TITLE, Some(roster))?;
+        self.roster = roster;
+        Ok(())
+    }
+
+    fn write(&self, name: &str, title: &str, roster: Option<Roster>) -> Result<(), DirectoryError> {
+        let text = identity_text(title, self.identity, self.disk, roster);
+        write_file(&self.path, name, &text)
+    }
+
+    /// The directory's own number.
+    pub(crate) const fn disk(&self) -> DiskId {
+        self.disk
+    }
+
+    /// The disks of the members, as far as they are known.
+    pub(crate) const fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// What this disk has voted for.
+    pub(crate) const fn voted(&self) -> Option<Roster> {
+        self.vote
+    }
+
+    /// True if this is the replica's first start: it has never acted.
     #[must_use]
     pub const fn is_new(&self) -> bool {
         self.is_new
@@ -347,7 +433,27 @@ impl DataDirectory {
 /// # Errors
 /// [`DirectoryError`] if the identity cannot be read or is damaged or of an unknown format.
 pub fn read_identity(path: &Path) -> Result<Option<Identity>, DirectoryError> {
-    let file = path.join("identity");
+    Ok(read_file(path, IDENTITY_FILE, IDENTITY_TITLE)?.map(|found| found.identity))
+}
+
+/// Whose directory this will be when its group has been formed; `None` if it is nobody's, or has been formed.
+///
+/// # Errors
+/// As [`read_identity`].
+pub fn read_formation(path: &Path) -> Result<Option<Identity>, DirectoryError> {
+    Ok(read_file(path, FORMATION_FILE, FORMATION_TITLE)?.map(|found| found.identity))
+}
+
+/// What an identity file says.
+struct Found {
+    identity: Identity,
+    /// Absent in directories of before.
+    disk: Option<DiskId>,
+    roster: Option<Roster>,
+}
+
+fn read_file(path: &Path, name: &str, title: &'static str) -> Result<Option<Found>, DirectoryError> {
+    let file = path.join(name);
     let length = match fs::metadata(&file) {
         Ok(metadata) => metadata.len(),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -359,22 +465,35 @@ pub fn read_identity(path: &Path) -> Result<Option<Identity>, DirectoryError> {
     }
     let bytes = fs::read(&file).map_err(io_error("read", &file))?;
     let text = String::from_utf8(bytes).map_err(|_| damaged("it is not text".to_owned()))?;
-    let fields = Fields::parse(&text).map_err(damaged)?;
+    let fields = Fields::parse(&text, title).map_err(damaged)?;
     let format = fields.number("format").map_err(damaged)?;
     if !(MEMORY_FORMAT..=DIRECTORY_FORMAT).contains(&format) {
         return Err(DirectoryError::Format { path: path.to_owned(), found: format });
     }
-    fields.identity().map(Some).map_err(damaged)
+    let identity = fields.identity().map_err(damaged)?;
+    let disk = fields.disk().map_err(damaged)?;
+    let roster = fields.roster(identity.group).map_err(damaged)?;
+    Ok(Some(Found { identity, disk, roster }))
+}
+
+fn random_disk() -> Result<DiskId, DirectoryError> {
+    loop {
+        let number =
+            getrandom::u64().map_err(|error| DirectoryError::Random(io::Error::other(error.to_string())))?;
+        if let Some(disk) = DiskId::new(number) {
+            return Ok(disk);
+        }
+    }
 }
 
 /// The lines `key = value` of an identity file.
 struct Fields<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Fields<'a> {
-    fn parse(text: &'a str) -> Result<Self, String> {
+    fn parse(text: &'a str, title: &str) -> Result<Self, String> {
         let mut lines = text.lines();
-        if lines.next() != Some(IDENTITY_TITLE) {
-            return Err(format!("its first line is not '{IDENTITY_TITLE}'"));
+        if lines.next() != Some(title) {
+            return Err(format!("its first line is not '{title}'"));
         }
         lines
             .map(|line| line.split_once(" = ").ok_or_else(|| format!("line '{line}' is not 'key = value'")))
@@ -390,6 +509,25 @@ impl<'a> Fields<'a> {
     fn number(&self, key: &str) -> Result<u64, String> {
         let value = self.get(key)?;
         value.parse().map_err(|_| format!("{key} = {value} is not a number"))
+    }
+
+    /// Directories of before have none.
+    fn disk(&self) -> Result<Option<DiskId>, String> {
+        let Ok(value) = self.get("disk") else { return Ok(None) };
+        let disk = u64::from_str_radix(value, 16).ok().and_then(DiskId::new);
+        disk.map(Some).ok_or_else(|| format!("disk = {value} is not a hexadecimal number above 0"))
+    }
+
+    fn roster(&self, group: Group) -> Result<Option<Roster>, String> {
+        let Ok(value) = self.get("disks") else { return Ok(None) };
+        let numbers: Result<Vec<u64>, _> =
+            value.split(' ').map(|number| u64::from_str_radix(number, 16)).collect();
+        let numbers = numbers.ok().filter(|numbers| numbers.len() == group.size());
+        let numbers =
+            numbers.ok_or_else(|| format!("disks = {value} are not {} hexadecimal numbers", group.size()))?;
+        let disks =
+            group.members().zip(numbers).filter_map(|(member, number)| Some((member, DiskId::new(number)?)));
+        Ok(Some(disks.fold(Roster::unknown(group), |roster, (member, disk)| roster.with(member, disk))))
     }
 
     fn identity(&self) -> Result<Identity, String> {
@@ -452,19 +590,22 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
     for entry in fs::read_dir(path).map_err(io_error("read directory", path))? {
         let entry = entry.map_err(io_error("read directory", path))?;
         let name = entry.file_name();
-        if !["lock", "identity.new", "wal", "snapshots", "engine", "view"].iter().any(|&own| name == own) {
+        if !["lock", "identity.new", "formation", "formation.new", "wal", "snapshots", "engine", "view"]
+            .iter()
+            .any(|&own| name == own)
+        {
             return Err(DirectoryError::NotEmpty { path: path.to_owned(), found: name.into() });
         }
     }
     Ok(())
 }
 
-/// Writes the identity so that a crash at any moment leaves all of it or none.
-fn write_identity(path: &Path, identity: Identity) -> Result<(), DirectoryError> {
+/// What is to be written of an identity. Lines that a version does not know it overlooks.
+fn identity_text(title: &str, identity: Identity, disk: DiskId, roster: Option<Roster>) -> String {
     // Older versions go on reading what they can read.
     let format = if identity.engine == EngineKind::Memory { MEMORY_FORMAT } else { DIRECTORY_FORMAT };
     let mut text = format!(
-        "{IDENTITY_TITLE}\nformat = {format}\ncluster = {:016x}\nreplica = {}\nreplicas = {}\n\
+        "{title}\nformat = {format}\ncluster = {:016x}\nreplica = {}\nreplicas = {}\n\
          fast-quorum = {}\ndurability = {}\n",
         identity.cluster,
         identity.replica.0,
@@ -475,7 +616,18 @@ fn write_identity(path: &Path, identity: Identity) -> Result<(), DirectoryError>
     if identity.engine != EngineKind::Memory {
         text += &format!("engine = {}\n", identity.engine);
     }
-    let (new, file) = (path.join("identity.new"), path.join("identity"));
+    text += &format!("disk = {disk}\n");
+    if let Some(roster) = roster {
+        let disks = roster.disks().iter();
+        let disks = disks.map(|disk| format!("{:016x}", disk.map_or(0, DiskId::number)));
+        text += &format!("disks = {}\n", disks.collect::<Vec<_>>().join(" "));
+    }
+    text
+}
+
+/// Writes a file so that a crash at any moment leaves all of it or what was there before.
+fn write_file(path: &Path, name: &str, text: &str) -> Result<(), DirectoryError> {
+    let (new, file) = (path.join(format!("{name}.new")), path.join(name));
     let mut out = File::create(&new).map_err(io_error("create", &new))?;
     out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(io_error("write", &new))?;
     fs::rename(&new, &file).map_err(io_error("rename", &new))?;
@@ -516,17 +668,52 @@ mod tests {
         assert!(matches!(refused, DirectoryError::Empty(_)), "{refused}");
         assert!(!path.exists(), "a refused start creates nothing");
 
-        let first = DataDirectory::open(&path, identity(), true).unwrap();
+        let mut first = DataDirectory::open(&path, identity(), true).unwrap();
         assert!(first.is_new());
+        let roster = Roster::unknown(identity().group).with(identity().replica, first.disk());
+        first.vote(roster).unwrap();
+        first.form(roster);
+        let disk = first.disk();
+        drop(first);
+        // It is interrupted, and repeated without being told so.
+        let mut first = DataDirectory::open(&path, identity(), false).unwrap();
+        assert!(first.is_new());
+        assert_eq!((first.disk(), first.voted()), (disk, Some(roster)));
+        first.form(roster);
         first.claim().unwrap();
+        assert!(!path.join(FORMATION_FILE).exists());
         let refused = DataDirectory::open(&path, identity(), false).unwrap_err();
         assert!(matches!(refused, DirectoryError::Locked(_)), "{refused}");
         drop(first);
 
         let refused = DataDirectory::open(&path, identity(), true).unwrap_err();
         assert!(matches!(refused, DirectoryError::AlreadyBootstrapped { .. }), "{refused}");
-        assert!(!DataDirectory::open(&path, identity(), false).unwrap().is_new());
+        let again = DataDirectory::open(&path, identity(), false).unwrap();
+        assert!(!again.is_new());
+        assert_eq!((again.disk(), *again.roster()), (disk, roster));
         assert_eq!(read_identity(&path).unwrap(), Some(identity()));
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn a_directory_of_before_gets_a_disk_and_learns_the_others() {
+        let path = scratch("before");
+        DataDirectory::open(&path, identity(), true).unwrap().claim().unwrap();
+        let file = path.join(IDENTITY_FILE);
+        let text = fs::read_to_string(&file).unwrap();
+        let before: String =
+            text.lines().filter(|line| !line.starts_with("disk")).map(|line| format!("{line}\n")).collect();
+        fs::write(&file, before).unwrap();
+
+        let mut opened = DataDirectory::open(&path, identity(), false).unwrap();
+        let disk = opened.disk();
+        assert!(!opened.is_new());
+        assert_eq!(*opened.roster(), Roster::unknown(identity().group).with(identity().replica, disk));
+        let learnt = opened.roster().with(ReplicaId(0), DiskId::new(5).unwrap());
+        opened.learn(learnt).unwrap();
+        drop(opened);
+        let again = DataDirectory::open(&path, identity(), false).unwrap();
+        assert_eq!((again.disk(), *again.roster()), (disk, learnt));
         fs::remove_dir_all(&path).unwrap();
     }
 
@@ -590,6 +777,8 @@ mod tests {
             ("majority", "minority", "fast-quorum = minority"),
             ("fsync", "hope", "durability = hope"),
             ("cluster = 0000000000000077\n", "", "no line 'cluster'"),
+            ("disk = ", "disk = x", "is not a hexadecimal number above 0"),
+            ("disks = ", "disks = 1 ", "are not 3 hexadecimal numbers"),
             ("identity", "garbage", "first line"),
         ] {
             fs::write(&file, good.replacen(from, to, 1)).unwrap();

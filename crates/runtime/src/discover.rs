@@ -5,13 +5,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::time::{Duration, Instant};
 
-use syros_wire::{Channel, Frame, Hello, Member, Sender, put_frame, split_frame};
+use syros_protocol::agreement::SharedSettings;
+use syros_wire::{Channel, Frame, HANDSHAKE_BYTES_MAX, Hello, Member, Sender, put_frame, split_frame};
 
 /// An answer that takes longer is given up.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// A handshake is a few dozen bytes.
-const HELLO_BYTES_MAX: usize = 256;
 
 /// Time between rounds of asking everybody.
 const ROUND_PAUSE: Duration = Duration::from_millis(200);
@@ -36,22 +34,23 @@ pub(crate) fn discover(
     replicas: &[String],
     cluster: u64,
     timeout: Duration,
-) -> Result<(u64, Member), DiscoverError> {
+) -> Result<(u64, SharedSettings), DiscoverError> {
     let deadline = Instant::now() + timeout;
     loop {
         let mut problems = Vec::new();
         for (position, address) in replicas.iter().enumerate() {
             match ask(address, cluster) {
                 Ok((cluster, member)) => {
-                    let problem = if member.group.size() != replicas.len() {
-                        Some(format!("the cluster has {} replicas", member.group.size()))
-                    } else if member.replica.index() != position {
-                        Some(format!("it is {}, and is listed in place {position}", member.replica))
+                    let (settings, replica) = (member.settings, member.declaration.replica);
+                    let problem = if settings.group.size() != replicas.len() {
+                        Some(format!("the cluster has {} replicas", settings.group.size()))
+                    } else if replica.index() != position {
+                        Some(format!("it is {replica}, and is listed in place {position}"))
                     } else {
                         None
                     };
                     match problem {
-                        None => return Ok((cluster, member)),
+                        None => return Ok((cluster, settings)),
                         Some(problem) => problems.push(format!("{address}: {problem}")),
                     }
                 }
@@ -79,13 +78,13 @@ fn ask(address: &str, cluster: u64) -> Result<(u64, Member), String> {
 
 fn greet(mut stream: &TcpStream, cluster: u64) -> Result<(u64, Member), String> {
     let mut out = Vec::new();
-    let ours = Hello { cluster, sender: Sender::Client };
+    let ours = Hello { cluster, nonce: None, sender: Sender::Client };
     put_frame(&mut out, Channel::Handshake, |out| ours.encode(out));
     let payload = exchange(&mut stream, &out)?;
     let theirs = Hello::decode(&payload).map_err(|error| error.to_string())?;
     theirs.check_cluster(cluster).map_err(|error| error.to_string())?;
     match theirs.sender {
-        Sender::Replica(member) => Ok((theirs.cluster, member)),
+        Sender::Replica(member) => Ok((theirs.cluster, *member)),
         Sender::Client => Err("it is no replica".to_owned()),
     }
 }
@@ -101,7 +100,7 @@ fn exchange(stream: &mut &TcpStream, ours: &[u8]) -> Result<Vec<u8>, String> {
     let mut received = Vec::new();
     let mut buffer = [0; 512];
     loop {
-        match split_frame(&received, HELLO_BYTES_MAX).map_err(|error| error.to_string())? {
+        match split_frame(&received, HANDSHAKE_BYTES_MAX).map_err(|error| error.to_string())? {
             Some((Frame { channel: Channel::Handshake, payload }, _)) => return Ok(payload.to_vec()),
             Some(_) => return Err("it does not begin with a handshake".to_owned()),
             None => {}

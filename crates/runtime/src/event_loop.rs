@@ -15,6 +15,7 @@
 //! is valid at `now` was received before `now`. (A process that slept in between wakes with an old
 //! `now`, and an answer that was right then; what it receives after waking gets a new one.)
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +24,13 @@ use mio::event::Event as IoEvent;
 use mio::{Events, Poll, Token};
 use syros_net::{FlushOutcome, ReadOutcome};
 use syros_protocol::client;
+use syros_protocol::formation::Roster;
 use syros_protocol::message::{Body, Message, Peer, Standing};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
 use syros_types::{Instant, Now, OpNumber, ReplicaId, ReplicaSet, View};
 use syros_wire::{
-    Channel, FrameBuffer, Hello, put_member_reply_frame, put_message_frame, put_read_reply_frame,
+    Channel, FrameBuffer, Step, put_member_reply_frame, put_message_frame, put_read_reply_frame,
 };
 
 use crate::accept::Listener;
@@ -36,8 +38,10 @@ use crate::client_memory::ClientMemory;
 use crate::clock::Clock;
 use crate::connection::{Connections, Deadlines, Entry, HeldRead, Kind, Open};
 use crate::execution::Execution;
+use crate::forming::Forming;
 use crate::front::{Front, completion};
 use crate::give_way::{GiveWay, Turn};
+use crate::handshake::Introduction;
 use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{Delayed, Local};
@@ -72,7 +76,7 @@ const HAND_OVER_PATIENCE: Duration = Duration::from_secs(1);
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Why the loop has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// It was told to.
     Stopped,
@@ -80,6 +84,10 @@ pub(crate) enum Ended {
     DiskReturned,
     /// What is on disk is damaged, and others can repair it.
     Damaged,
+    /// The group has been formed: the node may act.
+    Formed(Roster),
+    /// The node must not run, for this reason.
+    Refused(String),
 }
 
 /// Everything a process does.
@@ -112,11 +120,20 @@ pub(crate) struct EventLoop {
     pub(crate) redis_listener: Option<Listener>,
     pub(crate) replica_listener: Option<Listener>,
     pub(crate) greetings: Deadlines,
+    /// Connections to the replicas' port in the order in which they came, as long as it is not settled who they are;
+    /// some of them have been, or are gone.
+    pub(crate) unsettled: VecDeque<u64>,
     pub(crate) links: Vec<Link>,
     pub(crate) resolver: Resolver,
-    pub(crate) hello: Hello,
+    pub(crate) introduction: Introduction,
     pub(crate) front: Front,
     pub(crate) local: Option<Local>,
+    /// What there is instead of a replica while the group is being formed.
+    pub(crate) forming: Option<Forming>,
+    /// Members that know this one by another disk.
+    pub(crate) disowned_by: ReplicaSet,
+    /// Why the node must not go on.
+    pub(crate) refusal: Option<String>,
     pub(crate) description: Description,
     /// Client connections open, of every kind.
     pub(crate) clients: usize,
@@ -137,9 +154,10 @@ pub(crate) struct Parts {
     pub(crate) replica_listener: Option<Listener>,
     pub(crate) links: Vec<Link>,
     pub(crate) resolver: Resolver,
-    pub(crate) hello: Hello,
+    pub(crate) introduction: Introduction,
     pub(crate) front: Front,
     pub(crate) local: Option<Local>,
+    pub(crate) forming: Option<Forming>,
     pub(crate) description: Description,
     pub(crate) clients_max: usize,
     pub(crate) client_memory: usize,
@@ -167,11 +185,15 @@ impl EventLoop {
             redis_listener: parts.redis_listener,
             replica_listener: parts.replica_listener,
             greetings: Deadlines::default(),
+            unsettled: VecDeque::new(),
             links: parts.links,
             resolver: parts.resolver,
-            hello: parts.hello,
+            introduction: parts.introduction,
             front: parts.front,
             local: parts.local,
+            forming: parts.forming,
+            disowned_by: ReplicaSet::default(),
+            refusal: None,
             description: parts.description,
             clients: 0,
             clients_max: parts.clients_max,
@@ -191,6 +213,13 @@ impl EventLoop {
         }
         while !self.stop.is_set() {
             self.turn(&mut events)?;
+            if let Some(ended) = self.form()? {
+                self.flush();
+                return Ok(ended);
+            }
+            if let Some(refusal) = self.refusal.take() {
+                return Ok(Ended::Refused(refusal));
+            }
             if self.local.as_mut().is_some_and(|local| local.disk_has_returned(self.now)) {
                 self.flush();
                 return Ok(Ended::DiskReturned);
@@ -285,7 +314,8 @@ impl EventLoop {
             .min(self.greetings.next())
             .min(self.memory.deadline())
             .min(self.accept_deadline())
-            .min(self.dial_deadline());
+            .min(self.dial_deadline())
+            .min(self.forming.as_ref().map_or(Instant::NEVER, Forming::deadline));
         (deadline != Instant::NEVER).then(|| deadline.since(self.clock.now().instant))
     }
 
@@ -388,7 +418,7 @@ impl EventLoop {
                     self.handle_redis(index);
                     return Ok(());
                 }
-                Kind::Greeting { .. } => {
+                Kind::Greeting(_) => {
                     if !self.handle_greeting(index)? {
                         return Ok(());
                     }
@@ -413,12 +443,29 @@ impl EventLoop {
             .map_err(|error| statistics.no_frame(error))?
         {
             if frame.channel != Channel::Client {
-                return Err(format!("a client sent a frame on channel {:?}", frame.channel));
+                let Some(transcript) = open.transcript.take().filter(|_| frame.channel == Channel::Handshake)
+                else {
+                    return Err(format!("a client sent a frame on channel {:?}", frame.channel));
+                };
+                let step = Step::decode(frame.payload).map_err(|error| error.to_string())?;
+                self.authenticate_client(index, &transcript, &step)?;
+                // Only once: the transcript has been taken.
+                return self.handle_client(index);
             }
             let message =
                 syros_wire::decode_client_message(frame.payload).map_err(|error| error.to_string())?;
             if !is_for_replica(&message) {
                 return Err("a client sent an answer".to_owned());
+            }
+            if matches!(message, Message::HandOver { .. })
+                && self.introduction.secret.is_some()
+                && !open.is_authenticated
+            {
+                return Err(
+                    "a client that has not proved that it knows the cluster's secret wanted the leader \
+                            to hand over"
+                        .to_owned(),
+                );
             }
             local.replica.handle(self.now, replica::Event::Message { from, message });
         }
@@ -430,6 +477,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return Ok(()) };
         let address = open.address;
         let Front { client, statistics, .. } = &mut self.front;
+        let mut heard = None;
         let inbound = open.net.inbound();
         while let Some(frame) = inbound
             .next_frame(syros_types::limits::FRAME_BYTES_MAX)
@@ -453,10 +501,18 @@ impl EventLoop {
                     let from = Peer::Replica(from);
                     local.replica.handle(self.now, replica::Event::Message { from, message });
                 }
+                // The group is being formed here, and has been at the other end.
+                (Channel::Replica, None) if self.forming.is_some() => {}
+                (Channel::Handshake, _) => {
+                    match Step::decode(frame.payload).map_err(|error| error.to_string())? {
+                        Step::Stage(stage) => heard = Some(stage),
+                        _ => return Err("it goes on with a handshake that is over".to_owned()),
+                    }
+                }
                 (channel, _) => return Err(format!("unexpected frame on channel {channel:?}")),
             }
         }
-        Ok(())
+        heard.map_or(Ok(()), |stage| self.hear_stage(from, stage))
     }
 
     /// Redis commands.
@@ -491,7 +547,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return };
         let waits = match &open.kind {
             Kind::Redis(redis) => redis.outstanding() > 0 || !redis.output().is_empty(),
-            Kind::Greeting { .. } | Kind::Link(_) | Kind::Client => false,
+            Kind::Greeting(_) | Kind::Link(_) | Kind::Client => false,
         };
         if waits || (open.net.backlog() > 0 && !matches!(open.kind, Kind::Link(_))) {
             // It may have closed only its own direction, and wait for its replies.
@@ -878,7 +934,7 @@ impl EventLoop {
     }
 
     /// Writes what there is to write.
-    fn flush(&mut self) {
+    pub(crate) fn flush(&mut self) {
         let mut dirty = std::mem::take(&mut self.dirty);
         for index in dirty.drain(..) {
             self.flush_one(index);
@@ -905,7 +961,7 @@ impl EventLoop {
         };
         let is_finished = match &open.kind {
             Kind::Redis(redis) => redis.is_finished() || (open.is_closing && redis.outstanding() == 0),
-            Kind::Greeting { .. } | Kind::Link(_) | Kind::Client => open.is_closing,
+            Kind::Greeting(_) | Kind::Link(_) | Kind::Client => open.is_closing,
         };
         if is_done && is_finished {
             return self.close(index, "it has got all its replies");
@@ -931,7 +987,7 @@ impl EventLoop {
     pub(crate) fn refuse(&mut self, index: usize, problem: &str) {
         let Some(open) = self.table.open_mut(index) else { return };
         // What goes wrong with a connection that we make is logged where it is tried again.
-        if !matches!(open.kind, Kind::Greeting { dialed: Some(_) }) {
+        if !matches!(&open.kind, Kind::Greeting(greeting) if greeting.dialed.is_some()) {
             let peer = open.peer.map_or_else(|| "a client".to_owned(), |peer| peer.to_string());
             let line = format_args!("closed the connection of {peer}: {problem}");
             self.complaints.warn(self.now.instant, line);
@@ -958,8 +1014,11 @@ impl EventLoop {
                     local.replica.handle(self.now, gone);
                 }
             }
-            Kind::Redis(_) | Kind::Greeting { dialed: None } => self.clients -= 1,
-            Kind::Greeting { dialed: Some(replica) } => self.on_dial_failed(replica, reason),
+            Kind::Redis(_) => self.clients -= 1,
+            Kind::Greeting(greeting) => match greeting.dialed {
+                None => {}
+                Some(replica) => self.on_dial_failed(replica, reason),
+            },
         }
     }
 
@@ -969,7 +1028,7 @@ impl EventLoop {
             let Some(index) = self.table.find(address) else { continue };
             if self.table.is_dialing(index) {
                 self.give_up_dialing(index, "no answer");
-            } else if matches!(self.table.open_mut(index), Some(Open { kind: Kind::Greeting { .. }, .. })) {
+            } else if matches!(self.table.open_mut(index), Some(Open { kind: Kind::Greeting(_), .. })) {
                 self.refuse(index, "it has not said who it is");
             }
         }

@@ -16,8 +16,10 @@ mod directory;
 mod discover;
 mod event_loop;
 mod execution;
+mod forming;
 mod front;
 mod give_way;
+mod handshake;
 mod info;
 mod inspect;
 mod links;
@@ -42,7 +44,7 @@ pub use config::{
 };
 pub use directory::{
     DIRECTORY_FORMAT, DataDirectory, DirectoryError, Identity, durability_name, durability_named,
-    fast_quorum_named, read_identity,
+    fast_quorum_named, read_formation, read_identity,
 };
 pub use discover::DiscoverError;
 pub use inspect::{Inspection, Records, SetAside, Usage, inspect};
@@ -53,3 +55,4 @@ pub use stop::Stopper;
 pub use store::StoreError;
 pub use syros_protocol::replica::Durability;
 pub use syros_types::{FastQuorum, ReplicaId};
+pub use syros_wire::{Secret, SecretLength};

@@ -1,6 +1,7 @@
 //! Connections to the other replicas: of two replicas the one with the higher id connects to the
 //! other; a gateway connects to all.
 
+use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -9,12 +10,14 @@ use std::time::Duration;
 use mio::{Token, Waker};
 use syros_net::{Backoff, Connection, Dialing, Limits, Progress};
 use syros_protocol::client;
+use syros_protocol::formation::DiskId;
 use syros_types::{Instant, ReplicaId};
 use syros_wire::{Channel, put_frame};
 
 use crate::config::GREETING_TIMEOUT;
 use crate::connection::{Entry, Kind, Open};
 use crate::event_loop::EventLoop;
+use crate::handshake::Greeting;
 use crate::socket::configure_link;
 
 /// Attempts to connect are this far apart at first, and at most: a replica that was restarted should be
@@ -31,20 +34,62 @@ pub(crate) struct Link {
     /// When to connect; [`Instant::NEVER`] while an attempt is under way, or succeeded.
     dial_at: Instant,
     backoff: Backoff,
-    /// The last attempt failed, and that was logged.
-    is_known_down: bool,
+    /// Why the last attempt failed, which was logged.
+    problem: Option<String>,
+    /// The disk of the member that is connected, or was last.
+    pub(crate) disk: Option<DiskId>,
+    /// The process that is connected, or was last.
+    process: Option<u64>,
+    /// The last processes that another one has taken the place of.
+    replaced: VecDeque<u64>,
 }
+
+/// So many processes are remembered that another one has taken the place of: enough to see that two take turns.
+const REPLACED_MAX: usize = 8;
 
 impl Link {
     pub(crate) fn new(dials: Option<String>, seed: u64) -> Self {
         let dial_at = if dials.is_some() { Instant(0) } else { Instant::NEVER };
         let backoff = Backoff::new(DIAL_FIRST, DIAL_MAX, seed);
-        Self { dials, connection: None, dial_at, backoff, is_known_down: false }
+        Self {
+            dials,
+            connection: None,
+            dial_at,
+            backoff,
+            problem: None,
+            disk: None,
+            process: None,
+            replaced: VecDeque::new(),
+        }
     }
 
     pub(crate) fn note_success(&mut self) {
         self.backoff.reset();
-        self.is_known_down = false;
+        self.problem = None;
+    }
+
+    /// A process says that it is this member. False if another one has taken its place before: then both run, and
+    /// neither may be counted.
+    pub(crate) fn note_process(&mut self, process: u64) -> bool {
+        if self.replaced.contains(&process) {
+            if let Some(other) = self.process.take() {
+                self.replace(other);
+            }
+            return false;
+        }
+        if let Some(older) = self.process.replace(process)
+            && older != process
+        {
+            self.replace(older);
+        }
+        true
+    }
+
+    fn replace(&mut self, process: u64) {
+        if self.replaced.len() == REPLACED_MAX {
+            self.replaced.pop_front();
+        }
+        self.replaced.push_back(process);
     }
 
     fn try_later(&mut self, now: Instant) {
@@ -142,9 +187,16 @@ impl EventLoop {
         let peer = stream.peer_addr().ok();
         match configure_link(&stream).and_then(|()| Connection::adopt(stream, Limits::NODE)) {
             Ok(mut net) => {
-                let ours = self.hello;
-                put_frame(net.outbound(), Channel::Handshake, |out| ours.encode(out));
-                let kind = Kind::Greeting { dialed: Some(replica) };
+                let mut greeting = Greeting { dialed: Some(replica), ..Greeting::default() };
+                match self.hello() {
+                    Ok(hello) => hello.encode(&mut greeting.ours),
+                    Err(error) => {
+                        self.table.release(index);
+                        return self.on_dial_failed(replica, &error.to_string());
+                    }
+                }
+                put_frame(net.outbound(), Channel::Handshake, |out| out.extend_from_slice(&greeting.ours));
+                let kind = Kind::Greeting(Box::new(greeting));
                 self.table.fill(index, Entry::Open(Open::new(net, kind, address, peer)));
                 self.soil(index);
                 self.queue(index);
@@ -166,8 +218,9 @@ impl EventLoop {
     /// An attempt to connect has failed.
     pub(crate) fn on_dial_failed(&mut self, replica: ReplicaId, reason: &str) {
         let link = &mut self.links[replica.index()];
-        if !link.is_known_down {
-            link.is_known_down = true;
+        // Once for each cause.
+        if link.problem.as_deref() != Some(reason) {
+            link.problem = Some(reason.to_owned());
             let name = link.dials.as_deref().unwrap_or_default();
             log::warn!("cannot connect to {replica} at {name}: {reason}; will keep trying");
         }
@@ -183,6 +236,9 @@ impl EventLoop {
         link.connection = None;
         log::info!("lost the connection to {replica}: {reason}");
         link.try_later(self.now.instant);
+        if let Some(forming) = &mut self.forming {
+            return forming.formation.lost(replica);
+        }
         self.front.client.handle(self.now, client::Event::Disconnected(replica));
     }
 }

@@ -225,6 +225,16 @@ impl Local {
         })
     }
 
+    /// Where the replica lives.
+    pub(crate) const fn directory(&self) -> &DataDirectory {
+        &self.directory
+    }
+
+    /// Where the replica lives.
+    pub(crate) const fn directory_mut(&mut self) -> &mut DataDirectory {
+        &mut self.directory
+    }
+
     /// Appends a record to the log.
     pub(crate) fn persist(&mut self, ticket: Ticket, record: &Record) {
         if let Record::View { view, .. } | Record::EnterView { view, .. } = record

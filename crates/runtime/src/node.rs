@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use mio::{Poll, Waker};
 use syros_machine::{Kind, StateMachine};
+use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::client;
+use syros_protocol::formation::{Decision, Formation, Roster};
 use syros_protocol::replica::Config;
 use syros_types::{Class, FastQuorum, Footprint, Group, InvalidGroupSize, Prng, ReplicaId};
-use syros_wire::{Hello, Member, Sender};
 
 use crate::accept::Listener;
 use crate::clock::Clock;
@@ -19,7 +20,9 @@ use crate::config::{EngineKind, FrontConfig, GatewayConfig, NodeConfig};
 use crate::directory::{DataDirectory, DirectoryError, Identity};
 use crate::discover::{DiscoverError, discover};
 use crate::event_loop::{Ended, EventLoop, Parts, REDIS_LISTENER, REPLICA_LISTENER, WAKER};
+use crate::forming::Forming;
 use crate::front::Front;
+use crate::handshake::{Introduction, OwnMember};
 use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{self, Local, LogError};
@@ -148,12 +151,30 @@ struct Process {
 
 /// What a process is in its cluster.
 struct Place {
-    hello: Hello,
+    introduction: Introduction,
     group: Group,
     fast_quorum: FastQuorum,
     replicas: Vec<String>,
     /// It connects to the replicas with ids below this.
     connects_below: usize,
+}
+
+/// What is in a node.
+enum Inside {
+    /// A replica.
+    Replica(Box<Local>),
+    /// Nothing yet: its group is being formed.
+    Forming(Box<Forming>),
+}
+
+/// The engine as members compare it: what stands behind an engine on disk is a member's own business.
+fn engine_name(kind: EngineKind) -> EngineName {
+    let name = match kind {
+        EngineKind::RocksDb => EngineKind::Disk.to_string(),
+        kind => kind.to_string(),
+    };
+    // Names of state machines are short enough.
+    EngineName::new(&name).unwrap_or_else(|| unreachable!("{name} is the name of an engine"))
 }
 
 /// What a process needs of the system before anything else.
@@ -179,10 +200,10 @@ impl Base {
         place: Place,
         front: &FrontConfig,
         redis_listener: Option<Listener>,
-        node: Option<(Listener, Local)>,
+        node: Option<(Listener, Inside)>,
         stopper: Option<Stopper>,
     ) -> Result<Process, StartError> {
-        let Place { hello, group, fast_quorum, replicas, connects_below } = place;
+        let Place { introduction, group, fast_quorum, replicas, connects_below } = place;
         let mut config = client::Config::new(group, fast_quorum, self.prng.next_u64());
         config.resend = RESEND;
         config.sync_after = front.sync_after;
@@ -200,7 +221,12 @@ impl Base {
             format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
         let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
         let description = Description { run_id, redis_port, fast_quorum, group_size: group.size(), replicas };
-        let (replica_listener, local) = node.unzip();
+        let (replica_listener, inside) = node.unzip();
+        let (local, forming) = match inside {
+            None => (None, None),
+            Some(Inside::Replica(local)) => (Some(*local), None),
+            Some(Inside::Forming(forming)) => (None, Some(*forming)),
+        };
         let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
         let stopper = match stopper {
             None => Stopper::new(self.waker),
@@ -218,8 +244,9 @@ impl Base {
             replica_listener,
             links,
             resolver,
-            hello,
+            introduction,
             local,
+            forming,
             description,
             clients_max: front.connections_max,
             client_memory: front.client_memory_of(machine_memory()),
@@ -267,7 +294,7 @@ impl Node {
     }
 
     fn start_any(config: NodeConfig, machine: Option<Kind>) -> Result<Self, StartError> {
-        let process = Self::start_process(config.clone(), machine, None)?;
+        let process = Self::start_process(config.clone(), machine, None, None)?;
         Ok(Self { process, config: NodeConfig { bootstrap: false, ..config }, machine })
     }
 
@@ -275,6 +302,7 @@ impl Node {
         config: NodeConfig,
         machine: Option<Kind>,
         stopper: Option<Stopper>,
+        formed: Option<Roster>,
     ) -> Result<Process, StartError> {
         let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
         let (listed, configured) = (group.size(), config.replica.group.size());
@@ -294,8 +322,10 @@ impl Node {
         {
             return Err(StartError::NoSuchEngine(config.engine.kind));
         }
-        let directory = DataDirectory::open(&config.directory, identity, config.bootstrap)?;
+        let mut directory = DataDirectory::open(&config.directory, identity, config.bootstrap)?;
         let mut base = Base::new()?;
+        let formation =
+            if directory.is_new() { Self::form_alone(&mut directory, identity, formed)? } else { None };
         // The ports before the log: a node that cannot have them leaves everything as it was.
         let registry = base.poll.registry();
         let redis = match machine {
@@ -303,6 +333,38 @@ impl Node {
             Some(_) => None,
         };
         let replicas = Listener::open(config.listen_replicas, "replicas", registry, REPLICA_LISTENER)?;
+        let engine = engine_name(config.engine.kind);
+        let member = OwnMember {
+            replica: identity.replica,
+            process: getrandom::u64().map_err(|error| StartError::System {
+                what: "a random number",
+                source: io::Error::other(error.to_string()),
+            })?,
+            settings: SharedSettings::of(&config.replica, engine),
+        };
+        if config.secret.is_none() && group.size() > 1 && !replicas.address.ip().is_loopback() {
+            log::warn!(
+                "{} is open to everybody who reaches it: without a secret-file anybody may say that it is a replica, \
+                 and lose writes. Set secret-file on all nodes, or keep the port in a network you trust",
+                replicas.address
+            );
+        }
+        let introduction =
+            Introduction { cluster: config.cluster, member: Some(member), secret: config.secret.clone() };
+        let place = Place {
+            introduction,
+            group,
+            fast_quorum: identity.fast_quorum,
+            replicas: config.replicas.clone(),
+            connects_below: identity.replica.index(),
+        };
+        if let Some(formation) = formation {
+            log::info!("{identity} listens on {} for the other nodes, to form the cluster", replicas.address);
+            // Redis clients find the port closed as long as nobody can serve them; that it can be had is known.
+            drop(redis);
+            let forming = Inside::Forming(Box::new(Forming::new(formation, directory)));
+            return base.into_process(place, &config.front, None, Some((replicas, forming)), stopper);
+        }
         match &redis {
             Some(redis) => log::info!("{identity} listens on {} for Redis clients", redis.address),
             None => log::info!("{identity} listens on {}", replicas.address),
@@ -320,7 +382,7 @@ impl Node {
         let local = Local::start(local::Parts {
             config: replica,
             cluster: config.cluster,
-            replicas: config.replicas.clone(),
+            replicas: config.replicas,
             directory,
             store: config.store,
             on_disk,
@@ -329,15 +391,30 @@ impl Node {
             waker,
         })
         .map_err(|source| StartError::Log { directory: config.directory, source })?;
-        let member = Member { replica: identity.replica, group, fast_quorum: identity.fast_quorum };
-        let place = Place {
-            hello: Hello { cluster: config.cluster, sender: Sender::Replica(member) },
-            group,
-            fast_quorum: identity.fast_quorum,
-            replicas: config.replicas,
-            connects_below: identity.replica.index(),
-        };
+        let local = Inside::Replica(Box::new(local));
         base.into_process(place, &config.front, redis, Some((replicas, local)), stopper)
+    }
+
+    /// Goes as far in forming the group as can be without the other nodes. Gives back what is left to be done.
+    fn form_alone(
+        directory: &mut DataDirectory,
+        identity: Identity,
+        formed: Option<Roster>,
+    ) -> Result<Option<Formation>, StartError> {
+        if let Some(roster) = formed {
+            directory.form(roster);
+            return Ok(None);
+        }
+        let Identity { group, replica, .. } = identity;
+        let formation = Formation::new(group, replica, directory.disk(), directory.voted());
+        match formation.decide() {
+            // Nobody else has to be asked.
+            Decision::Vote(roster) | Decision::Act(roster) => {
+                directory.form(roster);
+                Ok(None)
+            }
+            Decision::Wait(_) | Decision::Refuse(_) => Ok(Some(formation)),
+        }
     }
 
     /// Serves until it is told to stop. A node whose disk was full and takes writes again, or holds damage
@@ -348,6 +425,7 @@ impl Node {
     pub fn run(self) -> io::Result<()> {
         let Self { mut process, config, machine } = self;
         loop {
+            let mut formed = None;
             let Process { event_loop, stopper } = process;
             match event_loop.run()? {
                 Ended::Stopped => return Ok(()),
@@ -357,9 +435,14 @@ impl Node {
                 Ended::Damaged => {
                     log::warn!("{} starts anew, to be repaired", config.directory.display());
                 }
+                Ended::Formed(roster) => {
+                    log::info!("the cluster is formed");
+                    formed = Some(roster);
+                }
+                Ended::Refused(problem) => return Err(io::Error::other(problem)),
             }
-            process =
-                Self::start_process(config.clone(), machine, Some(stopper)).map_err(io::Error::other)?;
+            let started = Self::start_process(config.clone(), machine, Some(stopper), formed);
+            process = started.map_err(io::Error::other)?;
         }
     }
 
@@ -380,18 +463,18 @@ impl GatewayNode {
         let base = Base::new()?;
         let registry = base.poll.registry();
         let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
-        let (cluster, member) = discover(&config.replicas, config.cluster, config.connect_timeout)
+        let (cluster, settings) = discover(&config.replicas, config.cluster, config.connect_timeout)
             .map_err(StartError::Discover)?;
         log::info!(
             "gateway to cluster {cluster:016x} of {} replicas (fast quorum {}) listens on {}",
             group.size(),
-            member.fast_quorum,
+            settings.fast_quorum,
             redis.address
         );
         let place = Place {
-            hello: Hello { cluster, sender: Sender::Client },
+            introduction: Introduction { cluster, member: None, secret: None },
             group,
-            fast_quorum: member.fast_quorum,
+            fast_quorum: settings.fast_quorum,
             connects_below: config.replicas.len(),
             replicas: config.replicas,
         };

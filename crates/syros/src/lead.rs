@@ -1,13 +1,15 @@
 //! `syros lead`: a planned change of leaders.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use syros_client::{Endpoint, StatusReport};
+use syros_client::{Endpoint, StatusError, StatusReport};
 use syros_protocol::message::RoleName;
 use syros_types::ReplicaId;
 
+use crate::secret;
 use crate::status::{parse_address, query, replicas_of};
 
 /// How long the leader may take to answer.
@@ -21,6 +23,7 @@ const LEAD_TIMEOUT: Duration = Duration::from_secs(5);
 #[command(after_help = "Examples:
   syros lead 2                                   in the cluster of the node at 127.0.0.1:6379
   syros lead 0 --addr db1:6379,db2:6379          whichever of them answers tells about all replicas
+  syros lead 2 --secret-file syros-data/secret   where the nodes have a secret, as those of syros dev do
 
 Requests under way are not lost, and none fails: they wait for the new leader. A node that is told to end
 (SIGTERM) while it leads hands over by itself. Exit status 0: the replica leads.")]
@@ -30,11 +33,15 @@ pub(crate) struct Options {
     /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
     #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_value = "127.0.0.1:6379", value_parser = parse_address)]
     addr: Vec<String>,
+    /// File with the cluster's secret, if the nodes have one (secret-file in their configuration)
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
 }
 
 /// Has a replica take over, and waits until it has.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let id = options.id;
+    let secret = options.secret_file.as_deref().map(secret::read).transpose()?;
     let replicas = replicas_of(&options.addr)?;
     let Some(next) = replicas.get(usize::from(id)) else {
         return Err(format!(
@@ -51,8 +58,14 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let leader = replicas.iter().find(leads).ok_or("no replica leads at the moment; try again")?;
     let began = Instant::now();
     let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
-    syros_client::hand_over(endpoint.current(), ReplicaId(id), ANSWER_TIMEOUT)
-        .map_err(|error| format!("the leader at {leader}: {error}"))?;
+    syros_client::hand_over(endpoint.current(), ReplicaId(id), secret.as_ref(), ANSWER_TIMEOUT).map_err(
+        |error| match error {
+            StatusError::SecretNeeded => {
+                format!("the leader at {leader}: {error}: give it with --secret-file FILE")
+            }
+            error => format!("the leader at {leader}: {error}"),
+        },
+    )?;
     while began.elapsed() < LEAD_TIMEOUT {
         if let Ok(StatusReport { role: RoleName::Leader, view, .. }) = query(next) {
             println!("replica {id} leads view {view}, after {} ms", began.elapsed().as_millis());

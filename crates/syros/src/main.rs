@@ -12,6 +12,7 @@ mod logger;
 #[cfg(feature = "model")]
 mod model;
 mod regions;
+mod secret;
 mod server;
 mod signals;
 #[cfg(feature = "sim")]

@@ -41,6 +41,10 @@ pub enum Malformed {
     },
     /// The state machine does not know the operation in a log entry.
     Operation,
+    /// The name of an engine that is none.
+    Engine,
+    /// A member without a disk.
+    NoDisk,
     /// A message that only replicas send each other, where clients' messages and their answers are expected.
     NotForClients {
         /// Its tag.
@@ -62,6 +66,8 @@ impl fmt::Display for Malformed {
                 write!(f, "{what}: {value} is out of range, the largest is {limit}")
             }
             Self::Operation => f.write_str("a log entry holds bytes that are no operation"),
+            Self::Engine => f.write_str("the name of an engine is not printable text"),
+            Self::NoDisk => f.write_str("a member's disk has number 0"),
             Self::NotForClients { tag } => write!(f, "message {tag} travels between replicas only"),
         }
     }

@@ -1,11 +1,16 @@
-//! The handshake: the first frame in each direction of a connection.
+//! The handshake: the first frames in each direction of a connection.
 
+use crate::authentication::{Nonce, Proof};
 use crate::error::Malformed;
 use crate::parts::fast_quorum_tag;
 use crate::primitive::{Reader, Writer};
 use crate::tag;
 use core::fmt;
-use syros_types::{FastQuorum, Group, ReplicaId};
+use core::time::Duration;
+use syros_protocol::agreement::{EngineName, SharedSettings};
+use syros_protocol::formation::{Declaration, DiskId, Roster, Stage};
+use syros_protocol::replica::Durability;
+use syros_types::{Group, ReplicaId};
 
 /// Version of the wire format that this code speaks.
 pub const VERSION: u16 = 4;
@@ -16,34 +21,55 @@ const MAGIC: [u8; 4] = *b"SYRS";
 /// The cluster id of a client that takes any cluster. No cluster has it.
 pub const ANY_CLUSTER: u64 = 0;
 
+/// Longest frame of a handshake, with its channel, in bytes: the longest [`Hello`] has fewer than 250.
+pub const HANDSHAKE_BYTES_MAX: usize = 1024;
+
+/// Longest reason of a refusal, in bytes; a longer one is cut.
+const REASON_BYTES_MAX: usize = 800;
+
 /// What a process says of itself when a connection is made. Magic and version come first in every
 /// version of the format.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Hello {
     /// The cluster the sender belongs to, or (a client) looks for; [`ANY_CLUSTER`] for any.
     pub cluster: u64,
+    /// Drawn for this connection by a sender that knows the cluster's secret, and wants to show it and see it shown.
+    pub nonce: Option<Nonce>,
     /// Who sends it.
     pub sender: Sender,
 }
 
 /// Who sends a handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Sender {
     /// A client, or a gateway on its own.
     Client,
     /// A node.
-    Replica(Member),
+    Replica(Box<Member>),
 }
 
-/// What a node says of itself. All nodes of a cluster must agree on everything but `replica`.
+/// What a node says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// Its position in the group.
-    pub replica: ReplicaId,
-    /// The group.
-    pub group: Group,
-    /// The cluster's fast quorum mode.
-    pub fast_quorum: FastQuorum,
+    /// Which member it is, on which disk, and whether the group exists.
+    pub declaration: Declaration,
+    /// A random number of the process. Of two with the same disk, one is a copy of the other.
+    pub process: u64,
+    /// What all nodes of a cluster must agree on.
+    pub settings: SharedSettings,
+}
+
+/// What is said on the handshake's channel after both sides have sent their [`Hello`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// The side that made the connection proves that it knows the secret.
+    Proof(Proof),
+    /// The other side takes the connection, and if there is a secret, proves that it knows it.
+    Welcome(Option<Proof>),
+    /// The other side does not, for this reason, and closes it.
+    Refused(String),
+    /// A member whose group is being formed has come farther.
+    Stage(Stage),
 }
 
 /// Why a handshake fails.
@@ -98,13 +124,13 @@ impl Hello {
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
         let writer = Writer::new(out).fixed(self.cluster);
-        match self.sender {
+        let writer = match &self.nonce {
+            None => writer.byte(tag::boolean::FALSE),
+            Some(nonce) => writer.byte(tag::boolean::TRUE).bytes(nonce),
+        };
+        match &self.sender {
             Sender::Client => writer.byte(tag::sender::CLIENT),
-            Sender::Replica(Member { replica, group, fast_quorum }) => {
-                // A group has at most 7 members.
-                let writer = writer.byte(tag::sender::REPLICA).byte(replica.0).byte(group.size() as u8);
-                writer.byte(fast_quorum_tag(fast_quorum))
-            }
+            Sender::Replica(member) => encode_member(member, writer.byte(tag::sender::REPLICA)),
         };
     }
 
@@ -125,13 +151,14 @@ impl Hello {
         }
         let mut reader = Reader::new(rest);
         let cluster = reader.fixed()?;
+        let nonce = if reader.boolean()? { Some(reader.array()?) } else { None };
         let sender = match reader.byte()? {
             tag::sender::CLIENT => Sender::Client,
-            tag::sender::REPLICA => Sender::Replica(decode_member(&mut reader)?),
+            tag::sender::REPLICA => Sender::Replica(Box::new(decode_member(&mut reader)?)),
             tag => return Err(Malformed::Tag { what: "sender", tag }.into()),
         };
         reader.end()?;
-        Ok(Self { cluster, sender })
+        Ok(Self { cluster, nonce, sender })
     }
 
     /// Checks that the sender of this handshake belongs to the receiver's cluster, `ours`. Either may
@@ -146,32 +173,184 @@ impl Hello {
     }
 }
 
+impl Step {
+    /// Appends the encoding.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let writer = Writer::new(out);
+        match self {
+            Self::Proof(proof) => writer.byte(tag::step::PROOF).bytes(&proof.0),
+            Self::Welcome(None) => writer.byte(tag::step::WELCOME),
+            Self::Welcome(Some(proof)) => writer.byte(tag::step::WELCOME_WITH_PROOF).bytes(&proof.0),
+            Self::Refused(reason) => {
+                let reason = &reason.as_bytes()[..reason.len().min(REASON_BYTES_MAX)];
+                writer.byte(tag::step::REFUSED).number(reason.len() as u64).bytes(reason)
+            }
+            Self::Stage(stage) => {
+                let writer = writer.byte(tag::step::STAGE);
+                let size = match stage {
+                    Stage::New => 0,
+                    Stage::Voted(roster) | Stage::Acting(roster) => roster.group().size(),
+                };
+                // A group has at most 9 members.
+                encode_stage(stage, writer.byte(size as u8))
+            }
+        };
+    }
+
+    /// The step that `bytes` encode.
+    ///
+    /// # Errors
+    /// [`Malformed`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new(bytes);
+        let step = match reader.byte()? {
+            tag::step::PROOF => Self::Proof(Proof(reader.array()?)),
+            tag::step::WELCOME => Self::Welcome(None),
+            tag::step::WELCOME_WITH_PROOF => Self::Welcome(Some(Proof(reader.array()?))),
+            tag::step::REFUSED => {
+                let reason = reader.bytes("reason of a refusal", REASON_BYTES_MAX)?;
+                // It is for people, and goes into a log: nothing in it may look like something else.
+                let text = String::from_utf8_lossy(reason);
+                Self::Refused(text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect())
+            }
+            tag::step::STAGE => {
+                let size = reader.byte()?;
+                let group = if size == 0 { None } else { Some(decode_group(size)?) };
+                Self::Stage(decode_stage(&mut reader, group)?)
+            }
+            tag => return Err(Malformed::Tag { what: "handshake step", tag }),
+        };
+        reader.end()?;
+        Ok(step)
+    }
+}
+
+const fn durability_tag(durability: Durability) -> u8 {
+    match durability {
+        Durability::Fsync => tag::durability::FSYNC,
+        Durability::Replicated => tag::durability::REPLICATED,
+    }
+}
+
+fn encode_member<'a>(member: &Member, writer: Writer<'a>) -> Writer<'a> {
+    let Member { declaration, process, settings } = member;
+    // A group has at most 9 members.
+    let writer = writer.byte(declaration.replica.0).byte(settings.group.size() as u8);
+    let writer = writer.byte(fast_quorum_tag(settings.fast_quorum)).byte(durability_tag(settings.durability));
+    let engine = settings.engine.as_str().as_bytes();
+    let writer = writer.number(engine.len() as u64).bytes(engine);
+    let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
+    let writer = writer.number(micros(settings.lease)).number(u64::from(settings.clock_drift_ppm));
+    let writer = writer.number(micros(settings.session_timeout));
+    let writer = writer.fixed(declaration.disk.number()).fixed(*process);
+    encode_stage(&declaration.stage, writer)
+}
+
+fn encode_stage<'a>(stage: &Stage, writer: Writer<'a>) -> Writer<'a> {
+    let with = |writer: Writer<'a>, roster: &Roster| {
+        let disks = roster.disks().iter();
+        disks.fold(writer, |writer, disk| writer.fixed(disk.map_or(0, DiskId::number)))
+    };
+    match stage {
+        Stage::New => writer.byte(tag::stage::NEW),
+        Stage::Voted(roster) => with(writer.byte(tag::stage::VOTED), roster),
+        Stage::Acting(roster) => with(writer.byte(tag::stage::ACTING), roster),
+    }
+}
+
+fn decode_group(size: u8) -> Result<Group, Malformed> {
+    let limit = Group::SIZE_MAX as u64;
+    Group::new(usize::from(size)).map_err(|_| Malformed::OutOfRange {
+        what: "group size",
+        value: u64::from(size),
+        limit,
+    })
+}
+
 fn decode_member(reader: &mut Reader<'_>) -> Result<Member, Malformed> {
     let replica = reader.byte()?;
     let size = reader.byte()?;
-    let group = Group::new(usize::from(size)).map_err(|_| Malformed::OutOfRange {
-        what: "group size",
-        value: u64::from(size),
-        limit: 7,
-    })?;
+    let group = decode_group(size)?;
     if replica >= size {
         let (value, limit) = (u64::from(replica), u64::from(size) - 1);
         return Err(Malformed::OutOfRange { what: "replica", value, limit });
     }
-    Ok(Member { replica: ReplicaId(replica), group, fast_quorum: reader.fast_quorum()? })
+    let fast_quorum = reader.fast_quorum()?;
+    let durability = match reader.byte()? {
+        tag::durability::FSYNC => Durability::Fsync,
+        tag::durability::REPLICATED => Durability::Replicated,
+        tag => return Err(Malformed::Tag { what: "durability", tag }),
+    };
+    let engine = reader.bytes("name of an engine", EngineName::BYTES_MAX)?;
+    let engine = core::str::from_utf8(engine).ok().and_then(EngineName::new).ok_or(Malformed::Engine)?;
+    let lease = Duration::from_micros(reader.number()?);
+    let drift = reader.number()?;
+    let limit = u64::from(u32::MAX);
+    let clock_drift_ppm = u32::try_from(drift).map_err(|_| Malformed::OutOfRange {
+        what: "clock drift",
+        value: drift,
+        limit,
+    })?;
+    let session_timeout = Duration::from_micros(reader.number()?);
+    let disk = DiskId::new(reader.fixed()?).ok_or(Malformed::NoDisk)?;
+    let process = reader.fixed()?;
+    let stage = decode_stage(reader, Some(group))?;
+    let settings =
+        SharedSettings { group, fast_quorum, durability, engine, lease, clock_drift_ppm, session_timeout };
+    let declaration = Declaration { replica: ReplicaId(replica), disk, stage };
+    Ok(Member { declaration, process, settings })
+}
+
+/// `group`: how many disks a roster has; none if there must be no roster.
+fn decode_stage(reader: &mut Reader<'_>, group: Option<Group>) -> Result<Stage, Malformed> {
+    let tag = reader.byte()?;
+    let mut roster = || {
+        let group = group.ok_or(Malformed::Truncated)?;
+        let mut roster = Roster::unknown(group);
+        for member in group.members() {
+            if let Some(disk) = DiskId::new(reader.fixed()?) {
+                roster = roster.with(member, disk);
+            }
+        }
+        Ok(roster)
+    };
+    match tag {
+        tag::stage::NEW => Ok(Stage::New),
+        tag::stage::VOTED => roster().map(Stage::Voted),
+        tag::stage::ACTING => roster().map(Stage::Acting),
+        tag => Err(Malformed::Tag { what: "stage", tag }),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::authentication::NONCE_BYTES;
+    use syros_types::FastQuorum;
 
     fn member() -> Hello {
+        let group = Group::new(3).unwrap();
+        let roster = Roster::unknown(group).with(ReplicaId(0), DiskId::new(0xaa).unwrap());
+        let roster = roster.with(ReplicaId(2), DiskId::new(0x1122).unwrap());
         let member = Member {
-            replica: ReplicaId(2),
-            group: Group::new(5).unwrap(),
-            fast_quorum: FastQuorum::Supermajority,
+            declaration: Declaration {
+                replica: ReplicaId(2),
+                disk: DiskId::new(0x1122).unwrap(),
+                stage: Stage::Acting(roster),
+            },
+            process: 0x33,
+            settings: SharedSettings {
+                group,
+                fast_quorum: FastQuorum::Supermajority,
+                durability: Durability::Fsync,
+                engine: EngineName::new("memory").unwrap(),
+                lease: Duration::from_micros(100),
+                clock_drift_ppm: 50,
+                session_timeout: Duration::from_micros(300),
+            },
         };
-        Hello { cluster: 0x0102_0304_0506_0708, sender: Sender::Replica(member) }
+        let sender = Sender::Replica(Box::new(member));
+        Hello { cluster: 0x0102_0304_0506_0708, nonce: Some([0xee; NONCE_BYTES]), sender }
     }
 
     fn encoded(hello: &Hello) -> Vec<u8> {
@@ -182,14 +361,69 @@ mod tests {
 
     #[test]
     fn handshakes_have_golden_bytes_and_come_back() {
-        let client = Hello { cluster: ANY_CLUSTER, sender: Sender::Client };
-        assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\x01");
-        assert_eq!(encoded(&member()), *b"SYRS\x04\0\x08\x07\x06\x05\x04\x03\x02\x01\x02\x02\x05\x02");
+        let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
+        assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
+        let parts: [&[u8]; 9] = [
+            b"SYRS\x04\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            &[1],
+            &[0xee; 16],
+            // Member 2 of 3, supermajority, fsync, the engine.
+            b"\x02\x02\x03\x02\x01\x06memory",
+            // 100, 50 and 300.
+            &[100, 50, 0xac, 2],
+            // Disk and process.
+            &[0x22, 0x11, 0, 0, 0, 0, 0, 0, 0x33, 0, 0, 0, 0, 0, 0, 0],
+            &[3],
+            &[0xaa, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[0x22, 0x11, 0, 0, 0, 0, 0, 0],
+        ];
+        assert_eq!(encoded(&member()), parts.concat());
         for hello in [client, member()] {
             assert_eq!(Hello::decode(&encoded(&hello)), Ok(hello));
         }
     }
 
+    #[test]
+    fn the_longest_handshake_fits() {
+        let Hello { cluster, nonce, sender } = member();
+        let Sender::Replica(mut longest) = sender else { panic!("it is a member") };
+        let group = Group::new(Group::SIZE_MAX).unwrap();
+        longest.settings.group = group;
+        longest.settings.engine = EngineName::new(&"x".repeat(EngineName::BYTES_MAX)).unwrap();
+        longest.settings.session_timeout = Duration::from_micros(u64::MAX);
+        longest.settings.lease = Duration::from_micros(u64::MAX);
+        longest.declaration.stage = Stage::Voted(Roster::unknown(group));
+        let hello = Hello { cluster, nonce, sender: Sender::Replica(longest) };
+        let bytes = encoded(&hello);
+        assert!(bytes.len() < 250, "{} bytes", bytes.len());
+        assert_eq!(Hello::decode(&bytes), Ok(hello));
+    }
+
+    #[test]
+    fn steps_have_golden_bytes_and_come_back() {
+        let roster = Roster::unknown(Group::new(1).unwrap()).with(ReplicaId(0), DiskId::new(7).unwrap());
+        let steps = [
+            (Step::Proof(Proof([5; 32])), [&[1][..], &[5; 32]].concat()),
+            (Step::Welcome(None), vec![2]),
+            (Step::Welcome(Some(Proof([6; 32]))), [&[3][..], &[6; 32]].concat()),
+            (Step::Refused("no".to_owned()), b"\x04\x02no".to_vec()),
+            (Step::Stage(Stage::New), vec![5, 0, 1]),
+            (Step::Stage(Stage::Voted(roster)), vec![5, 1, 2, 7, 0, 0, 0, 0, 0, 0, 0]),
+        ];
+        for (step, golden) in steps {
+            let mut out = Vec::new();
+            step.encode(&mut out);
+            assert_eq!(out, golden);
+            assert_eq!(Step::decode(&out), Ok(step));
+            for length in 0..out.len() {
+                assert!(Step::decode(&out[..length]).is_err());
+            }
+        }
+        let mut out = Vec::new();
+        Step::Refused("x".repeat(5000)).encode(&mut out);
+        assert!(out.len() < HANDSHAKE_BYTES_MAX && Step::decode(&out).is_ok());
+        assert_eq!(Step::decode(b"\x04\x03a\nb"), Ok(Step::Refused("a b".to_owned())));
+    }
     #[test]
     fn other_protocols_and_versions_are_refused_by_name() {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
@@ -211,10 +445,17 @@ mod tests {
             Hello::decode(&bytes)
         };
         let out_of_range = |what, value, limit| Err(Malformed::OutOfRange { what, value, limit }.into());
-        assert_eq!(with(14, 9), Err(Malformed::Tag { what: "sender", tag: 9 }.into()));
-        assert_eq!(with(15, 5), out_of_range("replica", 5, 4));
-        assert_eq!(with(16, 4), out_of_range("group size", 4, 7));
-        assert_eq!(with(17, 0), Err(Malformed::Tag { what: "fast quorum mode", tag: 0 }.into()));
+        assert_eq!(with(14, 9), Err(Malformed::Tag { what: "truth value", tag: 9 }.into()));
+        assert_eq!(with(31, 9), Err(Malformed::Tag { what: "sender", tag: 9 }.into()));
+        assert_eq!(with(32, 3), out_of_range("replica", 3, 2));
+        assert_eq!(with(33, 4), out_of_range("group size", 4, 9));
+        assert_eq!(with(34, 0), Err(Malformed::Tag { what: "fast quorum mode", tag: 0 }.into()));
+        assert_eq!(with(35, 0), Err(Malformed::Tag { what: "durability", tag: 0 }.into()));
+        assert_eq!(with(37, 0xff), Err(Malformed::Engine.into()));
+        assert_eq!(with(63, 9), Err(Malformed::Tag { what: "stage", tag: 9 }.into()));
+        let mut nowhere = good.clone();
+        nowhere[47..55].fill(0);
+        assert_eq!(Hello::decode(&nowhere), Err(Malformed::NoDisk.into()));
         let longer = [&good[..], &[0]].concat();
         assert_eq!(Hello::decode(&longer), Err(Malformed::Trailing { bytes: 1 }.into()));
     }

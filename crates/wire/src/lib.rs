@@ -24,6 +24,7 @@
 //! memory is reserved, so that memory use is bounded by a constant times the length of the input.
 #![forbid(unsafe_code)]
 
+mod authentication;
 mod error;
 mod frame;
 mod hello;
@@ -33,12 +34,13 @@ mod primitive;
 mod record;
 pub mod tag;
 
+pub use authentication::{NONCE_BYTES, Nonce, Proof, Secret, SecretLength, Side};
 pub use error::Malformed;
 pub use frame::{
     CLIENT_FRAME_BYTES_MAX, Channel, FRAME_HEADER_BYTES, FRAME_OVERHEAD_BYTES, Frame, FrameBuffer,
     FrameError, put_frame, put_member_reply_frame, put_message_frame, put_read_reply_frame, split_frame,
 };
-pub use hello::{ANY_CLUSTER, Hello, HelloError, Member, Sender, VERSION};
+pub use hello::{ANY_CLUSTER, HANDSHAKE_BYTES_MAX, Hello, HelloError, Member, Sender, Step, VERSION};
 pub use message::{
     decode_client_message, decode_message, encode_member_reply, encode_message, encode_read_reply,
 };

@@ -163,6 +163,13 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes(*bytes))
     }
 
+    /// So many bytes.
+    pub(crate) const fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let Some((bytes, rest)) = self.rest.split_first_chunk() else { return Err(Malformed::Truncated) };
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
     /// A number of at most 8 bits.
     pub(crate) fn small(&mut self, what: &'static str) -> Result<u8, Malformed> {
         let value = self.number()?;

@@ -227,3 +227,35 @@ pub mod fast_quorum {
     /// `Commutative`.
     pub const COMMUTATIVE: u8 = 4;
 }
+
+/// Steps of a handshake after both sides have said who they are.
+pub mod step {
+    /// `Proof`.
+    pub const PROOF: u8 = 1;
+    /// `Welcome` without a proof.
+    pub const WELCOME: u8 = 2;
+    /// `Welcome` with a proof.
+    pub const WELCOME_WITH_PROOF: u8 = 3;
+    /// `Refused`.
+    pub const REFUSED: u8 = 4;
+    /// `Stage`.
+    pub const STAGE: u8 = 5;
+}
+
+/// How far a member has come.
+pub mod stage {
+    /// `New`.
+    pub const NEW: u8 = 1;
+    /// `Voted`.
+    pub const VOTED: u8 = 2;
+    /// `Acting`.
+    pub const ACTING: u8 = 3;
+}
+
+/// When acknowledgements leave.
+pub mod durability {
+    /// `Fsync`.
+    pub const FSYNC: u8 = 1;
+    /// `Replicated`.
+    pub const REPLICATED: u8 = 2;
+}

@@ -224,7 +224,7 @@ impl Cluster {
     /// [`Error::HandOver`] if it does not answer.
     pub fn hand_over(&self, leader: usize) -> Result<(), Error> {
         let next = ReplicaId(((leader + 1) % self.addresses.len()) as u8);
-        let asked = syros_client::hand_over(self.addresses[leader], next, Duration::from_secs(2));
+        let asked = syros_client::hand_over(self.addresses[leader], next, None, Duration::from_secs(2));
         asked.map(drop).map_err(|error| Error::HandOver(leader, error))
     }
 

@@ -5,8 +5,12 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use syros_commands::{Command, put_bulk, put_error, put_integer, put_nil, put_ok};
+use syros_protocol::agreement::{EngineName, SharedSettings};
+use syros_protocol::formation::{Declaration, DiskId, Roster, Stage};
 use syros_protocol::message::{Body, Message, Path, Refusal, RoleName, StatusReport};
+use syros_protocol::replica::Durability;
 use syros_types::{FastQuorum, Group, ReplicaId, SessionId, View, WallTime};
 use syros_wire::{
     Channel, Hello, Member, Sender, decode_client_message, put_frame, put_message_frame, split_frame,
@@ -51,13 +55,24 @@ impl Identity {
     }
 
     fn hello(self) -> Vec<u8> {
+        let group = Group::new(self.replicas).unwrap();
+        let disk = DiskId::new(1 + u64::from(self.replica)).unwrap();
+        let stage = Stage::Acting(Roster::unknown(group));
         let member = Member {
-            replica: ReplicaId(self.replica),
-            group: Group::new(self.replicas).unwrap(),
-            fast_quorum: self.fast_quorum,
+            declaration: Declaration { replica: ReplicaId(self.replica), disk, stage },
+            process: 1,
+            settings: SharedSettings {
+                group,
+                fast_quorum: self.fast_quorum,
+                durability: Durability::Fsync,
+                engine: EngineName::new("memory").unwrap(),
+                lease: Duration::from_millis(200),
+                clock_drift_ppm: 10_000,
+                session_timeout: Duration::from_secs(600),
+            },
         };
         let mut out = Vec::new();
-        let hello = Hello { cluster: self.cluster, sender: Sender::Replica(member) };
+        let hello = Hello { cluster: self.cluster, nonce: None, sender: Sender::Replica(Box::new(member)) };
         put_frame(&mut out, Channel::Handshake, |out| hello.encode(out));
         out
     }

@@ -49,6 +49,9 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     let id = root.required_integer("replica", 0..=group.size() as u64 - 1)?;
     let replica = ReplicaId(u8::try_from(id).unwrap_or(u8::MAX));
     let directory = base.join(PathBuf::from(root.required_text("directory")?));
+    let secret_file = root.text("secret-file")?.filter(|file| !file.is_empty()).map(|file| base.join(file));
+    let secret = secret_file.map(|file| crate::secret::read(&file)).transpose();
+    let secret = secret.map_err(|problem| root.error("secret-file", problem))?;
     let quorums = FastQuorum::ALL.map(|mode| (mode.name(), mode));
     let durabilities = [("fsync", Durability::Fsync), ("replicated", Durability::Replicated)];
 
@@ -114,6 +117,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
         listen_replicas,
         directory,
         bootstrap,
+        secret,
         replica: core,
         front,
         store,

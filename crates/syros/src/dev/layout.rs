@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/dev.toml      what the cluster is; made by syros dev, and how it knows its own directories
 //! DIR/lock          locked while syros dev runs
+//! DIR/secret        what the nodes know and nobody else
 //! DIR/node-I.toml   configuration of node I, written anew at every start
 //! DIR/node-I.log    what node I logged
 //! DIR/node-I/       data of node I
@@ -17,10 +18,11 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use syros_bench::relay::Relay;
 use syros_protocol::replica::Durability;
-use syros_runtime::{EngineKind, durability_name, read_identity};
+use syros_runtime::{EngineKind, durability_name, read_formation, read_identity};
 use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 
 use crate::config::{self, Reader};
+use crate::secret;
 
 /// Version of `dev.toml`.
 const FORMAT: u64 = 1;
@@ -178,7 +180,11 @@ impl Layout {
         let failed = |path: &Path, error| format!("cannot delete {}: {error}", path.display());
         let nodes: Vec<PathBuf> = (0..cluster.group.size()).map(|node| self.data(node)).collect();
         for data in nodes.iter().filter(|data| data.exists()) {
-            let owner = read_identity(data).map_err(|error| format!("not deleted: {error}"))?;
+            let owner = read_identity(data).and_then(|owner| match owner {
+                None => read_formation(data),
+                owner => Ok(owner),
+            });
+            let owner = owner.map_err(|error| format!("not deleted: {error}"))?;
             let is_empty = fs::read_dir(data).is_ok_and(|mut entries| entries.next().is_none());
             if !is_empty && owner.is_none_or(|owner| owner.cluster != cluster.id) {
                 return Err(format!(
@@ -197,8 +203,14 @@ impl Layout {
                 let _ = fs::remove_file(file);
             }
         }
+        let _ = fs::remove_file(self.secret());
         let marker = self.path.join("dev.toml");
         fs::remove_file(&marker).map_err(|error| failed(&marker, error))
+    }
+
+    /// File with the secret of the cluster.
+    pub(super) fn secret(&self) -> PathBuf {
+        self.path.join("secret")
     }
 
     /// Data directory of a node.
@@ -237,6 +249,8 @@ impl Layout {
     pub(super) fn write_configs(&self, cluster: &Cluster, settings: &Settings<'_>) -> Result<(), String> {
         let Settings { protocol, reads, writes, emulate_reads, limits, disk_engine, timing, relay } =
             settings;
+        secret::make(&self.secret())?;
+        let secret_file = toml::Value::String(self.secret().display().to_string());
         for node in 0..cluster.group.size() {
             let replicas = match relay {
                 Some(relay) => relay.addresses_for_replica(node),
@@ -247,7 +261,7 @@ impl Layout {
             let directory = toml::Value::String(self.data(node).display().to_string());
             let mut text = format!(
                 "# Written by syros dev at every start.\ncluster = 0x{:016x}\nreplicas = [{list}]\nreplica = {node}\n\
-                 directory = {directory}\nprotocol = \"{protocol}\"\nfast-quorum = \"{}\"\ndurability = \"{}\"\nengine = \"{}\"\n\
+                 directory = {directory}\nsecret-file = {secret_file}\nprotocol = \"{protocol}\"\nfast-quorum = \"{}\"\ndurability = \"{}\"\nengine = \"{}\"\n\
                  reads = \"{reads}\"\nwrites = \"{writes}\"\n\n\
                  [listen]\nredis = \"127.0.0.1:{}\"\n",
                 cluster.id,

@@ -415,6 +415,7 @@ fn print_how_to_connect(
     println!("  data     {}", layout.path.display());
     println!("  connect  redis-cli -p {}", cluster.redis_port);
     println!("  status   syros status --addr 127.0.0.1:{}", cluster.redis_port);
+    println!("  secret   {} (for syros lead --secret-file)", layout.secret().display());
     println!("Ctrl-C stops all nodes.");
 }
 

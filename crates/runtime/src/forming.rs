@@ -1,0 +1,96 @@
+//! A node whose group is being formed: it has no replica yet, and only listens to the other nodes.
+
+use std::io;
+use std::time::Duration;
+
+use syros_protocol::formation::{Decision, Formation, Mismatch, Stage};
+use syros_types::{Instant, ReplicaId, ReplicaSet};
+use syros_wire::{Channel, Step, put_frame};
+
+use crate::directory::DataDirectory;
+use crate::event_loop::{Ended, EventLoop};
+
+/// How often a node says for whom it waits.
+const TELL_INTERVAL: Duration = Duration::from_secs(10);
+
+/// What a node knows while its group is being formed.
+pub(crate) struct Forming {
+    pub(crate) formation: Formation,
+    pub(crate) directory: DataDirectory,
+    /// Why the node must not start, as somebody said who is not connected.
+    pub(crate) objection: Option<Mismatch>,
+    /// For whom it waited when that was logged last, and when it is logged again.
+    told: Option<ReplicaSet>,
+    tell_at: Instant,
+}
+
+impl Forming {
+    pub(crate) const fn new(formation: Formation, directory: DataDirectory) -> Self {
+        Self { formation, directory, objection: None, told: None, tell_at: Instant(0) }
+    }
+
+    /// When it has something to say.
+    pub(crate) const fn deadline(&self) -> Instant {
+        self.tell_at
+    }
+
+    fn tell(&mut self, waits: ReplicaSet, now: Instant) {
+        if self.told == Some(waits) && now < self.tell_at {
+            return;
+        }
+        (self.told, self.tell_at) = (Some(waits), now.after(TELL_INTERVAL));
+        let names: Vec<String> = waits.iter().map(|replica| replica.to_string()).collect();
+        let what = match self.formation.declaration().stage {
+            Stage::New => "be started with a new data directory",
+            Stage::Voted(_) | Stage::Acting(_) => "agree on the disks of all nodes",
+        };
+        log::info!("the cluster is not formed yet: this node waits for {} to {what}", names.join(", "));
+    }
+}
+
+impl EventLoop {
+    /// Goes on forming the group, if that is what the node does. Gives back how that ended, if it has.
+    pub(crate) fn form(&mut self) -> io::Result<Option<Ended>> {
+        let Some(forming) = &mut self.forming else { return Ok(None) };
+        let before = forming.formation.declaration().stage;
+        let ended = loop {
+            if let Some(objection) = &forming.objection {
+                break Some(Ended::Refused(objection.to_string()));
+            }
+            match forming.formation.decide() {
+                Decision::Wait(members) => {
+                    forming.tell(members, self.now.instant);
+                    break None;
+                }
+                Decision::Vote(roster) => {
+                    forming.directory.vote(roster).map_err(io::Error::other)?;
+                    forming.formation.voted(roster);
+                }
+                Decision::Act(roster) => break Some(Ended::Formed(roster)),
+                Decision::Refuse(mismatch) => break Some(Ended::Refused(mismatch.to_string())),
+            }
+        };
+        let stage = forming.formation.declaration().stage;
+        if stage != before {
+            let connections: Vec<usize> = self.links.iter().filter_map(|link| link.connection).collect();
+            for index in connections {
+                if let Some(open) = self.table.open_mut(index) {
+                    put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Stage(stage).encode(out));
+                    self.soil(index);
+                }
+            }
+            self.flush();
+        }
+        Ok(ended)
+    }
+
+    /// A connected member has come farther.
+    pub(crate) fn hear_stage(&mut self, replica: ReplicaId, stage: Stage) -> Result<(), String> {
+        let Some(forming) = &mut self.forming else { return Ok(()) };
+        let Some(disk) = self.links[replica.index()].disk else { return Ok(()) };
+        let declaration = syros_protocol::formation::Declaration { replica, disk, stage };
+        forming.formation.check(&declaration).map_err(|mismatch| mismatch.to_string())?;
+        forming.formation.hear(&declaration);
+        Ok(())
+    }
+}

@@ -1,0 +1,298 @@
+//! Who is a member: disks that were wiped, two nodes with one id, settings that differ, secrets, and strangers that take
+//! up the replicas' port.
+
+mod common;
+
+use common::{PATIENCE, Redis, Scratch, free_ports, kill, run, syros, text, wait_for, wait_for_end};
+use rustix::process::Signal;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+/// Three nodes that the test starts itself.
+struct Nodes {
+    dir: PathBuf,
+    port: u16,
+    processes: Vec<Option<Child>>,
+}
+
+impl Nodes {
+    fn new(scratch: &Scratch) -> Self {
+        let nodes = Self { dir: scratch.0.clone(), port: free_ports(), processes: vec![None, None, None] };
+        (0..3).for_each(|node| nodes.configure(node, node, "", ""));
+        nodes
+    }
+
+    /// Node `node` says that it is replica `replica`. `root` are lines of the root table, `more` whole sections.
+    fn configure(&self, node: usize, replica: usize, root: &str, more: &str) {
+        let replicas: Vec<String> =
+            (0..3).map(|node| format!("\"127.0.0.1:{}\"", self.port + 100 + node)).collect();
+        let text = format!(
+            "cluster = 7\nreplica = {replica}\nreplicas = [{}]\ndirectory = \"data-{node}\"\n{root}\n\
+             [listen]\nredis = \"127.0.0.1:{}\"\nreplicas = \"127.0.0.1:{}\"\n{more}\n",
+            replicas.join(", "),
+            self.port + node as u16,
+            self.port + 100 + node as u16,
+        );
+        std::fs::write(self.dir.join(format!("node-{node}.toml")), text).unwrap();
+    }
+
+    fn start(&mut self, node: usize, options: &[&str]) {
+        if self.processes.len() <= node {
+            self.processes.resize_with(node + 1, || None);
+        }
+        let log = self.dir.join(format!("log-{node}"));
+        let log = std::fs::File::options().create(true).append(true).open(log).unwrap();
+        let mut command = syros();
+        command.arg("server").arg("--config").arg(self.dir.join(format!("node-{node}.toml")));
+        command.args(options).stdout(Stdio::null()).stderr(log);
+        self.processes[node] = Some(command.spawn().unwrap());
+    }
+
+    fn start_all(&mut self, options: &[&str]) {
+        (0..3).for_each(|node| self.start(node, options));
+    }
+
+    fn log(&self, node: usize) -> String {
+        std::fs::read_to_string(self.dir.join(format!("log-{node}"))).unwrap_or_default()
+    }
+
+    fn wait_for_log(&self, node: usize, words: &str) {
+        wait_for(&format!("'{words}' in the log of node {node}"), || {
+            self.log(node).contains(words).then_some(())
+        });
+    }
+
+    fn stop(&mut self, node: usize, signal: Signal) {
+        let mut process = self.processes[node].take().unwrap();
+        kill(process.id().try_into().unwrap(), signal);
+        wait_for_end(&mut process);
+    }
+
+    /// Waits until a node has ended by itself with an error, and returns its log.
+    fn refused(&mut self, node: usize) -> String {
+        let status = wait_for_end(self.processes[node].as_mut().unwrap());
+        self.processes[node] = None;
+        let log = self.log(node);
+        assert!(!status.success(), "{log}");
+        log
+    }
+
+    fn set(&self, node: usize, key: &str, value: &str) {
+        wait_for("a node that takes updates", || {
+            let mut redis = Redis::try_connect(self.port + node as u16).ok()?;
+            (redis.try_ask(&["SET", key, value]).ok()? == "+OK").then_some(())
+        });
+    }
+
+    fn get(&self, node: usize, key: &str) -> String {
+        wait_for("a node that answers reads", || {
+            let mut redis = Redis::try_connect(self.port + node as u16).ok()?;
+            redis.try_ask(&["GET", key]).ok().filter(|reply| !reply.starts_with('-'))
+        })
+    }
+
+    fn connects(&self, node: usize) -> bool {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port + node as u16)).is_ok()
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        for process in self.processes.iter_mut().flatten() {
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
+}
+
+/// FOUND A1: what was acknowledged was nil, for good.
+#[test]
+fn a_wiped_disk_does_not_come_back_with_bootstrap() {
+    let scratch = Scratch::new("wiped");
+    let mut nodes = Nodes::new(&scratch);
+    nodes.start_all(&["--bootstrap"]);
+    (0..3).for_each(|node| nodes.set(node, "first", "1"));
+    nodes.stop(1, Signal::TERM);
+    nodes.set(0, "precious", "gold");
+    nodes.stop(0, Signal::KILL);
+    nodes.stop(2, Signal::TERM);
+    std::fs::rename(scratch.0.join("data-2"), scratch.0.join("away")).unwrap();
+
+    nodes.start(2, &["--bootstrap"]);
+    nodes.wait_for_log(2, "this node waits for replica 0, replica 1 to be started");
+    nodes.start(1, &[]);
+    let log = nodes.refused(2);
+    assert!(
+        log.contains("a directory was wiped or exchanged, or two nodes are started as replica 2"),
+        "{log}"
+    );
+
+    // The old directory is taken.
+    std::fs::remove_dir_all(scratch.0.join("data-2")).unwrap();
+    std::fs::rename(scratch.0.join("away"), scratch.0.join("data-2")).unwrap();
+    nodes.start(2, &[]);
+    assert_eq!(nodes.get(1, "precious"), "gold");
+    nodes.start(0, &[]);
+    assert_eq!(nodes.get(0, "precious"), "gold");
+}
+
+#[test]
+fn a_wiped_leader_is_refused_too_and_the_others_go_on() {
+    let scratch = Scratch::new("wiped-leader");
+    let mut nodes = Nodes::new(&scratch);
+    nodes.start_all(&["--bootstrap"]);
+    nodes.set(0, "k", "v");
+    nodes.stop(0, Signal::KILL);
+    std::fs::remove_dir_all(scratch.0.join("data-0")).unwrap();
+    nodes.start(0, &["--bootstrap"]);
+    let log = nodes.refused(0);
+    assert!(log.contains("replica 0"), "{log}");
+    nodes.set(1, "k2", "v2");
+    assert_eq!(nodes.get(2, "k"), "v");
+}
+
+#[test]
+fn a_cluster_is_formed_by_all_nodes_and_not_before() {
+    let scratch = Scratch::new("forming");
+    let mut nodes = Nodes::new(&scratch);
+    nodes.start(0, &["--bootstrap"]);
+    nodes.start(1, &["--bootstrap"]);
+    nodes.wait_for_log(0, "waits for replica 2 to be started with a new data directory");
+    assert!(!nodes.connects(0), "it serves clients before there is a cluster");
+    // A first start may be interrupted, and goes on.
+    nodes.stop(1, Signal::KILL);
+    nodes.start(1, &[]);
+    nodes.start(2, &["--bootstrap"]);
+    (0..3).for_each(|node| nodes.set(node, "k", "v"));
+    // From now on it is enough that a majority is there.
+    (0..3).for_each(|node| nodes.stop(node, Signal::KILL));
+    nodes.start(1, &[]);
+    nodes.start(2, &[]);
+    assert_eq!(nodes.get(2, "k"), "v");
+}
+
+#[test]
+fn two_nodes_with_one_id_are_not_both_taken() {
+    let scratch = Scratch::new("twins");
+    let mut nodes = Nodes::new(&scratch);
+    nodes.start_all(&["--bootstrap"]);
+    nodes.set(2, "k", "v");
+    // Another machine with the configuration of node 2.
+    nodes.configure(3, 2, "", "");
+    nodes.start(3, &["--bootstrap"]);
+    let log = nodes.refused(3);
+    assert!(log.contains("two nodes are started as replica 2"), "{log}");
+    nodes.set(2, "k", "w");
+    // A copy of the directory has the same disk, and runs at the same time: neither is counted.
+    copy(&scratch.0.join("data-2"), &scratch.0.join("data-3"));
+    nodes.start(3, &[]);
+    wait_for("a word about two processes", || {
+        (0..2).any(|node| nodes.log(node).contains("two processes run as replica 2")).then_some(())
+    });
+    nodes.set(0, "k", "x");
+}
+
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    let _ = std::fs::remove_dir_all(to);
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type().unwrap().is_dir() {
+            copy(&from, &to)
+        } else {
+            let _ = std::fs::copy(from, to).unwrap();
+        }
+    }
+}
+
+/// FOUND A2: a leader with a long lease gave stale reads.
+#[test]
+fn settings_that_must_agree_are_compared_by_name() {
+    let scratch = Scratch::new("settings");
+    let mut nodes = Nodes::new(&scratch);
+    nodes.configure(0, 0, "", "[timing]\nlease = \"10s\"\nsuspect-after = \"11s\"");
+    nodes.start_all(&["--bootstrap"]);
+    nodes.wait_for_log(1, "its lease is 10s, here it is 200ms");
+    nodes.wait_for_log(0, "its lease is 200ms, here it is 10s");
+    nodes.stop(0, Signal::TERM);
+    nodes.configure(0, 0, "", "[timing]\nclock-drift-ppm = 1");
+    nodes.start(0, &[]);
+    nodes.wait_for_log(1, "its clock-drift-ppm is 1, here it is 10000");
+    nodes.stop(0, Signal::TERM);
+    nodes.configure(0, 0, "", "[timing]\nsession-timeout = \"20s\"");
+    nodes.start(0, &[]);
+    nodes.wait_for_log(1, "its session-timeout is 20s, here it is 600s");
+    nodes.stop(0, Signal::TERM);
+    nodes.configure(0, 0, "", "");
+    nodes.start(0, &[]);
+    nodes.set(0, "k", "v");
+}
+
+fn write_secret(path: &std::path::Path, text: &str) {
+    std::fs::write(path, text).unwrap();
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+}
+
+/// FOUND B3: whoever reached the port could say that it is a replica.
+#[test]
+fn only_who_knows_the_secret_is_a_replica() {
+    let scratch = Scratch::new("secret");
+    let mut nodes = Nodes::new(&scratch);
+    write_secret(&scratch.0.join("right"), "0123456789abcdef\n");
+    write_secret(&scratch.0.join("wrong"), "0123456789abcdeX\n");
+    (0..3).for_each(|node| nodes.configure(node, node, "secret-file = \"right\"", ""));
+    nodes.start_all(&["--bootstrap"]);
+    (0..3).for_each(|node| nodes.set(node, "k", "v"));
+    for (file, complaint) in [
+        ("secret-file = \"wrong\"", "does not know the cluster's secret"),
+        ("", "has no secret, this node has one"),
+    ] {
+        nodes.stop(2, Signal::TERM);
+        nodes.configure(2, 2, file, "");
+        nodes.start(2, &[]);
+        nodes.wait_for_log(0, complaint);
+    }
+    nodes.stop(2, Signal::TERM);
+    nodes.configure(2, 2, "secret-file = \"right\"", "");
+    nodes.start(2, &[]);
+    nodes.set(2, "k", "w");
+
+    let addr = format!("127.0.0.1:{}", nodes.port);
+    let lead = |more: &[&str]| run(syros().args(["lead", "1", "--addr", &addr]).args(more));
+    let refused = lead(&[]);
+    assert!(!refused.status.success() && text(&refused).contains("--secret-file"), "{}", text(&refused));
+    let wrong = scratch.0.join("wrong");
+    let refused = lead(&["--secret-file", wrong.to_str().unwrap()]);
+    assert!(text(&refused).contains("does not prove that it knows the secret"), "{}", text(&refused));
+    let right = scratch.0.join("right");
+    wait_for("replica 1 to lead", || {
+        lead(&["--secret-file", right.to_str().unwrap()]).status.success().then_some(())
+    });
+    // Who sends the request all the same, without a proof, is not heard.
+    std::fs::set_permissions(&right, std::fs::Permissions::from_mode(0o644)).unwrap();
+    let refused = lead(&["--secret-file", right.to_str().unwrap()]);
+    assert!(text(&refused).contains("can be read by others than its owner"), "{}", text(&refused));
+}
+
+/// FOUND B5: idle connections to the replicas' port kept the replicas out.
+#[test]
+fn strangers_on_the_replicas_port_keep_no_member_out() {
+    const STRANGERS: usize = 600;
+    let scratch = Scratch::new("strangers");
+    let mut nodes = Nodes::new(&scratch);
+    (0..3).for_each(|node| nodes.configure(node, node, "", "[limits]\nconnections = 20"));
+    nodes.start_all(&["--bootstrap"]);
+    (0..3).for_each(|node| nodes.set(node, "k", "v"));
+    nodes.stop(1, Signal::KILL);
+    nodes.stop(2, Signal::KILL);
+    let port = SocketAddr::from((Ipv4Addr::LOCALHOST, nodes.port + 100));
+    let strangers: Vec<TcpStream> =
+        (0..STRANGERS).map(|_| TcpStream::connect_timeout(&port, PATIENCE).unwrap()).collect();
+    nodes.start(1, &[]);
+    nodes.set(0, "k", "w");
+    assert_eq!(nodes.get(1, "k"), "w");
+    drop(strangers);
+}

@@ -21,6 +21,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use syros_machine::MachineName;
@@ -38,6 +39,13 @@ const MEMORY_FORMAT: u64 = 1;
 
 /// What the names of directories with damaged stores begin with; a number follows.
 pub(crate) const DAMAGED_PREFIX: &str = "damaged-";
+
+/// A process that was killed holds its lock until the system has taken its memory apart, which takes a second for
+/// gigabytes. Whoever starts it again at once waits for that.
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How often a lock is tried.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// First line of an identity file: tells it from everything else that might have its name.
 const IDENTITY_TITLE: &str = "syros replica identity";
@@ -577,10 +585,22 @@ fn lock(path: &Path) -> Result<File, DirectoryError> {
         .write(true)
         .open(&name)
         .map_err(io_error("open", &name))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(DirectoryError::Locked(path.to_owned())),
-        Err(error) => Err(io_error("lock", &name)(error.into())),
+    let until = Instant::now() + LOCK_PATIENCE;
+    let mut has_told = false;
+    loop {
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => return Ok(file),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                if Instant::now() >= until {
+                    return Err(DirectoryError::Locked(path.to_owned()));
+                }
+                if !std::mem::replace(&mut has_told, true) {
+                    log::info!("{} is in use by another process: waiting for it to end", path.display());
+                }
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            Err(error) => return Err(io_error("lock", &name)(error.into())),
+        }
     }
 }
 
@@ -590,10 +610,19 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
     for entry in fs::read_dir(path).map_err(io_error("read directory", path))? {
         let entry = entry.map_err(io_error("read directory", path))?;
         let name = entry.file_name();
-        if !["lock", "identity.new", "formation", "formation.new", "wal", "snapshots", "engine", "view"]
-            .iter()
-            .any(|&own| name == own)
-        {
+        // A file system of its own begins with an empty `lost+found` (ext2 to ext4).
+        let known = [
+            "lock",
+            "identity.new",
+            "formation",
+            "formation.new",
+            "wal",
+            "snapshots",
+            "engine",
+            "view",
+            "lost+found",
+        ];
+        if !known.iter().any(|&own| name == own) {
             return Err(DirectoryError::NotEmpty { path: path.to_owned(), found: name.into() });
         }
     }
@@ -714,6 +743,31 @@ mod tests {
         drop(opened);
         let again = DataDirectory::open(&path, identity(), false).unwrap();
         assert_eq!((again.disk(), *again.roster()), (disk, learnt));
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn a_file_system_of_its_own_is_no_stranger_s_directory() {
+        let path = scratch("mount");
+        fs::create_dir_all(path.join("lost+found")).unwrap();
+        assert!(DataDirectory::open(&path, identity(), true).unwrap().is_new());
+        fs::write(path.join("novel.txt"), "").unwrap();
+        let refused = DataDirectory::open(&path, identity(), true).unwrap_err();
+        assert!(matches!(refused, DirectoryError::NotEmpty { .. }), "{refused}");
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn a_lock_is_waited_for() {
+        let path = scratch("lock");
+        let first = DataDirectory::open(&path, identity(), true).unwrap();
+        first.claim().unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| DataDirectory::open(&path, identity(), false));
+            // Whether it is let go before the other asks or after makes no difference.
+            drop(first);
+            assert!(second.join().unwrap().is_ok());
+        });
         fs::remove_dir_all(&path).unwrap();
     }
 

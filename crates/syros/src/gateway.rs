@@ -71,7 +71,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     };
     let gateway = GatewayNode::start(config).map_err(|error| error.to_string())?;
     let stopper = gateway.stopper();
-    signals::watch(move |signal| stopper.stop(signals::name(signal)))?;
+    signals::watch_as_service(move |signal| stopper.stop(signals::name(signal)))?;
     gateway.run().map_err(|error| error.to_string())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
             stopper.stop("standard input was closed");
         });
     }
-    signals::watch(move |signal| stopper.stop(signals::name(signal)))?;
+    signals::watch_as_service(move |signal| stopper.stop(signals::name(signal)))?;
     node.run().map_err(|error| error.to_string())?;
     Ok(ExitCode::SUCCESS)
 }

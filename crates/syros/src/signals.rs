@@ -5,13 +5,22 @@ use std::sync::mpsc::Sender;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-/// Calls `on_signal` with the signal's number, on a thread of its own, whenever SIGINT, SIGTERM or
-/// SIGHUP comes.
+/// Calls `on_signal` with the signal's number, on a thread of its own, whenever SIGINT or SIGTERM comes, or SIGHUP: a
+/// program that runs in a terminal ends with it.
 pub(crate) fn watch(mut on_signal: impl FnMut(i32) + Send + 'static) -> Result<(), String> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| format!("cannot watch signals: {error}"))?;
     std::thread::spawn(move || signals.forever().for_each(&mut on_signal));
     Ok(())
+}
+
+/// As [`watch`], for services: SIGHUP does not end them. To those that have a log file it says to open it anew; the log
+/// of a node is standard error, and there is nothing to open.
+pub(crate) fn watch_as_service(mut on_end: impl FnMut(i32) + Send + 'static) -> Result<(), String> {
+    watch(move |signal| match signal {
+        SIGHUP => log::info!("SIGHUP: nothing to do, the log goes to standard error"),
+        signal => on_end(signal),
+    })
 }
 
 /// Sends the number of every such signal to `sender`.

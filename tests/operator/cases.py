@@ -1,0 +1,705 @@
+"""What FOUND.md found, played on real processes. Each case returns (is mended, what was seen)."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from nodes import (
+    GIB,
+    Closed,
+    Cluster,
+    Error,
+    Node,
+    Peer,
+    Redis,
+    Relay,
+    Skipped,
+    fixed,
+    number,
+    request,
+    set_body,
+)
+
+MIB = 1 << 20
+
+
+def a1(context):
+    """--bootstrap on a wiped disk, with an acknowledged write on the wiped disk and the one that is away only."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        zero, one, two = cluster.nodes
+        # The lead is with node 0, as at the first start.
+        one.stop()
+        time.sleep(0.5)
+        written = zero.ask("SET", "precious2", "gold2", timeout=12)
+        if written != "OK":
+            return False, f"SET with two of three nodes: {written}"
+        zero.kill()
+        two.stop()
+        shutil.move(two.directory, two.directory + ".lost")
+        two.start(bootstrap=True, wait=False)
+        one.start(wait=False)
+        time.sleep(4)
+        seen = one.ask("GET", "precious2", timeout=4) if one.is_alive() else "node 1 is down"
+        if seen is None:
+            return False, "the acknowledged value is nil after a wiped node joined with --bootstrap"
+        if not two.is_alive():
+            how = "the wiped node refuses to start"
+        else:
+            how = f"the others do not serve with it (GET: {str(seen)[:60]})"
+        zero.start()
+        end, value = time.time() + 10, None
+        while time.time() < end and value != "gold2":
+            value = zero.ask("GET", "precious2", timeout=3)
+        return value == "gold2", f"{how}; with node 0 back GET is {str(value)[:60]!r}"
+
+
+def a2(context):
+    """The leader has a lease of 10 s, the others 200 ms; then it is cut off."""
+    port = context.port + 40
+    relay = Relay(port, context.port + 20)
+    addresses = [f"127.0.0.1:{port}"] + [f"127.0.0.1:{context.port + 20 + node}" for node in (1, 2)]
+    long = '[timing]\nlease = "10s"\nsuspect-after = "10s"\n'
+    try:
+        with Cluster(context, each=lambda node: "" if node else long, addresses=addresses) as cluster:
+            cluster.start()
+            zero, one, _ = cluster.nodes
+            end, old = time.time() + 6, None
+            while time.time() < end and old != "OK":
+                old = zero.ask("SET", "k", "old", timeout=2)
+            relay.is_cut.set()
+            end, new = time.time() + 15, None
+            while time.time() < end and new != "OK":
+                new = one.ask("SET", "k", "new", timeout=2)
+            seen = zero.ask("READ", "leader", "GET", "k", timeout=3)
+            if seen == "old" and new == "OK":
+                return False, "the old leader answers 'old' when the new one has acknowledged 'new'"
+            refused = [line for line in zero.lines().splitlines() if "lease" in line]
+            why = refused[-1][-90:] if refused else f"GET at the old leader: {str(seen)[:50]}"
+            return new == "OK", f"the new leader took the write ({new}); {why}"
+    finally:
+        relay.is_cut.clear()
+        relay.close()
+
+
+def clock_library(context):
+    """A library that lets a process read another time of day."""
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if not compiler:
+        raise Skipped("there is no C compiler")
+    library = os.path.join(context.scratch, "clock.so")
+    source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "clock.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    return library
+
+
+def a3(context):
+    """The leader's clock is an hour ahead for some seconds."""
+    library = clock_library(context)
+    offset = os.path.join(context.scratch, "offset")
+
+    with open(offset, "wb") as file:
+        file.write(bytes(8))
+
+    def set_offset(seconds):
+        # In place: the node has the file mapped.
+        with open(offset, "r+b") as file:
+            file.write(seconds.to_bytes(8, "little"))
+
+    with Cluster(context) as cluster:
+        cluster.nodes[0].start(bootstrap=True, env={"LD_PRELOAD": library, "SYROS_TEST_CLOCK": offset})
+        for node in cluster.nodes[1:]:
+            node.start(bootstrap=True)
+        cluster.ready()
+        one = cluster.nodes[1]
+        one.ask("SET", "long", "lived", "EX", "600")
+        set_offset(3600)
+        end, gone = time.time() + 8, False
+        while time.time() < end and not gone:
+            one.ask("INCR", "other", timeout=2)
+            gone = one.ask("GET", "long", timeout=2) is None
+            time.sleep(0.2)
+        set_offset(0)
+        time.sleep(0.5)
+        one.ask("SET", "short", "lived", "EX", "2", timeout=12)
+        time.sleep(3.5)
+        one.ask("INCR", "other", timeout=3)
+        left = one.ask("TTL", "short", timeout=3)
+        stands = isinstance(left, int) and not isinstance(left, bool) and left > 0
+        if gone or stands:
+            first = "a key with a TTL of 600 s is gone" if gone else "no key is gone"
+            second = f"a key of 2 s has {left} s left after 3.5 s" if stands else "later TTLs end"
+            return False, f"{first}; {second}"
+        return left == -2, f"the key of 600 s stays, one of 2 s is gone after 3.5 s (TTL {left})"
+
+
+def a4(context):
+    """Slow readers and unfinished requests."""
+    with Cluster(context, count=1) as cluster:
+        node = cluster.start().ready().nodes[0]
+        node.ask("SET", "large", b"x" * (10 * MIB), timeout=20)
+        before, most, held = node.resident(), 0, []
+        try:
+            for _ in range(10):
+                reader = Redis(node.redis_port)
+                reader.socket.sendall(request("GET", "large") * 300)
+                held.append(reader)
+            end = time.time() + 6
+            while time.time() < end and node.is_alive():
+                most = max(most, node.resident())
+                time.sleep(0.05)
+        except OSError:
+            pass
+        if not node.is_alive():
+            return False, f"10 readers that never read: the node is dead at its limit of {3 * GIB >> 20} MiB"
+        for reader in held:
+            reader.socket.close()
+        held.clear()
+        first = most - before
+        time.sleep(1)
+        body = b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$16000000\r\n" + b"y" * (15 * MIB)
+        before, most = node.resident(), 0
+        for _ in range(60):
+            try:
+                writer = Redis(node.redis_port, timeout=1)
+                held.append(writer)
+                writer.socket.sendall(body)
+            except OSError:
+                pass
+            most = max(most, node.resident())
+            if not node.is_alive() or most > 2 * GIB:
+                break
+        for writer in held:
+            writer.socket.close()
+        second, alive = max(0, most - before), node.is_alive()
+        seen = f"10 readers that never read: {first >> 20} MiB; 60 unfinished requests: {second >> 20} MiB"
+        return alive and first < 1200 * MIB and second < 600 * MIB, seen
+
+
+def a5(context):
+    """Data beyond memory."""
+    extra = "[limits]\n"
+    settings = ['maxmemory = "256MiB"', 'log-memory = "64MiB"', 'log-keep = "16MiB"']
+    extra += "".join(line + "\n" for line in settings if context.settings.accepts("limits", line))
+    with Cluster(context, extra=extra) as cluster:
+        cluster.start(memory=GIB).ready()
+        value, refused, written = b"x" * (2 * MIB), None, 0
+        for index in range(600):
+            answer = cluster.nodes[0].ask("SET", f"key-{index}", value, timeout=12)
+            if answer == "OK":
+                written += 1
+            elif "OOM" in answer:
+                refused = answer
+                break
+            elif not all(node.is_alive() for node in cluster.nodes):
+                break
+        time.sleep(0.5)
+        dead = [node.index for node in cluster.nodes if not node.is_alive()]
+        if dead:
+            return False, f"after {written * 2} MiB of 1 GiB nodes {dead} are dead"
+        if refused is None:
+            return False, f"nothing is refused ({written * 2} MiB were taken)"
+        return True, f"after {written * 2} MiB: {str(refused)[:80]}"
+
+
+class SmallDisks:
+    """Directories that hold few megabytes, each a file system of its own."""
+
+    def __init__(self, context, count, size):
+        if os.geteuid() != 0:
+            raise Skipped("mounting a small file system takes root")
+        self.root = os.path.join(context.scratch, context.case)
+        shutil.rmtree(self.root, ignore_errors=True)
+        self.mounted = []
+        for index in range(count):
+            place = os.path.join(self.root, f"disk-{index}")
+            os.makedirs(place)
+            options = f"size={size}"
+            done = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "none", place], capture_output=True)
+            if done.returncode != 0:
+                self.close()
+                raise Skipped("a file system cannot be mounted here")
+            self.mounted.append(place)
+
+    def close(self):
+        for place in self.mounted:
+            subprocess.run(["umount", "-l", place], capture_output=True)
+
+
+def on_small_disks(context, size, play):
+    disks = SmallDisks(context, 3, size)
+    try:
+        extra = '[disk]\nwal-segment = "1MiB"\n'
+        reserve = 'reserve = "4MiB"'
+        if context.settings.accepts("disk", reserve):
+            extra += reserve + "\n"
+        with Cluster(context, extra=extra, root=disks.root) as cluster:
+            for node in cluster.nodes:
+                node.directory = os.path.join(disks.mounted[node.index], "data")
+                with open(node.config) as file:
+                    text = file.read()
+                text = text.replace(os.path.join(cluster.directory, f"node-{node.index}\""), node.directory + '"')
+                with open(node.config, "w") as file:
+                    file.write(text)
+            cluster.start().ready()
+            return play(cluster)
+    finally:
+        disks.close()
+
+
+def a6(context):
+    """All disks are full."""
+
+    def play(cluster):
+        node, value = cluster.nodes[0], b"x" * (512 << 10)
+        written, slowest, last = 0, 0.0, "OK"
+        for index in range(200):
+            began = time.time()
+            last = node.ask("SET", f"key-{index}", value, timeout=13)
+            slowest = max(slowest, time.time() - began)
+            if last != "OK":
+                break
+            written += 1
+        began = time.time()
+        last = node.ask("SET", "one", "more", timeout=13)
+        slowest = max(slowest, time.time() - began)
+        reads = []
+        for words in (("GET", "ready"), ("DBSIZE",)):
+            began = time.time()
+            reads.append((words[0], node.ask(*words, timeout=13), time.time() - began))
+        flushed = node.ask("FLUSHALL", timeout=13)
+        end, again = time.time() + 8, None
+        while flushed == "OK" and time.time() < end and again != "OK":
+            again = node.ask("SET", "after", "all", timeout=5)
+        seen = ", ".join(f"{name} {str(value)[:24]!r} in {took:.1f} s" for name, value, took in reads)
+        good = all(not isinstance(value, Error) and took < 3 for _, value, took in reads)
+        mended = good and slowest < 5 and last != "OK" and flushed == "OK"
+        return (
+            mended,
+            f"a write took {slowest:.1f} s and ended {str(last)[:60]!r}; {seen}; FLUSHALL {str(flushed)[:30]!r}",
+        )
+
+    return on_small_disks(context, "40m", play)
+
+
+def a7(context):
+    """A majority is down: what is said, and how soon."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        zero = cluster.nodes[0]
+        for node in cluster.nodes[1:]:
+            node.kill()
+        time.sleep(3)
+        info = str(zero.ask("INFO", "syros"))
+        status = next((line for line in info.splitlines() if line.startswith("status:")), "no status")
+        took = []
+        for words in (("SET", "k", "v"), ("GET", "k")):
+            began = time.time()
+            answer = zero.ask(*words, timeout=13)
+            took.append((words[0], time.time() - began, str(answer)[:24]))
+        code = subprocess.run(
+            [context.binary, "status", "--addr", f"127.0.0.1:{zero.redis_port}"], capture_output=True
+        ).returncode
+        seen = ", ".join(f"{name} {answer!r} after {seconds:.1f} s" for name, seconds, answer in took)
+        mended = all(seconds < 3 for _, seconds, _ in took) and status != "status:normal" and code != 0
+        return mended, f"{seen}; INFO {status}; exit code of status {code}"
+
+
+def a7_disk(context):
+    """One disk is full: does `syros status` tell?"""
+
+    def play(cluster):
+        node = cluster.nodes[2]
+        filler = os.path.join(os.path.dirname(node.directory), "filler")
+        with open(filler, "wb") as file:
+            try:
+                while True:
+                    file.write(b"x" * MIB)
+                    file.flush()
+            except OSError:
+                pass
+        for index in range(40):
+            cluster.nodes[0].ask("SET", f"key-{index}", b"x" * (100 << 10), timeout=12)
+        time.sleep(1)
+        done = subprocess.run(
+            [context.binary, "status", "--addr", f"127.0.0.1:{cluster.nodes[0].redis_port}"],
+            capture_output=True,
+            text=True,
+        )
+        tells = "disk" in done.stdout + done.stderr
+        return done.returncode != 0 and tells, f"exit code {done.returncode}, the disk is {'' if tells else 'not '}named"
+
+    return on_small_disks(context, "40m", play)
+
+
+def a7_loading(context):
+    """A node that starts with much to read: does PING get an answer?"""
+    with Cluster(context, count=1) as cluster:
+        node = cluster.start().ready().nodes[0]
+        with node.redis(30) as redis:
+            for first in range(0, 300_000, 10_000):
+                for index in range(first, first + 10_000):
+                    redis.send("SET", f"key-{index}", "x" * 64)
+                for _ in range(10_000):
+                    redis.reply()
+        node.kill()
+        node.start(wait=False)
+        end, answers = time.time() + 30, set()
+        while time.time() < end and "PONG" not in answers and node.is_alive():
+            answers.add(str(node.ask("PING", timeout=0.25))[:7])
+            time.sleep(0.002)
+        return "LOADING" in answers, f"answers to PING until it is ready: {sorted(answers)}"
+
+
+def a8(context):
+    """Do logs say why a view changed?"""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        leader = cluster.leader()
+        leader.kill()
+        end = time.time() + 5
+        while time.time() < end and cluster.leader(1) is None:
+            time.sleep(0.1)
+        lines = "".join(node.lines() for node in cluster.nodes if node is not leader).splitlines()
+        reasons = [line for line in lines if "suspect" in line or "silent" in line]
+        return bool(reasons), (reasons[0].split("] ")[-1][-90:] if reasons else "no line gives a reason")
+
+
+def a9(context):
+    """SIGTERM with 32 commands in flight."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        node = cluster.leader() or cluster.nodes[0]
+        cut, going, told = [], threading.Barrier(33), threading.Event()
+
+        def work(index):
+            redis = Redis(node.redis_port, timeout=15)
+            going.wait()
+            try:
+                while True:
+                    answer = redis.call("INCR", f"counter-{index}")
+                    if isinstance(answer, Error) and told.is_set():
+                        # It has been told to go elsewhere: no further command.
+                        return
+            except (OSError, Closed):
+                cut.append(index)
+
+        workers = [threading.Thread(target=work, args=(index,)) for index in range(32)]
+        for worker in workers:
+            worker.start()
+        going.wait()
+        time.sleep(0.5)
+        told.set()
+        began = time.time()
+        code = node.stop()
+        took = time.time() - began
+        for worker in workers:
+            worker.join(20)
+        return not cut and code == 0, f"{len(cut)} of 32 commands in flight were cut; the end took {took:.1f} s"
+
+
+def a10_lost_found(context):
+    """A data directory on a fresh ext4."""
+    with Cluster(context, count=1) as cluster:
+        node = cluster.nodes[0]
+        os.makedirs(os.path.join(node.directory, "lost+found"))
+        node.start(bootstrap=True)
+        seen = "is taken" if node.is_alive() else "is refused"
+        return node.is_alive(), f"a directory with lost+found {seen}"
+
+
+def a10_lock(context):
+    """A restart while the system still takes the old process apart."""
+    import fcntl
+
+    with Cluster(context, count=1) as cluster:
+        node = cluster.start().ready().nodes[0]
+        node.kill()
+        with open(os.path.join(node.directory, "lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            node.start(wait=False)
+            time.sleep(1)
+        node.wait_for_port(5)
+        answer = node.ask("GET", "ready") if node.is_alive() else "it has ended"
+        return answer == "1", f"with the lock held for another second: {answer!r}"
+
+
+def a10_hangup(context):
+    """SIGHUP."""
+    with Cluster(context, count=1) as cluster:
+        node = cluster.start().ready().nodes[0]
+        node.signal(signal.SIGHUP)
+        time.sleep(1.5)
+        return node.is_alive(), "the node " + ("goes on" if node.is_alive() else "has ended")
+
+
+def a10_scan(context):
+    """SCAN with a COUNT of a billion."""
+    with Cluster(context, count=1) as cluster:
+        node = cluster.start().ready().nodes[0]
+        with node.redis(30) as redis:
+            for first in range(0, 200_000, 10_000):
+                words = [word for index in range(first, first + 10_000) for word in (f"key-{index}", "x")]
+                redis.call("MSET", *words)
+            began = time.time()
+            _, keys = redis.call("SCAN", "0", "COUNT", "1000000000")
+            took = time.time() - began
+        return len(keys) < 200_000, f"one call looks at {len(keys)} of 200,001 keys, in {took * 1000:.0f} ms"
+
+
+def a10_resumed(context):
+    """A leader that was stopped for some seconds and goes on."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        old = cluster.leader()
+        old.signal(signal.SIGSTOP)
+        others = [node for node in cluster.nodes if node is not old]
+        end, new = time.time() + 10, None
+        while time.time() < end and new is None:
+            new = next((n for n in others if "replica_role:leader" in str(n.ask("INFO", "syros", timeout=1))), None)
+            time.sleep(0.1)
+        if new is None:
+            return False, "nobody leads"
+        time.sleep(1)
+        old.signal(signal.SIGCONT)
+        time.sleep(3)
+        after = cluster.leader()
+        views = [line for line in str(new.ask("INFO", "syros")).splitlines() if line.startswith("view:")]
+        where = "stays with the new leader" if after is new else f"is back with node {after and after.index}"
+        return after is new, f"the lead {where} ({views[0] if views else 'no view'})"
+
+
+def forged_view(context):
+    """B1: StartViewChange of the last view there can be, from a process that says it is replica 2."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        welcome = False
+        for node in cluster.nodes[:2]:
+            with Peer(node, replica=2) as peer:
+                try:
+                    peer.send(Peer.REPLICA, bytes([40]) + number((1 << 64) - 1) + b"\x02")
+                    welcome |= peer.is_welcome()
+                    time.sleep(0.5)
+                except OSError:
+                    pass
+        end, answer = time.time() + 8, None
+        while time.time() < end and answer != "OK":
+            answer = cluster.nodes[1].ask("SET", "k", "v", timeout=4) if cluster.nodes[1].is_alive() else "down"
+        leader = cluster.leader(2)
+        if leader is not None:
+            leader.kill()
+        end, later = time.time() + 10, None
+        alive = [node for node in cluster.nodes if node.is_alive()]
+        while alive and time.time() < end and later != "OK":
+            later = alive[0].ask("SET", "k", "v", timeout=4)
+        mended = answer == "OK" and later == "OK"
+        took = "the frame was taken" if welcome else "the handshake is refused"
+        return mended, f"{took}; SET then: {str(answer)[:40]!r}, after the leader's death: {str(later)[:40]!r}"
+
+
+def forged_state(context):
+    """B2: NewState with an old time."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        one = cluster.nodes[1]
+        info = dict(
+            line.split(":", 1) for line in str(one.ask("INFO", "syros")).splitlines() if ":" in line
+        )
+        end, view = time.time() + 5, int(info["view"])
+        time.sleep(0.5)
+        first = int(dict(l.split(":", 1) for l in str(one.ask("INFO", "syros")).splitlines() if ":" in l)["commit"])
+        welcome = False
+        try:
+            with Peer(one, replica=2) as peer:
+                for op in range(max(1, first - 2), first + 4):
+                    # One entry at the time 1: a tick.
+                    entry = number(view) + fixed(1) + b"\x05"
+                    state = bytes([39]) + number(view) + number(op) + number(op) + number(1) + entry
+                    peer.send(Peer.REPLICA, state)
+                welcome = peer.is_welcome()
+        except OSError:
+            pass
+        time.sleep(1)
+        took = "the frame was taken" if welcome else "the handshake is refused"
+        return one.is_alive(), f"{took}; the follower " + ("goes on" if one.is_alive() else "is dead")
+
+
+def forged_ok(context):
+    """B3: a process that answers Ok for a dead follower."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        leader = cluster.leader()
+        if leader.index != 0:
+            return False, "node 0 does not lead"
+        for node in cluster.nodes[1:]:
+            node.kill()
+        acknowledged, done = [], threading.Event()
+
+        def forge():
+            try:
+                with Peer(leader, replica=1) as peer:
+                    while not done.is_set():
+                        channel, payload = peer.receive()
+                        if channel == Peer.CLIENT and payload[:1] == b"\x02":
+                            fields, at = [], 1
+                            # View, path, recipients, session, sequence.
+                            while len(fields) < 5:
+                                value, shift = 0, 0
+                                while True:
+                                    byte = payload[at]
+                                    at += 1
+                                    value |= (byte & 0x7F) << shift
+                                    shift += 7
+                                    if byte < 0x80:
+                                        break
+                                fields.append(value)
+                            view, _, _, session, sequence = fields
+                            clock = fixed(int(time.time() * 1e6))
+                            answer = bytes([17]) + number(view) + number(session) + number(sequence) + clock
+                            peer.send(Peer.CLIENT, answer)
+            except (OSError, Closed):
+                pass
+
+        forger = threading.Thread(target=forge)
+        forger.start()
+        time.sleep(0.3)
+        acknowledged = leader.ask("SET", "forged", "value", timeout=4)
+        done.set()
+        leader.kill()
+        forger.join(5)
+        return acknowledged != "OK", f"a write with both followers dead: {str(acknowledged)[:60]!r}"
+
+
+def stolen_session(context):
+    """B4: an anonymous client uses the session of a node."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        zero = cluster.nodes[0]
+        for index in range(3):
+            zero.ask("SET", f"mine-{index}", "1")
+        for session in range(1, 6):
+            try:
+                with Peer(zero) as peer:
+                    for sequence in range(1, 60):
+                        # View 0, to be ordered, for everybody; acknowledges nothing.
+                        micros = fixed(int(time.time() * 1e6))
+                        head = b"\x02" + number(0) + b"\x02" + number(0x1FF) + number(session) + number(sequence)
+                        peer.send(Peer.CLIENT, head + micros + number(sequence - 1) + set_body(b"theirs", b"x"))
+                    peer.is_welcome()
+            except OSError:
+                pass
+        time.sleep(0.5)
+        lost = []
+        for index in range(20):
+            answer = zero.ask("SET", f"owner-{index}", "1", timeout=12)
+            if answer == "OK" and zero.ask("GET", f"owner-{index}", timeout=5) is None:
+                lost.append(index)
+        theirs = zero.ask("GET", "theirs")
+        taken = "" if isinstance(theirs, Error) or theirs is None else " (the stranger's writes were taken)"
+        return not lost and not taken, f"{len(lost)} of 20 acknowledged writes of the owner were not executed{taken}"
+
+
+def session_flood(context):
+    """B5: 65,000 sessions of anonymous clients."""
+    with Cluster(context) as cluster:
+        cluster.start().ready()
+        zero = cluster.nodes[0]
+        try:
+            with Peer(zero, timeout=10) as peer:
+                for first in range(0, 70_000, 1_000):
+                    frames = b""
+                    for nonce in range(first + 1, first + 1_001):
+                        payload = b"\x01" + number(0) + fixed(nonce)
+                        frames += (len(payload) + 1).to_bytes(4, "little") + b"\x01" + payload
+                    peer.socket.sendall(frames)
+                    time.sleep(0.03)
+                time.sleep(2)
+        except OSError:
+            pass
+        two = cluster.nodes[2]
+        two.stop()
+        two.start()
+        end, answer = time.time() + 6, None
+        while time.time() < end and answer != "OK":
+            answer = two.ask("SET", "k", "v", timeout=4)
+        return answer == "OK", f"SET at a node that was started after that: {str(answer)[:80]!r}"
+
+
+def idle_peers(context):
+    """B5: idle clients on the port for replicas take the Redis port's places."""
+    limit = "[limits]\nconnections = 40\n"
+    with Cluster(context, extra=limit) as cluster:
+        cluster.start().ready()
+        zero, held = cluster.nodes[0], []
+        try:
+            for _ in range(60):
+                held.append(Peer(zero))
+        except OSError:
+            pass
+        time.sleep(0.5)
+        answer = zero.ask("PING")
+        for peer in held:
+            peer.socket.close()
+        return answer == "PONG", f"PING on the Redis port with 60 clients on the other one: {str(answer)[:60]!r}"
+
+
+def http_post(context):
+    """B6, D1: what a browser can be made to send."""
+    with Cluster(context, count=1) as cluster:
+        node = cluster.start().ready().nodes[0]
+        with socket.create_connection(("127.0.0.1", node.redis_port), 3) as client:
+            try:
+                client.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n\r\nSET ssrf owned\r\n")
+                client.settimeout(2)
+                while client.recv(4096):
+                    pass
+            except OSError:
+                pass
+        value = node.ask("GET", "ssrf")
+        return value is None, f"the command in the body was {'not ' if value is None else ''}executed"
+
+
+def large_value(context):
+    """D3: a value over the limit."""
+    with Cluster(context, count=1) as cluster:
+        node = cluster.start().ready().nodes[0]
+        with node.redis(10) as redis:
+            try:
+                answer = redis.call("SET", "k", b"x" * (17 * MIB))
+                after = redis.call("PING")
+            except (OSError, Closed) as error:
+                return False, f"the connection is cut: {error}"
+            return after == "PONG", f"{str(answer)[:80]!r}, and the connection goes on"
+
+
+# In the order in which they are played; names are those of the rows of FOUND.md.
+CASES = {
+    "A1": a1,
+    "A2": a2,
+    "A3": a3,
+    "A4": a4,
+    "A5": a5,
+    "A6": a6,
+    "A7": a7,
+    "A7-disk": a7_disk,
+    "A7-loading": a7_loading,
+    "A8": a8,
+    "A9": a9,
+    "A10-lost+found": a10_lost_found,
+    "A10-lock": a10_lock,
+    "A10-hangup": a10_hangup,
+    "A10-scan": a10_scan,
+    "A10-resumed": a10_resumed,
+    "B1": forged_view,
+    "B2": forged_state,
+    "B3": forged_ok,
+    "B4": stolen_session,
+    "B5-sessions": session_flood,
+    "B5-idle": idle_peers,
+    "B6": http_post,
+    "D3": large_value,
+}

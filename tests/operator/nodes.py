@@ -1,0 +1,386 @@
+"""Clusters of real processes, Redis clients and raw peers, for the cases of tests/operator/run."""
+
+import os
+import resource
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+GIB = 1 << 30
+
+# No case may take the machine down: nodes get no more address space than this.
+NODE_MEMORY_MAX = 3 * GIB
+
+ANY_CLUSTER = 0
+CLUSTER = 0x4711
+
+
+class Skipped(Exception):
+    """The case needs something that this machine does not have."""
+
+
+class Closed(Exception):
+    """The other end closed the connection."""
+
+
+class Error(str):
+    """An error reply."""
+
+
+class Settings:
+    """Settings that newer builds need or have. A build that does not know one gets the file without it."""
+
+    def __init__(self, binary, scratch):
+        self.binary = binary
+        self.scratch = scratch
+        self.known = {}
+
+    def accepts(self, section, line):
+        """True if the build takes this line of configuration."""
+        if (section, line) not in self.known:
+            directory = os.path.join(self.scratch, "settings")
+            os.makedirs(directory, exist_ok=True)
+            path = os.path.join(directory, "node.toml")
+            with open(path, "w") as file:
+                head = f'cluster = 1\nreplicas = ["127.0.0.1:1"]\nreplica = 0\ndirectory = "none/such"\n'
+                # The directory does not exist: whatever is wrong with the file is said before that.
+                file.write(f"{head}\n[{section}]\n{line}\n" if section else f"{line}\n{head}")
+            done = subprocess.run(
+                [self.binary, "server", "--config", path], capture_output=True, text=True, timeout=20
+            )
+            text = done.stdout + done.stderr
+            key = line.split("=")[0].strip()
+            self.known[section, line] = f"node.toml: " not in text and key not in text
+        return self.known[section, line]
+
+
+class Node:
+    def __init__(self, cluster, index):
+        self.cluster, self.index = cluster, index
+        self.redis_port = cluster.port + index
+        self.peer_port = cluster.port + 20 + index
+        self.directory = os.path.join(cluster.directory, f"node-{index}")
+        self.config = os.path.join(cluster.directory, f"node-{index}.toml")
+        self.log = os.path.join(cluster.directory, f"node-{index}.log")
+        self.process = None
+
+    def start(self, bootstrap=False, memory=NODE_MEMORY_MAX, env=None, wait=True):
+        arguments = [self.cluster.binary, "server", "--config", self.config]
+        if bootstrap:
+            arguments.append("--bootstrap")
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+            os.setpgrp()
+
+        environment = dict(os.environ, **(env or {}))
+        with open(self.log, "a") as log:
+            self.process = subprocess.Popen(
+                arguments, stdout=log, stderr=log, stdin=subprocess.DEVNULL, preexec_fn=limit, env=environment
+            )
+        if wait:
+            self.wait_for_port()
+        return self
+
+    def wait_for_port(self, seconds=20):
+        end = time.time() + seconds
+        while time.time() < end and self.is_alive():
+            try:
+                socket.create_connection(("127.0.0.1", self.redis_port), 1).close()
+                return True
+            except OSError:
+                time.sleep(0.05)
+        return False
+
+    def is_alive(self):
+        return self.process is not None and self.process.poll() is None
+
+    def signal(self, number):
+        if self.is_alive():
+            self.process.send_signal(number)
+
+    def kill(self):
+        self.signal(signal.SIGKILL)
+        self.wait()
+
+    def stop(self, seconds=15):
+        self.signal(signal.SIGTERM)
+        return self.wait(seconds)
+
+    def wait(self, seconds=15):
+        if self.process is None:
+            return None
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def resident(self):
+        """Bytes of memory that it has."""
+        try:
+            with open(f"/proc/{self.process.pid}/statm") as file:
+                return int(file.read().split()[1]) * resource.getpagesize()
+        except OSError:
+            return 0
+
+    def lines(self):
+        with open(self.log, errors="replace") as file:
+            return file.read()
+
+    def redis(self, timeout=5):
+        return Redis(self.redis_port, timeout)
+
+    def ask(self, *words, timeout=5):
+        """One command on a connection of its own. What goes wrong is an Error, too."""
+        try:
+            with self.redis(timeout) as redis:
+                return redis.call(*words)
+        except (OSError, Closed) as error:
+            return Error(f"{type(error).__name__}: {error}")
+
+
+class Cluster:
+    """Some nodes in a directory of their own, ended with the `with`."""
+
+    def __init__(self, context, count=3, extra="", each=None, addresses=None, root=None):
+        self.binary, self.port = context.binary, context.port
+        self.directory = root or os.path.join(context.scratch, context.case)
+        shutil.rmtree(self.directory, ignore_errors=True) if root is None else None
+        os.makedirs(self.directory, exist_ok=True)
+        self.nodes = [Node(self, index) for index in range(count)]
+        addresses = addresses or [f"127.0.0.1:{node.peer_port}" for node in self.nodes]
+        head, common = context.head(), extra
+        for node in self.nodes:
+            own = each(node.index) if each else ""
+            with open(node.config, "w") as file:
+                listed = ", ".join(f'"{address}"' for address in addresses)
+                file.write(
+                    f"cluster = {CLUSTER}\nreplicas = [{listed}]\nreplica = {node.index}\n"
+                    f'directory = "{node.directory}"\n{head}\n'
+                    f'[listen]\nredis = "127.0.0.1:{node.redis_port}"\nreplicas = "127.0.0.1:{node.peer_port}"\n'
+                    f"{common}\n{own}\n"
+                )
+
+    def start(self, **options):
+        for node in self.nodes:
+            node.start(bootstrap=True, **options)
+        return self
+
+    def ready(self, seconds=20):
+        """Waits until the first nodes take a write."""
+        end = time.time() + seconds
+        while time.time() < end:
+            if self.nodes[0].ask("SET", "ready", "1", timeout=2) == "OK":
+                return self
+            time.sleep(0.1)
+        raise RuntimeError(f"the cluster does not start: {self.nodes[0].lines()[-500:]}")
+
+    def leader(self, seconds=5):
+        """The node that says it leads."""
+        end = time.time() + seconds
+        while time.time() < end:
+            for node in self.nodes:
+                if node.is_alive() and "replica_role:leader" in str(node.ask("INFO", "syros", timeout=1)):
+                    return node
+            time.sleep(0.05)
+        return None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for node in self.nodes:
+            node.signal(signal.SIGCONT)
+            node.kill()
+
+
+class Redis:
+    """A connection of a Redis client."""
+
+    def __init__(self, port, timeout=5):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+        self.socket.settimeout(timeout)
+        self.buffer = b""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def call(self, *words):
+        self.send(*words)
+        return self.reply()
+
+    def send(self, *words):
+        self.socket.sendall(request(*words))
+
+    def reply(self):
+        line = self.line()
+        kind, rest = line[:1], line[1:]
+        if kind == b"+":
+            return rest.decode()
+        if kind == b"-":
+            return Error(rest.decode(errors="replace"))
+        if kind == b":":
+            return int(rest)
+        if kind == b"$":
+            length = int(rest)
+            if length < 0:
+                return None
+            while len(self.buffer) < length + 2:
+                self.more()
+            text, self.buffer = self.buffer[:length], self.buffer[length + 2 :]
+            return text.decode(errors="replace")
+        if kind == b"*":
+            return None if int(rest) < 0 else [self.reply() for _ in range(int(rest))]
+        raise Closed(f"a strange reply: {line[:40]!r}")
+
+    def line(self):
+        while b"\r\n" not in self.buffer:
+            self.more()
+        line, self.buffer = self.buffer.split(b"\r\n", 1)
+        return line
+
+    def more(self):
+        piece = self.socket.recv(1 << 18)
+        if not piece:
+            raise Closed("the connection was closed")
+        self.buffer += piece
+
+
+def request(*words):
+    parts = [f"*{len(words)}\r\n".encode()]
+    for word in words:
+        word = word if isinstance(word, bytes) else str(word).encode()
+        parts += [f"${len(word)}\r\n".encode(), word, b"\r\n"]
+    return b"".join(parts)
+
+
+# ---- Raw peers: frames as crates/wire has them, in version 3 of the format.
+
+
+def number(value):
+    out = b""
+    while value >= 0x80:
+        out += bytes([value & 0x7F | 0x80])
+        value >>= 7
+    return out + bytes([value])
+
+
+def fixed(value):
+    return struct.pack("<Q", value)
+
+
+def frame(channel, payload):
+    return struct.pack("<IB", len(payload) + 1, channel) + payload
+
+
+def hello(cluster=ANY_CLUSTER, replica=None, size=3, version=3):
+    sender = b"\x01" if replica is None else bytes([2, replica, size, 1])
+    return frame(2, b"SYRS" + struct.pack("<H", version) + fixed(cluster) + sender)
+
+
+def set_body(key, value):
+    """The operation SET key value."""
+    return b"\x20" + number(len(key)) + key + number(len(value)) + value
+
+
+class Peer:
+    """A process that says it is a replica, or a client, of the cluster, and has no secret."""
+
+    REPLICA, CLIENT = 0, 1
+
+    def __init__(self, node, replica=None, size=3, timeout=3):
+        self.socket = socket.create_connection(("127.0.0.1", node.peer_port), timeout)
+        self.socket.settimeout(timeout)
+        self.buffer = b""
+        self.socket.sendall(hello(CLUSTER if replica is not None else ANY_CLUSTER, replica, size))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, channel, payload):
+        self.socket.sendall(frame(channel, payload))
+
+    def receive(self):
+        """Channel and payload of the next frame."""
+        while True:
+            if len(self.buffer) >= 4:
+                (length,) = struct.unpack("<I", self.buffer[:4])
+                if len(self.buffer) >= 4 + length:
+                    payload = self.buffer[5 : 4 + length]
+                    channel = self.buffer[4]
+                    self.buffer = self.buffer[4 + length :]
+                    return channel, payload
+            piece = self.socket.recv(1 << 16)
+            if not piece:
+                raise Closed("the node closed the connection")
+            self.buffer += piece
+
+    def is_welcome(self):
+        """True if the node has taken the handshake: it answers with its own, of this version, and stays."""
+        try:
+            channel, payload = self.receive()
+            if channel != 2 or payload[:4] != b"SYRS" or payload[4:6] != b"\x03\0":
+                return False
+            self.socket.settimeout(0.5)
+            try:
+                return bool(self.socket.recv(1, socket.MSG_PEEK))
+            except socket.timeout:
+                return True
+        except (OSError, Closed):
+            return False
+        finally:
+            self.socket.settimeout(3)
+
+
+class Relay:
+    """Stands before a node's port for replicas; what goes through it can be stopped, as by a network that fails."""
+
+    def __init__(self, listen, to):
+        self.to, self.pairs, self.is_cut = to, [], threading.Event()
+        self.server = socket.create_server(("127.0.0.1", listen))
+        self.address = f"127.0.0.1:{listen}"
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.server.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.to), 2)
+            except OSError:
+                client.close()
+                continue
+            self.pairs += [client, server]
+            for source, sink in ((client, server), (server, client)):
+                threading.Thread(target=self.pump, args=(source, sink), daemon=True).start()
+
+    def pump(self, source, sink):
+        try:
+            while piece := source.recv(1 << 16):
+                while self.is_cut.is_set():
+                    time.sleep(0.02)
+                sink.sendall(piece)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.server.close()
+        for end in self.pairs:
+            end.close()

@@ -17,7 +17,7 @@ fuzz_target!(|input: (u8, Vec<u8>)| {
     let (piece, bytes) = input;
     let identity = Identity { id: 1, address: String::new(), local_address: String::new() };
     let mut connection = Connection::new(identity, WallTime(0));
-    let context = Context { now: WallTime(0), info: &NoServer };
+    let context = Context { now: WallTime(0), info: &NoServer, unavailable: None };
     let mut start = 0;
     let mut end = 0;
     while end < bytes.len() {

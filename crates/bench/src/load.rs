@@ -60,7 +60,7 @@ impl Measurement {
             Outcome::Done | Outcome::Reply(_) => self.writes.saturating_record(latency),
             Outcome::Refused(_) => self.failures.refused += 1,
             Outcome::Unknown => self.failures.unknown += 1,
-            Outcome::TimedOut => self.failures.timed_out += 1,
+            Outcome::TimedOut | Outcome::NoQuorum => self.failures.timed_out += 1,
         }
     }
 

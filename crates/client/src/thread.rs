@@ -158,7 +158,8 @@ impl IoThread {
             Outcome::TimedOut if self.driver.links().all(|link| !link.is_connected) => {
                 Err(Error::Disconnected)
             }
-            Outcome::TimedOut => Err(Error::TimedOut),
+            // Of a quorum this client knows only what it is answered.
+            Outcome::TimedOut | Outcome::NoQuorum => Err(Error::TimedOut),
         });
     }
 

@@ -97,7 +97,7 @@ impl Customer {
                         Outcome::Done => Progress::Done,
                         Outcome::Reply(body) => machine::decode_value(&body)
                             .map_or_else(|| panic!("a reply is a value"), Progress::Value),
-                        Outcome::Refused(_) | Outcome::TimedOut => Progress::Refused,
+                        Outcome::Refused(_) | Outcome::TimedOut | Outcome::NoQuorum => Progress::Refused,
                         Outcome::Unknown => Progress::Open,
                     };
                     ended.push((token.0, progress));

@@ -265,6 +265,13 @@ pub struct StatusReport {
     pub refused: u64,
     /// View changes this replica entered since it started.
     pub view_changes: u64,
+    /// Milliseconds since the replica last knew of a working majority that it is part of
+    /// ([`Replica::quorum_contact`](crate::replica::Replica::quorum_contact)).
+    pub silent_ms: u64,
+    /// It is longer than a leader that has a majority is ever silent: nobody leads, as far as this replica knows.
+    pub no_quorum: bool,
+    /// The disk is full or has failed: the replica takes no updates.
+    pub disk_failed: bool,
 }
 
 /// What a client asks of a replica with a read (IONIA 4.3, Syros 4.3).

@@ -33,7 +33,7 @@ fn request(words: &[&str]) -> Vec<u8> {
 
 /// Runs a pipeline of requests through many connections; prints what a command costs each way.
 fn measure(name: &str, reply: &[u8], request_of: impl Fn(usize) -> Vec<u8>) {
-    let context = Context { now: WallTime(0), info: &Nobody };
+    let context = Context { now: WallTime(0), info: &Nobody, unavailable: None };
     let mut connections: Vec<Connection> = (0..CONNECTIONS)
         .map(|id| {
             let identity = Identity { id: id as u64, address: String::new(), local_address: String::new() };

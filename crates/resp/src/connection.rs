@@ -8,7 +8,7 @@ use crate::parser::{Parser, Step};
 use crate::schedule::{Completion, Schedule, Submission};
 use crate::writer::{Protocol, write_error, write_simple};
 use std::collections::VecDeque;
-use syros_commands::{Operation, Parsed, parse};
+use syros_commands::{Local, Operation, Parsed, parse};
 use syros_types::{Class, ReadPolicy, WallTime};
 
 /// Who is connected.
@@ -29,6 +29,33 @@ pub struct Context<'a> {
     pub now: WallTime,
     /// The server, for INFO and CONFIG.
     pub info: &'a dyn ServerInfo,
+    /// Why commands on keys are not taken now, if they are not.
+    pub unavailable: Option<Unavailable>,
+}
+
+/// Why a server takes no commands on keys for some time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unavailable {
+    /// It has just started, and reads back what its disk holds. PING is not answered either, as in Redis: who waits for
+    /// it wants to know when commands are taken.
+    Loading,
+    /// It is about to end.
+    Stopping,
+}
+
+impl Unavailable {
+    /// The text of the error.
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Loading => "LOADING Redis is loading the dataset in memory",
+            Self::Stopping => "TRYAGAIN the command was not executed: this node is stopping",
+        }
+    }
+
+    /// True if a command that the connection answers by itself is not answered.
+    const fn forbids(self, command: Local) -> bool {
+        matches!((self, command), (Self::Loading, Local::Ping | Local::Echo | Local::Time))
+    }
 }
 
 /// One client's connection: bytes in, submissions out; completions in, bytes out.
@@ -268,7 +295,9 @@ impl Front {
     fn command(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         self.commands += 1;
         match words {
-            [name, rest @ ..] if name.eq_ignore_ascii_case(b"READ") => self.read(rest, request_bytes),
+            [name, rest @ ..] if name.eq_ignore_ascii_case(b"READ") => {
+                self.read(rest, request_bytes, context);
+            }
             [name, ..] if is_http(name) => {
                 self.speaks_http = true;
                 self.cut_off();
@@ -278,7 +307,7 @@ impl Front {
     }
 
     /// READ: a read that says how it is to be answered; without one, the connection's choice from now on.
-    fn read(&mut self, words: &[&[u8]], request_bytes: usize) {
+    fn read(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         let policy = words.first().and_then(|name| std::str::from_utf8(name).ok()?.parse().ok());
         let Some(policy) = policy else {
             let text = "ERR READ takes a policy, one of auto, leader, meta, quorum and stale, and a command that \
@@ -291,7 +320,7 @@ impl Front {
                 self.reply(|_, out| write_simple(out, b"OK"));
             }
             Ok(Parsed::Data(operation)) if operation.class() == Class::Read => {
-                self.add(&operation, request_bytes, Some(policy));
+                self.add(&operation, request_bytes, Some(policy), context);
             }
             Ok(_) => {
                 let text = format!("ERR READ {policy} is for commands that only read");
@@ -301,15 +330,29 @@ impl Front {
         }
     }
 
-    fn add(&mut self, operation: &Operation<'_>, request_bytes: usize, policy: Option<ReadPolicy>) {
+    fn add(
+        &mut self,
+        operation: &Operation<'_>,
+        request_bytes: usize,
+        policy: Option<ReadPolicy>,
+        context: &Context<'_>,
+    ) {
+        if let Some(unavailable) = context.unavailable {
+            return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
+        }
         let slot = self.schedule.add(operation, request_bytes, policy);
         self.slots.push_back(Slot::Group { slot, protocol: self.session.protocol });
     }
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
         match parse(words) {
-            Ok(Parsed::Data(operation)) => self.add(&operation, request_bytes, self.session.read_policy),
+            Ok(Parsed::Data(operation)) => {
+                self.add(&operation, request_bytes, self.session.read_policy, context);
+            }
             Ok(Parsed::Local(command)) => {
+                if let Some(unavailable) = context.unavailable.filter(|reason| reason.forbids(command)) {
+                    return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
+                }
                 self.closing =
                     self.reply(|session, out| local::answer(command, words, session, context, out));
             }

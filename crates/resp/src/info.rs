@@ -50,8 +50,12 @@ pub struct ServerReport {
     pub fsync: bool,
     /// What this process is in the group: `leader`, `follower`, `gateway`.
     pub role: String,
-    /// The protocol's status: `normal`, `view-change`, `recovering`.
+    /// The protocol's status: `normal`, `no-quorum`, `view-change`, `recovering`, `stopping`.
     pub status: String,
+    /// Milliseconds since this process knew of a working majority that it is part of.
+    pub silent_ms: u64,
+    /// What the disk does: `ok`, `full`, `failed`; empty for a process without one.
+    pub disk: &'static str,
     /// Fast quorum mode of the cluster.
     pub fast_quorum: String,
     /// Members of the group.
@@ -60,8 +64,8 @@ pub struct ServerReport {
     pub replica: Option<u8>,
     /// The view.
     pub view: u64,
-    /// Position of the view's leader.
-    pub leader: u8,
+    /// Position of the view's leader, if somebody leads.
+    pub leader: Option<u8>,
     /// Highest committed op number.
     pub commit: u64,
     /// Highest applied op number.
@@ -194,7 +198,14 @@ fn syros(report: &ServerReport, _: WallTime, text: &mut String) {
         line(text, "replica", replica);
     }
     line(text, "view", report.view);
-    line(text, "leader", report.leader);
+    match report.leader {
+        Some(leader) => line(text, "leader", leader),
+        None => line(text, "leader", "none"),
+    }
+    line(text, "quorum_silent_ms", report.silent_ms);
+    if !report.disk.is_empty() {
+        line(text, "disk", report.disk);
+    }
     line(text, "commit", report.commit);
     line(text, "applied", report.applied);
     line(text, "durability_log", report.durability_log);

@@ -15,7 +15,7 @@ mod parser;
 mod schedule;
 mod writer;
 
-pub use connection::{Connection, Context, Identity};
+pub use connection::{Connection, Context, Identity, Unavailable};
 pub use info::{ServerInfo, ServerReport};
 pub use parser::{Parser, ProtocolError, Step, TooLarge};
 pub use schedule::{Completion, Submission};

@@ -72,6 +72,8 @@ pub enum Completion {
     Unknown,
     /// It had no effect: a read without an answer, or an update that was never sent.
     TimedOut,
+    /// It had no effect: no majority of the replicas can be reached.
+    NoQuorum,
     /// Too much is in flight; it was not sent.
     Overloaded,
 }
@@ -82,7 +84,7 @@ impl Completion {
         match self {
             Self::Reply(bytes) => bytes.len(),
             Self::Refused(text) => text.len(),
-            Self::Done | Self::Unknown | Self::TimedOut | Self::Overloaded => 0,
+            Self::Done | Self::Unknown | Self::TimedOut | Self::NoQuorum | Self::Overloaded => 0,
         }
     }
 }
@@ -458,6 +460,10 @@ impl Schedule {
             Completion::TimedOut => {
                 write_error(out, b"TIMEOUT the command was not executed: there was no answer in time");
             }
+            Completion::NoQuorum => write_error(
+                out,
+                b"NOQUORUM the command was not executed: this node cannot reach a majority of the replicas",
+            ),
             Completion::Overloaded => write_error(
                 out,
                 b"OVERLOADED the command was not executed: too many operations are in flight",

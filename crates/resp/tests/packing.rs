@@ -178,6 +178,10 @@ fn every_ending_has_a_clear_text() {
         ),
         (Completion::TimedOut, "-TIMEOUT the command was not executed: there was no answer in time"),
         (
+            Completion::NoQuorum,
+            "-NOQUORUM the command was not executed: this node cannot reach a majority of the replicas",
+        ),
+        (
             Completion::Overloaded,
             "-OVERLOADED the command was not executed: too many operations are in flight",
         ),

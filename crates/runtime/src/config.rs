@@ -212,6 +212,11 @@ pub struct FrontConfig {
     pub in_flight_max: usize,
     /// An operation without an answer after this long ends with an error.
     pub operation_timeout: Duration,
+    /// When no majority of the replicas has been heard of for this long, operations end with an error at once. Longer
+    /// than a view change takes.
+    pub quorum_timeout: Duration,
+    /// A process that stops answers what its Redis clients have in flight for this long at most.
+    pub drain_timeout: Duration,
     /// A nilext update whose fast quorum is not complete after this long is ordered by the leader.
     pub sync_after: Duration,
     /// How reads are answered that do not say.
@@ -238,6 +243,8 @@ impl Default for FrontConfig {
             client_memory: None,
             in_flight_max: 65_536,
             operation_timeout: Duration::from_secs(10),
+            quorum_timeout: Duration::from_secs(2),
+            drain_timeout: Duration::from_secs(5),
             sync_after: Duration::from_millis(20),
             read_policy: ReadPolicy::Auto,
             write_policy: WritePolicy::Auto,

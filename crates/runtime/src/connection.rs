@@ -284,6 +284,11 @@ impl Connections {
         }
     }
 
+    /// So many places there are, taken or not.
+    pub(crate) fn len(&self) -> usize {
+        self.slots.len()
+    }
+
     /// True if the connection at this place is still being made.
     pub(crate) fn is_dialing(&self, index: usize) -> bool {
         matches!(self.slots.get(index), Some(Slot { entry: Some(Entry::Dialing { .. }), .. }))

@@ -34,9 +34,11 @@ use syros_wire::{
 };
 
 use crate::accept::Listener;
+use crate::availability::Availability;
 use crate::client_memory::ClientMemory;
 use crate::clock::Clock;
 use crate::connection::{Connections, Deadlines, Entry, HeldRead, Kind, Open};
+use crate::drain::{Drain, Quiet};
 use crate::execution::Execution;
 use crate::forming::Forming;
 use crate::front::{Front, completion};
@@ -140,6 +142,8 @@ pub(crate) struct EventLoop {
     pub(crate) clients_max: usize,
     pub(crate) output_bytes_max: usize,
     pub(crate) complaints: LogLimit,
+    availability: Availability,
+    drain: Drain,
     give_way: GiveWay,
     /// What this turn has done so far.
     turn: Turn,
@@ -162,6 +166,8 @@ pub(crate) struct Parts {
     pub(crate) clients_max: usize,
     pub(crate) client_memory: usize,
     pub(crate) output_bytes_max: usize,
+    pub(crate) quorum_timeout: Duration,
+    pub(crate) drain_timeout: Duration,
 }
 
 impl EventLoop {
@@ -199,6 +205,8 @@ impl EventLoop {
             clients_max: parts.clients_max,
             output_bytes_max: parts.output_bytes_max,
             complaints: LogLimit::default(),
+            availability: Availability::new(parts.quorum_timeout),
+            drain: Drain::new(parts.drain_timeout),
             give_way: GiveWay::default(),
             turn: Turn::default(),
         }
@@ -231,6 +239,7 @@ impl EventLoop {
             }
         }
         self.hand_over(&mut events)?;
+        self.drain_clients(&mut events)?;
         self.shut_down();
         Ok(Ended::Stopped)
     }
@@ -313,6 +322,8 @@ impl EventLoop {
             .min(self.front.client.deadline())
             .min(self.greetings.next())
             .min(self.memory.deadline())
+            .min(self.availability.deadline())
+            .min(self.drain.deadline())
             .min(self.accept_deadline())
             .min(self.dial_deadline())
             .min(self.forming.as_ref().map_or(Instant::NEVER, Forming::deadline));
@@ -517,11 +528,25 @@ impl EventLoop {
 
     /// Redis commands.
     fn handle_redis(&mut self, index: usize) {
-        let Self { table, front, local, description, clients, clients_max, memory, now, .. } = self;
+        let Self {
+            table,
+            front,
+            local,
+            description,
+            clients,
+            clients_max,
+            memory,
+            availability,
+            drain,
+            now,
+            ..
+        } = self;
         let Some(open) = table.open_mut(index) else { return };
         let Kind::Redis(redis) = &mut open.kind else { return };
-        let info = description.view(local.as_ref(), front, *clients, *clients_max, memory, *now);
-        let context = syros_resp::Context { now: now.wall, info: &info };
+        let state = (availability.is_cut_off(), drain.is_stopping());
+        let info = description.view(local.as_ref(), front, (*clients, *clients_max), memory, state, *now);
+        let unavailable = drain.is_stopping().then_some(syros_resp::Unavailable::Stopping);
+        let context = syros_resp::Context { now: now.wall, info: &info, unavailable };
         let before = redis.commands();
         let received = open.net.received();
         if !received.is_empty() {
@@ -568,6 +593,26 @@ impl EventLoop {
         }
         if now.instant >= self.front.client.deadline() {
             self.front.client.handle(now, client::Event::Tick);
+        }
+        self.watch_quorum();
+    }
+
+    /// Tells the front end when no majority can be reached, and when one can be again.
+    fn watch_quorum(&mut self) {
+        let now = self.now.instant;
+        if !self.availability.is_due(now) {
+            return;
+        }
+        let silent = self.local.as_ref().and_then(|local| local.replica.quorum_silence(now));
+        let has_links = self.links.iter().any(|link| link.connection.is_some());
+        let is_alone = self.links.len() <= 1;
+        if let Some(reachable) = self.availability.update(now, silent, has_links || is_alone) {
+            if reachable {
+                log::info!("a majority of the replicas can be reached again");
+            } else {
+                log::warn!("no majority of the replicas can be reached: Redis clients get NOQUORUM");
+            }
+            self.front.client.handle(self.now, client::Event::QuorumReachable(reachable));
         }
     }
 
@@ -859,6 +904,9 @@ impl EventLoop {
     /// An operation of a Redis client has ended.
     fn complete(&mut self, token: client::Token, outcome: client::Outcome) {
         let Some(waiting) = self.front.take(token) else { return };
+        if matches!(outcome, client::Outcome::Done | client::Outcome::Reply(_)) {
+            self.availability.note_answer(self.now.instant);
+        }
         // Gone if the client has disconnected meanwhile.
         let Some(index) = self.table.find(waiting.address) else { return };
         let Some(open) = self.table.open_mut(index) else { return };
@@ -1049,6 +1097,34 @@ impl EventLoop {
             self.turn(events)?;
         }
         Ok(())
+    }
+
+    /// Answers what Redis clients have in flight before the process ends: no new connections; commands that come now
+    /// are refused; a connection without anything unanswered is closed when it has been quiet for a moment.
+    fn drain_clients(&mut self, events: &mut Events) -> io::Result<()> {
+        self.redis_listener = None;
+        self.now = self.clock.now();
+        self.drain.begin(self.now.instant);
+        loop {
+            self.now = self.clock.now();
+            let (now, mut open) = (self.now.instant, 0);
+            for index in 0..self.table.len() {
+                match self.table.open_mut(index).map(|open| self.drain.judge(now, open)) {
+                    None | Some(Quiet::NotOurs) => {}
+                    Some(Quiet::No) => open += 1,
+                    Some(Quiet::Yes) => self.close(index, "this node is stopping"),
+                }
+            }
+            if open == 0 {
+                return Ok(());
+            }
+            if self.drain.is_over(now) {
+                log::warn!("{open} connections of Redis clients are cut: their commands have no answer yet");
+                return Ok(());
+            }
+            self.drain.look_again(now);
+            self.turn(events)?;
+        }
     }
 
     /// Writes the log out, and sends what waited for it.

@@ -144,6 +144,7 @@ pub(crate) fn completion(outcome: Outcome) -> Completion {
         Outcome::Refused(refusal) => Completion::Refused(refusal.to_string()),
         Outcome::Unknown => Completion::Unknown,
         Outcome::TimedOut => Completion::TimedOut,
+        Outcome::NoQuorum => Completion::NoQuorum,
     }
 }
 

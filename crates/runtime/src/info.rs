@@ -26,12 +26,12 @@ impl Description {
         &'a self,
         local: Option<&'a Local>,
         front: &'a Front,
-        clients: usize,
-        clients_max: usize,
+        (clients, clients_max): (usize, usize),
         memory: &'a ClientMemory,
+        (is_cut_off, is_stopping): (bool, bool),
         now: Now,
     ) -> View<'a> {
-        View { description: self, local, front, clients, clients_max, memory, now }
+        View { description: self, local, front, clients, clients_max, memory, is_cut_off, is_stopping, now }
     }
 }
 
@@ -43,6 +43,9 @@ pub(crate) struct View<'a> {
     clients: usize,
     clients_max: usize,
     memory: &'a ClientMemory,
+    /// No majority can be reached.
+    is_cut_off: bool,
+    is_stopping: bool,
     now: Now,
 }
 
@@ -86,7 +89,7 @@ impl ServerInfo for View<'_> {
                 ("damaged_frames", statistics.damaged_frames.get()),
             ],
             view: view.0,
-            leader: u8::try_from(view.0 % *group_size as u64).unwrap_or(0),
+            leader: u8::try_from(view.0 % *group_size as u64).ok().filter(|_| !self.is_cut_off),
             ..ServerReport::default()
         };
         if let Some(local) = self.local {
@@ -94,6 +97,9 @@ impl ServerInfo for View<'_> {
             report.keys = local.execution.approximate_len() as u64;
             report.fsync = local.durability == Durability::Fsync;
             (report.role, report.status) = match status.role {
+                RoleName::Leader | RoleName::Follower if status.no_quorum => {
+                    (status.role.to_string(), "no-quorum".to_owned())
+                }
                 RoleName::Leader | RoleName::Follower => (status.role.to_string(), "normal".to_owned()),
                 RoleName::ViewChange | RoleName::Recovering => {
                     ("follower".to_owned(), status.role.to_string())
@@ -101,13 +107,21 @@ impl ServerInfo for View<'_> {
             };
             report.replica = Some(status.replica);
             report.view = status.view;
-            report.leader = u8::try_from(status.view % *group_size as u64).unwrap_or(0);
+            let leads = matches!(status.role, RoleName::Leader | RoleName::Follower) && !status.no_quorum;
+            report.leader = u8::try_from(status.view % *group_size as u64).ok().filter(|_| leads);
+            report.silent_ms = status.silent_ms;
+            report.disk = local.disk_state();
             report.commit = status.commit;
             report.applied = status.applied;
             report.durability_log = status.dlog_length;
             report.fast_updates = status.fast_updates;
             report.slow_updates = status.slow_updates;
             report.reads = status.fast_reads + status.slow_reads;
+        } else if self.is_cut_off {
+            report.status = "no-quorum".to_owned();
+        }
+        if self.is_stopping {
+            report.status = "stopping".to_owned();
         }
         report
     }

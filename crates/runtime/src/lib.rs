@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod accept;
+mod availability;
 mod client_memory;
 mod clock;
 mod config;
@@ -14,6 +15,7 @@ mod connection;
 mod deferred;
 mod directory;
 mod discover;
+mod drain;
 mod event_loop;
 mod execution;
 mod forming;

@@ -338,6 +338,15 @@ impl Local {
         }
     }
 
+    /// What the disk does, for INFO.
+    pub(crate) fn disk_state(&self) -> &'static str {
+        match (self.has_failed, self.probe_at == Instant::NEVER) {
+            (false, _) => "ok",
+            (true, false) => "full",
+            (true, true) => "failed",
+        }
+    }
+
     /// The disk cannot be relied upon any more, at least for now.
     fn fail(&mut self, problem: &str, may_return: bool) {
         if self.has_failed {

@@ -251,6 +251,8 @@ impl Base {
             clients_max: front.connections_max,
             client_memory: front.client_memory_of(machine_memory()),
             output_bytes_max: front.output_bytes_max,
+            quorum_timeout: front.quorum_timeout,
+            drain_timeout: front.drain_timeout,
         });
         Ok(Process { event_loop, stopper })
     }

@@ -263,7 +263,7 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
                 })?;
                 Told::Answer { at, output }
             }
-            Some((_, Outcome::Refused(_) | Outcome::TimedOut)) => Told::Failed,
+            Some((_, Outcome::Refused(_) | Outcome::TimedOut | Outcome::NoQuorum)) => Told::Failed,
             Some((_, Outcome::Unknown)) | None => Told::Nothing,
         };
         Ok(Translated { client: invocation.client, invoked: invocation.invoked, input, told })

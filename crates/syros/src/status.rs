@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_client::{Endpoint, StatusReport};
+use syros_protocol::message::RoleName;
 
 use crate::config::check_address;
 
@@ -24,7 +25,8 @@ const INFO_BYTES_MAX: u64 = 1 << 20;
   syros status --addr db1:6379,db2:6379 --json   whichever of them answers tells about all replicas
   syros status --replicas db1:7379,db2:7379      exactly these replicas, by their own ports
 
-Exit status 0: all replicas take part; 1: some do not answer or are between views.")]
+Exit status 0: all replicas take part, one of them leads with a majority, and all disks take writes; 1: something of
+that is not so, and a line says what.")]
 pub(crate) struct Options {
     /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
     #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_value = "127.0.0.1:6379", value_parser = parse_address)]
@@ -45,14 +47,22 @@ pub(crate) fn parse_address(text: &str) -> Result<String, String> {
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let replicas =
         if options.replicas.is_empty() { replicas_of(&options.addr)? } else { options.replicas.clone() };
-    let mut all_well = true;
+    let mut problems = Vec::new();
+    let mut has_leader = false;
     for address in &replicas {
         let report = query(address);
-        all_well &= report.as_ref().is_ok_and(is_normal);
+        has_leader |= report.as_ref().is_ok_and(leads);
+        problems.extend(problem(&report).map(|problem| format!("{address}: {problem}")));
         let line = if options.json { json_line(address, &report) } else { text_line(address, &report) };
         println!("{line}");
     }
-    Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if !has_leader {
+        problems.push("no replica leads with a majority: nothing can be read or written".to_owned());
+    }
+    for problem in &problems {
+        eprintln!("{problem}");
+    }
+    Ok(if problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Asks a replica, at the address where it listens for others.
@@ -61,9 +71,44 @@ pub(crate) fn query(address: &str) -> Result<StatusReport, String> {
     syros_client::status(endpoint.current(), ANSWER_TIMEOUT).map_err(|error| error.to_string())
 }
 
-fn is_normal(report: &StatusReport) -> bool {
-    use syros_protocol::message::RoleName;
-    matches!(report.role, RoleName::Leader | RoleName::Follower)
+/// True if the replica leads, and hears the majority that it needs for it.
+fn leads(report: &StatusReport) -> bool {
+    report.role == RoleName::Leader && !report.no_quorum
+}
+
+/// What is wrong with a replica, if something is.
+fn problem(report: &Result<StatusReport, String>) -> Option<String> {
+    let report = match report {
+        Ok(report) => report,
+        Err(problem) => return Some(format!("down: {problem}")),
+    };
+    if report.disk_failed {
+        return Some("its disk is full or has failed: it takes no updates".to_owned());
+    }
+    let silent = report.silent_ms;
+    match report.role {
+        RoleName::Leader if report.no_quorum => {
+            Some(format!("it leads, and has not heard a majority for {silent} ms"))
+        }
+        RoleName::Follower if report.no_quorum => {
+            Some(format!("it has not heard its leader for {silent} ms"))
+        }
+        RoleName::Leader | RoleName::Follower => None,
+        RoleName::ViewChange => Some(format!("it has been between views for {silent} ms")),
+        RoleName::Recovering => Some("it has lost its memory and waits for a new view".to_owned()),
+    }
+}
+
+/// What a replica is and, in a word, what is wrong with it.
+fn state(report: &StatusReport) -> String {
+    let mut text = report.role.to_string();
+    if report.no_quorum && matches!(report.role, RoleName::Leader | RoleName::Follower) {
+        text.push_str(", no quorum");
+    }
+    if report.disk_failed {
+        text.push_str(", disk failed");
+    }
+    text
 }
 
 fn text_line(address: &str, report: &Result<StatusReport, String>) -> String {
@@ -71,12 +116,8 @@ fn text_line(address: &str, report: &Result<StatusReport, String>) -> String {
         Ok(report) => report,
         Err(problem) => return format!("{address}  down: {problem}"),
     };
-    let mut line = format!(
-        "{address}  replica {} of {}  {:11}",
-        report.replica,
-        report.replicas,
-        report.role.to_string()
-    );
+    let mut line =
+        format!("{address}  replica {} of {}  {:11}", report.replica, report.replicas, state(report));
     for (name, value) in numbers(report) {
         let _ = write!(line, "  {name} {value}");
     }
@@ -84,7 +125,7 @@ fn text_line(address: &str, report: &Result<StatusReport, String>) -> String {
 }
 
 /// The numbers of a report, by name.
-fn numbers(report: &StatusReport) -> [(&'static str, u64); 14] {
+fn numbers(report: &StatusReport) -> [(&'static str, u64); 15] {
     [
         ("view", report.view),
         ("op", report.op_number),
@@ -100,6 +141,7 @@ fn numbers(report: &StatusReport) -> [(&'static str, u64); 14] {
         ("slow_reads", report.slow_reads),
         ("refused", report.refused),
         ("view_changes", report.view_changes),
+        ("silent_ms", report.silent_ms),
     ]
 }
 
@@ -109,8 +151,13 @@ fn json_line(address: &str, report: &Result<StatusReport, String>) -> String {
         Ok(report) => {
             let _ = write!(
                 line,
-                ",\"replica\":{},\"replicas\":{},\"role\":\"{}\",\"fast_quorum\":\"{}\"",
-                report.replica, report.replicas, report.role, report.fast_quorum
+                ",\"replica\":{},\"replicas\":{},\"role\":\"{}\",\"fast_quorum\":\"{}\",\"no_quorum\":{},\"disk_failed\":{}",
+                report.replica,
+                report.replicas,
+                report.role,
+                report.fast_quorum,
+                report.no_quorum,
+                report.disk_failed
             );
             for (name, value) in numbers(report) {
                 let _ = write!(line, ",\"{name}\":{value}");

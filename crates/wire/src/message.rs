@@ -381,6 +381,9 @@ fn encode_status<'a>(writer: Writer<'a>, report: &StatusReport) -> Writer<'a> {
         slow_reads,
         refused,
         view_changes,
+        silent_ms,
+        no_quorum,
+        disk_failed,
     } = report;
     let writer = writer.number(u64::from(*replica)).number(u64::from(*replicas));
     let writer = writer.byte(role_tag(*role)).byte(fast_quorum_tag(*fast_quorum));
@@ -400,7 +403,8 @@ fn encode_status<'a>(writer: Writer<'a>, report: &StatusReport) -> Writer<'a> {
         refused,
         view_changes,
     ];
-    numbers.into_iter().fold(writer, |writer, number| writer.number(*number))
+    let writer = numbers.into_iter().fold(writer, |writer, number| writer.number(*number));
+    writer.number(*silent_ms).byte(boolean_tag(*no_quorum)).byte(boolean_tag(*disk_failed))
 }
 
 fn decode_status(reader: &mut Reader<'_>) -> Result<StatusReport, Malformed> {
@@ -423,5 +427,8 @@ fn decode_status(reader: &mut Reader<'_>) -> Result<StatusReport, Malformed> {
         slow_reads: reader.number()?,
         refused: reader.number()?,
         view_changes: reader.number()?,
+        silent_ms: reader.number()?,
+        no_quorum: reader.boolean()?,
+        disk_failed: reader.boolean()?,
     })
 }

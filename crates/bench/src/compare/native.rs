@@ -83,7 +83,7 @@ fn is_good(request: Request, outcome: &Outcome, policy: ReadPolicy) -> bool {
     let reply = match outcome {
         Outcome::Done => return !reads,
         Outcome::Reply(reply) => reply,
-        Outcome::Refused(_) | Outcome::Unknown | Outcome::TimedOut => return false,
+        Outcome::Refused(_) | Outcome::Unknown | Outcome::TimedOut | Outcome::NoQuorum => return false,
     };
     let Ok(reply) = ReplyRef::decode(&mut &reply[..]) else { return false };
     // What is old need not be there.

@@ -72,6 +72,9 @@ pub enum Outcome {
     Unknown,
     /// No answer within the time allowed to a read, or an update that was never sent: it has had no effect.
     TimedOut,
+    /// It has had no effect, and was given up before its time because no majority can be reached
+    /// ([`Event::QuorumReachable`]).
+    NoQuorum,
 }
 
 /// Too many operations are in flight.
@@ -103,6 +106,9 @@ pub enum Event {
     Connected(ReplicaId),
     /// The connection to the replica is gone; what was sent on it may be lost.
     Disconnected(ReplicaId),
+    /// Whether a majority of the group can be reached, as far as the driver knows. As long as it cannot, nothing is sent
+    /// but reads of whatever state there is, and what is in flight has ended. At the start it can.
+    QuorumReachable(bool),
     /// The deadline passed.
     Tick,
 }

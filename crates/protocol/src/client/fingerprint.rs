@@ -24,6 +24,7 @@ impl Client {
             reads,
             last_token,
             connected,
+            quorum_lost,
             slow,
             leader_heard,
             probed,
@@ -49,7 +50,7 @@ impl Client {
             clock.past(*began, COMPARISON_INTERVAL, hasher);
         }
         let bits = |replicas: &ReplicaSet| replicas.0;
-        (bits(connected), bits(slow)).hash(hasher);
+        (bits(connected), bits(slow), quorum_lost).hash(hasher);
         // No timeout that starts with something being sent is longer than this.
         let slowest = latencies.slowest().max(write_times.slowest()).max(*latency);
         let patience = super::patience(config.resend, slowest);

@@ -120,7 +120,9 @@ pub struct Client {
     reads: Window<Read>,
     last_token: Token,
     connected: ReplicaSet,
-    /// ReplicaSet that did not answer in time; not waited for until they do answer.
+    /// The driver knows that no majority can be reached.
+    quorum_lost: bool,
+    /// Replicas that did not answer in time; not waited for until they do answer.
     slow: ReplicaSet,
     leader_heard: Instant,
     probed: Instant,
@@ -152,6 +154,7 @@ impl Client {
             reads: Window::new(),
             last_token: Token(0),
             connected: ReplicaSet(0),
+            quorum_lost: false,
             slow: ReplicaSet(0),
             leader_heard: now.instant,
             probed: now.instant,
@@ -210,6 +213,11 @@ impl Client {
         }
         self.last_token.0 += 1;
         let token = self.last_token;
+        if self.quorum_lost && (class, policy) != (Class::Read, ReadPolicy::Stale) {
+            let (outcome, applied) = (Outcome::NoQuorum, None);
+            self.actions.push_back(Action::Completed { token, outcome, applied });
+            return Ok(token);
+        }
         if class == Class::Read {
             let number = self.reads.push(self.new_read(token, body, policy, footprint));
             self.send_read(number);
@@ -255,6 +263,12 @@ impl Client {
                         client.widen(sequence);
                     }
                 });
+            }
+            Event::QuorumReachable(reachable) => {
+                self.quorum_lost = !reachable;
+                if !reachable {
+                    self.give_up_all();
+                }
             }
             Event::Tick => {}
         }
@@ -384,6 +398,23 @@ impl Client {
         self.session = Session::None;
         self.for_each_update(|client, sequence| {
             client.finish_update(sequence, Outcome::Refused(refusal));
+        });
+    }
+
+    /// No majority can be reached: what is in flight ends now, and tells what is known of it.
+    fn give_up_all(&mut self) {
+        self.for_each_update(|client, sequence| {
+            // How long it took says nothing of how long updates take.
+            if let Some(update) = client.updates.remove(sequence) {
+                let outcome = if update.attempts == 0 { Outcome::NoQuorum } else { Outcome::Unknown };
+                client.actions.push_back(Action::Completed { token: update.token, outcome, applied: None });
+            }
+        });
+        self.for_each_read(|client, number| {
+            let asks = |read: &mut Read| read.policy != ReadPolicy::Stale;
+            if client.reads.get_mut(number).is_some_and(asks) {
+                client.finish_read(number, None, Outcome::NoQuorum);
+            }
         });
     }
 

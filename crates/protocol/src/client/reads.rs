@@ -373,7 +373,7 @@ impl Client {
         self.read_counts
     }
 
-    /// ReplicaSet that can be expected to answer.
+    /// Replicas that can be expected to answer.
     pub(super) const fn usable(&self) -> ReplicaSet {
         self.connected.except(self.slow)
     }

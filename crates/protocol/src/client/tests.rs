@@ -569,3 +569,35 @@ fn what_members_know_counts_for_the_latest_view_among_them() {
         assert_eq!(done, [(token, Outcome::Reply(Body::from([7])))], "{order:?}");
     }
 }
+
+/// As soon as it is known that no majority can be reached, everything ends with what is known of it, and nothing that
+/// needs one is sent.
+#[test]
+fn without_a_majority_nothing_hangs_and_nothing_is_refused_that_was_sent() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1]);
+    let (sent, read) = (harness.submit(Class::Overwrite), harness.submit(Class::Read));
+    assert!(!harness.drain().0.is_empty());
+    harness.client.handle(harness.now, Event::Disconnected(ReplicaId(0)));
+    harness.client.handle(harness.now, Event::Disconnected(ReplicaId(1)));
+    let unsent = harness.submit(Class::Overwrite);
+    harness.client.handle(harness.now, Event::QuorumReachable(false));
+    let ended = [(sent, Outcome::Unknown), (unsent, Outcome::NoQuorum), (read, Outcome::NoQuorum)];
+    assert_eq!(harness.drain(), (Vec::new(), ended.to_vec()));
+    let refused =
+        [harness.submit(Class::Overwrite), harness.submit(Class::Update), harness.submit(Class::Read)];
+    assert_eq!(harness.drain(), (Vec::new(), refused.map(|token| (token, Outcome::NoQuorum)).to_vec()));
+    harness.client.handle(harness.now, Event::Connected(ReplicaId(1)));
+    let stale = harness.client.submit_with(
+        harness.now,
+        Body::from([7]),
+        Class::Read,
+        &Footprint::One(1),
+        Some(ReadPolicy::Stale),
+    );
+    let (sent, done) = harness.drain();
+    assert!(stale.is_ok() && sent.len() == 1 && done.is_empty(), "any state will do: {sent:?}");
+    harness.client.handle(harness.now, Event::QuorumReachable(true));
+    harness.client.handle(harness.now, Event::Connected(ReplicaId(0)));
+    harness.submit(Class::Overwrite);
+    assert!(!harness.drain().0.is_empty());
+}

@@ -32,7 +32,7 @@ pub(super) struct Update {
     /// Timestamp it carries in the current view; a resend within the view must not change it,
     /// because another replica may hold it already.
     pub(super) micros: u64,
-    /// What it acknowledges in the current view. ReplicaSet take their own copies for the same: if one
+    /// What it acknowledges in the current view. Replicas take their own copies for the same: if one
     /// that was sent later acknowledged more, whoever executed that one would take updates for dealt
     /// with that are only in the durability logs yet.
     pub(super) acked_below: u64,

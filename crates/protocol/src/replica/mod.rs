@@ -383,6 +383,7 @@ impl Replica {
     /// What there is to tell.
     #[must_use]
     pub fn status(&self) -> StatusReport {
+        let silent = self.now.instant.since(self.quorum_contact());
         StatusReport {
             replica: self.config.replica.0,
             replicas: self.config.group.size() as u8,
@@ -402,6 +403,9 @@ impl Replica {
             slow_reads: self.counters.slow_reads,
             refused: self.counters.refused,
             view_changes: self.counters.view_changes,
+            silent_ms: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
+            no_quorum: silent >= self.config.suspect_after,
+            disk_failed: self.disk_failed,
         }
     }
 

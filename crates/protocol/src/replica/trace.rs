@@ -169,6 +169,14 @@ impl Replica {
         }
     }
 
+    /// For how long this replica has known of no working majority; `None` if one works without it: others have a log or a
+    /// view that it is still to get, or it waits without its memory to be let in.
+    #[must_use]
+    pub fn quorum_silence(&self, now: Instant) -> Option<Duration> {
+        let is_elsewhere = matches!(self.status, Status::Recovering) || self.awaits_transfer();
+        (!is_elsewhere).then(|| now.since(self.quorum_contact()))
+    }
+
     /// The newest moment at which this replica knew of a working majority that it is part of: as a leader, because `f`
     /// followers answered; as a follower, because its leader spoke; or because it had just started or changed views.
     #[must_use]

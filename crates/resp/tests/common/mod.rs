@@ -26,7 +26,8 @@ impl ServerInfo for Server {
     fn reset_statistics(&self) {}
 }
 
-pub(crate) const CONTEXT: Context<'static> = Context { now: WallTime(1_700_000_000_123_456), info: &Server };
+pub(crate) const CONTEXT: Context<'static> =
+    Context { now: WallTime(1_700_000_000_123_456), info: &Server, unavailable: None };
 
 pub(crate) fn connection(id: u64) -> Connection {
     let identity = Identity { id, address: "127.0.0.1:50000".into(), local_address: "127.0.0.1:6379".into() };

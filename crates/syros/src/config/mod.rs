@@ -200,6 +200,13 @@ fn read_timing(
         100 * MILLISECOND..=10 * 60 * SECOND,
         front.operation_timeout,
     )?;
+    // A view change must not look like the loss of a majority.
+    let least = 4 * core.suspect_after.max(250 * MILLISECOND);
+    front.quorum_timeout = front.quorum_timeout.max(least);
+    front.quorum_timeout =
+        timing.duration("quorum-timeout", least..=10 * 60 * SECOND, front.quorum_timeout)?;
+    front.drain_timeout =
+        timing.duration("drain-timeout", Duration::ZERO..=10 * 60 * SECOND, front.drain_timeout)?;
     front.sync_after = timing.duration("sync-after", MILLISECOND..=10 * SECOND, front.sync_after)?;
     Ok(())
 }

@@ -101,6 +101,9 @@ fn of_clients() -> Vec<(Message, String)> {
         slow_reads: 12,
         refused: 13,
         view_changes: 300,
+        silent_ms: 14,
+        no_quorum: true,
+        disk_failed: false,
     };
     let read = |asked: Asked| Message::Read { view, number: 128, asked, body: b"get"[..].into() };
     let standing = Standing { accepted: OpNumber(300), unordered: true, time: clock };
@@ -151,7 +154,7 @@ fn of_clients() -> Vec<(Message, String)> {
         (Message::WrongView { view: View(u64::MAX) }, "17 ffffffffffffffffff01".into()),
         (
             Message::Status(Box::new(status)),
-            "18 02 03 02 02 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d ac02".into(),
+            "18 02 03 02 02 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d ac02 0e 01 00".into(),
         ),
     ]
 }

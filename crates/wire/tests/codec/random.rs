@@ -134,6 +134,9 @@ fn status(prng: &mut Prng) -> StatusReport {
         slow_reads: number(prng),
         refused: number(prng),
         view_changes: number(prng),
+        silent_ms: number(prng),
+        no_quorum: prng.below(2) == 0,
+        disk_failed: prng.below(2) == 0,
     }
 }
 

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hasher};
 use std::time::Duration;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome};
 use syros_protocol::fingerprint::Moments;
-use syros_protocol::message::Peer;
+use syros_protocol::message::{Message, Peer};
 use syros_types::{Group, Instant, Now, WallTime, WritePolicy};
 
 /// What can happen to a client.
@@ -87,6 +87,8 @@ impl Customer {
         let (mut sent, mut ended) = (Vec::new(), Vec::new());
         while let Some(action) = self.client.poll() {
             match action {
+                // Sessions are open here.
+                Action::Send { message: Message::Attach { .. }, .. } => {}
                 Action::Send { to, message } => {
                     let from = Peer::Client(self.number as u64);
                     let envelope = |to| Envelope { from, to: Peer::Replica(to), message: message.clone() };

@@ -85,6 +85,7 @@ fn config(setup: &Setup, id: ReplicaId) -> Config {
     config.fast_quorum = setup.mode;
     config.durability = setup.durability;
     config.planted = setup.planted;
+    config.open_sessions = true;
     config.heartbeat = unit(HEARTBEAT);
     config.lease = unit(if setup.time == Time::Leases { PATIENCE } else { 0 });
     config.suspect_after = unit(PATIENCE);

@@ -197,6 +197,8 @@ pub enum Refusal {
     /// The replica holds another operation under this id. One of the two is not what its client sent, or two clients use
     /// one session.
     OtherOperation,
+    /// The connection has not shown that the session is its own.
+    NotAttached,
 }
 
 impl fmt::Display for Refusal {
@@ -211,6 +213,7 @@ impl fmt::Display for Refusal {
             Self::DiskFailed => "the disk of the replica failed",
             Self::NotNormal => "the replica takes part in no view at present, or lacks an entry",
             Self::OtherOperation => "another operation has this id",
+            Self::NotAttached => "the connection has not shown that the session is its own",
         })
     }
 }
@@ -334,7 +337,15 @@ pub enum Message {
     Register {
         /// The client's view.
         view: View,
-        /// Comes back in [`Message::Registered`].
+        /// Comes back in [`Message::Registered`]. Nobody else must be able to guess it: whoever knows it can use the session.
+        nonce: u64,
+    },
+    /// Client to a replica, before its first update on a connection: the session is this client's, which chose this nonce
+    /// when it registered. The replica takes updates of a session only from connections that have shown this.
+    Attach {
+        /// The session.
+        session: SessionId,
+        /// From [`Message::Register`].
         nonce: u64,
     },
     /// Client to replicas: an update.
@@ -613,6 +624,7 @@ impl Message {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Register { .. } => "Register",
+            Self::Attach { .. } => "Attach",
             Self::Request { .. } => "Request",
             Self::Read { .. } => "Read",
             Self::StatusRequest => "StatusRequest",

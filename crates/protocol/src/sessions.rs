@@ -40,6 +40,9 @@ pub enum Completion {
 /// One session's part of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Session {
+    /// Chosen by the client that registered it, who shows with it that the session is its own. 0: not known, because a build
+    /// that kept no nonces registered it or wrote the snapshot; anybody may use the session.
+    pub nonce: u64,
     /// The client has the answers of all operations before this one.
     pub acked_below: u64,
     /// Completion of sequence number `acked_below + i`; at most [`SESSION_WINDOW_MAX`].
@@ -73,10 +76,16 @@ impl Sessions {
     }
 
     /// A session begins.
-    pub fn register(&mut self, id: SessionId, time: WallTime) {
-        let session = Session { acked_below: 1, completions: VecDeque::new(), last_active: time };
+    pub fn register(&mut self, id: SessionId, nonce: u64, time: WallTime) {
+        let session = Session { nonce, acked_below: 1, completions: VecDeque::new(), last_active: time };
         let before = self.table.insert(id, session);
         assert!(before.is_none(), "a session is registered once");
+    }
+
+    /// The nonce that a session was registered with, if there is such a session.
+    #[must_use]
+    pub fn nonce(&self, id: SessionId) -> Option<u64> {
+        self.table.get(&id).map(|session| session.nonce)
     }
 
     /// Sessions end.
@@ -152,7 +161,7 @@ mod tests {
     fn completions_are_kept_until_acknowledged() {
         let mut sessions = Sessions::default();
         assert_eq!(sessions.lookup(id(5, 1)), Known::UnknownSession);
-        sessions.register(SessionId(5), WallTime(0));
+        sessions.register(SessionId(5), 1, WallTime(0));
         assert_eq!(sessions.lookup(id(5, 1)), Known::New);
         let reply = Body::from([1]);
         sessions.complete(id(5, 2), 1, Some(reply.clone()), WallTime(1));
@@ -172,7 +181,7 @@ mod tests {
         let mut sessions = Sessions::default();
         sessions.complete(id(1, 1), 1, None, WallTime(0));
         assert!(sessions.is_empty());
-        sessions.register(SessionId(1), WallTime(0));
+        sessions.register(SessionId(1), 1, WallTime(0));
         let before = sessions.clone();
         sessions.complete(id(1, u64::MAX), 1, None, WallTime(0));
         assert_eq!(sessions, before);
@@ -181,8 +190,8 @@ mod tests {
     #[test]
     fn idle_sessions_are_found_by_log_time() {
         let mut sessions = Sessions::default();
-        sessions.register(SessionId(1), WallTime(0));
-        sessions.register(SessionId(2), WallTime(0));
+        sessions.register(SessionId(1), 1, WallTime(0));
+        sessions.register(SessionId(2), 2, WallTime(0));
         sessions.complete(id(2, 1), 1, None, WallTime(900));
         assert_eq!(sessions.idle(WallTime(1000), Duration::from_micros(1000), 10), [SessionId(1)]);
         sessions.expire(&[SessionId(1)]);

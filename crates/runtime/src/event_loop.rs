@@ -1183,6 +1183,7 @@ const fn is_for_replica(message: &Message) -> bool {
     matches!(
         message,
         Message::Register { .. }
+            | Message::Attach { .. }
             | Message::Request { .. }
             | Message::Read { .. }
             | Message::StatusRequest

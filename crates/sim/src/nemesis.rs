@@ -27,6 +27,7 @@ pub(crate) enum Fault {
     HandOver,
     Rot,
     SlowDisk,
+    Stranger,
 }
 
 impl Fault {
@@ -48,6 +49,7 @@ impl Fault {
             Self::HandOver => Kind::HandOver,
             Self::Rot => Kind::Rot,
             Self::SlowDisk => Kind::SlowDisk,
+            Self::Stranger => Kind::Stranger,
         }
     }
 }
@@ -131,6 +133,7 @@ impl World {
             (Fault::HandOver, settings.hand_over),
             (Fault::Rot, settings.rot),
             (Fault::SlowDisk, settings.slow_disk),
+            (Fault::Stranger, settings.stranger),
         ];
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut at = self.dice.nemesis.below(total);
@@ -239,6 +242,7 @@ impl World {
                 self.slow_disk(victim, delay, duration);
             }
             Fault::HandOver => self.hand_over(victim),
+            Fault::Stranger => return self.take_over_a_session(),
             Fault::Rot => return runs && self.may_forget() && self.rot(victim),
         }
         true

@@ -198,6 +198,8 @@ pub struct NemesisSettings {
     pub rot: u64,
     /// The disk of a replica takes long to sync for a while.
     pub slow_disk: u64,
+    /// Somebody sends updates under the ids that a client is about to use.
+    pub stranger: u64,
     /// When so many operations are left to be asked for, more replicas lose their disks at once than the
     /// group can do without. `None`: never.
     pub ruin_at: Option<u64>,
@@ -351,11 +353,15 @@ impl Swarm {
         swarm
     }
 
-    /// In one world of four, bits flip on the network. Rolled apart.
+    /// In one world of four, bits flip on the network; in one of four, somebody tries to use the sessions of others. Rolled
+    /// apart.
     fn draw_damage(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0010));
         if draw.one_in(4) {
             self.network.flip_ppm = draw.of(&[1_000, 20_000]);
+        }
+        if draw.one_in(4) && self.nemesis.interval > 0 {
+            self.nemesis.stranger = draw.of(&[3, 9]);
         }
     }
 

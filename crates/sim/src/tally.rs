@@ -71,6 +71,7 @@ kinds! {
     Slow = Strikes, "slow links": "All links of a replica become slow.";
     SlowDisk = Strikes, "slow disk": "The disk of a replica takes long to sync.";
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
+    Stranger = Strikes, "session guessed": "Somebody sends updates of a session that is not its own.";
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
     Ruin = Strikes, "ruin": "More replicas than the group can do without lose their disks at once.";
     StaysDead = Strikes, "death for good": "A replica dies and stays dead while clients must be served.";

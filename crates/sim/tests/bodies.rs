@@ -16,7 +16,11 @@ fn session(play: &mut Play, nonce: u64) -> SessionId {
         Message::Registered { session, .. } => Some(session),
         _ => None,
     });
-    registered.expect("the session is registered")
+    let session = registered.expect("the session is registered");
+    for replica in 0..3 {
+        play.world().intrude(0, replica, Message::Attach { session, nonce });
+    }
+    session
 }
 
 /// The first update of a session: `SET key value`, as a stranger sends it.

@@ -15,6 +15,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     let writer = Writer::new(out);
     match message {
         Message::Register { view, nonce } => writer.byte(tag::REGISTER).number(view.0).fixed(*nonce),
+        Message::Attach { session, nonce } => writer.byte(tag::ATTACH).number(session.0).fixed(*nonce),
         Message::Request { view, path, recipients, request } => {
             let writer = writer.byte(tag::REQUEST).number(view.0).byte(path_tag(*path));
             let writer = writer.number(u64::from(recipients.0));
@@ -122,6 +123,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         Message::Register { .. }
         | Message::Request { .. }
         | Message::Read { .. }
+        | Message::Attach { .. }
         | Message::StatusRequest
         | Message::HandOver { .. }
         | Message::Registered { .. }
@@ -200,6 +202,7 @@ pub fn decode_client_message(bytes: &[u8]) -> Result<Message, Malformed> {
 fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Result<Message, Malformed> {
     Ok(match tag {
         tag::REGISTER => Message::Register { view: View(reader.number()?), nonce: reader.fixed()? },
+        tag::ATTACH => Message::Attach { session: SessionId(reader.number()?), nonce: reader.fixed()? },
         tag::REQUEST => Message::Request {
             view: View(reader.number()?),
             path: reader.path()?,

@@ -234,6 +234,7 @@ impl Reader<'_> {
             tag::refusal::DISK_FAILED => Refusal::DiskFailed,
             tag::refusal::NOT_NORMAL => Refusal::NotNormal,
             tag::refusal::OTHER_OPERATION => Refusal::OtherOperation,
+            tag::refusal::NOT_ATTACHED => Refusal::NotAttached,
             tag => return Err(Malformed::Tag { what: "refusal", tag }),
         })
     }
@@ -299,6 +300,7 @@ pub(crate) const fn refusal_tag(refusal: Refusal) -> u8 {
         Refusal::DiskFailed => tag::refusal::DISK_FAILED,
         Refusal::NotNormal => tag::refusal::NOT_NORMAL,
         Refusal::OtherOperation => tag::refusal::OTHER_OPERATION,
+        Refusal::NotAttached => tag::refusal::NOT_ATTACHED,
     }
 }
 

@@ -39,15 +39,20 @@ pub fn encode_record(record: &Record, out: &mut Vec<u8>) {
     };
 }
 
+/// The layout of a snapshot's head whose sessions have nonces: 0 and this number come before the op number. A head of the
+/// first layout begins with its op number, which is never 0, and has no nonces. Both are read.
+const HEAD_WITH_NONCES: u64 = 2;
+
 /// Appends the encoding of what a snapshot holds besides the engine's state. Length and checksum are the
 /// snapshot file's business.
 pub fn encode_snapshot_head(head: &SnapshotHead, out: &mut Vec<u8>) {
     let SnapshotHead { op_number, view, time, sessions } = head;
-    let mut writer = Writer::new(out).number(op_number.0).number(view.0).fixed(time.0);
+    let mut writer =
+        Writer::new(out).number(0).number(HEAD_WITH_NONCES).number(op_number.0).number(view.0).fixed(time.0);
     writer = writer.number(sessions.iter().len() as u64);
     for (id, session) in sessions.iter() {
-        let Session { acked_below, completions, last_active } = session;
-        writer = writer.number(id.0).number(*acked_below).fixed(last_active.0);
+        let Session { nonce, acked_below, completions, last_active } = session;
+        writer = writer.number(id.0).fixed(*nonce).number(*acked_below).fixed(last_active.0);
         writer = writer.number(completions.len() as u64);
         for known in completions {
             writer = match known {
@@ -69,13 +74,25 @@ pub fn decode_snapshot_head(bytes: &[u8]) -> Result<SnapshotHead, Malformed> {
     /// Fewest bytes of a session: id, acknowledgement, time, number of completions.
     const SESSION_BYTES_MIN: usize = 11;
     let mut reader = Reader::new(bytes);
-    let op_number = OpNumber(reader.number()?);
+    let first = reader.number()?;
+    let has_nonces = first == 0;
+    let op_number = if has_nonces {
+        let layout = reader.number()?;
+        if layout != HEAD_WITH_NONCES {
+            let what = "layout of a snapshot's head";
+            return Err(Malformed::OutOfRange { what, value: layout, limit: HEAD_WITH_NONCES });
+        }
+        OpNumber(reader.number()?)
+    } else {
+        OpNumber(first)
+    };
     let view = View(reader.number()?);
     let time = WallTime(reader.fixed()?);
     let count = reader.count(SESSION_BYTES_MIN)?;
     let mut sessions = Vec::with_capacity(count);
     for _ in 0..count {
         let id = SessionId(reader.number()?);
+        let nonce = if has_nonces { reader.fixed()? } else { 0 };
         let acked_below = reader.number()?;
         let last_active = WallTime(reader.fixed()?);
         let count = reader.count(1)?;
@@ -95,7 +112,7 @@ pub fn decode_snapshot_head(bytes: &[u8]) -> Result<SnapshotHead, Malformed> {
                 tag => return Err(Malformed::Tag { what: "completion", tag }),
             });
         }
-        sessions.push((id, Session { acked_below, completions, last_active }));
+        sessions.push((id, Session { nonce, acked_below, completions, last_active }));
     }
     reader.end()?;
     Ok(SnapshotHead { op_number, view, time, sessions: sessions.into_iter().collect() })

@@ -15,6 +15,8 @@ pub mod message {
     pub const HAND_OVER: u8 = 5;
     /// `Read` that asks for anything but the leader's answer.
     pub const READ_PART: u8 = 6;
+    /// `Attach`.
+    pub const ATTACH: u8 = 7;
 
     /// `Registered`.
     pub const REGISTERED: u8 = 16;
@@ -176,6 +178,8 @@ pub mod refusal {
     pub const NOT_NORMAL: u8 = 8;
     /// `OtherOperation`.
     pub const OTHER_OPERATION: u8 = 9;
+    /// `NotAttached`.
+    pub const NOT_ATTACHED: u8 = 10;
 }
 
 /// Reasons of a StartViewChange.

@@ -19,6 +19,8 @@ impl Client {
             prng,
             view,
             session,
+            nonce: _,
+            attached: _,
             last_update,
             updates,
             reads,

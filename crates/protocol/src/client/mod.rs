@@ -115,6 +115,10 @@ pub struct Client {
     prng: Prng,
     view: View,
     session: Session,
+    /// What the session was registered with.
+    nonce: u64,
+    /// Who has been shown that the session is this client's, on the present connection.
+    attached: ReplicaSet,
     last_update: Instant,
     updates: Window<Update>,
     reads: Window<Read>,
@@ -149,6 +153,8 @@ impl Client {
             now,
             view: View(0),
             session: Session::None,
+            nonce: 0,
+            attached: ReplicaSet(0),
             last_update: now.instant,
             updates: Window::new(),
             reads: Window::new(),
@@ -250,6 +256,7 @@ impl Client {
             }
             Event::Connected(replica) => {
                 self.connected = self.connected.with(replica);
+                self.attached = self.attached.without(replica);
                 self.slow = self.slow.without(replica);
                 self.send_outstanding_to(replica);
             }
@@ -378,6 +385,8 @@ impl Client {
             Message::Registered { view, nonce, session } => {
                 if matches!(self.session, Session::Registering { nonce: mine, .. } if mine == nonce) {
                     self.session = Session::Active(session);
+                    self.nonce = nonce;
+                    self.attached = ReplicaSet(0);
                     self.for_each_update(|client, sequence| client.send_update(session, sequence));
                 }
                 self.observe_view(view);
@@ -504,6 +513,8 @@ impl Client {
             return;
         }
         self.view = view;
+        // Replicas forget it with the view that they leave.
+        self.attached = ReplicaSet(0);
         self.leader_heard = self.now.instant;
         self.write_times.forget_leader();
         self.latencies.forget_leader();

@@ -13,6 +13,8 @@ type Done = Vec<(Token, Outcome)>;
 struct Harness {
     client: Client,
     now: Now,
+    /// Who was shown that a session is the client's, in order.
+    attached: Vec<(u8, SessionId)>,
 }
 
 fn id(sequence: u64) -> OperationId {
@@ -31,7 +33,7 @@ impl Harness {
         for replica in connected {
             client.handle(now, Event::Connected(ReplicaId(*replica)));
         }
-        let mut harness = Self { client, now };
+        let mut harness = Self { client, now, attached: Vec::new() };
         harness.submit(Class::Update);
         let nonce = harness.drain().0.iter().find_map(|(_, message)| match message {
             Message::Register { nonce, .. } => Some(*nonce),
@@ -64,6 +66,10 @@ impl Harness {
             match action {
                 Action::Send { to, message } => {
                     assert!(!to.is_empty());
+                    if let Message::Attach { session, .. } = message {
+                        self.attached.extend(to.iter().map(|to| (to.0, session)));
+                        continue;
+                    }
                     sent.extend(to.iter().map(|to| (to.0, message.clone())));
                 }
                 Action::Completed { token, outcome, applied: _ } => done.push((token, outcome)),
@@ -600,4 +606,26 @@ fn without_a_majority_nothing_hangs_and_nothing_is_refused_that_was_sent() {
     harness.client.handle(harness.now, Event::Connected(ReplicaId(0)));
     harness.submit(Class::Overwrite);
     assert!(!harness.drain().0.is_empty());
+}
+
+/// A client shows once on each connection that the session is its own, and again when it is asked to.
+#[test]
+fn a_client_attaches_before_its_first_update() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    assert_eq!(harness.attached, [(0, SessionId(9))], "the first update went to the leader alone");
+    harness.attached.clear();
+    harness.submit(Class::Overwrite);
+    harness.drain();
+    assert_eq!(harness.attached, [(1, SessionId(9)), (2, SessionId(9))]);
+    harness.submit(Class::Overwrite);
+    harness.drain();
+    assert_eq!(harness.attached.len(), 2, "once is enough");
+    harness.client.handle(harness.now, Event::Disconnected(ReplicaId(1)));
+    harness.client.handle(harness.now, Event::Connected(ReplicaId(1)));
+    assert!(harness.drain().0.iter().all(|(to, _)| *to == 1));
+    assert_eq!(harness.attached[2..], [(1, SessionId(9))]);
+    let (view, clock, refusal) = (View(0), WallTime(0), Refusal::NotAttached);
+    harness.receive(2, Message::Refused { view, id: id(3), clock, refusal });
+    assert_eq!(paths(&harness.drain().0), [(2, Path::Durability, 3)]);
+    assert_eq!(harness.attached[3..], [(2, SessionId(9))]);
 }

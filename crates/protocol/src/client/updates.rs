@@ -386,6 +386,11 @@ impl Client {
             // Every replica says so of these bytes.
             Refusal::Malformed => self.finish_update(sequence, Outcome::Refused(refusal)),
             Refusal::ClockSkew | Refusal::NotNormal => self.on_no_ok(from, sequence),
+            // What was to show that the session is this client's is lost, or came too early.
+            Refusal::NotAttached => {
+                self.attached = self.attached.without(from);
+                self.transmit_again(id.session, sequence, Some(from));
+            }
             // The leader goes on with another operation under this id, so this client does not have the session to
             // itself. What it sent may be in the durability logs of others.
             Refusal::UnknownSession | Refusal::OtherOperation => {
@@ -508,6 +513,12 @@ impl Client {
         }
         update.attempts = update.attempts.saturating_add(to.len() as u32);
         update.shared |= !to.without(leader).is_empty();
+        let strangers = to.except(self.attached);
+        if !strangers.is_empty() {
+            self.attached = self.attached.and(strangers);
+            let message = Message::Attach { session, nonce: self.nonce };
+            self.actions.push_back(Action::Send { to: strangers, message });
+        }
         let message = Message::Request { view, path, recipients, request };
         self.actions.push_back(Action::Send { to, message });
     }

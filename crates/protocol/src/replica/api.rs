@@ -79,6 +79,8 @@ pub struct Config {
     pub session_timeout: Duration,
     /// Most sessions at a time.
     pub sessions_max: usize,
+    /// Any connection may use any session: for models, which have no connections.
+    pub open_sessions: bool,
     /// Most updates in one Prepare.
     pub batch_max: usize,
     /// Most bytes of log and durability log held in memory; beyond, updates are refused.
@@ -161,6 +163,7 @@ impl Config {
             clock_skew_max: Duration::from_millis(500),
             session_timeout: Duration::from_secs(600),
             sessions_max: 65_536,
+            open_sessions: false,
             batch_max: 1024,
             log_bytes_max: 1 << 30,
             history_bytes_max: 4 << 20,

@@ -29,6 +29,7 @@ impl Replica {
             pending,
             history,
             sessions,
+            attachments: _,
             expiring,
             next_expiry,
             disk_failed,

@@ -6,6 +6,7 @@
 //! sockets had ready before it drains gets batching without any timer.
 
 mod api;
+mod attachments;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod ordering;
@@ -102,6 +103,7 @@ pub struct Replica {
     /// every follower.
     history: ChangeHistory,
     sessions: Sessions,
+    attachments: attachments::Attachments,
     /// Sessions that entries of the log end which are not yet applied.
     expiring: BTreeSet<SessionId>,
     next_expiry: Option<WallTime>,
@@ -210,6 +212,7 @@ impl Replica {
             pending: KeyIndex::default(),
             history: ChangeHistory::default(),
             sessions: Sessions::default(),
+            attachments: attachments::Attachments::default(),
             expiring: BTreeSet::new(),
             next_expiry: None,
             disk_failed: false,
@@ -417,6 +420,7 @@ impl Replica {
             }
             (_, Message::HandOver { to }) => self.on_hand_over(to, HandOverReason::Requested),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),
+            (_, Message::Attach { session, nonce }) => self.on_attach(from, session, nonce),
             (_, Message::Request { view, path, recipients, request }) => {
                 self.on_request(from, view, (path, recipients), request);
             }

@@ -535,8 +535,8 @@ impl Replica {
             let number = OpNumber(number);
             let entry = self.log.entry(number).expect("applied entries are in the log");
             match &entry.payload {
-                Payload::Register { .. } => {
-                    self.sessions.register(syros_types::SessionId(number.0), entry.time);
+                Payload::Register { nonce } => {
+                    self.sessions.register(syros_types::SessionId(number.0), *nonce, entry.time);
                 }
                 Payload::Expire(ids) => {
                     self.sessions.expire(ids);

@@ -88,6 +88,7 @@ planted_bugs! {
     ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
     ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";
     ReferenceById = "reference-by-id": "A follower takes the body that it holds under an id for the one that its leader means.";
+    UnattachedAccepted = "unattached-accepted": "A replica takes updates of a session from whoever names it.";
     ChecksumIgnored = "checksum-ignored": "A process takes frames whose checksum is wrong.";
     DuplicateById = "duplicate-by-id": "A replica takes a request for a copy of another one that has the same id and another body.";
     WipedDiskJoins = "wiped-disk-joins": "A new data directory joins a group that knows its member by another disk.";

@@ -129,6 +129,9 @@ impl Replica {
             let view = self.view;
             return self.send(from, Message::WrongView { view });
         }
+        if let Some(refusal) = self.refusal_of_stranger(from, id.session) {
+            return self.refuse_for_now(from, id, refusal);
+        }
         if self.answer_duplicate(from, path, &update) {
             return;
         }
@@ -518,6 +521,7 @@ impl Replica {
     pub(super) fn on_client_gone(&mut self, client: u64) {
         let gone = Peer::Client(client);
         self.abandoned.remove(&client);
+        self.attachments.remove(client);
         self.waiters.retain(|_, waiters| {
             waiters.retain(|waiter| waiter.to != gone);
             !waiters.is_empty()

@@ -148,7 +148,17 @@ impl Cluster {
             _ => None,
         });
         self.inbox.clear();
-        session.unwrap()
+        let session = session.unwrap();
+        self.attach(session);
+        session
+    }
+
+    /// The client shows all replicas that the session is its own.
+    fn attach(&mut self, session: SessionId) {
+        for replica in 0..self.replicas.len() {
+            let message = Message::Attach { session, nonce: 1 };
+            self.event(replica, Event::Message { from: CLIENT, message });
+        }
     }
 
     fn request(&self, session: SessionId, sequence: u64, micros: u64, path: Path, body: &str) -> Message {
@@ -239,6 +249,67 @@ fn another_body_under_the_same_id_is_not_executed() {
         cluster.send(&[0, 1, 2], &next);
         assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
     }
+}
+
+/// A session's id is an op number, which anybody can guess; its nonce is not.
+#[test]
+fn only_who_registered_a_session_can_use_it() {
+    const STRANGER: Peer = Peer::Client(8);
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let stolen = cluster.request(session, 1, 5, Path::Durability, "oA9");
+    let refusals = |cluster: &mut Cluster| -> Vec<_> {
+        let refusal = |(client, _, message)| match message {
+            Message::Refused { refusal, .. } => (client, Some(refusal)),
+            _ => (client, None),
+        };
+        cluster.inbox.drain(..).map(refusal).collect()
+    };
+    for nonce in [None, Some(2), Some(0)] {
+        for replica in 0..3 {
+            if let Some(nonce) = nonce {
+                let message = Message::Attach { session, nonce };
+                cluster.event(replica, Event::Message { from: STRANGER, message });
+            }
+            cluster.event(replica, Event::Message { from: STRANGER, message: stolen.clone() });
+        }
+        let refused = (8, Some(crate::message::Refusal::NotAttached));
+        assert_eq!(refusals(&mut cluster), [refused; 3], "with nonce {nonce:?}");
+    }
+    let own = cluster.request(session, 1, 5, Path::Durability, "oA1");
+    cluster.send(&[0, 1, 2], &own);
+    assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+    // Nor is anybody else told what an operation has returned.
+    cluster.pass(30);
+    cluster.event(0, Event::Message { from: STRANGER, message: own.clone() });
+    assert_eq!(refusals(&mut cluster), [(8, Some(crate::message::Refusal::NotAttached))]);
+    // Once its connection is closed, its number says nothing.
+    cluster.event(0, Event::ClientGone(7));
+    cluster.send(&[0], &own);
+    assert_eq!(cluster.answers(), [(0, "refused")]);
+    assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]));
+}
+
+/// A follower whose log ends before the registration cannot judge a claim, and takes no update on it: in a view change, what
+/// somebody else sent under the id of a completed update could be recovered in its place.
+#[test]
+fn a_follower_takes_no_claim_on_trust() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    cluster.down.insert(2);
+    let session = cluster.register();
+    cluster.down.remove(&2);
+    cluster.attach(session);
+    let request = cluster.request(session, 1, 5, Path::Durability, "oA1");
+    cluster.send(&[0, 1, 2], &request);
+    assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "refused")]);
+    assert!(cluster.replicas[2].dlog.is_empty());
+    // As soon as its log has the registration, it can.
+    cluster.pass(200);
+    cluster.attach(session);
+    let next = cluster.request(session, 2, 6, Path::Durability, "oA2");
+    cluster.inbox.clear();
+    cluster.send(&[2], &next);
+    assert_eq!(cluster.answers(), [(2, "ok")]);
 }
 
 /// An `Ok` for an id says nothing of another body: whoever holds one refuses it by name.
@@ -401,6 +472,7 @@ fn nothing_is_told_out_of_a_view_that_a_crash_undoes() {
         let request = Request { id, micros: 5, acked_below: 1, body: Body::from(*b"uB1") };
         Message::Request { view, path: Path::Durability, recipients: ReplicaSet::ALL, request }
     };
+    cluster.attach(session);
     cluster.send(&[1], &read(1));
     cluster.send(&[1], &update(1));
     let refused =

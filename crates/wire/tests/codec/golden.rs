@@ -7,11 +7,14 @@ use syros_protocol::message::{
     Asked, Body, BodyHash, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request,
     RoleName, Standing, StartView, StatusReport, Update, ViewChangeReason,
 };
-use syros_protocol::record::{Checkpoint, Record};
+use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
+use syros_protocol::sessions::{Completion, Session};
 use syros_types::{
     FastQuorum, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, View, WallTime,
 };
-use syros_wire::{decode_message, decode_record, encode_message, encode_record};
+use syros_wire::{
+    decode_message, decode_record, decode_snapshot_head, encode_message, encode_record, encode_snapshot_head,
+};
 
 const fn id(session: u64, sequence: u64) -> OperationId {
     OperationId { session: SessionId(session), sequence }
@@ -117,6 +120,7 @@ fn of_clients() -> Vec<(Message, String)> {
     };
     vec![
         (Message::Register { view, nonce: 0x0102 }, format!("01 07 {clock_hex}")),
+        (Message::Attach { session: SessionId(300), nonce: 0x0102 }, format!("07 ac02 {clock_hex}")),
         (
             Message::Request { view, path: Path::Durability, recipients: ReplicaSet(7), request: request() },
             format!("02 07 01 07 {REQUEST_HEAD} 736574"),
@@ -234,6 +238,7 @@ fn every_refusal_has_golden_bytes() {
         Refusal::DiskFailed,
         Refusal::NotNormal,
         Refusal::OtherOperation,
+        Refusal::NotAttached,
     ];
     for (refusal, byte) in refusals.into_iter().zip(1..) {
         let mut out = Vec::new();
@@ -288,4 +293,30 @@ fn every_record_has_golden_bytes() {
     }
     // Of checkpoints there are two.
     assert_eq!(golden.len() as u64, RECORD_KINDS + 1);
+}
+
+#[test]
+fn heads_of_snapshots_have_golden_bytes_and_those_without_nonces_are_read() {
+    let session = |nonce| Session {
+        nonce,
+        acked_below: 4,
+        completions: [Completion::None, Completion::Nilext, Completion::Reply(Body::from(*b"r"))].into(),
+        last_active: WallTime(0x0b),
+    };
+    let head = |nonce| SnapshotHead {
+        op_number: OpNumber(300),
+        view: View(7),
+        time: WallTime(0x0a),
+        sessions: [(SessionId(5), session(nonce))].into_iter().collect(),
+    };
+    let mut out = Vec::new();
+    encode_snapshot_head(&head(0x0102), &mut out);
+    let known = "04 0b00000000000000 03 00 01 02 01 72";
+    let golden = format!("00 02 ac02 07 0a00000000000000 01 05 0201000000000000 {known}");
+    assert_eq!(out, bytes(&golden));
+    assert_eq!(decode_snapshot_head(&out), Ok(head(0x0102)));
+    let older = format!("ac02 07 0a00000000000000 01 05 {known}");
+    assert_eq!(decode_snapshot_head(&bytes(&older)), Ok(head(0)));
+    let later = format!("00 03 {older}");
+    assert!(decode_snapshot_head(&bytes(&later)).is_err());
 }

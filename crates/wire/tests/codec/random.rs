@@ -98,7 +98,7 @@ fn logged(prng: &mut Prng) -> Prepared {
 }
 
 fn refusal(prng: &mut Prng) -> Refusal {
-    const ALL: [Refusal; 9] = [
+    const ALL: [Refusal; 10] = [
         Refusal::ClockSkew,
         Refusal::UnknownSession,
         Refusal::Stale,
@@ -108,8 +108,9 @@ fn refusal(prng: &mut Prng) -> Refusal {
         Refusal::DiskFailed,
         Refusal::NotNormal,
         Refusal::OtherOperation,
+        Refusal::NotAttached,
     ];
-    ALL[prng.below(9) as usize]
+    ALL[prng.below(10) as usize]
 }
 
 fn status(prng: &mut Prng) -> StatusReport {
@@ -141,7 +142,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 33;
+pub(crate) const MESSAGE_KINDS: u64 = 34;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -248,6 +249,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         27 => Message::SnapshotOffer { view: view(prng), op_number: op_number(prng), bytes: number(prng) },
         28 => Message::GetSnapshot { op_number: op_number(prng), offset: number(prng) },
         29 => Message::SnapshotPart { op_number: op_number(prng), offset: number(prng), part: body(prng) },
+        33 => Message::Attach { session: SessionId(number(prng)), nonce: prng.next_u64() },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }
@@ -302,7 +304,8 @@ fn completion(prng: &mut Prng) -> Completion {
 pub(crate) fn snapshot_head(prng: &mut Prng) -> SnapshotHead {
     let session = |prng: &mut Prng| {
         let completions = list(prng, completion).into();
-        let session = Session { acked_below: number(prng), completions, last_active: time(prng) };
+        let nonce = prng.next_u64();
+        let session = Session { nonce, acked_below: number(prng), completions, last_active: time(prng) };
         (SessionId(number(prng)), session)
     };
     SnapshotHead {

@@ -100,6 +100,9 @@ fn a_conflict_takes_two() {
 fn messages_of_a_set() {
     let mut play = start(3, Majority);
     let client = play.client();
+    // The first one also shows followers whose session it is.
+    cost(&mut play, client, set(2));
+    play.run(20 * D);
     play.world().count_messages();
     cost(&mut play, client, set(1));
     play.run(20 * D);

@@ -7,6 +7,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
+use syros_wire::{Channel, put_frame};
 
 fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
@@ -48,9 +49,16 @@ fn frame(channel: u8, payload: &[u8]) -> Vec<u8> {
     [&length.to_le_bytes()[..], &[channel], payload].concat()
 }
 
+/// A frame on one of the other channels, whose checksum is right.
+fn checked(channel: Channel, payload: &[u8]) -> Vec<u8> {
+    let mut frame = Vec::new();
+    put_frame(&mut frame, channel, |out| out.extend_from_slice(payload));
+    frame
+}
+
 /// The handshake of a client of any cluster.
 fn hello() -> Vec<u8> {
-    frame(2, b"SYRS\x03\0\0\0\0\0\0\0\0\0\x01")
+    frame(2, b"SYRS\x04\0\0\0\0\0\0\0\0\0\x01")
 }
 
 #[test]
@@ -71,10 +79,11 @@ fn garbage_on_every_port() {
         for bytes in [
             b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
             frame(2, b"SYRS\x09\0whatever"),
-            frame(2, b"SYRS\x03\0\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+            frame(2, b"SYRS\x04\0\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
             frame(0, b"no handshake"),
-            [hello(), frame(0, &noise(1, 100))].concat(),
-            [hello(), frame(1, &noise(2, 100))].concat(),
+            [hello(), frame(1, &noise(1, 100))].concat(),
+            [hello(), checked(Channel::Replica, &noise(1, 100))].concat(),
+            [hello(), checked(Channel::Client, &noise(2, 100))].concat(),
             [hello(), frame(2, &noise(3, 100))].concat(),
             [hello(), 0x7fff_ffff_u32.to_le_bytes().to_vec(), vec![1; 100]].concat(),
             [hello(), vec![0; 5]].concat(),

@@ -103,6 +103,29 @@ impl Sessions {
         idle.map(|(id, _)| *id).take(max).collect()
     }
 
+    /// Sessions that can be spared at log time `time`: those that were registered `unused` ago and never used, and then those
+    /// without an update for `idle`, those idle for longest first; only such as `may_end` accepts.
+    #[must_use]
+    pub fn least_recently_used(
+        &self,
+        time: WallTime,
+        unused: Duration,
+        idle: Duration,
+        may_end: impl Fn(SessionId) -> bool,
+    ) -> Vec<SessionId> {
+        let before =
+            |age: Duration| time.0.saturating_sub(u64::try_from(age.as_micros()).unwrap_or(u64::MAX));
+        let (unused, idle) = (before(unused), before(idle));
+        let spare = self.table.iter().filter_map(|(id, session)| {
+            let used = session.acked_below > 1 || !session.completions.is_empty();
+            let since = if used { idle } else { unused };
+            (session.last_active.0 <= since && may_end(*id)).then_some((used, session.last_active, *id))
+        });
+        let mut spare: Vec<_> = spare.collect();
+        spare.sort_unstable();
+        spare.into_iter().map(|(_, _, id)| id).collect()
+    }
+
     /// What is known of an operation.
     #[must_use]
     pub fn lookup(&self, id: OperationId) -> Known {

@@ -386,6 +386,9 @@ impl EventLoop {
         self.learn(declaration)?;
         let Some(open) = self.table.open_mut(index) else { return Ok(()) };
         open.kind = Kind::Link(replica);
+        if let Some(local) = &mut self.local {
+            local.replica.handle(self.now, syros_protocol::replica::Event::MemberConnected(open.address));
+        }
         let peer = open.peer.map_or_else(String::new, |peer| format!(" at {peer}"));
         log::info!("connected to {replica}{peer}");
         self.disowned_by = self.disowned_by.without(replica);

@@ -216,7 +216,8 @@ impl EventLoop {
     /// events.
     pub(crate) fn run(mut self) -> io::Result<Ended> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
-        if let Some(local) = &self.local {
+        if let Some(local) = &mut self.local {
+            local.replica.handle(self.now, replica::Event::MemberConnected(OWN_FRONT));
             self.front.client.handle(self.now, client::Event::Connected(local.me));
         }
         while !self.stop.is_set() {

@@ -260,6 +260,8 @@ pub enum Event {
     NextExpiry(Option<syros_types::WallTime>),
     /// A client connection closed: nothing more need be sent there.
     ClientGone(u64),
+    /// A client connection is that of a member's front end: it gets a session also when clients have taken all others.
+    MemberConnected(u64),
     /// The replica is about to stop: if it leads, let another member lead.
     StepDown,
     /// The deadline passed.

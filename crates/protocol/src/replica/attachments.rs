@@ -5,23 +5,40 @@ use super::{PlantedBug, Replica};
 use crate::hash::{HashMap, shrink_table};
 use crate::message::{Payload, Peer, Refusal};
 use alloc::vec::Vec;
-use syros_types::SessionId;
+use core::time::Duration;
+use syros_types::{Instant, OpNumber, SessionId};
 
 /// Sessions of one connection. A client uses one at a time, and keeps an old one for as long as operations of it are in
 /// flight; more only cost it another `Attach`.
 const SESSIONS_PER_CONNECTION_MAX: usize = 8;
 
+/// Sessions that a connection may register in a second, and at once. A client registers one when it begins and another when
+/// that one has been idle for minutes; this leaves room for a process with several clients behind a proxy that shares
+/// connections.
+const REGISTRATIONS_PER_SECOND_MAX: u32 = 8;
+
+/// What is known of a connection.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    sessions: Vec<SessionId>,
+    /// Sessions registered since `since`.
+    registered: u32,
+    since: Instant,
+    /// It is that of a member's front end.
+    is_member: bool,
+}
+
 /// What connections have shown. It is a connection's, not the group's: a restart forgets it, and clients show it again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attachments {
-    sessions: HashMap<u64, Vec<SessionId>>,
+    connections: HashMap<u64, Known>,
     /// The last one found: requests come many at a time from one connection.
     last: Option<(u64, SessionId)>,
 }
 
 impl Attachments {
     fn add(&mut self, client: u64, session: SessionId) {
-        let sessions = self.sessions.entry(client).or_default();
+        let sessions = &mut self.connections.entry(client).or_default().sessions;
         if !sessions.contains(&session) {
             if sessions.len() == SESSIONS_PER_CONNECTION_MAX {
                 sessions.remove(0);
@@ -35,7 +52,7 @@ impl Attachments {
         if self.last == Some((client, session)) {
             return true;
         }
-        let found = self.sessions.get(&client).is_some_and(|sessions| sessions.contains(&session));
+        let found = self.connections.get(&client).is_some_and(|known| known.sessions.contains(&session));
         if found {
             self.last = Some((client, session));
         }
@@ -45,13 +62,35 @@ impl Attachments {
     /// A connection has closed.
     pub(super) fn remove(&mut self, client: u64) {
         self.last = None;
-        self.sessions.remove(&client);
-        shrink_table(&mut self.sessions);
+        self.connections.remove(&client);
+        shrink_table(&mut self.connections);
+    }
+
+    /// A connection is that of a member's front end.
+    pub(super) fn note_member(&mut self, client: u64) {
+        self.connections.entry(client).or_default().is_member = true;
+    }
+
+    /// True if a connection is that of a member's front end.
+    pub(super) fn is_member(&self, client: u64) -> bool {
+        self.connections.get(&client).is_some_and(|known| known.is_member)
+    }
+
+    /// True if a connection may register a session now: it counts as having done so.
+    pub(super) fn may_register(&mut self, client: u64, now: Instant) -> bool {
+        let known = self.connections.entry(client).or_default();
+        if now >= known.since.after(Duration::from_secs(1)) {
+            known.since = now;
+            known.registered = 0;
+        }
+        known.registered += 1;
+        known.is_member || known.registered <= REGISTRATIONS_PER_SECOND_MAX
     }
 
     /// What the log says of a session may be another thing in the next view.
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+    pub(super) fn forget_sessions(&mut self) {
+        self.last = None;
+        self.connections.values_mut().for_each(|known| known.sessions.clear());
     }
 }
 
@@ -72,7 +111,7 @@ impl Replica {
         if session.0 <= self.applied.0 {
             return self.sessions.nonce(session);
         }
-        match self.log.entry(syros_types::OpNumber(session.0))?.payload {
+        match self.log.entry(OpNumber(session.0))?.payload {
             Payload::Register { nonce } => Some(nonce),
             _ => None,
         }

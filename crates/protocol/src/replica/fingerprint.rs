@@ -30,6 +30,7 @@ impl Replica {
             history,
             sessions,
             attachments: _,
+            sessions_ended_at: _,
             expiring,
             next_expiry,
             disk_failed,

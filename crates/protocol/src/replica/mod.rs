@@ -104,6 +104,8 @@ pub struct Replica {
     history: ChangeHistory,
     sessions: Sessions,
     attachments: attachments::Attachments,
+    /// When sessions were last ended because there were too many.
+    sessions_ended_at: Instant,
     /// Sessions that entries of the log end which are not yet applied.
     expiring: BTreeSet<SessionId>,
     next_expiry: Option<WallTime>,
@@ -213,6 +215,7 @@ impl Replica {
             history: ChangeHistory::default(),
             sessions: Sessions::default(),
             attachments: attachments::Attachments::default(),
+            sessions_ended_at: Instant(0),
             expiring: BTreeSet::new(),
             next_expiry: None,
             disk_failed: false,
@@ -293,6 +296,7 @@ impl Replica {
             Event::NotEvaluated { to, id } => self.on_not_evaluated(to, id),
             Event::NextExpiry(moment) => self.next_expiry = moment,
             Event::ClientGone(client) => self.on_client_gone(client),
+            Event::MemberConnected(client) => self.attachments.note_member(client),
             Event::StepDown => self.step_down(HandOverReason::Stopping),
             Event::Tick => self.on_tick(),
         }

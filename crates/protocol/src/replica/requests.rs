@@ -4,7 +4,9 @@ use super::{Action, PlantedBug, Replica};
 use crate::message::{LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
 use crate::record::{Record, empty_body};
 use crate::sessions::Known;
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
+use core::time::Duration;
 use syros_types::{Admission, Class, OpNumber, OperationId, ReplicaSet, SessionId, View};
 
 /// Someone to answer when an entry has been executed.
@@ -97,8 +99,8 @@ impl Replica {
             // Sent again before it was answered.
             return self.wait(number, waiter);
         }
-        if self.sessions.len() >= self.config.sessions_max {
-            return self.refuse(from, id, Refusal::Overloaded);
+        if !self.may_register(from) {
+            return self.refuse_for_now(from, id, Refusal::Overloaded);
         }
         if let Some(refusal) = self.no_room_in_log() {
             return self.refuse(from, id, refusal);
@@ -340,6 +342,68 @@ impl Replica {
         if !idle.is_empty() && self.dlog.is_empty() && self.no_room_in_log().is_none() {
             let idle = idle.into_boxed_slice();
             self.append_ordered(Payload::Expire(idle.clone()), Prepared::Expire(idle));
+        }
+    }
+
+    /// Leader: whether a connection may register another session: neither too many in a second, nor beyond the limit of
+    /// all, for which idle sessions make room.
+    fn may_register(&mut self, from: Peer) -> bool {
+        let Peer::Client(client) = from else { return false };
+        let is_member = self.attachments.is_member(client);
+        if !self.attachments.may_register(client, self.now.instant) {
+            return false;
+        }
+        // Every member may come back and register anew while the session that it had is not idle yet.
+        let reserve = if is_member { 4 * self.config.group.size() } else { 0 };
+        let limit = self.config.sessions_max + reserve;
+        if self.sessions_to_come() < limit {
+            return true;
+        }
+        self.end_least_recently_used();
+        self.sessions_to_come() < limit
+    }
+
+    /// Sessions that there will be once the log is executed; when there are few, those that it ends count, too.
+    fn sessions_to_come(&self) -> usize {
+        let unexecuted = (self.log.op_number().0 - self.applied.0) as usize;
+        if self.sessions.len() + unexecuted < self.config.sessions_max {
+            return self.sessions.len();
+        }
+        let entries =
+            (self.applied.0 + 1..=self.log.op_number().0).filter_map(|n| self.log.entry(OpNumber(n)));
+        let registered = entries.filter(|entry| matches!(entry.payload, Payload::Register { .. })).count();
+        (self.sessions.len() + registered).saturating_sub(self.expiring.len())
+    }
+
+    /// Leader: all sessions are taken. Ends some through the log: first those that were never used, then those that have
+    /// been idle for longest. Their clients register anew with their next update; one that is on its way ends as unknown.
+    fn end_least_recently_used(&mut self) {
+        // Enough for all who register before this is executed, and one modest entry.
+        const ENDED_AT_ONCE_MAX: usize = 1024;
+        // A client that has just been told of its session sends its first update at once.
+        const UNUSED_MIN: Duration = Duration::from_millis(500);
+        // A client in use sends an update every few round trips; its operations end after 10 seconds at the latest, but
+        // those in flight are looked at below.
+        const IDLE_MIN: Duration = Duration::from_secs(5);
+        // Looking through all sessions takes a millisecond.
+        const PAUSE: Duration = Duration::from_millis(20);
+        if self.now.instant < self.sessions_ended_at.after(PAUSE) || self.no_room_in_log().is_some() {
+            return;
+        }
+        self.sessions_ended_at = self.now.instant;
+        // What the leader has accepted must come before the end of its session, wherever that takes effect.
+        self.order_all();
+        let unexecuted =
+            (self.applied.0 + 1..=self.log.op_number().0).filter_map(|n| self.log.entry(OpNumber(n)));
+        let busy: BTreeSet<SessionId> =
+            unexecuted.flat_map(LogEntry::updates).map(|update| update.request.id.session).collect();
+        let mut ended = self.sessions.least_recently_used(self.log_time(), UNUSED_MIN, IDLE_MIN, |id| {
+            !busy.contains(&id) && !self.expiring.contains(&id)
+        });
+        ended.truncate(ENDED_AT_ONCE_MAX);
+        if !ended.is_empty() {
+            let ended = ended.into_boxed_slice();
+            self.append_ordered(Payload::Expire(ended.clone()), Prepared::Expire(ended));
         }
     }
 

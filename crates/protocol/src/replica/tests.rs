@@ -312,6 +312,59 @@ fn a_follower_takes_no_claim_on_trust() {
     assert_eq!(cluster.answers(), [(2, "ok")]);
 }
 
+/// Somebody takes all sessions that there are. Clients that come later get one all the same, and those in use keep theirs.
+#[test]
+fn sessions_that_nobody_uses_make_room() {
+    const SESSIONS: u64 = 65_536;
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let view = View(0);
+    let register = |cluster: &mut Cluster, client: u64, nonce: u64| {
+        let message = Message::Register { view, nonce };
+        cluster.event(0, Event::Message { from: Peer::Client(client), message });
+    };
+    // One connection gets no further than its share.
+    (0..1_000).for_each(|number| register(&mut cluster, 50, 10_000 + number));
+    cluster.pass(50);
+    assert!(cluster.replicas[0].sessions.len() <= 10, "{}", cluster.replicas[0].sessions.len());
+    for batch in 0..SESSIONS / 1024 {
+        (0..1024).map(|number| 1024 * batch + number).for_each(|number| {
+            register(&mut cluster, 100 + number, 20_000 + number);
+        });
+        cluster.pass(5);
+    }
+    assert_eq!(cluster.replicas[0].sessions.len() as u64, SESSIONS);
+    let in_use = cluster.request(session, 1, 5, Path::Durability, "oA1");
+    cluster.send(&[0, 1, 2], &in_use);
+    // A client that tries again until it has a session has one within a second.
+    cluster.inbox.clear();
+    let registered = |cluster: &Cluster, client: u64| {
+        cluster
+            .inbox
+            .iter()
+            .any(|(to, _, message)| *to == client && matches!(message, Message::Registered { .. }))
+    };
+    // A member's front end need not wait.
+    cluster.event(0, Event::MemberConnected(60));
+    register(&mut cluster, 60, 60);
+    cluster.pass(20);
+    assert!(registered(&cluster, 60));
+    for millis in 0.. {
+        assert!(millis < 1_000, "a client waits for a session");
+        if millis % 200 == 0 {
+            register(&mut cluster, 70, 70);
+        }
+        cluster.pass(1);
+        if registered(&cluster, 70) {
+            break;
+        }
+    }
+    let next = cluster.request(session, 2, 6, Path::Durability, "oA2");
+    cluster.inbox.clear();
+    cluster.send(&[0, 1, 2], &next);
+    assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+}
+
 /// An `Ok` for an id says nothing of another body: whoever holds one refuses it by name.
 #[test]
 fn another_body_under_the_same_id_is_refused() {

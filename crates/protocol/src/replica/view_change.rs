@@ -536,7 +536,7 @@ impl Replica {
         self.transfer = None;
         self.state_requested = None;
         self.rebuild_pending();
-        self.attachments.clear();
+        self.attachments.forget_sessions();
         self.view_began_at = self.log.op_number();
         match self.config.durability {
             super::Durability::Fsync => {

@@ -47,10 +47,11 @@ pub mod limits {
     /// every station of its way; without a bound one MGET could name a value of 16 MiB 65,536 times.
     pub const REPLY_BYTES_MAX: usize = 128 * 1024 * 1024;
 
-    /// Latest expiry, in milliseconds since the Unix epoch: Redis's, the largest signed 64-bit number.
-    pub const EXPIRY_MS_MAX: u64 = i64::MAX as u64;
+    /// Latest [`Deadline::At`](crate::Deadline::At), in milliseconds since the Unix epoch: one more than Redis's
+    /// latest expiry, the largest signed 64-bit number.
+    pub const EXPIRY_MS_MAX: u64 = i64::MAX as u64 + 1;
 
-    /// Longest relative expiry, in milliseconds. Redis refuses one that overflows when added to the
+    /// Longest [`Deadline::After`](crate::Deadline::After), in milliseconds. Redis refuses one that overflows when added to the
     /// current time; the reply to a SET must not depend on the time it executes at, so here the bound
     /// is fixed, low enough that the sum does not overflow before the year 2109.
     pub const RELATIVE_EXPIRY_MS_MAX: u64 = EXPIRY_MS_MAX - (1 << 42);

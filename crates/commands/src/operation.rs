@@ -98,7 +98,11 @@ pub enum Condition {
     IfPresent,
 }
 
-/// When a key is to expire, in milliseconds. At or before the log time means at once.
+/// The first millisecond of log time in which a key is gone. At or before the log time means at once.
+///
+/// A client counts milliseconds as Redis does: a key that expires at a millisecond is still there in all of it, so
+/// that none goes before its time although clocks have more digits than the number. So what a client says is
+/// one less than what stands here; bodies in older logs have what the client said, and mean what they meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deadline {
     /// So long after the log time at which the operation executes; at most

@@ -254,16 +254,17 @@ impl ExpiryUnit {
         OPTIONS.iter().find(|(option, _)| is(word, option)).map(|(_, unit)| *unit)
     }
 
-    /// The deadline `value` units away; a negative one is as good as 0, which is in the past.
+    /// The deadline `value` units away: one millisecond after the last one in which the key is there. A negative
+    /// value is as good as 0, which is in the past.
     fn deadline(self, name: &'static str, value: i64) -> Result<Deadline, CommandError> {
         let per_unit = if matches!(self, Self::Seconds | Self::AtSeconds) { 1000 } else { 1 };
         let ms = value.checked_mul(per_unit).ok_or(CommandError::InvalidExpireTime(name))?;
-        let ms = u64::try_from(ms).unwrap_or(0);
+        let gone_ms = u64::try_from(ms).map_or(0, |ms| if ms == 0 { 0 } else { ms + 1 });
         let (deadline, limit) = match self {
-            Self::Seconds | Self::Milliseconds => (Deadline::After(ms), RELATIVE_EXPIRY_MS_MAX),
-            Self::AtSeconds | Self::AtMilliseconds => (Deadline::At(ms), EXPIRY_MS_MAX),
+            Self::Seconds | Self::Milliseconds => (Deadline::After(gone_ms), RELATIVE_EXPIRY_MS_MAX),
+            Self::AtSeconds | Self::AtMilliseconds => (Deadline::At(gone_ms), EXPIRY_MS_MAX),
         };
-        if ms > limit { Err(CommandError::InvalidExpireTime(name)) } else { Ok(deadline) }
+        if gone_ms > limit { Err(CommandError::InvalidExpireTime(name)) } else { Ok(deadline) }
     }
 
     /// As [`Self::deadline`], but only positive numbers are allowed: SET and its like.

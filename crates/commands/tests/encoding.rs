@@ -13,7 +13,8 @@ fn body(command: &str) -> Vec<u8> {
     out
 }
 
-const SECONDS_10: [u8; 2] = [0x90, 0x4e];
+/// Ten seconds, and the millisecond after them: the first one in which the key is gone.
+const SECONDS_10: [u8; 2] = [0x91, 0x4e];
 
 /// Command, class, encoding.
 fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
@@ -44,7 +45,7 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("SET k v KEEPTTL", Merge, vec![33, 4, 1, b'k', 1, b'v']),
         ("SET k v EX 10", Overwrite, vec![33, 8, low, high, 1, b'k', 1, b'v']),
         ("SETEX k 10 v", Overwrite, vec![33, 8, low, high, 1, b'k', 1, b'v']),
-        ("PSETEX k 10 v", Overwrite, vec![33, 8, 10, 1, b'k', 1, b'v']),
+        ("PSETEX k 10 v", Overwrite, vec![33, 8, 11, 1, b'k', 1, b'v']),
         ("SET k v EXAT 10", Overwrite, vec![33, 12, low, high, 1, b'k', 1, b'v']),
         ("GETSET k v", Update, vec![33, 0x10, 1, b'k', 1, b'v']),
         ("BLIND GETSET k v", Overwrite, vec![0xa1, 0x10, 1, b'k', 1, b'v']),
@@ -57,8 +58,8 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("GETDEL k", Update, vec![37, 1, b'k']),
         ("BLIND GETDEL k", Overwrite, vec![0xa5, 1, b'k']),
         ("GETEX k PERSIST", Update, vec![38, 1, b'k', 0]),
-        ("GETEX k PX 3", Update, vec![38, 1, b'k', 1, 3]),
-        ("GETEX k PXAT 3", Update, vec![38, 1, b'k', 2, 3]),
+        ("GETEX k PX 3", Update, vec![38, 1, b'k', 1, 4]),
+        ("GETEX k PXAT 3", Update, vec![38, 1, b'k', 2, 4]),
         ("APPEND k v", Update, vec![39, 1, b'k', 1, b'v']),
         ("BLIND APPEND k v", Merge, vec![0xa7, 1, b'k', 1, b'v']),
         ("SETRANGE k 5 v", Update, vec![40, 1, b'k', 5, 1, b'v']),
@@ -74,11 +75,11 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("RENAME a b", Update, vec![44, 1, b'a', 1, b'b']),
         ("RENAMENX a b", Update, vec![45, 1, b'a', 1, b'b']),
         ("EXPIRE k 10", Update, vec![46, 1, b'k', 1, low, high, 0]),
-        ("PEXPIRE k 10 NX", Update, vec![46, 1, b'k', 1, 10, 1]),
+        ("PEXPIRE k 10 NX", Update, vec![46, 1, b'k', 1, 11, 1]),
         ("EXPIREAT k 10 XX", Update, vec![46, 1, b'k', 2, low, high, 2]),
-        ("PEXPIREAT k 10 GT XX", Update, vec![46, 1, b'k', 2, 10, 3]),
+        ("PEXPIREAT k 10 GT XX", Update, vec![46, 1, b'k', 2, 11, 3]),
         ("PEXPIREAT k -10 LT", Update, vec![46, 1, b'k', 2, 0, 4]),
-        ("PEXPIREAT k 10 LT XX", Update, vec![46, 1, b'k', 2, 10, 5]),
+        ("PEXPIREAT k 10 LT XX", Update, vec![46, 1, b'k', 2, 11, 5]),
         ("BLIND PERSIST k", Merge, vec![0xaf, 1, b'k']),
         ("FLUSHALL", Merge, vec![48]),
         ("FLUSHDB ASYNC", Merge, vec![48]),

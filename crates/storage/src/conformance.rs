@@ -96,33 +96,41 @@ fn bulk(text: &str) -> Reply {
     Reply::Bulk(text.as_bytes().to_vec())
 }
 
-/// Existence follows log time, which never goes back; only TTL looks at the clock.
+/// Existence follows log time, which never goes back; only TTL looks at the clock. A key is there in all of the
+/// millisecond at which it expires, so never for less time than it was given.
 fn test_log_time<E: Engine>(make: &impl Fn() -> E) {
     let mut engine = make();
     assert_eq!((engine.time(), engine.next_expiry(), engine.len()), (ms(0), None, 0));
-    apply(&mut engine, ms(100), &body(&["SET a 1 PX 50", "SET b 2 PX 70", "SET c 3"]));
-    assert_eq!((engine.time(), engine.next_expiry(), engine.len()), (ms(100), Some(ms(150)), 3));
+    apply(&mut engine, WallTime(100_999), &body(&["SET a 1 PX 50", "SET b 2 PX 70", "SET c 3"]));
+    assert_eq!((engine.time(), engine.next_expiry()), (WallTime(100_999), Some(ms(151))));
+    assert_eq!(engine.len(), 3);
     let ttl = body(&["PTTL a", "TTL a", "GET a"]);
     let at = |engine: &E, now| read(engine, now, &ttl);
     assert_eq!(at(&engine, ms(0)), [Reply::Integer(50), Reply::Integer(0), bulk("1")]);
     assert_eq!(at(&engine, ms(120))[0], Reply::Integer(30));
-    // The clock says expired, the log does not: the key is there, with the least there is left.
-    assert_eq!(at(&engine, ms(10_000)), [Reply::Integer(1), Reply::Integer(0), bulk("1")]);
+    // The clock says expired, the log does not: the key is there, with nothing left.
+    assert_eq!(at(&engine, ms(10_000)), [Reply::Integer(0), Reply::Integer(0), bulk("1")]);
     // An earlier time counts as the latest.
     assert_eq!(apply(&mut engine, ms(1), &body(&["PTTL a"])), [Reply::Integer(50)]);
     engine.advance(ms(2));
-    assert_eq!(engine.time(), ms(100));
-    engine.advance(WallTime(149_999));
+    assert_eq!(engine.time(), WallTime(100_999));
+    // 50 ms and a little after it was set: not less.
+    engine.advance(WallTime(150_999));
     assert_eq!(engine.len(), 3);
-    engine.advance(ms(150));
-    assert_eq!((engine.len(), engine.next_expiry()), (2, Some(ms(170))));
+    assert_eq!(at(&engine, ms(0)), [Reply::Integer(0), Reply::Integer(0), bulk("1")]);
+    engine.advance(ms(151));
+    assert_eq!((engine.len(), engine.next_expiry()), (2, Some(ms(171))));
     assert_eq!(at(&engine, ms(0)), [Reply::Integer(-2), Reply::Integer(-2), Reply::Nil]);
     // Applying removes what has expired before it executes.
     assert_eq!(
-        apply(&mut engine, ms(170), &body(&["EXISTS b", "SET b 3 NX"])),
+        apply(&mut engine, ms(171), &body(&["EXISTS b", "SET b 3 NX"])),
         [Reply::Integer(0), Reply::Ok]
     );
     assert_eq!((engine.len(), engine.next_expiry()), (2, None));
+    // Absolute times are told as they were given.
+    let absolute = body(&["SET a 1 PXAT 500", "PEXPIRETIME a", "PEXPIREAT a 500 GT", "PEXPIREAT a 501 GT"]);
+    let [ok, rest @ ..] = &apply(&mut engine, ms(200), &absolute)[..] else { panic!("four replies") };
+    assert_eq!((ok, rest), (&Reply::Ok, &[500, 0, 1].map(Reply::Integer)[..]));
 }
 
 /// What an update would answer is told without a change, unless it could be another answer later.
@@ -142,7 +150,7 @@ fn test_evaluation<E: Engine>(make: &impl Fn() -> E) {
     assert_eq!(evaluate(&engine, &body(&["SET e 5 PX 10", "GET e"])), None);
     assert_eq!(engine.digest(), before);
     // What has expired stays away.
-    engine.advance(ms(150));
+    engine.advance(ms(151));
     assert_eq!(evaluate(&engine, &body(&["INCR b"])), Some(vec![integer(1)]));
 }
 

@@ -147,11 +147,10 @@ fn read_command<K: Keys>(keys: &K, view: View, command: &Command<'_>, reply: &mu
         Command::Type { key } => {
             put_simple(reply, if keys.get(key).is_some() { b"string" } else { b"none" });
         }
-        Command::Ttl { key, unit } => put_integer(
-            reply,
-            time_of(keys, key, unit, |expiry| expiry.saturating_sub(view.now.as_millis()).max(1)),
-        ),
-        Command::ExpireTime { key, unit } => put_integer(reply, time_of(keys, key, unit, |expiry| expiry)),
+        Command::Ttl { key, unit } => {
+            put_integer(reply, time_of(keys, key, unit, |last| last.saturating_sub(view.now.as_millis())))
+        }
+        Command::ExpireTime { key, unit } => put_integer(reply, time_of(keys, key, unit, |last| last)),
         Command::Scan { cursor, pattern, count, only_type } => {
             let scan = Scan { cursor, pattern, count, only_type };
             scan.run(keys, view, reply);
@@ -192,12 +191,12 @@ fn range(value: &[u8], start: i64, end: i64) -> &[u8] {
     &value[start as usize..=end as usize]
 }
 
-/// What TTL and EXPIRETIME answer: -2 for no key, -1 for no expiry, else what `show` makes of the
-/// expiry, seconds rounded to the nearest.
+/// What TTL and EXPIRETIME answer: -2 for no key, -1 for no expiry, else what `show` makes of the last
+/// millisecond in which the key is there, seconds rounded to the nearest.
 fn time_of<K: Keys>(keys: &K, key: &[u8], unit: Unit, show: impl FnOnce(u64) -> u64) -> i64 {
     let Some(found) = keys.get(key) else { return -2 };
     let Some(expiry) = found.expiry() else { return -1 };
-    let ms = show(expiry.get());
+    let ms = show(expiry.get() - 1);
     // An expiry is at most the largest signed number.
     match unit {
         Unit::Milliseconds => ms as i64,

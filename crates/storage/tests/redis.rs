@@ -11,7 +11,6 @@
 //! - A relative expiry between the year 2109 and the year when the sum with the current time overflows
 //!   64 bits is refused here in any year (`RELATIVE_EXPIRY_MS_MAX`).
 //! - Keys, patterns, numbers of keys and replies have limits that Redis does not have.
-//! - At the very millisecond of its expiry a key is gone here, and in Redis still there.
 //!
 //! SCAN's cursors and the order of KEYS differ by nature and are compared as sets; RANDOMKEY is only
 //! checked to name a key; answers that depend on the time may differ by [`TOLERANCE_MS`].

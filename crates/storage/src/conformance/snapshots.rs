@@ -124,7 +124,7 @@ fn first_expiry<E: Engine>(engine: &E) -> Option<WallTime> {
         },
         other => panic!("KEYS: {other:?}"),
     };
-    keys.into_iter().filter_map(expiry).min().map(|ms| WallTime(ms.saturating_mul(1000)))
+    keys.into_iter().filter_map(expiry).min().map(|ms| WallTime((ms + 1).saturating_mul(1000)))
 }
 
 /// Everything about the state, positions included, that anybody can ask for.

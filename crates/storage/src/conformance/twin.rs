@@ -3,6 +3,7 @@
 
 use crate::{Digest, glob_matches};
 use std::collections::BTreeMap;
+use syros_commands::limits::EXPIRY_MS_MAX;
 use syros_commands::{
     Command, Condition, Deadline, ExpireCondition, Extended, Lifetime, Operation, Reply, TtlChange, Unit,
     parse_integer,
@@ -109,7 +110,7 @@ impl Twin {
 
     fn absolute(&self, deadline: Deadline) -> u64 {
         match deadline {
-            Deadline::After(ms) => (self.time.as_millis() + ms).min(i64::MAX as u64),
+            Deadline::After(ms) => (self.time.as_millis() + ms).min(EXPIRY_MS_MAX),
             Deadline::At(ms) => ms,
         }
     }
@@ -146,9 +147,9 @@ impl Twin {
             }
             Command::Ttl { key, unit } => {
                 let now = self.time.max(now).as_millis();
-                self.moment(key, unit, |expiry| if expiry > now { expiry - now } else { 1 })
+                self.moment(key, unit, |last| if last > now { last - now } else { 0 })
             }
-            Command::ExpireTime { key, unit } => self.moment(key, unit, |expiry| expiry),
+            Command::ExpireTime { key, unit } => self.moment(key, unit, |last| last),
             Command::Scan { cursor: 0, pattern, count: 1001.., only_type } => {
                 let string = only_type.is_none_or(|name| name.eq_ignore_ascii_case(b"string"));
                 let all = self.matching(pattern.unwrap_or(b"*"));
@@ -165,8 +166,8 @@ impl Twin {
         Reply::Integer(match (self.value(key), self.expiry(key), unit) {
             (None, ..) => -2,
             (_, None, _) => -1,
-            (_, Some(expiry), Unit::Milliseconds) => show(expiry) as i64,
-            (_, Some(expiry), Unit::Seconds) => ((show(expiry) + 500) / 1000) as i64,
+            (_, Some(gone), Unit::Milliseconds) => show(gone - 1) as i64,
+            (_, Some(gone), Unit::Seconds) => ((show(gone - 1) + 500) / 1000) as i64,
         })
     }
 

@@ -237,7 +237,8 @@ impl Node {
                         let message = Message::Evaluated { view, id, reply };
                         sent.push(Envelope { from: Peer::Replica(self.id), to, message });
                     }
-                    Action::Read { to, view, number, applied, body, standing } => {
+                    // No key of a model expires.
+                    Action::Read { to, view, number, applied, body, standing, time: _ } => {
                         let value = Operation::decode(&body).map_or(0, |read| read.apply(&mut self.store));
                         let reply = machine::encode_value(value);
                         let message = match standing {

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use syros_net::{Connection, Dialing, Outlet};
 use syros_protocol::message::{Body, Standing};
 use syros_protocol::record::Ticket;
-use syros_types::{Instant, OpNumber, ReplicaId, View};
+use syros_types::{Instant, OpNumber, ReplicaId, View, WallTime};
 
 use crate::client_memory::{ClientMemory, REPLY_BYTES_SHARE};
 use crate::handshake::{Greeting, Transcript};
@@ -33,6 +33,8 @@ pub(crate) struct HeldRead {
     pub(crate) applied: OpNumber,
     pub(crate) body: Body,
     pub(crate) standing: Option<Standing>,
+    /// What expires at this time or before must not be in the result.
+    pub(crate) time: Option<WallTime>,
 }
 
 /// Who is at the other end of a connection.

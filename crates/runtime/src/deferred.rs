@@ -12,7 +12,7 @@ use std::time::Duration;
 use mio::Waker;
 use syros_protocol::message::{Body, LogEntry, Message, Peer};
 use syros_protocol::record::SnapshotHead;
-use syros_snapshot::{EvaluateJob, ReadJob, deal_out, seal};
+use syros_snapshot::{EvaluateJob, ReadJob, ReadOutcome, deal_out, seal};
 use syros_storage::execution::{Dispatcher, Executed, Item, Step, Worker};
 use syros_storage::{Cut, DiskEngine, Moment, Pressure, Reader, Shared, Store, StoreError};
 use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
@@ -69,7 +69,7 @@ enum Job {
 /// What the threads have done.
 enum Report<S: Store> {
     Ended(u64, Vec<(OpNumber, Vec<u8>)>),
-    Answer(Peer, Message),
+    Read(ReadOutcome),
     Evaluated(EvaluateJob, Option<Message>),
     Sealed(Box<SnapshotHead>, Result<Option<Cut<S>>, StoreError>),
     Flushed(OpNumber, Result<(), StoreError>),
@@ -80,8 +80,8 @@ enum Report<S: Store> {
 pub(crate) enum News<S: Store> {
     /// A prefix of the log is executed.
     Executed(Executed),
-    /// A read is answered.
-    Answer(Peer, Message),
+    /// A read is answered, or is not.
+    Read(ReadOutcome),
     /// What an update returns; `None` if that cannot be known before it is executed.
     Evaluated(EvaluateJob, Option<Message>),
     /// A checkpoint is sealed; with the state as it was, if a file was asked for.
@@ -379,9 +379,9 @@ impl<S: Store> Deferred<S> {
             }
             match report {
                 Report::Ended(chunk, replies) => self.dispatcher.ended(chunk, replies),
-                Report::Answer(to, message) => {
+                Report::Read(outcome) => {
                     self.unanswered -= 1;
-                    return Some(News::Answer(to, message));
+                    return Some(News::Read(outcome));
                 }
                 Report::Evaluated(job, message) => return Some(News::Evaluated(job, message)),
                 Report::Sealed(head, Ok(cut)) => return Some(News::Sealed(head, cut)),
@@ -484,8 +484,7 @@ fn read_several<S: Store>(shared: &Arc<Shared<S>>, job: ReadJob, time: WallTime)
     let mut reader = Reader::new(Arc::clone(shared));
     let mut reply = Vec::new();
     reader.read_at(time, job.now, &job.body, &mut reply);
-    let (to, message) = job.answer(&reply, reader.first_expiry());
-    Report::Answer(to, message)
+    Report::Read(job.answer(&reply, reader.first_expiry()))
 }
 
 /// The thread of a reader.
@@ -505,8 +504,7 @@ fn read<S: Store>(shared: &Arc<Shared<S>>, reads: &ReadQueue<S>, reports: &Repor
                     (job, expiry)
                 }
             };
-            let (to, message) = job.answer(&reply, expiry);
-            reports.send(Report::Answer(to, message));
+            reports.send(Report::Read(job.answer(&reply, expiry)));
         }
     }
 }

@@ -28,7 +28,7 @@ use syros_protocol::formation::Roster;
 use syros_protocol::message::{Body, Message, Peer, Standing};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
-use syros_types::{Instant, Now, OpNumber, ReplicaId, ReplicaSet, View};
+use syros_types::{Instant, Now, OpNumber, ReplicaId, ReplicaSet, View, WallTime};
 use syros_wire::{
     Channel, FrameBuffer, Step, put_member_reply_frame, put_message_frame, put_read_reply_frame,
 };
@@ -674,8 +674,8 @@ impl EventLoop {
             }
             replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
             replica::Action::Apply { through } => local.apply_soon(through, self.now),
-            replica::Action::Read { to, view, number, applied, body, standing } => {
-                self.read_if_room(to, (view, number), applied, body, standing);
+            replica::Action::Read { to, view, number, applied, body, standing, time } => {
+                self.read_if_room(to, (view, number), applied, body, (standing, time));
             }
             replica::Action::Evaluate { to, view, id, body } => {
                 if let Some(message) = local.evaluate(self.now, to, view, id, body) {
@@ -770,7 +770,7 @@ impl EventLoop {
         request: (View, u64),
         applied: OpNumber,
         body: Body,
-        standing: Option<Standing>,
+        (standing, time): (Option<Standing>, Option<WallTime>),
     ) {
         self.evict_if_exceeded();
         let Peer::Client(address) = to else { return };
@@ -790,23 +790,23 @@ impl EventLoop {
             let Some(index) = self.table.find(address) else { return };
             let Some(open) = self.table.open_mut(index) else { return };
             if open.owes_too_much() || !open.held_reads.is_empty() {
-                open.hold(HeldRead { request, applied, body, standing });
+                open.hold(HeldRead { request, applied, body, standing, time });
                 return open.charge(&mut self.memory);
             }
         }
-        self.read(to, request, applied, body, standing);
+        self.read(to, request, applied, body, (standing, time));
     }
 
     /// Executes reads of a connection that waited for room.
     fn read_held(&mut self, index: usize) {
         while let Some(open) = self.table.open_mut(index)
-            && let Some(HeldRead { request, applied, body, standing }) = open.pop_held()
+            && let Some(HeldRead { request, applied, body, standing, time }) = open.pop_held()
         {
             let (to, view) = (Peer::Client(open.address), self.local.as_ref().map(|l| l.replica.view()));
             // What a member said of itself holds in that view; its client asks again.
             if standing.is_none() || view == Some(request.0) {
                 self.evict_if_exceeded();
-                self.read(to, request, applied, body, standing);
+                self.read(to, request, applied, body, (standing, time));
             }
         }
         // It may be read again.
@@ -820,12 +820,14 @@ impl EventLoop {
         request: (View, u64),
         applied: OpNumber,
         body: Body,
-        standing: Option<Standing>,
+        (standing, time): (Option<Standing>, Option<WallTime>),
     ) {
         let (now, Some(local)) = (self.now, &mut self.local) else { return };
         match (to, &local.execution) {
             (Peer::Client(address), Execution::InMemory(memory))
-                if address != OWN_FRONT && local.slow_reads.is_none() =>
+                if address != OWN_FRONT
+                    && local.slow_reads.is_none()
+                    && time.is_none_or(|time| local.expired(time, &body).is_none()) =>
             {
                 let Self { table, dirty, output_bytes_max, memory: client_memory, .. } = self;
                 let Some(index) = table.find(address) else { return };
@@ -845,7 +847,9 @@ impl EventLoop {
                 soil(open, index, dirty);
             }
             _ => {
-                let Some(message) = local.read(now, to, request, applied, body, standing) else { return };
+                let Some(message) = local.read(now, to, request, applied, body, (standing, time)) else {
+                    return;
+                };
                 self.has_large_news |= is_large(&message);
                 match &mut local.slow_reads {
                     Some(slow_reads) => slow_reads.hold(now.instant, to, message),

@@ -10,7 +10,7 @@ use syros_net::Outlet;
 use syros_protocol::message::{Body, Describe, LogEntry, Message, Payload, Peer, RoleName, Standing};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
-use syros_snapshot::{EvaluateJob, Loaded, ReadJob};
+use syros_snapshot::{EvaluateJob, Loaded, ReadJob, ReadOutcome};
 use syros_storage::{MemoryEngine, StoreCause};
 use syros_types::{Class, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 use syros_wal::{
@@ -546,10 +546,11 @@ impl Local {
                     let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                     self.replica.handle(now, Event::Applied { through: executed.through, replies });
                 }
-                News::Answer(to, message) => match &mut self.slow_reads {
+                News::Read(ReadOutcome::Answer(to, message)) => match &mut self.slow_reads {
                     Some(slow_reads) => slow_reads.hold(now.instant, to, message),
                     None => self.held.push(Ticket(0), Delayed::Message(to, message)),
                 },
+                News::Read(ReadOutcome::NotRead(event)) => self.replica.handle(now, event),
                 News::Evaluated(job, Some(message)) => {
                     self.held.push(Ticket(0), Delayed::Message(job.to, message));
                 }
@@ -792,6 +793,14 @@ impl Local {
         self.note_expiry(now);
     }
 
+    /// The first expiry of the keys of a read on the engine in memory, if that is at `time` or before.
+    pub(crate) fn expired(&self, time: WallTime, body: &[u8]) -> Option<WallTime> {
+        let Execution::InMemory(memory) = &self.execution else { return None };
+        // Hardly ever is anything due, and then no key has to be looked up.
+        self.next_expiry.filter(|next| *next <= time)?;
+        memory.engine.first_expiry(body).filter(|expiry| *expiry <= time)
+    }
+
     /// Executes a read, now or later; its answer, if now.
     pub(crate) fn read(
         &mut self,
@@ -800,12 +809,18 @@ impl Local {
         (view, number): (View, u64),
         applied: OpNumber,
         body: Body,
-        standing: Option<Standing>,
+        (standing, time): (Option<Standing>, Option<WallTime>),
     ) -> Option<Message> {
+        if let Some(time) = time
+            && let Some(expiry) = self.expired(time, &body)
+        {
+            self.replica.handle(now, Event::NotRead { to, number, body, time, expiry });
+            return None;
+        }
         let InMemory { engine, reply, .. } = match &mut self.execution {
             Execution::InMemory(memory) => &mut **memory,
             Execution::OnDisk(disk) => {
-                let job = ReadJob { to, view, number, body, standing, applied, now: now.wall };
+                let job = ReadJob { to, view, number, body, standing, applied, now: now.wall, time };
                 disk.deferred.read(job);
                 return None;
             }

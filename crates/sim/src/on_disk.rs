@@ -7,8 +7,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use syros_protocol::message::{Body, LogEntry, Message, Peer};
 use syros_protocol::record::{SnapshotHead, Ticket};
-use syros_protocol::replica::PlantedBug;
-use syros_snapshot::{Checkpoints, DepotError, EvaluateJob, ReadJob, StoreLoader, deal_out, seal};
+use syros_protocol::replica::{Event, PlantedBug};
+use syros_snapshot::{
+    Checkpoints, DepotError, EvaluateJob, ReadJob, ReadOutcome, StoreLoader, deal_out, seal,
+};
 use syros_storage::execution::{Dispatcher, Executed, Item, Step, Worker};
 use syros_storage::{Cut, DiskEngine, Engine as _, MemoryStore, Reader, Shared, StoreError};
 use syros_types::{Footprint, OpNumber, OperationId, Prng, View, WallTime};
@@ -43,6 +45,7 @@ pub(crate) struct Answer {
 enum Report {
     Ended(u64, Vec<(OpNumber, Vec<u8>)>),
     Answer(Answer),
+    NotRead(Event),
     NotEvaluated(Peer, OperationId),
     Sealed(Box<SnapshotHead>, Result<Option<Cut<MemoryStore>>, StoreError>),
     Flushed(OpNumber, Result<(), StoreError>),
@@ -56,6 +59,8 @@ pub(crate) enum News {
     Executed(Executed),
     /// A read is answered, or what an update returns is known.
     Answer(Answer),
+    /// A read is not answered.
+    NotRead(Event),
     /// What an update returns cannot be known before it is executed.
     NotEvaluated(Peer, OperationId),
     /// A checkpoint is sealed; with the state as it was, if a file was asked for.
@@ -307,7 +312,7 @@ impl OnDisk {
     /// Does a job; `through` is the last entry that had been dealt out before it.
     fn perform(&mut self, job: Job, through: OpNumber) {
         let report = match job {
-            Job::Read(job, time) => Report::Answer(self.answer(job, time, through)),
+            Job::Read(job, time) => self.answer(job, time, through),
             Job::Evaluate(job) => match job.perform(self.shared()) {
                 Some(message) => Report::Answer(Answer { to: job.to, message, seen: through }),
                 None => Report::NotEvaluated(job.to, job.id),
@@ -324,7 +329,7 @@ impl OnDisk {
         self.reports.push_back(report);
     }
 
-    fn answer(&self, job: ReadJob, time: Option<WallTime>, through: OpNumber) -> Answer {
+    fn answer(&self, job: ReadJob, time: Option<WallTime>, through: OpNumber) -> Report {
         let mut reader = Reader::new(Arc::clone(self.shared()));
         let mut reply = Vec::new();
         match time {
@@ -335,8 +340,10 @@ impl OnDisk {
             Some((_, Footprint::One(hash))) => self.lanes[self.dispatcher.lane_of(hash)].visible,
             _ => through,
         };
-        let (to, message) = job.answer(&reply, reader.first_expiry());
-        Answer { to, message, seen }
+        match job.answer(&reply, reader.first_expiry()) {
+            ReadOutcome::Answer(to, message) => Report::Answer(Answer { to, message, seen }),
+            ReadOutcome::NotRead(event) => Report::NotRead(event),
+        }
     }
 
     /// True if the threads have something to tell.
@@ -358,6 +365,7 @@ impl OnDisk {
             match self.reports.pop_front()? {
                 Report::Ended(chunk, replies) => self.dispatcher.ended(chunk, replies),
                 Report::Answer(answer) => return Some(News::Answer(answer)),
+                Report::NotRead(event) => return Some(News::NotRead(event)),
                 Report::NotEvaluated(to, id) => return Some(News::NotEvaluated(to, id)),
                 Report::Sealed(head, Ok(cut)) => return Some(News::Sealed(head, cut)),
                 Report::Sealed(head, Err(_)) => return Some(News::Failed(head.op_number)),

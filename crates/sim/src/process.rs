@@ -384,8 +384,8 @@ impl ReplicaProcess {
                 }
             }
             Action::Apply { through } => self.apply(through, around),
-            Action::Read { to, view, number, applied, body, standing } => {
-                self.read(to, (view, number), applied, body, standing, around);
+            Action::Read { to, view, number, applied, body, standing, time } => {
+                self.read(to, (view, number), applied, body, (standing, time), around);
             }
             Action::Evaluate { to, view, id, body } => self.evaluate(to, view, id, body, around),
             Action::TakeSnapshot { head, ticket, is_file } => {
@@ -421,13 +421,20 @@ impl ReplicaProcess {
         (view, number): (View, u64),
         applied: OpNumber,
         body: Body,
-        standing: Option<Standing>,
+        (standing, time): (Option<Standing>, Option<WallTime>),
         around: &mut Surroundings<'_>,
     ) {
-        let now = self.clock.now(around.time).wall;
+        let clock = self.clock.now(around.time);
+        let now = clock.wall;
         match &mut self.execution {
             Execution::InMemory(memory) => {
                 let (reply, expiry) = memory.engine.read(now, &body);
+                if let Some(time) = time
+                    && expiry.0 > 0
+                    && expiry <= time
+                {
+                    return self.core.handle(clock, Event::NotRead { to, number, body, time, expiry });
+                }
                 let message = match standing {
                     None => Message::ReadReply { view, number, reply },
                     Some(standing) => Message::MemberReply { view, number, applied, standing, expiry, reply },
@@ -436,7 +443,7 @@ impl ReplicaProcess {
                 self.answer(Answer { to, message, seen }, around);
             }
             Execution::OnDisk(disk) => {
-                disk.read(ReadJob { to, view, number, body, standing, applied, now });
+                disk.read(ReadJob { to, view, number, body, standing, applied, now, time });
             }
         }
     }
@@ -541,6 +548,7 @@ impl ReplicaProcess {
                     self.core.handle(now, Event::Applied { through, replies });
                 }
                 News::Answer(answer) => self.answer(answer, around),
+                News::NotRead(event) => self.core.handle(now, event),
                 News::NotEvaluated(to, id) => self.core.handle(now, Event::NotEvaluated { to, id }),
                 News::Sealed(head, cut) => {
                     disk.checkpoints.sealed(head.op_number);

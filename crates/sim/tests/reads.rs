@@ -224,6 +224,46 @@ fn a_key_that_somebody_found_expired_does_not_come_back_in_a_quorum() {
     assert!(early.is_some() && !nothing(&early), "the story shows the bug: {early:?}");
 }
 
+/// Updates find a key gone from the moment on at which it expires. So do reads that come then, although the entry that
+/// says so is not committed before two messages later: they wait for it.
+#[test]
+fn a_read_shows_no_key_that_updates_find_expired() {
+    let story = |scenario: Scenario, engine: Option<DiskEngineSettings>, policy, step: Step| {
+        let mut play = scenario.with(|swarm| swarm.disk_engine = engine).start();
+        let (writer, reader) = (play.client(), play.reader(policy));
+        play.call(writer, Step::SetFor(1, b"here".to_vec(), 300));
+        play.run(100 * MILLI);
+        assert_eq!(play.get(reader, 1), Some(b"here".to_vec()));
+        let before = op_number(&mut play, 0);
+        until(&mut play, "the leader has the entry that lets it expire", |play| op_number(play, 0) > before);
+        let read = play.submit(reader, step);
+        play.finish(read);
+        let Some(Outcome::Reply(reply)) = play.outcome(read) else { panic!("no reply") };
+        format!("{:?}", syros_commands::Reply::decode_all(&reply).expect("a reply"))
+    };
+    let on_disk = DiskEngineSettings {
+        lanes: 2,
+        apply_ahead: 0,
+        step_delay: 0,
+        steps_max: 64,
+        readers_one_in: 1,
+        report_delay: 0,
+        flush_delay: 0,
+        refused_percent: 0,
+    };
+    for engine in [None, Some(on_disk)] {
+        for policy in [ReadPolicy::Leader, ReadPolicy::Meta, ReadPolicy::Quorum, ReadPolicy::Auto] {
+            for step in [Step::Get(1), Step::MGet(vec![1, 2])] {
+                let shown = story(Scenario::new(3), engine.clone(), policy, step.clone());
+                assert!(!shown.contains("Bulk"), "{shown}, {step:?} with {policy}, {engine:?}");
+            }
+        }
+        let bug = Scenario::new(3).plant(PlantedBug::FollowersAhead);
+        let shown = story(bug, engine, ReadPolicy::Leader, Step::Get(1));
+        assert!(shown.contains("Bulk"), "the story shows the bug: {shown}");
+    }
+}
+
 /// The same across a view change: the next leader has the entry, and does not know that others have executed it.
 #[test]
 fn a_key_that_somebody_found_expired_does_not_come_back_with_the_next_leader() {

@@ -13,7 +13,7 @@ mod on_disk;
 mod states;
 mod stored;
 
-pub use on_disk::{Checkpoints, EvaluateJob, ReadJob, deal_out, seal};
+pub use on_disk::{Checkpoints, EvaluateJob, ReadJob, ReadOutcome, deal_out, seal};
 pub use states::{Place, SnapshotFiles, States, StoreLoader, Stores};
 pub use stored::{Stored, StoredError};
 

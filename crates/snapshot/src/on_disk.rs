@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer, Standing};
 use syros_protocol::record::{SnapshotHead, Ticket};
+use syros_protocol::replica::Event;
 use syros_storage::execution::{Dispatcher, Task};
 use syros_storage::{Cut, Reader, Shared, Store, StoreError};
 use syros_types::{OpNumber, OperationId, View, WallTime};
@@ -44,13 +45,29 @@ pub struct ReadJob {
     pub applied: OpNumber,
     /// The time then.
     pub now: WallTime,
+    /// What expires at this time or before must not be in the result.
+    pub time: Option<WallTime>,
+}
+
+/// What becomes of a read.
+#[derive(Debug)]
+pub enum ReadOutcome {
+    /// This is sent to the client.
+    Answer(Peer, Message),
+    /// The core hears that it is not answered: [`Event::NotRead`].
+    NotRead(Event),
 }
 
 impl ReadJob {
-    /// What is sent to whom: `expiry` is the first of what the read has seen.
+    /// What becomes of it: `expiry` is the first of what it has seen.
     #[must_use]
-    pub fn answer(self, reply: &[u8], expiry: Option<WallTime>) -> (Peer, Message) {
-        let Self { to, view, number, standing, applied, .. } = self;
+    pub fn answer(self, reply: &[u8], expiry: Option<WallTime>) -> ReadOutcome {
+        let Self { to, view, number, standing, applied, body, time, .. } = self;
+        if let (Some(time), Some(expiry)) = (time, expiry)
+            && expiry <= time
+        {
+            return ReadOutcome::NotRead(Event::NotRead { to, number, body, time, expiry });
+        }
         let reply = Body::from(reply);
         let message = match standing {
             None => Message::ReadReply { view, number, reply },
@@ -59,7 +76,7 @@ impl ReadJob {
                 Message::MemberReply { view, number, applied, standing, expiry, reply }
             }
         };
-        (to, message)
+        ReadOutcome::Answer(to, message)
     }
 }
 

@@ -148,7 +148,7 @@ fn read_command<K: Keys>(keys: &K, view: View, command: &Command<'_>, reply: &mu
             put_simple(reply, if keys.get(key).is_some() { b"string" } else { b"none" });
         }
         Command::Ttl { key, unit } => {
-            put_integer(reply, time_of(keys, key, unit, |last| last.saturating_sub(view.now.as_millis())))
+            put_integer(reply, time_of(keys, key, unit, |last| last.saturating_sub(view.now.as_millis())));
         }
         Command::ExpireTime { key, unit } => put_integer(reply, time_of(keys, key, unit, |last| last)),
         Command::Scan { cursor, pattern, count, only_type } => {

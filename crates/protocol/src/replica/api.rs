@@ -5,7 +5,7 @@ use crate::record::{Record, SnapshotHead, Ticket};
 use crate::replica::TraceEvent;
 use alloc::boxed::Box;
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, OpNumber, OperationId, ReplicaId, View};
+use syros_types::{FastQuorum, Group, OpNumber, OperationId, ReplicaId, View, WallTime};
 
 /// When an acknowledgement may leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -230,6 +230,20 @@ pub enum Event {
         /// The update.
         id: OperationId,
     },
+    /// A read that [`Action::Read`] asked for has not been answered: it would have shown a key that expires at its
+    /// `time` or before.
+    NotRead {
+        /// The client.
+        to: Peer,
+        /// The client's number for it.
+        number: u64,
+        /// The operation.
+        body: Body,
+        /// The time of the read.
+        time: WallTime,
+        /// The log time at which the first of its keys expires.
+        expiry: WallTime,
+    },
     /// The snapshot asked for by [`Action::TakeSnapshot`] is on disk.
     SnapshotTaken {
         /// Its last op number.
@@ -257,7 +271,7 @@ pub enum Event {
         op_number: OpNumber,
     },
     /// The earliest moment at which some key expires (`None`: no key will), if it changed.
-    NextExpiry(Option<syros_types::WallTime>),
+    NextExpiry(Option<WallTime>),
     /// A client connection closed: nothing more need be sent there.
     ClientGone(u64),
     /// A client connection is that of a member's front end: it gets a session also when clients have taken all others.
@@ -311,6 +325,9 @@ pub enum Action {
         body: Body,
         /// If there is one, the result goes as [`Message::MemberReply`] with this in it.
         standing: Option<Standing>,
+        /// A key that expires at this time or before must not be in the result, if there is one: then the result is not
+        /// sent, and [`Event::NotRead`] is reported.
+        time: Option<WallTime>,
     },
     /// Find out what an update would return if it were executed on the state now executed, without changing that
     /// state, and before any entry is executed that [`Action::Apply`] asks for later. Send it to `to` as

@@ -294,6 +294,9 @@ impl Replica {
             Event::SnapshotLoaded { head, bytes } => self.on_snapshot_loaded(*head, bytes),
             Event::SnapshotFailed { op_number } => self.on_snapshot_failed(op_number),
             Event::NotEvaluated { to, id } => self.on_not_evaluated(to, id),
+            Event::NotRead { to, number, body, time, expiry } => {
+                self.on_not_read(to, number, body, time, expiry);
+            }
             Event::NextExpiry(moment) => self.next_expiry = moment,
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::MemberConnected(client) => self.attachments.note_member(client),

@@ -20,7 +20,7 @@ use super::{Action, PlantedBug, Replica, Status};
 use crate::history::ChangeHistory;
 use crate::message::{Asked, Body, Message, Peer, Refusal, Standing};
 use core::time::Duration;
-use syros_types::{Class, Footprint, Group, Instant, OpNumber, ReplicaId, Timestamp, View};
+use syros_types::{Class, Footprint, Group, Instant, OpNumber, ReplicaId, Timestamp, View, WallTime};
 
 /// A read that cannot be answered yet.
 #[derive(Clone, Debug)]
@@ -32,6 +32,8 @@ pub(super) struct WaitingRead {
     footprint: Footprint,
     /// Leadership must be confirmed as of this moment, unless there is a lease.
     invoked: Instant,
+    /// Log time of what the leader would have ordered when the read came: what has expired by then is not shown.
+    time: Option<WallTime>,
 }
 
 impl Replica {
@@ -56,7 +58,12 @@ impl Replica {
             }
             asked => asked,
         };
-        let read = WaitingRead { to: from, number, asked, body, footprint, invoked: self.now.instant };
+        // Reads of all keys show what the log has come to: while keys expire all the time, they would always wait.
+        let is_exact = asked == Asked::Answer && footprint != Footprint::All;
+        // Without the other rule this one would still keep an expired key from coming back, where keys are named.
+        let is_exact = is_exact && !self.planted(PlantedBug::FollowersAhead);
+        let time = is_exact.then(|| self.log_time());
+        let read = WaitingRead { to: from, number, asked, body, footprint, invoked: self.now.instant, time };
         match asked {
             Asked::Answer | Asked::LastChange => self.read_as_leader(read),
             Asked::Value { after } => self.read_as_member(read, after),
@@ -109,6 +116,49 @@ impl Replica {
         }
     }
 
+    /// Leader: a read would have shown a key that has expired by the clock, and not yet in the log. It is answered when
+    /// the log has come to that time: answered before with the key, it would contradict updates, which find the key
+    /// gone; answered before without it, the key might come back at another member, or under another leader.
+    pub(super) fn on_not_read(
+        &mut self,
+        to: Peer,
+        number: u64,
+        body: Body,
+        time: WallTime,
+        expiry: WallTime,
+    ) {
+        let Some((_, footprint)) = (self.config.describe)(&body) else { return };
+        if !self.accepts_view(to, self.view) {
+            return;
+        }
+        if !self.is_leader() {
+            let view = self.view;
+            return self.send(to, Message::WrongView { view });
+        }
+        let invoked = self.now.instant;
+        let mut read =
+            WaitingRead { to, number, asked: Asked::Answer, body, footprint, invoked, time: Some(time) };
+        if self.waiting >= self.config.waiting_max {
+            return self.refuse_read(to, number, Refusal::Overloaded);
+        }
+        if self.log.last_time() < expiry && self.log_time() >= expiry {
+            // What has expired until now is gone with it.
+            self.next_expiry = self.next_expiry.filter(|next| *next > self.log_time());
+            self.append_tick();
+        }
+        if self.log.last_time() < expiry {
+            // The clock has gone back, or the log has no room: the key is there, as far as anybody can know.
+            read.time = None;
+            return self.read_as_leader(read);
+        }
+        self.waiting += 1;
+        if !read.footprint.is_one_key() {
+            self.reading.add(&read.footprint, Timestamp::default());
+        }
+        self.reads_unapplied.entry(self.log.op_number()).or_default().push(read);
+        self.answer_applied_reads();
+    }
+
     fn read_as_member(&mut self, read: WaitingRead, after: OpNumber) {
         // Between views its log may be one that the group has left behind. And an entry that is not in the log
         // may never come: a view change may have dropped it.
@@ -126,12 +176,12 @@ impl Replica {
 
     /// Gives what was asked for: it is certain that it may be given.
     fn answer_read(&mut self, read: WaitingRead) {
-        let WaitingRead { to, number, asked, body, footprint, .. } = read;
+        let WaitingRead { to, number, asked, body, footprint, time, .. } = read;
         let view = self.told_view();
         let standing = match asked {
             Asked::LastChange => {
                 let op_number = self.last_change(&footprint);
-                let time = self.log.last_time();
+                let time = self.log_time();
                 return self.send(to, Message::LastChange { view, number, op_number, time });
             }
             Asked::Answer => None,
@@ -139,11 +189,12 @@ impl Replica {
             Asked::Value { .. } => Some(Standing {
                 accepted: self.history.last_change(&footprint),
                 unordered: self.holds_unordered(&footprint),
-                time: self.log.last_time(),
+                // A key that is due by the clock is the leader's to answer for, which can let it expire.
+                time: self.log_time(),
             }),
         };
         let applied = self.applied;
-        self.actions.push_back(Action::Read { to, view, number, applied, body, standing });
+        self.actions.push_back(Action::Read { to, view, number, applied, body, standing, time });
     }
 
     fn last_change(&self, footprint: &Footprint) -> OpNumber {

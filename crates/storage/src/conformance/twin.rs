@@ -147,7 +147,7 @@ impl Twin {
             }
             Command::Ttl { key, unit } => {
                 let now = self.time.max(now).as_millis();
-                self.moment(key, unit, |last| if last > now { last - now } else { 0 })
+                self.moment(key, unit, |last| last.saturating_sub(now))
             }
             Command::ExpireTime { key, unit } => self.moment(key, unit, |last| last),
             Command::Scan { cursor: 0, pattern, count: 1001.., only_type } => {

@@ -6,8 +6,8 @@ use core::hash::{Hash, Hasher};
 
 impl WaitingRead {
     pub(in crate::replica) fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { to, number, asked, body, footprint: _, invoked } = self;
-        (to, number, asked, body).hash(hasher);
+        let Self { to, number, asked, body, footprint: _, invoked, time } = self;
+        (to, number, asked, body, time).hash(hasher);
         clock.exact(*invoked, hasher);
     }
 }

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 use syros_types::{
     Class, FastQuorum, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId,
     Timestamp, View, WallTime,
@@ -516,8 +517,8 @@ pub enum Message {
         /// As in [`Message::Prepare`].
         sent_at: Instant,
     },
-    /// Follower to leader: my log is durable up to here; I will not leave the view for one lease
-    /// duration counted from `sent_at`.
+    /// Follower to leader: my log is durable up to here; I will not leave the view for `promise`
+    /// counted from `sent_at`.
     PrepareOk {
         /// The follower's view.
         view: View,
@@ -527,6 +528,11 @@ pub enum Message {
         applied: OpNumber,
         /// From the message this answers; 0 if it answers none and promises nothing.
         sent_at: Instant,
+        /// How long the follower will not leave the view: its own lease duration, whatever the leader's is.
+        promise: Duration,
+        /// The follower's wall clock when it sent this. The leader bounds log time by the median of the
+        /// members' clocks.
+        clock: WallTime,
     },
     /// Follower to leader: I lack the bodies of these updates.
     FetchBodies {
@@ -676,6 +682,8 @@ pub struct DoViewChange {
     pub suffix: Vec<LogEntry>,
     /// The sender's durability log, in arrival order.
     pub dlog: Vec<Request>,
+    /// The sender's wall clock when it sent this: log time of the new view's first entries.
+    pub clock: WallTime,
 }
 
 impl DoViewChange {

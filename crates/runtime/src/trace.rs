@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use syros_protocol::replica::{HandOverReason, TraceEvent, ViewChangeCause};
+use syros_protocol::replica::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 use syros_types::ReplicaId;
 
 /// Logs an event: as a warning what an operator may have to look into, as information what explains the rest.
@@ -11,11 +11,15 @@ pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
         TraceEvent::Suspected { .. }
         | TraceEvent::Alone { .. }
         | TraceEvent::QuorumLost { .. }
+        | TraceEvent::WrongClock(_)
+        | TraceEvent::Implausible { .. }
         | TraceEvent::LeftView {
             cause:
                 ViewChangeCause::LeaderSilent
                 | ViewChangeCause::NotBegun
-                | ViewChangeCause::HandedOver(_, HandOverReason::SlowDisk(_)),
+                | ViewChangeCause::Deposed(_)
+                | ViewChangeCause::Unheard(_)
+                | ViewChangeCause::HandedOver(_, HandOverReason::SlowDisk(_) | HandOverReason::WrongClock(_)),
             ..
         } => log::Level::Warn,
         TraceEvent::LeftView { .. }
@@ -66,6 +70,12 @@ impl fmt::Display for Line {
                 view.0,
                 silent.as_millis()
             ),
+            TraceEvent::WrongClock(error) => {
+                write!(f, "leads, and its clock is {}: check this machine's clock", Error(error))
+            }
+            TraceEvent::Implausible { from, message } => {
+                write!(f, "refuses a {message} of {from} that no working replica sends")
+            }
             TraceEvent::QuorumRegained { view } => {
                 write!(f, "leads view {} and hears a majority again", view.0)
             }
@@ -96,6 +106,15 @@ impl fmt::Display for Cause {
                 write!(f, "{member} has lost its memory and can enter a new view only")
             }
             ViewChangeCause::Restarted => f.write_str("it led when its process ended"),
+            ViewChangeCause::Deposed(member) => {
+                write!(f, "{member} takes part in a later view, so this replica has been deposed")
+            }
+            ViewChangeCause::Unheard(silence) => {
+                write!(f, "too few other replicas have answered it for {} ms", silence.as_millis())
+            }
+            ViewChangeCause::HandedOver(to, HandOverReason::WrongClock(error)) => {
+                write!(f, "{to} is to lead, because this machine's clock is {}", Error(error))
+            }
             ViewChangeCause::HandedOver(to, HandOverReason::Requested) => {
                 write!(f, "{to} is to lead, as was asked for")
             }
@@ -110,6 +129,16 @@ impl fmt::Display for Cause {
                 )
             }
         }
+    }
+}
+
+/// How wrong a clock is.
+struct Error(ClockError);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let direction = if self.0.ahead { "ahead of" } else { "behind" };
+        write!(f, "{} ms {direction} those of the other replicas", self.0.off.as_millis())
     }
 }
 

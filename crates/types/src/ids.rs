@@ -24,6 +24,14 @@ impl fmt::Display for ReplicaId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct View(pub u64);
 
+impl View {
+    /// The view after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
 /// Position in the consensus log. The first entry is number 1; 0 means "nothing".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpNumber(pub u64);

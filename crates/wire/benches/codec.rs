@@ -39,6 +39,8 @@ fn main() {
                 op_number: OpNumber(5_000_000),
                 applied: OpNumber(4_999_000),
                 sent_at: syros_types::Instant(1_000_000_000_000),
+                promise: Duration::from_millis(200),
+                clock: WallTime(1_700_000_000_000_000),
             },
         ),
         (

@@ -6,6 +6,7 @@ use crate::parts::{
 };
 use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
+use std::time::Duration;
 use syros_protocol::message::{Asked, Describe, DoViewChange, Message, Standing, StartView, StatusReport};
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime};
@@ -70,6 +71,11 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
     };
 }
 
+/// A duration as it travels. Those that settings allow are far below the limit of 584,000 years.
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// The messages that only replicas send each other.
 fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<'a> {
     match message {
@@ -81,9 +87,9 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
             let writer = writer.byte(tag::COMMIT).number(view.0).number(commit.0);
             writer.number(op_number.0).fixed(sent_at.0)
         }
-        Message::PrepareOk { view, op_number, applied, sent_at } => {
+        Message::PrepareOk { view, op_number, applied, sent_at, promise, clock } => {
             let writer = writer.byte(tag::PREPARE_OK).number(view.0).number(op_number.0);
-            writer.number(applied.0).fixed(sent_at.0)
+            writer.number(applied.0).fixed(sent_at.0).number(micros(*promise)).fixed(clock.0)
         }
         Message::FetchBodies { view, ids } => writer.byte(tag::FETCH_BODIES).number(view.0).ids(ids),
         Message::Bodies { view, requests } => writer.byte(tag::BODIES).number(view.0).requests(requests),
@@ -97,9 +103,9 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
             writer.byte(tag::START_VIEW_CHANGE).number(view.0).byte(reason_tag(*reason))
         }
         Message::DoViewChange(change) => {
-            let DoViewChange { view, last_normal, commit, commit_view, suffix, dlog } = &**change;
+            let DoViewChange { view, last_normal, commit, commit_view, suffix, dlog, clock } = &**change;
             let writer = writer.byte(tag::DO_VIEW_CHANGE).number(view.0).number(last_normal.0);
-            writer.number(commit.0).number(commit_view.0).entries(suffix).requests(dlog)
+            writer.number(commit.0).number(commit_view.0).entries(suffix).requests(dlog).fixed(clock.0)
         }
         Message::StartView(start) => {
             let StartView { view, base, base_view, commit, suffix } = &**start;
@@ -312,6 +318,8 @@ fn decode_between_replicas(
             op_number: OpNumber(reader.number()?),
             applied: OpNumber(reader.number()?),
             sent_at: Instant(reader.fixed()?),
+            promise: Duration::from_micros(reader.number()?),
+            clock: WallTime(reader.fixed()?),
         },
         tag::FETCH_BODIES => Message::FetchBodies { view: View(reader.number()?), ids: reader.ids()? },
         tag::BODIES => Message::Bodies { view: View(reader.number()?), requests: reader.requests()? },
@@ -335,6 +343,7 @@ fn decode_between_replicas(
             commit_view: View(reader.number()?),
             suffix: reader.entries(describe)?,
             dlog: reader.requests()?,
+            clock: WallTime(reader.fixed()?),
         })),
         tag::START_VIEW => Message::StartView(Box::new(StartView {
             view: View(reader.number()?),

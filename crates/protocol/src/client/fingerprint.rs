@@ -30,8 +30,9 @@ impl Client {
             slow,
             leader_heard,
             probed,
-            clock_offset,
+            clocks,
             last_micros,
+            held,
             scan_at,
             latency,
             write_times,
@@ -45,9 +46,10 @@ impl Client {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        (now.wall, prng, view, last_token, clock_offset, last_micros, latency, latencies).hash(hasher);
-        let WriteTimes { oks, ordered, followed } = write_times;
-        (oks, ordered, followed.map(|(sequence, _)| sequence)).hash(hasher);
+        (now.wall, prng, view, last_token, clocks, last_micros, latency, latencies).hash(hasher);
+        assert!(held.is_empty(), "no clock in a model is so far ahead that a session is replaced");
+        let WriteTimes { oks, distances, ordered, followed } = write_times;
+        (oks, distances, ordered, followed.map(|(sequence, _)| sequence)).hash(hasher);
         if let Some((_, began)) = followed {
             clock.past(*began, COMPARISON_INTERVAL, hasher);
         }

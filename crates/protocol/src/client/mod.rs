@@ -6,6 +6,7 @@
 //! outstanding again, with new timestamps.
 
 mod api;
+mod clocks;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod reads;
@@ -21,6 +22,7 @@ use crate::hash::shrink_queue;
 use crate::message::{Asked, Body, Message, Refusal};
 use crate::replica::PlantedBug;
 use alloc::collections::VecDeque;
+use clocks::Clocks;
 use core::time::Duration;
 use reads::{Latencies, Read};
 use syros_types::{
@@ -29,10 +31,41 @@ use syros_types::{
 };
 use updates::{Update, WriteTimes};
 
+/// The longest that what usually takes long makes a client wait before it tries again. A single operation that took long,
+/// because a disk stood still or a value was huge, must not keep the client from what has happened since.
+const PATIENCE_MAX: Duration = Duration::from_secs(3);
+
 /// A timeout that a cluster under load, or a distant one, does not run into: answers that usually take so many
 /// nanoseconds are not lost, and sending everything again would only add to the load.
 fn patience(timeout: Duration, usual: u64) -> Duration {
-    timeout.max(Duration::from_nanos(usual.saturating_mul(4)))
+    timeout.max(Duration::from_nanos(usual.saturating_mul(4)).min(PATIENCE_MAX))
+}
+
+/// The shortest time of late that a replica took to answer, in nanoseconds: how far it is, whatever waits there. 0 if that
+/// is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Distance {
+    shortest: u64,
+    /// When it was last taken to be a little farther.
+    raised: Instant,
+}
+
+impl Distance {
+    /// A replica is taken to be a little farther away if it has not been as near for so long.
+    const RAISE_INTERVAL: Duration = Duration::from_secs(1);
+
+    const UNKNOWN: Self = Self { shortest: 0, raised: Instant(0) };
+
+    /// An answer took so long.
+    fn on_answer(&mut self, took: u64, now: Instant) {
+        if self.shortest == 0 || took < self.shortest {
+            self.shortest = took.max(1);
+        } else if self.raised.after(Self::RAISE_INTERVAL) <= now {
+            // Lest what was near once be taken for near for ever.
+            self.shortest += self.shortest / 8 + 1;
+            self.raised = now;
+        }
+    }
 }
 
 /// The smoothed value of what is measured again and again; 0 is none.
@@ -130,9 +163,11 @@ pub struct Client {
     slow: ReplicaSet,
     leader_heard: Instant,
     probed: Instant,
-    /// How far the cluster's clocks are ahead of this one, microseconds.
-    clock_offset: u64,
+    clocks: Clocks,
+    /// Timestamp of the last update of the session: those of one session only grow.
     last_micros: u64,
+    /// Updates that wait for another session, because this one's timestamps are too far ahead.
+    held: VecDeque<Update>,
     scan_at: Instant,
     /// Smoothed time from sending an update to its end, nanoseconds; 0 if not known.
     latency: u64,
@@ -164,8 +199,9 @@ impl Client {
             slow: ReplicaSet(0),
             leader_heard: now.instant,
             probed: now.instant,
-            clock_offset: 0,
+            clocks: Clocks::new(),
             last_micros: 0,
+            held: VecDeque::new(),
             scan_at: Instant::NEVER,
             latency: 0,
             write_times: WriteTimes::new(),
@@ -214,7 +250,7 @@ impl Client {
         self.now = now;
         let policy = policy.unwrap_or(self.config.read_policy);
         // The slots count, not the live ones: one stuck operation must not let the window grow on.
-        if self.updates.slots.len() + self.reads.slots.len() >= self.config.in_flight_max {
+        if self.updates.slots.len() + self.held.len() + self.reads.slots.len() >= self.config.in_flight_max {
             return Err(Busy { in_flight_max: self.config.in_flight_max });
         }
         self.last_token.0 += 1;
@@ -230,11 +266,11 @@ impl Client {
         } else {
             self.refresh_session();
             self.last_update = now.instant;
-            let sequence = self.updates.push(self.new_update(token, body, class, footprint));
-            match self.session {
-                Session::Active(session) => self.send_update(session, sequence),
-                Session::Registering { .. } => {}
-                Session::None => self.register(),
+            let update = self.new_update(token, body, class, footprint);
+            if self.is_ahead() {
+                self.held.push_back(update);
+            } else {
+                self.begin_update(update);
             }
         }
         self.schedule_scan();
@@ -282,6 +318,33 @@ impl Client {
         if now.instant >= self.scan_at {
             self.scan();
         }
+        if !self.held.is_empty() && self.updates.live == 0 {
+            self.refresh_session();
+            while let Some(update) = self.held.pop_front() {
+                self.begin_update(update);
+            }
+            shrink_queue(&mut self.held);
+        }
+    }
+
+    /// An update becomes one of the session, and goes out as soon as there is one.
+    fn begin_update(&mut self, update: Update) {
+        let sequence = self.updates.push(update);
+        match self.session {
+            Session::Active(session) => self.send_update(session, sequence),
+            Session::Registering { .. } => {}
+            Session::None => self.register(),
+        }
+    }
+
+    /// True if the session's timestamps are further ahead of the replicas' clocks than replicas accept: one of them was
+    /// wrong for a moment, or this process's own clock was. Timestamps of a session only grow, so its updates would
+    /// take the longer way until the clocks have caught up. Another session begins anew.
+    fn is_ahead(&self) -> bool {
+        let is_active = matches!(self.session, Session::Active(_));
+        is_active
+            && self.clocks.is_ahead(self.last_micros, self.now)
+            && !self.planted(PlantedBug::ClockOfAnybody)
     }
 
     /// The next thing to do; `None` when there is nothing.
@@ -300,8 +363,8 @@ impl Client {
 
     /// Operations in flight.
     #[must_use]
-    pub const fn in_flight(&self) -> usize {
-        self.updates.live + self.reads.live
+    pub fn in_flight(&self) -> usize {
+        self.updates.live + self.held.len() + self.reads.live
     }
 
     /// The token of the read with this number ([`Message::Read`]), if it has not ended.
@@ -328,14 +391,14 @@ impl Client {
     fn on_message(&mut self, from: ReplicaId, message: Message) {
         match message {
             Message::Ok { view, id, clock } => {
-                self.observe(clock);
+                self.on_clock(from, clock);
                 if let Some(sequence) = self.own(id) {
                     self.on_ok(from, view, sequence);
                 }
                 self.observe_view(view);
             }
             Message::Conflict { view, id, clock } => {
-                self.observe(clock);
+                self.on_clock(from, clock);
                 if let Some(sequence) = self.own(id)
                     && view == self.view
                 {
@@ -344,7 +407,7 @@ impl Client {
                 self.observe_view(view);
             }
             Message::Committed { view, id, clock, reply } => {
-                self.observe(clock);
+                self.on_clock(from, clock);
                 if let Some(sequence) = self.own(id) {
                     self.on_committed(sequence, reply);
                 }
@@ -369,11 +432,9 @@ impl Client {
                 self.observe_view(view);
             }
             Message::Refused { view, id, clock, refusal } => {
+                self.on_clock(from, clock);
                 if refusal == Refusal::ClockSkew {
-                    // Another replica's clock, or this one's, is ahead; fall back to the lower.
-                    self.clock_offset = clock.0.saturating_sub(self.now.wall.0);
-                } else {
-                    self.observe(clock);
+                    self.clocks.on_refused();
                 }
                 self.on_refused(from, view, id, refusal);
                 self.observe_view(view);
@@ -437,13 +498,15 @@ impl Client {
     /// Sequence numbers begin anew, with another session.
     fn begin_window(&mut self) {
         self.updates = Window::new();
+        self.last_micros = 0;
         self.write_times.followed = None;
     }
 
     /// Replaces a session that the cluster may be about to expire, while nothing depends on it.
     fn refresh_session(&mut self) {
         let idle = self.now.instant.since(self.last_update) >= self.config.session_idle_max;
-        if idle && self.updates.live == 0 && matches!(self.session, Session::Active(_)) {
+        let is_outdated = idle || self.is_ahead();
+        if is_outdated && self.updates.live == 0 && matches!(self.session, Session::Active(_)) {
             self.session = Session::None;
             self.begin_window();
         }
@@ -503,8 +566,10 @@ impl Client {
         }
     }
 
-    fn observe(&mut self, clock: WallTime) {
-        self.clock_offset = self.clock_offset.max(clock.0.saturating_sub(self.now.wall.0));
+    /// A replica has told its clock.
+    fn on_clock(&mut self, from: ReplicaId, clock: WallTime) {
+        let distance = self.distance(from);
+        self.clocks.on_clock(from, clock, distance, self.now.instant);
     }
 
     /// A newer view: everything outstanding starts anew in it.
@@ -557,15 +622,28 @@ impl Client {
         }
     }
 
+    /// How far a replica is, in nanoseconds, whatever it was that it answered; 0 if that is not known.
+    fn distance(&self, replica: ReplicaId) -> u64 {
+        let known = [self.latencies.floor(replica), self.write_times.distances[replica.index()].shortest];
+        known.into_iter().filter(|shortest| *shortest > 0).min().unwrap_or_default()
+    }
+
     /// The leader is silent: asks everybody whether there is a newer view, with a request that only
     /// the leader of its view would act on.
     fn probe(&mut self) {
         let now = self.now.instant;
-        let leader = self.leader().index();
-        let by_reads = self.latencies.value(self.leader());
-        let usual =
-            by_reads.max(self.write_times.oks[leader]).max(self.write_times.ordered).max(self.latency);
-        let patience = patience(self.config.sync_after, usual);
+        let leader = self.leader();
+        // How far the leader is, and not how long it takes to do what it is asked for: of the kinds of operations that took
+        // long there may be none any more. One that cannot be reached is not waited for at all.
+        let usual = if self.connected.contains(leader) { self.distance(leader) } else { 0 };
+        let patience = if self.planted(PlantedBug::PatienceByAverages) {
+            let averages = [self.latencies.value(leader), self.write_times.oks[leader.index()]];
+            let others = self.write_times.ordered.max(self.latency);
+            let usual = averages.into_iter().fold(others, u64::max);
+            self.config.sync_after.max(Duration::from_nanos(usual.saturating_mul(4)))
+        } else {
+            patience(self.config.sync_after, usual)
+        };
         if now.since(self.leader_heard) < patience || now.since(self.probed) < patience {
             return;
         }

@@ -17,7 +17,7 @@
 //! in no footprint of the entry that lets it: so values carry the moment their first key expires, and count
 //! only if nobody asked has an entry of that time in its log.
 
-use super::{Action, Client, NEAR, Outcome, Token, patience, smooth};
+use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
 use crate::message::{Asked, Body, Message, Refusal, Standing};
 use crate::replica::PlantedBug;
 use core::time::Duration;
@@ -34,9 +34,6 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A value that has not come for so long does not come.
 const AWAITED_MAX: Duration = Duration::from_secs(2);
-
-/// A replica is taken to be a little farther away if it has not been as near for so long.
-const FLOOR_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long a leader's word took is not known any more after this long.
 const CHANGE_MAX: Duration = Duration::from_secs(1);
@@ -196,10 +193,8 @@ impl ReadCounts {
 pub(super) struct Latencies {
     /// Smoothed time to a value, nanoseconds; 0 if not known.
     values: [u64; Group::SIZE_MAX],
-    /// The shortest such time of late: how far the replica is, without what waits there; 0 if not known.
-    floors: [u64; Group::SIZE_MAX],
-    /// When each was last taken to be a little farther.
-    raised: [Instant; Group::SIZE_MAX],
+    /// How far each is, as its values tell.
+    distances: [Distance; Group::SIZE_MAX],
     /// Values that were asked for and have not come.
     outstanding: [u32; Group::SIZE_MAX],
     /// Smoothed time to the leader's word, nanoseconds, and when it was heard last.
@@ -225,8 +220,7 @@ impl Latencies {
     pub(super) const fn new() -> Self {
         Self {
             values: [0; Group::SIZE_MAX],
-            floors: [0; Group::SIZE_MAX],
-            raised: [Instant(0); Group::SIZE_MAX],
+            distances: [Distance::UNKNOWN; Group::SIZE_MAX],
             outstanding: [0; Group::SIZE_MAX],
             change: 0,
             change_noted: Instant(0),
@@ -253,14 +247,7 @@ impl Latencies {
 
     fn note_value(&mut self, replica: ReplicaId, took: u64, now: Instant) {
         self.values[replica.index()] = smooth(self.value(replica), took.max(1));
-        let (floor, raised) = (&mut self.floors[replica.index()], &mut self.raised[replica.index()]);
-        if *floor == 0 || took < *floor {
-            *floor = took.max(1);
-        } else if raised.after(FLOOR_INTERVAL) <= now {
-            // Lest what was near once be taken for near for ever.
-            *floor += *floor / 8 + 1;
-            *raised = now;
-        }
+        self.distances[replica.index()].on_answer(took, now);
         self.sampled[replica.index()] = now;
     }
 
@@ -288,8 +275,8 @@ impl Latencies {
         self.sharing = false;
     }
 
-    fn floor(&self, replica: ReplicaId) -> u64 {
-        self.floors[replica.index()]
+    pub(super) fn floor(&self, replica: ReplicaId) -> u64 {
+        self.distances[replica.index()].shortest
     }
 
     /// Of these replicas the one that has the fewest values to give to this client; they take turns.
@@ -485,7 +472,7 @@ impl Client {
             let left = |replica: ReplicaId| usable.contains(replica) && !chosen.contains(replica);
             let members = self.config.group.members().filter(|replica| left(*replica));
             let nearest = members.map(|replica| self.latencies.floor(replica)).min()?;
-            let floors = self.latencies.floors;
+            let floors = self.latencies.distances.map(|distance| distance.shortest);
             let near = |replica: ReplicaId| floors[replica.index()] <= nearest + nearest / 8 + NEAR;
             chosen = chosen.with(self.latencies.least_busy(size, |replica| left(replica) && near(replica))?);
         }
@@ -532,7 +519,7 @@ impl Client {
         }
         // Whoever could answer as soon if nothing waited there shares the reads, the least busy first: what
         // replicas took of late says how busy they were.
-        let floors = self.latencies.floors;
+        let floors = self.latencies.distances.map(|distance| distance.shortest);
         let shares = |replica: ReplicaId| {
             usable.contains(replica)
                 && floors[replica.index()] > 0

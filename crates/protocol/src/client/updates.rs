@@ -9,7 +9,7 @@
 //! Which is faster is measured: where the leader alone would answer clearly sooner than the fast quorum does,
 //! some updates go both ways, and tell.
 
-use super::{Action, Client, NEAR, Outcome, Session, Token, patience, smooth};
+use super::{Action, Client, Distance, NEAR, Outcome, Session, Token, patience, smooth};
 use crate::message::{Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
@@ -50,7 +50,7 @@ pub(super) struct Update {
     pub(super) evaluated: Option<Body>,
     /// Those that will not answer `Ok` in this view.
     pub(super) refusals: ReplicaSet,
-    /// The leader has no room for it: it is sent again before the leader is asked to order it.
+    /// The leader has no room for it: it is sent again a little later, the way it went.
     pub(super) crowded_out: bool,
     /// The way it was sent in the current view.
     pub(super) way: Way,
@@ -101,6 +101,8 @@ impl WriteCounts {
 pub(super) struct WriteTimes {
     /// Smoothed time to an `Ok` of each replica.
     pub(super) oks: [u64; Group::SIZE_MAX],
+    /// How far each is, as its answers to updates tell.
+    pub(super) distances: [Distance; Group::SIZE_MAX],
     /// Smoothed time until the leader has an update committed that it is to order at once.
     pub(super) ordered: u64,
     /// An update whose `Ok`s are awaited even after it has ended, and when it was sent: the last one that went
@@ -110,7 +112,12 @@ pub(super) struct WriteTimes {
 
 impl WriteTimes {
     pub(super) const fn new() -> Self {
-        Self { oks: [0; Group::SIZE_MAX], ordered: 0, followed: None }
+        Self {
+            oks: [0; Group::SIZE_MAX],
+            distances: [Distance::UNKNOWN; Group::SIZE_MAX],
+            ordered: 0,
+            followed: None,
+        }
     }
 
     /// The longest of what usually takes some time.
@@ -119,7 +126,8 @@ impl WriteTimes {
         self.oks.iter().max().copied().unwrap_or_default().max(self.ordered)
     }
 
-    fn note_ok(&mut self, replica: ReplicaId, took: u64) {
+    fn note_ok(&mut self, replica: ReplicaId, took: u64, now: Instant) {
+        self.distances[replica.index()].on_answer(took, now);
         let old = self.oks[replica.index()];
         self.oks[replica.index()] = smooth(old, took.max(1));
     }
@@ -289,13 +297,13 @@ impl Client {
             if let Some((followed, began)) = self.write_times.followed
                 && followed == sequence
             {
-                self.write_times.note_ok(from, now.since(began).as_nanos() as u64);
+                self.write_times.note_ok(from, now.since(began).as_nanos() as u64, now);
             }
             return;
         };
         update.oks = update.oks.with(from);
         // If it was sent again this may be too much, and never too little.
-        self.write_times.note_ok(from, now.since(update.began).as_nanos() as u64);
+        self.write_times.note_ok(from, now.since(update.began).as_nanos() as u64, now);
         self.finish_if_fast(sequence);
     }
 
@@ -334,7 +342,9 @@ impl Client {
     /// The leader has had an update executed.
     pub(super) fn on_committed(&mut self, sequence: u64, reply: Body) {
         let now = self.now.instant;
+        let leader = self.leader().index();
         let Some(update) = self.updates.get_mut(sequence) else { return };
+        self.write_times.distances[leader].on_answer(now.since(update.began).as_nanos() as u64, now);
         match update.way {
             Way::Fast => self.write_counts.ordered += 1,
             Way::Leader | Way::Both => {
@@ -410,7 +420,7 @@ impl Client {
                 } else if update.way == Way::Both && !update.refusals.contains(from) {
                     // It has no room to accept it; that it was to be ordered it has yet to read.
                     update.refusals = update.refusals.with(from);
-                } else if update.path == Path::Durability && refusal != Refusal::DiskFailed {
+                } else if refusal != Refusal::DiskFailed {
                     update.crowded_out = true;
                 } else {
                     self.finish_update(sequence, Outcome::Unknown);
@@ -427,7 +437,11 @@ impl Client {
     }
 
     pub(super) fn next_micros(&mut self) -> u64 {
-        let clock = self.now.wall.0.saturating_add(self.clock_offset);
+        let clock = if self.planted(PlantedBug::ClockOfAnybody) {
+            self.clocks.latest(self.now)
+        } else {
+            self.clocks.time(self.now)
+        };
         self.last_micros = clock.max(self.last_micros + 1);
         self.last_micros
     }
@@ -499,6 +513,7 @@ impl Client {
         let Update { micros, acked_below, .. } = *update;
         let request = Request { id, micros, acked_below, body: update.body.clone() };
         let (path, recipients) = (update.path, update.recipients);
+        let is_first = update.attempts == 0;
         let wanted = |to: ReplicaId| {
             connected.contains(to)
                 && only.is_none_or(|only| only == to)
@@ -519,6 +534,13 @@ impl Client {
             let message = Message::Attach { session, nonce: self.nonce };
             self.actions.push_back(Action::Send { to: strangers, message });
         }
+        // A leader that has no room for what nobody else has been sent refuses it for good: it cannot come to it by another
+        // way. Anything else it is asked for again.
+        let recipients = match path {
+            Path::Ordered if is_first && !update.shared => to,
+            Path::Ordered => group.members().collect(),
+            Path::Durability => recipients,
+        };
         let message = Message::Request { view, path, recipients, request };
         self.actions.push_back(Action::Send { to, message });
     }
@@ -537,7 +559,7 @@ impl Client {
         }
         let Session::Active(session) = self.session else { return };
         let silent = now.since(update.sent);
-        if update.path == Path::Durability && update.crowded_out {
+        if update.crowded_out {
             if silent >= sync_after * 2 {
                 update.crowded_out = false;
                 self.transmit_again(session, sequence, None);

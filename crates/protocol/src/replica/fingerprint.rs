@@ -70,6 +70,11 @@ impl Replica {
             leader_contact,
             suspect_at,
             suspecting,
+            clocks,
+            unheard_signs,
+            unheard_again_at,
+            confirmed_until,
+            clock_off_since,
             wants,
             transfer,
             snapshots,
@@ -108,10 +113,19 @@ impl Replica {
             (appended.0 - persisted.0, op_number).hash(hasher);
         }
         persisted_op.hash(hasher);
-        for Progress { op_number, applied, heard } in progress {
+        for Progress { op_number, applied, heard, promised_until } in progress {
             (op_number, applied, heard.is_some()).hash(hasher);
             heard.iter().for_each(|heard| clock.exact(*heard, hasher));
+            clock.deadline(*promised_until, hasher);
         }
+        // In models, monotonic time passes in steps far below the microsecond that wall clocks count.
+        for reading in clocks.iter().flatten() {
+            reading.clock.hash(hasher);
+        }
+        (clocks.map(|reading| reading.is_some()), unheard_signs).hash(hasher);
+        clock.deadline(*unheard_again_at, hasher);
+        clock.deadline(*confirmed_until, hasher);
+        clock_off_since.is_some().hash(hasher);
         (
             batch,
             batch_bytes,

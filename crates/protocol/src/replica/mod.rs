@@ -7,10 +7,12 @@
 
 mod api;
 mod attachments;
+mod clocks;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod ordering;
 mod planted;
+mod plausible;
 mod reads;
 mod requests;
 mod restore;
@@ -28,7 +30,7 @@ pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) use planted::PlantedBug;
 pub use restore::{InvalidRecord, Restored};
-pub use trace::{HandOverReason, TraceEvent, ViewChangeCause};
+pub use trace::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 
 use crate::durability_log::{DurabilityLog, KeyIndex};
 use crate::hash::{HashMap, shrink_queue};
@@ -47,7 +49,7 @@ use reads::WaitingRead;
 use requests::Waiter;
 use state_transfer::Transfer;
 use syros_types::{
-    Instant, Now, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet, SessionId, View, WallTime,
+    Group, Instant, Now, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet, SessionId, View, WallTime,
 };
 use view_change::ViewChange;
 
@@ -74,6 +76,8 @@ struct Progress {
     applied: OpNumber,
     /// The newest `sent_at` it has answered: it had not left the view when it did.
     heard: Option<Instant>,
+    /// Until then, on this leader's clock, it has promised not to leave the view; less what clocks may drift.
+    promised_until: Instant,
 }
 
 /// One member of the group.
@@ -164,6 +168,16 @@ pub struct Replica {
     leader_contact: Instant,
     suspect_at: Instant,
     suspecting: bool,
+    /// What the members have last told of their wall clocks.
+    clocks: [Option<clocks::ClockReading>; Group::SIZE_MAX],
+    /// Leader: signs of life that it has sent since `f` followers have answered one.
+    unheard_signs: u32,
+    /// Leader: when the next of them counts.
+    unheard_again_at: Instant,
+    /// Leader: the newest sign of life that `f` followers have answered.
+    confirmed_until: Instant,
+    /// Leader: since when its own clock has contradicted the median.
+    clock_off_since: Option<Instant>,
     /// Per member: the newest view it wanted to move to, when, and whether it has moved.
     wants: Vec<Option<view_change::Want>>,
     transfer: Option<Transfer>,
@@ -255,6 +269,11 @@ impl Replica {
             leader_contact: now.instant,
             suspect_at: Instant::NEVER,
             suspecting: false,
+            clocks: [None; Group::SIZE_MAX],
+            unheard_signs: 0,
+            unheard_again_at: Instant(0),
+            confirmed_until: Instant(0),
+            clock_off_since: None,
             wants: vec![None; members],
             transfer: None,
             snapshots: snapshots::Snapshots::new(members, &config),
@@ -447,6 +466,9 @@ impl Replica {
     }
 
     fn on_replica_message(&mut self, from: ReplicaId, message: Message) {
+        if !self.is_plausible(&message) {
+            return self.trace_implausible(from, message.name());
+        }
         match message {
             Message::Prepare { view, first, commit, sent_at, time, entries } => {
                 if self.heard_leader(from, view) {
@@ -458,8 +480,8 @@ impl Replica {
                     self.on_commit(commit, op_number, sent_at);
                 }
             }
-            Message::PrepareOk { view, op_number, sent_at, applied } => {
-                self.on_prepare_ok(from, view, (op_number, applied), sent_at);
+            Message::PrepareOk { view, op_number, applied, sent_at, promise, clock } => {
+                self.on_prepare_ok(from, view, (op_number, applied), (sent_at, promise, clock));
             }
             Message::FetchBodies { view, ids } => self.on_fetch_bodies(from, view, &ids),
             Message::Bodies { view, requests } => self.on_bodies(view, requests),
@@ -480,7 +502,11 @@ impl Replica {
             Message::SnapshotPart { op_number, offset, part } => {
                 self.on_snapshot_part(from, op_number, offset, part);
             }
-            Message::WrongView { view } => self.ask_for_start_view(view),
+            Message::WrongView { view } => {
+                // Only a member that takes part in its view says so.
+                self.yield_to(from, view);
+                self.ask_for_start_view(view);
+            }
             // Answers to clients: not for a replica.
             _ => self.counters.refused += 1,
         }
@@ -504,6 +530,11 @@ impl Replica {
         if now >= self.heartbeat_at {
             self.heartbeat_due = true;
             self.leave_with_slow_disk();
+            self.leave_with_wrong_clock();
+            self.leave_unheard();
+        }
+        if !self.is_leader() {
+            return;
         }
         if now >= self.expiry_deadline() {
             self.next_expiry = None;
@@ -644,11 +675,6 @@ impl Replica {
 
     const fn memory_bytes(&self) -> usize {
         self.log.bytes() + self.dlog.bytes()
-    }
-
-    /// Log time of what is appended now.
-    fn log_time(&self) -> WallTime {
-        self.log.last_time().max(self.now.wall)
     }
 
     fn append_entry(&mut self, entry: LogEntry) -> OpNumber {

@@ -2,16 +2,24 @@
 //! A Prepare ships ids of what the followers should have in their durability logs, and bodies of the
 //! rest; no body is sent or written to disk twice.
 
-use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent};
+use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::hash::shrink_table;
-use crate::message::{Body, BodyHash, LogEntry, Message, Payload, Peer, Prepared, Request, Update};
+use crate::message::{
+    Body, BodyHash, LogEntry, Message, Payload, Peer, Prepared, Request, Update, ViewChangeReason,
+};
 use crate::record::Record;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
-use syros_types::{Group, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, View, WallTime};
+use core::time::Duration;
+use syros_types::{Class, Group, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, View, WallTime};
 
-/// A leader that has just begun does not look at its disk for this many times `slow_disk_after`.
-const SLOW_DISK_REST: u32 = 20;
+/// A leader that has just begun does not look for something that takes some time to show in its disk or its clock for
+/// this many times as long.
+const REST: u32 = 20;
+
+/// A leader that `f` followers have not answered for this many times `suspect_after` gives up its view. By then they
+/// would have suspected it if they did not hear it.
+const UNHEARD_MAX: u32 = 4;
 
 /// Prepares a follower holds back while bodies are missing; later ones come by state transfer.
 const PARKED_MAX: usize = 256;
@@ -122,7 +130,38 @@ impl Replica {
         self.note_append();
         self.heartbeat_due = false;
         self.heartbeat_at = sent_at.after(self.config.heartbeat);
+        self.count_sign_of_life();
         self.advance_commit();
+    }
+
+    /// Leader: sends a sign of life, which the followers are to answer. Counted are those that stay without an answer of
+    /// `f` followers, and no more of them than heartbeats there would be.
+    fn count_sign_of_life(&mut self) {
+        if self.now.instant >= self.unheard_again_at {
+            self.unheard_again_at = self.now.instant.after(self.config.heartbeat);
+            self.unheard_signs = self.unheard_signs.saturating_add(1);
+        }
+    }
+
+    /// Leader: followers have answered. If they are `f`, one of whom may be this one that has just done it, the leader
+    /// knows that it can commit.
+    fn count_heard_followers(&mut self) {
+        let Some(confirmed_at) = self.confirmed_at() else { return };
+        if self.confirmed_until < confirmed_at {
+            self.confirmed_until = confirmed_at;
+            self.unheard_signs = 0;
+        }
+    }
+
+    /// Leader: gives up its view if it has sent signs of life for long and `f` followers have not answered. They may hear
+    /// it all the same, and as long as they do no other member can lead. Counted are signs sent, not time: a leader that
+    /// was stopped has to send first, and to read the answers.
+    pub(super) fn leave_unheard(&mut self) {
+        let silence = self.config.heartbeat * self.unheard_signs;
+        if silence >= self.config.suspect_after * UNHEARD_MAX && !self.planted(PlantedBug::UnheardLeaderStays)
+        {
+            self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Unheard(silence));
+        }
     }
 
     pub(super) fn emit_heartbeat(&mut self) {
@@ -135,6 +174,7 @@ impl Replica {
             self.heartbeat_at = Instant::NEVER;
             return;
         }
+        self.count_sign_of_life();
         let sent_at = self.now.instant;
         self.heartbeat_at = sent_at.after(self.config.heartbeat);
         let (view, commit, op_number) = (self.view, self.announced_commit(), self.log.op_number());
@@ -161,10 +201,7 @@ impl Replica {
     pub(super) fn expiry_deadline(&self) -> Instant {
         match self.next_expiry {
             None => Instant::NEVER,
-            Some(moment) => {
-                let wait = core::time::Duration::from_micros(moment.0.saturating_sub(self.now.wall.0));
-                self.now.instant.after(wait)
-            }
+            Some(moment) => self.now.instant.after(self.time_until(moment)),
         }
     }
 
@@ -198,7 +235,7 @@ impl Replica {
         // Spread, so that not all followers suspect at one moment; never before the promise ends.
         let jitter = self.prng.below((self.config.suspect_after / 8).as_nanos() as u64);
         self.suspect_at =
-            self.now.instant.after(self.config.suspect_after).after(core::time::Duration::from_nanos(jitter));
+            self.now.instant.after(self.config.suspect_after).after(Duration::from_nanos(jitter));
     }
 
     /// Answers with the newest leader clock heard, once for all messages handled together.
@@ -211,8 +248,7 @@ impl Replica {
             return;
         }
         let to = Peer::Replica(self.leader());
-        let (view, op_number, applied) = (self.view, self.log.op_number(), self.applied);
-        let message = Message::PrepareOk { view, op_number, applied, sent_at };
+        let message = self.prepare_ok(sent_at, self.log.op_number());
         if self.planted(PlantedBug::PrepareOkBeforePersist) {
             self.send(to, message);
         } else {
@@ -232,21 +268,15 @@ impl Replica {
         mut entries: Vec<Prepared>,
     ) {
         self.owe_ack(sent_at);
-        let operations = entries.iter().all(|entry| match entry {
-            Prepared::Full(request) => (self.config.describe)(&request.body).is_some(),
-            _ => true,
-        });
-        if !operations {
-            self.counters.refused += 1;
-            return;
-        }
         self.leader_commit = self.leader_commit.max(commit);
+        let trusts = self.planted(PlantedBug::PeersNotValidated);
         let expected = self.parked.back().map_or(self.log.op_number(), Parked::last).next();
         if first > expected || self.parked.len() >= PARKED_MAX {
             self.request_state();
         } else {
             let known = usize::try_from(expected.0 - first.0).unwrap_or(usize::MAX);
-            if known < entries.len() && !self.disk_failed {
+            let last_time = self.parked.back().map_or(self.log.last_time(), |parked| parked.time);
+            if known < entries.len() && !self.disk_failed && (last_time <= time || trusts) {
                 entries.drain(..known);
                 first = expected;
                 self.parked.push_back(Parked { first, commit, time, entries, complete: 0 });
@@ -339,7 +369,7 @@ impl Replica {
                         let request = update.request.clone();
                         (Payload::Update(update), Prepared::Full(request))
                     }
-                    None => unreachable!("checked when the Prepare arrived"),
+                    None => unreachable!("Prepares that hold no operations are refused"),
                 },
                 Prepared::Register { nonce } => (Payload::Register { nonce }, Prepared::Register { nonce }),
                 Prepared::Expire(ids) => (Payload::Expire(ids.clone()), Prepared::Expire(ids)),
@@ -449,11 +479,12 @@ impl Replica {
         from: ReplicaId,
         view: View,
         (op_number, applied): (OpNumber, OpNumber),
-        sent_at: Instant,
+        (sent_at, promise, clock): (Instant, Duration, WallTime),
     ) {
         if !self.is_leader() || view != self.view || op_number > self.log.op_number() {
             return;
         }
+        let lease = self.lease_of(promise);
         let progress = &mut self.progress[from.index()];
         progress.op_number = progress.op_number.max(op_number);
         progress.applied = progress.applied.max(applied);
@@ -461,6 +492,9 @@ impl Replica {
         if sent_at.0 > 0 && sent_at <= self.now.instant && progress.heard.is_none_or(|heard| heard < sent_at)
         {
             progress.heard = Some(sent_at);
+            progress.promised_until = sent_at.after(lease);
+            self.hear_clock(from, clock, sent_at);
+            self.count_heard_followers();
             self.answer_confirmed_reads();
         }
         self.advance_commit();
@@ -488,13 +522,17 @@ impl Replica {
     pub(super) fn leave_with_slow_disk(&mut self) {
         let behind = self.overtaken.map(|(_, since)| self.now.instant.since(since));
         // Where all disks are slow by turns, leadership should not go round.
-        let settled = self.entered_at.is_none_or(|entered| {
-            self.now.instant >= entered.after(self.config.slow_disk_after * SLOW_DISK_REST)
-        });
-        if let Some(behind) = behind.filter(|behind| settled && *behind >= self.config.slow_disk_after) {
+        let has_rested = self.has_led_for_long(self.config.slow_disk_after);
+        if let Some(behind) = behind.filter(|behind| has_rested && *behind >= self.config.slow_disk_after) {
             self.overtaken = None;
             self.step_down(HandOverReason::SlowDisk(behind));
         }
+    }
+
+    /// Leader: true if it has led its view for much longer than what it may be left for takes to show. Where all members
+    /// are as bad, leadership should not go round.
+    pub(super) fn has_led_for_long(&self, shows_after: Duration) -> bool {
+        self.entered_at.is_none_or(|entered| self.now.instant >= entered.after(shows_after * REST))
     }
 
     /// Leader: the last entry that as many members, itself among them, have on disk.
@@ -627,6 +665,8 @@ impl Replica {
 
     /// Describes what travelled, for entries that came as requests.
     pub(super) fn describe_all(&self, requests: Vec<Request>) -> Vec<Update> {
-        requests.into_iter().filter_map(|request| Update::describe(self.config.describe, request)).collect()
+        let updates =
+            requests.into_iter().filter_map(|request| Update::describe(self.config.describe, request));
+        updates.filter(|update| update.class != Class::Read).collect()
     }
 }

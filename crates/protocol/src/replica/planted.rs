@@ -86,6 +86,16 @@ planted_bugs! {
     EvaluationIsEnough = "evaluation-is-enough": "A client completes an update that returns state with a majority.";
     AcksOfOtherViewsCounted = "acks-of-other-views-counted": "A client counts acknowledgements given in different views.";
     ExpiringSessionAccepted = "expiring-session-accepted": "The leader accepts updates of a session whose end is in the log and not yet executed.";
+    PromiseByOwnLease = "promise-by-own-lease": "A leader counts followers' promises by its own lease duration.";
+    LogTimeByOneClock = "log-time-by-one-clock": "Log time follows the leader's own clock, whatever the others' are.";
+    DeposedLeaderStays = "deposed-leader-stays": "A leader that hears of later views keeps leading its own.";
+    DeadSourceAskedOn = "dead-source-asked-on": "A replica whose source of a transfer died goes on asking it, whatever views come.";
+    UnheardLeaderStays = "unheard-leader-stays": "A leader that hears no followers goes on sending heartbeats.";
+    RefusedForGood = "refused-for-good": "A leader without room remembers its refusal of an update that others have.";
+    AcknowledgedInLogRecovered = "acknowledged-in-log-recovered": "Recovery takes updates that entries of the log acknowledge.";
+    PatienceByAverages = "patience-by-averages": "A client waits for a silent leader by the longest average of anything it has done.";
+    ClockOfAnybody = "clock-of-anybody": "A client's timestamps follow whichever replica's clock is ahead, in one session.";
+    PeersNotValidated = "peers-not-validated": "What other members say is taken for possible.";
     ResentAcknowledgesMore = "resent-acknowledges-more": "A client that sends an update again in the same view acknowledges what it has completed since.";
     ReferenceById = "reference-by-id": "A follower takes the body that it holds under an id for the one that its leader means.";
     UnattachedAccepted = "unattached-accepted": "A replica takes updates of a session from whoever names it.";

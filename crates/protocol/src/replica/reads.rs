@@ -249,10 +249,29 @@ impl Replica {
         heard[faults - 1]
     }
 
-    /// The part of a lease that the leader relies upon.
-    fn lease(&self) -> Duration {
-        let drift = self.config.lease.as_nanos() as u64 / 1_000_000 * u64::from(self.config.clock_drift_ppm);
-        self.config.lease.saturating_sub(Duration::from_nanos(drift))
+    /// The part of a follower's promise that the leader relies upon: no more than its own lease, less what clocks may
+    /// drift.
+    pub(super) fn lease_of(&self, promise: Duration) -> Duration {
+        let by_own = self.planted(PlantedBug::PromiseByOwnLease);
+        let promise = if by_own { self.config.lease } else { promise.min(self.config.lease) };
+        let drift = promise.as_nanos() as u64 / 1_000_000 * u64::from(self.config.clock_drift_ppm);
+        promise.saturating_sub(Duration::from_nanos(drift))
+    }
+
+    /// Leader: `f` followers have promised not to leave the view until then.
+    fn lease_until(&self) -> Instant {
+        let faults = self.config.group.faults();
+        if faults == 0 {
+            return Instant::NEVER;
+        }
+        let mut promised = [Instant(0); Group::SIZE_MAX];
+        for (index, progress) in self.progress.iter().enumerate() {
+            if index != self.config.replica.index() {
+                promised[index] = progress.promised_until;
+            }
+        }
+        promised.sort_unstable_by(|a, b| b.cmp(a));
+        promised[faults - 1]
     }
 
     /// Leader: nobody else can have become leader before now (with a lease), or had when a read
@@ -261,7 +280,7 @@ impl Replica {
         if self.planted(PlantedBug::ReadWithoutLease) {
             return true;
         }
-        self.confirmed_at().is_some_and(|at| at.after(self.lease()) > self.now.instant || at >= invoked)
+        self.lease_until() > self.now.instant || self.confirmed_at().is_some_and(|at| at >= invoked)
     }
 
     /// Entries have been applied: reads that waited for them go on.

@@ -148,7 +148,7 @@ impl Replica {
         }
         match admission {
             Some(admission) if path == Path::Durability => self.accept(from, recipients, update, admission),
-            _ => self.order_now(from, update),
+            _ => self.order_now(from, update, recipients),
         }
     }
 
@@ -215,8 +215,9 @@ impl Replica {
                 self.refuse(from, id, Refusal::Stale);
                 return true;
             }
+            // The window moves on as the client hears answers.
             Known::BeyondWindow => {
-                self.refuse(from, id, Refusal::Overloaded);
+                self.refuse_for_now(from, id, Refusal::Overloaded);
                 return true;
             }
             Known::UnknownSession => {
@@ -305,10 +306,17 @@ impl Replica {
     }
 
     /// Leader: orders everything accepted so far, then this, and answers when it is executed.
-    fn order_now(&mut self, from: Peer, update: Update) {
+    fn order_now(&mut self, from: Peer, update: Update, recipients: ReplicaSet) {
         let id = update.request.id;
         if let Some(refusal) = self.no_room_in_log() {
-            return self.refuse(from, id, refusal);
+            // Its client takes the refusal for final only if nobody else has the update.
+            let is_shared = self.others().any(|other| recipients.contains(other));
+            let always = self.planted(PlantedBug::RefusedForGood);
+            return if is_shared && !always {
+                self.refuse_for_now(from, id, refusal)
+            } else {
+                self.refuse(from, id, refusal)
+            };
         }
         self.counters.slow_updates += 1;
         self.order_all();
@@ -467,7 +475,7 @@ impl Replica {
         if self.conflicts(&update, admission) {
             self.counters.conflicts += 1;
             if self.is_leader() {
-                self.order_now(from, update);
+                self.order_now(from, update, recipients);
             } else {
                 self.send(from, Message::Conflict { view, id, clock });
             }

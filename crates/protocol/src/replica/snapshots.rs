@@ -438,7 +438,11 @@ impl Replica {
         };
         assert!(download.installing && self.apply_requested == self.applied, "nothing is executed meanwhile");
         // A leader has promised answers about what it executes; a log may not get ahead of its view.
-        if head.op_number <= self.applied || head.view > self.entering() || self.is_leader() {
+        if head.op_number <= self.applied
+            || head.view > self.entering()
+            || self.is_leader()
+            || !self.is_plausible_snapshot(&head)
+        {
             return;
         }
         let SnapshotHead { op_number, view, time, sessions } = head;

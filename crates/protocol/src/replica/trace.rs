@@ -4,7 +4,7 @@
 
 use super::{Action, Replica, Status};
 use core::time::Duration;
-use syros_types::{Instant, OpNumber, ReplicaId, View};
+use syros_types::{Instant, OpNumber, ReplicaId, ReplicaSet, View};
 
 /// Why a leader gave the lead to another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -15,6 +15,17 @@ pub enum HandOverReason {
     Stopping,
     /// Its disk is behind those of `f` followers, for this long.
     SlowDisk(Duration),
+    /// Its wall clock has contradicted the median of the members' clocks for some time.
+    WrongClock(ClockError),
+}
+
+/// How far a wall clock is from the median of the members' clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClockError {
+    /// How far.
+    pub off: Duration,
+    /// It is ahead of the others; else behind.
+    pub ahead: bool,
 }
 
 /// Why a replica left its view for a later one.
@@ -36,6 +47,10 @@ pub enum ViewChangeCause {
     MemoryLost(ReplicaId),
     /// It led when its process ended: nobody may lead the same view twice.
     Restarted,
+    /// It led, and this member already took part in a later view.
+    Deposed(ReplicaId),
+    /// It led, and fewer than `f` followers have answered it for this long.
+    Unheard(Duration),
     /// It led, and lets this member lead.
     HandedOver(ReplicaId, HandOverReason),
 }
@@ -105,6 +120,15 @@ pub enum TraceEvent {
         /// How long ago it last heard as many as it needs.
         silent: Duration,
     },
+    /// A leader's wall clock contradicts the median of the members' clocks. Log time does not follow it.
+    WrongClock(ClockError),
+    /// A member has sent a message that no right member sends. Told once in each view.
+    Implausible {
+        /// Who sent it.
+        from: ReplicaId,
+        /// The name of the message.
+        message: &'static str,
+    },
     /// It hears enough of them again.
     QuorumRegained {
         /// The view that it leads.
@@ -121,11 +145,13 @@ pub(super) struct Traced {
     quorum_lost: bool,
     /// A replica between views has told that it is alone.
     alone: bool,
+    /// Members that have sent what no right member sends.
+    implausible: ReplicaSet,
 }
 
 impl Traced {
     pub(super) const fn new(now: Instant) -> Self {
-        Self { since: now, quorum_lost: false, alone: false }
+        Self { since: now, quorum_lost: false, alone: false, implausible: ReplicaSet(0) }
     }
 }
 
@@ -152,6 +178,14 @@ impl Replica {
     pub(super) fn trace_alone(&mut self) {
         if !core::mem::replace(&mut self.traced.alone, true) {
             self.trace(TraceEvent::Alone { view: self.view });
+        }
+    }
+
+    pub(super) fn trace_implausible(&mut self, from: ReplicaId, message: &'static str) {
+        self.counters.refused += 1;
+        if !self.traced.implausible.contains(from) {
+            self.traced.implausible = self.traced.implausible.with(from);
+            self.trace(TraceEvent::Implausible { from, message });
         }
     }
 

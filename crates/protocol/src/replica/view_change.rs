@@ -21,7 +21,9 @@ use alloc::collections::BTreeMap;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{Class, Footprint, Instant, OpNumber, OperationId, ReplicaId, Timestamp, View};
+use syros_types::{
+    Class, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, Timestamp, View,
+};
 
 /// Longest time between attempts, in first ones: a group that cannot form a quorum must notice soon when it
 /// can.
@@ -37,13 +39,15 @@ pub(super) struct ViewChange {
     changes: BTreeMap<ReplicaId, DoViewChange>,
     /// New leader: the `f + 1` senders it goes by, once it has as many.
     chosen: Vec<ReplicaId>,
+    /// New leader: until then it waits for more members to tell their clocks, if those it knows contradict each other.
+    clocks_until: Option<Instant>,
     /// New leader: whom it fetches committed entries from before it can start the view.
     pub(super) source: Option<ReplicaId>,
 }
 
 impl ViewChange {
     pub(super) fn deadline(&self) -> Instant {
-        self.resend_at.min(self.timeout_at)
+        self.resend_at.min(self.timeout_at).min(self.clocks_until.unwrap_or(Instant::NEVER))
     }
 }
 
@@ -163,6 +167,7 @@ impl Replica {
             timeout,
             changes: BTreeMap::new(),
             chosen: Vec::new(),
+            clocks_until: None,
             source: None,
         }));
     }
@@ -181,6 +186,7 @@ impl Replica {
             commit_view: self.log.view_at(self.commit).unwrap_or_default(),
             suffix: self.log.suffix(self.commit),
             dlog: self.unordered_requests(),
+            clock: self.now.wall,
         };
         let leader = self.leader();
         if leader == self.config.replica {
@@ -198,6 +204,9 @@ impl Replica {
     pub(super) fn on_view_change_tick(&mut self) {
         let now = self.now.instant;
         let Status::ViewChange(change) = &mut self.status else { return };
+        if change.clocks_until.is_some_and(|until| now >= until) {
+            return self.try_start_view();
+        }
         let timed_out = now >= change.timeout_at;
         if now >= change.resend_at {
             change.resend_at = now.after(self.config.resend);
@@ -262,14 +271,22 @@ impl Replica {
                     // The leader has left this view for good, and its lease with it.
                     self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::LeaderLeft);
                 } else if self.is_leader() {
-                    // Whoever has moved cannot come back by itself.
                     if moved {
+                        // It cannot come back by itself.
                         self.give_way(from, view, reason);
+                    } else {
+                        // Who suspects the leader of a view takes part in that view.
+                        self.yield_to(from, View(view.0 - 1));
                     }
                 } else if self.planted(PlantedBug::PromiseForgotten) {
                     self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Followed(from));
                 } else if self.suspecting {
-                    self.move_if_others_agree();
+                    // One that has moved had the agreement of `f` others, or was let go by its leader.
+                    if moved && !self.planted(PlantedBug::UnheardLeaderStays) {
+                        self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Followed(from));
+                    } else {
+                        self.move_if_others_agree();
+                    }
                 }
             }
             Status::ViewChange(_) if view >= self.view => {
@@ -282,6 +299,17 @@ impl Replica {
                 }
             }
             Status::ViewChange(_) | Status::Recovering => {}
+        }
+    }
+
+    /// Leader: another member takes part in `view`. If that is a later view than this leader's own, this leader has been
+    /// deposed. It gives up its view and its lease, and takes part in the change to the other's: the leader of that one
+    /// may be dead by now, and the member may need this one's agreement to go on.
+    pub(super) fn yield_to(&mut self, member: ReplicaId, view: View) {
+        let deposed = self.is_leader() && view > self.view;
+        let possible = self.config.group.leader(view) != self.config.replica;
+        if deposed && possible && !self.planted(PlantedBug::DeposedLeaderStays) {
+            self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Deposed(member));
         }
     }
 
@@ -327,8 +355,14 @@ impl Replica {
 
     /// Leader: hands over to the member with the longest log.
     pub(super) fn step_down(&mut self, reason: HandOverReason) {
+        self.hand_over_to_longest_log(ReplicaSet::ALL, reason);
+    }
+
+    /// Leader: hands over to the member with the longest log among those that suit.
+    pub(super) fn hand_over_to_longest_log(&mut self, suitable: ReplicaSet, reason: HandOverReason) {
         let members = self.progress.iter().zip(self.config.group.members());
-        let heard = members.filter(|(progress, _)| progress.heard.is_some());
+        let heard =
+            members.filter(|(progress, member)| progress.heard.is_some() && suitable.contains(*member));
         let best = heard.max_by_key(|(progress, _)| (progress.op_number, progress.heard));
         if let Some((_, to)) = best {
             self.on_hand_over(to, reason);
@@ -364,31 +398,38 @@ impl Replica {
         }
         self.on_start_view_change(from, view, ViewChangeReason::Moved);
         if view == self.view && self.leader() == self.config.replica && !self.is_normal() {
+            self.hear_late_clock(from, change.clock);
             self.add_change(from, change);
         }
     }
 
     fn add_change(&mut self, from: ReplicaId, change: DoViewChange) {
         let Status::ViewChange(state) = &mut self.status else { return };
-        if state.chosen.is_empty() {
-            state.changes.insert(from, change);
-            let quorum = self.config.group.majority();
-            let me = self.config.replica;
-            if state.changes.len() >= quorum && state.changes.contains_key(&me) {
-                let others = state.changes.keys().copied().filter(|sender| *sender != me);
-                // Exactly f + 1: with more, two recovered updates need not share a log.
-                state.chosen = core::iter::once(me).chain(others.take(quorum - 1)).collect();
-                self.try_start_view();
-            }
+        if !state.chosen.is_empty() {
+            // It has brought a clock, if nothing else.
+            return self.try_start_view();
+        }
+        state.changes.insert(from, change);
+        let quorum = self.config.group.majority();
+        let me = self.config.replica;
+        if state.changes.len() >= quorum && state.changes.contains_key(&me) {
+            let others = state.changes.keys().copied().filter(|sender| *sender != me);
+            // Exactly f + 1: with more, two recovered updates need not share a log.
+            state.chosen = core::iter::once(me).chain(others.take(quorum - 1)).collect();
+            state.clocks_until = Some(self.now.instant.after(self.config.resend));
+            self.try_start_view();
         }
     }
 
     /// New leader: starts the view once it has `f + 1` DoViewChanges and the best log's beginning.
     pub(super) fn try_start_view(&mut self) {
+        let suffice = self.clocks_suffice();
         let Status::ViewChange(state) = &mut self.status else { return };
-        if state.chosen.is_empty() {
+        let waits = !suffice && state.clocks_until.is_some_and(|until| self.now.instant < until);
+        if state.chosen.is_empty() || waits {
             return;
         }
+        state.clocks_until = None;
         let chosen: Vec<(ReplicaId, &DoViewChange)> =
             state.chosen.iter().map(|sender| (*sender, &state.changes[sender])).collect();
         #[cfg(feature = "planted-bugs")]
@@ -417,14 +458,20 @@ impl Replica {
             }
             return;
         }
-        let changes: Vec<(ReplicaId, DoViewChange)> = {
-            let mut all = core::mem::take(&mut state.changes);
-            let senders = core::mem::take(&mut state.chosen);
-            senders
-                .into_iter()
-                .filter_map(|sender| all.remove(&sender).map(|change| (sender, change)))
-                .collect()
-        };
+        let mut all = core::mem::take(&mut state.changes);
+        let senders = core::mem::take(&mut state.chosen);
+        if !own && all.get(&source).is_some_and(|change| !self.continues(base, &change.suffix)) {
+            // No right member has such a log. There may be others to go by.
+            all.remove(&source);
+            self.counters.refused += 1;
+            if let Status::ViewChange(state) = &mut self.status {
+                state.changes = all;
+            }
+            return;
+        }
+        let changes =
+            senders.into_iter().filter_map(|sender| all.remove(&sender).map(|change| (sender, change)));
+        let changes = changes.collect();
         self.start_view(source, changes);
     }
 
@@ -464,9 +511,14 @@ impl Replica {
             return Vec::new();
         }
         let dlogs: Vec<Vec<Update>> = dlogs.into_iter().map(|dlog| self.describe_all(dlog)).collect();
+        let acknowledged = self.acknowledged_in_log();
+        let may_recover = |id: OperationId| {
+            let is_acknowledged = acknowledged.get(&id.session).is_some_and(|below| id.sequence < *below);
+            self.may_recover(id) && !is_acknowledged
+        };
         let logs: Vec<Vec<&Update>> = dlogs
             .iter()
-            .map(|dlog| dlog.iter().filter(|update| self.may_recover(update.request.id)).collect())
+            .map(|dlog| dlog.iter().filter(|update| may_recover(update.request.id)).collect())
             .collect();
         #[cfg(feature = "planted-bugs")]
         if let Some(wrong) = self.recover_wrongly(&logs) {
@@ -474,6 +526,24 @@ impl Replica {
         }
         let recovered = self.recover_rightly(&logs);
         recovered.into_iter().cloned().collect()
+    }
+
+    /// Per session: the operations before this one are acknowledged by entries of the log that are not executed here. What
+    /// of them was completed comes before those entries in the log, as with entries that are executed; what their client
+    /// has given up it would be surprised to see take effect after its later updates.
+    fn acknowledged_in_log(&self) -> BTreeMap<SessionId, u64> {
+        let mut acknowledged = BTreeMap::new();
+        if self.planted(PlantedBug::AcknowledgedInLogRecovered) {
+            return acknowledged;
+        }
+        let unexecuted =
+            (self.applied.0 + 1..=self.log.op_number().0).filter_map(|n| self.log.entry(OpNumber(n)));
+        for request in unexecuted.flat_map(LogEntry::updates).map(|update| &update.request) {
+            let below = acknowledged.entry(request.id.session).or_insert(0);
+            // A client never acknowledges what it has just issued.
+            *below = request.acked_below.min(request.id.sequence).max(*below);
+        }
+        acknowledged
     }
 
     fn recover_rightly<'a>(&self, logs: &[Vec<&'a Update>]) -> Vec<&'a Update> {
@@ -529,6 +599,10 @@ impl Replica {
     /// Normal in the current view, with a log that was left as it was up to `unchanged`.
     fn become_normal(&mut self, unchanged: OpNumber) {
         self.status = Status::Normal;
+        self.unheard_signs = 0;
+        self.unheard_again_at = self.now.instant;
+        self.confirmed_until = Instant(0);
+        self.clock_off_since = None;
         self.entered_at = Some(self.now.instant);
         self.last_normal = self.view;
         self.counters.view_changes += 1;
@@ -582,12 +656,12 @@ impl Replica {
         let entered = view == self.view && self.is_normal();
         let forbidden = view == self.view && matches!(self.status, Status::Recovering);
         let leader = self.config.group.leader(view);
-        if view < self.view
-            || entered
-            || forbidden
-            || leader == self.config.replica
-            || self.transfer.is_some()
-        {
+        // While one view's log is on its way that view is not asked for again. The source may have died since, so a later
+        // view is.
+        let is_coming = self.transfer.as_ref().is_some_and(|transfer| {
+            transfer.start.view >= view || self.planted(PlantedBug::DeadSourceAskedOn)
+        });
+        if view < self.view || entered || forbidden || leader == self.config.replica || is_coming {
             return;
         }
         let again = self.start_view_requested.map(|at| at.after(self.config.resend));
@@ -609,11 +683,17 @@ impl Replica {
         let view = start.view;
         let entered = view == self.view && self.is_normal();
         let forbidden = view == self.view && matches!(self.status, Status::Recovering);
-        if from != self.config.group.leader(view) || view < self.view || entered || forbidden {
+        let is_older = self.transfer.as_ref().is_some_and(|transfer| transfer.start.view > view);
+        if from != self.config.group.leader(view) || view < self.view || entered || forbidden || is_older {
             return;
         }
         if self.agrees_up_to(start.base, start.base_view) {
-            return self.enter_as_follower(start);
+            if self.continues(start.base, &start.suffix) {
+                self.enter_as_follower(start);
+            } else {
+                self.counters.refused += 1;
+            }
+            return;
         }
         if !matches!(self.status, Status::Recovering) && view > self.view {
             // The group has moved on: this replica stops acting in its view before it takes over

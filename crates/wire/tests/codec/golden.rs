@@ -3,6 +3,7 @@
 
 use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe};
 use std::collections::BTreeSet;
+use std::time::Duration;
 use syros_protocol::message::{
     Asked, Body, BodyHash, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request,
     RoleName, Standing, StartView, StatusReport, Update, ViewChangeReason,
@@ -175,8 +176,15 @@ fn of_replicas() -> Vec<(Message, String)> {
         ),
         (Message::Commit { view, commit, op_number, sent_at }, format!("21 07 09 c801 {sent_hex}")),
         (
-            Message::PrepareOk { view, op_number, applied: OpNumber(8), sent_at },
-            format!("22 07 c801 08 {sent_hex}"),
+            Message::PrepareOk {
+                view,
+                op_number,
+                applied: OpNumber(8),
+                sent_at,
+                promise: Duration::from_micros(200),
+                clock: time,
+            },
+            format!("22 07 c801 08 {sent_hex} c801 {time_hex}"),
         ),
         (Message::FetchBodies { view, ids: vec![id(1, 2), id(128, 3)] }, "23 07 02 01 02 8001 03".into()),
         (Message::Bodies { view, requests: vec![request()] }, format!("24 07 01 {REQUEST_HEAD} 03 736574")),
@@ -194,8 +202,9 @@ fn of_replicas() -> Vec<(Message, String)> {
                 commit_view: View(5),
                 suffix: entries(),
                 dlog: vec![request()],
+                clock: time,
             })),
-            format!("29 07 06 09 05 {entries_hex} 01 {REQUEST_HEAD} 03 736574"),
+            format!("29 07 06 09 05 {entries_hex} 01 {REQUEST_HEAD} 03 736574 {time_hex}"),
         ),
         (
             Message::StartView(Box::new(StartView {

@@ -1,6 +1,7 @@
 //! Random messages and records, and a toy state machine that describes operations.
 
 use std::sync::Arc;
+use std::time::Duration;
 use syros_protocol::message::{
     Asked, Body, BodyHash, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request,
     RoleName, Standing, StartView, StatusReport, Update, ViewChangeReason,
@@ -217,6 +218,8 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
             op_number: op_number(prng),
             applied: op_number(prng),
             sent_at: instant(prng),
+            promise: Duration::from_micros(prng.next_u64()),
+            clock: time(prng),
         },
         16 => Message::FetchBodies { view: view(prng), ids: list(prng, id) },
         17 => Message::Bodies { view: view(prng), requests: list(prng, request) },
@@ -236,6 +239,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
             commit_view: view(prng),
             suffix: list(prng, entry),
             dlog: list(prng, request),
+            clock: time(prng),
         })),
         23 => Message::StartView(Box::new(StartView {
             view: view(prng),

@@ -1,0 +1,168 @@
+//! Log time: what the members' wall clocks say, taken together.
+//!
+//! The leader stamps every entry with log time, and log time never goes back. A leader whose own clock is wrong could
+//! therefore let every key expire at once, or stop expiry until real time has caught up. So no single clock decides.
+//! Every PrepareOk and every DoViewChange carries its sender's clock, and log time follows the median of the clocks
+//! that the leader has heard of. If at most `f` members in total are dead or have a wrong clock, the median lies
+//! between two clocks that are right.
+
+use super::{ClockError, HandOverReason, Replica, TraceEvent};
+use crate::message::Message;
+use core::time::Duration;
+use syros_types::{Group, Instant, OpNumber, ReplicaId, ReplicaSet, WallTime};
+
+/// How long a leader's clock is off before the leader hands over: an adjusted clock may be found off for one round
+/// of heartbeats.
+const CLOCK_OFF_AFTER: Duration = Duration::from_secs(1);
+
+/// What a member's wall clock was.
+#[derive(Clone, Copy, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
+pub(super) struct ClockReading {
+    pub(super) clock: WallTime,
+    /// The member read its clock after this moment of this replica's monotonic clock,
+    pub(super) after: Instant,
+    /// and before this one.
+    pub(super) before: Instant,
+}
+
+/// The moments between which some clock is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClockBounds {
+    pub(super) low: WallTime,
+    pub(super) high: WallTime,
+}
+
+impl ClockBounds {
+    /// True if `clock` is between the two, or no farther outside than `tolerance`.
+    fn includes(self, clock: WallTime, tolerance: Duration) -> bool {
+        let tolerance = micros(tolerance);
+        clock.0.saturating_add(tolerance) >= self.low.0 && clock.0 <= self.high.0.saturating_add(tolerance)
+    }
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl ClockReading {
+    /// What the clock can be at `now`: monotonic clocks run at one rate, as far as this needs it.
+    fn bounds(self, now: Instant) -> ClockBounds {
+        let later = |passed| WallTime(self.clock.0.saturating_add(micros(passed)));
+        ClockBounds { low: later(now.since(self.before)), high: later(now.since(self.after)) }
+    }
+}
+
+impl Replica {
+    /// A member has told its clock, in answer to something sent at `after`.
+    pub(super) fn hear_clock(&mut self, member: ReplicaId, clock: WallTime, after: Instant) {
+        let before = self.now.instant;
+        self.clocks[member.index()] = Some(ClockReading { clock, after: after.min(before), before });
+    }
+
+    /// A member has told its clock, some time ago. One view change is not in the way of another for longer than this.
+    pub(super) fn hear_late_clock(&mut self, member: ReplicaId, clock: WallTime) {
+        let late = u64::try_from(self.config.suspect_after.as_nanos()).unwrap_or(u64::MAX);
+        self.hear_clock(member, clock, Instant(self.now.instant.0.saturating_sub(late)));
+    }
+
+    /// Where the median of the known clocks is, this replica's among them; of an even number of clocks the lower one.
+    /// `None` if fewer than a majority is known.
+    pub(super) fn median_clock(&self) -> Option<ClockBounds> {
+        let mut lows = [WallTime(u64::MAX); Group::SIZE_MAX];
+        let mut highs = lows;
+        let own = ClockBounds { low: self.now.wall, high: self.now.wall };
+        let others = self.others().filter_map(|member| self.clocks[member.index()]);
+        let others = others.map(|reading| reading.bounds(self.now.instant));
+        let mut known = 0;
+        for bounds in core::iter::once(own).chain(others) {
+            (lows[known], highs[known]) = (bounds.low, bounds.high);
+            known += 1;
+        }
+        if known < self.config.group.majority() {
+            return None;
+        }
+        lows[..known].sort_unstable();
+        highs[..known].sort_unstable();
+        let median = (known - 1) / 2;
+        Some(ClockBounds { low: lows[median], high: highs[median] })
+    }
+
+    /// The time by the members' clocks: this replica's own, unless that one contradicts the median. `None` if fewer
+    /// than a majority of the clocks is known.
+    pub(super) fn group_time(&self) -> Option<WallTime> {
+        if self.planted(super::PlantedBug::LogTimeByOneClock) {
+            return Some(self.now.wall);
+        }
+        let median = self.median_clock()?;
+        Some(if median.includes(self.now.wall, Duration::ZERO) { self.now.wall } else { median.low })
+    }
+
+    /// Log time of what is appended now.
+    pub(super) fn log_time(&self) -> WallTime {
+        let last = self.log.last_time();
+        // A batch has one time. Before the leader of a new group has heard of a majority of the clocks it can commit
+        // nothing but registrations, which need none.
+        if self.batch.is_empty() { self.group_time().map_or(last, |time| time.max(last)) } else { last }
+    }
+
+    /// How long until log time is at `moment`.
+    pub(super) fn time_until(&self, moment: WallTime) -> Duration {
+        let missing = |time: WallTime| Duration::from_micros(moment.0.saturating_sub(time.0));
+        self.group_time().map_or(self.config.heartbeat, missing)
+    }
+
+    /// True if the clocks that are known leave no doubt about the time: they agree, or there are no others.
+    pub(super) fn clocks_suffice(&self) -> bool {
+        let known = || self.others().filter_map(|member| self.clocks[member.index()]);
+        let bounds = || known().map(|reading| reading.bounds(self.now.instant));
+        let wall = self.now.wall;
+        let low = bounds().map(|clock| clock.high).fold(wall, WallTime::min);
+        let high = bounds().map(|clock| clock.low).fold(wall, WallTime::max);
+        known().count() + 1 == self.config.group.size()
+            || high.0.saturating_sub(low.0) <= micros(self.config.clock_skew_max)
+    }
+
+    /// Leader: hands over to a member whose clock is right if its own has been off for some time. Log time does not
+    /// follow a clock that is off, but whoever looks at this machine should hear of it, and updates that carry
+    /// timestamps of such a clock are refused by the followers.
+    pub(super) fn leave_with_wrong_clock(&mut self) {
+        let Some(median) = self.median_clock() else { return };
+        if median.includes(self.now.wall, self.config.clock_skew_max) {
+            self.clock_off_since = None;
+            return;
+        }
+        let now = self.now.instant;
+        let ahead = self.now.wall > median.high;
+        let nearest = if ahead { median.high } else { median.low };
+        let off = Duration::from_micros(self.now.wall.0.abs_diff(nearest.0));
+        let error = ClockError { off, ahead };
+        if self.clock_off_since.is_none() {
+            self.trace(TraceEvent::WrongClock(error));
+        }
+        let since = *self.clock_off_since.get_or_insert(now);
+        if now < since.after(CLOCK_OFF_AFTER) || !self.has_led_for_long(CLOCK_OFF_AFTER) {
+            return;
+        }
+        self.clock_off_since = None;
+        let tolerance = self.config.clock_skew_max;
+        let is_right = |member: &ReplicaId| {
+            let reading = self.clocks[member.index()].map(|reading| reading.bounds(now));
+            reading.is_some_and(|clock| median.includes(clock.low, tolerance))
+        };
+        let right: ReplicaSet = self.others().filter(is_right).collect();
+        self.hand_over_to_longest_log(right, HandOverReason::WrongClock(error));
+    }
+
+    /// The PrepareOk that tells the leader how far this follower is.
+    pub(super) fn prepare_ok(&self, sent_at: Instant, op_number: OpNumber) -> Message {
+        Message::PrepareOk {
+            view: self.view,
+            op_number,
+            applied: self.applied,
+            sent_at,
+            promise: self.config.lease,
+            clock: self.now.wall,
+        }
+    }
+}

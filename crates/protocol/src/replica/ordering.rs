@@ -158,8 +158,9 @@ impl Replica {
     /// was stopped has to send first, and to read the answers.
     pub(super) fn leave_unheard(&mut self) {
         let silence = self.config.heartbeat * self.unheard_signs;
-        if silence >= self.config.suspect_after * UNHEARD_MAX && !self.planted(PlantedBug::UnheardLeaderStays)
-        {
+        let stays =
+            self.planted(PlantedBug::UnheardLeaderStays) || self.planted(PlantedBug::DeposedLeaderStays);
+        if silence >= self.config.suspect_after * UNHEARD_MAX && !stays {
             self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Unheard(silence));
         }
     }

@@ -20,11 +20,19 @@ fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
     Some((class, Footprint::One(u64::from(*body.get(1)?))))
 }
 
+mod clocks;
+mod hostile;
+mod liveness;
+
 struct Cluster {
     replicas: Vec<Replica>,
     executed: Vec<Vec<String>>,
     now: Now,
     down: BTreeSet<usize>,
+    /// Links that carry nothing: (from, to).
+    cut: BTreeSet<(usize, usize)>,
+    /// How far each wall clock is ahead, microseconds.
+    ahead: Vec<i64>,
     /// Messages to clients: (client, from, message).
     inbox: Vec<(u64, usize, Message)>,
     reads: Vec<(usize, u64)>,
@@ -43,13 +51,19 @@ const CLIENT: Peer = Peer::Client(7);
 
 impl Cluster {
     fn new(n: usize, mode: FastQuorum) -> Self {
+        Self::with(n, mode, |_| {})
+    }
+
+    /// A group whose members' settings are changed.
+    fn with(n: usize, mode: FastQuorum, change: impl Fn(&mut Config)) -> Self {
         let now = Now { instant: Instant(1_000_000_000), wall: WallTime(1_000_000) };
         let group = Group::new(n).unwrap();
         let replicas = group.members().map(|id| {
-            let config = Config {
+            let mut config = Config {
                 fast_quorum: mode,
                 ..Config::new(group, id, describe, |newer, older| newer[1] == older[1])
             };
+            change(&mut config);
             Replica::new(config, Boot::Fresh, now)
         });
         let replicas: Vec<Replica> = replicas.collect();
@@ -58,6 +72,8 @@ impl Cluster {
             replicas,
             now,
             down: BTreeSet::new(),
+            cut: BTreeSet::new(),
+            ahead: vec![0; n],
             inbox: Vec::new(),
             reads: Vec::new(),
             evaluated: 0,
@@ -74,13 +90,14 @@ impl Cluster {
         if self.down.contains(&replica) {
             return;
         }
-        self.replicas[replica].handle(self.now, event);
+        let now = self.clock(replica);
+        self.replicas[replica].handle(now, event);
         while let Some(action) = self.replicas[replica].poll() {
             match action {
                 Action::Persist { ticket, .. } => match self.unwritten.get_mut(&replica) {
                     Some(unwritten) => *unwritten = ticket,
                     // The disk is instantaneous here.
-                    None => self.replicas[replica].handle(self.now, Event::Persisted(ticket)),
+                    None => self.replicas[replica].handle(now, Event::Persisted(ticket)),
                 },
                 Action::Send { to: Peer::Replica(to), message, .. } => {
                     self.wire.push_back((replica, to.index(), message));
@@ -96,6 +113,17 @@ impl Cluster {
         }
     }
 
+    /// The time as a replica's clocks say.
+    fn clock(&self, replica: usize) -> Now {
+        let wall = WallTime(self.now.wall.0.saturating_add_signed(self.ahead[replica]));
+        Now { wall, ..self.now }
+    }
+
+    /// Cuts the links between two replicas, in both directions.
+    fn cut_between(&mut self, a: usize, b: usize) {
+        self.cut.extend([(a, b), (b, a)]);
+    }
+
     fn apply(&mut self, replica: usize, through: OpNumber) {
         let mut replies = Vec::new();
         for n in self.replicas[replica].applied().0 + 1..=through.0 {
@@ -106,13 +134,14 @@ impl Cluster {
                 }
             }
         }
-        self.replicas[replica].handle(self.now, Event::Applied { through, replies });
+        let now = self.clock(replica);
+        self.replicas[replica].handle(now, Event::Applied { through, replies });
     }
 
     /// Delivers everything, until silence.
     fn settle(&mut self) {
         while let Some((from, to, message)) = self.wire.pop_front() {
-            if !self.down.contains(&from) {
+            if !self.down.contains(&from) && !self.cut.contains(&(from, to)) {
                 let from = Peer::Replica(ReplicaId(from as u8));
                 self.event(to, Event::Message { from, message });
             }

@@ -460,7 +460,13 @@ impl Replica {
         }
         let mut all = core::mem::take(&mut state.changes);
         let senders = core::mem::take(&mut state.chosen);
-        if !own && all.get(&source).is_some_and(|change| !self.continues(base, &change.suffix)) {
+        // The newest log has all that is committed.
+        let is_right = |change: &DoViewChange| {
+            let has_committed =
+                change.op_number() >= self.commit || self.planted(PlantedBug::PeersNotValidated);
+            has_committed && self.continues(base, &change.suffix)
+        };
+        if !own && all.get(&source).is_some_and(|change| !is_right(change)) {
             // No right member has such a log. There may be others to go by.
             all.remove(&source);
             self.counters.refused += 1;

@@ -1,0 +1,143 @@
+//! A majority that is alive, and can talk to each other somehow, gets on.
+
+use super::*;
+
+impl Cluster {
+    /// Lets time pass, and says whether some member that is alive has led to the end of it what a majority follows.
+    fn gets_on_within(&mut self, millis: u64) -> bool {
+        self.pass(millis);
+        let before = self.replicas.iter().map(Replica::commit).max();
+        let alive = |replica: &usize| !self.down.contains(replica) && self.replicas[*replica].is_leader();
+        let leaders: Vec<usize> = (0..self.replicas.len()).filter(alive).collect();
+        for (nonce, leader) in (100..).zip(leaders) {
+            let view = self.replicas[leader].view();
+            self.event(leader, Event::Message { from: CLIENT, message: Message::Register { view, nonce } });
+        }
+        self.pass(100);
+        self.replicas.iter().map(Replica::commit).max() > before
+    }
+}
+
+fn planted(bug: Option<PlantedBug>) -> impl Fn(&mut Config) {
+    move |config| {
+        #[cfg(feature = "planted-bugs")]
+        (config.planted = bug);
+        #[cfg(not(feature = "planted-bugs"))]
+        (_ = (&config, bug));
+    }
+}
+
+/// Plays a script as the protocol is, and, where planted bugs are compiled in, with one: then it must not get on.
+fn compare(n: usize, bug: PlantedBug, millis: u64, script: impl Fn(&mut Cluster)) {
+    for bug in [None, Some(bug)] {
+        let mut cluster = Cluster::with(n, FastQuorum::Majority, planted(bug));
+        script(&mut cluster);
+        let expected = bug.is_none() || !cfg!(feature = "planted-bugs");
+        assert_eq!(cluster.gets_on_within(millis), expected, "with {bug:?}");
+    }
+}
+
+/// The leader of view 0 is cut off; the leader of view 1 dies; the first one returns. The third one cannot move without
+/// its agreement, and it still thinks that it leads.
+#[test]
+fn a_leader_that_was_deposed_while_it_was_away_gives_way() {
+    compare(3, PlantedBug::DeposedLeaderStays, 3000, |cluster| {
+        cluster.cut_between(0, 1);
+        cluster.cut_between(0, 2);
+        // Too short for the old leader to notice that it is alone.
+        cluster.pass(800);
+        assert_eq!(cluster.leader(), 1);
+        cluster.down.insert(1);
+        cluster.cut.clear();
+    });
+}
+
+/// What a leader sends arrives, and it hears nothing.
+#[test]
+fn a_leader_that_hears_nobody_gives_up_its_view() {
+    for n in [3, 5] {
+        compare(n, PlantedBug::UnheardLeaderStays, 4000, |cluster| {
+            cluster.register();
+            cluster.cut.extend((1..n).map(|member| (member, 0)));
+        });
+    }
+}
+
+/// All links are cut but those of one follower. The leader hears that one alone, and the others do not hear each other.
+#[test]
+fn the_centre_of_a_star_comes_to_lead() {
+    compare(5, PlantedBug::UnheardLeaderStays, 20_000, |cluster| {
+        for (a, b) in [(0, 2), (0, 3), (0, 4), (2, 3), (2, 4), (3, 4)] {
+            cluster.cut_between(a, b);
+        }
+    });
+}
+
+/// A leader that has not had the chance to hear anybody, because it was stopped, does not give up its view.
+#[test]
+fn a_leader_that_was_stopped_listens_first() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    cluster.register();
+    let view = cluster.replicas[0].view();
+    // The whole machine slept: nobody's time-outs have run while nobody could hear.
+    for replica in &mut cluster.replicas {
+        replica.leader_contact = Instant(cluster.now.instant.0 + 60_000_000_000);
+        replica.suspect_at = Instant(cluster.now.instant.0 + 60_500_000_000);
+    }
+    cluster.now.instant.0 += 60_000_000_000;
+    cluster.pass(100);
+    assert!(cluster.replicas[0].is_leader() && cluster.replicas[0].view() == view);
+}
+
+/// A replica that fetches the log of a view from its leader joins a later view when that leader has died meanwhile.
+#[test]
+fn a_transfer_from_a_source_that_died_ends_with_the_next_view() {
+    for bug in [None, Some(PlantedBug::DeadSourceAskedOn)] {
+        let mut cluster = Cluster::with(5, FastQuorum::Majority, planted(bug));
+        let session = cluster.register();
+        for other in 0..4 {
+            cluster.cut_between(4, other);
+        }
+        for sequence in 1..10 {
+            let request = cluster.request(session, sequence, sequence, Path::Ordered, "oA1");
+            cluster.send(&[0], &request);
+            cluster.pass(1);
+        }
+        cluster.pass(100);
+        // It hears the next leader, which does not hear it.
+        cluster.cut.remove(&(1, 4));
+        cluster.event(0, Event::Message { from: CLIENT, message: Message::HandOver { to: ReplicaId(1) } });
+        cluster.settle();
+        assert!(cluster.replicas[1].is_leader() && cluster.replicas[4].transfer.is_some());
+        cluster.down.insert(1);
+        cluster.pass(1000);
+        let leader = cluster.leader();
+        cluster.cut.clear();
+        cluster.pass(3000);
+        let joined = cluster.replicas[4].is_normal() && cluster.leader() == leader;
+        assert_eq!(joined, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
+    }
+}
+
+/// A leader that has no room refuses what others have for now only: when there is room it takes it.
+#[test]
+fn what_others_have_is_taken_when_there_is_room_again() {
+    for (recipients, taken) in [(ReplicaSet::ALL, true), (ReplicaSet(1), false)] {
+        let mut cluster = Cluster::new(3, FastQuorum::Majority);
+        let session = cluster.register();
+        let Message::Request { view, path, request, .. } =
+            cluster.request(session, 1, 5, Path::Ordered, "uA1")
+        else {
+            unreachable!()
+        };
+        let request = Message::Request { view, path, recipients, request };
+        let limit = core::mem::replace(&mut cluster.replicas[0].config.waiting_max, 0);
+        cluster.send(&[0], &request);
+        assert_eq!(cluster.answers(), [(0, "refused")]);
+        cluster.replicas[0].config.waiting_max = limit;
+        cluster.send(&[0], &request);
+        cluster.pass(30);
+        // What nobody else has its client takes for refused for good: a copy on its way must not take effect.
+        assert_eq!(cluster.answers(), [(0, if taken { "committed" } else { "refused" })]);
+    }
+}

@@ -57,7 +57,12 @@ impl Harness {
     }
 
     fn ok(&mut self, from: u8, view: u64, sequence: u64) {
-        self.receive(from, Message::Ok { view: View(view), id: id(sequence), clock: WallTime(0) });
+        self.receive(from, Message::Ok { view: View(view), id: id(sequence), clock: self.clock() });
+    }
+
+    /// What the replicas' clocks say: their wall clocks run as monotonic time does.
+    fn clock(&self) -> WallTime {
+        WallTime(self.now.instant.0 / 1000)
     }
 
     fn drain(&mut self) -> (Sent, Done) {
@@ -458,14 +463,100 @@ fn refused_on_one_of_both_ways_it_may_still_be_ordered() {
     assert!(harness.drain().1.is_empty(), "the leader has another copy to read");
     harness.receive(0, Message::Committed { view, id: id(3), clock, reply: Body::from([]) });
     assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
-    // Both copies refused: followers may hold it.
+    // Both copies refused: followers may hold it, so it is neither refused nor done. It is asked for again.
     harness.client.write_times.forget_leader();
     let token = harness.submit(Class::Overwrite);
     assert_eq!(paths(&harness.drain().0).len(), 6);
     for _ in 0..2 {
         harness.receive(0, Message::Refused { view, id: id(4), clock, refusal: Refusal::Overloaded });
     }
-    assert_eq!(harness.drain().1, [(token, Outcome::Unknown)]);
+    assert_eq!(harness.drain().1, []);
+    harness.pass(Duration::from_secs(2));
+    assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 4)]);
+    harness.receive(0, Message::Committed { view, id: id(4), clock, reply: Body::from([]) });
+    assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
+}
+
+/// An operation that took nine seconds does not keep a client from finding the next leader, whether the connection ends or
+/// the leader only falls silent.
+#[test]
+fn one_slow_operation_does_not_make_a_client_blind() {
+    for ends in [false, true] {
+        let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+        // How far the leader is, it knows from what did not take long.
+        for sequence in 2..12 {
+            harness.submit(Class::Overwrite);
+            harness.now.instant = harness.now.instant.after(Duration::from_millis(1));
+            (0..3).for_each(|from| harness.ok(from, 0, sequence));
+        }
+        harness.submit(Class::Update);
+        harness.now.instant = harness.now.instant.after(Duration::from_secs(9));
+        let (view, clock, reply) = (View(0), harness.clock(), Body::from([1]));
+        harness.receive(0, Message::Committed { view, id: id(12), clock, reply });
+        harness.drain();
+        harness.submit(Class::Update);
+        harness.drain();
+        if ends {
+            harness.client.handle(harness.now, Event::Disconnected(ReplicaId(0)));
+        }
+        let mut asked = Vec::new();
+        for _ in 0..5 {
+            harness.pass(Duration::from_millis(10));
+            asked.extend(
+                harness
+                    .drain()
+                    .0
+                    .into_iter()
+                    .filter(|(_, message)| matches!(message, Message::Read { body, .. } if body.is_empty())),
+            );
+        }
+        assert!(asked.iter().any(|(to, _)| *to == 1), "after 50 ms, connection ended: {ends}");
+    }
+}
+
+/// A follower whose clock is an hour ahead moves nobody's timestamps; a leader whose clock was ahead for a moment does for
+/// no longer than that.
+#[test]
+fn timestamps_follow_no_single_clock_and_come_back() {
+    let micros = |harness: &mut Harness| {
+        let (sent, _) = harness.drain();
+        let request = sent.into_iter().find_map(|(_, message)| match message {
+            Message::Request { request, .. } => Some(request.micros),
+            _ => None,
+        });
+        request.map(|micros| micros.abs_diff(harness.clock().0))
+    };
+    let ahead = |harness: &Harness| WallTime(harness.clock().0 + 3_600_000_000);
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    let view = View(0);
+    for sequence in 2..5 {
+        harness.submit(Class::Overwrite);
+        let (right, wrong) = (harness.clock(), ahead(&harness));
+        for (from, clock) in [(0, right), (1, wrong), (2, right)] {
+            harness.receive(from, Message::Ok { view, id: id(sequence), clock });
+        }
+        assert!(micros(&mut harness) < Some(1000));
+    }
+    // Two clocks of three are ahead, then none.
+    harness.submit(Class::Overwrite);
+    let wrong = ahead(&harness);
+    for from in [0, 1] {
+        harness.receive(from, Message::Ok { view, id: id(5), clock: wrong });
+    }
+    harness.drain();
+    harness.submit(Class::Overwrite);
+    assert!(micros(&mut harness) > Some(3_000_000_000));
+    (0..2).for_each(|from| harness.ok(from, 0, 6));
+    // The session's timestamps only grow: so there is another session now.
+    let token = harness.submit(Class::Overwrite);
+    let (sent, _) = harness.drain();
+    let Some((0, Message::Register { nonce, .. })) = sent.last() else { unreachable!("{sent:?}") };
+    harness.receive(0, Message::Registered { view, nonce: *nonce, session: SessionId(10) });
+    assert!(micros(&mut harness) < Some(1000));
+    let id = OperationId { session: SessionId(10), sequence: 1 };
+    let clock = harness.clock();
+    (0..2).for_each(|from| harness.receive(from, Message::Ok { view, id, clock }));
+    assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
 }
 
 /// What a member that answers a read says of itself.

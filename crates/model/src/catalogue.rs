@@ -74,6 +74,7 @@ fn base(name: &'static str, about: &'static str) -> Setup {
         heartbeats: false,
         transfers: false,
         slow_disk: None,
+        slow_engine: None,
         script: &[],
         transitions_max: TRANSITIONS_MAX,
         planted: None,
@@ -101,6 +102,7 @@ pub fn models() -> Vec<Model> {
         leases(),
         quorum_reads(),
         member_reads(),
+        reads_over_views(),
     ]
 }
 
@@ -398,4 +400,77 @@ fn member_reads() -> Model {
         setup,
         wrong: &[PlantedBug::MetaSkipsPending, PlantedBug::HistoryTooLow, PlantedBug::FreshnessByLeader],
     }
+}
+
+/// The beginning of [`reads_over_views`]: an update has two numbers, in view 1 that only its leader has begun, and in
+/// view 2 that has begun without that one.
+const ONE_UPDATE_IN_TWO_PLACES: &[Step] = &[
+    // Replica 0 orders something that only replica 4 gets, and completes an update with replicas 1 and 4.
+    Step::Invoke(1),
+    Step::Deliver("Request", End::Client(1), End::Member(0)),
+    Step::Deliver("Prepare", End::Member(0), End::Member(4)),
+    Step::Lose,
+    Step::Invoke(0),
+    Step::Deliver("Request", End::Client(0), End::Member(0)),
+    Step::Deliver("Request", End::Client(0), End::Member(1)),
+    Step::Deliver("Request", End::Client(0), End::Member(4)),
+    Step::Deliver("Ok", End::Member(0), End::Client(0)),
+    Step::Deliver("Ok", End::Member(1), End::Client(0)),
+    Step::Deliver("Ok", End::Member(4), End::Client(0)),
+    Step::Lose,
+    // The reader reaches the other three, of which two answer in view 0.
+    Step::Disconnect(2, 0),
+    Step::Disconnect(2, 4),
+    Step::Invoke(2),
+    Step::Deliver("Read", End::Client(2), End::Member(2)),
+    Step::Deliver("Read", End::Client(2), End::Member(3)),
+    // Replicas 1, 2, and 3 make view 1.
+    Step::Move(1),
+    Step::Move(2),
+    Step::Move(3),
+    Step::Deliver("DoViewChange", End::Member(2), End::Member(1)),
+    Step::Deliver("DoViewChange", End::Member(3), End::Member(1)),
+    // Replicas 2, 3, and 4 do not hear of that, and make view 2.
+    Step::Move(4),
+    Step::Deliver("StartViewChange", End::Member(3), End::Member(2)),
+    Step::Deliver("StartViewChange", End::Member(4), End::Member(2)),
+    Step::LoseAmongMembers,
+    Step::Timeout(2),
+    Step::Timeout(2),
+    Step::Timeout(2),
+    Step::Deliver("StartViewChange", End::Member(2), End::Member(3)),
+    Step::Deliver("StartViewChange", End::Member(2), End::Member(4)),
+    Step::Deliver("DoViewChange", End::Member(3), End::Member(2)),
+    Step::LoseTo(1),
+    Step::Deliver("DoViewChange", End::Member(4), End::Member(2)),
+    Step::Deliver("StartView", End::Member(2), End::Member(3)),
+    Step::Deliver("StartView", End::Member(2), End::Member(4)),
+    Step::Deliver("PrepareOk", End::Member(3), End::Member(2)),
+    Step::Deliver("PrepareOk", End::Member(4), End::Member(2)),
+    Step::Timeout(2),
+    // The others are out of this.
+    Step::LoseTo(0),
+    Step::LoseTo(3),
+    Step::LoseTo(4),
+];
+
+fn reads_over_views() -> Model {
+    let setup = Setup {
+        members: 5,
+        programs: &[&[Set(0, 1)], &[AppendAndGet(1, 1)], &[Get(0)]],
+        reads: ReadPolicy::Quorum,
+        walls: &[&[10, 10, 10]],
+        budget: NOTHING,
+        view_max: 2,
+        answers_at_once: false,
+        heartbeats: true,
+        slow_engine: Some(1),
+        script: ONE_UPDATE_IN_TWO_PLACES,
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..base(
+            "reads-over-views",
+            "a read of a majority of five over two view changes, one member executing in parts",
+        )
+    };
+    Model { setup, wrong: &[PlantedBug::RinseOfOtherView] }
 }

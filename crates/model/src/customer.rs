@@ -9,7 +9,7 @@ use std::time::Duration;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome};
 use syros_protocol::fingerprint::Moments;
 use syros_protocol::message::{Message, Peer};
-use syros_types::{Group, Instant, Now, WallTime, WritePolicy};
+use syros_types::{Group, Instant, Now, ReplicaId, WallTime, WritePolicy};
 
 /// What can happen to a client.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub(crate) enum Input<'a> {
     Message(&'a Envelope),
     /// It is given an operation.
     Invoke(Operation),
+    /// It loses its connection to a member.
+    Disconnected(ReplicaId),
     /// It has waited long enough for something to be done about it.
     Impatience,
 }
@@ -69,6 +71,9 @@ impl Customer {
                 let (class, footprint) = (operation.class(), operation.footprint());
                 let submitted = next.client.submit(next.now(), operation.encode(), class, &footprint);
                 submitted.expect("a model has few operations");
+            }
+            Input::Disconnected(member) => {
+                next.client.handle(next.now(), Event::Disconnected(*member));
             }
             Input::Impatience => {
                 next.clock.0 += PATIENCE;

@@ -140,6 +140,7 @@ pub(crate) fn action(world: &World, state: &State, action: Action) -> String {
         Action::Move(member) => {
             format!("replica {member} and enough others miss their leader: replica {member} moves on")
         }
+        Action::Execute(member) => format!("replica {member} executes what it has been asked to"),
         Action::Flush(member) => format!("replica {member} has written everything to disk"),
         Action::Restart(member) => format!("replica {member} restarts"),
         Action::Impatience(client) => format!("client {client} has waited long enough"),

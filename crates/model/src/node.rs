@@ -38,6 +38,8 @@ pub(crate) enum Input<'a> {
     Timeout,
     /// All records are on disk.
     Flush,
+    /// What the engine was asked to execute is executed.
+    Execute,
     /// The process ends and starts again.
     Restart,
 }
@@ -55,6 +57,8 @@ pub(crate) struct Node {
     /// The last record's number since the process started, and the last one's that is written.
     ticket: Ticket,
     persisted: Ticket,
+    /// The engine has been asked to execute up to here, and has not.
+    unexecuted: Option<OpNumber>,
     /// Messages that wait for a record.
     held: Vec<(Ticket, Envelope)>,
     /// An assertion failed, or the disk could not be read back.
@@ -73,6 +77,7 @@ pub(crate) struct View {
     pub(crate) timer_is_due: bool,
     pub(crate) has_timer: bool,
     pub(crate) unwritten: bool,
+    pub(crate) unexecuted: bool,
     pub(crate) failure: Option<String>,
 }
 
@@ -102,6 +107,7 @@ fn config(setup: &Setup, id: ReplicaId) -> Config {
     }
     // Snapshots come and go in the simulator; here the log is short.
     config.slow_disk_after = never;
+    config.apply_ahead = u64::from(setup.slow_engine == Some(id.0));
     config.snapshot_log_bytes = usize::MAX;
     config.log_keep_bytes = usize::MAX;
     config
@@ -123,6 +129,7 @@ impl Node {
             written: 0,
             ticket: Ticket(0),
             persisted: Ticket(0),
+            unexecuted: None,
             held: Vec::new(),
             failure: None,
         };
@@ -174,6 +181,11 @@ impl Node {
                 self.write_all();
                 sent.extend(self.held.drain(..).map(|(_, envelope)| envelope));
             }
+            Input::Execute => {
+                if let Some(through) = self.unexecuted.take() {
+                    self.apply(through);
+                }
+            }
             Input::Restart => {
                 if let Err(problem) = self.restart(setup) {
                     self.failure = Some(format!("the log cannot be read back: {problem}"));
@@ -193,6 +205,7 @@ impl Node {
         self.records.truncate(self.written);
         (self.ticket, self.persisted) = (Ticket(0), Ticket(0));
         self.held.clear();
+        self.unexecuted = None;
         self.store = Store::default();
         let boot = match setup.durability {
             Durability::Replicated => {
@@ -223,6 +236,9 @@ impl Node {
                     Action::Persist { record, ticket } => {
                         self.ticket = ticket;
                         self.records.push(record);
+                    }
+                    Action::Apply { through } if setup.slow_engine == Some(self.id.0) => {
+                        self.unexecuted = Some(through);
                     }
                     Action::Apply { through } => self.apply(through),
                     Action::Trace(_) => {}
@@ -315,7 +331,7 @@ impl Node {
         let mut hasher = DefaultHasher::new();
         self.id.hash(&mut hasher);
         self.replica.fingerprint(moments, &mut hasher);
-        (self.store, &self.failure).hash(&mut hasher);
+        (self.store, self.unexecuted, &self.failure).hash(&mut hasher);
         if setup.durability == Durability::Fsync {
             (&self.records, self.written).hash(&mut hasher);
         } else {
@@ -342,6 +358,7 @@ impl Node {
             timer_is_due: self.replica.deadline() <= self.clock,
             has_timer: self.replica.deadline() != Instant::NEVER,
             unwritten: self.written < self.records.len(),
+            unexecuted: self.unexecuted.is_some(),
             failure: self.failure.clone(),
         }
     }

@@ -95,6 +95,8 @@ pub(crate) struct Setup {
     pub(crate) transfers: bool,
     /// Records of this member wait to be written; those of the others are on disk at once.
     pub(crate) slow_disk: Option<u8>,
+    /// This member executes what is committed one entry at a time; the others all of it at once.
+    pub(crate) slow_engine: Option<u8>,
     /// What happens before the search begins.
     pub(crate) script: &'static [Step],
     /// Transitions, repeated ones included, after which the search ends undecided.

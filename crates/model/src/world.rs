@@ -47,6 +47,8 @@ pub(crate) enum Action {
     Move(u8),
     /// A member's records reach its disk.
     Flush(u8),
+    /// A member executes what it has been asked to.
+    Execute(u8),
     /// A member's process ends and starts again.
     Restart(u8),
     /// A client is tired of waiting.
@@ -119,7 +121,7 @@ impl Tables {
         let known = &self.nodes[known as usize].node;
         let messages = self.envelopes.iter().rev().filter(|envelope| envelope.to == node.peer());
         let messages: Vec<_> = messages.take(6).map(|envelope| node::Input::Message(envelope)).collect();
-        let others = [node::Input::Tick, node::Input::Timeout, node::Input::Restart];
+        let others = [node::Input::Tick, node::Input::Timeout, node::Input::Execute, node::Input::Restart];
         for input in messages.iter().chain(&others) {
             let ((one, one_sent), (other, other_sent)) =
                 (known.turn(setup, input, now), node.turn(setup, input, now));
@@ -159,6 +161,7 @@ impl Tables {
             Action::Timeout(_) => (2, 0),
             Action::Flush(_) => (3, 0),
             Action::Restart(_) => (4, 0),
+            Action::Execute(_) => (5, 0),
             other => unreachable!("{other:?} is no turn of a member"),
         };
         let moment = now.map_or(0, |now| now.0);
@@ -172,6 +175,7 @@ impl Tables {
             Action::Tick(_) => node::Input::Tick,
             Action::Timeout(_) => node::Input::Timeout,
             Action::Flush(_) => node::Input::Flush,
+            Action::Execute(_) => node::Input::Execute,
             _ => node::Input::Restart,
         };
         let before = Arc::clone(&self.nodes[node as usize].node);
@@ -303,7 +307,14 @@ impl World {
     pub(crate) fn settle(&self, state: &mut State) {
         const TURNS_MAX: usize = 10_000;
         for _ in 0..TURNS_MAX {
-            let due = (0..self.setup.members as u8).find(|member| {
+            let members = || 0..self.setup.members as u8;
+            if let Some(member) = members().find(|member| self.node_view(state, *member).unexecuted)
+                && let Some(next) = self.step(state, Action::Execute(member))
+            {
+                *state = next;
+                continue;
+            }
+            let due = members().find(|member| {
                 self.node_view(state, *member).timer_is_due
                     && self.step(state, Action::Tick(*member)).is_some()
             });
@@ -417,6 +428,9 @@ impl World {
         if view.unwritten {
             actions.push(Action::Flush(member));
         }
+        if view.unexecuted {
+            actions.push(Action::Execute(member));
+        }
         if state.budget.left(Bounded::Restart) > 0 {
             actions.push(Action::Restart(member));
         }
@@ -457,7 +471,9 @@ impl World {
                 state.budget.spend(Bounded::Suspicion);
                 self.move_on(&mut state, member)?;
             }
-            Action::Flush(member) => self.member_turn(&mut state, member, action)?,
+            Action::Flush(member) | Action::Execute(member) => {
+                self.member_turn(&mut state, member, action)?;
+            }
             Action::Restart(member) => {
                 state.budget.spend(Bounded::Restart);
                 self.member_turn(&mut state, member, action)?;
@@ -539,6 +555,12 @@ impl World {
         state.history.begin(self.setup.operation_index(client, number));
         let input = customer::Input::Invoke(self.setup.programs[client][number]);
         self.customer_turn(state, client, u64::MAX - 2 - number as u64, &input);
+    }
+
+    /// A client loses its connection to a member for good.
+    pub(crate) fn disconnect(&self, state: &mut State, client: usize, member: u8) {
+        let input = customer::Input::Disconnected(ReplicaId(member));
+        self.customer_turn(state, client, u64::MAX - 64 - u64::from(member), &input);
     }
 
     fn deliver(&self, state: &mut State, number: u32) -> Option<()> {

@@ -13,7 +13,7 @@ use mio::Waker;
 use syros_protocol::message::{Body, LogEntry, Message, Peer};
 use syros_protocol::record::SnapshotHead;
 use syros_snapshot::{EvaluateJob, ReadJob, ReadOutcome, deal_out, seal};
-use syros_storage::execution::{Dispatcher, Executed, Item, Step, Worker};
+use syros_storage::execution::{Dispatcher, Executed, Item, ReadWay, Step, Worker};
 use syros_storage::{Cut, DiskEngine, Moment, Pressure, Reader, Shared, Store, StoreError};
 use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
@@ -54,7 +54,7 @@ enum Reading<S: Store> {
 
 /// What is done while lanes wait.
 enum Job {
-    /// A read of several keys, which has to see them as they were at one moment.
+    /// A read that looks up more than once, and has to see what there was at one moment.
     Read(ReadJob, WallTime),
     /// A read that concerns all keys: only the moment is taken while the lanes wait.
     ReadAll(ReadJob, WallTime),
@@ -296,20 +296,13 @@ impl<S: Store> Deferred<S> {
     /// Has a read answered.
     pub(crate) fn read(&mut self, job: ReadJob) {
         self.unanswered += 1;
-        let footprint = describe(&job.body).map(|(_, footprint)| footprint);
-        match footprint {
-            Some(Footprint::One(_)) | None => self.new_reads.push(Reading::Now(job)),
-            Some(Footprint::All) => {
-                let time = self.dispatcher.time();
-                self.dispatcher.job(&Footprint::All, Job::ReadAll(job, time));
-                self.hand_out();
-            }
-            Some(several) => {
-                let time = self.dispatcher.time();
-                self.dispatcher.job(&several, Job::Read(job, time));
-                self.hand_out();
-            }
+        let time = self.dispatcher.time();
+        match ReadWay::of(&job.body) {
+            ReadWay::InPassing => return self.new_reads.push(Reading::Now(job)),
+            ReadWay::OfMoment => self.dispatcher.job(&Footprint::All, Job::ReadAll(job, time)),
+            ReadWay::AtMeeting(keys) => self.dispatcher.job(&keys, Job::Read(job, time)),
         }
+        self.hand_out();
     }
 
     /// Has it found out what an update returns, before anything is executed that is dealt out later.

@@ -11,7 +11,7 @@ use syros_protocol::replica::{Event, PlantedBug};
 use syros_snapshot::{
     Checkpoints, DepotError, EvaluateJob, ReadJob, ReadOutcome, StoreLoader, deal_out, seal,
 };
-use syros_storage::execution::{Dispatcher, Executed, Item, Step, Worker};
+use syros_storage::execution::{Dispatcher, Executed, Item, ReadWay, Step, Worker};
 use syros_storage::{Cut, DiskEngine, Engine as _, MemoryStore, Reader, Shared, StoreError};
 use syros_types::{Footprint, OpNumber, OperationId, Prng, View, WallTime};
 
@@ -209,15 +209,17 @@ impl OnDisk {
 
     /// Has a read answered.
     pub(crate) fn read(&mut self, job: ReadJob) {
-        let footprint = adapter::describe(&job.body).map(|(_, footprint)| footprint);
-        match footprint {
-            Some(several @ (Footprint::Many(_) | Footprint::All))
-                if self.planted != Some(PlantedBug::ReadOfSeveralInPassing) =>
-            {
+        let footprint = match ReadWay::of(&job.body) {
+            ReadWay::AtMeeting(keys) => Some(keys),
+            ReadWay::OfMoment => Some(Footprint::All),
+            ReadWay::InPassing => None,
+        };
+        match footprint.filter(|_| self.planted != Some(PlantedBug::ReadOfSeveralInPassing)) {
+            Some(keys) => {
                 let time = self.dispatcher.time();
-                self.meet(&several, Job::Read(job, Some(time)));
+                self.meet(&keys, Job::Read(job, Some(time)));
             }
-            _ => self.in_passing.push(Job::Read(job, None)),
+            None => self.in_passing.push(Job::Read(job, None)),
         }
     }
 

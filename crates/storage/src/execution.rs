@@ -14,6 +14,7 @@ use crate::store::Store;
 use core::fmt;
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use syros_commands::{describe, operations};
 use syros_types::{Footprint, OpNumber, WallTime};
 
 /// A lane commits when so many bytes are uncommitted, if it is not told to before.
@@ -118,6 +119,37 @@ pub enum Step<J> {
     Wait,
     /// All are here: this is to be done, and the meeting to be closed. The item is done.
     Job(J),
+}
+
+/// What it takes that a read sees one state, while lanes execute.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadWay {
+    /// Nothing: it looks up one key, once. Any thread may carry it out.
+    InPassing,
+    /// A meeting of the lanes of these keys.
+    AtMeeting(Footprint),
+    /// A view of the store that is taken while all lanes meet; the read itself may take long.
+    OfMoment,
+}
+
+impl ReadWay {
+    /// What it takes for this body. It depends on how often keys are looked up and not on how many hashes they have: of
+    /// two lookups of one key, or of two keys that share a hash, each would see another moment.
+    #[must_use]
+    pub fn of(body: &[u8]) -> Self {
+        let mut parts = operations(body);
+        let is_single =
+            parts.next().is_some_and(|first| first.is_ok_and(|first| first.single_key().is_some()));
+        if is_single && parts.next().is_none() {
+            return Self::InPassing;
+        }
+        match describe(body).map(|description| description.footprint) {
+            Ok(Footprint::All) => Self::OfMoment,
+            Ok(keys) => Self::AtMeeting(keys),
+            // It is answered with an error.
+            Err(_) => Self::InPassing,
+        }
+    }
 }
 
 /// Executes the items of one lane.

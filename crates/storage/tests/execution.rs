@@ -1,11 +1,13 @@
 //! Parallel execution: whatever order the lanes run in, answers and state are those of one thread.
 
+use core::ops::ControlFlow;
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 
 use syros_commands::describe;
 use syros_storage::conformance::{Generator, body_if_data, body_of};
-use syros_storage::execution::{Dispatcher, Item, Step, Task, Worker};
-use syros_storage::{DiskEngine, Engine, MemoryStore, Reader};
+use syros_storage::execution::{Dispatcher, Item, ReadWay, Step, Task, Worker};
+use syros_storage::{Change, DiskEngine, Engine, Lane, MemoryStore, Pressure, Reader, Store, StoreError};
 use syros_types::{Footprint, OpNumber, Prng, WallTime};
 
 /// What is asked for at a meeting: the answer to a read, or that what has expired be removed.
@@ -222,4 +224,105 @@ fn log_time_does_not_overtake_a_checkpoint() {
     assert_eq!((lanes.applied, lanes.engine.time()), (2, WallTime(2_000)));
     let (again, _) = DiskEngine::open(store.crash(false)).expect("what was sealed");
     assert_eq!(again.time(), WallTime(1_000));
+}
+
+/// What happens after the next lookup.
+type Meanwhile = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
+
+/// A store that does something when a key has been looked up: what another thread may do just then.
+struct Busy(MemoryStore, Meanwhile);
+
+impl Store for Busy {
+    type Value = <MemoryStore as Store>::Value;
+    type View = <MemoryStore as Store>::View;
+
+    fn merges(&self) -> bool {
+        self.0.merges()
+    }
+
+    fn get(&self, key: &[u8]) -> Result<Option<Self::Value>, StoreError> {
+        let found = self.0.get(key);
+        let meanwhile = self.1.lock().unwrap().take();
+        if let Some(meanwhile) = meanwhile {
+            meanwhile();
+        }
+        found
+    }
+
+    fn write(&self, changes: impl Iterator<Item = (impl AsRef<[u8]>, Change)>) -> Result<(), StoreError> {
+        self.0.write(changes)
+    }
+
+    fn view(&self) -> Self::View {
+        self.0.view()
+    }
+
+    fn walk(
+        &self,
+        view: Option<&Self::View>,
+        from: &[u8],
+        visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<(), StoreError> {
+        self.0.walk(view, from, visit)
+    }
+
+    fn seal(&self) -> Result<(), StoreError> {
+        self.0.seal()
+    }
+
+    fn flush(&self) -> Result<(), StoreError> {
+        self.0.flush()
+    }
+
+    fn compact(&self) -> Result<bool, StoreError> {
+        self.0.compact()
+    }
+
+    fn forget(&self, from: &[u8], until: &[u8]) -> Result<(), StoreError> {
+        self.0.forget(from, until)
+    }
+
+    fn pressure(&self) -> Pressure {
+        self.0.pressure()
+    }
+
+    fn approximate_len(&self) -> usize {
+        self.0.approximate_len()
+    }
+
+    fn disk_bytes(&self) -> u64 {
+        self.0.disk_bytes()
+    }
+}
+
+/// A reader sees each key as it is when it looks it up: so only what is looked up once may be read in passing, and `MGET k
+/// k` is not, although it concerns one key.
+#[test]
+fn what_is_looked_up_twice_is_not_read_in_passing() {
+    let body = |text: &str| body_of(&text.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+    let meanwhile = Meanwhile::default();
+    let (engine, _) = DiskEngine::open(Busy(MemoryStore::new(), Arc::clone(&meanwhile))).unwrap();
+    let shared = engine.into_shared();
+    let mut lane = Lane::new(Arc::clone(&shared));
+    let mut set = move |value: &str| {
+        lane.execute(WallTime(1_000), &body(&format!("SET k {value}")), &mut Vec::new());
+        lane.commit();
+    };
+    set("old");
+    *meanwhile.lock().unwrap() = Some(Box::new(move || set("new")));
+    let twice = body("MGET k k");
+    let mut reply = Vec::new();
+    Reader::new(shared).read(WallTime(1_000), &twice, &mut reply);
+    let text = String::from_utf8_lossy(&reply).into_owned();
+    assert!(text.contains("old") && text.contains("new"), "one reply of two moments: {text:?}");
+
+    let keys = describe(&twice).unwrap().footprint;
+    assert!(matches!(keys, Footprint::One(_)), "{keys:?}");
+    assert_eq!(ReadWay::of(&twice), ReadWay::AtMeeting(keys));
+    assert!(matches!(ReadWay::of(&body("EXISTS k k")), ReadWay::AtMeeting(Footprint::One(_))));
+    let packed = [body("GET k"), body("STRLEN k")].concat();
+    assert!(matches!(ReadWay::of(&packed), ReadWay::AtMeeting(Footprint::One(_))));
+    assert!(matches!(ReadWay::of(&body("MGET k l")), ReadWay::AtMeeting(Footprint::Many(_))));
+    assert_eq!(ReadWay::of(&body("GET k")), ReadWay::InPassing);
+    assert_eq!(ReadWay::of(&body("DBSIZE")), ReadWay::OfMoment);
 }

@@ -19,7 +19,9 @@ from nodes import (
     Relay,
     Skipped,
     fixed,
+    frame,
     number,
+    read_number,
     request,
     set_body,
 )
@@ -545,17 +547,10 @@ def forged_ok(context):
                     while not done.is_set():
                         channel, payload = peer.receive()
                         if channel == Peer.CLIENT and payload[:1] == b"\x02":
-                            fields, at = [], 1
                             # View, path, recipients, session, sequence.
+                            fields, at = [], 1
                             while len(fields) < 5:
-                                value, shift = 0, 0
-                                while True:
-                                    byte = payload[at]
-                                    at += 1
-                                    value |= (byte & 0x7F) << shift
-                                    shift += 7
-                                    if byte < 0x80:
-                                        break
+                                value, at = read_number(payload, at)
                                 fields.append(value)
                             view, _, _, session, sequence = fields
                             clock = fixed(int(time.time() * 1e6))
@@ -613,11 +608,11 @@ def session_flood(context):
                 for first in range(0, 70_000, 1_000):
                     frames = b""
                     for nonce in range(first + 1, first + 1_001):
-                        payload = b"\x01" + number(0) + fixed(nonce)
-                        frames += (len(payload) + 1).to_bytes(4, "little") + b"\x01" + payload
+                        frames += frame(Peer.CLIENT, b"\x01" + number(0) + fixed(nonce), peer.version)
                     peer.socket.sendall(frames)
-                    time.sleep(0.03)
-                time.sleep(2)
+                    # What is refused for want of room would have to be sent again.
+                    time.sleep(0.1)
+                time.sleep(1)
         except OSError:
             pass
         two = cluster.nodes[2]

@@ -10,6 +10,8 @@ import subprocess
 import threading
 import time
 
+from xxh3 import xxh3_64
+
 GIB = 1 << 30
 
 # No case may take the machine down: nodes get no more address space than this.
@@ -41,21 +43,21 @@ class Settings:
 
     def accepts(self, section, line):
         """True if the build takes this line of configuration."""
-        if (section, line) not in self.known:
+        key = line.split("=")[0].strip()
+        if (section, key) not in self.known:
             directory = os.path.join(self.scratch, "settings")
             os.makedirs(directory, exist_ok=True)
             path = os.path.join(directory, "node.toml")
             with open(path, "w") as file:
-                head = f'cluster = 1\nreplicas = ["127.0.0.1:1"]\nreplica = 0\ndirectory = "none/such"\n'
+                head = 'cluster = 1\nreplicas = ["127.0.0.1:1"]\nreplica = 0\ndirectory = "none/such"\n'
                 # The directory does not exist: whatever is wrong with the file is said before that.
                 file.write(f"{head}\n[{section}]\n{line}\n" if section else f"{line}\n{head}")
             done = subprocess.run(
                 [self.binary, "server", "--config", path], capture_output=True, text=True, timeout=20
             )
             text = done.stdout + done.stderr
-            key = line.split("=")[0].strip()
-            self.known[section, line] = f"node.toml: " not in text and key not in text
-        return self.known[section, line]
+            self.known[section, key] = "node.toml: " not in text and key not in text
+        return self.known[section, key]
 
 
 class Node:
@@ -153,7 +155,7 @@ class Cluster:
         os.makedirs(self.directory, exist_ok=True)
         self.nodes = [Node(self, index) for index in range(count)]
         addresses = addresses or [f"127.0.0.1:{node.peer_port}" for node in self.nodes]
-        head, common = context.head(), extra
+        head, common = self.secret(context), extra
         for node in self.nodes:
             own = each(node.index) if each else ""
             with open(node.config, "w") as file:
@@ -164,6 +166,15 @@ class Cluster:
                     f'[listen]\nredis = "127.0.0.1:{node.redis_port}"\nreplicas = "127.0.0.1:{node.peer_port}"\n'
                     f"{common}\n{own}\n"
                 )
+
+    def secret(self, context):
+        """A line of configuration with the secret of the cluster, if this build has that."""
+        path = os.path.join(self.directory, "secret")
+        with open(path, "w") as file:
+            file.write(os.urandom(24).hex())
+        os.chmod(path, 0o600)
+        line = f'secret-file = "{path}"'
+        return line if context.settings.accepts("", line) else ""
 
     def start(self, **options):
         for node in self.nodes:
@@ -261,7 +272,7 @@ def request(*words):
     return b"".join(parts)
 
 
-# ---- Raw peers: frames as crates/wire has them, in version 3 of the format.
+# ---- Raw peers: frames and handshake as crates/wire has them, in version 3 of the format and in version 4.
 
 
 def number(value):
@@ -272,17 +283,53 @@ def number(value):
     return out + bytes([value])
 
 
+def read_number(data, at):
+    """A number and where it ends."""
+    value, shift = 0, 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
 def fixed(value):
     return struct.pack("<Q", value)
 
 
-def frame(channel, payload):
-    return struct.pack("<IB", len(payload) + 1, channel) + payload
+def frame(channel, payload, version=3):
+    # A handshake has no checksum in any version.
+    checked = version > 3 and channel != 2
+    content = bytes([channel]) + payload
+    end = struct.pack("<I", xxh3_64(content) & 0xFFFFFFFF) if checked else b""
+    return struct.pack("<I", len(content) + len(end)) + content + end
 
 
-def hello(cluster=ANY_CLUSTER, replica=None, size=3, version=3):
-    sender = b"\x01" if replica is None else bytes([2, replica, size, 1])
-    return frame(2, b"SYRS" + struct.pack("<H", version) + fixed(cluster) + sender)
+def client_hello(version, cluster=ANY_CLUSTER):
+    nonce = b"" if version == 3 else b"\x00"
+    return b"SYRS" + struct.pack("<H", version) + fixed(cluster) + nonce + b"\x01"
+
+
+def replica_hello(version, replica, size, theirs):
+    """Says what a member would say. `theirs` is what a node says of itself, from which a stranger can learn most of it."""
+    head = b"SYRS" + struct.pack("<H", version) + fixed(CLUSTER)
+    if version == 3:
+        return head + bytes([2, replica, size, 1])
+    at = 15 + (16 if theirs[14] else 0)
+    if theirs[at : at + 1] != b"\x02":
+        return head + b"\x00\x02"
+    fields = at + 5
+    length, after = read_number(theirs, fields)
+    after += length
+    for _ in range(3):
+        _, after = read_number(theirs, after)
+    # Disk and process; the stage, and the disks of all members.
+    roster = theirs[after + 17 : after + 17 + 8 * size]
+    disk = roster[8 * replica : 8 * replica + 8] or fixed(7)
+    own = bytes([replica]) + theirs[at + 2 : after] + disk + os.urandom(8) + theirs[after + 16 :]
+    return head + b"\x00\x02" + own
 
 
 def set_body(key, value):
@@ -291,15 +338,31 @@ def set_body(key, value):
 
 
 class Peer:
-    """A process that says it is a replica, or a client, of the cluster, and has no secret."""
+    """A process that says it is a replica, or a client, of the cluster, and does not know its secret."""
 
     REPLICA, CLIENT = 0, 1
 
     def __init__(self, node, replica=None, size=3, timeout=3):
+        theirs = self.connect(node, timeout, client_hello(3))
+        if theirs[4:6] != b"\x03\0":
+            theirs = self.connect(node, timeout, client_hello(4))
+        self.version = int.from_bytes(theirs[4:6], "little")
+        if replica is not None:
+            self.connect(node, timeout, replica_hello(self.version, replica, size, theirs))
+        self.refusal = None
+
+    def connect(self, node, timeout, hello):
+        """Connects and says hello; what the node says of itself."""
+        if getattr(self, "socket", None):
+            self.socket.close()
         self.socket = socket.create_connection(("127.0.0.1", node.peer_port), timeout)
         self.socket.settimeout(timeout)
-        self.buffer = b""
-        self.socket.sendall(hello(CLUSTER if replica is not None else ANY_CLUSTER, replica, size))
+        self.buffer, self.version = b"", 3
+        self.socket.sendall(frame(2, hello))
+        try:
+            return self.receive()[1]
+        except Closed:
+            return b""
 
     def __enter__(self):
         return self
@@ -308,7 +371,7 @@ class Peer:
         self.socket.close()
 
     def send(self, channel, payload):
-        self.socket.sendall(frame(channel, payload))
+        self.socket.sendall(frame(channel, payload, self.version))
 
     def receive(self):
         """Channel and payload of the next frame."""
@@ -316,8 +379,9 @@ class Peer:
             if len(self.buffer) >= 4:
                 (length,) = struct.unpack("<I", self.buffer[:4])
                 if len(self.buffer) >= 4 + length:
-                    payload = self.buffer[5 : 4 + length]
                     channel = self.buffer[4]
+                    end = 4 if self.version > 3 and channel != 2 else 0
+                    payload = self.buffer[5 : 4 + length - end]
                     self.buffer = self.buffer[4 + length :]
                     return channel, payload
             piece = self.socket.recv(1 << 16)
@@ -326,16 +390,16 @@ class Peer:
             self.buffer += piece
 
     def is_welcome(self):
-        """True if the node has taken the handshake: it answers with its own, of this version, and stays."""
+        """True if the node goes on listening."""
         try:
-            channel, payload = self.receive()
-            if channel != 2 or payload[:4] != b"SYRS" or payload[4:6] != b"\x03\0":
-                return False
-            self.socket.settimeout(0.5)
-            try:
-                return bool(self.socket.recv(1, socket.MSG_PEEK))
-            except socket.timeout:
-                return True
+            self.socket.settimeout(0.7)
+            while True:
+                channel, payload = self.receive()
+                if channel == 2 and payload[:1] == b"\x04":
+                    _, at = read_number(payload, 1)
+                    self.refusal = payload[at:].decode(errors="replace")
+        except socket.timeout:
+            return self.refusal is None
         except (OSError, Closed):
             return False
         finally:

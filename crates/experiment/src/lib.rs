@@ -3,6 +3,8 @@
 //! ([`Workload`], and [`Steps`] with all the kinds of operations of a [`Blend`]), the protocol that is measured ([`Protocol`]),
 //! what CPU costs where time is virtual ([`Cost`]); and what came of it ([`Row`]).
 
+#![forbid(unsafe_code)]
+
 mod blend;
 mod cost;
 mod distribution;

@@ -249,6 +249,10 @@ impl Names {
     }
 }
 
+/// Keys that one SCAN looks at, whatever COUNT asks for: some milliseconds' worth, for the event loop of an engine in
+/// memory does nothing else meanwhile. A client goes on with the cursor, as with any smaller COUNT.
+const SCAN_KEYS_MAX: u64 = 32_768;
+
 /// SCAN: visits as many keys as it was told to, from the cursor on, in the order of the keys' kind of store.
 struct Scan<'a> {
     cursor: u64,
@@ -262,7 +266,7 @@ impl Scan<'_> {
         let nothing = self.only_type.is_some_and(|name| !name.eq_ignore_ascii_case(b"string"));
         let mut found = Names::default();
         let start = reply.len();
-        let next = keys.scan(self.cursor, self.count, |key| {
+        let next = keys.scan(self.cursor, self.count.min(SCAN_KEYS_MAX), |key| {
             if !nothing && self.pattern.is_none_or(|pattern| glob_matches(pattern, key)) {
                 found.push(key);
             }

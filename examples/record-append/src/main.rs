@@ -1,5 +1,7 @@
 //! The program: nodes of a replicated file store, and a client on the command line.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod nodes;
 

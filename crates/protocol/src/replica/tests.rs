@@ -909,3 +909,20 @@ fn an_answer_names_the_entry_that_was_executed_when_it_was_asked_for() {
     });
     assert_eq!(named, Some(before));
 }
+
+/// A leader that was stopped hears first of all that the others have moved on. It follows them; taking the lead back
+/// would cost the group another view change.
+#[test]
+fn a_leader_that_was_stopped_leaves_the_lead_to_its_successor() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    cluster.pass(1_000);
+    cluster.down.insert(0);
+    cluster.pass(400);
+    assert_eq!((cluster.leader(), cluster.replicas[1].view()), (1, View(1)));
+    cluster.down.clear();
+    let moved = Message::StartViewChange { view: View(1), reason: ViewChangeReason::Moved };
+    cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message: moved });
+    cluster.settle();
+    cluster.pass(100);
+    assert!(cluster.replicas.iter().all(|replica| replica.is_normal() && replica.view() == View(1)));
+}

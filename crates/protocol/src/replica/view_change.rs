@@ -315,10 +315,13 @@ impl Replica {
 
     /// Leader: a member has moved to `view`. A leader that has been one for some time starts a view that it
     /// leads again; but two that answered each other so would go on for ever. So a leader that another
-    /// one challenges, or that has hardly begun, follows.
+    /// one challenges, or that has hardly begun, follows. So does one that has not heard a majority of late: it was
+    /// stopped, say, the others have another leader by now, and what it hears first is how they came to that.
     fn give_way(&mut self, to: ReplicaId, view: View, reason: ViewChangeReason) {
         let soon = |entered: Instant| self.now.instant < entered.after(self.config.view_change_timeout);
-        let established = !self.entered_at.is_some_and(soon);
+        let heard =
+            self.confirmed_at().is_some_and(|at| self.now.instant < at.after(self.config.suspect_after));
+        let established = heard && !self.entered_at.is_some_and(soon);
         if established && reason != ViewChangeReason::Abdication {
             self.abdicate(view, ViewChangeCause::Challenged(to));
         } else {

@@ -84,6 +84,11 @@ impl Disk {
         Self { disk, shelf, sizes, used: false, rotten: false }
     }
 
+    /// The sizes of its log's files.
+    pub(crate) const fn sizes(&self) -> Sizes {
+        self.sizes
+    }
+
     /// Has a fault happen. One that is not met is taken back by [`Disk::cancel_faults`].
     pub fn plan(&self, fault: DiskFault) {
         match fault {

@@ -3,7 +3,7 @@
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
 use crate::tally::Kind;
-use crate::world::{Happening, World};
+use crate::world::{Happening, ReplicaSlot, World};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica::{self, Durability};
 use syros_types::ReplicaId;
@@ -28,6 +28,7 @@ pub(crate) enum Fault {
     Rot,
     SlowDisk,
     Stranger,
+    Bootstrap,
 }
 
 impl Fault {
@@ -50,6 +51,7 @@ impl Fault {
             Self::Rot => Kind::Rot,
             Self::SlowDisk => Kind::SlowDisk,
             Self::Stranger => Kind::Stranger,
+            Self::Bootstrap => Kind::Bootstrap,
         }
     }
 }
@@ -134,6 +136,7 @@ impl World {
             (Fault::Rot, settings.rot),
             (Fault::SlowDisk, settings.slow_disk),
             (Fault::Stranger, settings.stranger),
+            (Fault::Bootstrap, settings.bootstrap),
         ];
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
         let mut at = self.dice.nemesis.below(total);
@@ -243,6 +246,18 @@ impl World {
             }
             Fault::HandOver => self.hand_over(victim),
             Fault::Stranger => return self.take_over_a_session(),
+            Fault::Bootstrap => {
+                // If all are wiped, nobody is left who knows better.
+                let is_left =
+                    |(index, slot): (usize, &ReplicaSlot)| index != victim && !slot.membership.is_forming();
+                let possible = runs && self.may_crash() && self.replicas.iter().enumerate().any(is_left);
+                if possible {
+                    self.tally.note(Kind::Killed);
+                    self.crash(victim, false);
+                    self.bootstrap(victim);
+                }
+                return possible;
+            }
             Fault::Rot => return runs && self.may_forget() && self.rot(victim),
         }
         true

@@ -3,7 +3,7 @@
 use crate::adapter;
 use crate::clock::VirtualTime;
 use crate::history::OperationIndex;
-use crate::swarm::{MILLI, SECOND, Swarm};
+use crate::swarm::{FormationSettings, MILLI, SECOND, Swarm};
 use crate::verdict;
 use crate::workload::Step;
 use crate::world::World;
@@ -64,6 +64,13 @@ impl Scenario {
     #[must_use]
     pub const fn trace(mut self) -> Self {
         self.trace = true;
+        self
+    }
+
+    /// The group is to be formed yet, and its last `late` members are started only by [`Play::start_late`].
+    #[must_use]
+    pub fn unformed(mut self, late: usize) -> Self {
+        self.swarm.formation = FormationSettings { unformed: Some(late), late_on_demand: true };
         self
     }
 
@@ -251,6 +258,16 @@ impl Play {
     /// Replaces the disk of a crashed replica by an empty one; somebody knows what view it had reached.
     pub fn lose_disk(&mut self, replica: usize) {
         self.world.replicas[replica].lost_disk = true;
+    }
+
+    /// Starts a crashed replica with an empty disk and `--bootstrap`. When it is refused, its own disk is put back.
+    pub fn bootstrap(&mut self, replica: usize) {
+        self.world.bootstrap(replica);
+    }
+
+    /// Starts a member for the first time.
+    pub fn start_late(&mut self, replica: usize) {
+        self.world.greet_soon(replica);
     }
 
     /// Starts a crashed replica.

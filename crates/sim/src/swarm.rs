@@ -43,6 +43,8 @@ pub struct Swarm {
     pub disk: DiskSettings,
     /// What breaks, and how often.
     pub nemesis: NemesisSettings,
+    /// How the group comes about.
+    pub formation: FormationSettings,
     /// The protocol's own settings.
     pub protocol: ProtocolSettings,
     /// Longest time a process takes to get round to what has arrived.
@@ -84,6 +86,15 @@ pub enum RemainingLinks {
     Majority,
     /// Those between one replica and the others of a majority, and no other.
     Star,
+}
+
+/// How the group comes about. By default it has been formed before time begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormationSettings {
+    /// All disks are new, and so many of the members, the last ones, are started later.
+    pub unformed: Option<usize>,
+    /// Those are not started by themselves.
+    pub late_on_demand: bool,
 }
 
 /// What clients do.
@@ -170,6 +181,8 @@ pub struct NemesisSettings {
     pub crash: u64,
     /// A replica crashes and its disk is gone; only its view is known.
     pub lose_disk: u64,
+    /// A replica crashes and is started with an empty disk as if it were a new one.
+    pub bootstrap: u64,
     /// All replicas crash at once.
     pub crash_all: u64,
     /// The group falls apart into two or three pieces.
@@ -334,6 +347,7 @@ impl Swarm {
                 reserve_bytes: Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0007)).of(&[1, 600, SEGMENT_BYTES]),
             },
             nemesis,
+            formation: FormationSettings::default(),
             protocol,
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
@@ -350,7 +364,21 @@ impl Swarm {
         swarm.draw_thrift();
         swarm.draw_damage();
         swarm.draw_limits();
+        swarm.draw_formation();
         swarm
+    }
+
+    /// In one world of eight disks are wiped and started as new ones; in some of those the group is to be formed yet.
+    /// Rolled apart.
+    fn draw_formation(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0012));
+        if self.replicas == 1 || !draw.one_in(8) {
+            return;
+        }
+        self.nemesis.bootstrap = draw.of(&[1, 4, 12]);
+        if draw.one_in(3) {
+            self.formation.unformed = Some(draw.0.below(self.replicas as u64 / 2 + 1) as usize);
+        }
     }
 
     /// In one world of four, bits flip on the network; in one of four, somebody tries to use the sessions of others. Rolled
@@ -561,6 +589,7 @@ impl Swarm {
                 reserve_bytes: SEGMENT_BYTES,
             },
             nemesis: NemesisSettings::default(),
+            formation: FormationSettings::default(),
             protocol: ProtocolSettings::default(),
             service_delay: 0,
             apply_delay: 0,

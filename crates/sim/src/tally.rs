@@ -73,6 +73,7 @@ kinds! {
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
     Stranger = Strikes, "session guessed": "Somebody sends updates of a session that is not its own.";
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
+    Bootstrap = Strikes, "wiped disk with --bootstrap": "A replica crashes, its disk is wiped, and it is started as a new one.";
     Ruin = Strikes, "ruin": "More replicas than the group can do without lose their disks at once.";
     StaysDead = Strikes, "death for good": "A replica dies and stays dead while clients must be served.";
     StaysCut = Strikes, "link cut for good": "A direction between replicas is cut and stays so while clients must be served.";
@@ -96,6 +97,8 @@ kinds! {
     Flipped = Breakdowns, "message damaged": "A bit of a message flipped on its way.";
     Delayed = Breakdowns, "message held back": "A message was held back for long.";
     ViewEntered = Events, "view entered": "A replica entered a view it had not been in.";
+    Joined = Events, "joined the group": "A replica with a new disk was taken into the group.";
+    DiskRefused = Events, "disk refused": "A replica with a wiped disk was refused, and its old disk put back.";
     MemoryLost = Events, "replica without memory": "A replica started without what it had known.";
     MemoryRegained = Events, "memory regained": "A replica that had started so entered a view.";
     DamageFound = Events, "damage found": "A replica found that its disk does not hold what was written.";

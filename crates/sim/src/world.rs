@@ -2,6 +2,7 @@
 //! queue of what happens next.
 
 mod clients;
+mod disks;
 mod engines;
 mod strangers;
 mod turns;
@@ -20,6 +21,7 @@ use crate::swarm::{MILLI, Swarm};
 use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
 use crate::workload::Workload;
+use disks::Membership;
 use engines::Opened;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -67,6 +69,8 @@ pub(crate) enum Happening {
     Mend,
     /// A crashed replica starts again.
     Restart { replica: usize, life: u64 },
+    /// A replica with a new disk looks who is there.
+    Greet { replica: usize, life: u64 },
     /// Somebody replaces a process whose disk failed.
     Replace { replica: usize, life: u64 },
     /// A new client takes the place of one that died.
@@ -106,6 +110,10 @@ pub(crate) struct ReplicaSlot {
     pub(crate) lost_disk: bool,
     /// It is dead until the next round of permanent faults.
     pub(crate) stays_dead: bool,
+    /// Which disks it knows.
+    pub(crate) membership: Membership,
+    /// It has been started with a new disk.
+    pub(crate) is_greeting: bool,
 }
 
 /// The place of a client in the world.
@@ -128,6 +136,7 @@ pub(crate) struct Dice {
     pub(crate) rot: Prng,
     pub(crate) engine: Prng,
     pub(crate) permanent: Prng,
+    pub(crate) formation: Prng,
 }
 
 /// What stands in for the real world.
@@ -205,10 +214,11 @@ impl World {
             rot: prng.fork(),
             engine: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0005),
             permanent: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0008),
+            formation: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0011),
         };
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
-            .map(|_| ReplicaSlot {
+            .map(|replica| ReplicaSlot {
                 disk: Disk::new(Sizes {
                     segment: swarm.disk.segment_bytes,
                     reserve: swarm.disk.reserve_bytes,
@@ -222,6 +232,8 @@ impl World {
                 disk_failed: false,
                 lost_disk: false,
                 stays_dead: false,
+                membership: Membership::formed(group, ReplicaId(replica as u8)),
+                is_greeting: false,
             })
             .collect();
         let mut world = Self {
@@ -252,8 +264,9 @@ impl World {
             overheard: Vec::new(),
             swarm,
         };
-        for replica in 0..world.swarm.replicas {
-            world.start_replica(replica);
+        match world.swarm.formation.unformed {
+            Some(late) => world.begin_unformed(late),
+            None => (0..world.swarm.replicas).for_each(|replica| world.start_replica(replica)),
         }
         world
     }
@@ -333,6 +346,7 @@ impl World {
                     self.start_replica(replica);
                 }
             }
+            Happening::Greet { replica, life } => self.greet(replica, life),
             Happening::Replace { replica, life } => {
                 if self.replicas[replica].life == life && !self.settling {
                     self.replace_failed(replica);
@@ -414,6 +428,12 @@ impl World {
     /// Starts a replica, if it does not run, from what its disk holds.
     pub(crate) fn start_replica(&mut self, replica: usize) {
         if self.replicas[replica].process.is_some() {
+            return;
+        }
+        if self.replicas[replica].membership.is_forming() {
+            if self.settling {
+                self.end_forming(replica);
+            }
             return;
         }
         let config = self.replica_config(replica);

@@ -324,3 +324,67 @@ fn an_update_is_not_acknowledged_after_one_of_several_keys_that_the_leader_lacks
         play.judge()
     });
 }
+
+/// FOUND A1: replica 2 has acknowledged what replica 1 has not heard of; it is wiped, and started as a new one while only
+/// replica 1 is there.
+fn wiped_while_the_leader_is_away(planted: Option<PlantedBug>) -> (Option<Vec<u8>>, Result<(), String>) {
+    let scenario = Scenario::new(3);
+    let mut play = planted.map_or(scenario.clone(), |bug| scenario.plant(bug)).start();
+    let client = play.client();
+    play.crash(1);
+    assert_eq!(play.call(client, set(1, "gold")), Outcome::Done);
+    play.crash(0);
+    play.crash(2);
+    play.bootstrap(2);
+    play.restart(1);
+    play.run(2_000 * MILLI);
+    let read = play.get(client, 1);
+    play.restart(0);
+    (read, play.judge())
+}
+
+#[test]
+fn a_wiped_disk_does_not_come_back_as_a_new_one() {
+    let (read, judged) = wiped_while_the_leader_is_away(None);
+    assert!(read.is_some(), "what was acknowledged is read");
+    judged.unwrap();
+}
+
+#[test]
+fn a_wiped_disk_that_joins_loses_what_was_acknowledged() {
+    let (read, judged) = wiped_while_the_leader_is_away(Some(PlantedBug::WipedDiskJoins));
+    assert_eq!(read, None);
+    assert!(judged.is_err());
+}
+
+/// A group is formed by two members; both fail, and one comes back wiped, with the third that has never been there.
+fn formed_before_all_were_there(planted: Option<PlantedBug>) -> Result<(), String> {
+    let scenario = Scenario::new(3).unformed(1);
+    let mut play = planted.map_or(scenario.clone(), |bug| scenario.plant(bug)).start();
+    if planted.is_none() {
+        assert_eq!(play.world().leader(), None, "nobody acts before all are there");
+        play.start_late(2);
+        play.run(200 * MILLI);
+        play.client();
+        return play.judge();
+    }
+    let client = play.client();
+    assert_eq!(play.call(client, set(1, "gold")), Outcome::Done);
+    play.crash(1);
+    play.crash(0);
+    play.bootstrap(0);
+    play.start_late(2);
+    play.run(2_000 * MILLI);
+    assert_eq!(play.get(client, 1), None);
+    play.judge()
+}
+
+#[test]
+fn a_group_is_formed_by_all_its_members() {
+    formed_before_all_were_there(None).unwrap();
+}
+
+#[test]
+fn a_group_that_is_formed_by_a_quorum_loses_what_was_acknowledged() {
+    assert!(formed_before_all_were_there(Some(PlantedBug::FormationByQuorum)).is_err());
+}

@@ -93,14 +93,17 @@ impl Secret {
 
     fn mac(&self, side: Side, dialer: &[u8], acceptor: &[u8]) -> Hmac<Sha256> {
         // A key of any length will do.
-        let Ok(mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { unreachable!("HMAC takes any key") };
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { unreachable!("HMAC takes any key") };
         let side = match side {
             Side::Dialer => 1_u8,
             Side::Acceptor => 2,
         };
         let length = (dialer.len() as u64).to_le_bytes();
         let parts: [&[u8]; 5] = [PURPOSE, &[side], &length, dialer, acceptor];
-        parts.into_iter().fold(mac, |mac, part| mac.chain_update(part))
+        for part in parts {
+            mac.update(part);
+        }
+        mac
     }
 }
 

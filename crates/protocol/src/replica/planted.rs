@@ -103,5 +103,4 @@ planted_bugs! {
     DuplicateById = "duplicate-by-id": "A replica takes a request for a copy of another one that has the same id and another body.";
     WipedDiskJoins = "wiped-disk-joins": "A new data directory joins a group that knows its member by another disk.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
-    RosterWithoutVotes = "roster-without-votes": "A member acts as soon as it has heard that all members are new.";
 }

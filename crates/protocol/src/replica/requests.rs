@@ -313,9 +313,9 @@ impl Replica {
             let is_shared = self.others().any(|other| recipients.contains(other));
             let always = self.planted(PlantedBug::RefusedForGood);
             return if is_shared && !always {
-                self.refuse_for_now(from, id, refusal)
+                self.refuse_for_now(from, id, refusal);
             } else {
-                self.refuse(from, id, refusal)
+                self.refuse(from, id, refusal);
             };
         }
         self.counters.slow_updates += 1;

@@ -1,0 +1,174 @@
+//! Whose disk is whose: groups that are formed, and disks that are wiped and started as new ones.
+//!
+//! In most worlds the group has been formed before time begins. What a member that is not in it yet hears of the
+//! others, it hears here by looking: a connection and two handshakes take no part in what could go wrong.
+
+use crate::journal::Disk;
+use crate::swarm::MILLI;
+use crate::tally::Kind;
+use crate::world::{Happening, World};
+use syros_protocol::formation::{Decision, Declaration, DiskId, Formation, Roster, Stage};
+use syros_types::{Group, ReplicaId};
+
+/// A member whose group is being formed looks around this often; divided by the swarm's speed.
+const GREET_INTERVAL: u64 = 20 * MILLI;
+
+/// What a replica knows of disks, durably.
+#[derive(Debug)]
+pub(crate) struct Membership {
+    /// The number of its disk.
+    disk: DiskId,
+    /// The roster that it acts with.
+    roster: Roster,
+    /// It does not act yet: its disk is new.
+    forming: Option<Formation>,
+    /// The disk that was taken away, with its number and roster.
+    away: Option<Box<(Disk, DiskId, Roster)>>,
+}
+
+impl Membership {
+    /// Of a group that has been formed.
+    pub(crate) fn formed(group: Group, replica: ReplicaId) -> Self {
+        let disk = |member: ReplicaId| DiskId::new(1 + u64::from(member.0)).expect("it is above 0");
+        let roster =
+            group.members().fold(Roster::unknown(group), |roster, member| roster.with(member, disk(member)));
+        Self { disk: disk(replica), roster, forming: None, away: None }
+    }
+
+    /// True if the replica does not act yet.
+    pub(crate) const fn is_forming(&self) -> bool {
+        self.forming.is_some()
+    }
+}
+
+impl World {
+    /// All members begin with new disks; the last `late` of them some time later.
+    pub(crate) fn begin_unformed(&mut self, late: usize) {
+        for replica in 0..self.replicas.len() {
+            self.begin_forming(replica);
+            let is_late = replica + late >= self.replicas.len();
+            // Long enough for the others to be served, if they were.
+            let delay = if is_late { self.dice.formation.below(2_000 * MILLI) } else { 0 };
+            if !(is_late && self.swarm.formation.late_on_demand) {
+                let life = self.replicas[replica].life;
+                let at = self.now() + delay / u64::from(self.swarm.protocol.speed);
+                self.scheduler.schedule(at, Happening::Greet { replica, life });
+            }
+        }
+    }
+
+    /// The replica has a new disk, and knows nothing of the others.
+    fn begin_forming(&mut self, replica: usize) {
+        let id = ReplicaId(replica as u8);
+        let disk = DiskId::new(self.dice.formation.next_u64() | 1 << 32).expect("it is above 0");
+        let formation = Formation::new(self.group, id, disk, None).plant(self.planted);
+        let slot = &mut self.replicas[replica];
+        slot.life += 1;
+        slot.membership.disk = disk;
+        slot.membership.forming = Some(formation);
+    }
+
+    /// A process that is not running is started with a new disk and `--bootstrap`, as if it never had another one.
+    pub(crate) fn bootstrap(&mut self, replica: usize) {
+        let now = self.now();
+        self.trace.line(now, format_args!("replica {replica} is wiped, and started with --bootstrap"));
+        let slot = &mut self.replicas[replica];
+        let fresh = Disk::new(slot.disk.sizes());
+        let old = std::mem::replace(&mut slot.disk, fresh);
+        let Membership { disk, roster, .. } = slot.membership;
+        slot.membership.away = Some(Box::new((old, disk, roster)));
+        self.begin_forming(replica);
+        self.greet_soon(replica);
+    }
+
+    /// A member whose first start was put off is started.
+    pub(crate) fn greet_soon(&mut self, replica: usize) {
+        let (at, life) = (self.now(), self.replicas[replica].life);
+        self.scheduler.schedule(at, Happening::Greet { replica, life });
+    }
+
+    /// What a replica says of itself to one that connects, if it runs.
+    fn declaration(&self, replica: usize) -> Option<Declaration> {
+        let slot = &self.replicas[replica];
+        let Membership { disk, roster, forming, .. } = &slot.membership;
+        match forming {
+            Some(formation) => slot.is_greeting.then(|| formation.declaration()),
+            None => slot.process.as_ref().map(|_| Declaration {
+                replica: ReplicaId(replica as u8),
+                disk: *disk,
+                stage: Stage::Acting(*roster),
+            }),
+        }
+    }
+
+    /// A member whose group is being formed looks who is there.
+    pub(crate) fn greet(&mut self, replica: usize, life: u64) {
+        if self.replicas[replica].life != life {
+            return;
+        }
+        self.replicas[replica].is_greeting = true;
+        let others: Vec<(usize, Option<Declaration>)> = (0..self.replicas.len())
+            .filter(|other| *other != replica)
+            .map(|other| {
+                let is_cut = self.network.is_cut(replica, other) || self.network.is_cut(other, replica);
+                (other, if is_cut { None } else { self.declaration(other) })
+            })
+            .collect();
+        let Some(formation) = &mut self.replicas[replica].membership.forming else { return };
+        for (other, declaration) in others {
+            formation.lost(ReplicaId(other as u8));
+            if let Some(theirs) = declaration
+                && (formation.objection(&theirs).is_some() || formation.check(&theirs).is_ok())
+            {
+                formation.hear(&theirs);
+            }
+        }
+        let decision = loop {
+            match formation.decide() {
+                Decision::Vote(roster) => formation.voted(roster),
+                decision => break decision,
+            }
+        };
+        let now = self.now();
+        match decision {
+            Decision::Act(roster) => {
+                self.trace.line(now, format_args!("replica {replica} is in the group: {roster:?}"));
+                self.tally.note(Kind::Joined);
+                let slot = &mut self.replicas[replica];
+                slot.membership.roster = roster;
+                slot.membership.forming = None;
+                slot.membership.away = None;
+                self.start_replica(replica);
+            }
+            Decision::Refuse(mismatch) => {
+                self.trace.line(now, format_args!("replica {replica} is refused: {mismatch}"));
+                self.tally.note(Kind::DiskRefused);
+                self.put_back(replica);
+            }
+            Decision::Wait(_) | Decision::Vote(_) => {
+                let at = now + GREET_INTERVAL / u64::from(self.swarm.protocol.speed);
+                self.scheduler.schedule(at, Happening::Greet { replica, life });
+            }
+        }
+    }
+
+    /// The operator puts back the disk that was taken away, and starts the replica. False if there is none.
+    fn put_back(&mut self, replica: usize) -> bool {
+        let slot = &mut self.replicas[replica];
+        let Some(away) = slot.membership.away.take() else { return false };
+        slot.life += 1;
+        slot.is_greeting = false;
+        let (disk, number, roster) = *away;
+        slot.disk = disk;
+        slot.membership = Membership { disk: number, roster, forming: None, away: None };
+        self.start_replica(replica);
+        true
+    }
+
+    /// Ends what keeps a replica from starting whose disk is new: the old one is put back, or it is started at last.
+    pub(crate) fn end_forming(&mut self, replica: usize) {
+        if !self.put_back(replica) && !self.replicas[replica].is_greeting {
+            self.greet_soon(replica);
+        }
+    }
+}

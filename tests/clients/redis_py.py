@@ -104,6 +104,18 @@ def hello(nodes):
         connection.disconnect()
 
 
+# Fields of INFO that redis_exporter, Datadog and the like expect.
+MONITORED = """
+    redis_version os uptime_in_seconds connected_clients blocked_clients used_memory used_memory_human
+    used_memory_rss used_memory_peak used_memory_peak_human total_system_memory maxmemory
+    mem_fragmentation_ratio loading rdb_last_save_time rdb_changes_since_last_save rdb_bgsave_in_progress
+    rdb_last_bgsave_status aof_enabled total_connections_received total_commands_processed
+    instantaneous_ops_per_sec total_net_input_bytes total_net_output_bytes expired_keys evicted_keys
+    keyspace_hits keyspace_misses total_error_replies role connected_slaves used_cpu_sys used_cpu_user
+    used_cpu_sys_children used_cpu_user_children cluster_enabled
+""".split()
+
+
 def server(nodes):
     nodes.empty()
     commands, what = nodes.ask(nodes.next_client(), "command")
@@ -149,6 +161,14 @@ def server(nodes):
     ]:
         info, what = nodes.ask(nodes.next_client(), "info", section)
         nodes.check(what, isinstance(info, dict) and name in info, info, f"a map with {name}")
+    # What monitoring reads without asking whether it is there.
+    info, what = nodes.ask(nodes.next_client(), "info", "everything")
+    missing = [name for name in MONITORED if name not in info]
+    nodes.check(what, not missing, missing, "no missing field")
+    nodes.check(f"cmdstat_set of {what}", info.get("cmdstat_set", {}).get("calls", 0) >= 0, info, "calls")
+    reply, what = nodes.ask(nodes.next_client(), "client_info")
+    fields = ["id", "addr", "fd", "qbuf", "qbuf-free", "multi", "obl", "oll", "omem", "events", "cmd"]
+    nodes.check(what, isinstance(reply, dict) and all(name in reply for name in fields), reply, fields)
     info, what = nodes.ask(nodes.next_client(), "info", "replication")
     nodes.check(what, info.get("role") == "master", info, "role master")
     # INFO is no operation on data: a node tells what it has applied so far.

@@ -27,7 +27,7 @@ pub use operation::{
     Arguments, ArgumentsIter, Command, Condition, Deadline, ExpireCondition, Lifetime, Operation, TtlChange,
     Unit,
 };
-pub use parse::{Parsed, parse};
+pub use parse::{Parsed, parse, parse_numbered};
 pub use reply::{
     ArrayRef, Reply, ReplyRef, put_array, put_bulk, put_error, put_integer, put_nil, put_ok, put_simple,
 };

@@ -8,7 +8,7 @@ use crate::number::parse_integer;
 use crate::operation::{
     Arguments, Command, Condition, Deadline, ExpireCondition, Lifetime, Operation, TtlChange, Unit,
 };
-use crate::table::{CommandSpec, Kind, Local, lookup};
+use crate::table::{CommandSpec, Kind, Local, commands, number_of};
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 
 /// A command of the right number of words.
@@ -29,13 +29,24 @@ type Outcome<'a> = Result<Command<'a>, CommandError>;
 /// [`CommandError`], whose text is the reply to the client. No words at all are an unknown command
 /// with an empty name; a connection never gets that far, since Redis ignores empty commands.
 pub fn parse<'a>(words: &'a [&'a [u8]]) -> Result<Parsed<'a>, CommandError> {
-    let spec = find(words)?;
+    parse_numbered(words).1
+}
+
+/// As [`parse`]; also the command's place in [`commands`](crate::commands), if there is such a command.
+pub fn parse_numbered<'a>(words: &'a [&'a [u8]]) -> (Option<usize>, Result<Parsed<'a>, CommandError>) {
+    let name = words.first().copied().unwrap_or_default();
+    let number = number_of(name);
+    let parsed = find(number, words).and_then(|spec| parse_as(spec, words));
+    (number, parsed)
+}
+
+fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Parsed<'a>, CommandError> {
     match spec.kind {
         Kind::Data(_) => parse_data(spec, words).map(|command| Parsed::Data(Operation::new(command))),
         Kind::Local(local) => Ok(Parsed::Local(local)),
         Kind::Blind => {
             let words = &words[1..];
-            let spec = find(words)?;
+            let spec = find(number_of(words.first().copied().unwrap_or_default()), words)?;
             if !matches!(spec.kind, Kind::Data(_)) {
                 return Err(CommandError::BlindNotUpdate(spec.name));
             }
@@ -49,9 +60,10 @@ pub fn parse<'a>(words: &'a [&'a [u8]]) -> Result<Parsed<'a>, CommandError> {
 }
 
 /// The command of these words, if there are enough of them and not too many.
-fn find(words: Words<'_>) -> Result<&'static CommandSpec, CommandError> {
+fn find(number: Option<usize>, words: Words<'_>) -> Result<&'static CommandSpec, CommandError> {
     let name = words.first().copied().unwrap_or_default();
-    let spec = lookup(name).ok_or_else(|| unknown(name, words.get(1..).unwrap_or_default()))?;
+    let spec = number.and_then(|number| commands().get(number));
+    let spec = spec.ok_or_else(|| unknown(name, words.get(1..).unwrap_or_default()))?;
     if spec.accepts(words.len()) { Ok(spec) } else { Err(CommandError::Arity(spec.name)) }
 }
 

@@ -132,6 +132,11 @@ const fn build_index() -> [u8; SLOTS] {
 /// The command of this name, in any case. Allocates nothing.
 #[must_use]
 pub fn lookup(name: &[u8]) -> Option<&'static CommandSpec> {
+    number_of(name).map(|number| &TABLE[number])
+}
+
+/// The place in [`commands`] of the command of this name.
+pub(crate) fn number_of(name: &[u8]) -> Option<usize> {
     if name.len() > NAME_BYTES_MAX {
         return None;
     }
@@ -140,7 +145,7 @@ pub fn lookup(name: &[u8]) -> Option<&'static CommandSpec> {
         let row = usize::from(INDEX[slot]).checked_sub(1)?;
         let spec = &TABLE[row];
         if spec.name.as_bytes().eq_ignore_ascii_case(name) {
-            return Some(spec);
+            return Some(row);
         }
         slot = (slot + 1) % SLOTS;
     }

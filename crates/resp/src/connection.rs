@@ -6,9 +6,11 @@ use crate::limits::{COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_MAX, REP
 use crate::local::{self, Session};
 use crate::parser::{Parser, Step};
 use crate::schedule::{Completion, Schedule, Submission};
+use crate::statistics::Statistics;
 use crate::writer::{Protocol, write_error, write_simple};
 use std::collections::VecDeque;
-use syros_commands::{Local, Operation, Parsed, parse};
+use std::sync::Arc;
+use syros_commands::{CommandError, Local, Operation, Parsed, parse_numbered};
 use syros_types::{Class, ReadPolicy, WallTime};
 
 /// Who is connected.
@@ -99,8 +101,9 @@ struct Front {
 /// A command that waits for its reply, or whose reply waits for earlier ones.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
-    /// Its reply is the next one of this group; the protocol is the one chosen when it was received.
-    Group { slot: u64, protocol: Protocol },
+    /// Its reply is the next one of this group; the protocol is the one chosen when it was received. The command
+    /// is that of this number in the table.
+    Group { slot: u64, protocol: Protocol, command: u8 },
     /// Its reply is the next so many bytes of `held`.
     Local { bytes: usize },
 }
@@ -112,11 +115,17 @@ impl Connection {
     /// A connection that was accepted `now`.
     #[must_use]
     pub fn new(identity: Identity, now: WallTime) -> Self {
+        Self::with_statistics(identity, now, Arc::default())
+    }
+
+    /// A connection that was accepted `now`, and counts what it does together with others.
+    #[must_use]
+    pub fn with_statistics(identity: Identity, now: WallTime, statistics: Arc<Statistics>) -> Self {
         Self {
             parser: Parser::new(),
             words: Vec::new(),
             front: Front {
-                session: Session::new(identity, now),
+                session: Session::new(identity, now, statistics),
                 schedule: Schedule::new(),
                 slots: VecDeque::new(),
                 output: ByteQueue::default(),
@@ -164,7 +173,9 @@ impl Connection {
             // Collecting nothing in place turns the lifetime of the empty vector back into any.
             self.words = words.into_iter().map(|_| -> &'static [u8] { &[] }).collect();
         }
-        if self.front.closing { bytes.len() } else { bytes.len() - rest.len() }
+        let consumed = if self.front.closing { bytes.len() } else { bytes.len() - rest.len() };
+        self.front.session.statistics.on_input(consumed, context.now);
+        consumed
     }
 
     /// An incomplete request at the front of the unconsumed bytes needs at least this many in all: what
@@ -224,6 +235,7 @@ impl Connection {
 
     /// So many bytes of the output have been sent.
     pub fn sent(&mut self, bytes: usize) {
+        self.front.session.statistics.on_output(bytes);
         self.front.output.take(bytes);
     }
 
@@ -314,25 +326,26 @@ impl Front {
                         only reads; without a command it is for all that this connection reads from now on";
             return self.reply(|_, out| write_error(out, text.as_bytes()));
         };
-        match parse(&words[1..]) {
+        let (number, parsed) = parse_numbered(&words[1..]);
+        match parsed {
             _ if words.len() == 1 => {
                 self.session.read_policy = Some(policy);
                 self.reply(|_, out| write_simple(out, b"OK"));
             }
             Ok(Parsed::Data(operation)) if operation.class() == Class::Read => {
-                self.add(&operation, request_bytes, Some(policy), context);
+                self.add((number, &operation), request_bytes, Some(policy), context);
             }
             Ok(_) => {
                 let text = format!("ERR READ {policy} is for commands that only read");
                 self.reply(|_, out| write_error(out, text.as_bytes()));
             }
-            Err(error) => self.reply_error(|text| error.write(text)),
+            Err(error) => self.reject(number, &error),
         }
     }
 
     fn add(
         &mut self,
-        operation: &Operation<'_>,
+        (number, operation): (Option<usize>, &Operation<'_>),
         request_bytes: usize,
         policy: Option<ReadPolicy>,
         context: &Context<'_>,
@@ -341,28 +354,42 @@ impl Front {
             return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
         }
         let slot = self.schedule.add(operation, request_bytes, policy);
-        self.slots.push_back(Slot::Group { slot, protocol: self.session.protocol });
+        let number = number.unwrap_or_default();
+        self.session.statistics.on_call(number);
+        // The table has fewer commands than that: its index has a byte for each.
+        let command = u8::try_from(number).unwrap_or(u8::MAX);
+        self.slots.push_back(Slot::Group { slot, protocol: self.session.protocol, command });
     }
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
-        match parse(words) {
+        let (number, parsed) = parse_numbered(words);
+        match parsed {
             Ok(Parsed::Data(operation)) => {
-                self.add(&operation, request_bytes, self.session.read_policy, context);
+                self.add((number, &operation), request_bytes, self.session.read_policy, context);
             }
             Ok(Parsed::Local(command)) => {
                 if let Some(unavailable) = context.unavailable.filter(|reason| reason.forbids(command)) {
                     return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
                 }
+                self.session.statistics.on_call(number.unwrap_or_default());
                 self.closing =
                     self.reply(|session, out| local::answer(command, words, session, context, out));
             }
-            Err(error) => self.reply_error(|text| error.write(text)),
+            Err(error) => self.reject(number, &error),
         }
+    }
+
+    /// Refuses a command that is none.
+    fn reject(&mut self, number: Option<usize>, error: &CommandError) {
+        let text = error.text();
+        self.session.statistics.on_rejected(number, &text);
+        self.reply(|_, out| write_error(out, &text));
     }
 
     fn reply_error(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let mut text = Vec::new();
         write(&mut text);
+        self.session.statistics.on_rejected(None, &text);
         self.reply(|_, out| write_error(out, &text));
     }
 
@@ -381,10 +408,13 @@ impl Front {
     fn answer(&mut self) {
         while let Some(slot) = self.slots.front() {
             match *slot {
-                Slot::Group { slot, protocol } => {
-                    if !self.schedule.answer(slot, protocol, self.output.tail()) {
+                Slot::Group { slot, protocol, command } => {
+                    let out = self.output.tail();
+                    let start = out.len();
+                    if !self.schedule.answer(slot, protocol, out) {
                         break;
                     }
+                    self.session.statistics.on_reply(usize::from(command), protocol, &out[start..]);
                 }
                 Slot::Local { bytes } => {
                     let reply = self.held.as_slice().get(..bytes).unwrap_or_default();

@@ -1,5 +1,6 @@
 //! What a server says of itself: INFO and CONFIG GET.
 
+use crate::statistics::Statistics;
 use core::fmt::Write as _;
 use syros_types::WallTime;
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -46,6 +47,16 @@ pub struct ServerReport {
     pub keys: u64,
     /// Keys with an expiry.
     pub keys_with_expiry: u64,
+    /// Keys that have expired since the start, in this process's replica.
+    pub keys_expired: u64,
+    /// Most memory that the process has had, in bytes.
+    pub memory_peak_bytes: u64,
+    /// Memory of the machine, in bytes.
+    pub memory_total_bytes: u64,
+    /// Processor time of this process in the system and outside it, in milliseconds.
+    pub cpu_millis: [u64; 2],
+    /// The operating system, its version, and the processor's architecture.
+    pub os: String,
     /// True if an acknowledged update is on disk, false if it is in the memory of several replicas.
     pub fsync: bool,
     /// What this process is in the group: `leader`, `follower`, `gateway`.
@@ -89,40 +100,47 @@ pub struct ServerReport {
 pub(crate) const REDIS_VERSION: &str = "7.0.15";
 
 /// What writes a section's lines.
-type Section = fn(&ServerReport, WallTime, &mut String);
+type Section = fn(&ServerReport, &Statistics, WallTime, &mut String);
 
 /// The sections in Redis's order, by title.
-const SECTIONS: [(&str, Section); 8] = [
+const SECTIONS: [(&str, Section); 12] = [
     ("Server", server),
     ("Clients", clients),
     ("Memory", memory),
     ("Persistence", persistence),
     ("Stats", stats),
     ("Replication", replication),
+    ("CPU", cpu),
+    ("Commandstats", |_, statistics, _, text| statistics.write_commands(text)),
+    ("Errorstats", |_, statistics, _, text| statistics.write_errors(text)),
+    ("Cluster", |_, _, _, text| line(text, "cluster_enabled", 0)),
     ("Keyspace", keyspace),
     ("Syros", syros),
 ];
 
-/// The text of INFO with these section names; all sections if there are none.
-pub(crate) fn info_text(report: &ServerReport, now: WallTime, names: &[&[u8]]) -> String {
+/// The text of INFO with these section names; all sections but `Commandstats`, which is long, if there are none.
+pub(crate) fn info_text(
+    report: &ServerReport,
+    statistics: &Statistics,
+    now: WallTime,
+    names: &[&[u8]],
+) -> String {
     let named = |title: &str| {
         names.iter().any(|name| {
-            name.eq_ignore_ascii_case(title.as_bytes())
-                || ["all", "default", "everything"]
-                    .iter()
-                    .any(|all| name.eq_ignore_ascii_case(all.as_bytes()))
+            let is = |word: &str| name.eq_ignore_ascii_case(word.as_bytes());
+            is(title) || is("all") || is("everything") || (is("default") && title != "Commandstats")
         })
     };
     let mut text = String::new();
     for (title, section) in SECTIONS {
-        if names.is_empty() || named(title) {
+        if named(title) || (names.is_empty() && title != "Commandstats") {
             if !text.is_empty() {
                 text.push_str("\r\n");
             }
             text.push_str("# ");
             text.push_str(title);
             text.push_str("\r\n");
-            section(report, now, &mut text);
+            section(report, statistics, now, &mut text);
         }
     }
     text
@@ -133,9 +151,21 @@ fn line(text: &mut String, name: &str, value: impl core::fmt::Display) {
     let _ = write!(text, "{name}:{value}\r\n");
 }
 
-fn server(report: &ServerReport, now: WallTime, text: &mut String) {
+/// A number of bytes as Redis shows it to people.
+fn human(bytes: u64) -> String {
+    const UNITS: [(&str, u64); 4] = [("T", 1 << 40), ("G", 1 << 30), ("M", 1 << 20), ("K", 1 << 10)];
+    UNITS.iter().find(|(_, size)| bytes >= *size).map_or_else(
+        || format!("{bytes}B"),
+        |(unit, size)| format!("{:.2}{unit}", bytes as f64 / *size as f64),
+    )
+}
+
+fn server(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut String) {
     line(text, "redis_version", REDIS_VERSION);
+    line(text, "redis_git_sha1", "00000000");
+    line(text, "redis_git_dirty", 0);
     line(text, "redis_mode", "standalone");
+    line(text, "os", &report.os);
     line(text, "syros_version", &report.version);
     line(text, "arch_bits", usize::BITS);
     line(text, "process_id", report.process_id);
@@ -144,36 +174,74 @@ fn server(report: &ServerReport, now: WallTime, text: &mut String) {
     line(text, "server_time_usec", now.0);
     line(text, "uptime_in_seconds", report.uptime_seconds);
     line(text, "uptime_in_days", report.uptime_seconds / 86_400);
+    line(text, "executable", "");
+    line(text, "config_file", "");
 }
 
-fn clients(report: &ServerReport, _: WallTime, text: &mut String) {
+fn clients(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
     line(text, "connected_clients", report.clients);
     line(text, "maxclients", report.clients_max);
+    line(text, "cluster_connections", 0);
     line(text, "blocked_clients", 0);
+    line(text, "tracking_clients", 0);
 }
 
-fn memory(report: &ServerReport, _: WallTime, text: &mut String) {
+fn memory(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
     line(text, "used_memory", report.memory_bytes);
+    line(text, "used_memory_human", human(report.memory_bytes));
     line(text, "used_memory_rss", report.memory_bytes);
+    line(text, "used_memory_rss_human", human(report.memory_bytes));
+    line(text, "used_memory_peak", report.memory_peak_bytes);
+    line(text, "used_memory_peak_human", human(report.memory_peak_bytes));
+    line(text, "total_system_memory", report.memory_total_bytes);
+    line(text, "total_system_memory_human", human(report.memory_total_bytes));
     line(text, "maxmemory", 0);
+    line(text, "maxmemory_human", human(0));
     line(text, "maxmemory_policy", "noeviction");
+    // What is counted is what is resident.
+    line(text, "mem_fragmentation_ratio", "1.00");
     line(text, "mem_clients_normal", report.client_memory_bytes);
     line(text, "mem_clients_limit", report.client_memory_max);
 }
 
-fn persistence(report: &ServerReport, _: WallTime, text: &mut String) {
+fn persistence(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut String) {
     // Clients wait for 0 before they send commands; this server answers none while it is not ready.
     line(text, "loading", 0);
+    line(text, "async_loading", 0);
+    // The log takes the place of both of Redis's files. It is saved with every acknowledgement.
+    line(text, "rdb_changes_since_last_save", 0);
+    line(text, "rdb_bgsave_in_progress", 0);
+    let started = (now.0 / 1_000_000).saturating_sub(report.uptime_seconds);
+    line(text, "rdb_last_save_time", if report.fsync { now.0 / 1_000_000 } else { started });
+    line(text, "rdb_last_bgsave_status", "ok");
     line(text, "aof_enabled", u8::from(report.fsync));
+    line(text, "aof_rewrite_in_progress", 0);
+    line(text, "aof_last_bgrewrite_status", "ok");
+    line(text, "aof_last_write_status", if matches!(report.disk, "" | "ok") { "ok" } else { "err" });
 }
 
-fn stats(report: &ServerReport, _: WallTime, text: &mut String) {
+fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &mut String) {
     line(text, "total_connections_received", report.connections_received);
     line(text, "total_commands_processed", report.commands_processed);
+    statistics.write_stats(now, text);
+    line(text, "expired_keys", report.keys_expired);
+    line(text, "evicted_keys", 0);
+    for never in ["sync_full", "pubsub_channels", "pubsub_patterns", "latest_fork_usec"] {
+        line(text, never, 0);
+    }
     line(text, "evicted_clients", report.clients_evicted);
 }
 
-fn replication(report: &ServerReport, _: WallTime, text: &mut String) {
+fn cpu(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
+    let [system, user] = report.cpu_millis.map(|millis| millis as f64 / 1000.0);
+    line(text, "used_cpu_sys", format_args!("{system:.6}"));
+    line(text, "used_cpu_user", format_args!("{user:.6}"));
+    // There are no child processes.
+    line(text, "used_cpu_sys_children", "0.000000");
+    line(text, "used_cpu_user_children", "0.000000");
+}
+
+fn replication(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
     // To a Redis client every process is a master: it takes updates, and its reads are never stale.
     line(text, "role", "master");
     line(text, "connected_slaves", 0);
@@ -181,14 +249,14 @@ fn replication(report: &ServerReport, _: WallTime, text: &mut String) {
     line(text, "master_repl_offset", report.commit);
 }
 
-fn keyspace(report: &ServerReport, _: WallTime, text: &mut String) {
+fn keyspace(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
     if report.keys > 0 {
         let (keys, expires) = (report.keys, report.keys_with_expiry);
         line(text, "db0", format_args!("keys={keys},expires={expires},avg_ttl=0"));
     }
 }
 
-fn syros(report: &ServerReport, _: WallTime, text: &mut String) {
+fn syros(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
     line(text, "replica_role", &report.role);
     line(text, "status", &report.status);
     line(text, "fast_quorum", &report.fast_quorum);
@@ -221,9 +289,11 @@ fn syros(report: &ServerReport, _: WallTime, text: &mut String) {
 }
 
 /// The settings that CONFIG GET knows: what clients and tools ask for before they start.
-pub(crate) fn settings(report: &ServerReport) -> [(&'static str, String); 15] {
+pub(crate) fn settings(report: &ServerReport) -> Vec<(&'static str, String)> {
     let durable = |yes: &str, no: &str| String::from(if report.fsync { yes } else { no });
-    [
+    let mut settings: Vec<(&'static str, String)> =
+        FIXED_SETTINGS.iter().map(|(name, value)| (*name, String::from(*value))).collect();
+    settings.extend([
         ("appendfsync", durable("always", "no")),
         ("appendonly", durable("yes", "no")),
         ("cluster-enabled", String::from("no")),
@@ -239,5 +309,30 @@ pub(crate) fn settings(report: &ServerReport) -> [(&'static str, String); 15] {
         ("save", String::new()),
         ("tcp-keepalive", String::from("300")),
         ("timeout", String::from("0")),
-    ]
+    ]);
+    settings.sort_unstable_by_key(|(name, _)| *name);
+    settings
 }
+
+/// Settings of Redis that have one value here, which says how this server behaves. Limits of Redis's encodings and
+/// buffers are not among them: there is nothing here that they could be true of.
+const FIXED_SETTINGS: [(&str, &str); 18] = [
+    ("activedefrag", "no"),
+    ("activerehashing", "no"),
+    ("bind-source-addr", ""),
+    ("cluster-announce-ip", ""),
+    ("daemonize", "no"),
+    ("latency-tracking", "no"),
+    ("lazyfree-lazy-user-del", "no"),
+    ("lazyfree-lazy-user-flush", "no"),
+    ("masterauth", ""),
+    ("masteruser", ""),
+    ("min-replicas-to-write", "0"),
+    ("protected-mode", "no"),
+    ("rdbcompression", "no"),
+    ("replica-read-only", "no"),
+    ("replicaof", ""),
+    ("slowlog-log-slower-than", "-1"),
+    ("slowlog-max-len", "0"),
+    ("tls-port", "0"),
+];

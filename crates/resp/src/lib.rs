@@ -13,12 +13,14 @@ mod local;
 mod locks;
 mod parser;
 mod schedule;
+mod statistics;
 mod writer;
 
 pub use connection::{Connection, Context, Identity, Unavailable};
 pub use info::{ServerInfo, ServerReport};
 pub use parser::{Parser, ProtocolError, Step, TooLarge};
 pub use schedule::{Completion, Submission};
+pub use statistics::Statistics;
 pub use writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_reply,
     write_set, write_simple, write_verbatim,

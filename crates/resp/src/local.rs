@@ -7,9 +7,11 @@ mod hello;
 
 use crate::connection::{Context, Identity};
 use crate::info::info_text;
+use crate::statistics::Statistics;
 use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_simple, write_verbatim,
 };
+use std::sync::Arc;
 use syros_commands::{CommandError, Local, parse_integer};
 use syros_types::{ReadPolicy, WallTime};
 
@@ -26,10 +28,11 @@ pub(crate) struct Session {
     /// What CLIENT SETINFO set.
     pub(crate) library_name: Vec<u8>,
     pub(crate) library_version: Vec<u8>,
+    pub(crate) statistics: Arc<Statistics>,
 }
 
 impl Session {
-    pub(crate) const fn new(identity: Identity, now: WallTime) -> Self {
+    pub(crate) const fn new(identity: Identity, now: WallTime, statistics: Arc<Statistics>) -> Self {
         Self {
             identity,
             connected_at: now,
@@ -38,6 +41,7 @@ impl Session {
             name: Vec::new(),
             library_name: Vec::new(),
             library_version: Vec::new(),
+            statistics,
         }
     }
 }
@@ -56,13 +60,13 @@ pub(crate) fn answer(
         Local::Time => time(context.now, out),
         Local::Select => select(words[1], out),
         Local::Info => {
-            let text = info_text(&context.info.report(), context.now, &words[1..]);
+            let text = info_text(&context.info.report(), &session.statistics, context.now, &words[1..]);
             write_verbatim(out, session.protocol, text.as_bytes());
         }
         Local::Hello => hello::answer(words, session, out),
         Local::Client => client::answer(words, session, context.now, out),
         Local::Command => command::answer(words, session.protocol, out),
-        Local::Config => config::answer(words, session.protocol, context.info, out),
+        Local::Config => config::answer(words, session, context.info, out),
         Local::Reset => {
             session.protocol = Protocol::Resp2;
             session.read_policy = None;

@@ -352,6 +352,50 @@ fn info_shows_what_the_server_reports() {
 }
 
 #[test]
+fn info_counts_what_clients_do() {
+    let mut connection = connection(1);
+    let input = requests(&[
+        "SET a 1",
+        "GET a",
+        "GET b",
+        "MGET a b c",
+        "EXISTS a b",
+        "GET",
+        "NOSUCH",
+        "INCR a x",
+        "SET t text",
+        "INCR t",
+    ]);
+    serve(&mut connection, &mut Store::default(), &input);
+    let mut info = |section: &str| {
+        let (out, _) = serve(&mut connection, &mut Store::default(), &request(&["INFO", section]));
+        String::from_utf8(out).unwrap()
+    };
+    let stats = info("stats");
+    for line in ["keyspace_hits:3\r\n", "keyspace_misses:3\r\n", "total_error_replies:4\r\n"] {
+        assert!(stats.contains(line), "{line:?} in {stats}");
+    }
+    assert!(
+        !stats.contains("total_net_input_bytes:0\r\n") && !stats.contains("total_net_output_bytes:0\r\n")
+    );
+    let commands = info("commandstats");
+    for line in [
+        "cmdstat_get:calls=2,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=0\r\n",
+        "cmdstat_incr:calls=1,usec=0,usec_per_call=0.00,rejected_calls=1,failed_calls=1\r\n",
+        "cmdstat_set:calls=2,",
+    ] {
+        assert!(commands.contains(line), "{line:?} in {commands}");
+    }
+    assert!(info("errorstats").contains("errorstat_ERR:count=4\r\n"));
+    assert!(info("cluster").contains("cluster_enabled:0\r\n"));
+    assert!(!info("default").contains("cmdstat_get") && info("everything").contains("cmdstat_get"));
+    serve(&mut connection, &mut Store::default(), &request(&["CONFIG", "RESETSTAT"]));
+    let (out, _) = serve(&mut connection, &mut Store::default(), &request(&["INFO", "all"]));
+    let all = String::from_utf8(out).unwrap();
+    assert!(all.contains("keyspace_hits:0\r\n") && !all.contains("cmdstat_get"), "{all}");
+}
+
+#[test]
 fn reads_say_how_they_are_to_be_answered() {
     let mut connection = connection(1);
     let mut policies = |lines: &[&str]| -> Vec<(Class, Option<ReadPolicy>)> {

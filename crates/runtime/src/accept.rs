@@ -2,6 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mio::net::{TcpListener, TcpStream};
@@ -153,7 +154,11 @@ impl EventLoop {
             let id = self.front.statistics.next_connection();
             let identity = Identity { id, address: peer.to_string(), local_address };
             self.clients += 1;
-            Kind::Redis(Box::new(syros_resp::Connection::new(identity, self.now.wall)))
+            Kind::Redis(Box::new(syros_resp::Connection::with_statistics(
+                identity,
+                self.now.wall,
+                Arc::clone(&self.front.statistics.redis),
+            )))
         } else {
             self.greetings.push(self.now.instant.after(GREETING_TIMEOUT), address);
             self.make_room_for_unsettled();

@@ -45,6 +45,22 @@ impl Execution {
         }
     }
 
+    /// How many keys have an expiry; of an engine on disk it is not known.
+    pub(crate) fn expiring_len(&self) -> usize {
+        match self {
+            Self::InMemory(memory) => memory.engine.expiring_len(),
+            Self::OnDisk(_) => 0,
+        }
+    }
+
+    /// How many keys have expired.
+    pub(crate) fn expired(&self) -> u64 {
+        match self {
+            Self::InMemory(memory) => memory.engine.expired(),
+            Self::OnDisk(disk) => disk.deferred.shared().expired(),
+        }
+    }
+
     /// About how many keys there are.
     pub(crate) fn approximate_len(&self) -> usize {
         match self {

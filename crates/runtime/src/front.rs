@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use syros_protocol::client::{Client, Config, Outcome, Token};
 use syros_resp::{Completion, Submission};
@@ -36,6 +37,8 @@ pub(crate) struct Statistics {
     connections_at_reset: Cell<u64>,
     /// Commands received since the last reset.
     pub(crate) commands: Cell<u64>,
+    /// What Redis connections have done.
+    pub(crate) redis: Arc<syros_resp::Statistics>,
     /// Frames that were damaged on their way, since the last reset.
     pub(crate) damaged_frames: Cell<u64>,
 }

@@ -70,6 +70,10 @@ impl ServerInfo for View<'_> {
             connections_received: statistics.connections_since_reset(),
             commands_processed: statistics.commands.get(),
             memory_bytes: resident_bytes().unwrap_or(0),
+            memory_peak_bytes: kilobytes("/proc/self/status", "VmHWM:").unwrap_or(0),
+            memory_total_bytes: kilobytes("/proc/meminfo", "MemTotal:").unwrap_or(0),
+            cpu_millis: cpu_millis().unwrap_or_default(),
+            os: operating_system(),
             role: "gateway".to_owned(),
             status: "normal".to_owned(),
             fast_quorum: fast_quorum.to_string(),
@@ -95,6 +99,8 @@ impl ServerInfo for View<'_> {
         if let Some(local) = self.local {
             let status = local.replica.status();
             report.keys = local.execution.approximate_len() as u64;
+            report.keys_with_expiry = local.execution.expiring_len() as u64;
+            report.keys_expired = local.execution.expired();
             report.fsync = local.durability == Durability::Fsync;
             (report.role, report.status) = match status.role {
                 RoleName::Leader | RoleName::Follower if status.no_quorum => {
@@ -129,6 +135,35 @@ impl ServerInfo for View<'_> {
     fn reset_statistics(&self) {
         self.front.statistics.reset();
     }
+}
+
+/// A figure of a file of proc(5), in bytes.
+fn kilobytes(path: &str, name: &str) -> Option<u64> {
+    let text = std::fs::read_to_string(path).ok()?;
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Processor time of this process in milliseconds, in the system and outside it.
+fn cpu_millis() -> Option<[u64; 2]> {
+    // proc(5): the name, which may hold anything, is in parentheses; user and system time are the 14th and 15th field.
+    let text = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut millis = || {
+        let ticks: u64 = fields.next()?.parse().ok()?;
+        (ticks * 1000).checked_div(rustix::param::clock_ticks_per_second())
+    };
+    let user = millis()?;
+    Some([millis()?, user])
+}
+
+/// The operating system as Redis names it: `Linux 6.1.0 x86_64`.
+fn operating_system() -> String {
+    let part = |name: &str| {
+        std::fs::read_to_string(format!("/proc/sys/kernel/{name}"))
+            .map_or_else(|_| std::env::consts::OS.to_owned(), |text| text.trim().to_owned())
+    };
+    format!("{} {} {}", part("ostype"), part("osrelease"), std::env::consts::ARCH)
 }
 
 /// Memory of this process, as the system counts it.

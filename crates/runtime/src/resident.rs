@@ -78,6 +78,22 @@ impl Resident {
         }
     }
 
+    /// Number of keys with an expiry.
+    pub(crate) fn expiring_len(&self) -> usize {
+        match self {
+            Self::Keys(keys) => keys.expiring_len(),
+            Self::Machine(_) => 0,
+        }
+    }
+
+    /// Number of keys that have expired.
+    pub(crate) const fn expired(&self) -> u64 {
+        match self {
+            Self::Keys(keys) => keys.expired(),
+            Self::Machine(_) => 0,
+        }
+    }
+
     /// Number of keys; of a machine it is not known.
     pub(crate) fn len(&self) -> usize {
         match self {

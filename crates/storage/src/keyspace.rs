@@ -49,6 +49,8 @@ pub(crate) struct Keyspace {
     expiries: BTreeSet<(NonZeroU64, Box<[u8]>)>,
     /// Sum of the lengths of all keys and values, and once more of the keys in `expiries`.
     content_bytes: usize,
+    /// Keys that have expired.
+    expired: u64,
     /// The snapshot under way. It hears of every key before that changes or moves.
     capture: Option<Box<Capture>>,
 }
@@ -63,7 +65,7 @@ const EXPIRY_BYTES: usize = size_of::<(NonZeroU64, Box<[u8]>)>() * 3 / 2 + ALLOC
 impl Keyspace {
     pub(crate) fn new(hash_seed: u64) -> Self {
         let entries = IndexMap::with_hasher(KeyHashBuilder::new(hash_seed));
-        Self { entries, expiries: BTreeSet::new(), content_bytes: 0, capture: None }
+        Self { entries, expiries: BTreeSet::new(), content_bytes: 0, expired: 0, capture: None }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -166,6 +168,14 @@ impl Keyspace {
         }
     }
 
+    pub(crate) fn expiring_len(&self) -> usize {
+        self.expiries.len()
+    }
+
+    pub(crate) const fn expired(&self) -> u64 {
+        self.expired
+    }
+
     /// The earliest expiry.
     pub(crate) fn next_expiry(&self) -> Expiry {
         self.expiries.first().map(|(expiry, _)| *expiry)
@@ -176,6 +186,7 @@ impl Keyspace {
         while self.next_expiry().is_some_and(|expiry| expiry.get() <= now_ms) {
             let Some((_, key)) = self.expiries.pop_first() else { return };
             self.content_bytes -= key.len();
+            self.expired += 1;
             self.preserve_removed(&key);
             if let Some(entry) = self.entries.swap_remove(&*key) {
                 self.content_bytes -= key.len() + entry.value.len();

@@ -75,6 +75,18 @@ impl MemoryEngine {
         places().for_each(|(_, entry)| fetch(entry.value()));
     }
 
+    /// How many keys have an expiry.
+    #[must_use]
+    pub fn expiring_len(&self) -> usize {
+        self.keys.expiring_len()
+    }
+
+    /// How many keys have expired since this engine was made.
+    #[must_use]
+    pub const fn expired(&self) -> u64 {
+        self.keys.expired()
+    }
+
     /// An engine with these keys, none of them expired, at this time.
     pub(crate) const fn restored(keys: Keyspace, time: WallTime) -> Self {
         Self { keys, time }

@@ -87,18 +87,23 @@ fn set_info(session: &mut Session, option: &[u8], value: &[u8], out: &mut Vec<u8
     write_simple(out, b"OK");
 }
 
-/// The line of CLIENT INFO: those of Redis's fields that mean something here.
+/// The line of CLIENT INFO: all of Redis's fields, because client libraries look up the ones that they know.
 fn info_line(session: &Session, now: WallTime) -> Vec<u8> {
     let identity = &session.identity;
     let age = now.0.saturating_sub(session.connected_at.0) / 1_000_000;
     let mut line =
-        format!("id={} addr={} laddr={} name=", identity.id, identity.address, identity.local_address)
+        // The number of the file is the system's business, and what buffers hold is counted for all connections.
+        format!("id={} addr={} laddr={} fd=-1 name=", identity.id, identity.address, identity.local_address)
             .into_bytes();
     line.extend_from_slice(&session.name);
     let protocol = session.protocol.number();
     line.extend_from_slice(
-        format!(" age={age} idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 cmd=client|info user=default resp={protocol}")
-            .as_bytes(),
+        format!(
+            " age={age} idle=0 flags=N db=0 sub=0 psub=0 ssub=0 multi=-1 qbuf=0 qbuf-free=0 argv-mem=0 \
+                  multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=client|info user=default \
+                  redir=-1 resp={protocol}"
+        )
+        .as_bytes(),
     );
     line.extend_from_slice(b" lib-name=");
     line.extend_from_slice(&session.library_name);

@@ -1,6 +1,6 @@
 //! CONFIG: a few settings to be read, none to be changed.
 
-use super::{Subcommand, subcommand};
+use super::{Session, Subcommand, subcommand};
 use crate::info::{ServerInfo, settings};
 use crate::writer::{Protocol, write_bulk, write_error, write_map, write_simple};
 
@@ -27,15 +27,16 @@ const SUBCOMMANDS: [Subcommand; 4] = [
     },
 ];
 
-pub(super) fn answer(words: &[&[u8]], protocol: Protocol, info: &dyn ServerInfo, out: &mut Vec<u8>) {
+pub(super) fn answer(words: &[&[u8]], session: &Session, info: &dyn ServerInfo, out: &mut Vec<u8>) {
     match subcommand("config", &SUBCOMMANDS, words, out) {
-        Some("get") => get(&words[2..], protocol, info, out),
+        Some("get") => get(&words[2..], session.protocol, info, out),
         Some("set") => write_error(
             out,
             b"ERR CONFIG SET is not supported: settings are given to the process when it starts",
         ),
         Some("resetstat") => {
             info.reset_statistics();
+            session.statistics.reset();
             write_simple(out, b"OK");
         }
         Some("rewrite") => write_error(out, b"ERR The server is running without a config file"),

@@ -60,6 +60,8 @@ pub struct Shared<S: Store> {
     next_expiry: AtomicU64,
     /// No expiry before this one is in the store, in milliseconds.
     purged_before: AtomicU64,
+    /// Keys that have expired and whose records have been removed.
+    expired: AtomicU64,
     failure: OnceLock<StoreError>,
 }
 
@@ -166,11 +168,17 @@ impl<S: Store> Shared<S> {
             let expiry = |found: S::Value| parse_record(found.as_ref(), false).expiry;
             if found.and_then(expiry).map(NonZeroU64::get) == Some(ms) {
                 changes.push((data_key, Change::Delete));
+                self.expired.fetch_add(1, Ordering::Relaxed);
             }
             changes.push((expiry_key, Change::Delete));
         }
         self.note(self.store.write(changes.into_iter()));
         self.purged_before.store(rest, Ordering::Release);
+    }
+
+    /// How many keys have expired since the store was opened; of those that were set anew meanwhile nobody knows.
+    pub fn expired(&self) -> u64 {
+        self.expired.load(Ordering::Relaxed)
     }
 
     /// Begins the next generation, in which there are no keys. No lane may be at work.
@@ -287,6 +295,7 @@ impl<S: Store> DiskEngine<S> {
             sealed_generation: AtomicU32::new(generation),
             next_expiry: AtomicU64::new(NEVER),
             purged_before: AtomicU64::new(0),
+            expired: AtomicU64::new(0),
             failure: OnceLock::new(),
         });
         shared.find_next_expiry();

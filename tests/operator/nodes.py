@@ -176,9 +176,13 @@ class Cluster:
         line = f'secret-file = "{path}"'
         return line if context.settings.accepts("", line) else ""
 
-    def start(self, **options):
+    def start(self, seconds=20, env=lambda _: None, **options):
+        # Together: a new cluster is formed by all of its nodes.
         for node in self.nodes:
-            node.start(bootstrap=True, **options)
+            node.start(bootstrap=True, wait=False, env=env(node.index), **options)
+        end = time.time() + seconds
+        for node in self.nodes:
+            node.wait_for_port(end - time.time())
         return self
 
     def ready(self, seconds=20):

@@ -635,10 +635,16 @@ def idle_peers(context):
         except OSError:
             pass
         time.sleep(0.5)
-        answer = zero.ask("PING")
+        answer, two = zero.ask("PING"), cluster.nodes[2]
+        two.stop()
+        two.start()
+        end, written = time.time() + 5, None
+        while time.time() < end and written != "OK":
+            written = two.ask("SET", "k", "v", timeout=3)
         for peer in held:
             peer.socket.close()
-        return answer == "PONG", f"PING on the Redis port with 60 clients on the other one: {str(answer)[:60]!r}"
+        seen = f"with 60 clients on the port for replicas: PING on the Redis port {str(answer)[:40]!r}"
+        return answer == "PONG" and written == "OK", f"{seen}, SET at a node that comes back {str(written)[:40]!r}"
 
 
 def http_post(context):

@@ -250,8 +250,8 @@ impl EventLoop {
         hello.check_cluster(self.introduction.cluster).map_err(|error| error.to_string())?;
         let has_secret = hello.nonce.is_some();
         let member = match (hello.sender, dialed) {
-            (Sender::Client, None) if self.clients >= self.clients_max => {
-                return Err(format!("{} clients are connected, and that is the limit", self.clients));
+            (Sender::Client, None) if self.peer_clients >= self.clients_max => {
+                return Err(format!("{} clients are connected, and that is the limit", self.peer_clients));
             }
             (Sender::Client, None) => {
                 self.welcome_client(index, has_secret, payload);
@@ -345,7 +345,7 @@ impl EventLoop {
         let has_secret = has_secret && self.introduction.secret.is_some();
         let Some(open) = self.table.open_mut(index) else { return };
         let kind = std::mem::replace(&mut open.kind, Kind::Client);
-        self.clients += 1;
+        self.peer_clients += 1;
         if let (true, Kind::Greeting(greeting)) = (has_secret, kind) {
             open.transcript = Some(Box::new(Transcript { dialer: theirs, acceptor: greeting.ours }));
         }

@@ -199,8 +199,8 @@ pub struct GatewayConfig {
 /// Settings of the part that serves Redis clients, the same in a node and in a gateway.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontConfig {
-    /// Most connections at a time, of Redis and of Syros clients together. Each costs a file
-    /// descriptor and a few kilobytes.
+    /// Most connections of Redis clients at a time, and most of Syros clients. Each costs a file descriptor and a few
+    /// kilobytes.
     pub connections_max: usize,
     /// A client that does not read its replies is disconnected when more bytes than this wait for it. It is
     /// no longer read from long before that, at a few MiB; but what it had asked for by then may come.

@@ -137,8 +137,11 @@ pub(crate) struct EventLoop {
     /// Why the node must not go on.
     pub(crate) refusal: Option<String>,
     pub(crate) description: Description,
-    /// Client connections open, of every kind.
+    /// Redis clients connected.
     pub(crate) clients: usize,
+    /// Syros clients connected, on the port for replicas. Whoever reaches one port takes no places of the other's.
+    pub(crate) peer_clients: usize,
+    /// Most of either.
     pub(crate) clients_max: usize,
     pub(crate) output_bytes_max: usize,
     pub(crate) complaints: LogLimit,
@@ -202,6 +205,7 @@ impl EventLoop {
             refusal: None,
             description: parts.description,
             clients: 0,
+            peer_clients: 0,
             clients_max: parts.clients_max,
             output_bytes_max: parts.output_bytes_max,
             complaints: LogLimit::default(),
@@ -1062,7 +1066,7 @@ impl EventLoop {
                 }
             }
             Kind::Client => {
-                self.clients -= 1;
+                self.peer_clients -= 1;
                 if let Some(local) = &mut self.local {
                     local.replica.handle(self.now, gone);
                 }

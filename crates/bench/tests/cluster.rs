@@ -56,6 +56,7 @@ impl Nodes {
             front: FrontConfig::default(),
             store: StoreConfig::default(),
             engine: Default::default(),
+            maxmemory: None,
         }
     }
 

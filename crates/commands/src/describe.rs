@@ -44,6 +44,13 @@ pub fn overwrites(newer: &[u8], older: &[u8]) -> bool {
     overwritten(newer).is_some_and(|key| overwritten(older) == Some(key))
 }
 
+/// True if the operations of a body may make the data take more memory: what Redis refuses with `-OOM` when there is no
+/// more. False of bytes that are no body.
+#[must_use]
+pub fn grows(body: &[u8]) -> bool {
+    operations(body).any(|operation| operation.is_ok_and(|operation| operation.grows()))
+}
+
 /// The description of a body that has several operations and starts with `first`.
 fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Malformed> {
     let mut class = first.class();

@@ -287,6 +287,22 @@ impl<'a> Operation<'a> {
         }
     }
 
+    /// True if it may make the data take more memory: the commands with the flag `denyoom`.
+    #[must_use]
+    pub const fn grows(&self) -> bool {
+        matches!(
+            self.command,
+            Command::Set { .. }
+                | Command::MSet { .. }
+                | Command::MSetNx { .. }
+                | Command::SetNx { .. }
+                | Command::Append { .. }
+                | Command::SetRange { .. }
+                | Command::IncrBy { .. }
+                | Command::IncrByFloat { .. }
+        )
+    }
+
     /// True if the new state of the one key it names is known from the operation alone.
     fn overwrites_one_key(&self) -> bool {
         match self.command {

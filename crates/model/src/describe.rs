@@ -103,7 +103,10 @@ fn message(message: &Message) -> String {
                 commit.0
             )
         }
-        Message::WrongView { view } | Message::GetStartView { view, .. } | Message::Rejoin { view } => {
+        Message::WrongView { view }
+        | Message::GetStartView { view, .. }
+        | Message::Rejoin { view }
+        | Message::DiskShort { view } => {
             format!("{name}(view {})", view.0)
         }
         _ => name.to_owned(),

@@ -36,6 +36,10 @@ pub type Describe = fn(&[u8]) -> Option<(Class, Footprint)>;
 /// update would be dropped for an update of another key.
 pub type Overwrites = fn(newer: &[u8], older: &[u8]) -> bool;
 
+/// Whether an operation may make the state take more room: a pure function of its bytes. Those that do are refused while
+/// there is none; those that do not, such as a deletion, go on.
+pub type Grows = fn(&[u8]) -> bool;
+
 /// An update as a client issued it. A resend has the same id and body, and a new timestamp.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Request {
@@ -193,6 +197,10 @@ pub enum Refusal {
     Overloaded,
     /// The disk refused a write; the replica takes no updates.
     DiskFailed,
+    /// The state would take more memory than it may ([`Grows`]). The replica takes no copy of it in this view.
+    OutOfMemory,
+    /// The disk is nearly full, and the operation would make the state grow. The replica takes no copy of it in this view.
+    DiskFull,
     /// The replica takes part in no view at present, or has no such entry in its log: others may do.
     NotNormal,
     /// The replica holds another operation under this id. One of the two is not what its client sent, or two clients use
@@ -212,6 +220,8 @@ impl fmt::Display for Refusal {
             Self::LogFull => "the log has reached its memory limit",
             Self::Overloaded => "overloaded, retry later",
             Self::DiskFailed => "the disk of the replica failed",
+            Self::OutOfMemory => "the data has reached its memory limit, 'memory.maxmemory'",
+            Self::DiskFull => "the replica's disk is nearly full: less than 'disk.reserve' is free",
             Self::NotNormal => "the replica takes part in no view at present, or lacks an entry",
             Self::OtherOperation => "another operation has this id",
             Self::NotAttached => "the connection has not shown that the session is its own",
@@ -596,6 +606,11 @@ pub enum Message {
         /// The newest view the sender may have acted in.
         view: View,
     },
+    /// Follower to leader, as long as it lasts: my disk is nearly full.
+    DiskShort {
+        /// The view.
+        view: View,
+    },
     /// Replica to replica: the log you asked for is gone; I have this snapshot, and the log after it.
     SnapshotOffer {
         /// The sender's view.
@@ -660,6 +675,7 @@ impl Message {
             Self::StartView(_) => "StartView",
             Self::GetStartView { .. } => "GetStartView",
             Self::Rejoin { .. } => "Rejoin",
+            Self::DiskShort { .. } => "DiskShort",
             Self::SnapshotOffer { .. } => "SnapshotOffer",
             Self::GetSnapshot { .. } => "GetSnapshot",
             Self::SnapshotPart { .. } => "SnapshotPart",

@@ -43,6 +43,16 @@ pub struct ServerReport {
     pub commands_processed: u64,
     /// Memory of the process, in bytes.
     pub memory_bytes: u64,
+    /// Memory that the data takes, in bytes, of an engine that keeps it in memory.
+    pub data_bytes: Option<u64>,
+    /// Most memory that the data may take; 0 without a limit.
+    pub maxmemory: u64,
+    /// Bytes free on the disk, beside the reserve.
+    pub disk_free_bytes: u64,
+    /// Bytes in reserve, and so many are to be free beside them.
+    pub disk_reserve_bytes: u64,
+    /// The disk is nearly full: updates that make the data grow are refused.
+    pub disk_is_short: bool,
     /// Keys stored.
     pub keys: u64,
     /// Keys with an expiry.
@@ -187,16 +197,18 @@ fn clients(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String
 }
 
 fn memory(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) {
-    line(text, "used_memory", report.memory_bytes);
-    line(text, "used_memory_human", human(report.memory_bytes));
+    // What is compared with maxmemory, where that is known.
+    let used = report.data_bytes.unwrap_or(report.memory_bytes);
+    line(text, "used_memory", used);
+    line(text, "used_memory_human", human(used));
     line(text, "used_memory_rss", report.memory_bytes);
     line(text, "used_memory_rss_human", human(report.memory_bytes));
     line(text, "used_memory_peak", report.memory_peak_bytes);
     line(text, "used_memory_peak_human", human(report.memory_peak_bytes));
     line(text, "total_system_memory", report.memory_total_bytes);
     line(text, "total_system_memory_human", human(report.memory_total_bytes));
-    line(text, "maxmemory", 0);
-    line(text, "maxmemory_human", human(0));
+    line(text, "maxmemory", report.maxmemory);
+    line(text, "maxmemory_human", human(report.maxmemory));
     line(text, "maxmemory_policy", "noeviction");
     // What is counted is what is resident.
     line(text, "mem_fragmentation_ratio", "1.00");
@@ -218,6 +230,9 @@ fn persistence(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut 
     line(text, "aof_rewrite_in_progress", 0);
     line(text, "aof_last_bgrewrite_status", "ok");
     line(text, "aof_last_write_status", if matches!(report.disk, "" | "ok") { "ok" } else { "err" });
+    line(text, "disk_free_bytes", report.disk_free_bytes);
+    line(text, "disk_reserve_bytes", report.disk_reserve_bytes);
+    line(text, "disk_is_short", u8::from(report.disk_is_short));
 }
 
 fn stats(report: &ServerReport, statistics: &Statistics, now: WallTime, text: &mut String) {
@@ -299,7 +314,7 @@ pub(crate) fn settings(report: &ServerReport) -> Vec<(&'static str, String)> {
         ("cluster-enabled", String::from("no")),
         ("databases", String::from("1")),
         ("maxclients", report.clients_max.to_string()),
-        ("maxmemory", String::from("0")),
+        ("maxmemory", report.maxmemory.to_string()),
         ("maxmemory-clients", report.client_memory_max.to_string()),
         ("maxmemory-policy", String::from("noeviction")),
         ("notify-keyspace-events", String::new()),

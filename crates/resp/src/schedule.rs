@@ -76,6 +76,8 @@ pub enum Completion {
     NoQuorum,
     /// Too much is in flight; it was not sent.
     Overloaded,
+    /// It was not executed and never will be: the data may take no more memory.
+    OutOfMemory,
 }
 
 impl Completion {
@@ -84,7 +86,12 @@ impl Completion {
         match self {
             Self::Reply(bytes) => bytes.len(),
             Self::Refused(text) => text.len(),
-            Self::Done | Self::Unknown | Self::TimedOut | Self::NoQuorum | Self::Overloaded => 0,
+            Self::Done
+            | Self::Unknown
+            | Self::TimedOut
+            | Self::NoQuorum
+            | Self::Overloaded
+            | Self::OutOfMemory => 0,
         }
     }
 }
@@ -94,6 +101,8 @@ impl Completion {
 struct Group {
     footprint: Footprint,
     class: Class,
+    /// Its first operation may make the data grow; while room is short, so may all others, or none.
+    grows: bool,
     /// Of its reads; they all have the same.
     read_policy: Option<ReadPolicy>,
     /// Locks it still waits for.
@@ -174,6 +183,9 @@ pub(crate) struct Schedule {
     values_in_flight: usize,
     /// A guess at the length of the next value, in bytes.
     value_bytes: usize,
+    /// The last operation that would make the data grow was refused for that: what does not, such as a deletion, is
+    /// not to be refused along with it.
+    lacks_room: bool,
 }
 
 /// How many values the replies to an operation may hold.
@@ -210,6 +222,7 @@ impl Schedule {
             held: 0,
             values_in_flight: 0,
             value_bytes: VALUE_BYTES_GUESS,
+            lacks_room: false,
         }
     }
 
@@ -243,7 +256,7 @@ impl Schedule {
         let class = operation.class();
         let values = values_of(operation);
         if let Some(slot) = self.last_on(&footprint)
-            && self.joins(slot, (class, read_policy), values, request_bytes)
+            && self.joins(slot, (class, operation.grows(), read_policy), values, request_bytes)
         {
             let index = (slot - self.base) as usize;
             let group = &mut self.groups[index];
@@ -276,7 +289,7 @@ impl Schedule {
     fn joins(
         &self,
         slot: u64,
-        (class, read_policy): (Class, Option<ReadPolicy>),
+        (class, grows, read_policy): (Class, bool, Option<ReadPolicy>),
         values: u32,
         request_bytes: usize,
     ) -> bool {
@@ -289,6 +302,7 @@ impl Schedule {
             class != Class::Read || read_policy != Some(ReadPolicy::Stale)
         };
         suits
+            && (!self.lacks_room || group.grows == grows)
             && group.values.saturating_add(values) <= PACK_VALUES_MAX as u32
             && body.len() + request_bytes <= PACK_BYTES_MAX
     }
@@ -310,6 +324,7 @@ impl Schedule {
         let mut group = Group {
             footprint,
             class,
+            grows: operation.grows(),
             read_policy,
             waits: 0,
             commands: 1,
@@ -407,6 +422,11 @@ impl Schedule {
             return false;
         }
         let (bytes, values) = (completion.bytes(), group.values as usize);
+        match completion {
+            Completion::OutOfMemory | Completion::Refused(_) => self.lacks_room = true,
+            Completion::Done | Completion::Reply(_) if group.grows => self.lacks_room = false,
+            _ => {}
+        }
         group.state = State::Ended { completion, position: 0 };
         self.charged -= group.charge;
         self.held += bytes;
@@ -464,6 +484,9 @@ impl Schedule {
                 out,
                 b"NOQUORUM the command was not executed: this node cannot reach a majority of the replicas",
             ),
+            Completion::OutOfMemory => {
+                write_error(out, b"OOM command not allowed when used memory > 'maxmemory'.");
+            }
             Completion::Overloaded => write_error(
                 out,
                 b"OVERLOADED the command was not executed: too many operations are in flight",

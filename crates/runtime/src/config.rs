@@ -38,6 +38,10 @@ pub struct NodeConfig {
     pub store: StoreConfig,
     /// Settings of the engine.
     pub engine: EngineConfig,
+    /// Most memory that the data of an engine in memory may take, keys, values and what goes with them, in bytes;
+    /// beyond, updates that make it grow are refused. 0: without limit. `None`: what the memory that the process may take
+    /// leaves beside log, snapshots and clients.
+    pub maxmemory: Option<u64>,
 }
 
 impl NodeConfig {
@@ -65,9 +69,32 @@ impl NodeConfig {
             front: FrontConfig::default(),
             store: StoreConfig::default(),
             engine: EngineConfig::default(),
+            maxmemory: None,
         })
     }
 }
+
+impl NodeConfig {
+    /// The limit of the data, in bytes, where the process may take so much memory; `None`: there is none.
+    pub(crate) fn maxmemory_of(&self, machine_memory: u64) -> Option<u64> {
+        if self.engine.kind != EngineKind::Memory {
+            return None;
+        }
+        let chosen = self.maxmemory.unwrap_or_else(|| {
+            let others = self.replica.log_bytes_max as u64
+                + self.front.client_memory_of(machine_memory) as u64
+                + SNAPSHOT_MEMORY;
+            // Of what is left, a quarter is for what the allocator cannot use. Where the log alone may take nearly all, the
+            // data may take an eighth: most logs are far from their limit.
+            let left = machine_memory.saturating_sub(others) / 4 * 3;
+            left.min(machine_memory / 2).max(machine_memory / 8)
+        });
+        (chosen > 0).then_some(chosen)
+    }
+}
+
+/// What a snapshot puts aside at most, in bytes.
+const SNAPSHOT_MEMORY: u64 = 256 << 20;
 
 /// Where a node keeps what its log led to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -166,6 +193,9 @@ pub struct StoreConfig {
     pub scrub_interval: Option<Duration>,
     /// How fast it is read, in bytes per second; never 0.
     pub scrub_rate: u64,
+    /// Space on the disk that is kept for when it is full, in bytes, and as much beside it below which updates that make
+    /// the data grow are refused; less where the file system is small. 0: none.
+    pub reserve_bytes: u64,
     /// For measurements: a storage is emulated that answers so many random reads a second.
     pub emulated_reads: Option<u32>,
 }
@@ -176,6 +206,7 @@ impl Default for StoreConfig {
             segment_bytes: syros_wal::SEGMENT_BYTES_DEFAULT,
             scrub_interval: Some(Duration::from_secs(12 * 3600)),
             scrub_rate: 8 << 20,
+            reserve_bytes: 64 << 20,
             emulated_reads: None,
         }
     }

@@ -30,6 +30,7 @@ use syros_protocol::replica::Durability;
 use syros_types::{FastQuorum, Group, ReplicaId};
 
 use crate::config::EngineKind;
+use crate::disk_space::{RESERVE_FILE, make_room_to_start};
 
 /// Version of the layout of a data directory. A process refuses every later one.
 pub const DIRECTORY_FORMAT: u64 = 2;
@@ -267,6 +268,7 @@ impl DataDirectory {
             });
         }
         fs::create_dir_all(path).map_err(io_error("create directory", path))?;
+        make_room_to_start(path);
         let lock = lock(path)?;
         let nothing = Roster::unknown(identity.group);
         let (found, is_new) = match read_file(path, IDENTITY_FILE, IDENTITY_TITLE)? {
@@ -620,6 +622,7 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
             "snapshots",
             "engine",
             "view",
+            RESERVE_FILE,
             "lost+found",
         ];
         if !known.iter().any(|&own| name == own) {

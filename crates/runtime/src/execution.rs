@@ -11,7 +11,9 @@ use syros_types::{OpNumber, WallTime};
 use syros_wal::{FileDisk, Recovery, Wal};
 
 use crate::directory::DataDirectory;
+use crate::disk_space::Reserve;
 use crate::local::LogError;
+use crate::machine_memory::machine_memory;
 use crate::on_disk::{OnDisk, Settings};
 use crate::resident::{Resident, ResidentFiles};
 use crate::snapshots::Snapshots;
@@ -61,6 +63,14 @@ impl Execution {
         }
     }
 
+    /// Bytes of memory that the data takes, of an engine that keeps it in memory.
+    pub(crate) fn data_bytes(&self) -> Option<usize> {
+        match self {
+            Self::InMemory(memory) => memory.engine.data_bytes(),
+            Self::OnDisk(_) => None,
+        }
+    }
+
     /// About how many keys there are.
     pub(crate) fn approximate_len(&self) -> usize {
         match self {
@@ -76,6 +86,8 @@ pub(crate) struct Place<'a> {
     pub(crate) directory: &'a DataDirectory,
     /// Length of a segment of the write-ahead log.
     pub(crate) segment_bytes: u64,
+    /// Space on the disk for when it is full.
+    pub(crate) reserve: &'a Arc<Reserve>,
     pub(crate) waker: &'a Arc<Waker>,
 }
 
@@ -94,9 +106,10 @@ pub(crate) fn open_in_memory(
     place: &Place<'_>,
     files: ResidentFiles,
 ) -> Result<Opened, LogError> {
-    let Place { cluster, directory, segment_bytes, waker } = *place;
+    let Place { cluster, directory, segment_bytes, reserve, waker } = *place;
+    fits_into_memory(directory)?;
     let (store, _) =
-        Store::open(config, cluster, directory, segment_bytes, || files).map_err(LogError::Store)?;
+        Store::open(config, cluster, directory, segment_bytes, reserve, || files).map_err(LogError::Store)?;
     let Store { wal, stored, view } = store;
     let Stored { recovery, restored, depot, engine, .. } = stored;
     let loader = move || Ok(files.loader());
@@ -109,16 +122,25 @@ pub(crate) fn open_in_memory(
     Ok(Opened { wal, view, recovery, restored, execution })
 }
 
+/// Refuses to load a snapshot that is longer than the memory that this process may take: else the system would end it
+/// without a word.
+fn fits_into_memory(directory: &DataDirectory) -> Result<(), LogError> {
+    let files = std::fs::read_dir(directory.snapshots()).into_iter().flatten().flatten();
+    let bytes = files.filter_map(|file| Some(file.metadata().ok()?.len())).max().unwrap_or(0);
+    let memory = machine_memory();
+    if bytes > memory { Err(LogError::TooLargeForMemory { bytes, memory }) } else { Ok(()) }
+}
+
 /// Opens what is on disk, for an engine that is there, too.
 pub(crate) fn open_on_disk(
     config: &Config,
     place: &Place<'_>,
     settings: Settings,
 ) -> Result<Opened, LogError> {
-    let Place { cluster, directory, segment_bytes, waker } = *place;
+    let Place { cluster, directory, segment_bytes, reserve, waker } = *place;
     let stores = || Stores::new(settings.files.clone());
     let (store, stores) =
-        Store::open(config, cluster, directory, segment_bytes, stores).map_err(LogError::Store)?;
+        Store::open(config, cluster, directory, segment_bytes, reserve, stores).map_err(LogError::Store)?;
     let Store { wal, stored, view } = store;
     let Stored { recovery, restored, depot, engine, snapshot } = stored;
     let (_, number, engine) = stores.into_engine(engine).map_err(LogError::Engine)?;

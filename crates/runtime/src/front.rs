@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use syros_protocol::client::{Client, Config, Outcome, Token};
+use syros_protocol::message::Refusal;
 use syros_resp::{Completion, Submission};
 use syros_types::Now;
 use syros_wire::FrameError;
@@ -144,6 +145,7 @@ pub(crate) fn completion(outcome: Outcome) -> Completion {
     match outcome {
         Outcome::Done => Completion::Done,
         Outcome::Reply(reply) => Completion::Reply(reply),
+        Outcome::Refused(Refusal::OutOfMemory) => Completion::OutOfMemory,
         Outcome::Refused(refusal) => Completion::Refused(refusal.to_string()),
         Outcome::Unknown => Completion::Unknown,
         Outcome::TimedOut => Completion::TimedOut,

@@ -98,6 +98,9 @@ impl ServerInfo for View<'_> {
         };
         if let Some(local) = self.local {
             let status = local.replica.status();
+            report.data_bytes = local.execution.data_bytes().map(|bytes| bytes as u64);
+            (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
+            report.maxmemory = local.maxmemory.unwrap_or(0);
             report.keys = local.execution.approximate_len() as u64;
             report.keys_with_expiry = local.execution.expiring_len() as u64;
             report.keys_expired = local.execution.expired();

@@ -15,6 +15,7 @@ mod connection;
 mod deferred;
 mod directory;
 mod discover;
+mod disk_space;
 mod drain;
 mod event_loop;
 mod execution;

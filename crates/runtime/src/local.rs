@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::config::StoreConfig;
 use crate::deferred::News;
 use crate::directory::{DataDirectory, DirectoryError};
+use crate::disk_space::DiskWatch;
 use crate::execution::{self, Execution, InMemory, Opened, Place};
 use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::on_disk;
@@ -57,6 +58,15 @@ pub enum LogError {
     Thread(std::io::Error),
     /// The store of the engine cannot be created.
     Engine(syros_storage::StoreError),
+    /// The space of the file system cannot be asked for.
+    Space(std::io::Error),
+    /// The data cannot fit into memory.
+    TooLargeForMemory {
+        /// Length of the snapshot.
+        bytes: u64,
+        /// Memory that the process may take.
+        memory: u64,
+    },
 }
 
 impl fmt::Display for LogError {
@@ -66,6 +76,12 @@ impl fmt::Display for LogError {
             Self::Claim(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start a thread of the replica: {error}"),
             Self::Engine(error) => error.fmt(f),
+            Self::Space(error) => write!(f, "cannot look after the space of the file system: {error}"),
+            Self::TooLargeForMemory { bytes, memory } => write!(
+                f,
+                "the snapshot has {bytes} bytes, and this process may take {memory} bytes of memory: start it where \
+                 there is more"
+            ),
         }
     }
 }
@@ -119,6 +135,15 @@ pub(crate) struct Local {
     is_damaged: bool,
     clock: Clock,
     record: Vec<u8>,
+    disk_watch: DiskWatch,
+    /// The replica has been told that the disk is nearly full.
+    disk_is_short: bool,
+    /// Most bytes that the data may take in memory; `None` without a limit.
+    pub(crate) maxmemory: Option<u64>,
+    /// The replica has been told that the data may grow by so much.
+    memory_room: i64,
+    /// When data above its limit is complained of again.
+    memory_complain_at: Instant,
     /// Locked as long as this exists.
     directory: DataDirectory,
 }
@@ -136,6 +161,8 @@ pub(crate) struct Parts {
     /// The engine in memory, if that is where it is.
     pub(crate) in_memory: ResidentFiles,
     pub(crate) clock: Clock,
+    /// Most bytes that the data may take in memory.
+    pub(crate) maxmemory: Option<u64>,
     /// Used when records that are waited for have reached the disk, and when there is news of snapshots or damage.
     pub(crate) waker: Arc<Waker>,
 }
@@ -143,10 +170,19 @@ pub(crate) struct Parts {
 impl Local {
     /// Reads back what is on disk and boots the replica.
     pub(crate) fn start(parts: Parts) -> Result<Self, LogError> {
-        let Parts { config, cluster, replicas, directory, store: settings, on_disk, in_memory, clock, waker } =
-            parts;
-        let place =
-            Place { cluster, directory: &directory, segment_bytes: settings.segment_bytes, waker: &waker };
+        let Parts {
+            config, cluster, replicas, directory, store: settings, on_disk, in_memory, clock, ..
+        } = parts;
+        let (maxmemory, waker) = (parts.maxmemory, parts.waker);
+        let disk_watch = DiskWatch::start(directory.path(), settings.reserve_bytes, Arc::clone(&waker))
+            .map_err(LogError::Space)?;
+        let place = Place {
+            cluster,
+            directory: &directory,
+            segment_bytes: settings.segment_bytes,
+            reserve: disk_watch.reserve(),
+            waker: &waker,
+        };
         let Opened { wal, view, recovery, restored, execution } = match on_disk {
             None => execution::open_in_memory(&config, &place, in_memory)?,
             Some(settings) => execution::open_on_disk(&config, &place, settings)?,
@@ -196,7 +232,7 @@ impl Local {
         if next_expiry.is_some() {
             replica.handle(clock.now(), Event::NextExpiry(next_expiry));
         }
-        Ok(Self {
+        let mut local = Self {
             me,
             replica,
             execution,
@@ -221,8 +257,64 @@ impl Local {
             is_damaged: false,
             clock,
             record: Vec::new(),
+            disk_watch,
+            disk_is_short: false,
+            maxmemory,
+            memory_room: i64::MAX,
+            memory_complain_at: Instant(0),
             directory,
-        })
+        };
+        local.note_memory(local.clock.now());
+        local.note_space(local.clock.now());
+        Ok(local)
+    }
+
+    /// Tells the replica whether the disk is nearly full, if that has changed.
+    fn note_space(&mut self, now: Now) {
+        let reserve = self.disk_watch.reserve();
+        let is_short = reserve.is_short();
+        if is_short == self.disk_is_short {
+            return;
+        }
+        self.disk_is_short = is_short;
+        let (directory, free, limit) = (reserve.directory().display(), reserve.free(), reserve.bytes());
+        if is_short {
+            log::error!(
+                "the disk of {directory} is nearly full: {free} bytes are free beside the reserve, and disk.reserve is \
+                 {limit}; {} takes no updates that make the data grow until there is space",
+                self.me
+            );
+        } else {
+            log::info!("the disk of {directory} has space again: {free} bytes beside the reserve of {limit}");
+        }
+        self.replica.handle(now, Event::DiskShort(is_short));
+    }
+
+    /// Space on the disk: bytes free at the last look, the limit, and whether the disk is nearly full.
+    pub(crate) fn disk_space(&self) -> (u64, u64, bool) {
+        let reserve = self.disk_watch.reserve();
+        (reserve.free(), reserve.bytes(), reserve.is_short())
+    }
+
+    /// Tells the replica by how much the data may grow, if that has changed.
+    pub(crate) fn note_memory(&mut self, now: Now) {
+        let Some(data) = self.execution.data_bytes() else { return };
+        let limit = self.maxmemory.and_then(|limit| i64::try_from(limit).ok());
+        let room = limit.map_or(i64::MAX, |limit| limit - i64::try_from(data).unwrap_or(i64::MAX));
+        if room == self.memory_room {
+            return;
+        }
+        self.memory_room = room;
+        self.replica.handle(now, Event::MemoryRoom(room));
+        if room < 0 && now.instant >= self.memory_complain_at {
+            self.memory_complain_at = now.instant.after(COMPLAINT_INTERVAL);
+            log::warn!(
+                "the data of {} takes {data} bytes of memory, and memory.maxmemory is {}: updates that make it grow are \
+                 refused; what deletes goes on",
+                self.me,
+                limit.unwrap_or_default()
+            );
+        }
     }
 
     /// Where the replica lives.
@@ -311,6 +403,7 @@ impl Local {
         self.note_execution(now);
         self.note_snapshots(now);
         self.note_findings();
+        self.note_space(now);
         if !self.has_failed
             && let Some(error) = self.wal.error()
         {
@@ -610,6 +703,13 @@ impl Local {
 
     /// Begins a snapshot of what has been executed.
     pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool, now: Now) {
+        let (free, reserve, _) = self.disk_space();
+        let data = self.execution.data_bytes().unwrap_or(0) as u64;
+        if reserve > 0 && data > free {
+            // It would take what is there for updates, and the reserve, and not be complete in the end.
+            let error = format!("it takes about {data} bytes, and {free} are free on the disk");
+            return self.note_failed_snapshot(head.op_number, &error, now);
+        }
         match &mut self.execution {
             Execution::InMemory(memory) => memory.snapshots.begin(&mut memory.engine, head, now),
             Execution::OnDisk(disk) => disk.take_snapshot(head, ticket, is_file),
@@ -665,6 +765,7 @@ impl Local {
         }
         self.next_expiry = self.execution.next_expiry();
         self.replica.handle(now, Event::NextExpiry(self.next_expiry));
+        self.note_memory(now);
     }
 
     /// True if the disk refused a write and takes writes again: the replica can start anew from what the
@@ -791,6 +892,7 @@ impl Local {
         }
         self.replica.handle(now, Event::Applied { through, replies });
         self.note_expiry(now);
+        self.note_memory(now);
     }
 
     /// The first expiry of the keys of a read on the engine in memory, if that is at `time` or before.

@@ -123,7 +123,9 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
 /// The default settings of member `replica` of `group`, with the operations of `syros-commands`.
 #[must_use]
 pub const fn replica_config(group: Group, replica: ReplicaId) -> Config {
-    Config::new(group, replica, describe, syros_commands::overwrites)
+    let mut config = Config::new(group, replica, describe, syros_commands::overwrites);
+    config.grows = syros_commands::grows;
+    config
 }
 
 /// What the protocol needs to know of an operation, from its bytes alone.
@@ -291,6 +293,7 @@ impl Node {
         let kind = Kind::of::<M>();
         config.replica.describe = kind.describe_function();
         config.replica.overwrites = kind.overwrites_function();
+        config.replica.grows = |_| true;
         config.engine.kind = EngineKind::Machine(kind.name());
         Self::start_any(config, Some(kind))
     }
@@ -381,6 +384,15 @@ impl Node {
             on_disk::Settings::new(&directory, &config.engine)
         });
         let waker = Arc::clone(&base.waker);
+        let maxmemory = config.maxmemory_of(machine_memory());
+        if maxmemory.is_none() && config.engine.kind == EngineKind::Memory {
+            log::warn!(
+                "memory.maxmemory is 0: the data may take more memory than there is, which ends the node"
+            );
+        }
+        // Less than followers may be behind by, and no more than a node has to spare.
+        replica.leader_memory_margin =
+            maxmemory.map_or(0, |limit| usize::try_from((limit / 64).min(16 << 20)).unwrap_or(0));
         let local = Local::start(local::Parts {
             config: replica,
             cluster: config.cluster,
@@ -389,6 +401,7 @@ impl Node {
             store: config.store,
             on_disk,
             in_memory: ResidentFiles { hash_seed, machine },
+            maxmemory,
             clock: base.clock,
             waker,
         })

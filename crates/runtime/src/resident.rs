@@ -102,6 +102,15 @@ impl Resident {
         }
     }
 
+    /// Bytes of memory that the data takes, the same at all replicas that have executed the same; of a machine it is not
+    /// known.
+    pub(crate) fn data_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Keys(keys) => Some(keys.memory_bytes()),
+            Self::Machine(_) => None,
+        }
+    }
+
     /// Abandons the snapshot under way, if the event loop cuts it.
     pub(crate) fn end_snapshot(&mut self) {
         match self {

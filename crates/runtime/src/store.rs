@@ -8,6 +8,7 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use syros_protocol::record::Record;
 use syros_protocol::replica::Config;
@@ -19,6 +20,7 @@ use syros_wal::{
 };
 
 use crate::directory::DataDirectory;
+use crate::disk_space::Reserve;
 
 /// Name of the file with the view, in a directory of its own.
 const VIEW_FILE: &str = "view";
@@ -119,8 +121,8 @@ pub(crate) struct ViewFile {
 }
 
 impl ViewFile {
-    fn open(path: &Path, owner: Owner) -> Result<Self, StoreError> {
-        let mut disk = FileDisk::open(path)?;
+    fn open(path: &Path, owner: Owner, reserve: &Arc<Reserve>) -> Result<Self, StoreError> {
+        let mut disk = with_reserve(FileDisk::open(path)?, reserve);
         let view = read_view(&mut disk, owner).map_err(StoreError::View)?;
         Ok(Self { disk, owner, view })
     }
@@ -201,14 +203,16 @@ impl<E> Store<E> {
         cluster: u64,
         directory: &DataDirectory,
         segment_bytes: u64,
+        reserve: &Arc<Reserve>,
         states: impl Fn() -> S,
     ) -> Result<(Self, S), StoreError> {
-        let mut view = ViewFile::open(&directory.view(), Owner { cluster, replica: config.replica })?;
+        let owner = Owner { cluster, replica: config.replica };
+        let mut view = ViewFile::open(&directory.view(), owner, reserve)?;
         if directory.is_new() && view.view() > View(0) {
             return Err(StoreError::NotNewView(view.view()));
         }
         let options = log_options(config, cluster, segment_bytes);
-        let (wal, stored, states) = match read_back(config, &options, directory, states()) {
+        let (wal, stored, states) = match read_back(config, &options, directory, reserve, states()) {
             Err(StoreError::Stored(error)) if error.is_damage() && !directory.is_new() => {
                 let damage = error.to_string();
                 if config.group.size() == 1 {
@@ -232,7 +236,7 @@ impl<E> Store<E> {
                     config.replica,
                     place.display()
                 );
-                read_back(config, &options, directory, states())?
+                read_back(config, &options, directory, reserve, states())?
             }
             read => read?,
         };
@@ -261,11 +265,12 @@ fn read_back<S: States<FileDisk>>(
     config: &Config,
     options: &Options,
     directory: &DataDirectory,
+    reserve: &Arc<Reserve>,
     mut states: S,
 ) -> Result<(Wal<FileDisk>, Stored<FileDisk, S::Engine>, S), StoreError> {
     let options = Options { may_create: directory.is_new(), ..options.clone() };
     let snapshots = FileDisk::open(&directory.snapshots())?;
-    let log = FileDisk::open(&directory.wal())?;
+    let log = with_reserve(FileDisk::open(&directory.wal())?, reserve);
     let (wal, stored) = Stored::open(config, options, snapshots, log, &mut states, |recovery| {
         if let Some(cut) = &recovery.cut {
             log::warn!("write-ahead log: {cut}, as a crash in the middle of a write leaves it");
@@ -276,6 +281,12 @@ fn read_back<S: States<FileDisk>>(
         log::info!("{} has loaded its snapshot at entry {entry} ({bytes} bytes)", config.replica);
     }
     Ok((wal, stored, states))
+}
+
+/// A disk that takes up the reserve when it is full: for what a replica cannot do without.
+fn with_reserve(disk: FileDisk, reserve: &Arc<Reserve>) -> FileDisk {
+    let reserve = Arc::clone(reserve);
+    disk.with_reserve(move || reserve.release())
 }
 
 /// How a replica's log is opened.

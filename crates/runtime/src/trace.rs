@@ -19,7 +19,10 @@ pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
                 | ViewChangeCause::NotBegun
                 | ViewChangeCause::Deposed(_)
                 | ViewChangeCause::Unheard(_)
-                | ViewChangeCause::HandedOver(_, HandOverReason::SlowDisk(_) | HandOverReason::WrongClock(_)),
+                | ViewChangeCause::HandedOver(
+                    _,
+                    HandOverReason::SlowDisk(_) | HandOverReason::WrongClock(_) | HandOverReason::FullDisk,
+                ),
             ..
         } => log::Level::Warn,
         TraceEvent::LeftView { .. }
@@ -120,6 +123,9 @@ impl fmt::Display for Cause {
             }
             ViewChangeCause::HandedOver(to, HandOverReason::Stopping) => {
                 write!(f, "{to} is to lead, because this node stops")
+            }
+            ViewChangeCause::HandedOver(to, HandOverReason::FullDisk) => {
+                write!(f, "{to} is to lead, because this disk is nearly full")
             }
             ViewChangeCause::HandedOver(to, HandOverReason::SlowDisk(behind)) => {
                 write!(

@@ -69,6 +69,11 @@ impl Engine {
         self.0.advance(time);
     }
 
+    /// Bytes of memory that the data takes.
+    pub(crate) fn data_bytes(&self) -> usize {
+        self.0.memory_bytes()
+    }
+
     pub(crate) fn next_expiry(&self) -> Option<WallTime> {
         self.0.next_expiry()
     }

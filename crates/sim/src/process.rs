@@ -200,6 +200,12 @@ pub struct ReplicaProcess {
     normal_in: Option<View>,
     /// It started without its memory and has not got it back.
     without_memory: bool,
+    /// Most bytes that the data of an engine in memory may take.
+    pub maxmemory: Option<usize>,
+    /// Its disk is nearly full.
+    pub disk_is_short: bool,
+    /// What the core has been told of that.
+    told_disk_is_short: bool,
 }
 
 /// Most actions a core may ask for in one go: more is a loop.
@@ -250,6 +256,9 @@ impl ReplicaProcess {
             compared: OpNumber(0),
             normal_in,
             without_memory,
+            maxmemory: None,
+            disk_is_short: false,
+            told_disk_is_short: false,
         }
     }
 
@@ -286,6 +295,7 @@ impl ReplicaProcess {
     pub fn run(&mut self, around: &mut Surroundings<'_>) {
         let now = self.clock.now(around.time);
         self.note_execution(now, around);
+        self.tell_room(now);
         self.tell_persisted(now);
         for event in core::mem::take(&mut self.inbox) {
             if let Event::Persisted(ticket) = event {
@@ -331,6 +341,18 @@ impl ReplicaProcess {
             around.effects.push(Effect::Engine);
         }
         around.invariants.observe(self.id, &self.core);
+    }
+
+    /// Tells the core by how much the data may grow, and whether the disk is nearly full.
+    fn tell_room(&mut self, now: Now) {
+        if self.told_disk_is_short != self.disk_is_short {
+            self.told_disk_is_short = self.disk_is_short;
+            self.core.handle(now, Event::DiskShort(self.disk_is_short));
+        }
+        if let (Some(limit), Execution::InMemory(memory)) = (self.maxmemory, &self.execution) {
+            let room = limit as i64 - memory.engine.data_bytes() as i64;
+            self.core.handle(now, Event::MemoryRoom(room));
+        }
     }
 
     /// True if the core waits for a record up to here.

@@ -235,6 +235,11 @@ impl Play {
         self.world.slow_disk(replica, delay, u64::MAX / 2);
     }
 
+    /// Fills the disk of a replica, all but what it keeps in reserve, or gives the space back.
+    pub fn fill_disk(&mut self, replica: usize, is_short: bool) {
+        self.world.fill_disk(replica, is_short);
+    }
+
     /// Moves the wall clock of a replica's machine by `micros`.
     pub fn jump_clock(&mut self, replica: usize, micros: i64) {
         self.world.jump_replica_clock(replica, micros);

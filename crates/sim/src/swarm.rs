@@ -56,6 +56,8 @@ pub struct Swarm {
     /// States of engines in memory are compared after every entry whose number this divides: a look at a state takes
     /// time in proportion to it. 1, but for experiments.
     pub compare_every: u64,
+    /// Most bytes that the data of engines in memory may take.
+    pub maxmemory: Option<usize>,
     /// Engines are on disk; else in memory.
     pub disk_engine: Option<DiskEngineSettings>,
     /// What the world is made for, if it is for something.
@@ -353,6 +355,7 @@ impl Swarm {
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
             load_delay: 0,
             compare_every: 1,
+            maxmemory: None,
             disk_engine: None,
             hunt,
             permanent: None,
@@ -595,6 +598,7 @@ impl Swarm {
             apply_delay: 0,
             load_delay: 0,
             compare_every: 1,
+            maxmemory: None,
             disk_engine: None,
             hunt: None,
             permanent: None,

@@ -375,6 +375,8 @@ impl World {
             adapter::describe,
             syros_commands::overwrites,
         );
+        config.grows = syros_commands::grows;
+        config.leader_memory_margin = self.swarm.maxmemory.map_or(0, |limit| limit / 8);
         let settings = &self.swarm.protocol;
         config.fast_quorum = self.swarm.fast_quorum;
         config.durability = self.swarm.durability;
@@ -475,7 +477,8 @@ impl World {
         }
         let clock = self.clock(self.replicas[replica].wall_offset);
         let now = self.now();
-        let process = ReplicaProcess::new(config, boot, (journal, depot, sizes), execution, clock, now);
+        let mut process = ReplicaProcess::new(config, boot, (journal, depot, sizes), execution, clock, now);
+        process.maxmemory = self.swarm.maxmemory;
         self.trace.fold(0x5741_5254 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));
         self.invariants.started(ReplicaId(replica as u8), process.core());
@@ -610,6 +613,14 @@ impl World {
                 process.handle(now, client::Event::Tick);
                 self.drain_client(node - n);
             }
+        }
+    }
+
+    /// The disk of a replica is nearly full, or is not any more; until it crashes.
+    pub(crate) fn fill_disk(&mut self, replica: usize, is_short: bool) {
+        if let Some(process) = &mut self.replicas[replica].process {
+            process.disk_is_short = is_short;
+            self.run_replica(replica);
         }
     }
 

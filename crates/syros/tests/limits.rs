@@ -166,6 +166,7 @@ fn replies_that_nobody_takes_stay_within_a_budget() {
     let log = node.log();
     assert!(info(&mut friend, "evicted_clients") > 0 && log.contains("limits.client-memory"), "{log}");
     drop(deaf);
+    wait_for("memory to be given back", || (info(&mut friend, "mem_clients_normal") < 1 << 20).then_some(()));
 
     // Whoever takes what it has asked for gets it, however much it is.
     let reader = TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap();

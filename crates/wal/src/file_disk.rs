@@ -12,6 +12,7 @@ use std::iter;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// The file that is locked. It holds the process id of the owner, for people; the lock is the kernel's
 /// and vanishes with the process, so that a left-over file never has to be removed by hand.
@@ -25,6 +26,19 @@ pub struct FileDisk {
     directory: File,
     /// Holds the lock until it is dropped.
     _lock: File,
+    when_full: Option<WhenFull>,
+}
+
+/// What makes room when the file system has none; false if it cannot.
+type MakeRoom = dyn Fn() -> bool + Send + Sync;
+
+#[derive(Clone)]
+struct WhenFull(Arc<MakeRoom>);
+
+impl fmt::Debug for WhenFull {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("WhenFull")
+    }
 }
 
 /// An open file of a [`FileDisk`].
@@ -116,7 +130,23 @@ impl FileDisk {
             .and_then(|()| lock.rewind())
             .and_then(|()| writeln!(lock, "{}", std::process::id()))
             .map_err(|error| failed(&lock_path, error))?;
-        Ok(Self { path: path.to_path_buf(), directory, _lock: lock })
+        Ok(Self { path: path.to_path_buf(), directory, _lock: lock, when_full: None })
+    }
+
+    /// From now on, when the file system has no room for a file or for what is appended, `make_room` is called and, if it
+    /// says that there is some, the operation tried once more.
+    #[must_use]
+    pub fn with_reserve(mut self, make_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        self.when_full = Some(WhenFull(Arc::new(make_room)));
+        self
+    }
+
+    /// Tries an operation, and once more if room could be made for it.
+    fn with_room<T>(&self, mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        match (operation(), &self.when_full) {
+            (Err(error), Some(when_full)) if is_full(&error) && (when_full.0)() => operation(),
+            (result, _) => result,
+        }
     }
 
     /// The directory.
@@ -189,10 +219,14 @@ pub fn check_unlocked(path: &Path) -> Result<(), FileDiskError> {
     }
 }
 
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 fn disk_error(operation: DiskOperation, name: &str, error: &io::Error) -> DiskError {
     let cause = match error.kind() {
         io::ErrorKind::NotFound => Cause::NotFound,
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Cause::Full,
+        _ if is_full(error) => Cause::Full,
         io::ErrorKind::UnexpectedEof => Cause::ShortRead,
         _ if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => Cause::Io,
         _ => Cause::Other(error.to_string()),
@@ -345,7 +379,8 @@ impl Disk for FileDisk {
             }
             _ => {}
         }
-        let opened = OpenOptions::new().read(true).write(true).create_new(true).open(path);
+        let open = || OpenOptions::new().read(true).write(true).create_new(true).open(&path);
+        let opened = self.with_room(open);
         opened
             .and_then(|file| OpenFile::new(name, file))
             .map_err(|error| disk_error(DiskOperation::Create, name, &error))
@@ -360,7 +395,8 @@ impl Disk for FileDisk {
     }
 
     fn append(&mut self, file: &mut OpenFile, bytes: &[u8]) -> Result<(), DiskError> {
-        file.file.write_all_at(bytes, file.length).map_err(file.failed(DiskOperation::Append))?;
+        let written = self.with_room(|| file.file.write_all_at(bytes, file.length));
+        written.map_err(file.failed(DiskOperation::Append))?;
         file.length += bytes.len() as u64;
         Ok(())
     }

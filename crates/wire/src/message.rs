@@ -116,6 +116,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
             writer.byte(tag::GET_START_VIEW).number(view.0).number(commit.0)
         }
         Message::Rejoin { view } => writer.byte(tag::REJOIN).number(view.0),
+        Message::DiskShort { view } => writer.byte(tag::DISK_SHORT).number(view.0),
         Message::SnapshotOffer { view, op_number, bytes } => {
             writer.byte(tag::SNAPSHOT_OFFER).number(view.0).number(op_number.0).number(*bytes)
         }
@@ -356,6 +357,7 @@ fn decode_between_replicas(
             Message::GetStartView { view: View(reader.number()?), commit: OpNumber(reader.number()?) }
         }
         tag::REJOIN => Message::Rejoin { view: View(reader.number()?) },
+        tag::DISK_SHORT => Message::DiskShort { view: View(reader.number()?) },
         tag::SNAPSHOT_OFFER => Message::SnapshotOffer {
             view: View(reader.number()?),
             op_number: OpNumber(reader.number()?),

@@ -235,6 +235,8 @@ impl Reader<'_> {
             tag::refusal::NOT_NORMAL => Refusal::NotNormal,
             tag::refusal::OTHER_OPERATION => Refusal::OtherOperation,
             tag::refusal::NOT_ATTACHED => Refusal::NotAttached,
+            tag::refusal::OUT_OF_MEMORY => Refusal::OutOfMemory,
+            tag::refusal::DISK_FULL => Refusal::DiskFull,
             tag => return Err(Malformed::Tag { what: "refusal", tag }),
         })
     }
@@ -301,6 +303,8 @@ pub(crate) const fn refusal_tag(refusal: Refusal) -> u8 {
         Refusal::NotNormal => tag::refusal::NOT_NORMAL,
         Refusal::OtherOperation => tag::refusal::OTHER_OPERATION,
         Refusal::NotAttached => tag::refusal::NOT_ATTACHED,
+        Refusal::OutOfMemory => tag::refusal::OUT_OF_MEMORY,
+        Refusal::DiskFull => tag::refusal::DISK_FULL,
     }
 }
 

@@ -75,6 +75,8 @@ pub mod message {
     pub const GET_SNAPSHOT: u8 = 46;
     /// `SnapshotPart`.
     pub const SNAPSHOT_PART: u8 = 47;
+    /// `DiskShort`.
+    pub const DISK_SHORT: u8 = 48;
 
     /// Last tag of a message between replicas.
     pub const BETWEEN_REPLICAS_LAST: u8 = 63;
@@ -180,6 +182,10 @@ pub mod refusal {
     pub const OTHER_OPERATION: u8 = 9;
     /// `NotAttached`.
     pub const NOT_ATTACHED: u8 = 10;
+    /// `OutOfMemory`.
+    pub const OUT_OF_MEMORY: u8 = 11;
+    /// `DiskFull`.
+    pub const DISK_FULL: u8 = 12;
 }
 
 /// Reasons of a StartViewChange.

@@ -103,6 +103,9 @@ fn hash_updates(
             returns,
             evaluated,
             refusals,
+            asked,
+            is_older,
+            without_room,
             crowded_out,
             way,
             began,
@@ -114,6 +117,7 @@ fn hash_updates(
         // Compared with nothing but 0 and 1.
         attempts.min(&2).hash(hasher);
         (recipients, oks.0, returns, evaluated, refusals.0, crowded_out, way).hash(hasher);
+        (asked.0, is_older, without_room.0).hash(hasher);
         clock.past(*began, patience, hasher);
         clock.past(*sent, patience, hasher);
         clock.past(*invoked, config.give_up_after, hasher);

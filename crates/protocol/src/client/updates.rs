@@ -50,6 +50,12 @@ pub(super) struct Update {
     pub(super) evaluated: Option<Body>,
     /// Those that will not answer `Ok` in this view.
     pub(super) refusals: ReplicaSet,
+    /// Everybody that it was sent to in the current view.
+    pub(super) asked: ReplicaSet,
+    /// It was sent in an earlier view, too.
+    pub(super) is_older: bool,
+    /// Those that have refused it for want of room, and take no copy of it in this view.
+    pub(super) without_room: ReplicaSet,
     /// The leader has no room for it: it is sent again a little later, the way it went.
     pub(super) crowded_out: bool,
     /// The way it was sent in the current view.
@@ -207,6 +213,9 @@ impl Client {
             returns: !class.is_nilext(),
             evaluated: None,
             refusals: ReplicaSet(0),
+            asked: ReplicaSet(0),
+            is_older: false,
+            without_room: ReplicaSet(0),
             crowded_out: false,
             way: Way::Leader,
             began: now,
@@ -304,7 +313,11 @@ impl Client {
         update.oks = update.oks.with(from);
         // If it was sent again this may be too much, and never too little.
         self.write_times.note_ok(from, now.since(update.began).as_nanos() as u64, now);
+        let lacks_room = !update.without_room.is_empty();
         self.finish_if_fast(sequence);
+        if lacks_room {
+            self.end_without_room(sequence, Refusal::OutOfMemory);
+        }
     }
 
     /// The leader has said what an update returns.
@@ -363,6 +376,10 @@ impl Client {
         let quorum = group.fast_quorum(self.config.fast_quorum);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.refusals = update.refusals.with(from);
+        if update.without_room.contains(group.leader(self.view)) {
+            // Not even the leader takes it.
+            return self.end_without_room(sequence, Refusal::OutOfMemory);
+        }
         let impossible = group.size() - update.refusals.len() < quorum
             || update.refusals.contains(group.leader(self.view));
         if impossible && update.path == Path::Durability {
@@ -410,6 +427,13 @@ impl Client {
                     self.on_no_ok(from, sequence);
                 }
             }
+            Refusal::OutOfMemory | Refusal::DiskFull => {
+                update.without_room = update.without_room.with(from);
+                self.end_without_room(sequence, refusal);
+                if from != leader {
+                    self.on_no_ok(from, sequence);
+                }
+            }
             // The leader is about to lose its followers; the next one will take it.
             Refusal::DiskFailed if from == leader && leader_may_change => {}
             Refusal::LogFull | Refusal::Overloaded | Refusal::DiskFailed => {
@@ -426,6 +450,25 @@ impl Client {
                     self.finish_update(sequence, Outcome::Unknown);
                 }
             }
+        }
+    }
+
+    /// Ends an update that has been refused for want of room, if it is certain that it will not be executed, or that this
+    /// will not be known.
+    fn end_without_room(&mut self, sequence: u64, refusal: Refusal) {
+        let (leader, connected) = (self.leader(), self.connected);
+        let is_enough = self.planted(PlantedBug::LeaderRefusalIsEnough);
+        let Some(update) = self.updates.get_mut(sequence) else { return };
+        if !update.without_room.contains(leader) {
+            // It may order the update.
+            return;
+        }
+        let others = update.asked.except(update.without_room);
+        if is_enough || (others.is_empty() && !update.is_older) {
+            self.finish_update(sequence, Outcome::Refused(refusal));
+        } else if ReplicaSet(others.0 & connected.0).except(update.oks).except(update.refusals).is_empty() {
+            // Somebody has it, or may have it, and may hand it over when there is room.
+            self.finish_update(sequence, Outcome::Unknown);
         }
     }
 
@@ -467,6 +510,9 @@ impl Client {
         update.recipients = recipients;
         update.oks = ReplicaSet(0);
         update.refusals = ReplicaSet(0);
+        update.asked = ReplicaSet(0);
+        update.is_older = update.attempts > 0;
+        update.without_room = ReplicaSet(0);
         update.crowded_out = false;
         update.path = if way == Way::Leader { Path::Ordered } else { Path::Durability };
         self.transmit(session, sequence, None);
@@ -526,6 +572,7 @@ impl Client {
         if to.is_empty() {
             return;
         }
+        update.asked = ReplicaSet(update.asked.0 | to.0);
         update.attempts = update.attempts.saturating_add(to.len() as u32);
         update.shared |= !to.without(leader).is_empty();
         let strangers = to.except(self.attached);

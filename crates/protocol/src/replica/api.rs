@@ -1,6 +1,6 @@
 //! What goes into a replica and what comes out of it.
 
-use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer, Standing};
+use crate::message::{Body, Describe, Grows, LogEntry, Message, Overwrites, Peer, Standing};
 use crate::record::{Record, SnapshotHead, Ticket};
 use crate::replica::TraceEvent;
 use alloc::boxed::Box;
@@ -51,6 +51,11 @@ pub struct Config {
     pub describe: Describe,
     /// What the state machine says of two overwrites.
     pub overwrites: Overwrites,
+    /// What the state machine says of an operation while room is short.
+    pub grows: Grows,
+    /// The leader takes updates until the state has this many bytes more than followers take it to: where it refuses one
+    /// that was sent to all, they have refused it as well, and its client can be told that it is nowhere.
+    pub leader_memory_margin: usize,
     /// Seed of the jitter of this replica's timers.
     pub seed: u64,
     /// Heartbeats of an otherwise silent leader.
@@ -149,6 +154,8 @@ impl Config {
             durability: Durability::Fsync,
             describe,
             overwrites,
+            grows: |_| true,
+            leader_memory_margin: 0,
             seed: replica.0 as u64,
             heartbeat: Duration::from_millis(25),
             lease: Duration::from_millis(200),
@@ -272,6 +279,11 @@ pub enum Event {
     },
     /// The earliest moment at which some key expires (`None`: no key will), if it changed.
     NextExpiry(Option<WallTime>),
+    /// The state may grow by so many bytes; negative if it has more than it may; `i64::MAX`: without limit. From then on
+    /// updates that make it grow are refused if they, and those that are not executed yet, may take more.
+    MemoryRoom(i64),
+    /// Whether the disk is nearly full: updates that make the state grow are refused.
+    DiskShort(bool),
     /// A client connection closed: nothing more need be sent there.
     ClientGone(u64),
     /// A client connection is that of a member's front end: it gets a session also when clients have taken all others.

@@ -34,6 +34,8 @@ impl Replica {
             expiring,
             next_expiry,
             disk_failed,
+            memory_room,
+            disk_is_short,
             actions,
             ticket,
             persisted,
@@ -105,7 +107,7 @@ impl Replica {
         history.fingerprint(hasher);
         reading.fingerprint(hasher);
         view_began_at.max(applied).hash(hasher);
-        (sessions, expiring, next_expiry, disk_failed).hash(hasher);
+        (sessions, expiring, next_expiry, disk_failed, memory_room, disk_is_short).hash(hasher);
         // Tickets only count up: what matters is what is still to come.
         (ticket.0 - persisted.0).hash(hasher);
         view_ticket.0.saturating_sub(persisted.0).hash(hasher);
@@ -113,8 +115,8 @@ impl Replica {
             (appended.0 - persisted.0, op_number).hash(hasher);
         }
         persisted_op.hash(hasher);
-        for Progress { op_number, applied, heard, promised_until } in progress {
-            (op_number, applied, heard.is_some()).hash(hasher);
+        for Progress { op_number, applied, heard, promised_until, disk_short } in progress {
+            (op_number, applied, heard.is_some(), disk_short.is_some()).hash(hasher);
             heard.iter().for_each(|heard| clock.exact(*heard, hasher));
             clock.deadline(*promised_until, hasher);
         }

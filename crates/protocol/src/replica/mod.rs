@@ -78,6 +78,8 @@ struct Progress {
     heard: Option<Instant>,
     /// Until then, on this leader's clock, it has promised not to leave the view; less what clocks may drift.
     promised_until: Instant,
+    /// When it last said that its disk is nearly full.
+    disk_short: Option<Instant>,
 }
 
 /// One member of the group.
@@ -114,6 +116,10 @@ pub struct Replica {
     expiring: BTreeSet<SessionId>,
     next_expiry: Option<WallTime>,
     disk_failed: bool,
+    /// The state may grow by so many bytes; negative if it has more than it may.
+    memory_room: i64,
+    /// The disk is nearly full.
+    disk_is_short: bool,
 
     actions: VecDeque<Action>,
     ticket: Ticket,
@@ -233,6 +239,8 @@ impl Replica {
             expiring: BTreeSet::new(),
             next_expiry: None,
             disk_failed: false,
+            memory_room: i64::MAX,
+            disk_is_short: false,
             actions: VecDeque::new(),
             ticket: Ticket(0),
             persisted: Ticket(0),
@@ -317,6 +325,8 @@ impl Replica {
                 self.on_not_read(to, number, body, time, expiry);
             }
             Event::NextExpiry(moment) => self.next_expiry = moment,
+            Event::MemoryRoom(bytes) => self.memory_room = bytes,
+            Event::DiskShort(is_short) => self.disk_is_short = is_short,
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::MemberConnected(client) => self.attachments.note_member(client),
             Event::StepDown => self.step_down(HandOverReason::Stopping),
@@ -495,6 +505,7 @@ impl Replica {
             Message::StartView(start) => self.on_start_view(from, *start),
             Message::GetStartView { view, commit: _ } => self.on_get_start_view(from, view),
             Message::Rejoin { view } => self.on_rejoin(from, view),
+            Message::DiskShort { view } => self.on_disk_short(from, view),
             Message::SnapshotOffer { view, op_number, bytes } => {
                 self.on_snapshot_offer(from, view, op_number, bytes);
             }
@@ -530,6 +541,7 @@ impl Replica {
         if now >= self.heartbeat_at {
             self.heartbeat_due = true;
             self.leave_with_slow_disk();
+            self.leave_with_full_disk();
             self.leave_with_wrong_clock();
             self.leave_unheard();
         }

@@ -2,7 +2,9 @@
 //! A Prepare ships ids of what the followers should have in their durability logs, and bodies of the
 //! rest; no body is sent or written to disk twice.
 
-use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
+use super::{
+    Action, COMMIT_DELAY, HandOverReason, PlantedBug, Progress, Replica, TraceEvent, ViewChangeCause,
+};
 use crate::hash::shrink_table;
 use crate::message::{
     Body, BodyHash, LogEntry, Message, Payload, Peer, Prepared, Request, Update, ViewChangeReason,
@@ -249,6 +251,10 @@ impl Replica {
             return;
         }
         let to = Peer::Replica(self.leader());
+        if self.disk_is_short {
+            let view = self.view;
+            self.send(to, Message::DiskShort { view });
+        }
         let message = self.prepare_ok(sent_at, self.log.op_number());
         if self.planted(PlantedBug::PrepareOkBeforePersist) {
             self.send(to, message);
@@ -534,6 +540,47 @@ impl Replica {
     /// are as bad, leadership should not go round.
     pub(super) fn has_led_for_long(&self, shows_after: Duration) -> bool {
         self.entered_at.is_none_or(|entered| self.now.instant >= entered.after(shows_after * REST))
+    }
+
+    /// Leader: a member's disk is nearly full.
+    pub(super) fn on_disk_short(&mut self, from: ReplicaId, view: View) {
+        if self.is_leader()
+            && view == self.view
+            && let Some(progress) = self.progress.get_mut(from.index())
+        {
+            progress.disk_short = Some(self.now.instant);
+        }
+    }
+
+    /// True if a follower that goes on saying what it said then would not have been silent until now.
+    pub(super) fn is_recent(&self, at: Instant) -> bool {
+        self.now.instant < at.after(self.config.suspect_after)
+    }
+
+    /// Leader: true if the disks of a majority are not known to be nearly full.
+    pub(super) fn majority_has_space(&self) -> bool {
+        let is_short = |progress: &&Progress| progress.disk_short.is_some_and(|at| self.is_recent(at));
+        let short = self.progress.iter().filter(is_short).count() + usize::from(self.disk_is_short);
+        self.config.group.size() - short >= self.config.group.majority()
+    }
+
+    /// Leader: the others whose disks are not known to be nearly full.
+    fn members_with_space(&self) -> ReplicaSet {
+        let members = self.progress.iter().zip(self.config.group.members());
+        let has_space = |progress: &Progress| !progress.disk_short.is_some_and(|at| self.is_recent(at));
+        members.filter(|(progress, _)| has_space(progress)).map(|(_, member)| member).collect()
+    }
+
+    /// Leader: lets another member lead if this one's disk is nearly full, and those of a majority are not. By then it
+    /// has heard what all say of theirs.
+    pub(super) fn leave_with_full_disk(&mut self) {
+        let has_heard = self
+            .entered_at
+            .is_none_or(|entered| self.now.instant >= entered.after(self.config.suspect_after));
+        if self.disk_is_short && has_heard && self.majority_has_space() {
+            let suitable = self.members_with_space();
+            self.hand_over_to_longest_log(suitable, HandOverReason::FullDisk);
+        }
     }
 
     /// Leader: the last entry that as many members, itself among them, have on disk.

@@ -51,8 +51,13 @@ impl Replica {
     }
 
     fn refuse(&mut self, to: Peer, id: OperationId, refusal: Refusal) {
-        if matches!(refusal, Refusal::Overloaded | Refusal::LogFull | Refusal::DiskFailed) && self.is_leader()
-        {
+        let is_remembered = match refusal {
+            Refusal::Overloaded | Refusal::LogFull | Refusal::DiskFailed => self.is_leader(),
+            // When all who were asked say so, the update is nowhere.
+            Refusal::OutOfMemory | Refusal::DiskFull => true,
+            _ => false,
+        };
+        if is_remembered {
             self.remember_refusal(id);
         }
         self.refuse_for_now(to, id, refusal);
@@ -66,7 +71,7 @@ impl Replica {
         self.send(to, Message::Refused { view, id, clock, refusal });
     }
 
-    /// Leader: its client is told that the update will never be executed, so another copy of the
+    /// Its client is told that the update will never be executed, so another copy of the
     /// request, delayed on its way, must not be taken when there is room again.
     fn remember_refusal(&mut self, id: OperationId) {
         // Copies of one request are close together; a client never sends it again by itself.
@@ -146,10 +151,30 @@ impl Replica {
         if self.is_expiring(id.session) {
             return self.refuse(from, id, Refusal::UnknownSession);
         }
+        if let Some(refusal) = self.lacks_room_for(&update) {
+            return self.refuse(from, id, refusal);
+        }
         match admission {
             Some(admission) if path == Path::Durability => self.accept(from, recipients, update, admission),
             _ => self.order_now(from, update, recipients),
         }
+    }
+
+    /// Why an update is refused that would make the state grow, if there is no room for that.
+    fn lacks_room_for(&self, update: &Update) -> Option<Refusal> {
+        let lacks_memory = self.memory_room != i64::MAX && {
+            let margin = if self.is_leader() { self.config.leader_memory_margin } else { 0 };
+            // What is accepted or ordered and not executed is yet to be added to the state.
+            let pending = self.dlog.bytes().max(self.uncommitted_bytes + self.unexecuted_bytes);
+            let needed = pending.saturating_add(update.request.body.len());
+            let margin = i64::try_from(margin).unwrap_or(i64::MAX);
+            i64::try_from(needed).unwrap_or(i64::MAX) > self.memory_room.saturating_add(margin)
+        };
+        let lacks_space = self.disk_is_short || (self.is_leader() && !self.majority_has_space());
+        if !(lacks_memory || lacks_space) || !(self.config.grows)(&update.request.body) {
+            return None;
+        }
+        Some(if lacks_memory { Refusal::OutOfMemory } else { Refusal::DiskFull })
     }
 
     /// Leader: true if the end of the session is in the log. Whoever has executed it takes the session's
@@ -552,6 +577,8 @@ impl Replica {
             let new = self.sessions.lookup(id) == Known::New
                 && !self.dlog.contains(id)
                 && !self.ordered.contains_key(&id)
+                && !self.refused.contains(&id)
+                && self.lacks_room_for(&update).is_none()
                 && !self.is_expiring(id.session)
                 && self.admission(&update).is_some();
             if new && self.no_room_in_log().is_none() {

@@ -15,6 +15,8 @@ pub enum HandOverReason {
     Stopping,
     /// Its disk is behind those of `f` followers, for this long.
     SlowDisk(Duration),
+    /// Its disk is nearly full, and those of a majority are not.
+    FullDisk,
     /// Its wall clock has contradicted the median of the members' clocks for some time.
     WrongClock(ClockError),
 }

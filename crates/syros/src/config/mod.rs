@@ -91,6 +91,11 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     read_limits(&mut limits, &mut core, &mut front)?;
     keys.extend(limits.finish()?);
 
+    let mut memory = root.section("memory")?;
+    let maxmemory = memory.automatic_bytes("maxmemory", 0..=1 << 50)?;
+    memory.choice("maxmemory-policy", &[("noeviction", ())], ())?;
+    keys.extend(memory.finish()?);
+
     let mut store = StoreConfig::default();
     let mut disk = root.section("disk")?;
     read_disk(&mut disk, &mut store)?;
@@ -122,6 +127,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
         front,
         store,
         engine,
+        maxmemory,
     };
     Ok(ServerConfig { node, log_level, keys })
 }
@@ -254,6 +260,7 @@ fn read_disk(disk: &mut Reader, store: &mut StoreConfig) -> Result<(), ConfigErr
     let interval = disk.duration("scrub-interval", Duration::ZERO..=365 * DAY, interval)?;
     store.scrub_interval = Some(interval).filter(|interval| !interval.is_zero());
     store.scrub_rate = disk.bytes("scrub-rate", 64 << 10..=1 << 40, store.scrub_rate)?;
+    store.reserve_bytes = disk.bytes("reserve", 0..=1 << 40, store.reserve_bytes)?;
     Ok(())
 }
 

@@ -116,9 +116,12 @@ fn values_out_of_range_are_named_with_the_range() {
         ("limits", "log-memory", "\"1MiB\"", "a size from 64MiB to 1TiB"),
         ("limits", "client-output", "1000", "a size from 1MiB to 1GiB"),
         ("limits", "client-memory", "\"1MiB\"", "\"auto\" or a size from 64MiB to 1TiB"),
+        ("memory", "maxmemory", "\"much\"", "\"auto\" or a size from 0 to 1024TiB"),
+        ("memory", "maxmemory-policy", "\"allkeys-lru\"", "one of \"noeviction\""),
         ("disk", "wal-segment", "\"1KiB\"", "a size from 64KiB to 1GiB"),
         ("disk", "scrub-interval", "\"often\"", "a duration from 0ns to"),
         ("disk", "scrub-rate", "\"1KiB\"", "a size from 64KiB to 1TiB"),
+        ("disk", "reserve", "\"some\"", "a size from 0 to 1TiB"),
         ("log", "level", "\"chatty\"", "one of \"error\", \"warn\", \"info\", \"debug\""),
     ] {
         let error = parse(&with(section, key, value), Path::new(""), false).unwrap_err();

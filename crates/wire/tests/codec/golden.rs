@@ -218,6 +218,7 @@ fn of_replicas() -> Vec<(Message, String)> {
         ),
         (Message::GetStartView { view, commit }, "2b 07 09".into()),
         (Message::Rejoin { view }, "2c 07".into()),
+        (Message::DiskShort { view }, "30 07".into()),
         (Message::SnapshotOffer { view, op_number: OpNumber(9), bytes: 300 }, "2d 07 09 ac 02".into()),
         (Message::GetSnapshot { op_number: OpNumber(9), offset: 300 }, "2e 09 ac 02".into()),
         (
@@ -248,6 +249,8 @@ fn every_refusal_has_golden_bytes() {
         Refusal::NotNormal,
         Refusal::OtherOperation,
         Refusal::NotAttached,
+        Refusal::OutOfMemory,
+        Refusal::DiskFull,
     ];
     for (refusal, byte) in refusals.into_iter().zip(1..) {
         let mut out = Vec::new();

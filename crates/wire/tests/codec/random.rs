@@ -99,7 +99,7 @@ fn logged(prng: &mut Prng) -> Prepared {
 }
 
 fn refusal(prng: &mut Prng) -> Refusal {
-    const ALL: [Refusal; 10] = [
+    const ALL: [Refusal; 12] = [
         Refusal::ClockSkew,
         Refusal::UnknownSession,
         Refusal::Stale,
@@ -110,8 +110,10 @@ fn refusal(prng: &mut Prng) -> Refusal {
         Refusal::NotNormal,
         Refusal::OtherOperation,
         Refusal::NotAttached,
+        Refusal::OutOfMemory,
+        Refusal::DiskFull,
     ];
-    ALL[prng.below(10) as usize]
+    ALL[prng.below(ALL.len() as u64) as usize]
 }
 
 fn status(prng: &mut Prng) -> StatusReport {
@@ -143,7 +145,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 34;
+pub(crate) const MESSAGE_KINDS: u64 = 35;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -252,6 +254,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         25 => Message::Rejoin { view: view(prng) },
         27 => Message::SnapshotOffer { view: view(prng), op_number: op_number(prng), bytes: number(prng) },
         28 => Message::GetSnapshot { op_number: op_number(prng), offset: number(prng) },
+        34 => Message::DiskShort { view: view(prng) },
         29 => Message::SnapshotPart { op_number: op_number(prng), offset: number(prng), part: body(prng) },
         33 => Message::Attach { session: SessionId(number(prng)), nonce: prng.next_u64() },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),

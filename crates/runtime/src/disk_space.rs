@@ -1,0 +1,256 @@
+//! Space on the disk of a node: a reserve is kept for when the disk fills, and the node is told before it does.
+//!
+//! A file of a fixed length stands in the data directory. When the file system has no room for a record or a new file,
+//! that file goes, and the write is tried again: so views, deletions and restarts find room on a disk that others have
+//! filled. A thread looks at the file system several times a second. While less than the reserve is free beside it, or the
+//! reserve is gone, the disk counts as short: the replica refuses what would make the state grow. When space returns,
+//! the thread makes the reserve anew, and then the replica takes updates again.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use mio::Waker;
+use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::io::Errno;
+
+/// Name of the file that is kept.
+pub(crate) const RESERVE_FILE: &str = "reserve";
+
+/// How often the file system is looked at. A fast disk takes tens of megabytes meanwhile, less than the reserve.
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// The reserve is at most this part of the file system: small ones are there for tests.
+const PART_OF_FILE_SYSTEM: u64 = 16;
+
+/// What there is of a reserve.
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    /// The file is not there.
+    Missing,
+    /// It is.
+    Kept,
+    /// It cannot be made, whatever space there is.
+    Impossible,
+}
+
+/// The reserve of a data directory.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    directory: PathBuf,
+    /// Its length, in bytes.
+    bytes: u64,
+    /// Held while the file is made or removed.
+    state: Mutex<State>,
+    /// Bytes that were free at the last look.
+    free: AtomicU64,
+    is_short: AtomicBool,
+}
+
+impl Reserve {
+    /// The reserve of a directory that exists; `bytes` of it, or less where the file system is small.
+    fn new(directory: &Path, bytes: u64) -> io::Result<Self> {
+        let bytes = bytes.min(space(directory)?.total / PART_OF_FILE_SYSTEM);
+        let kept = fs::metadata(directory.join(RESERVE_FILE)).is_ok_and(|file| file.len() == bytes);
+        Ok(Self {
+            directory: directory.to_owned(),
+            bytes,
+            state: Mutex::new(if kept && bytes > 0 { State::Kept } else { State::Missing }),
+            free: AtomicU64::new(0),
+            is_short: AtomicBool::new(false),
+        })
+    }
+
+    fn path(&self) -> PathBuf {
+        self.directory.join(RESERVE_FILE)
+    }
+
+    /// Gives the reserve up, because there is no room for something that has to be written. False if there is none.
+    pub(crate) fn release(&self) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if *state != State::Kept {
+            return false;
+        }
+        *state = State::Missing;
+        self.is_short.store(true, Ordering::Release);
+        // Some file systems have the space again only when they have noted that.
+        fs::remove_file(self.path()).and_then(|()| File::open(&self.directory)?.sync_all()).is_ok()
+    }
+
+    /// Bytes free at the last look, beside the reserve.
+    pub(crate) fn free(&self) -> u64 {
+        self.free.load(Ordering::Relaxed)
+    }
+
+    /// Its length in bytes, and so many have to be free beside it.
+    pub(crate) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// True if what would make the state grow should be refused.
+    pub(crate) fn is_short(&self) -> bool {
+        self.is_short.load(Ordering::Acquire)
+    }
+
+    /// The directory it is in.
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Looks at the file system and makes the reserve if there is none and room for it. True if
+    /// [`Reserve::is_short`] has changed.
+    fn look(&self) -> bool {
+        // Whoever cannot be asked says nothing.
+        let Ok(found) = space(&self.directory) else { return false };
+        let mut free = found.free;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let was_short = self.is_short.load(Ordering::Acquire);
+        // More than it takes to be short again, so that it does not change with every record.
+        let needed = if was_short { self.bytes + self.bytes / 4 } else { self.bytes };
+        if *state == State::Missing && free >= self.bytes + needed {
+            match self.make() {
+                Ok(()) => {
+                    *state = State::Kept;
+                    free -= self.bytes;
+                }
+                // Others took the space first.
+                Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {}
+                Err(error) => {
+                    log::warn!("cannot keep a reserve in {}: {error}", self.path().display());
+                    *state = State::Impossible;
+                }
+            }
+        }
+        let is_short = *state == State::Missing || free < needed;
+        self.free.store(free, Ordering::Relaxed);
+        self.is_short.store(is_short, Ordering::Release);
+        is_short != was_short
+    }
+
+    fn make(&self) -> io::Result<()> {
+        let made = File::create(self.path()).and_then(|mut file| {
+            match fallocate(&file, FallocateFlags::empty(), 0, self.bytes) {
+                // This file system makes room only for what is written.
+                Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(&mut file, self.bytes)?,
+                result => result?,
+            }
+            file.sync_all()
+        });
+        if made.is_err() {
+            let _ = fs::remove_file(self.path());
+        }
+        made
+    }
+}
+
+fn write_zeros(file: &mut File, bytes: u64) -> io::Result<()> {
+    const PIECE_BYTES: u64 = 1 << 20;
+    let piece = vec![0; PIECE_BYTES as usize];
+    let mut left = bytes;
+    while left > 0 {
+        let length = left.min(PIECE_BYTES);
+        file.write_all(&piece[..length as usize])?;
+        left -= length;
+    }
+    Ok(())
+}
+
+struct Space {
+    free: u64,
+    total: u64,
+}
+
+/// The space of the file system of a directory, in bytes, as far as this process may have it.
+fn space(directory: &Path) -> io::Result<Space> {
+    let found = statvfs(directory)?;
+    Ok(Space {
+        free: found.f_bavail.saturating_mul(found.f_frsize),
+        total: found.f_blocks.saturating_mul(found.f_frsize),
+    })
+}
+
+/// Gives up the reserve that an earlier process has left, if there is no space for what a start writes.
+pub(crate) fn make_room_to_start(directory: &Path) {
+    /// Locks, and a segment of the log.
+    const START_BYTES: u64 = 2 << 20;
+    if space(directory).is_ok_and(|space| space.free < START_BYTES) {
+        let _ = fs::remove_file(directory.join(RESERVE_FILE));
+    }
+}
+
+/// The thread that looks.
+#[derive(Debug)]
+pub(crate) struct DiskWatch {
+    reserve: Arc<Reserve>,
+    stop: Option<Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DiskWatch {
+    /// Keeps `bytes` of the file system of a directory in reserve, and uses the waker when the disk becomes short, or
+    /// does not count as that any more. 0: does nothing.
+    pub(crate) fn start(directory: &Path, bytes: u64, waker: Arc<Waker>) -> io::Result<Self> {
+        let reserve = Arc::new(Reserve::new(directory, bytes)?);
+        if bytes == 0 {
+            let _ = fs::remove_file(reserve.path());
+            return Ok(Self { reserve, stop: None, thread: None });
+        }
+        reserve.look();
+        let theirs = Arc::clone(&reserve);
+        let (stop, stopped) = channel::<()>();
+        let thread = std::thread::Builder::new().name("disk-space".to_owned()).spawn(move || {
+            let mut was_short = theirs.is_short();
+            while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
+                theirs.look();
+                // The log's thread may have said so first.
+                if theirs.is_short() != was_short {
+                    was_short = !was_short;
+                    // Fails only if the loop is gone.
+                    let _ = waker.wake();
+                }
+            }
+        })?;
+        Ok(Self { reserve, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// What it keeps.
+    pub(crate) const fn reserve(&self) -> &Arc<Reserve> {
+        &self.reserve
+    }
+}
+
+impl Drop for DiskWatch {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reserve_is_made_given_up_once_and_made_again() {
+        let directory = std::env::temp_dir().join(format!("syros-reserve-{}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        let reserve = Reserve::new(&directory, 1 << 20).unwrap();
+        assert!(!reserve.release(), "there is none yet");
+        assert!(!reserve.look() && !reserve.is_short(), "there is room");
+        assert_eq!(fs::metadata(reserve.path()).unwrap().len(), reserve.bytes());
+        assert!(reserve.release() && !reserve.release());
+        assert!(reserve.is_short() && !reserve.path().exists());
+        assert!(reserve.look() && !reserve.is_short() && reserve.path().exists());
+        // What an earlier process has left counts.
+        let again = Reserve::new(&directory, 1 << 20).unwrap();
+        assert!(again.release());
+        fs::remove_dir_all(&directory).unwrap();
+    }
+}

@@ -1,12 +1,12 @@
 //! Space on the disk of a node: a reserve is kept for when the disk fills, and the node is told before it does.
 //!
 //! A file of a fixed length stands in the data directory. When the file system has no room for a record or a new file,
-//! that file goes, and the write is tried again: so views, deletions and restarts find room on a disk that others have
-//! filled. A thread looks at the file system several times a second. While less than the reserve is free beside it, or the
+//! that file gives up a piece of its length, and the write is tried again: so views, deletions and restarts find room on a
+//! disk that others have filled, and whoever goes on filling it gets no more than a piece. A thread looks at the file system several times a second. While less than the reserve is free beside it, or the
 //! reserve is gone, the disk counts as short: the replica refuses what would make the state grow. When space returns,
 //! the thread makes the reserve anew, and then the replica takes updates again.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -28,13 +28,15 @@ const INTERVAL: Duration = Duration::from_millis(100);
 /// The reserve is at most this part of the file system: small ones are there for tests.
 const PART_OF_FILE_SYSTEM: u64 = 16;
 
+/// The reserve is given up in pieces of this part of it, but of no fewer bytes than the log makes room for at once.
+const PART_OF_RESERVE: u64 = 16;
+const PIECE_BYTES_MIN: u64 = 256 << 10;
+
 /// What there is of a reserve.
 #[derive(Debug, PartialEq, Eq)]
 enum State {
-    /// The file is not there.
-    Missing,
-    /// It is.
-    Kept,
+    /// The file has this length, in bytes; 0 if it is not there.
+    Kept(u64),
     /// It cannot be made, whatever space there is.
     Impossible,
 }
@@ -56,11 +58,11 @@ impl Reserve {
     /// The reserve of a directory that exists; `bytes` of it, or less where the file system is small.
     fn new(directory: &Path, bytes: u64) -> io::Result<Self> {
         let bytes = bytes.min(space(directory)?.total / PART_OF_FILE_SYSTEM);
-        let kept = fs::metadata(directory.join(RESERVE_FILE)).is_ok_and(|file| file.len() == bytes);
+        let kept = fs::metadata(directory.join(RESERVE_FILE)).map_or(0, |file| file.len().min(bytes));
         Ok(Self {
             directory: directory.to_owned(),
             bytes,
-            state: Mutex::new(if kept && bytes > 0 { State::Kept } else { State::Missing }),
+            state: Mutex::new(State::Kept(kept)),
             free: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
         })
@@ -70,16 +72,17 @@ impl Reserve {
         self.directory.join(RESERVE_FILE)
     }
 
-    /// Gives the reserve up, because there is no room for something that has to be written. False if there is none.
+    /// Gives up a piece of the reserve, because there is no room for something that has to be written. False if nothing
+    /// is left of it.
     pub(crate) fn release(&self) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if *state != State::Kept {
-            return false;
-        }
-        *state = State::Missing;
+        let State::Kept(kept @ 1..) = *state else { return false };
+        let left = kept.saturating_sub((self.bytes / PART_OF_RESERVE).max(PIECE_BYTES_MIN));
+        *state = State::Kept(left);
         self.is_short.store(true, Ordering::Release);
         // Some file systems have the space again only when they have noted that.
-        fs::remove_file(self.path()).and_then(|()| File::open(&self.directory)?.sync_all()).is_ok()
+        let shorten = |file: File| file.set_len(left).and_then(|()| file.sync_all());
+        OpenOptions::new().write(true).open(self.path()).and_then(shorten).is_ok()
     }
 
     /// Bytes free at the last look, beside the reserve.
@@ -112,11 +115,14 @@ impl Reserve {
         let was_short = self.is_short.load(Ordering::Acquire);
         // More than it takes to be short again, so that it does not change with every record.
         let needed = if was_short { self.bytes + self.bytes / 4 } else { self.bytes };
-        if *state == State::Missing && free >= self.bytes + needed {
+        if let State::Kept(kept) = *state
+            && kept < self.bytes
+            && free >= self.bytes - kept + needed
+        {
             match self.make() {
                 Ok(()) => {
-                    *state = State::Kept;
-                    free -= self.bytes;
+                    *state = State::Kept(self.bytes);
+                    free -= self.bytes - kept;
                 }
                 // Others took the space first.
                 Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {}
@@ -126,25 +132,23 @@ impl Reserve {
                 }
             }
         }
-        let is_short = *state == State::Missing || free < needed;
+        let is_kept = matches!(*state, State::Impossible) || *state == State::Kept(self.bytes);
+        let is_short = !is_kept || free < needed;
         self.free.store(free, Ordering::Relaxed);
         self.is_short.store(is_short, Ordering::Release);
         is_short != was_short
     }
 
     fn make(&self) -> io::Result<()> {
-        let made = File::create(self.path()).and_then(|mut file| {
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(self.path());
+        opened.and_then(|mut file| {
             match fallocate(&file, FallocateFlags::empty(), 0, self.bytes) {
                 // This file system makes room only for what is written.
                 Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(&mut file, self.bytes)?,
                 result => result?,
             }
             file.sync_all()
-        });
-        if made.is_err() {
-            let _ = fs::remove_file(self.path());
-        }
-        made
+        })
     }
 }
 
@@ -238,16 +242,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reserve_is_made_given_up_once_and_made_again() {
+    fn a_reserve_is_made_given_up_in_pieces_and_made_again() {
         let directory = std::env::temp_dir().join(format!("syros-reserve-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
         let reserve = Reserve::new(&directory, 1 << 20).unwrap();
         assert!(!reserve.release(), "there is none yet");
         assert!(!reserve.look() && !reserve.is_short(), "there is room");
         assert_eq!(fs::metadata(reserve.path()).unwrap().len(), reserve.bytes());
-        assert!(reserve.release() && !reserve.release());
-        assert!(reserve.is_short() && !reserve.path().exists());
-        assert!(reserve.look() && !reserve.is_short() && reserve.path().exists());
+        let length = || fs::metadata(reserve.path()).unwrap().len();
+        for left in [3, 2, 1, 0] {
+            assert!(reserve.release() && reserve.is_short());
+            assert_eq!(length(), left * PIECE_BYTES_MIN, "whoever fills the disk gets a piece, not all");
+        }
+        assert!(!reserve.release(), "nothing is left");
+        assert!(reserve.look() && !reserve.is_short() && length() == 1 << 20);
         // What an earlier process has left counts.
         let again = Reserve::new(&directory, 1 << 20).unwrap();
         assert!(again.release());

@@ -134,18 +134,20 @@ impl FileDisk {
     }
 
     /// From now on, when the file system has no room for a file or for what is appended, `make_room` is called and, if it
-    /// says that there is some, the operation tried once more.
+    /// says that there may be some, the operation is tried again.
     #[must_use]
     pub fn with_reserve(mut self, make_room: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         self.when_full = Some(WhenFull(Arc::new(make_room)));
         self
     }
 
-    /// Tries an operation, and once more if room could be made for it.
+    /// Tries an operation, and again as long as room can be made for it.
     fn with_room<T>(&self, mut operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-        match (operation(), &self.when_full) {
-            (Err(error), Some(when_full)) if is_full(&error) && (when_full.0)() => operation(),
-            (result, _) => result,
+        loop {
+            match (operation(), &self.when_full) {
+                (Err(error), Some(when_full)) if is_full(&error) && (when_full.0)() => {}
+                (result, _) => return result,
+            }
         }
     }
 

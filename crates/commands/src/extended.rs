@@ -84,6 +84,78 @@ impl Extended {
         (!number.is_infinite() && number.mantissa != 0).then_some(number)
     }
 
+    /// As [`Extended::parse`]; also hexadecimal numbers such as `0x1.8p-3`, which C's `strtold` reads. Only for what
+    /// clients send: a stored value is read when an operation executes, and an older log must execute as it did.
+    #[must_use]
+    pub fn parse_argument(text: &[u8]) -> Option<Self> {
+        let (negative, digits) = match text {
+            [b'-', rest @ ..] => (true, rest),
+            [b'+', rest @ ..] => (false, rest),
+            _ => (false, text),
+        };
+        match digits {
+            [b'0', b'x' | b'X', rest @ ..] if text.len() <= TEXT_BYTES_MAX => {
+                Self::parse_hexadecimal(negative, rest)
+            }
+            _ => Self::parse(text),
+        }
+    }
+
+    /// The number of these hexadecimal digits, with at most one point in them, and a power of two.
+    fn parse_hexadecimal(negative: bool, text: &[u8]) -> Option<Self> {
+        // Further powers are as good as these: the number is infinite or too small.
+        const POWER_MAX: i32 = 100_000;
+        let (mut bits, mut exponent, mut sticky) = (0u128, 0i32, false);
+        let (mut has_digits, mut has_point) = (false, false);
+        let mut rest = text;
+        while let Some((&byte, after)) = rest.split_first() {
+            match char::from(byte).to_digit(16) {
+                Some(digit) => {
+                    has_digits = true;
+                    let fits = bits >> 120 == 0;
+                    if fits {
+                        bits = bits << 4 | u128::from(digit);
+                    } else {
+                        sticky |= digit != 0;
+                    }
+                    exponent += match (fits, has_point) {
+                        (true, true) => -4,
+                        (false, false) => 4,
+                        _ => 0,
+                    };
+                }
+                None if byte == b'.' && !has_point => has_point = true,
+                None => break,
+            }
+            rest = after;
+        }
+        let power = match rest {
+            [] => 0,
+            [b'p' | b'P', power @ ..] => {
+                let (is_less, digits) = match power {
+                    [b'-', digits @ ..] => (true, digits),
+                    [b'+', digits @ ..] => (false, digits),
+                    digits => (false, digits),
+                };
+                if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+                    return None;
+                }
+                let add = |value: i32, digit: &u8| (value * 10 + i32::from(digit - b'0')).min(POWER_MAX);
+                let power = digits.iter().fold(0, add);
+                if is_less { -power } else { power }
+            }
+            _ => return None,
+        };
+        if !has_digits {
+            return None;
+        }
+        if bits == 0 {
+            return Some(Self { mantissa: 0, head: if negative { SIGN } else { 0 } });
+        }
+        let number = Self::round(negative, bits, exponent + power, sticky);
+        (!number.is_infinite() && number.mantissa != 0).then_some(number)
+    }
+
     /// The sum, rounded to nearest even; `None` if it is not finite.
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
@@ -422,6 +494,48 @@ mod tests {
 
     fn sum(a: &str, b: &str) -> String {
         print(number(a).checked_add(number(b)).unwrap())
+    }
+
+    #[test]
+    fn hexadecimal_arguments_are_read_as_by_redis() {
+        let shown = |text: &str| {
+            let mut out = Vec::new();
+            Extended::parse_argument(text.as_bytes())?.write(&mut out);
+            Some(String::from_utf8(out).unwrap())
+        };
+        // What redis-server 7.0.15 answers to INCRBYFLOAT of a key that does not exist.
+        for (text, expected) in [
+            ("0x10", "16"),
+            ("+0x10", "16"),
+            ("0x1p4", "16"),
+            ("0x1.8", "1.5"),
+            ("-0X1", "-1"),
+            ("0x1p-3", "0.125"),
+            ("0x.8", "0.5"),
+            ("0x1.", "1"),
+            ("0x0", "0"),
+            ("0x1.fffffffffffffffffffffffffp0", "2"),
+            ("0x10000000000000001", "18446744073709551616"),
+            ("0x000000000000000000000000000000000000000001", "1"),
+            ("10", "10"),
+        ] {
+            assert_eq!(shown(text).as_deref(), Some(expected), "{text}");
+        }
+        for text in [
+            "0x",
+            "0x.",
+            "0x1p",
+            "0x1p+",
+            "0xg",
+            "0x1 ",
+            "0x1.1.1",
+            "x10",
+            "0x1p99999999999",
+            "0x1p-99999999",
+        ] {
+            assert_eq!(shown(text), None, "{text}");
+        }
+        assert!(Extended::parse(b"0x10").is_none(), "a stored value is read as it always was");
     }
 
     #[test]

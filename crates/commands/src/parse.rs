@@ -431,7 +431,7 @@ pub(crate) fn decr_by<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
 }
 
 pub(crate) fn incr_by_float<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
-    let delta = Extended::parse(words[2]).ok_or(CommandError::NotFloat)?;
+    let delta = Extended::parse_argument(words[2]).ok_or(CommandError::NotFloat)?;
     Ok(Command::IncrByFloat { key: words[1], delta })
 }
 

@@ -5,7 +5,7 @@
 //! where Redis answers nil; a command is either legal or not before anything is executed.
 //!
 //! Known differences that the generator does not produce:
-//! - INCRBYFLOAT does not read hexadecimal numbers such as 0x10.
+//! - INCRBYFLOAT reads hexadecimal numbers such as 0x10 as its argument, not as a stored value.
 //! - Option words with a NUL byte inside, such as `NX\0x`, are a syntax error here; Redis reads them up
 //!   to the NUL.
 //! - A relative expiry between the year 2109 and the year when the sum with the current time overflows

@@ -34,6 +34,10 @@ pub enum Input {
     Increment(u32, i64),
     /// Removes a value (DEL). Answer: [`Output::Flag`], true if there was one.
     Delete(u32),
+    /// The lifetime of a value that was written once is over: removes it if it is still there. No client asks for
+    /// this. Whoever records a history adds one for every value with a lifetime, invoked when the lifetime may have
+    /// ended and completed when it must have. Answer: [`Output::Done`].
+    Expire(u32, Vec<u8>),
     /// Several operations as one, in order; one that fails does not stop the others. Answer:
     /// [`Output::Batch`]. Does not nest.
     Batch(Vec<Input>),
@@ -50,6 +54,7 @@ impl Input {
             | Self::Exchange(key, _)
             | Self::Append(key, _)
             | Self::Increment(key, _)
+            | Self::Expire(key, _)
             | Self::Delete(key) => visit(*key),
             Self::GetMany(keys) => keys.iter().for_each(|key| visit(*key)),
             Self::SetMany(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
@@ -319,6 +324,7 @@ impl fmt::Display for Input {
             Self::Append(key, value) => write!(f, "append k{key} {}", Text(value)),
             Self::Increment(key, delta) => write!(f, "increment k{key} {delta}"),
             Self::Delete(key) => write!(f, "delete k{key}"),
+            Self::Expire(key, value) => write!(f, "expire k{key} {}", Text(value)),
             Self::Batch(parts) => {
                 let parts: Vec<String> = parts.iter().map(ToString::to_string).collect();
                 write!(f, "[{}]", parts.join("; "))

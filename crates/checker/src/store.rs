@@ -44,6 +44,12 @@ pub(crate) fn apply(store: &mut Store, input: &Input) -> Output {
             }
         }
         Input::Delete(key) => Output::Flag(store.remove(key).is_some()),
+        Input::Expire(key, value) => {
+            if store.get(key) == Some(value) {
+                store.remove(key);
+            }
+            Output::Done
+        }
         Input::Batch(parts) => Output::Batch(parts.iter().map(|part| apply(store, part)).collect()),
     }
 }

@@ -121,7 +121,7 @@ impl Geo<'_> {
         self.check()?;
         let mut experiment = Experiment::new(self, self.clients_in_all())?;
         experiment.run()?;
-        verdict::judge(&experiment.world.history, &experiment.world.invariants)?;
+        verdict::judge(&experiment.world.history, &experiment.world.invariants, None)?;
         Ok(experiment.finish())
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
 use syros_storage::{Engine as _, MemoryEngine};
-use syros_types::{OpNumber, OperationId, ReplicaId, View, key_hash};
+use syros_types::{OpNumber, OperationId, ReplicaId, View, WallTime, key_hash};
 
 /// What everybody must agree on after one log entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,8 @@ impl fmt::Display for Broken {
 pub struct Invariants {
     /// Checkpoint after entry `i + 1`.
     checkpoints: Vec<Checkpoint>,
+    /// Log time of each entry.
+    times: Vec<WallTime>,
     /// What executes, for replicas that execute in parallel, everything in order.
     reference: MemoryEngine,
     /// What it answered to the updates of each entry that return something.
@@ -255,6 +257,7 @@ impl Invariants {
     /// An entry is executed by the first replica that gets there.
     fn go_on(&mut self, number: OpNumber, entry: &LogEntry, mine: Checkpoint) {
         self.checkpoints.push(mine);
+        self.times.push(entry.time);
         for (index, update) in entry.updates().iter().enumerate() {
             let (id, place) = (update.request.id, Place { number, index });
             if let Some(first) = self.executed.insert(id, place) {
@@ -271,6 +274,19 @@ impl Invariants {
     #[must_use]
     pub fn place(&self, id: OperationId) -> Option<Place> {
         self.executed.get(&id).copied()
+    }
+
+    /// Log time of an entry that somebody has executed.
+    #[must_use]
+    pub fn log_time(&self, number: OpNumber) -> Option<WallTime> {
+        self.times.get(number.0.checked_sub(1)? as usize).copied()
+    }
+
+    /// The first entry at or after this log time, if there is one.
+    #[must_use]
+    pub fn first_entry_at(&self, time: WallTime) -> Option<OpNumber> {
+        let before = self.times.partition_point(|of_entry| *of_entry < time);
+        (before < self.times.len()).then(|| OpNumber(before as u64 + 1))
     }
 
     /// Updates that view changes recovered, in log order.

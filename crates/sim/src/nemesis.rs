@@ -151,6 +151,9 @@ impl World {
 
     /// A replica to suffer: the leader, as often as the swarm says.
     fn victim(&mut self) -> usize {
+        if let Some(wrong) = self.swarm.clocks.wrong {
+            return self.dice.nemesis.below(wrong as u64) as usize;
+        }
         let any = self.dice.nemesis.below(self.replicas.len() as u64) as usize;
         if self.dice.nemesis.chance(self.swarm.nemesis.leader_percent, 100) {
             self.leader().unwrap_or(any)
@@ -401,7 +404,13 @@ impl World {
 
     /// The wall clock of a replica or of a client jumps.
     fn jump_a_clock(&mut self, replica: usize) {
-        let reach = [2_000, 300_000, 3_000_000][self.dice.nemesis.below(3) as usize];
+        const HOUR: u64 = 3_600_000_000;
+        let reach = if self.swarm.clocks.wrong.is_some() {
+            [2_000, 300_000, 3_000_000, HOUR, 24 * HOUR, 10 * 365 * 24 * HOUR]
+                [self.dice.nemesis.below(6) as usize]
+        } else {
+            [2_000, 300_000, 3_000_000][self.dice.nemesis.below(3) as usize]
+        };
         let micros = self.dice.nemesis.below(2 * reach) as i64 - reach as i64;
         let client = self.dice.nemesis.below(2 * self.clients.len() as u64) as usize;
         if client < self.clients.len() {
@@ -445,6 +454,11 @@ impl World {
     /// Asks a replica to let another one lead.
     pub fn hand_over(&mut self, replica: usize) {
         let to = ReplicaId(self.dice.nemesis.below(self.replicas.len() as u64) as u8);
+        let (replica, to) = match self.swarm.clocks.wrong {
+            // A replica whose clock is wrong is to lead.
+            Some(_) => (self.leader().unwrap_or(replica), ReplicaId(replica as u8)),
+            None => (replica, to),
+        };
         let life = self.replicas[replica].life;
         let message = Message::HandOver { to };
         self.tell(replica, life, replica::Event::Message { from: Peer::Client(u64::MAX), message });

@@ -17,7 +17,9 @@ impl World {
     /// # Errors
     /// What did not happen in time, in words.
     pub(crate) fn endure(&mut self) -> Result<(), String> {
-        let Some(settings) = self.swarm.permanent.clone() else { return Ok(()) };
+        // Those whose clocks may be wrong are as many as the group can do without.
+        let settings = self.swarm.permanent.clone().filter(|_| self.swarm.clocks.wrong.is_none());
+        let Some(settings) = settings else { return Ok(()) };
         for round in 0..settings.rounds {
             self.revive();
             // In later rounds the deaths often come before those who returned have caught up.

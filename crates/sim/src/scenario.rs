@@ -288,7 +288,7 @@ impl Play {
     pub fn judge(mut self) -> Result<(), String> {
         let settled = self.world.settle();
         self.world.violation().map_or(Ok(()), Err)?;
-        verdict::judge(&self.world.history, &self.world.invariants)?;
+        verdict::judge(&self.world.history, &self.world.invariants, None)?;
         settled
     }
 }

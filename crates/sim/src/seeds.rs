@@ -194,7 +194,7 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     };
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
-    verdict::judge(&world.history, &world.invariants)?;
+    verdict::judge(&world.history, &world.invariants, world.lifetimes())?;
     settled
 }
 

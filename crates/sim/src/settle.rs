@@ -1,8 +1,9 @@
 //! The liveness phase: faults end, and the group has to get going again within a bounded time.
 
 use crate::history::OperationIndex;
-use crate::swarm::{MILLI, SECOND};
+use crate::swarm::{MICRO, MILLI, SECOND};
 use crate::tally::Kind;
+use crate::verdict::Lifetimes;
 use crate::workload::Step;
 use crate::world::World;
 use syros_protocol::client::Outcome;
@@ -26,6 +27,7 @@ impl World {
     /// Ends all faults and repairs everything.
     pub fn heal(&mut self) {
         self.settling = true;
+        self.healed_at = self.now();
         self.left_to_issue = 0;
         self.network.calm();
         self.swarm.disk.crash_ppm = 0;
@@ -42,10 +44,13 @@ impl World {
                 None => self.start_client(slot),
             }
         }
-        for replica in 0..self.replicas.len() {
+        let (n, clocks) = (self.replicas.len(), self.swarm.clocks.clone());
+        for replica in 0..n {
             let slot = &mut self.replicas[replica];
             slot.stays_dead = false;
-            slot.wall_offset = slot.wall_offset.clamp(-50_000, 50_000);
+            if !(clocks.stay_wrong && clocks.wrong.is_some_and(|wrong| replica < wrong)) {
+                slot.wall_offset = slot.wall_offset.clamp(-50_000, 50_000);
+            }
             slot.paused_until = 0;
             if let Some(process) = &mut slot.process {
                 process.clock.set_wall_offset(slot.wall_offset);
@@ -96,12 +101,16 @@ impl World {
             probes.push(Probe { slot, steps, under_way: None, not_before: 0 });
         }
         self.probe(&mut probes)?;
-        let everything = (0..self.swarm.workload.keys).collect();
-        let last =
-            Probe { slot: 0, steps: vec![vec![Step::MGet(everything)]], under_way: None, not_before: 0 };
-        if !self.clients.is_empty() {
-            self.probe(&mut [last])?;
+        if self.clients.is_empty() {
+            return Ok(());
         }
+        let mut last = vec![vec![Step::MGet((0..self.swarm.workload.keys).collect())]];
+        if self.swarm.workload.expiring_read {
+            // Long enough for keys with short lives to be gone.
+            self.advance(self.late_max() + 200 * MILLI)?;
+            last.extend(self.workload.expiring_keys().map(|key| vec![Step::Get(key)]));
+        }
+        self.probe(&mut [Probe { slot: 0, steps: last, under_way: None, not_before: 0 }])?;
         Ok(())
     }
 
@@ -119,6 +128,23 @@ impl World {
             self.advance(10 * MILLI / speed)?;
         }
         Ok(())
+    }
+
+    /// How late, by true time, a lifetime may end where most clocks are right and nothing is broken: replicas' and
+    /// clients' clocks differ, an update is ordered some time after it is answered, and log time moves on when the
+    /// leader looks.
+    fn late_max(&self) -> u64 {
+        let speed = u64::from(self.swarm.protocol.speed);
+        let order = self.swarm.protocol.order_delay.as_nanos() as u64;
+        2 * MICRO * self.swarm.clocks.skew_micros + order + SECOND / speed + 20 * MILLI
+    }
+
+    /// What can be said of when lifetimes end; `None` if any clock jumps.
+    pub(crate) fn lifetimes(&self) -> Option<Lifetimes> {
+        self.swarm.clocks.wrong?;
+        // A clock that was heard of before a view change is known less well.
+        let early_max = self.late_max();
+        Some(Lifetimes { early_max, late_max: self.late_max(), healed_at: self.healed_at })
     }
 
     /// True if too many replicas have lost their disks.

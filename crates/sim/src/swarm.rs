@@ -118,8 +118,12 @@ pub struct WorkloadSettings {
     pub weights: [u64; crate::workload::KINDS],
     /// Operations of a hundred that are packed with others on the same key into one body.
     pub packed_percent: u64,
-    /// Operations of a hundred that set a key which expires and which nobody reads.
+    /// Operations of a hundred that set a key which expires.
     pub expiring_percent: u64,
+    /// Longest lifetime of such a key, in milliseconds.
+    pub lifetime_max: u64,
+    /// As many operations read such keys, too.
+    pub expiring_read: bool,
     /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
     /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
     pub readers: usize,
@@ -136,6 +140,11 @@ pub struct ClockSettings {
     pub drift_ppm: u32,
     /// Wall clocks are ahead or behind by up to this many microseconds.
     pub skew_micros: u64,
+    /// Only the clocks of so many replicas ever jump, the first ones, and no other replica fails: then lifetimes are
+    /// judged by true time. `None`: any clock jumps, and it is only judged that what has expired stays gone.
+    pub wrong: Option<usize>,
+    /// Those clocks stay wrong when everything else is repaired.
+    pub stay_wrong: bool,
 }
 
 /// What the disks do.
@@ -339,6 +348,8 @@ impl Swarm {
             clocks: ClockSettings {
                 drift_ppm: draw.of(&[0, 100, 5_000]) as u32,
                 skew_micros: draw.of(&[0, 100, 2_000, 50_000, 400_000]),
+                wrong: None,
+                stay_wrong: false,
             },
             disk: DiskSettings {
                 sync_delay: draw.of(&[(0, 50 * MICRO), (100 * MICRO, 2 * MILLI), (0, 20 * MILLI)]),
@@ -368,6 +379,7 @@ impl Swarm {
         swarm.draw_damage();
         swarm.draw_limits();
         swarm.draw_formation();
+        swarm.draw_clock_hunt();
         swarm
     }
 
@@ -487,6 +499,15 @@ impl Swarm {
         }
     }
 
+    /// One world of ten is about clocks, from dice of its own.
+    fn draw_clock_hunt(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_000b));
+        if draw.one_in(10) {
+            self.hunt = Some(Hunt::Clocks);
+            self.become_clock_hunt(&mut draw);
+        }
+    }
+
     const fn commutation_dice(seed: u64) -> Draw {
         Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0005))
     }
@@ -578,12 +599,14 @@ impl Swarm {
                 weights: [1; crate::workload::KINDS],
                 packed_percent: 0,
                 expiring_percent: 0,
+                lifetime_max: 200,
+                expiring_read: false,
                 readers: 0,
                 read_policy: Some(ReadPolicy::Leader),
                 write_policy: Some(WritePolicy::Auto),
             },
             network: NetworkFaults::none(delay),
-            clocks: ClockSettings { drift_ppm: 0, skew_micros: 0 },
+            clocks: ClockSettings { drift_ppm: 0, skew_micros: 0, wrong: None, stay_wrong: false },
             disk: DiskSettings {
                 sync_delay: (0, 0),
                 crash_ppm: 0,
@@ -642,6 +665,8 @@ impl WorkloadSettings {
             weights,
             packed_percent: draw.sometimes(&[5, 30]),
             expiring_percent: 0,
+            lifetime_max: 200,
+            expiring_read: false,
             readers: draw.sometimes(&[1, 2]) as usize,
             read_policy: None,
             write_policy: None,

@@ -6,13 +6,16 @@
 //! if its answers are right and it respects real time, the real history has an order too. Only what
 //! fails this is searched for any other order.
 
+use crate::clock::VirtualTime;
 use crate::history::{History, Invocation};
 use crate::invariants::{Invariants, Place};
+use crate::swarm::MILLI;
 use crate::workload::Step;
 use syros_checker::history::{History as Judged, Input, Output};
 use syros_checker::linearizability::{Verdict, check, check_within};
 use syros_commands::Reply;
 use syros_protocol::client::Outcome;
+use syros_types::WallTime;
 
 /// Steps for the suggested order: it needs one or two for every operation.
 const SUGGESTION_STEPS: u64 = 100_000;
@@ -21,8 +24,12 @@ const SUGGESTION_STEPS: u64 = 100_000;
 ///
 /// # Errors
 /// Why not, or why nobody can tell, in words.
-pub(crate) fn judge(history: &History, invariants: &Invariants) -> Result<(), String> {
-    let operations = translate(history)?;
+pub(crate) fn judge(
+    history: &History,
+    invariants: &Invariants,
+    lifetimes: Option<Lifetimes>,
+) -> Result<(), String> {
+    let mut operations = translate(history)?;
     for (number, operation) in operations.iter().enumerate() {
         let executed = history.get(number).id.and_then(|id| invariants.place(id));
         if let (Told::Failed, Some(place)) = (&operation.told, executed) {
@@ -34,6 +41,7 @@ pub(crate) fn judge(history: &History, invariants: &Invariants) -> Result<(), St
             ));
         }
     }
+    operations.extend(expiries(history, invariants, lifetimes));
     match suggestion_holds(&operations, &suggest(history, invariants, &operations)) {
         Ok(()) => Ok(()),
         Err(why_not) => search(&operations, &why_not),
@@ -66,12 +74,97 @@ fn search(operations: &[Translated], why_not: &str) -> Result<(), String> {
     }
 }
 
-/// One operation in the checker's terms.
+/// What can be said of when lifetimes end: most clocks are about right.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lifetimes {
+    /// No lifetime ends earlier than it should by more than this many nanoseconds of true time.
+    pub(crate) early_max: u64,
+    /// None ends later by more than this, counted from `healed_at` if that is later.
+    pub(crate) late_max: u64,
+    /// When everything was repaired.
+    pub(crate) healed_at: VirtualTime,
+}
+
+/// One operation in the checker's terms. Moments are twice those of the history: there is one between any two.
 struct Translated {
     client: u64,
     invoked: u64,
     input: Input,
     told: Told,
+    /// For the end of a lifetime: where the log has it.
+    ends_at: Option<(u64, u64)>,
+}
+
+/// The ends of lifetimes, each an operation that nobody asked for.
+fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifetimes>) -> Vec<Translated> {
+    let operations = history.operations();
+    let lasting = operations.iter().filter_map(|invocation| match invocation.steps.as_slice() {
+        [Step::SetFor(key, value, millis)] => Some((invocation, *key, value, *millis)),
+        _ => None,
+    });
+    let lasting: Vec<_> = lasting.collect();
+    if lasting.is_empty() {
+        return Vec::new();
+    }
+    // Moments count invocations and completions from 1 on.
+    let mut times: Vec<(u64, VirtualTime)> = Vec::new();
+    for invocation in operations {
+        times.push((invocation.invoked, invocation.invoked_at));
+        times.extend(invocation.finished.as_ref().map(|finished| (finished.order, finished.at)));
+    }
+    times.sort_unstable();
+    let moments_before = |time: VirtualTime| times.partition_point(|(_, at)| *at < time) as u64;
+    let end = |(invocation, key, value, millis): (&Invocation, u64, &Vec<u8>, u64)| {
+        let refused = matches!(
+            invocation.finished.as_ref().map(|finished| &finished.outcome),
+            Some(Outcome::Refused(_) | Outcome::TimedOut)
+        );
+        if refused {
+            return None;
+        }
+        let ttl = millis.saturating_mul(MILLI);
+        let place = invocation.id.and_then(|id| invariants.place(id));
+        let due = place.and_then(|place| {
+            let begins = invariants.log_time(place.number)?;
+            let entry = invariants.first_entry_at(WallTime(begins.0 + millis.saturating_mul(1_000)))?;
+            // Before what that entry does.
+            Some((entry.0, 0))
+        });
+        let (invoked, told) = match lifetimes {
+            None => (2 * invocation.invoked + 1, Told::Nothing),
+            Some(Lifetimes { early_max, late_max, healed_at }) => {
+                let earliest = (invocation.invoked_at + ttl).saturating_sub(early_max);
+                let invoked = (2 * moments_before(earliest) + 1).max(2 * invocation.invoked + 1);
+                let latest = invocation
+                    .finished
+                    .as_ref()
+                    .map(|finished| finished.at.max(healed_at).saturating_add(ttl).saturating_add(late_max));
+                let answered = invocation
+                    .finished
+                    .as_ref()
+                    .is_some_and(|finished| !matches!(finished.outcome, Outcome::Unknown));
+                let is_over =
+                    |latest: &VirtualTime| answered && times.last().is_some_and(|(_, at)| at > latest);
+                let told = match latest.filter(is_over) {
+                    None => Told::Nothing,
+                    Some(latest) => {
+                        let at = (2 * moments_before(latest) + 1).max(invoked);
+                        Told::Answer { at, output: Output::Done }
+                    }
+                };
+                (invoked, told)
+            }
+        };
+        // What nobody executed does not end.
+        (place.is_some() || matches!(told, Told::Answer { .. })).then(|| Translated {
+            client: u64::MAX,
+            invoked,
+            input: Input::Expire(key as u32, value.clone()),
+            told,
+            ends_at: due,
+        })
+    };
+    lasting.into_iter().filter_map(end).collect()
 }
 
 /// What its client was told.
@@ -95,7 +188,13 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
     let mut placed: Vec<Suggested> = Vec::new();
     let mut dropped = Vec::new();
     for (number, operation) in operations.iter().enumerate() {
-        let invocation = history.get(number);
+        let Some(invocation) = history.operations().get(number) else {
+            // The end of a lifetime: where the log has it, or if that does not say, when everything is over.
+            if operation.ends_at.is_some() || matches!(operation.told, Told::Answer { .. }) {
+                placed.push((operation.ends_at.unwrap_or((u64::MAX, u64::MAX)), operation.invoked, number));
+            }
+            continue;
+        };
         let executed = invocation.id.and_then(|id| invariants.place(id));
         if let Some(place) = executed {
             placed.push((at(place), operation.invoked, number));
@@ -252,7 +351,7 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
             steps => Input::Batch(steps.iter().map(input).collect()),
         };
         let told = match invocation.finished.as_ref().map(|finished| (finished.order, &finished.outcome)) {
-            Some((at, Outcome::Done)) => Told::Answer { at, output: Output::Done },
+            Some((at, Outcome::Done)) => Told::Answer { at: 2 * at, output: Output::Done },
             Some((at, Outcome::Reply(body))) => {
                 let output = output(invocation, body).ok_or_else(|| {
                     format!(
@@ -261,12 +360,13 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
                         body.escape_ascii()
                     )
                 })?;
-                Told::Answer { at, output }
+                Told::Answer { at: 2 * at, output }
             }
             Some((_, Outcome::Refused(_) | Outcome::TimedOut | Outcome::NoQuorum)) => Told::Failed,
             Some((_, Outcome::Unknown)) | None => Told::Nothing,
         };
-        Ok(Translated { client: invocation.client, invoked: invocation.invoked, input, told })
+        let (client, invoked) = (invocation.client, 2 * invocation.invoked);
+        Ok(Translated { client, invoked, input, told, ends_at: None })
     });
     translated.collect()
 }

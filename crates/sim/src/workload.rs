@@ -16,8 +16,7 @@ pub enum Step {
     MGet(Vec<u64>),
     /// SET.
     Set(u64, Vec<u8>),
-    /// SET PX, with so many milliseconds to live. For keys that nobody reads, and for scenarios that judge by
-    /// themselves: the checker does not know that keys expire.
+    /// SET PX, with so many milliseconds to live.
     SetFor(u64, Vec<u8>, u64),
     /// GETSET.
     GetSet(u64, Vec<u8>),
@@ -158,9 +157,16 @@ impl Workload {
         }
         let expiring = self.settings.expiring_percent;
         if expiring > 0 && self.prng.chance(expiring, 100) {
-            // Keys that nobody reads: what becomes of them the replicas have to agree about.
-            let key = self.settings.keys + self.prng.below(3);
-            let millis = 1 + self.prng.below(200);
+            let keys = self.expiring_keys();
+            let key = keys.start + self.prng.below(keys.end - keys.start);
+            if self.settings.expiring_read && self.prng.chance(1, 2) {
+                return vec![match self.prng.below(8) {
+                    0 => Step::Del { key, blind: false },
+                    1 => Step::GetSet(key, self.value(key)),
+                    _ => Step::Get(key),
+                }];
+            }
+            let millis = 1 + self.prng.below(self.settings.lifetime_max);
             return vec![Step::SetFor(key, self.value(key), millis)];
         }
         let kind = self.kind();
@@ -173,6 +179,11 @@ impl Workload {
             }
         }
         steps
+    }
+
+    /// Keys that expire. Where nobody reads them, the replicas have to agree about them all the same.
+    pub(crate) const fn expiring_keys(&self) -> core::ops::Range<u64> {
+        self.settings.keys..self.settings.keys + 3
     }
 
     fn kind(&mut self) -> usize {

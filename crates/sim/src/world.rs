@@ -163,6 +163,8 @@ pub struct World {
     pub(crate) tally: Tally,
     /// Nothing breaks any more.
     pub(crate) settling: bool,
+    /// Since when.
+    pub(crate) healed_at: VirtualTime,
     /// Operations that had been asked for when too many replicas lost their disks, if that has happened.
     pub(crate) ruined_after: Option<usize>,
     /// Messages sent by kind, if anybody counts them.
@@ -201,6 +203,10 @@ impl World {
         clients_max: usize,
     ) -> Self {
         let group = Group::new(swarm.replicas).expect("the swarm draws sizes that exist");
+        let mut swarm = swarm;
+        // Groups may have been given another size since the world was drawn.
+        let wrong = swarm.clocks.wrong.map(|wrong| wrong.min(group.faults()));
+        swarm.clocks.wrong = wrong.filter(|wrong| *wrong > 0);
         let mut prng = Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0002);
         let network = Network::new(swarm.replicas + clients_max, swarm.network.clone(), prng.fork());
         let workload = Workload::new(swarm.workload.clone(), prng.fork());
@@ -254,6 +260,7 @@ impl World {
             dice,
             tally: Tally::default(),
             settling: false,
+            healed_at: 0,
             ruined_after: None,
             counts: None,
             read_at: None,

@@ -121,6 +121,12 @@ impl<'h> Component<'h> {
                 collect_shown(&placeable.operation.input, told, &keys, &mut shown);
             }
         }
+        // Whether a value is the one that expires matters like whether it is one that somebody saw.
+        for placeable in &operations {
+            if let Input::Expire(key, value) = &placeable.operation.input {
+                shown[position(&keys, *key) as usize].push(value);
+            }
+        }
         for values in &mut shown {
             values.sort_unstable();
             values.dedup();
@@ -209,6 +215,7 @@ fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sig
             Input::Increment(key, _)
             | Input::Length(key)
             | Input::SetIfAbsent(key, _)
+            | Input::Expire(key, _)
             | Input::Append(key, _),
             _,
         ) => visit(*key, part),

@@ -224,7 +224,9 @@ enum Left<'v> {
 /// nothing, satisfies `test`.
 fn may_leave(input: &Input, told: Option<&Output>, key: u32, test: &mut dyn FnMut(Left<'_>) -> bool) -> bool {
     match (input, told) {
-        (Input::Get(_) | Input::GetMany(_) | Input::Length(_) | Input::Delete(_), _) => false,
+        (Input::Get(_) | Input::GetMany(_) | Input::Length(_) | Input::Delete(_) | Input::Expire(..), _) => {
+            false
+        }
         (
             Input::Set(other, written) | Input::Exchange(other, written) | Input::SetIfAbsent(other, written),
             _,
@@ -251,7 +253,7 @@ fn may_leave(input: &Input, told: Option<&Output>, key: u32, test: &mut dyn FnMu
 /// True if `operation` may leave nothing at `key` where there was something.
 fn may_remove(input: &Input, key: u32) -> bool {
     match input {
-        Input::Delete(other) => *other == key,
+        Input::Delete(other) | Input::Expire(other, _) => *other == key,
         Input::Batch(parts) => parts.iter().any(|part| may_remove(part, key)),
         _ => false,
     }

@@ -42,6 +42,7 @@ impl Swarm {
     pub fn draw_on_disk(seed: u64) -> Self {
         let mut swarm = Self::draw_in_memory(seed);
         swarm.move_to_disk(&mut Draw(dice(seed).0.fork()));
+        swarm.draw_clock_hunt();
         swarm
     }
 

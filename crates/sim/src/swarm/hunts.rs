@@ -23,6 +23,8 @@ pub enum Hunt {
     Snapshots,
     /// Readers that ask members who lag behind.
     Reads,
+    /// Keys that expire, and clocks that are off by hours and years.
+    Clocks,
 }
 
 impl Hunt {
@@ -47,6 +49,7 @@ impl Swarm {
             Some(Hunt::Resends) => self.become_resend_hunt(draw),
             Some(Hunt::Snapshots) => self.become_snapshot_hunt(draw),
             Some(Hunt::Reads) => self.become_read_hunt(draw),
+            Some(Hunt::Clocks) => self.become_clock_hunt(draw),
         }
     }
 
@@ -287,6 +290,57 @@ impl Swarm {
         self.protocol.order_delay = draw.of(&[scaled(1_000), scaled(20_000), scaled(300_000)]);
         self.protocol.lift_limits();
         self.disk.sync_delay = (0, near);
+    }
+
+    /// Keys that expire, and clocks of at most `f` replicas that jump by hours and years, the leader's among them;
+    /// clients' clocks too. Whatever else fails fails at those replicas, so that most clocks are right at any time.
+    pub(super) fn become_clock_hunt(&mut self, draw: &mut Draw) {
+        let speed = u64::from(self.protocol.speed);
+        self.replicas = draw.of(&[3, 3, 5]);
+        let faults = self.replicas / 2;
+        let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
+        let workload = &mut self.workload;
+        workload.clients = draw.between(2, 4) as usize;
+        workload.readers = 0;
+        workload.in_flight = draw.of(&[1, 2]);
+        workload.keys = draw.between(1, 3);
+        workload.think = draw.of(&[2 * near, MILLI, 10 * MILLI]) / speed;
+        workload.packed_percent = 0;
+        workload.expiring_percent = draw.of(&[20, 40]);
+        workload.expiring_read = true;
+        workload.lifetime_max = draw.of(&[20, 200, 2_000, 600_000]);
+        self.network = NetworkFaults {
+            delay: (near, draw.of(&[1, 4]) * near),
+            jitter: draw.of(&[0, near]),
+            duplicate_ppm: draw.of(&[0, 20_000]),
+            ..NetworkFaults::none(near)
+        };
+        self.clocks.skew_micros = draw.of(&[0, 2_000, 20_000]);
+        self.clocks.drift_ppm = draw.of(&[0, 100]) as u32;
+        self.formation.unformed = None;
+        self.clocks.wrong = Some(draw.between(1, faults as u64) as usize);
+        self.clocks.stay_wrong = draw.one_in(2);
+        self.disk.crash_ppm = 0;
+        self.disk.fail_ppm = 0;
+        self.disk.sync_delay = (0, near);
+        self.nemesis = NemesisSettings {
+            interval: draw.of(&[20 * MILLI, 100 * MILLI]) / speed,
+            duration: draw.of(&[100 * MILLI, 500 * MILLI]) / speed,
+            clock_jump: 6,
+            hand_over: draw.of(&[1, 4]),
+            crash: draw.of(&[0, 1]),
+            isolate: draw.of(&[0, 1]),
+            pause: draw.of(&[0, 1]),
+            disconnect: draw.of(&[0, 1]),
+            client_crash: draw.of(&[0, 1]),
+            ..NemesisSettings::default()
+        };
+        self.protocol.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 40 * near]));
+        self.protocol.lift_limits();
+        self.service_delay = 0;
+        if let Some(engine) = &mut self.disk_engine {
+            engine.refused_percent = 0;
+        }
     }
 
     /// Few keys that everybody reads and writes, links of very different lengths, members that execute late

@@ -23,7 +23,8 @@ impl World {
     /// # Errors
     /// What a client had to wait for, or was told, in words.
     pub(crate) fn judge_service(&mut self) -> Result<(), String> {
-        if !self.swarm.service_judged {
+        // Clocks that stay wrong are broken. (And with one replica more that is dead, most would not be right.)
+        if !self.swarm.service_judged || self.swarm.clocks.stay_wrong {
             return Ok(());
         }
         let speed = u64::from(self.swarm.protocol.speed);
@@ -96,13 +97,13 @@ impl World {
 
     /// The leader ends, and every client is served soon.
     fn judge_failover(&mut self) -> Result<(), String> {
-        if self.swarm.clocks.stay_wrong {
-            // With one more that is dead, most clocks would not be right any more.
-            return Ok(());
-        }
         let Some(leader) = self.leader().filter(|_| self.group.faults() > 0) else { return Ok(()) };
         let speed = u64::from(self.swarm.protocol.speed);
+        // A client looks around when it has waited for `sync_after`, and some worlds have it wait for long.
+        let settings = &self.swarm.protocol;
         let bound = FAILOVER_BOUND / speed
+            + 3 * settings.sync_after.as_nanos() as u64
+            + 3 * settings.client_resend.as_nanos() as u64
             + 20 * self.hop()
             + 10 * self.vouching()
             + 4 * self.swarm.apply_delay
@@ -111,6 +112,11 @@ impl World {
                 .disk_engine
                 .as_ref()
                 .map_or(0, |engine| 100 * (engine.step_delay + engine.report_delay));
+        let least = settings.session_timeout.min(2 * settings.give_up_after).as_nanos() as u64;
+        if least <= 2 * bound {
+            // By its settings, sessions may end or clients give up while nobody leads.
+            return Ok(());
+        }
         self.crash(leader, false);
         let now = self.now();
         self.trace.line(now, format_args!("judged: a failover from replica {leader}"));

@@ -32,6 +32,7 @@ mod seeds;
 mod service;
 mod settle;
 mod shelf;
+pub mod stories;
 pub mod swarm;
 pub mod tally;
 pub mod trace;
@@ -40,9 +41,7 @@ pub mod workload;
 mod world;
 
 pub use scenario::{Node, Play, Scenario};
-pub use seeds::{
-    BEYOND_SEEDS, Options, SeedReport, Summary, replay_command, run_planted, run_seed, run_swarm,
-};
+pub use seeds::{Options, SeedReport, Shown, Summary, replay_command, run_planted, run_seed, run_swarm};
 pub use swarm::Swarm;
 pub use tally::Tally;
 pub use world::World;

@@ -3,10 +3,9 @@
 
 mod common;
 
-use common::{assert_cures, assert_cures_in};
+use common::assert_cures;
 use core::time::Duration;
 use syros_protocol::client::Outcome;
-use syros_protocol::message::RoleName;
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_sim::scenario::DELAY as D;
 use syros_sim::swarm::{DiskEngineSettings, MILLI};
@@ -123,39 +122,6 @@ fn applied(play: &mut Play, replica: usize) -> u64 {
 
 fn op_number(play: &mut Play, replica: usize) -> u64 {
     play.world().replica(replica).expect("the replica runs").core().status().op_number
-}
-
-/// Two keys are set at once, through the log; before that is committed, one of them is deleted. If the leader
-/// vouched for the deletion at once, whoever sees the key gone knows that both had been set: but a quorum
-/// of followers knows nothing of the other one yet.
-///
-/// Found by seed 10210 of the first generator with such reads. The papers have no updates of several keys.
-#[test]
-fn an_update_does_not_complete_one_of_several_keys_before_it() {
-    let story = |scenario: Scenario| {
-        let mut play = scenario.start();
-        let (both, one) = (play.client(), play.client());
-        let reader = play.reader(ReadPolicy::Quorum);
-        assert_eq!(play.call(both, set(2, "old")), Outcome::Done);
-        play.run(100 * MILLI);
-        // The leader's Prepares take long, and the reader hears of no leader.
-        [1, 2].iter().for_each(|follower| {
-            play.set_delay(Node::Replica(0), Node::Replica(*follower), 40 * MILLI);
-        });
-        play.cut(Node::Client(reader), Node::Replica(0));
-        play.submit(both, Step::MSet(vec![(1, b"new".to_vec()), (2, b"new".to_vec())]));
-        play.run(2 * D);
-        play.submit(one, Step::Del { key: 1, blind: true });
-        play.run(3 * D);
-        let read = play.submit(reader, Step::Get(2));
-        play.run(10 * D);
-        play.mend(Node::Client(reader), Node::Replica(0));
-        play.finish(read);
-        let other = play.client();
-        play.get(other, 1);
-        play.judge()
-    };
-    assert_cures(PlantedBug::SharedKeysIgnored, story);
 }
 
 /// One key is changed through the log; before that is committed another one is set, and acknowledged at once, and a
@@ -300,92 +266,3 @@ fn a_key_that_somebody_found_expired_does_not_come_back_with_the_next_leader() {
     assert_ne!(shown, [syros_commands::Reply::Nil], "the story shows the bug");
 }
 
-fn role(play: &mut Play, replica: usize) -> (u64, RoleName) {
-    let status = play.world().replica(replica).expect("the replica runs").core().status();
-    (status.view, status.role)
-}
-
-fn cut_both(play: &mut Play, replica: usize, others: &[usize]) {
-    for other in others {
-        play.cut(Node::Replica(replica), Node::Replica(*other));
-        play.cut(Node::Replica(*other), Node::Replica(replica));
-    }
-}
-
-/// Two views that nobody but their leaders has begun give one completed update two places in the log: entry 2 of view 1
-/// is abandoned, and in view 2, whose log begins with ten entries more, it is entry 12. A reader that was told in view 1
-/// to wait for entry 2 asks the same replica, which has joined view 2 and executes it bit by bit: it has executed
-/// entry 2 of *that* log, and the update is still to come.
-#[test]
-fn a_reread_counts_only_in_the_view_that_named_its_entry() {
-    let story = |scenario: Scenario| {
-        let slowly = |swarm: &mut syros_sim::Swarm| {
-            swarm.protocol.order_delay = Duration::from_secs(2);
-            swarm.protocol.sync_after = Duration::from_secs(4);
-            swarm.protocol.client_resend = Duration::from_secs(4);
-            swarm.disk_engine = Some(DiskEngineSettings {
-                lanes: 1,
-                apply_ahead: 1,
-                step_delay: 20 * MILLI,
-                steps_max: 1,
-                readers_one_in: 1,
-                report_delay: 0,
-                flush_delay: 0,
-                refused_percent: 0,
-            });
-        };
-        let mut play = scenario.with(slowly).start();
-        let (writer, other) = (play.client(), play.client());
-        let reader = play.reader(ReadPolicy::Quorum);
-        assert_eq!(play.call(writer, set(1, "old")), Outcome::Done);
-        assert_eq!(play.get(writer, 1), Some(b"old".to_vec()));
-        play.run(3_000 * MILLI);
-        let old = op_number(&mut play, 0);
-        // The reader reaches replicas 1, 2, and 3; it takes long to hear of the last two.
-        for replica in [0, 4] {
-            play.cut(Node::Client(reader), Node::Replica(replica));
-            play.break_connection(reader, replica);
-        }
-        for replica in [2, 3] {
-            play.set_delay(Node::Replica(replica), Node::Client(reader), 400 * MILLI);
-        }
-        // Replica 0 orders ten updates that only replica 4 gets, and completes one more with replicas 1 and 4.
-        for follower in [1, 2, 3] {
-            cut_both(&mut play, 0, &[follower]);
-        }
-        for _ in 0..10 {
-            play.submit(other, Step::IncrBy { key: 2, delta: 1, blind: false });
-        }
-        [2, 3].iter().for_each(|replica| play.cut(Node::Client(writer), Node::Replica(*replica)));
-        assert_eq!(play.call(writer, set(1, "new")), Outcome::Done);
-        // Now somebody reads. Replica 1 does not get the question before it leads.
-        play.cut(Node::Client(reader), Node::Replica(1));
-        let (read, asked_at) = (play.submit(reader, Step::Get(1)), play.now());
-        until(&mut play, "replica 1 moves to view 1", |play| role(play, 1) == (1, RoleName::ViewChange));
-        [2, 3, 4].iter().for_each(|replica| play.cut(Node::Replica(1), Node::Replica(*replica)));
-        until(&mut play, "replica 1 leads view 1", |play| role(play, 1) == (1, RoleName::Leader));
-        assert_eq!(op_number(&mut play, 1), old + 1, "the update is recovered as the next entry");
-        cut_both(&mut play, 1, &[2, 3, 4]);
-        play.mend(Node::Client(reader), Node::Replica(1));
-        // The reader hears of view 1 from replica 1 and asks anew; then it gets what the others said in view 0, no more.
-        [2, 3].iter().for_each(|replica| play.cut(Node::Replica(*replica), Node::Client(reader)));
-        play.submit(reader, Step::Get(3));
-        play.run(10 * MILLI);
-        play.set_delay(Node::Client(reader), Node::Replica(1), 1_500 * MILLI);
-        // Replica 4 loses touch with replica 0, too. With 2 and 3 it makes view 2, and its log is the longest.
-        cut_both(&mut play, 0, &[4]);
-        until(&mut play, "replica 2 leads view 2", |play| role(play, 2) == (2, RoleName::Leader));
-        assert_eq!(op_number(&mut play, 2), old + 11);
-        until(&mut play, "replica 2 has executed it", |play| applied(play, 2) == old + 11);
-        // It takes replica 1 along just before the reader's second question arrives there.
-        play.run(asked_at + 1_850 * MILLI - play.now());
-        play.mend(Node::Replica(2), Node::Replica(1));
-        play.mend(Node::Replica(1), Node::Replica(2));
-        until(&mut play, "replica 1 follows", |play| role(play, 1) == (2, RoleName::Follower));
-        play.run(2_000 * MILLI);
-        play.mend_all();
-        play.finish(read);
-        play.judge()
-    };
-    assert_cures_in(&Scenario::new(5), PlantedBug::RinseOfOtherView, story);
-}

@@ -7,7 +7,7 @@ use common::{assert_cures, assert_cures_in};
 use core::time::Duration;
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::PlantedBug;
-use syros_sim::swarm::{MICRO, MILLI, Swarm};
+use syros_sim::swarm::{MILLI, Swarm};
 use syros_sim::workload::Step;
 use syros_sim::{Node, Play, Scenario};
 use syros_types::FastQuorum;
@@ -28,87 +28,6 @@ fn unhurried(swarm: &mut Swarm) {
 
 fn cut_client(play: &mut Play, client: usize, replicas: &[usize]) {
     replicas.iter().for_each(|replica| play.cut(Node::Client(client), Node::Replica(*replica)));
-}
-
-fn op_number(play: &mut Play, replica: usize) -> u64 {
-    let process = play.world().replica(replica).expect("the replica runs");
-    process.core().status().op_number
-}
-
-/// A session is being ended in the log while a client still uses it. Once that has happened, recovery
-/// leaves out what the session had in the durability logs; so the leader may not vouch for any of it.
-///
-/// Found by seed 10861 of an early generator, and explained much later.
-#[test]
-fn an_update_of_an_expiring_session_is_not_lost() {
-    assert_cures(PlantedBug::ExpiringSessionAccepted, |scenario| {
-        let scenario = scenario.with(|swarm| {
-            swarm.protocol.session_timeout = Duration::from_secs(4);
-            swarm.protocol.order_delay = Duration::from_millis(300);
-        });
-        let mut play = scenario.start();
-        let writer = play.client();
-        for replica in 0..3 {
-            play.set_delay(Node::Client(writer), Node::Replica(replica), 100 * MICRO);
-        }
-        play.run(500 * MILLI);
-        // For the leader the session has been idle for an hour.
-        play.jump_clock(0, 3_600_000_000);
-        let before = op_number(&mut play, 0);
-        while op_number(&mut play, 0) == before {
-            play.run(100 * MICRO);
-        }
-        // The entry that ends the session is on its way to the followers.
-        let write = play.submit(writer, set(1, "kept"));
-        play.run(20 * MILLI);
-        assert!(play.outcome(write).is_some(), "it was vouched for or refused");
-        play.crash(0);
-        play.run(2_000 * MILLI);
-        let reader = play.client();
-        play.get(reader, 1);
-        play.judge()
-    });
-}
-
-/// Two replicas hold copies of one request that were sent at different times. If the later copy
-/// acknowledged more than the earlier one, the follower that executes it would take another update for
-/// dealt with which is only in the durability logs yet.
-#[test]
-fn a_request_sent_again_acknowledges_nothing_new() {
-    assert_cures(PlantedBug::ResentAcknowledgesMore, |scenario| {
-        let scenario = scenario.with(|swarm| {
-            swarm.network.in_order = false;
-            swarm.protocol.order_delay = Duration::from_millis(900);
-            swarm.protocol.sync_after = Duration::from_secs(2);
-        });
-        let mut play = scenario.start();
-        let (writer, reader) = (play.client(), play.client());
-        // The first update is slow to reach the leader.
-        let leader_link = (Node::Client(writer), Node::Replica(0));
-        play.set_delay(leader_link.0, leader_link.1, 5 * MILLI);
-        let first = play.submit(writer, set(1, "kept"));
-        play.set_delay(leader_link.0, leader_link.1, MILLI);
-        // The second reaches the leader alone, and a read has it ordered before the first is there.
-        for follower in [1, 2] {
-            play.cut(Node::Client(writer), Node::Replica(follower));
-        }
-        play.set_delay(Node::Replica(0), Node::Replica(1), 70 * MILLI);
-        let second = play.submit(writer, set(2, "too"));
-        play.run(1_200 * MICRO);
-        play.submit(reader, Step::Get(2));
-        play.run(5 * MILLI);
-        play.finish(first);
-        assert_eq!(play.outcome(first), Some(Outcome::Done));
-        // The second is sent to one of the followers again, now that the first is done.
-        play.mend(Node::Client(writer), Node::Replica(1));
-        play.break_connection(writer, 1);
-        play.run(180 * MILLI);
-        assert_eq!(play.outcome(second), Some(Outcome::Done), "both have been vouched for");
-        play.crash(0);
-        play.run(2_000 * MILLI);
-        play.get(reader, 1);
-        play.judge()
-    });
 }
 
 /// The leader is cut off from its followers, and replica 2 misses an update that completes all the same,
@@ -148,72 +67,6 @@ fn an_update_ordered_after_a_conflict_is_vouched_for_when_it_is_committed() {
         play.break_connection(writer, 0);
         play.run(80 * MILLI);
         play.crash(0);
-        play.run(VIEW_CHANGE);
-        play.finish(second);
-        play.get(writer, 1);
-        play.judge()
-    });
-}
-
-/// An `Ok` of the previous view arrives late, from a replica that has cleared its durability log since.
-#[test]
-fn an_ok_of_an_earlier_view_does_not_count() {
-    assert_cures(PlantedBug::AcksOfOtherViewsCounted, |scenario| {
-        let mut play = scenario.with(unhurried).start();
-        let (writer, reader) = (play.client(), play.client());
-        // Only replica 2 gets the update, and its answer takes long.
-        play.set_delay(Node::Replica(2), Node::Client(writer), 400 * MILLI);
-        cut_client(&mut play, writer, &[0, 1]);
-        play.submit(writer, set(1, "kept"));
-        play.run(10 * MILLI);
-        // The next view is made without it, and led by replica 1.
-        play.isolate(2);
-        play.crash(0);
-        play.restart(0);
-        play.run(100 * MILLI);
-        assert_eq!(play.leader(), 1);
-        play.mend(Node::Client(writer), Node::Replica(1));
-        cut_client(&mut play, writer, &[2]);
-        // Replica 2 enters it, and the client hears of it from its leader.
-        for replica in [0, 1] {
-            play.mend(Node::Replica(replica), Node::Replica(2));
-            play.mend(Node::Replica(2), Node::Replica(replica));
-        }
-        play.break_connection(writer, 1);
-        play.run(280 * MILLI);
-        play.isolate(1);
-        play.run(100 * MILLI);
-        play.crash(1);
-        play.run(VIEW_CHANGE);
-        play.get(reader, 1);
-        play.judge()
-    });
-}
-
-/// A request sent for an earlier view carries an older timestamp than the copies sent for this one.
-#[test]
-fn a_request_for_an_earlier_view_is_not_accepted() {
-    assert_cures(PlantedBug::AnyViewAccepted, |scenario| {
-        let mut play = scenario.with(unhurried).start();
-        let (ahead, writer) = (play.client(), play.client());
-        play.jump_client_clock(ahead, 300_000);
-        // A view change of which the writer does not hear.
-        play.crash(0);
-        play.restart(0);
-        play.run(200 * MILLI);
-        assert_eq!(play.leader(), 1);
-        cut_client(&mut play, ahead, &[2]);
-        assert_eq!(play.call(ahead, set(1, "first")), Outcome::Done);
-        // Its request reaches one replica, and it learns of the view late enough to stamp it anew.
-        cut_client(&mut play, writer, &[0, 1]);
-        play.set_delay(Node::Replica(2), Node::Client(writer), 400 * MILLI);
-        let second = play.submit(writer, set(1, "second"));
-        play.run(200 * MILLI);
-        play.mend(Node::Client(writer), Node::Replica(1));
-        play.run(250 * MILLI);
-        play.set_delay(Node::Replica(2), Node::Client(writer), MILLI);
-        play.run(20 * MILLI);
-        play.crash(1);
         play.run(VIEW_CHANGE);
         play.finish(second);
         play.get(writer, 1);
@@ -297,32 +150,6 @@ fn a_leader_with_a_slow_disk_lets_another_one_lead() {
     let took = play.finish(write);
     assert!(took < 10 * MILLI && play.leader() == quick, "the write took {took} ns");
     play.judge().unwrap();
-}
-
-/// Two keys are set at once, and the leader does not receive that; then one of them is set again and acknowledged by
-/// all, and the other one is read as it was. A view change puts the two in the order of their timestamps: so the
-/// last one may not be acknowledged by those who hold the first, or what was read was not there any more.
-///
-/// Found by seed 40032899, one of a million.
-#[test]
-fn an_update_is_not_acknowledged_after_one_of_several_keys_that_the_leader_lacks() {
-    let scenario = Scenario::new(3).fast_quorum(FastQuorum::Supermajority).with(unhurried);
-    assert_cures_in(&scenario, PlantedBug::SharedKeysAtLeaderOnly, |scenario| {
-        let mut play = scenario.start();
-        let (both, one) = (play.client(), play.client());
-        assert_eq!(play.call(one, set(2, "old")), Outcome::Done);
-        play.run(2_000 * MILLI);
-        cut_client(&mut play, both, &[0]);
-        play.submit(both, Step::MSet(vec![(1, b"new".to_vec()), (2, b"new".to_vec())]));
-        play.run(5 * MILLI);
-        assert_eq!(play.call(one, set(1, "later")), Outcome::Done);
-        assert_eq!(play.get(one, 2), Some(b"old".to_vec()));
-        play.crash(0);
-        play.run(VIEW_CHANGE);
-        play.get(one, 1);
-        play.get(one, 2);
-        play.judge()
-    });
 }
 
 /// FOUND A1: replica 2 has acknowledged what replica 1 has not heard of; it is wiped, and started as a new one while only

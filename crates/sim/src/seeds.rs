@@ -222,7 +222,8 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 5] = [
 /// The worlds that aim at a planted bug.
 fn aim(bug: PlantedBug) -> Options {
     use PlantedBug::{
-        ClockOfAnybody, DeadSourceAskedOn, DeposedLeaderStays, PatienceByAverages, RefusedForGood, UnheardLeaderStays,
+        ClockOfAnybody, DeadSourceAskedOn, DeposedLeaderStays, PatienceByAverages, RefusedForGood,
+        UnheardLeaderStays,
     };
     Options {
         planted: Some(bug),

@@ -377,6 +377,7 @@ impl Swarm {
         swarm.draw_commutation();
         swarm.draw_thrift();
         swarm.draw_damage();
+        swarm.draw_last_phases();
         swarm.draw_limits();
         swarm.draw_formation();
         swarm.draw_clock_hunt();
@@ -449,6 +450,18 @@ impl Swarm {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0006));
         if self.hunt.is_none() && draw.one_in(8) {
             self.workload.write_policy = Some(WritePolicy::Thrifty);
+        }
+    }
+
+    /// In one world of four some replicas stay dead while clients must be served, from dice of its own. (Links that
+    /// stay cut, too, come with `--permanent`: not every such group gets going yet.)
+    fn draw_last_phases(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_000d));
+        if draw.one_in(4) {
+            self.draw_permanent();
+            if let Some(permanent) = &mut self.permanent {
+                permanent.links = RemainingLinks::All;
+            }
         }
     }
 

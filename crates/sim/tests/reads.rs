@@ -265,4 +265,3 @@ fn a_key_that_somebody_found_expired_does_not_come_back_with_the_next_leader() {
     let shown = answer(story(Scenario::new(3).plant(PlantedBug::FollowersAhead)));
     assert_ne!(shown, [syros_commands::Reply::Nil], "the story shows the bug");
 }
-

@@ -66,6 +66,12 @@ impl PlainStore {
                 }
             }
             Input::Delete(key) => Output::Flag(self.0.remove(key).is_some()),
+            Input::Expire(key, value) => {
+                if self.0.get(key).is_some_and(|found| found.as_bytes() == value) {
+                    self.0.remove(key);
+                }
+                Output::Done
+            }
             Input::Batch(parts) => Output::Batch(parts.iter().map(|part| self.execute(part)).collect()),
         }
     }
@@ -335,7 +341,7 @@ fn small_input(prng: &mut Prng, keys: u64, distinct: Option<u64>) -> Input {
         Some(number) => format!("v{number}.").into_bytes(),
         None => values[prng.below(5) as usize].to_vec(),
     };
-    match prng.below(14) {
+    match prng.below(15) {
         0..=2 => Input::Get(key),
         3 => Input::Length(key),
         4 | 5 => Input::Set(key, value),
@@ -345,6 +351,14 @@ fn small_input(prng: &mut Prng, keys: u64, distinct: Option<u64>) -> Input {
         9 => Input::Increment(key, 1 + prng.below(2) as i64),
         10 => Input::Delete(key),
         11 => Input::GetMany(vec![key, prng.below(keys) as u32]),
+        // Of a value that an operation before this one may have written.
+        13 => Input::Expire(
+            key,
+            match distinct {
+                Some(number) => format!("v{}.", number.saturating_sub(1 + prng.below(3))).into_bytes(),
+                None => value,
+            },
+        ),
         12 => Input::SetMany(vec![
             (key, value.clone()),
             (prng.below(keys) as u32, [value, b"b".to_vec()].concat()),
@@ -352,7 +366,7 @@ fn small_input(prng: &mut Prng, keys: u64, distinct: Option<u64>) -> Input {
         _ => {
             let mut part = || loop {
                 let part = small_input(prng, keys, distinct);
-                if !matches!(part, Input::Batch(_)) {
+                if !matches!(part, Input::Batch(_) | Input::Expire(..)) {
                     return part;
                 }
             };

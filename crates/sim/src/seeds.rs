@@ -211,12 +211,11 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 5] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 4] = [
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
     (PlantedBug::ReferenceById, "crates/sim/tests/bodies.rs"),
     (PlantedBug::DuplicateById, "crates/sim/tests/bodies.rs"),
     (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests.rs"),
-    (PlantedBug::RosterWithoutVotes, "crates/protocol/src/formation/tests.rs"),
 ];
 
 /// The worlds that aim at a planted bug.

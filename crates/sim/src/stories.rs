@@ -35,8 +35,6 @@ macro_rules! stories {
 stories! {
     ResentAcknowledgesMore in a group of 3: a_request_sent_again_acknowledges_nothing_new;
     AcksOfOtherViewsCounted in a group of 3: an_ok_of_an_earlier_view_does_not_count;
-    AnyViewAccepted in a group of 3: a_request_for_an_earlier_view_is_not_accepted;
-    ExpiringSessionAccepted in a group of 3: an_update_of_an_expiring_session_is_not_lost;
     SharedKeysAtLeaderOnly in a group of 3: an_update_is_not_acknowledged_after_one_of_several_keys_that_the_leader_lacks;
     SharedKeysIgnored in a group of 3: an_update_does_not_complete_one_of_several_keys_before_it;
     RinseOfOtherView in a group of 5: a_reread_counts_only_in_the_view_that_named_its_entry;
@@ -223,66 +221,6 @@ fn an_ok_of_an_earlier_view_does_not_count(scenario: Scenario) -> Result<(), Str
     play.run(100 * MILLI);
     play.crash(1);
     play.run(VIEW_CHANGE);
-    play.get(reader, 1);
-    play.judge()
-}
-
-/// A request sent for an earlier view carries an older timestamp than the copies sent for this one.
-fn a_request_for_an_earlier_view_is_not_accepted(scenario: Scenario) -> Result<(), String> {
-    let mut play = scenario.with(unhurried).start();
-    let (ahead, writer) = (play.client(), play.client());
-    play.jump_client_clock(ahead, 300_000);
-    // A view change of which the writer does not hear.
-    play.crash(0);
-    play.restart(0);
-    play.run(200 * MILLI);
-    assert_eq!(play.leader(), 1);
-    cut_client(&mut play, ahead, &[2]);
-    assert_eq!(play.call(ahead, set(1, "first")), Outcome::Done);
-    // Its request reaches one replica, and it learns of the view late enough to stamp it anew.
-    cut_client(&mut play, writer, &[0, 1]);
-    play.set_delay(Node::Replica(2), Node::Client(writer), 400 * MILLI);
-    let second = play.submit(writer, set(1, "second"));
-    play.run(200 * MILLI);
-    play.mend(Node::Client(writer), Node::Replica(1));
-    play.run(250 * MILLI);
-    play.set_delay(Node::Replica(2), Node::Client(writer), MILLI);
-    play.run(20 * MILLI);
-    play.crash(1);
-    play.run(VIEW_CHANGE);
-    play.finish(second);
-    play.get(writer, 1);
-    play.judge()
-}
-
-/// A session is being ended in the log while a client still uses it. Once that has happened, recovery
-/// leaves out what the session had in the durability logs; so the leader may not vouch for any of it.
-///
-/// Found by seed 10861 of an early generator, and explained much later.
-fn an_update_of_an_expiring_session_is_not_lost(scenario: Scenario) -> Result<(), String> {
-    let scenario = scenario.with(|swarm| {
-        swarm.protocol.session_timeout = Duration::from_secs(4);
-        swarm.protocol.order_delay = Duration::from_millis(300);
-    });
-    let mut play = scenario.start();
-    let writer = play.client();
-    for replica in 0..3 {
-        play.set_delay(Node::Client(writer), Node::Replica(replica), 100 * MICRO);
-    }
-    play.run(500 * MILLI);
-    // For the leader the session has been idle for an hour.
-    play.jump_clock(0, 3_600_000_000);
-    let before = op_number(&mut play, 0);
-    while op_number(&mut play, 0) == before {
-        play.run(100 * MICRO);
-    }
-    // The entry that ends the session is on its way to the followers.
-    let write = play.submit(writer, set(1, "kept"));
-    play.run(20 * MILLI);
-    assert!(play.outcome(write).is_some(), "it was vouched for or refused");
-    play.crash(0);
-    play.run(2_000 * MILLI);
-    let reader = play.client();
     play.get(reader, 1);
     play.judge()
 }

@@ -159,6 +159,7 @@ fn find_planted(only: &[PlantedBug], protocol: Option<Protocol>, seeds_max: u64)
                 passed += 1;
                 println!("{:28} found by seed {seed} ({seconds:.1} s)", bug.name());
             }
+            Some(Shown::Tests(file)) => println!("{:28} shown by the tests in {file}", bug.name()),
             Some(Shown::Story(name)) => {
                 passed += 1;
                 println!("{:28} shown by the story {name} ({seconds:.1} s)", bug.name());

@@ -162,7 +162,9 @@ impl Replica {
         let silence = self.config.heartbeat * self.unheard_signs;
         let stays =
             self.planted(PlantedBug::UnheardLeaderStays) || self.planted(PlantedBug::DeposedLeaderStays);
-        if silence >= self.config.suspect_after * UNHEARD_MAX && !stays {
+        // A group of one has nobody to hear.
+        let is_alone = self.config.group.faults() == 0;
+        if silence >= self.config.suspect_after * UNHEARD_MAX && !stays && !is_alone {
             self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Unheard(silence));
         }
     }

@@ -44,6 +44,7 @@ impl World {
                 None => self.start_client(slot),
             }
         }
+        self.correct_settings();
         let (n, clocks) = (self.replicas.len(), self.swarm.clocks.clone());
         for replica in 0..n {
             let slot = &mut self.replicas[replica];

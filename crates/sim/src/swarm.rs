@@ -45,6 +45,8 @@ pub struct Swarm {
     pub nemesis: NemesisSettings,
     /// How the group comes about.
     pub formation: FormationSettings,
+    /// Replica 0 was configured with a lease that is so many times as long as the others', until everything is repaired.
+    pub odd_lease: Option<u32>,
     /// The protocol's own settings.
     pub protocol: ProtocolSettings,
     /// Longest time a process takes to get round to what has arrived.
@@ -361,6 +363,7 @@ impl Swarm {
             },
             nemesis,
             formation: FormationSettings::default(),
+            odd_lease: None,
             protocol,
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
@@ -381,7 +384,17 @@ impl Swarm {
         swarm.draw_limits();
         swarm.draw_formation();
         swarm.draw_clock_hunt();
+        swarm.draw_odd_lease();
         swarm
+    }
+
+    /// In one of four worlds that are about leases, one replica has a much longer one. Rolled apart. Corrected, it is
+    /// started again, which it must survive.
+    fn draw_odd_lease(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0013));
+        if self.hunt == Some(Hunt::Leases) && self.durability == Durability::Fsync && draw.one_in(4) {
+            self.odd_lease = Some(draw.of(&[5, 50]) as u32);
+        }
     }
 
     /// In one world of eight disks are wiped and started as new ones; in some of those the group is to be formed yet.
@@ -629,6 +642,7 @@ impl Swarm {
             },
             nemesis: NemesisSettings::default(),
             formation: FormationSettings::default(),
+            odd_lease: None,
             protocol: ProtocolSettings::default(),
             service_delay: 0,
             apply_delay: 0,

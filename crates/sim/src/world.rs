@@ -26,6 +26,7 @@ use engines::Opened;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use syros_experiment::Cost;
+use syros_protocol::agreement::SharedSettings;
 use syros_protocol::client;
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::message::{Body, Message, Peer, RoleName};
@@ -114,6 +115,8 @@ pub(crate) struct ReplicaSlot {
     pub(crate) membership: Membership,
     /// It has been started with a new disk.
     pub(crate) is_greeting: bool,
+    /// What it says of its settings when it connects.
+    pub(crate) settings: Option<SharedSettings>,
 }
 
 /// The place of a client in the world.
@@ -240,6 +243,7 @@ impl World {
                 stays_dead: false,
                 membership: Membership::formed(group, ReplicaId(replica as u8)),
                 is_greeting: false,
+                settings: None,
             })
             .collect();
         let mut world = Self {
@@ -399,6 +403,10 @@ impl World {
             *duration /= settings.speed;
         }
         config.lengthen_timeouts(settings.patience);
+        if let (0, Some(times)) = (replica, self.swarm.odd_lease) {
+            config.lease *= times;
+            config.suspect_after *= times;
+        }
         config.order_delay = settings.order_delay;
         config.forward_after = settings.forward_after;
         config.session_timeout = settings.session_timeout;
@@ -446,6 +454,7 @@ impl World {
             return;
         }
         let config = self.replica_config(replica);
+        self.note_settings(replica, &config);
         if std::mem::take(&mut self.replicas[replica].lost_disk) {
             let view = self.invariants.told(ReplicaId(replica as u8));
             self.replicas[replica].disk.replace(&config, view);
@@ -886,7 +895,7 @@ impl World {
     }
 
     fn arrive(&mut self, from: NodeIndex, to: NodeIndex, parcel: &Parcel) {
-        if self.network.drops_arrival(from, to) {
+        if self.network.drops_arrival(from, to) || self.refuse_each_other(from, to) {
             return;
         }
         let now = self.now();

@@ -10,7 +10,7 @@ use syros_protocol::replica::PlantedBug;
 use syros_sim::swarm::{MICRO, MILLI, Swarm};
 use syros_sim::workload::Step;
 use syros_sim::{Node, Play, Scenario};
-use syros_types::FastQuorum;
+use syros_types::{FastQuorum, ReadPolicy};
 
 fn set(key: u64, value: &str) -> Step {
     Step::Set(key, value.as_bytes().to_vec())
@@ -285,4 +285,46 @@ fn a_group_is_formed_by_all_its_members() {
 #[test]
 fn a_group_that_is_formed_by_a_quorum_loses_what_was_acknowledged() {
     assert!(formed_before_all_were_there(Some(PlantedBug::FormationByQuorum)).is_err());
+}
+
+/// FOUND A2: the first leader counts promises of 200 ms as 10 s, and answers reads when another one has taken over.
+fn a_leader_with_a_longer_lease(planted: Option<PlantedBug>) -> Result<(), String> {
+    let scenario = Scenario::new(3).with(|swarm| swarm.odd_lease = Some(50));
+    let mut play = planted.map_or(scenario.clone(), |bug| scenario.plant(bug)).start();
+    if planted.is_none() {
+        play.run(VIEW_CHANGE);
+        assert_ne!(play.leader(), 0, "the others do not talk to it");
+        let client = play.client();
+        play.call(client, set(1, "new"));
+        return play.judge();
+    }
+    let (reader, writer) = (play.reader(ReadPolicy::Leader), play.client());
+    play.call(writer, set(1, "old"));
+    assert!(play.get(reader, 1).is_some());
+    play.isolate(0);
+    play.cut(Node::Client(writer), Node::Replica(0));
+    [1, 2].iter().for_each(|replica| play.cut(Node::Client(reader), Node::Replica(*replica)));
+    play.run(VIEW_CHANGE);
+    play.call(writer, set(1, "new"));
+    play.get(reader, 1);
+    play.judge()
+}
+
+#[test]
+fn members_with_different_leases_do_not_talk_to_each_other() {
+    a_leader_with_a_longer_lease(None).unwrap();
+}
+
+#[test]
+fn a_leader_that_counts_promises_by_its_own_lease_gives_stale_reads() {
+    assert!(a_leader_with_a_longer_lease(Some(PlantedBug::PromiseByOwnLease)).is_err());
+}
+
+/// It has nobody to hear: what a leader that hears too few followers does is not for it.
+#[test]
+fn a_group_of_one_keeps_its_view() {
+    let mut play = Scenario::new(1).start();
+    let view = play.world().replica(0).expect("it runs").core().view();
+    play.run(10 * VIEW_CHANGE);
+    assert_eq!(play.world().replica(0).expect("it runs").core().view(), view);
 }

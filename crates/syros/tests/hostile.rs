@@ -58,7 +58,7 @@ fn checked(channel: Channel, payload: &[u8]) -> Vec<u8> {
 
 /// The handshake of a client of any cluster.
 fn hello() -> Vec<u8> {
-    frame(2, b"SYRS\x04\0\0\0\0\0\0\0\0\0\x01")
+    frame(2, b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01")
 }
 
 #[test]

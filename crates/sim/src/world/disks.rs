@@ -4,10 +4,13 @@
 //! others, it hears here by looking: a connection and two handshakes take no part in what could go wrong.
 
 use crate::journal::Disk;
+use crate::network::NodeIndex;
 use crate::swarm::MILLI;
 use crate::tally::Kind;
 use crate::world::{Happening, World};
+use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Decision, Declaration, DiskId, Formation, Roster, Stage};
+use syros_protocol::replica::{Config, PlantedBug};
 use syros_types::{Group, ReplicaId};
 
 /// A member whose group is being formed looks around this often; divided by the swarm's speed.
@@ -163,6 +166,30 @@ impl World {
         slot.membership = Membership { disk: number, roster, forming: None, away: None };
         self.start_replica(replica);
         true
+    }
+
+    /// What a replica that starts will say of its settings.
+    pub(crate) fn note_settings(&mut self, replica: usize, config: &Config) {
+        let engine = EngineName::new("simulated").expect("it is a name");
+        self.replicas[replica].settings = Some(SharedSettings::of(config, engine));
+    }
+
+    /// True if both are replicas, and do not agree on what they must agree on: they are not connected.
+    pub(crate) fn refuse_each_other(&self, from: NodeIndex, to: NodeIndex) -> bool {
+        // The bug is that of a time when settings were not compared.
+        if self.swarm.odd_lease.is_none() || self.planted == Some(PlantedBug::PromiseByOwnLease) {
+            return false;
+        }
+        let settings = |node: NodeIndex| self.replicas.get(node).and_then(|slot| slot.settings.as_ref());
+        let (Some(ours), Some(theirs)) = (settings(to), settings(from)) else { return false };
+        ours.check(theirs).is_err()
+    }
+
+    /// The replica with the odd lease gets the right one, and is started again.
+    pub(crate) fn correct_settings(&mut self) {
+        if self.swarm.odd_lease.take().is_some() {
+            self.crash(0, false);
+        }
     }
 
     /// Ends what keeps a replica from starting whose disk is new: the old one is put back, or it is started at last.

@@ -106,8 +106,9 @@ pub enum Event {
     Connected(ReplicaId),
     /// The connection to the replica is gone; what was sent on it may be lost.
     Disconnected(ReplicaId),
-    /// Whether a majority of the group can be reached, as far as the driver knows. As long as it cannot, nothing is sent
-    /// but reads of whatever state there is, and what is in flight has ended. At the start it can.
+    /// Whether a leader with a majority can be reached, as far as the driver knows. As long as none can, nothing is sent
+    /// but reads that need none: of whatever state there is, and of a quorum, if a majority is connected. What else is in
+    /// flight has ended. At the start one can.
     QuorumReachable(bool),
     /// The deadline passed.
     Tick,

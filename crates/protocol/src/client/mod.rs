@@ -255,7 +255,7 @@ impl Client {
         }
         self.last_token.0 += 1;
         let token = self.last_token;
-        if self.quorum_lost && (class, policy) != (Class::Read, ReadPolicy::Stale) {
+        if self.quorum_lost && !(class == Class::Read && self.may_answer(policy)) {
             let (outcome, applied) = (Outcome::NoQuorum, None);
             self.actions.push_back(Action::Completed { token, outcome, applied });
             return Ok(token);
@@ -298,6 +298,9 @@ impl Client {
             }
             Event::Disconnected(replica) => {
                 self.connected = self.connected.without(replica);
+                if self.quorum_lost {
+                    self.give_up_all();
+                }
                 self.for_each_update(|client, sequence| {
                     let awaited = |update: &mut Update| {
                         update.recipients.contains(replica) && !update.oks.contains(replica)
@@ -471,6 +474,12 @@ impl Client {
         });
     }
 
+    /// True if a read may be answered though nobody is known to lead: any replica's state will do, or so many replicas
+    /// are connected that they may answer it as a quorum.
+    fn may_answer(&self, policy: ReadPolicy) -> bool {
+        policy == ReadPolicy::Stale || self.connected.len() >= self.config.group.majority()
+    }
+
     /// No majority can be reached: what is in flight ends now, and tells what is known of it.
     fn give_up_all(&mut self) {
         self.for_each_update(|client, sequence| {
@@ -481,8 +490,8 @@ impl Client {
             }
         });
         self.for_each_read(|client, number| {
-            let asks = |read: &mut Read| read.policy != ReadPolicy::Stale;
-            if client.reads.get_mut(number).is_some_and(asks) {
+            let policy = client.reads.get_mut(number).map(|read| read.policy);
+            if policy.is_some_and(|policy| !client.may_answer(policy)) {
                 client.finish_read(number, None, Outcome::NoQuorum);
             }
         });

@@ -693,6 +693,13 @@ fn without_a_majority_nothing_hangs_and_nothing_is_refused_that_was_sent() {
     );
     let (sent, done) = harness.drain();
     assert!(stale.is_ok() && sent.len() == 1 && done.is_empty(), "any state will do: {sent:?}");
+    // A majority may answer reads though nobody leads.
+    harness.client.handle(harness.now, Event::Connected(ReplicaId(0)));
+    let read = harness.submit(Class::Read);
+    let (sent, done) = harness.drain();
+    assert!(!sent.is_empty() && done.is_empty(), "{done:?}");
+    harness.client.handle(harness.now, Event::Disconnected(ReplicaId(0)));
+    assert_eq!(harness.drain().1, [(read, Outcome::NoQuorum)]);
     harness.client.handle(harness.now, Event::QuorumReachable(true));
     harness.client.handle(harness.now, Event::Connected(ReplicaId(0)));
     harness.submit(Class::Overwrite);

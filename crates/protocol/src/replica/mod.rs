@@ -444,7 +444,7 @@ impl Replica {
             view_changes: self.counters.view_changes,
             silent_ms: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
             no_quorum: silent >= self.config.suspect_after,
-            disk_failed: self.disk_failed,
+            disk_failed: self.disk_failed || self.disk_is_short,
         }
     }
 

@@ -21,6 +21,7 @@ extern crate std;
 
 pub mod agreement;
 pub mod client;
+pub mod digests;
 pub mod durability_log;
 #[cfg(feature = "model")]
 pub mod fingerprint;

@@ -286,6 +286,10 @@ pub struct StatusReport {
     pub no_quorum: bool,
     /// The disk is full or has failed: the replica takes no updates.
     pub disk_failed: bool,
+    /// Segments of the log of which members had different digests while this replica led.
+    pub divergences: u64,
+    /// Its state is known not to be that of the majority. It answers no reads.
+    pub diverged: bool,
 }
 
 /// What a client asks of a replica with a read (IONIA 4.3, Syros 4.3).
@@ -544,6 +548,24 @@ pub enum Message {
         /// members' clocks.
         clock: WallTime,
     },
+    /// Follower to leader: I have executed a segment of the log, and this is its digest.
+    Digest {
+        /// The follower's view.
+        view: View,
+        /// The last entry of the segment.
+        op_number: OpNumber,
+        /// See [`Digests`](crate::digests::Digests).
+        digest: u64,
+    },
+    /// Leader to follower: a majority has another digest than you, and your state is not theirs.
+    Diverged {
+        /// The leader's view.
+        view: View,
+        /// The last entry of the segment.
+        op_number: OpNumber,
+        /// What the majority has.
+        digest: u64,
+    },
     /// Follower to leader: I lack the bodies of these updates.
     FetchBodies {
         /// The follower's view.
@@ -665,6 +687,8 @@ impl Message {
             Self::Prepare { .. } => "Prepare",
             Self::Commit { .. } => "Commit",
             Self::PrepareOk { .. } => "PrepareOk",
+            Self::Digest { .. } => "Digest",
+            Self::Diverged { .. } => "Diverged",
             Self::FetchBodies { .. } => "FetchBodies",
             Self::Bodies { .. } => "Bodies",
             Self::Forward { .. } => "Forward",

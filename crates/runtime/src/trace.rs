@@ -8,6 +8,7 @@ use syros_types::ReplicaId;
 /// Logs an event: as a warning what an operator may have to look into, as information what explains the rest.
 pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
     let level = match event {
+        TraceEvent::Differing { .. } | TraceEvent::Diverged { .. } => log::Level::Error,
         TraceEvent::Suspected { .. }
         | TraceEvent::Alone { .. }
         | TraceEvent::QuorumLost { .. }
@@ -21,7 +22,10 @@ pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
                 | ViewChangeCause::Unheard(_)
                 | ViewChangeCause::HandedOver(
                     _,
-                    HandOverReason::SlowDisk(_) | HandOverReason::WrongClock(_) | HandOverReason::FullDisk,
+                    HandOverReason::SlowDisk(_)
+                    | HandOverReason::WrongClock(_)
+                    | HandOverReason::FullDisk
+                    | HandOverReason::Diverged,
                 ),
             ..
         } => log::Level::Warn,
@@ -41,6 +45,18 @@ struct Line(TraceEvent);
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
+            TraceEvent::Differing { op_number } => write!(
+                f,
+                "finds that members have executed different things in the log up to entry {}: their data differ. \
+                 The one that a majority contradicts says so",
+                op_number.0
+            ),
+            TraceEvent::Diverged { op_number } => write!(
+                f,
+                "has executed something else than the majority in the log up to entry {}: it answers no reads any more. \
+                 Its data are wrong; let it come back without them, so that it gets those of the others",
+                op_number.0
+            ),
             TraceEvent::Suspected { view, leader, silent } => write!(
                 f,
                 "suspects {leader}, the leader of view {}: nothing heard for {} ms",
@@ -126,6 +142,9 @@ impl fmt::Display for Cause {
             }
             ViewChangeCause::HandedOver(to, HandOverReason::FullDisk) => {
                 write!(f, "{to} is to lead, because this disk is nearly full")
+            }
+            ViewChangeCause::HandedOver(to, HandOverReason::Diverged) => {
+                write!(f, "{to} is to lead, because this node's state is not that of the majority")
             }
             ViewChangeCause::HandedOver(to, HandOverReason::SlowDisk(behind)) => {
                 write!(

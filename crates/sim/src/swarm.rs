@@ -55,6 +55,8 @@ pub struct Swarm {
     pub apply_delay: u64,
     /// Longest additional time to load a snapshot.
     pub load_delay: u64,
+    /// See `Config::digest_entries`.
+    pub digest_entries: u64,
     /// States of engines in memory are compared after every entry whose number this divides: a look at a state takes
     /// time in proportion to it. 1, but for experiments.
     pub compare_every: u64,
@@ -368,6 +370,7 @@ impl Swarm {
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
             load_delay: 0,
+            digest_entries: 4096,
             compare_every: 1,
             maxmemory: None,
             disk_engine: None,
@@ -416,6 +419,9 @@ impl Swarm {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0010));
         if draw.one_in(4) {
             self.network.flip_ppm = draw.of(&[1_000, 20_000]);
+        }
+        if draw.one_in(4) {
+            self.digest_entries = draw.of(&[4, 32]);
         }
         if draw.one_in(4) && self.nemesis.interval > 0 {
             self.nemesis.stranger = draw.of(&[3, 9]);
@@ -647,6 +653,7 @@ impl Swarm {
             service_delay: 0,
             apply_delay: 0,
             load_delay: 0,
+            digest_entries: 4096,
             compare_every: 1,
             maxmemory: None,
             disk_engine: None,

@@ -410,6 +410,7 @@ impl World {
         config.order_delay = settings.order_delay;
         config.forward_after = settings.forward_after;
         config.session_timeout = settings.session_timeout;
+        config.digest_entries = self.swarm.digest_entries;
         config.fetch_delay = settings.fetch_delay;
         config.batch_max = settings.batch_max;
         config.dlog_length_max = settings.dlog_length_max;

@@ -142,6 +142,7 @@ fn numbers(report: &StatusReport) -> [(&'static str, u64); 15] {
         ("refused", report.refused),
         ("view_changes", report.view_changes),
         ("silent_ms", report.silent_ms),
+        ("divergences", report.divergences),
     ]
 }
 

@@ -91,6 +91,12 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
             let writer = writer.byte(tag::PREPARE_OK).number(view.0).number(op_number.0);
             writer.number(applied.0).fixed(sent_at.0).number(micros(*promise)).fixed(clock.0)
         }
+        Message::Digest { view, op_number, digest } => {
+            writer.byte(tag::DIGEST).number(view.0).number(op_number.0).fixed(*digest)
+        }
+        Message::Diverged { view, op_number, digest } => {
+            writer.byte(tag::DIVERGED).number(view.0).number(op_number.0).fixed(*digest)
+        }
         Message::FetchBodies { view, ids } => writer.byte(tag::FETCH_BODIES).number(view.0).ids(ids),
         Message::Bodies { view, requests } => writer.byte(tag::BODIES).number(view.0).requests(requests),
         Message::Forward { view, requests } => writer.byte(tag::FORWARD).number(view.0).requests(requests),
@@ -322,6 +328,16 @@ fn decode_between_replicas(
             promise: Duration::from_micros(reader.number()?),
             clock: WallTime(reader.fixed()?),
         },
+        tag::DIGEST => Message::Digest {
+            view: View(reader.number()?),
+            op_number: OpNumber(reader.number()?),
+            digest: reader.fixed()?,
+        },
+        tag::DIVERGED => Message::Diverged {
+            view: View(reader.number()?),
+            op_number: OpNumber(reader.number()?),
+            digest: reader.fixed()?,
+        },
         tag::FETCH_BODIES => Message::FetchBodies { view: View(reader.number()?), ids: reader.ids()? },
         tag::BODIES => Message::Bodies { view: View(reader.number()?), requests: reader.requests()? },
         tag::FORWARD => Message::Forward { view: View(reader.number()?), requests: reader.requests()? },
@@ -398,6 +414,8 @@ fn encode_status<'a>(writer: Writer<'a>, report: &StatusReport) -> Writer<'a> {
         silent_ms,
         no_quorum,
         disk_failed,
+        divergences,
+        diverged,
     } = report;
     let writer = writer.number(u64::from(*replica)).number(u64::from(*replicas));
     let writer = writer.byte(role_tag(*role)).byte(fast_quorum_tag(*fast_quorum));
@@ -418,7 +436,8 @@ fn encode_status<'a>(writer: Writer<'a>, report: &StatusReport) -> Writer<'a> {
         view_changes,
     ];
     let writer = numbers.into_iter().fold(writer, |writer, number| writer.number(*number));
-    writer.number(*silent_ms).byte(boolean_tag(*no_quorum)).byte(boolean_tag(*disk_failed))
+    let writer = writer.number(*silent_ms).byte(boolean_tag(*no_quorum)).byte(boolean_tag(*disk_failed));
+    writer.number(*divergences).byte(boolean_tag(*diverged))
 }
 
 fn decode_status(reader: &mut Reader<'_>) -> Result<StatusReport, Malformed> {
@@ -444,5 +463,7 @@ fn decode_status(reader: &mut Reader<'_>) -> Result<StatusReport, Malformed> {
         silent_ms: reader.number()?,
         no_quorum: reader.boolean()?,
         disk_failed: reader.boolean()?,
+        divergences: reader.number()?,
+        diverged: reader.boolean()?,
     })
 }

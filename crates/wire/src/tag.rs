@@ -78,6 +78,11 @@ pub mod message {
     /// `DiskShort`.
     pub const DISK_SHORT: u8 = 48;
 
+    /// `Digest`.
+    pub const DIGEST: u8 = 60;
+    /// `Diverged`.
+    pub const DIVERGED: u8 = 61;
+
     /// Last tag of a message between replicas.
     pub const BETWEEN_REPLICAS_LAST: u8 = 63;
 }

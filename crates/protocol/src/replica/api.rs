@@ -84,6 +84,8 @@ pub struct Config {
     pub session_timeout: Duration,
     /// Most sessions at a time.
     pub sessions_max: usize,
+    /// Entries of the log in a segment of which replicas compare digests.
+    pub digest_entries: u64,
     /// Any connection may use any session: for models, which have no connections.
     pub open_sessions: bool,
     /// Most updates in one Prepare.
@@ -170,6 +172,7 @@ impl Config {
             clock_skew_max: Duration::from_millis(500),
             session_timeout: Duration::from_secs(600),
             sessions_max: 65_536,
+            digest_entries: 4096,
             open_sessions: false,
             batch_max: 1024,
             log_bytes_max: 1 << 30,

@@ -8,6 +8,7 @@
 mod api;
 mod attachments;
 mod clocks;
+mod divergence;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod ordering;
@@ -32,6 +33,7 @@ pub(crate) use planted::PlantedBug;
 pub use restore::{InvalidRecord, Restored};
 pub use trace::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 
+use crate::digests::Digests;
 use crate::durability_log::{DurabilityLog, KeyIndex};
 use crate::hash::{HashMap, shrink_queue};
 use crate::history::ChangeHistory;
@@ -110,6 +112,13 @@ pub struct Replica {
     history: ChangeHistory,
     sessions: Sessions,
     attachments: attachments::Attachments,
+    digests: Digests,
+    /// Leader: digests of segments of the log, as members report them.
+    reported: BTreeMap<OpNumber, divergence::Reported>,
+    /// Leader: the last segment of which members have different digests.
+    differing: Option<OpNumber>,
+    /// The end of a segment after which this replica's state is known not to be that of the majority.
+    diverged: Option<OpNumber>,
     /// When sessions were last ended because there were too many.
     sessions_ended_at: Instant,
     /// Sessions that entries of the log end which are not yet applied.
@@ -204,6 +213,7 @@ struct Counters {
     slow_reads: u64,
     refused: u64,
     view_changes: u64,
+    divergences: u64,
 }
 
 impl Replica {
@@ -235,6 +245,10 @@ impl Replica {
             history: ChangeHistory::default(),
             sessions: Sessions::default(),
             attachments: attachments::Attachments::default(),
+            digests: Digests::after(OpNumber(0), config.digest_entries),
+            reported: BTreeMap::new(),
+            differing: None,
+            diverged: None,
             sessions_ended_at: Instant(0),
             expiring: BTreeSet::new(),
             next_expiry: None,
@@ -442,6 +456,8 @@ impl Replica {
             slow_reads: self.counters.slow_reads,
             refused: self.counters.refused,
             view_changes: self.counters.view_changes,
+            divergences: self.counters.divergences,
+            diverged: self.diverged.is_some(),
             silent_ms: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
             no_quorum: silent >= self.config.suspect_after,
             disk_failed: self.disk_failed || self.disk_is_short,
@@ -493,6 +509,8 @@ impl Replica {
             Message::PrepareOk { view, op_number, applied, sent_at, promise, clock } => {
                 self.on_prepare_ok(from, view, (op_number, applied), (sent_at, promise, clock));
             }
+            Message::Digest { view, op_number, digest } => self.on_digest(from, view, op_number, digest),
+            Message::Diverged { view, op_number, digest } => self.on_diverged(from, view, op_number, digest),
             Message::FetchBodies { view, ids } => self.on_fetch_bodies(from, view, &ids),
             Message::Bodies { view, requests } => self.on_bodies(view, requests),
             Message::Forward { view, requests } => self.on_forward(view, requests),
@@ -540,6 +558,7 @@ impl Replica {
         }
         if now >= self.heartbeat_at {
             self.heartbeat_due = true;
+            self.leave_diverged();
             self.leave_with_slow_disk();
             self.leave_with_full_disk();
             self.leave_with_wrong_clock();

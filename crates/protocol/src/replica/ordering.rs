@@ -651,12 +651,16 @@ impl Replica {
                     self.pending.remove(&update.footprint);
                 }
             }
+            let segment = self.digests.executed(number, entry);
             let bytes = entry.memory_bytes();
             self.unexecuted_bytes = self.unexecuted_bytes.saturating_sub(bytes);
             self.snapshots.note_applied(bytes);
             self.applied = number;
             if !self.waiters.is_empty() {
                 self.answer_waiters(number);
+            }
+            if let Some(digest) = segment {
+                self.on_segment(number, digest);
             }
         }
         shrink_table(&mut self.ordered);

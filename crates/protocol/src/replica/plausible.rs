@@ -62,6 +62,9 @@ impl Replica {
             Message::GetSnapshot { op_number, .. } | Message::SnapshotPart { op_number, .. } => {
                 numbers(&[*op_number])
             }
+            Message::Digest { view, op_number, .. } | Message::Diverged { view, op_number, .. } => {
+                possible(*view) && numbers(&[*op_number])
+            }
             Message::FetchBodies { view, .. }
             | Message::Bodies { view, .. }
             | Message::Forward { view, .. }

@@ -48,6 +48,9 @@ impl Replica {
                 return self.send(from, Message::WrongView { view });
             }
         }
+        if self.diverged.is_some() {
+            return self.refuse_read(from, number, Refusal::NotNormal);
+        }
         let Some((Class::Read, footprint)) = (self.config.describe)(&body) else {
             return self.refuse_read(from, number, Refusal::Malformed);
         };

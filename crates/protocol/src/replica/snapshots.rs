@@ -455,6 +455,7 @@ impl Replica {
         self.sessions =
             if self.planted(PlantedBug::SnapshotWithoutSessions) { Sessions::default() } else { sessions };
         self.applied = op_number;
+        self.restart_digests(op_number);
         self.apply_requested = op_number;
         self.commit = self.commit.max(op_number);
         let end = self.log.op_number();

@@ -197,8 +197,13 @@ impl Cluster {
         Message::Request { view, path, recipients: ReplicaSet::ALL, request }
     }
 
+    /// As the client that has registered its session here: it attaches before it sends updates.
     fn send(&mut self, to: &[usize], message: &Message) {
         for to in to {
+            if let Message::Request { request, .. } = message {
+                let message = Message::Attach { session: request.id.session, nonce: 1 };
+                self.event(*to, Event::Message { from: CLIENT, message });
+            }
             self.event(*to, Event::Message { from: CLIENT, message: message.clone() });
         }
     }
@@ -314,7 +319,7 @@ fn only_who_registered_a_session_can_use_it() {
     assert_eq!(refusals(&mut cluster), [(8, Some(crate::message::Refusal::NotAttached))]);
     // Once its connection is closed, its number says nothing.
     cluster.event(0, Event::ClientGone(7));
-    cluster.send(&[0], &own);
+    cluster.event(0, Event::Message { from: CLIENT, message: own });
     assert_eq!(cluster.answers(), [(0, "refused")]);
     assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]));
 }
@@ -352,6 +357,8 @@ fn sessions_that_nobody_uses_make_room() {
         let message = Message::Register { view, nonce };
         cluster.event(0, Event::Message { from: Peer::Client(client), message });
     };
+    let in_use = cluster.request(session, 1, 5, Path::Durability, "oA1");
+    cluster.send(&[0, 1, 2], &in_use);
     // One connection gets no further than its share.
     (0..1_000).for_each(|number| register(&mut cluster, 50, 10_000 + number));
     cluster.pass(50);
@@ -363,8 +370,6 @@ fn sessions_that_nobody_uses_make_room() {
         cluster.pass(5);
     }
     assert_eq!(cluster.replicas[0].sessions.len() as u64, SESSIONS);
-    let in_use = cluster.request(session, 1, 5, Path::Durability, "oA1");
-    cluster.send(&[0, 1, 2], &in_use);
     // A client that tries again until it has a session has one within a second.
     cluster.inbox.clear();
     let registered = |cluster: &Cluster, client: u64| {
@@ -392,6 +397,49 @@ fn sessions_that_nobody_uses_make_room() {
     cluster.inbox.clear();
     cluster.send(&[0, 1, 2], &next);
     assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+}
+
+/// A follower executes something else than the others: the leader finds that out by itself, and the follower hears of it.
+#[test]
+fn a_member_that_executed_something_else_is_found_and_answers_no_reads() {
+    const SEGMENT: u64 = 8;
+    for wrong in [0, 2] {
+        let mut cluster = Cluster::new(3, FastQuorum::Majority);
+        for replica in &mut cluster.replicas {
+            replica.config.digest_entries = SEGMENT;
+            replica.restart_digests(OpNumber(0));
+        }
+        let session = cluster.register();
+        for sequence in 1..SEGMENT {
+            let request = cluster.request(session, sequence, 5 + sequence, Path::Ordered, "oA1");
+            cluster.send(&[0], &request);
+            if sequence == 3 {
+                // As if the memory of one had changed.
+                let replica = &mut cluster.replicas[wrong];
+                let entry = LogEntry { view: View(0), time: WallTime(9), payload: Payload::Tick };
+                replica.digests.executed(OpNumber(SEGMENT + 1), &entry);
+            }
+            cluster.pass(30);
+        }
+        cluster.pass(100);
+        let diverged: Vec<bool> = cluster.replicas.iter().map(|replica| replica.status().diverged).collect();
+        assert_eq!(diverged, [wrong == 0, false, wrong == 2]);
+        assert_eq!(cluster.replicas[0].status().divergences, 1);
+        cluster.inbox.clear();
+        let asked = Asked::StaleValue;
+        let read = Message::Read { view: View(0), number: 1, asked, body: Body::from(*b"rA") };
+        cluster.reads.clear();
+        cluster.send(&[0, 1, 2], &read);
+        let readers: Vec<usize> = cluster.reads.iter().map(|(replica, _)| *replica).collect();
+        assert_eq!(readers, (0..3).filter(|replica| *replica != wrong).collect::<Vec<_>>());
+        // One that leads does not for long.
+        cluster.pass(2_000);
+        assert!(cluster.leader() != wrong || wrong != 0);
+        // The next segment is right again, and changes nothing of that; another's snapshot would.
+        assert!(cluster.replicas[wrong].status().diverged);
+        cluster.replicas[wrong].restart_digests(OpNumber(SEGMENT));
+        assert!(!cluster.replicas[wrong].status().diverged);
+    }
 }
 
 /// An `Ok` for an id says nothing of another body: whoever holds one refuses it by name.

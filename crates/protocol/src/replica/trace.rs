@@ -19,6 +19,8 @@ pub enum HandOverReason {
     FullDisk,
     /// Its wall clock has contradicted the median of the members' clocks for some time.
     WrongClock(ClockError),
+    /// Its state is not that of the majority.
+    Diverged,
 }
 
 /// How far a wall clock is from the median of the members' clocks.
@@ -60,6 +62,16 @@ pub enum ViewChangeCause {
 /// Something about the group that a log should tell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TraceEvent {
+    /// Members have executed different things in a segment of the log.
+    Differing {
+        /// The segment's last entry.
+        op_number: OpNumber,
+    },
+    /// This replica's state is not that of the majority: it answers no reads any more.
+    Diverged {
+        /// The last entry of the segment that showed it.
+        op_number: OpNumber,
+    },
     /// A follower misses its leader, and tells the others. It moves on only if `f` others agree.
     Suspected {
         /// The view that the replica is in.

@@ -137,6 +137,7 @@ impl Replica {
         self.refused_order.clear();
         self.progress = vec![Progress::default(); self.config.group.size()];
         self.overtaken = None;
+        self.forget_reported();
     }
 
     /// Moves to `view`, which begins when `f` others have moved too.
@@ -753,6 +754,7 @@ impl Replica {
         self.commit = commit;
         if let Some((head, bytes)) = snapshot {
             self.applied = head.op_number;
+            self.restart_digests(head.op_number);
             self.apply_requested = head.op_number;
             self.commit = commit.max(head.op_number);
             self.sessions = head.sessions;

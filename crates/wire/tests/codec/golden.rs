@@ -108,6 +108,8 @@ fn of_clients() -> Vec<(Message, String)> {
         silent_ms: 14,
         no_quorum: true,
         disk_failed: false,
+        divergences: 15,
+        diverged: true,
     };
     let read = |asked: Asked| Message::Read { view, number: 128, asked, body: b"get"[..].into() };
     let standing = Standing { accepted: OpNumber(300), unordered: true, time: clock };
@@ -159,7 +161,7 @@ fn of_clients() -> Vec<(Message, String)> {
         (Message::WrongView { view: View(u64::MAX) }, "17 ffffffffffffffffff01".into()),
         (
             Message::Status(Box::new(status)),
-            "18 02 03 02 02 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d ac02 0e 01 00".into(),
+            "18 02 03 02 02 01 02 03 04 05 06 07 08 09 0a 0b 0c 0d ac02 0e 01 00 0f 01".into(),
         ),
     ]
 }
@@ -217,6 +219,14 @@ fn of_replicas() -> Vec<(Message, String)> {
             format!("2a 07 0a 06 09 {entries_hex}"),
         ),
         (Message::GetStartView { view, commit }, "2b 07 09".into()),
+        (
+            Message::Digest { view, op_number: OpNumber(300), digest: 0x0102 },
+            "3c 07 ac02 0201000000000000".into(),
+        ),
+        (
+            Message::Diverged { view, op_number: OpNumber(300), digest: 0x0102 },
+            "3d 07 ac02 0201000000000000".into(),
+        ),
         (Message::Rejoin { view }, "2c 07".into()),
         (Message::DiskShort { view }, "30 07".into()),
         (Message::SnapshotOffer { view, op_number: OpNumber(9), bytes: 300 }, "2d 07 09 ac 02".into()),

@@ -141,11 +141,13 @@ fn status(prng: &mut Prng) -> StatusReport {
         silent_ms: number(prng),
         no_quorum: prng.below(2) == 0,
         disk_failed: prng.below(2) == 0,
+        divergences: number(prng),
+        diverged: prng.below(2) == 0,
     }
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 35;
+pub(crate) const MESSAGE_KINDS: u64 = 37;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -257,6 +259,8 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         34 => Message::DiskShort { view: view(prng) },
         29 => Message::SnapshotPart { op_number: op_number(prng), offset: number(prng), part: body(prng) },
         33 => Message::Attach { session: SessionId(number(prng)), nonce: prng.next_u64() },
+        35 => Message::Digest { view: view(prng), op_number: op_number(prng), digest: prng.next_u64() },
+        36 => Message::Diverged { view: view(prng), op_number: op_number(prng), digest: prng.next_u64() },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }

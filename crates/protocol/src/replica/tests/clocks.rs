@@ -15,7 +15,9 @@ impl Cluster {
     fn append(&mut self) {
         let (leader, nonce) = (self.leader(), self.now.instant.0);
         let view = self.replicas[leader].view();
-        self.event(leader, Event::Message { from: CLIENT, message: Message::Register { view, nonce } });
+        // One connection registers a few sessions a second.
+        let from = Peer::Client(nonce);
+        self.event(leader, Event::Message { from, message: Message::Register { view, nonce } });
         self.pass(20);
     }
 }

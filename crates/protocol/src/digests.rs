@@ -1,0 +1,77 @@
+//! Digests of what a replica has executed, one for each segment of the log: replicas that have executed the same segment
+//! whole have the same digest of it, whatever they did before. So nothing has to survive a restart, and no snapshot has to
+//! carry anything: a replica that begins inside a segment says nothing of that one.
+
+use crate::message::{LogEntry, Payload};
+use alloc::collections::VecDeque;
+use syros_types::OpNumber;
+
+/// Segments that are remembered: those that a slow follower may still report.
+const SEGMENTS_MAX: usize = 64;
+
+/// The digests of one replica.
+#[derive(Clone, Debug)]
+pub struct Digests {
+    /// Entries in a segment; at least 1.
+    length: u64,
+    /// Of the entries since the present segment began.
+    running: u64,
+    /// Every entry of the present segment is in it.
+    is_whole: bool,
+    /// Segments that have ended: their last op number and their digest.
+    ended: VecDeque<(OpNumber, u64)>,
+}
+
+impl Digests {
+    /// Digests of segments of `length` entries, of a replica whose state is the one after entry `base`.
+    #[must_use]
+    pub fn after(base: OpNumber, length: u64) -> Self {
+        let length = length.max(1);
+        Self { length, running: 0, is_whole: base.0.is_multiple_of(length), ended: VecDeque::new() }
+    }
+
+    /// The next entry has been executed. Gives the digest of the segment that it ends, if it ends one that is whole.
+    pub fn executed(&mut self, number: OpNumber, entry: &LogEntry) -> Option<u64> {
+        self.running = digest(self.running, entry);
+        if !number.0.is_multiple_of(self.length) {
+            return None;
+        }
+        let ended = core::mem::take(&mut self.running);
+        if !core::mem::replace(&mut self.is_whole, true) {
+            return None;
+        }
+        if self.ended.len() == SEGMENTS_MAX {
+            self.ended.pop_front();
+        }
+        self.ended.push_back((number, ended));
+        Some(ended)
+    }
+
+    /// The digest of the segment that ends with this entry, if it is known.
+    #[must_use]
+    pub fn of(&self, number: OpNumber) -> Option<u64> {
+        self.ended.iter().rev().find(|(end, _)| *end == number).map(|(_, digest)| *digest)
+    }
+}
+
+const fn fold(digest: u64, value: u64) -> u64 {
+    let product = (digest ^ value ^ 0x9e37_79b9_7f4a_7c15) as u128 * 0xa076_1d64_78bd_642f_u128;
+    (product as u64) ^ ((product >> 64) as u64) ^ value.rotate_left(31)
+}
+
+/// A copy of a request that was sent again may have another timestamp and acknowledge something else, which changes nothing
+/// of what it does.
+fn digest(before: u64, entry: &LogEntry) -> u64 {
+    let digest = fold(fold(before, entry.view.0), entry.time.0);
+    match &entry.payload {
+        Payload::Update(_) | Payload::Recovered(_) => {
+            entry.updates().iter().fold(digest, |digest, update| {
+                let id = update.request.id;
+                fold(fold(fold(digest, id.session.0), id.sequence), update.body_hash.0)
+            })
+        }
+        Payload::Register { nonce } => fold(fold(digest, 1), *nonce),
+        Payload::Expire(ids) => ids.iter().fold(fold(digest, 2), |digest, id| fold(digest, id.0)),
+        Payload::Tick => fold(digest, 3),
+    }
+}

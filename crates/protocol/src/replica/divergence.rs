@@ -1,0 +1,107 @@
+//! Replicas compare digests of what they have executed. One that differs from a majority says so, and answers no reads.
+
+use super::Replica;
+use super::trace::{HandOverReason, TraceEvent};
+use crate::digests::Digests;
+use crate::message::{Message, Peer};
+use alloc::vec::Vec;
+use syros_types::{Group, OpNumber, ReplicaId, View};
+
+/// Segments whose digests the leader collects at a time: a follower that is further behind is not compared.
+const COMPARED_MAX: usize = 16;
+
+/// What members have reported of one segment of the log.
+pub(super) type Reported = [Option<u64>; Group::SIZE_MAX];
+
+impl Replica {
+    /// A segment has been executed whole.
+    pub(super) fn on_segment(&mut self, op_number: OpNumber, digest: u64) {
+        if self.is_leader() {
+            self.compare(self.config.replica, op_number, digest);
+        } else if self.is_normal() {
+            let view = self.view;
+            self.send(Peer::Replica(self.leader()), Message::Digest { view, op_number, digest });
+        }
+    }
+
+    pub(super) fn on_digest(&mut self, from: ReplicaId, view: View, op_number: OpNumber, digest: u64) {
+        if self.is_leader() && view == self.view && op_number <= self.log.op_number() {
+            self.compare(from, op_number, digest);
+        }
+    }
+
+    /// Leader: a member has this digest of the segment that ends with this entry.
+    fn compare(&mut self, member: ReplicaId, op_number: OpNumber, digest: u64) {
+        let mine = self.digests.of(op_number);
+        let me = self.config.replica;
+        let reported = self.reported.entry(op_number).or_default();
+        reported[member.index()] = Some(digest);
+        if let Some(mine) = mine {
+            reported[me.index()] = Some(mine);
+        }
+        let reported = *reported;
+        while self.reported.len() > COMPARED_MAX {
+            self.reported.pop_first();
+        }
+        let known: Vec<(ReplicaId, u64)> =
+            self.config.group.members().filter_map(|id| Some((id, reported[id.index()]?))).collect();
+        if known.iter().all(|(_, other)| *other == digest) {
+            return;
+        }
+        if self.differing.is_none_or(|last| last < op_number) {
+            self.differing = Some(op_number);
+            self.counters.divergences += 1;
+            self.trace(TraceEvent::Differing { op_number });
+        }
+        let count = |digest| known.iter().filter(|(_, other)| *other == digest).count();
+        let Some((_, right)) =
+            known.iter().find(|(_, digest)| count(*digest) >= self.config.group.majority())
+        else {
+            return;
+        };
+        let view = self.view;
+        for (other, _) in known.iter().filter(|(_, digest)| digest != right) {
+            if *other == me {
+                self.diverge(op_number);
+            } else {
+                self.send(Peer::Replica(*other), Message::Diverged { view, op_number, digest: *right });
+            }
+        }
+    }
+
+    /// Leader: lets another member lead if this one's state is not that of the majority.
+    pub(super) fn leave_diverged(&mut self) {
+        if self.diverged.is_some() && self.has_led_for_long(self.config.heartbeat) {
+            self.step_down(HandOverReason::Diverged);
+        }
+    }
+
+    /// What members have reported belongs to the view that ends.
+    pub(super) fn forget_reported(&mut self) {
+        self.reported.clear();
+        self.differing = None;
+    }
+
+    /// The state of this replica is now the one after this entry, as another member has sent it or the disk has it.
+    pub(super) fn restart_digests(&mut self, base: OpNumber) {
+        self.digests = Digests::after(base, self.config.digest_entries);
+        self.diverged = None;
+    }
+
+    /// The leader says that a majority has this digest.
+    pub(super) fn on_diverged(&mut self, from: ReplicaId, view: View, op_number: OpNumber, digest: u64) {
+        let is_other = self.digests.of(op_number).is_some_and(|mine| mine != digest);
+        if self.is_normal() && view == self.view && from == self.leader() && is_other {
+            self.diverge(op_number);
+        }
+    }
+
+    /// This replica's state is not that of the majority: it answers no reads from it, and does not lead for longer than it
+    /// must.
+    fn diverge(&mut self, op_number: OpNumber) {
+        if self.diverged.is_none() {
+            self.diverged = Some(op_number);
+            self.trace(TraceEvent::Diverged { op_number });
+        }
+    }
+}

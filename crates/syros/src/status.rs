@@ -125,7 +125,7 @@ fn text_line(address: &str, report: &Result<StatusReport, String>) -> String {
 }
 
 /// The numbers of a report, by name.
-fn numbers(report: &StatusReport) -> [(&'static str, u64); 15] {
+fn numbers(report: &StatusReport) -> [(&'static str, u64); 16] {
     [
         ("view", report.view),
         ("op", report.op_number),

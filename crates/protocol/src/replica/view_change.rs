@@ -620,7 +620,9 @@ impl Replica {
         self.transfer = None;
         self.state_requested = None;
         self.rebuild_pending();
-        self.attachments.forget_sessions();
+        if !self.planted(PlantedBug::AnyViewAccepted) {
+            self.attachments.forget_sessions();
+        }
         self.view_began_at = self.log.op_number();
         match self.config.durability {
             super::Durability::Fsync => {

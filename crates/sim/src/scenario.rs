@@ -215,6 +215,17 @@ impl Play {
         self.world.network.set_delay(from, to, delay);
     }
 
+    /// Makes both directions between two processes lines of a bandwidth: messages follow each other, and each takes as long
+    /// as its bytes do.
+    pub fn set_bandwidth(&mut self, one: Node, other: Node, bytes_per_second: u64) {
+        let (one, other) = (self.index(one), self.index(other));
+        let delay = core::time::Duration::from_nanos(DELAY);
+        let line = syros_experiment::Line { delay, bytes_per_second, ..syros_experiment::Line::default() };
+        for (from, to) in [(one, other), (other, one)] {
+            self.world.network.set_line(from, to, line.clone());
+        }
+    }
+
     /// Cuts the replicas into these pieces; clients reach everybody.
     pub fn partition(&mut self, pieces: &[&[usize]]) {
         self.world.partition(pieces);

@@ -164,7 +164,9 @@ impl Replica {
             self.planted(PlantedBug::UnheardLeaderStays) || self.planted(PlantedBug::DeposedLeaderStays);
         // A group of one has nobody to hear.
         let is_alone = self.config.group.faults() == 0;
-        if silence >= self.config.suspect_after * UNHEARD_MAX && !stays && !is_alone {
+        // What it has sent may take long to arrive, and what follows waits behind it.
+        let carrying = super::view_change::carrying_time(self.uncommitted_bytes) * 2;
+        if silence >= self.config.suspect_after * UNHEARD_MAX + carrying && !stays && !is_alone {
             self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Unheard(silence));
         }
     }

@@ -29,10 +29,22 @@ use syros_types::{
 /// can.
 const BACK_OFF_MAX: u32 = 8;
 
+/// Bytes that a link between members is taken to carry in a millisecond: 256 Mbit/s. Messages of a view change hold logs and
+/// durability logs whole, and time-outs grow by what these take. If links are slower, the attempts that double help.
+const LINK_BYTES_PER_MILLISECOND: usize = 32 * 1024;
+
+/// How long a message with so many bytes of logs is on its way; nothing if it is small.
+pub(super) const fn carrying_time(bytes: usize) -> Duration {
+    Duration::from_millis((bytes / LINK_BYTES_PER_MILLISECOND) as u64)
+}
+
 /// A view change under way.
 #[derive(Clone, Debug)]
 pub(super) struct ViewChange {
     resend_at: Instant,
+    /// When the DoViewChange is sent again, and how long that takes if it is large.
+    resend_change_at: Instant,
+    carrying: Duration,
     timeout_at: Instant,
     timeout: Duration,
     /// New leader: what it was sent, its own included.
@@ -162,9 +174,14 @@ impl Replica {
     /// Status view-change, with its timers.
     pub(super) fn begin_view_change(&mut self, timeout: Duration) {
         let jitter = Duration::from_nanos(self.prng.below((timeout / 4).as_nanos() as u64));
+        let attempts = (timeout.as_nanos() / self.config.view_change_timeout.as_nanos().max(1)) as u32;
+        // What members hold goes to the new leader, and comes back as the log of the view.
+        let carrying = carrying_time(self.dlog.bytes() + self.uncommitted_bytes) * 2 * attempts;
         self.status = Status::ViewChange(Box::new(ViewChange {
             resend_at: self.now.instant.after(self.config.resend),
-            timeout_at: self.now.instant.after(timeout).after(jitter),
+            resend_change_at: self.now.instant.after(self.config.resend.max(carrying)),
+            carrying,
+            timeout_at: self.now.instant.after(timeout).after(jitter).after(carrying),
             timeout,
             changes: BTreeMap::new(),
             chosen: Vec::new(),
@@ -212,11 +229,18 @@ impl Replica {
         if now >= change.resend_at {
             change.resend_at = now.after(self.config.resend);
             let waits = self.transfer.is_some() || change.source.is_some();
+            // One that is on its way for long would only be followed by more of the same.
+            let is_due = now >= change.resend_change_at;
+            if is_due {
+                // The link may be slower than it is taken to be.
+                change.carrying = (change.carrying * 2).min(change.timeout * BACK_OFF_MAX);
+                change.resend_change_at = now.after(self.config.resend.max(change.carrying));
+            }
             let view = self.view;
             self.broadcast(&Message::StartViewChange { view, reason: ViewChangeReason::Moved });
             if waits {
                 self.request_transfer();
-            } else {
+            } else if is_due {
                 self.send_do_view_change();
             }
         }

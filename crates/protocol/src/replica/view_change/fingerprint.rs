@@ -7,11 +7,22 @@ use core::time::Duration;
 
 impl ViewChange {
     pub(in crate::replica) fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { resend_at, timeout_at, timeout, changes, chosen, clocks_until, source } = self;
+        let Self {
+            resend_at,
+            resend_change_at,
+            carrying,
+            timeout_at,
+            timeout,
+            changes,
+            chosen,
+            clocks_until,
+            source,
+        } = self;
         clock.deadline(*resend_at, hasher);
+        clock.deadline(*resend_change_at, hasher);
         clock.deadline(*timeout_at, hasher);
         clocks_until.iter().for_each(|until| clock.deadline(*until, hasher));
-        (timeout, changes, chosen, source).hash(hasher);
+        (carrying, timeout, changes, chosen, source).hash(hasher);
     }
 }
 

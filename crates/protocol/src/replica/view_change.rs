@@ -116,10 +116,12 @@ impl Replica {
         self.wants.iter().flatten().filter(recent).filter(|want| wanted(want)).count()
     }
 
-    /// Moves on if `f` others want a later view than this one.
+    /// Moves on if `f` others want a later view than this one. To a replica that misses its leader, members that are
+    /// behind it and have no leader count as well: they go along with any later view.
     fn move_if_others_agree(&mut self) {
         let view = self.view;
-        if self.count_wants(|want| want.view > view) >= self.config.group.faults() {
+        let misses = self.is_normal() && self.suspecting && !self.planted(PlantedBug::DeposedLeaderStays);
+        if self.count_wants(|want| misses || want.view > view) >= self.config.group.faults() {
             self.move_with_others();
         }
     }
@@ -287,8 +289,13 @@ impl Replica {
         let moved = reason != ViewChangeReason::Suspicion;
         match &self.status {
             Status::Normal if view <= self.view => {
-                let view = self.view;
-                self.send(Peer::Replica(from), Message::WrongView { view });
+                let current = self.view;
+                self.send(Peer::Replica(from), Message::WrongView { view: current });
+                // It has no leader either, and may not be able to enter this replica's view: the leader may be dead.
+                self.note_want(from, view, moved);
+                if self.suspecting {
+                    self.move_if_others_agree();
+                }
             }
             Status::Normal => {
                 self.note_want(from, view, moved);

@@ -141,3 +141,20 @@ fn what_others_have_is_taken_when_there_is_room_again() {
         assert_eq!(cluster.answers(), [(0, if taken { "committed" } else { "refused" })]);
     }
 }
+
+/// The centre of a star in a view whose leader has died; one of those around it has never entered that view, and cannot,
+/// because its leader is dead.
+#[test]
+fn members_that_are_behind_agree_to_any_later_view() {
+    let mut cluster = Cluster::new(5, FastQuorum::Majority);
+    for other in 0..4 {
+        cluster.cut_between(4, other);
+    }
+    cluster.register();
+    cluster.event(0, Event::Message { from: CLIENT, message: Message::HandOver { to: ReplicaId(1) } });
+    cluster.settle();
+    cluster.down.extend([0, 1]);
+    cluster.cut.clear();
+    cluster.cut_between(3, 4);
+    assert!(cluster.gets_on_within(3000));
+}

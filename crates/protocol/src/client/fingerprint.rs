@@ -28,6 +28,7 @@ impl Client {
             connected,
             quorum_lost,
             slow,
+            behind,
             leader_heard,
             probed,
             clocks,
@@ -54,7 +55,7 @@ impl Client {
             clock.past(*began, COMPARISON_INTERVAL, hasher);
         }
         let bits = |replicas: &ReplicaSet| replicas.0;
-        (bits(connected), bits(slow), quorum_lost).hash(hasher);
+        (bits(connected), bits(slow), bits(behind), quorum_lost).hash(hasher);
         // No timeout that starts with something being sent is longer than this.
         let slowest = latencies.slowest().max(write_times.slowest()).max(*latency);
         let patience = super::patience(config.resend, slowest);

@@ -161,6 +161,8 @@ pub struct Client {
     quorum_lost: bool,
     /// Replicas that did not answer in time; not waited for until they do answer.
     slow: ReplicaSet,
+    /// Replicas that have last said that they are in an earlier view: they accept nothing at present.
+    behind: ReplicaSet,
     leader_heard: Instant,
     probed: Instant,
     clocks: Clocks,
@@ -197,6 +199,7 @@ impl Client {
             connected: ReplicaSet(0),
             quorum_lost: false,
             slow: ReplicaSet(0),
+            behind: ReplicaSet(0),
             leader_heard: now.instant,
             probed: now.instant,
             clocks: Clocks::new(),
@@ -284,6 +287,8 @@ impl Client {
             Event::Message { from, message } => {
                 if from.index() < self.config.group.size() {
                     self.slow = self.slow.without(from);
+                    let is_behind = matches!(message, Message::WrongView { view } if view < self.view);
+                    self.behind = if is_behind { self.behind.with(from) } else { self.behind.without(from) };
                     if from == self.leader() {
                         self.leader_heard = now.instant;
                     }

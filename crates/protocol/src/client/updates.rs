@@ -605,6 +605,12 @@ impl Client {
             return self.finish_update(sequence, outcome);
         }
         let Session::Active(session) = self.session else { return };
+        let refusing = ReplicaSet(self.behind.0 & update.recipients.0);
+        let refusing = refusing.except(update.oks).except(update.refusals);
+        if update.path == Path::Durability && !refusing.is_empty() {
+            refusing.iter().for_each(|replica| self.on_no_ok(replica, sequence));
+        }
+        let Some(update) = self.updates.get_mut(sequence) else { return };
         let silent = now.since(update.sent);
         if update.crowded_out {
             if silent >= sync_after * 2 {

@@ -83,6 +83,8 @@ impl Cluster {
             unwritten: BTreeMap::new(),
         };
         cluster.settle();
+        // The leader has heard of the members, and of their clocks.
+        cluster.pass(1);
         cluster
     }
 

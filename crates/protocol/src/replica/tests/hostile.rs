@@ -20,6 +20,8 @@ impl Cluster {
         self.pass(2000);
         let request = self.request(session, 1, self.now.wall.0, Path::Ordered, "oA1");
         let leader = self.leader();
+        // What a connection has shown does not survive everything; clients show it again.
+        self.attach(session);
         self.inbox.clear();
         self.send(&[leader], &request);
         self.pass(100);

@@ -58,7 +58,7 @@ impl Client {
         (bits(connected), bits(slow), bits(behind), quorum_lost).hash(hasher);
         // No timeout that starts with something being sent is longer than this.
         let slowest = latencies.slowest().max(write_times.slowest()).max(*latency);
-        let patience = super::patience(config.resend, slowest);
+        let patience = super::patience(config.resend, slowest, config);
         match session {
             Session::None => 0_u8.hash(hasher),
             Session::Registering { nonce, sent } => {

@@ -31,14 +31,16 @@ use syros_types::{
 };
 use updates::{Update, WriteTimes};
 
-/// The longest that what usually takes long makes a client wait before it tries again. A single operation that took long,
-/// because a disk stood still or a value was huge, must not keep the client from what has happened since.
-const PATIENCE_MAX: Duration = Duration::from_secs(3);
+/// What usually takes long makes a client wait for no more than this part of the time after which it gives up, before it
+/// tries again. A single operation that took long, because a disk stood still or a value was huge, must not keep the
+/// client from what has happened since.
+const PATIENCE_PART: u32 = 4;
 
 /// A timeout that a cluster under load, or a distant one, does not run into: answers that usually take so many
 /// nanoseconds are not lost, and sending everything again would only add to the load.
-fn patience(timeout: Duration, usual: u64) -> Duration {
-    timeout.max(Duration::from_nanos(usual.saturating_mul(4)).min(PATIENCE_MAX))
+fn patience(timeout: Duration, usual: u64, config: &Config) -> Duration {
+    let longest = config.give_up_after / PATIENCE_PART;
+    timeout.max(Duration::from_nanos(usual.saturating_mul(4)).min(longest))
 }
 
 /// The shortest time of late that a replica took to answer, in nanoseconds: how far it is, whatever waits there. 0 if that
@@ -311,7 +313,7 @@ impl Client {
                         update.recipients.contains(replica) && !update.oks.contains(replica)
                     };
                     if client.updates.get_mut(sequence).is_some_and(awaited) {
-                        client.widen(sequence);
+                        client.on_no_ok(replica, sequence);
                     }
                 });
             }
@@ -656,7 +658,7 @@ impl Client {
             let usual = averages.into_iter().fold(others, u64::max);
             self.config.sync_after.max(Duration::from_nanos(usual.saturating_mul(4)))
         } else {
-            patience(self.config.sync_after, usual)
+            patience(self.config.sync_after, usual, &self.config)
         };
         if now.since(self.leader_heard) < patience || now.since(self.probed) < patience {
             return;

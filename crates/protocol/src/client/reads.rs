@@ -747,7 +747,10 @@ impl Client {
             Course::Meta { .. } => members_take(asked).max(self.latencies.word(leader, now)),
             Course::Rinse { .. } => members_take(asked.with(leader)),
         };
-        let (soon, resend) = (patience(self.config.sync_after, usual), patience(self.config.resend, usual));
+        let (soon, resend) = (
+            patience(self.config.sync_after, usual, &self.config),
+            patience(self.config.resend, usual, &self.config),
+        );
         let (silent, patience) = match read.course {
             // Others may know as well.
             Course::Leader if read.policy == ReadPolicy::Auto && read.bucket.is_some() && !read.referred => {

@@ -596,9 +596,9 @@ impl Client {
         let (now, group, leader) = (self.now.instant, self.config.group, self.leader());
         let quorum = group.fast_quorum(self.config.fast_quorum);
         let fast = self.write_times.fast(quorum, leader, self.usable()).unwrap_or_default();
-        let sync_after = patience(self.config.sync_after, fast.max(self.latency));
+        let sync_after = patience(self.config.sync_after, fast.max(self.latency), &self.config);
         let widen_after = (self.config.sync_after / 4).max(Duration::from_nanos(fast.saturating_mul(2)));
-        let resend = patience(self.config.resend, self.write_times.ordered.max(self.latency));
+        let resend = patience(self.config.resend, self.write_times.ordered.max(self.latency), &self.config);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         if now.since(update.invoked) >= self.config.give_up_after {
             let outcome = if update.attempts == 0 { Outcome::TimedOut } else { Outcome::Unknown };

@@ -134,8 +134,7 @@ impl Extended {
             [b'p' | b'P', power @ ..] => {
                 let (is_less, digits) = match power {
                     [b'-', digits @ ..] => (true, digits),
-                    [b'+', digits @ ..] => (false, digits),
-                    digits => (false, digits),
+                    [b'+', digits @ ..] | digits => (false, digits),
                 };
                 if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
                     return None;

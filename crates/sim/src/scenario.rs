@@ -222,7 +222,7 @@ impl Play {
         let delay = core::time::Duration::from_nanos(DELAY);
         let line = syros_experiment::Line { delay, bytes_per_second, ..syros_experiment::Line::default() };
         for (from, to) in [(one, other), (other, one)] {
-            self.world.network.set_line(from, to, line.clone());
+            self.world.network.set_line(from, to, line);
         }
     }
 

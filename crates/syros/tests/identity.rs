@@ -201,7 +201,7 @@ fn copy(from: &std::path::Path, to: &std::path::Path) {
         let entry = entry.unwrap();
         let (from, to) = (entry.path(), to.join(entry.file_name()));
         if entry.file_type().unwrap().is_dir() {
-            copy(&from, &to)
+            copy(&from, &to);
         } else {
             let _ = std::fs::copy(from, to).unwrap();
         }

@@ -1,4 +1,5 @@
 use super::*;
+use alloc::boxed::Box;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use syros_types::Prng;
@@ -6,7 +7,7 @@ use syros_types::Prng;
 /// One process of one member.
 #[derive(Clone, Debug)]
 enum Process {
-    Forming(Formation),
+    Forming(Box<Formation>),
     Acting(Declaration, Roster),
     Refused,
 }
@@ -35,7 +36,7 @@ impl Meetings {
             let formation = formation.plant(bug);
             #[cfg(not(feature = "planted-bugs"))]
             assert!(bug.is_none());
-            Process::Forming(formation)
+            Process::Forming(Box::new(formation))
         };
         Self { processes: processes.iter().map(forming).collect(), acts_alone: false }
     }
@@ -146,7 +147,7 @@ fn a_member_that_was_away_joins_by_one_that_acts() {
     // Its vote is durable; that it acted was not yet.
     let Process::Acting(_, roster) = meetings.processes[2] else { panic!("it does not act") };
     let again = Formation::new(group(3), ReplicaId(2), disk(12), Some(roster));
-    meetings.processes[2] = Process::Forming(again);
+    meetings.processes[2] = Process::Forming(Box::new(again));
     meetings.meet(2, 1);
     assert!(meetings.acts(2));
 }
@@ -163,7 +164,7 @@ fn a_wiped_disk_is_refused_by_whoever_acts() {
     let refused = check(&ours, &roster, &wiped.declaration()).unwrap_err().to_string();
     assert!(refused.contains("replica 2 has disk 0000000000000063"), "{refused}");
     assert!(refused.contains("knows it by disk 000000000000000c"), "{refused}");
-    meetings.processes[2] = Process::Forming(wiped);
+    meetings.processes[2] = Process::Forming(Box::new(wiped));
     meetings.meet(2, 0);
     assert!(matches!(meetings.processes[2], Process::Refused));
 }

@@ -78,7 +78,10 @@ fn what_the_help_shows() {
 fn the_data_of_others_is_left_alone() {
     let scratch = Scratch::new("others");
     let port = free_ports();
-    drop(Running::start(&scratch.0.join("data"), port));
+    let cluster = Running::start(&scratch.0.join("data"), port);
+    // A cluster that answers has been formed: its nodes are told to form no other.
+    assert_eq!(cluster.ask(&["append", "log", "first"]), Ok(String::new()));
+    drop(cluster);
     let node = scratch.0.join("data/node-1");
     let number = std::fs::read_to_string(scratch.0.join("data/cluster")).unwrap();
     let number = u64::from_str_radix(number.trim(), 16).unwrap().to_string();

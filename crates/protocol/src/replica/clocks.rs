@@ -91,7 +91,9 @@ impl Replica {
     /// The time by the members' clocks: this replica's own, unless that one contradicts the median. `None` if fewer
     /// than a majority of the clocks is known.
     pub(super) fn group_time(&self) -> Option<WallTime> {
-        if self.planted(super::PlantedBug::LogTimeByOneClock) {
+        // A follower stamps nothing. By its own clock it tells a reader that a value may be due, who then asks the leader.
+        let is_follower = self.is_normal() && !self.is_leader();
+        if is_follower || self.planted(super::PlantedBug::LogTimeByOneClock) {
             return Some(self.now.wall);
         }
         let median = self.median_clock()?;

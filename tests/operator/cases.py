@@ -183,9 +183,15 @@ def a4(context):
 
 def a5(context):
     """Data beyond memory."""
-    extra = "[limits]\n"
-    settings = ['maxmemory = "256MiB"', 'log-memory = "64MiB"', 'log-keep = "16MiB"']
-    extra += "".join(line + "\n" for line in settings if context.settings.accepts("limits", line))
+    extra = ""
+    settings = [
+        ("memory", 'maxmemory = "256MiB"'),
+        ("limits", 'log-memory = "64MiB"'),
+        ("limits", 'log-keep = "16MiB"'),
+    ]
+    for section in ("memory", "limits"):
+        lines = [line for of, line in settings if of == section and context.settings.accepts(of, line)]
+        extra += "\n".join([f"[{section}]", *lines, ""]) if lines else ""
     with Cluster(context, extra=extra) as cluster:
         cluster.start(memory=GIB).ready()
         value, refused, written = b"x" * (2 * MIB), None, 0

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use syros_commands::{Command, put_bulk, put_error, put_integer, put_nil, put_ok};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Declaration, DiskId, Roster, Stage};
@@ -172,7 +172,8 @@ impl Cluster {
     }
 
     fn answer(&self, replica: usize, message: Message) -> Option<Message> {
-        let (view, clock) = (View(0), WallTime(1));
+        let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+        let (view, clock) = (View(0), WallTime(since_epoch.as_micros() as u64));
         let mood = *self.mood.lock().unwrap();
         if let Message::Request { path, .. } = &message {
             let seen = if *path == Path::Durability { &self.durable } else { &self.ordered };

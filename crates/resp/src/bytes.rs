@@ -6,6 +6,9 @@ const COMPACT_BYTES_MIN: usize = 64 * 1024;
 /// An empty queue keeps no more memory than this, so that an idle connection costs little.
 const IDLE_BYTES_MAX: usize = 256 * 1024;
 
+/// Capacity beyond this many bytes is given back as they are taken.
+const LARGE_BYTES: usize = 4 * 1024 * 1024;
+
 /// Bytes waiting to be taken.
 #[derive(Debug, Default)]
 pub(crate) struct ByteQueue {
@@ -42,6 +45,10 @@ impl ByteQueue {
             // Moves at most as many bytes as have been taken: constant work per byte.
             self.bytes.drain(..self.start);
             self.start = 0;
+            if self.bytes.capacity() > LARGE_BYTES && self.bytes.len() <= self.bytes.capacity() / 2 {
+                // Of a large reply, what has been taken is given back.
+                self.bytes.shrink_to_fit();
+            }
         }
     }
 

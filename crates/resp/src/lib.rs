@@ -78,6 +78,10 @@ pub mod limits {
     /// reply, with one to spare for everything else in it: a command never fails for being packed.
     pub const PACK_VALUES_MAX: usize = syros_commands::limits::REPLY_BYTES_MAX / VALUE_BYTES_MAX - 1;
 
+    /// Replies to one pack are expected to hold no more bytes of values than this, unless it is one value: a pack is
+    /// executed as a whole, however much comes of it.
+    pub const PACK_REPLY_BYTES_EXPECTED_MAX: usize = REPLY_BYTES_EXPECTED_MAX / 16;
+
     const _: () = assert!(COMMANDS_MAX <= syros_commands::limits::OPERATIONS_PER_BODY_MAX);
     const _: () = assert!(PACK_BYTES_MAX < BODY_BYTES_MAX);
     const _: () = assert!(PACK_VALUES_MAX > 0);

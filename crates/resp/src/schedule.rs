@@ -35,7 +35,8 @@
 //! stay nilext.
 
 use crate::limits::{
-    COMMANDS_MAX, OPERATION_BYTES_MAX, PACK_BYTES_MAX, PACK_VALUES_MAX, REPLY_BYTES_EXPECTED_MAX,
+    COMMANDS_MAX, OPERATION_BYTES_MAX, PACK_BYTES_MAX, PACK_REPLY_BYTES_EXPECTED_MAX, PACK_VALUES_MAX,
+    REPLY_BYTES_EXPECTED_MAX,
 };
 use crate::locks::{Gate, KeyLocks, Passage};
 use crate::writer::{Protocol, write_error, write_reply, write_simple};
@@ -151,7 +152,7 @@ const SPARE_BODIES_MAX: usize = 64;
 const SPARE_BODY_BYTES_MAX: usize = 4096;
 
 /// The guess at the length of a value before there was any, in bytes: enough to be cautious with (sixteen values
-/// are asked for at first), and no bother to anybody, for short replies bring it down quickly.
+/// are asked for at first, each by itself), and no bother to anybody, for short replies bring it down quickly.
 const VALUE_BYTES_GUESS: usize = REPLY_BYTES_EXPECTED_MAX / 16;
 /// The guess never falls below this, at which as many values are allowed for as there can be commands.
 const VALUE_BYTES_GUESS_MIN: usize = REPLY_BYTES_EXPECTED_MAX / COMMANDS_MAX;
@@ -303,8 +304,16 @@ impl Schedule {
         };
         suits
             && (!self.lacks_room || group.grows == grows)
-            && group.values.saturating_add(values) <= PACK_VALUES_MAX as u32
+            && self.values_fit(group.values, values)
             && body.len() + request_bytes <= PACK_BYTES_MAX
+    }
+
+    /// True if so many values more go into a pack with these: all of a pack's replies are in memory at once, and none of
+    /// it can be taken back, so values are packed only where those that came before were short.
+    const fn values_fit(&self, values: u32, more: u32) -> bool {
+        let all = values.saturating_add(more) as usize;
+        let is_one_of_them = values == 0 || more == 0;
+        all <= PACK_VALUES_MAX && (is_one_of_them || all * self.value_bytes <= PACK_REPLY_BYTES_EXPECTED_MAX)
     }
 
     fn add_group(

@@ -127,8 +127,24 @@ fn operations_on_all_keys_wait_for_all_and_hold_back_all() {
 
 #[test]
 fn a_pack_never_outgrows_a_reply() {
-    let classes = submitted_at_first(&["GET k"; 16]);
+    let mut connection = connection(1);
+    // Nothing is known of the values yet: none is asked for together with another.
+    assert_eq!(submitted(&mut connection, &["GET k"; 16]), [(Class::Read, 1); 16]);
+    let reply_with = |connection: &mut Connection, slot: u64, count: usize, bytes: usize| {
+        let mut reply = Vec::new();
+        (0..count).for_each(|_| put_bulk(&mut reply, &vec![b'v'; bytes]));
+        assert!(connection.complete(slot, Completion::Reply(Arc::from(reply))));
+        output(connection);
+    };
+    (1..=16).for_each(|slot| reply_with(&mut connection, slot, 1, 9));
+    // They are short.
+    let classes = submitted(&mut connection, &["GET k"; 16]);
     assert_eq!(classes, [(Class::Read, 7), (Class::Read, 7), (Class::Read, 2)]);
+    (17..=18).for_each(|slot| reply_with(&mut connection, slot, 7, 9));
+    // No longer.
+    reply_with(&mut connection, 19, 2, 1 << 20);
+    let classes = submitted(&mut connection, &["GET k", "GET k", "STRLEN k", "STRLEN k"]);
+    assert_eq!(classes, [(Class::Read, 1), (Class::Read, 3)]);
     let value = "v".repeat(100_000);
     let line = format!("SET k {value}");
     assert_eq!(submitted_at_first(&[&line[..]; 4]), [(Class::Overwrite, 2)]);
@@ -317,7 +333,7 @@ fn quit_and_protocol_errors_end_a_connection_after_what_came_before() {
 #[test]
 fn local_replies_keep_their_turn_and_their_protocol() {
     let mut connection = connection(1);
-    let lines = ["PING", "GET k", "PING", "HELLO 3 SETNAME me", "GET k", "ECHO x", "CLIENT GETNAME"];
+    let lines = ["PING", "STRLEN k", "PING", "HELLO 3 SETNAME me", "STRLEN k", "ECHO x", "CLIENT GETNAME"];
     assert_eq!(submitted(&mut connection, &lines), [(Class::Read, 2)]);
     assert_eq!(output(&mut connection), b"+PONG\r\n");
     let mut reply = Vec::new();

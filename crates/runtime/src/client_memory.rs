@@ -7,6 +7,9 @@
 //! 2. When three quarters of the budget are taken, input buffers above [`SMALL_BYTES`] do not grow: their clients wait.
 //! 3. When the budget is exceeded, or clients have waited for [`PATIENCE`], the connections that hold most are closed,
 //!    until half of the budget is free. Whoever holds little goes on being served.
+//!
+//! A single reply may be larger than the budget. So one connection at a time that holds more than half of it in replies
+//! is spared, and not counted, as long as its client takes some of them within [`PATIENCE`].
 
 use std::time::Duration;
 
@@ -33,12 +36,26 @@ pub(crate) struct ClientMemory {
     waiting_since: Option<Instant>,
     /// Bytes that one of them needs; the least.
     wanted: usize,
+    /// The connection that is spared, or was.
+    spared: Option<Spared>,
+}
+
+/// A connection with a reply that is a large part of the budget.
+#[derive(Clone, Copy, Debug)]
+struct Spared {
+    address: u64,
+    /// What it takes; 0 if it is not spared any more.
+    bytes: usize,
+    /// Bytes of replies that its client had to take when that changed last.
+    owed: usize,
+    /// It is spared until then, if that does not change.
+    deadline: Instant,
 }
 
 impl ClientMemory {
     /// A budget of so many bytes.
     pub(crate) const fn new(limit: usize) -> Self {
-        Self { limit, used: 0, evicted: 0, waiting_since: None, wanted: usize::MAX }
+        Self { limit, used: 0, evicted: 0, waiting_since: None, wanted: usize::MAX, spared: None }
     }
 
     /// A connection takes `now` bytes, where it took `charged`.
@@ -49,7 +66,7 @@ impl ClientMemory {
 
     /// True if a connection that takes `charged` bytes may take `more` for its input.
     pub(crate) const fn admits(&self, charged: usize, more: usize) -> bool {
-        charged + more <= SMALL_BYTES || self.used + more <= self.threshold()
+        charged + more <= SMALL_BYTES || self.counted() + more <= self.threshold()
     }
 
     /// From here on clients are made to wait.
@@ -57,19 +74,57 @@ impl ClientMemory {
         self.limit / 4 * 3
     }
 
+    /// Bytes in use, but for the connection that is spared.
+    const fn counted(&self) -> usize {
+        match self.spared {
+            // It may have gone since this was found out.
+            Some(spared) => self.used.saturating_sub(spared.bytes),
+            None => self.used,
+        }
+    }
+
+    /// The connection with this address takes `charged` bytes, and its client has replies of `owed` bytes to take: it is
+    /// spared, or goes on being spared, if that is the right thing.
+    pub(crate) fn spare(&mut self, now: Instant, address: u64, charged: usize, owed: usize) {
+        let half = self.limit / 2;
+        self.spared = match self.spared.filter(|spared| spared.address == address && charged > half) {
+            Some(spared) if spared.owed == owed => {
+                let bytes = if now < spared.deadline { charged } else { 0 };
+                Some(Spared { bytes, ..spared })
+            }
+            None if owed <= half => None,
+            _ => Some(Spared { address, bytes: charged, owed, deadline: now.after(PATIENCE) }),
+        };
+    }
+
+    /// There is nobody to be spared.
+    pub(crate) const fn spare_nobody(&mut self) {
+        self.spared = None;
+    }
+
+    /// The address of the connection that is spared, or was until its client took nothing for too long.
+    pub(crate) fn candidate(&self) -> Option<u64> {
+        self.spared.map(|spared| spared.address)
+    }
+
+    /// The address of the connection that is spared.
+    pub(crate) fn spared(&self) -> Option<u64> {
+        self.spared.filter(|spared| spared.bytes > 0).map(|spared| spared.address)
+    }
+
     /// True if the budget is exceeded: somebody has to go.
     pub(crate) const fn is_exceeded(&self) -> bool {
-        self.used > self.limit
+        self.counted() > self.limit
     }
 
     /// True if enough is free again, so that nobody else has to go.
     pub(crate) const fn is_relieved(&self) -> bool {
-        self.used <= self.limit / 2
+        self.counted() <= self.limit / 2
     }
 
     /// True if one of those that wait gets what it needs.
     pub(crate) const fn has_room(&self) -> bool {
-        self.used.saturating_add(self.wanted) <= self.threshold()
+        self.counted().saturating_add(self.wanted) <= self.threshold()
     }
 
     /// A client is made to wait for so many bytes.
@@ -91,6 +146,11 @@ impl ClientMemory {
     /// When patience with those that hold most ends.
     pub(crate) fn deadline(&self) -> Instant {
         self.waiting_since.map_or(Instant::NEVER, |since| since.after(PATIENCE))
+    }
+
+    /// When patience with the connection that is spared ends.
+    pub(crate) fn spared_until(&self) -> Instant {
+        self.spared.filter(|spared| spared.bytes > 0).map_or(Instant::NEVER, |spared| spared.deadline)
     }
 
     /// Counts a connection that had to go.
@@ -146,5 +206,36 @@ mod tests {
         assert!(memory.is_relieved());
         memory.end_waiting();
         assert_eq!(memory.deadline(), Instant::NEVER);
+    }
+
+    #[test]
+    fn one_large_reply_is_spared_while_it_is_taken() {
+        let mut memory = ClientMemory::new(64 << 20);
+        let (mut one, mut two) = (0, 0);
+        memory.charge(&mut one, 112 << 20);
+        assert!(memory.is_exceeded());
+        let mut now = Instant(7);
+        memory.spare(now, 1, one, 100 << 20);
+        assert_eq!((memory.spared(), memory.spared_until()), (Some(1), now.after(PATIENCE)));
+        assert!(!memory.is_exceeded() && memory.is_relieved() && memory.admits(two, 8 << 20));
+        memory.charge(&mut two, 65 << 20);
+        assert!(memory.is_exceeded(), "one, not two");
+        memory.charge(&mut two, 0);
+        for owed in [90 << 20, 50 << 20, 20 << 20] {
+            now = now.after(PATIENCE);
+            memory.spare(now, 1, one, owed);
+            assert_eq!(memory.spared(), Some(1), "it takes some");
+        }
+        now = now.after(PATIENCE);
+        memory.spare(now, 1, one, 20 << 20);
+        assert!(memory.is_exceeded() && memory.spared().is_none() && memory.candidate() == Some(1));
+        memory.spare(now, 1, one, 19 << 20);
+        assert!(!memory.is_exceeded(), "it takes some after all");
+        memory.charge(&mut one, 30 << 20);
+        memory.spare(now, 1, one, 19 << 20);
+        assert_eq!((memory.candidate(), memory.spared_until()), (None, Instant::NEVER));
+        memory.charge(&mut one, 70 << 20);
+        memory.spare(now, 1, one, 19 << 20);
+        assert!(memory.is_exceeded(), "what it takes is not replies");
     }
 }

@@ -198,6 +198,12 @@ impl Open {
         Some(read)
     }
 
+    /// Bytes of replies in memory that the other end is to take.
+    pub(crate) fn owed_bytes(&self) -> usize {
+        let replies = if let Kind::Redis(redis) = &self.kind { redis.reply_bytes() } else { 0 };
+        replies + self.net.backlog()
+    }
+
     /// Bytes that wait to go out.
     pub(crate) fn waiting_bytes(&self) -> usize {
         let replies = if let Kind::Redis(redis) = &self.kind { redis.output().len() } else { 0 };
@@ -296,10 +302,12 @@ impl Connections {
         matches!(self.slots.get(index), Some(Slot { entry: Some(Entry::Dialing { .. }), .. }))
     }
 
-    /// The client's connection that the budget is charged most for, and with how much.
-    pub(crate) fn largest_client(&self) -> Option<(usize, usize)> {
+    /// The client's connection that the budget is charged most for, and with how much; not that with the address `spared`.
+    pub(crate) fn largest_client(&self, spared: Option<u64>) -> Option<(usize, usize)> {
         let charged = |(index, slot): (usize, &Slot)| match &slot.entry {
-            Some(Entry::Open(open)) if open.is_client() => Some((index, open.charged)),
+            Some(Entry::Open(open)) if open.is_client() && spared != Some(open.address) => {
+                Some((index, open.charged))
+            }
             _ => None,
         };
         self.slots.iter().enumerate().filter_map(charged).max_by_key(|(_, charged)| *charged)

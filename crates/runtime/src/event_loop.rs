@@ -307,6 +307,9 @@ impl EventLoop {
     /// Carries out what the cores want, and lets go of what has come of it: to the log's thread, and to others.
     fn settle(&mut self) {
         self.drain();
+        if self.memory.candidate().is_some() {
+            self.spare();
+        }
         self.evict_if_exceeded();
         self.end_releases();
         if let Some(local) = &mut self.local {
@@ -327,6 +330,7 @@ impl EventLoop {
             .min(self.front.client.deadline())
             .min(self.greetings.next())
             .min(self.memory.deadline())
+            .min(self.memory.spared_until())
             .min(self.availability.deadline())
             .min(self.drain.deadline())
             .min(self.accept_deadline())
@@ -958,6 +962,7 @@ impl EventLoop {
             return self.memory.end_waiting();
         }
         if self.memory.deadline() <= self.now.instant {
+            self.spare();
             self.evict("for which others wait");
             self.memory.end_waiting();
         }
@@ -970,14 +975,28 @@ impl EventLoop {
     /// Closes connections that hold much if all clients together hold too much.
     fn evict_if_exceeded(&mut self) {
         if self.memory.is_exceeded() {
+            self.spare();
+        }
+        if self.memory.is_exceeded() {
             self.evict("which is above the limit");
+        }
+    }
+
+    /// Finds out whether the connection that was spared still is to be; if there is none, who is.
+    fn spare(&mut self) {
+        let candidate = self.memory.candidate().and_then(|address| self.table.find(address));
+        let index = candidate.or_else(|| self.table.largest_client(None).map(|(index, _)| index));
+        if let Some(open) = index.and_then(|index| self.table.open_mut(index)) {
+            self.memory.spare(self.now.instant, open.address, open.charged, open.owed_bytes());
+        } else {
+            self.memory.spare_nobody();
         }
     }
 
     /// Closes the connections that hold most, until half of the budget is free.
     fn evict(&mut self, why: &str) {
         while !self.memory.is_relieved()
-            && let Some((index, bytes)) = self.table.largest_client()
+            && let Some((index, bytes)) = self.table.largest_client(self.memory.spared())
             && bytes > 0
         {
             let (used, limit) = (self.memory.used(), self.memory.limit());

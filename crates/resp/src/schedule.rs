@@ -33,6 +33,9 @@
 //! fewer messages. Only where nothing is to be gained do they stay apart: an update does not join
 //! a read that waits. The read's reply then comes after one round trip, and overwrites that follow it
 //! stay nilext.
+//!
+//! Commands whose replies hold values are packed only if the values that the connection got last were short: the replies
+//! to a pack are in memory all at once, and how much a client has to take is looked at between packs.
 
 use crate::limits::{
     COMMANDS_MAX, OPERATION_BYTES_MAX, PACK_BYTES_MAX, PACK_REPLY_BYTES_EXPECTED_MAX, PACK_VALUES_MAX,

@@ -37,7 +37,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 ];
 
 /// What the core may use from outside: nothing that could do I/O.
-const CORE_MAY_USE: &[&str] = &["hashbrown"];
+const CORE_MAY_USE: &[&str] = &["hashbrown", "xxhash-rust"];
 
 fn dependencies(name: &str) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("Cargo.toml");

@@ -99,6 +99,10 @@ impl Writer {
             let (command, state) = self.draw();
             let words: Vec<&str> = command.iter().map(String::as_str).collect();
             match redis.try_ask(&words) {
+                // It does not take place: the state stays as it is.
+                Ok(reply) if reply.starts_with("-TRYAGAIN") && reply.ends_with("this node is stopping") => {
+                    return;
+                }
                 Ok(reply) if reply.starts_with('-') => {
                     // It may yet take place.
                     assert!(reply.starts_with("-UNKNOWN"), "{words:?}: {reply}");

@@ -27,6 +27,8 @@ pub struct ServerReport {
     pub tcp_port: u16,
     /// Seconds since the process started.
     pub uptime_seconds: u64,
+    /// It reads back what its disk holds, and takes no commands yet.
+    pub is_loading: bool,
     /// Redis clients connected.
     pub clients: u64,
     /// Most Redis clients.
@@ -217,8 +219,8 @@ fn memory(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String)
 }
 
 fn persistence(report: &ServerReport, _: &Statistics, now: WallTime, text: &mut String) {
-    // Clients wait for 0 before they send commands; this server answers none while it is not ready.
-    line(text, "loading", 0);
+    // Clients wait for 0 before they send commands.
+    line(text, "loading", u8::from(report.is_loading));
     line(text, "async_loading", 0);
     // The log takes the place of both of Redis's files. It is saved with every acknowledgement.
     line(text, "rdb_changes_since_last_save", 0);

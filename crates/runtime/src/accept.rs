@@ -64,6 +64,11 @@ impl Listener {
         Ok(Self { socket, address, is_ready: false, again_at: Instant(0) })
     }
 
+    /// The same socket, for somebody who accepts while no event loop does.
+    pub(crate) fn lend(&self) -> io::Result<std::net::TcpListener> {
+        rustix::io::dup(&self.socket).map(std::net::TcpListener::from).map_err(Into::into)
+    }
+
     const fn wants_to_accept(&self) -> bool {
         self.is_ready && self.again_at.0 == 0
     }

@@ -26,6 +26,7 @@ mod handshake;
 mod info;
 mod inspect;
 mod links;
+mod loading;
 mod local;
 mod log_limit;
 mod machine_memory;

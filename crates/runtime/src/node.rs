@@ -25,6 +25,7 @@ use crate::front::Front;
 use crate::handshake::{Introduction, OwnMember};
 use crate::info::Description;
 use crate::links::{Link, Resolver};
+use crate::loading::Loading;
 use crate::local::{self, Local, LogError};
 use crate::machine_memory::machine_memory;
 use crate::on_disk;
@@ -393,6 +394,9 @@ impl Node {
         // Less than followers may be behind by, and no more than a node has to spare.
         replica.leader_memory_margin =
             maxmemory.map_or(0, |limit| usize::try_from((limit / 64).min(16 << 20)).unwrap_or(0));
+        let lent = redis.as_ref().map(Listener::lend).transpose().map_err(system("a socket"))?;
+        let loading = lent.map(|listener| Loading::start(listener, base.clock));
+        let loading = loading.transpose().map_err(system("a thread"))?;
         let local = Local::start(local::Parts {
             config: replica,
             cluster: config.cluster,
@@ -406,6 +410,7 @@ impl Node {
             waker,
         })
         .map_err(|source| StartError::Log { directory: config.directory, source })?;
+        drop(loading);
         let local = Inside::Replica(Box::new(local));
         base.into_process(place, &config.front, redis, Some((replicas, local)), stopper)
     }

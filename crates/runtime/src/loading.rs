@@ -1,0 +1,168 @@
+//! What Redis clients are told while a node reads back what its disk holds: that it does, as Redis tells them.
+//!
+//! The event loop does not run yet; a thread of its own answers meanwhile. When the node is ready, its connections are
+//! closed: every command on them has been answered, and none was executed.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use syros_resp::{Connection, Context, Identity, ServerInfo, ServerReport, Unavailable};
+
+use crate::clock::Clock;
+
+/// How often the thread looks for input: what clients wait for takes seconds, if it is noticed at all.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// Connections at a time; further ones wait in the system's queue. They are no use yet.
+const CLIENTS_MAX: usize = 256;
+
+/// A request longer than this is answered before it has come as a whole, and its connection is closed.
+const REQUEST_BYTES_MAX: usize = 64 << 10;
+
+/// Replies that a client has not taken: with more, it is not read from.
+const REPLY_BYTES_MAX: usize = 64 << 10;
+
+/// Answers Redis clients until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Loading {
+    is_over: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Loading {
+    /// Accepts connections of `listener`, which nobody else does meanwhile and which does not block.
+    pub(crate) fn start(listener: TcpListener, clock: Clock) -> io::Result<Self> {
+        let is_over = Arc::<AtomicBool>::default();
+        let theirs = Arc::clone(&is_over);
+        let thread = std::thread::Builder::new().name("syros-loading".to_owned());
+        let thread = thread.spawn(move || serve(&listener, clock, &theirs))?;
+        Ok(Self { is_over, thread: Some(thread) })
+    }
+}
+
+impl Drop for Loading {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It would have panicked, and told so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What INFO tells of a node that is not ready.
+struct NotReady(u16);
+
+impl ServerInfo for NotReady {
+    fn report(&self) -> ServerReport {
+        ServerReport {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            process_id: std::process::id(),
+            tcp_port: self.0,
+            status: "loading".to_owned(),
+            is_loading: true,
+            ..ServerReport::default()
+        }
+    }
+
+    fn reset_statistics(&self) {}
+}
+
+struct Client {
+    stream: TcpStream,
+    redis: Connection,
+    input: Vec<u8>,
+}
+
+fn serve(listener: &TcpListener, clock: Clock, is_over: &AtomicBool) {
+    let info = NotReady(listener.local_addr().map_or(0, |address| address.port()));
+    let mut clients: Vec<Client> = Vec::new();
+    let mut accepted = 0;
+    loop {
+        let is_last = is_over.load(Ordering::Relaxed);
+        while !is_last
+            && clients.len() < CLIENTS_MAX
+            && let Ok((stream, peer)) = listener.accept()
+        {
+            accepted += 1;
+            let local_address = stream.local_addr().map(|local| local.to_string()).unwrap_or_default();
+            let identity = Identity { id: accepted, address: peer.to_string(), local_address };
+            if stream.set_nonblocking(true).is_ok() {
+                let redis = Connection::new(identity, clock.now().wall);
+                clients.push(Client { stream, redis, input: Vec::new() });
+            }
+        }
+        let context = Context { now: clock.now().wall, info: &info, unavailable: Some(Unavailable::Loading) };
+        clients.retain_mut(|client| client.serve(&context).is_ok_and(|goes_on| goes_on));
+        if is_last {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+impl Client {
+    /// Answers what has come. False when there is no more to say.
+    fn serve(&mut self, context: &Context<'_>) -> io::Result<bool> {
+        let mut piece = [0; 4096];
+        let mut goes_on = true;
+        while self.redis.output().len() < REPLY_BYTES_MAX && self.input.len() < REQUEST_BYTES_MAX {
+            match self.stream.read(&mut piece) {
+                Ok(0) => {
+                    goes_on = false;
+                    break;
+                }
+                Ok(count) => self.input.extend_from_slice(&piece[..count]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            let consumed = self.redis.receive(&self.input, context);
+            self.input.drain(..consumed);
+        }
+        while !self.redis.output().is_empty() {
+            match self.stream.write(self.redis.output()) {
+                Ok(count) => self.redis.sent(count),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(goes_on),
+                Err(error) => return Err(error),
+            }
+        }
+        if self.input.len() >= REQUEST_BYTES_MAX {
+            self.stream.write_all(b"-LOADING Redis is loading the dataset in memory\r\n")?;
+            return Ok(false);
+        }
+        Ok(goes_on && !self.redis.is_finished())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_answered_and_not_taken() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let address = listener.local_addr().unwrap();
+        let loading = Loading::start(listener, Clock::start()).unwrap();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        stream.write_all(b"PING\r\nSET k v\r\nSELECT 0\r\nQUIT\r\n").unwrap();
+        let mut replies = String::new();
+        stream.read_to_string(&mut replies).unwrap();
+        let refused = "-LOADING Redis is loading the dataset in memory\r\n";
+        assert_eq!(replies, format!("{refused}{refused}+OK\r\n+OK\r\n"));
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(b"INFO persistence\r\n").unwrap();
+        let mut head = [0; 40];
+        stream.read_exact(&mut head).unwrap();
+        assert!(String::from_utf8_lossy(&head).contains("loading:1"), "{head:?}");
+        drop(loading);
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).unwrap();
+    }
+}

@@ -134,6 +134,11 @@ impl Connection {
         self.inbound.memory_bytes() + self.fresh.capacity() + self.left.memory_bytes
     }
 
+    /// Gives up a large input buffer that is empty.
+    pub fn give_back(&mut self) {
+        self.inbound.give_back();
+    }
+
     /// One read. The time that counts as the arrival of what it finds must be taken *after* it.
     pub fn read(&mut self) -> ReadOutcome {
         self.counters.reads += 1;

@@ -159,6 +159,14 @@ impl Inbound {
         }
     }
 
+    /// Gives up a large buffer that is empty.
+    pub(crate) fn give_back(&mut self) {
+        if self.start == self.end && self.bytes.len() > BYTES_USUAL_MAX {
+            (self.bytes, self.start, self.end) = (Vec::new(), 0, 0);
+            (self.peak, self.unneeded) = (0, 0);
+        }
+    }
+
     /// Gives up a large buffer that has not been needed for some time.
     fn shrink(&mut self) {
         if self.bytes.len() > BYTES_USUAL_MAX {
@@ -285,5 +293,18 @@ mod tests {
             assert_eq!(read(&mut inbound, &mut source), 1);
         }
         assert_eq!(inbound.bytes.len(), BYTES_USUAL_MAX);
+
+        put_frame(&mut source.bytes, Channel::Client, |out| out.extend(vec![7; 1 << 20]));
+        let last = source.bytes.pop();
+        read(&mut inbound, &mut source);
+        let length = inbound.memory_bytes();
+        inbound.give_back();
+        assert!(length > 1 << 20 && inbound.memory_bytes() == length, "it is in use");
+        source.bytes.extend(last);
+        assert_eq!(read(&mut inbound, &mut source), 1);
+        inbound.give_back();
+        assert_eq!(inbound.memory_bytes(), 0);
+        put_frame(&mut source.bytes, Channel::Client, |out| out.push(1));
+        assert_eq!(read(&mut inbound, &mut source), 1);
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::bytes::ByteQueue;
 use crate::info::ServerInfo;
-use crate::limits::{COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
+use crate::limits::{
+    COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_EXPECTED_NARROW, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE,
+};
 use crate::local::{self, Session};
 use crate::parser::{Parser, Step};
 use crate::schedule::{Completion, Schedule, Submission};
@@ -89,6 +91,8 @@ struct Front {
     /// Commands without a reply in `output`, in the order of the requests.
     slots: VecDeque<Slot>,
     output: ByteQueue,
+    /// The output is to be nearly empty before more is added to it.
+    is_narrow: bool,
     /// Replies that the connection gave itself and that wait for earlier ones.
     held: ByteQueue,
     /// No further input is looked at: QUIT, a protocol error, or a request of another protocol.
@@ -129,6 +133,7 @@ impl Connection {
                 schedule: Schedule::new(),
                 slots: VecDeque::new(),
                 output: ByteQueue::default(),
+                is_narrow: false,
                 held: ByteQueue::default(),
                 closing: false,
                 speaks_http: false,
@@ -215,7 +220,13 @@ impl Connection {
 
     /// True if the client has more replies to take than one may have waiting.
     fn is_full(&self) -> bool {
-        self.front.output.len() > REPLY_BYTES_EXPECTED_MAX
+        self.front.output.len() > REPLY_BYTES_EXPECTED_MAX || self.front.is_narrow
+    }
+
+    /// The server is short of memory: the client is to take nearly all of the replies that there are before it gets
+    /// another that a read has to be executed for.
+    pub const fn narrow(&mut self) {
+        self.front.is_narrow = self.front.output.len() > REPLY_BYTES_EXPECTED_NARROW;
     }
 
     /// Takes the end of a submission. False if none with this slot is in flight; then nothing happens.
@@ -237,6 +248,9 @@ impl Connection {
     pub fn sent(&mut self, bytes: usize) {
         self.front.session.statistics.on_output(bytes);
         self.front.output.take(bytes);
+        if self.front.is_narrow {
+            self.narrow();
+        }
     }
 
     /// Bytes of replies that are in memory: those to be sent, and those that wait for earlier ones.

@@ -66,6 +66,9 @@ pub mod limits {
     /// more than that, and one reply.
     pub const REPLY_BYTES_EXPECTED_MAX: usize = 8 * 1024 * 1024;
 
+    /// As [`REPLY_BYTES_EXPECTED_MAX`], for a connection of a server that is short of memory: so much is sent at once.
+    pub const REPLY_BYTES_EXPECTED_NARROW: usize = 256 * 1024;
+
     /// A connection whose replies take more memory than this is cut off: the guess was wrong by more
     /// than an order of magnitude, and the other connections need the memory.
     pub const REPLY_BYTES_MAX: usize = 1024 * 1024 * 1024;

@@ -294,6 +294,26 @@ fn large_values_are_read_a_few_at_a_time() {
 }
 
 #[test]
+fn where_memory_is_short_replies_are_taken_one_after_the_other() {
+    let mut connection = connection(1);
+    assert_eq!(submitted(&mut connection, &["GET a", "GET b"]).len(), 2);
+    connection.narrow();
+    assert!(connection.has_room_for(1), "there is no output yet");
+    let mut reply = Vec::new();
+    put_bulk(&mut reply, &vec![b'v'; 1 << 20]);
+    assert!(connection.complete(1, Completion::Reply(Arc::from(reply))));
+    assert!(connection.has_room_for(2));
+    connection.narrow();
+    assert!(!connection.has_room_for(2) && connection.postpone(2, b"x"));
+    assert_eq!(submissions(&mut connection), []);
+    connection.sent(1 << 19);
+    assert_eq!(submissions(&mut connection), []);
+    connection.sent(1 << 19);
+    let again = submissions(&mut connection);
+    assert!(again.len() == 1 && again[0].slot == 2 && again[0].body[..] == b"x"[..]);
+}
+
+#[test]
 fn a_connection_whose_replies_outgrow_all_memory_is_cut_off() {
     let mut connection = connection(1);
     let lines: Vec<String> = (0..12).map(|key| format!("GET k{key}")).collect();

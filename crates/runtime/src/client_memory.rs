@@ -3,7 +3,8 @@
 //!
 //! Three things keep to it, in this order:
 //!
-//! 1. A connection with more unsent replies than [`REPLY_BYTES_SHARE`] has its next read executed when it has taken some.
+//! 1. A connection with more unsent replies than [`REPLY_BYTES_SHARE`] has its next read executed when it has taken some;
+//!    when half of the budget is taken, when it has taken nearly all.
 //! 2. When three quarters of the budget are taken, input buffers above [`SMALL_BYTES`] do not grow: their clients wait.
 //! 3. When the budget is exceeded, or clients have waited for [`PATIENCE`], the connections that hold most are closed,
 //!    until half of the budget is free. Whoever holds little goes on being served.
@@ -115,6 +116,11 @@ impl ClientMemory {
     /// True if the budget is exceeded: somebody has to go.
     pub(crate) const fn is_exceeded(&self) -> bool {
         self.counted() > self.limit
+    }
+
+    /// True if connections should not hold as much as they usually may.
+    pub(crate) const fn is_scarce(&self) -> bool {
+        self.counted() > self.limit / 2
     }
 
     /// True if enough is free again, so that nobody else has to go.

@@ -790,6 +790,9 @@ impl EventLoop {
                 // Its client has gone.
                 return self.front.abandon_read(request.1);
             };
+            if self.memory.is_scarce() {
+                redis.narrow();
+            }
             if !redis.has_room_for(waiting.slot) {
                 redis.postpone(waiting.slot, &body);
                 return self.front.abandon_read(request.1);
@@ -963,6 +966,7 @@ impl EventLoop {
         }
         if self.memory.deadline() <= self.now.instant {
             self.spare();
+            self.give_back();
             self.evict("for which others wait");
             self.memory.end_waiting();
         }
@@ -978,7 +982,22 @@ impl EventLoop {
             self.spare();
         }
         if self.memory.is_exceeded() {
+            self.give_back();
+        }
+        if self.memory.is_exceeded() {
             self.evict("which is above the limit");
+        }
+    }
+
+    /// Gives up buffers of clients that are not in use.
+    fn give_back(&mut self) {
+        for index in 0..self.table.len() {
+            if let Some(open) = self.table.open_mut(index)
+                && open.is_client()
+            {
+                open.net.give_back();
+                open.charge(&mut self.memory);
+            }
         }
     }
 

@@ -47,10 +47,12 @@ impl Client {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        (now.wall, prng, view, last_token, clocks, last_micros, latency, latencies).hash(hasher);
+        (now.wall, prng, view, last_token, last_micros, latency, latencies).hash(hasher);
+        clocks.fingerprint(hasher);
         assert!(held.is_empty(), "no clock in a model is so far ahead that a session is replaced");
         let WriteTimes { oks, distances, ordered, followed } = write_times;
-        (oks, distances, ordered, followed.map(|(sequence, _)| sequence)).hash(hasher);
+        (oks, distances.map(|distance| distance.shortest), ordered, followed.map(|(sequence, _)| sequence))
+            .hash(hasher);
         if let Some((_, began)) = followed {
             clock.past(*began, COMPARISON_INTERVAL, hasher);
         }

@@ -128,9 +128,15 @@ impl Replica {
         for reading in clocks.iter().flatten() {
             reading.clock.hash(hasher);
         }
-        (clocks.map(|reading| reading.is_some()), unheard_signs).hash(hasher);
-        clock.deadline(*unheard_again_at, hasher);
-        clock.deadline(*confirmed_until, hasher);
+        clocks.map(|reading| reading.is_some()).hash(hasher);
+        // How many signs of life were not answered matters only when they are nearly too many.
+        let most = config.suspect_after.as_nanos() / config.heartbeat.as_nanos().max(1);
+        let few = u32::try_from(most).unwrap_or(u32::MAX);
+        unheard_signs.saturating_sub(few).hash(hasher);
+        if *unheard_signs > few {
+            clock.deadline(*unheard_again_at, hasher);
+            clock.exact(*confirmed_until, hasher);
+        }
         clock_off_since.is_some().hash(hasher);
         (
             batch,

@@ -130,6 +130,19 @@ fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifeti
             // Before what that entry does.
             Some((entry.0, 0))
         });
+        // The log has another value there by the time this one would have ended. Had it ended for anybody, the answers
+        // would not fit without it.
+        let is_replaced = place.is_some_and(|place| {
+            let begins = (place.number.0, place.index);
+            operations.iter().any(|other| {
+                let at = other.id.and_then(|id| invariants.place(id)).map(|at| (at.number.0, at.index));
+                overwrites(other, key)
+                    && at.is_some_and(|at| at > begins && due.is_none_or(|due: (u64, u64)| at.0 < due.0))
+            })
+        });
+        if is_replaced {
+            return None;
+        }
         let (invoked, told) = match lifetimes {
             None => (2 * invocation.invoked + 1, Told::Nothing),
             Some(Lifetimes { early_max, late_max, healed_at }) => {
@@ -165,6 +178,14 @@ fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifeti
         })
     };
     lasting.into_iter().filter_map(end).collect()
+}
+
+/// True if an operation leaves nothing of what the key had before.
+fn overwrites(invocation: &Invocation, key: u64) -> bool {
+    match invocation.steps.as_slice() {
+        [Step::Set(other, _) | Step::SetFor(other, ..) | Step::GetSet(other, _)] => *other == key,
+        _ => false,
+    }
 }
 
 /// What its client was told.

@@ -291,9 +291,9 @@ impl Replica {
             Status::Normal if view <= self.view => {
                 let current = self.view;
                 self.send(Peer::Replica(from), Message::WrongView { view: current });
-                // It has no leader either, and may not be able to enter this replica's view: the leader may be dead.
-                self.note_want(from, view, moved);
                 if self.suspecting {
+                    // It has no leader either, and may not be able to enter this replica's view: the leader may be dead.
+                    self.note_want(from, view, moved);
                     self.move_if_others_agree();
                 }
             }

@@ -95,6 +95,7 @@ pub fn models() -> Vec<Model> {
         fork(),
         five(),
         commutative(),
+        commutative_views(),
         commutative_five(),
         rejoin(),
         restart(),
@@ -278,11 +279,30 @@ fn commutative() -> Model {
         setup,
         wrong: &[
             PlantedBug::EvaluatedBeforeExecuted,
-            PlantedBug::EvaluationOfOtherViewKept,
             PlantedBug::EvaluationIsEnough,
             PlantedBug::RecoverNothing,
         ],
     }
+}
+
+fn commutative_views() -> Model {
+    let setup = Setup {
+        script: &[
+            Step::Invoke(0),
+            Step::Invoke(1),
+            Step::Deliver("Request", End::Client(0), End::Member(0)),
+            Step::Deliver("Request", End::Client(1), End::Member(1)),
+            Step::Deliver("Request", End::Client(1), End::Member(2)),
+        ],
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..commutative().setup
+    };
+    let setup = Setup {
+        name: "commutative-views",
+        about: "the same, from where leader and followers differ",
+        ..setup
+    };
+    Model { setup, wrong: &[PlantedBug::EvaluationOfOtherViewKept] }
 }
 
 fn commutative_five() -> Model {

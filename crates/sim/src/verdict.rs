@@ -95,6 +95,9 @@ struct Translated {
     ends_at: Option<(u64, u64)>,
 }
 
+/// A millisecond, in the microseconds of wall clocks.
+const MILLISECOND: u64 = 1_000;
+
 /// The ends of lifetimes, each an operation that nobody asked for.
 fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifetimes>) -> Vec<Translated> {
     let operations = history.operations();
@@ -130,14 +133,18 @@ fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifeti
             // Before what that entry does.
             Some((entry.0, 0))
         });
-        // The log has another value there by the time this one would have ended. Had it ended for anybody, the answers
-        // would not fit without it.
+        // The log has another value there well before this one would have ended: expiry counts milliseconds, and log time
+        // microseconds. Had it ended for anybody, the answers would not fit without it.
         let is_replaced = place.is_some_and(|place| {
             let begins = (place.number.0, place.index);
+            let lasts = WallTime(MILLISECOND.saturating_mul(millis.saturating_sub(2)));
+            let ends = invariants
+                .log_time(place.number)
+                .and_then(|time| invariants.first_entry_at(WallTime(time.0 + lasts.0)));
             operations.iter().any(|other| {
                 let at = other.id.and_then(|id| invariants.place(id)).map(|at| (at.number.0, at.index));
                 overwrites(other, key)
-                    && at.is_some_and(|at| at > begins && due.is_none_or(|due: (u64, u64)| at.0 < due.0))
+                    && at.is_some_and(|at| at > begins && ends.is_none_or(|ends| at.0 < ends.0))
             })
         });
         if is_replaced {

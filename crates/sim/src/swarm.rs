@@ -472,15 +472,11 @@ impl Swarm {
         }
     }
 
-    /// In one world of four some replicas stay dead while clients must be served, from dice of its own. (Links that
-    /// stay cut, too, come with `--permanent`: not every such group gets going yet.)
+    /// In one world of four some replicas stay dead, and some links cut, while clients must be served: from dice of its own.
     fn draw_last_phases(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_000d));
         if draw.one_in(4) {
             self.draw_permanent();
-            if let Some(permanent) = &mut self.permanent {
-                permanent.links = RemainingLinks::All;
-            }
         }
     }
 

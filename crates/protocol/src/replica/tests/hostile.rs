@@ -5,6 +5,20 @@ use crate::message::{DoViewChange, StartView, Update};
 
 const HOSTILE: Peer = Peer::Replica(ReplicaId(2));
 
+/// What the checks are for.
+#[test]
+#[cfg(feature = "planted-bugs")]
+#[should_panic(expected = "time never decreases")]
+fn without_checks_one_message_stops_a_replica() {
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
+        config.planted = Some(PlantedBug::PeersNotValidated);
+    });
+    cluster.register();
+    let (view, commit) = (View(0), cluster.replicas[1].log.op_number());
+    let entries = vec![LogEntry { view, time: WallTime(1), payload: Payload::Tick }];
+    cluster.hear(1, Message::NewState { view, first: commit.next(), commit, entries });
+}
+
 impl Cluster {
     fn hear(&mut self, to: usize, message: Message) {
         self.event(to, Event::Message { from: HOSTILE, message });

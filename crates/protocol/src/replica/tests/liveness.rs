@@ -158,3 +158,31 @@ fn members_that_are_behind_agree_to_any_later_view() {
     cluster.cut_between(3, 4);
     assert!(cluster.gets_on_within(3000));
 }
+
+/// A client gives up an update that one follower has, and has a later one answered. The leader dies. What was given up does
+/// not take effect after what was answered.
+#[test]
+fn what_a_client_has_given_up_does_not_follow_what_it_was_answered() {
+    for bug in [None, Some(PlantedBug::AcknowledgedInLogRecovered)] {
+        let mut cluster = Cluster::with(3, FastQuorum::Majority, planted(bug));
+        let session = cluster.register();
+        let given_up = cluster.request(session, 1, 5, Path::Durability, "oA1");
+        cluster.send(&[1], &given_up);
+        let Message::Request { view, path, recipients, mut request } =
+            cluster.request(session, 2, 6, Path::Ordered, "uA2")
+        else {
+            unreachable!()
+        };
+        request.acked_below = 2;
+        cluster.answers();
+        cluster.send(&[0], &Message::Request { view, path, recipients, request });
+        cluster.settle();
+        assert_eq!(cluster.answers(), [(0, "committed")]);
+        // Before the followers hear that it is committed.
+        cluster.down.insert(0);
+        cluster.pass(2000);
+        let returns = bug.is_some() && cfg!(feature = "planted-bugs");
+        let expected: &[&str] = if returns { &["uA2", "oA1"] } else { &["uA2"] };
+        assert_eq!(cluster.executed[cluster.leader()], expected, "with {bug:?}");
+    }
+}

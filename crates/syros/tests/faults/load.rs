@@ -221,7 +221,7 @@ fn failed(input: &Input, text: &str) -> Ended {
     }
     match text {
         _ if begins(&["UNKNOWN"]) => Ended::Unknown,
-        _ if begins(&["TIMEOUT", "OVERLOADED", "TRYAGAIN", "NOQUORUM"]) => Ended::WithoutEffect,
+        _ if begins(&["TIMEOUT", "OVERLOADED", "TRYAGAIN", "NOQUORUM", "LOADING"]) => Ended::WithoutEffect,
         _ => panic!("{input}: {text}"),
     }
 }

@@ -133,7 +133,7 @@ fn a_request_for_an_earlier_view_is_not_accepted() {
         assert_eq!(play.call(ahead, set(1, "first")), Outcome::Done);
         // Its request reaches one replica, and it learns of the view late enough to stamp it anew.
         cut_client(&mut play, writer, &[0, 1]);
-        play.set_delay(Node::Replica(2), Node::Client(writer), 400 * MILLI);
+        play.set_delay(Node::Replica(2), Node::Client(writer), 230 * MILLI);
         let second = play.submit(writer, set(1, "second"));
         play.run(200 * MILLI);
         play.mend(Node::Client(writer), Node::Replica(1));

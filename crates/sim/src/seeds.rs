@@ -211,7 +211,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 8] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 7] = [
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
     (PlantedBug::ReferenceById, "crates/sim/tests/bodies.rs"),
     (PlantedBug::DuplicateById, "crates/sim/tests/bodies.rs"),
@@ -219,7 +219,6 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 8] = [
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
     (PlantedBug::AcknowledgedInLogRecovered, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::PeersNotValidated, "crates/protocol/src/replica/tests/hostile.rs"),
-    (PlantedBug::AcksOfOtherViewsCounted, "the model late-answers, crates/model/src/catalogue.rs"),
 ];
 
 /// The worlds that aim at a planted bug.

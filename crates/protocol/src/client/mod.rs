@@ -302,6 +302,10 @@ impl Client {
                 self.attached = self.attached.without(replica);
                 self.slow = self.slow.without(replica);
                 self.send_outstanding_to(replica);
+                if self.in_flight() > 0 && replica != self.leader() {
+                    // It may know of a later view.
+                    self.ask_view(replica);
+                }
             }
             Event::Disconnected(replica) => {
                 self.connected = self.connected.without(replica);
@@ -664,12 +668,16 @@ impl Client {
             return;
         }
         self.probed = now;
-        let view = self.view;
         for to in self.config.group.members() {
-            // An empty body is no operation; a follower answers with its view all the same.
-            let asked = Asked::Answer;
-            self.send(to, Message::Read { view, number: 0, asked, body: Body::from([]) });
+            self.ask_view(to);
         }
+    }
+
+    /// Asks a replica for its view.
+    fn ask_view(&mut self, to: ReplicaId) {
+        // An empty body is no operation; a follower answers with its view all the same.
+        let (view, asked) = (self.view, Asked::Answer);
+        self.send(to, Message::Read { view, number: 0, asked, body: Body::from([]) });
     }
 
     #[cfg(feature = "planted-bugs")]

@@ -5,7 +5,7 @@ use crate::message::Body;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{OperationId, SessionId, WallTime};
+use syros_types::{OperationId, SessionId, WallTime, micros};
 
 /// How far an operation's sequence number may be ahead of its session's `acked_below`: bounds the
 /// completion records a session keeps. Above the client's limit of operations in flight.
@@ -98,8 +98,7 @@ impl Sessions {
     /// Sessions without an update for `timeout` at log time `time`, oldest id first, at most `max`.
     #[must_use]
     pub fn idle(&self, time: WallTime, timeout: Duration, max: usize) -> Vec<SessionId> {
-        let micros = u64::try_from(timeout.as_micros()).unwrap_or(u64::MAX);
-        let idle = self.table.iter().filter(|(_, s)| s.last_active.0.saturating_add(micros) <= time.0);
+        let idle = self.table.iter().filter(|(_, s)| s.last_active.after(timeout) <= time);
         idle.map(|(id, _)| *id).take(max).collect()
     }
 
@@ -113,8 +112,7 @@ impl Sessions {
         idle: Duration,
         may_end: impl Fn(SessionId) -> bool,
     ) -> Vec<SessionId> {
-        let before =
-            |age: Duration| time.0.saturating_sub(u64::try_from(age.as_micros()).unwrap_or(u64::MAX));
+        let before = |age: Duration| time.0.saturating_sub(micros(age));
         let (unused, idle) = (before(unused), before(idle));
         let spare = self.table.iter().filter_map(|(id, session)| {
             let used = session.acked_below > 1 || !session.completions.is_empty();

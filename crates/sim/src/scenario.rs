@@ -7,7 +7,9 @@ use crate::swarm::{FormationSettings, MILLI, SECOND, Swarm};
 use crate::verdict;
 use crate::workload::Step;
 use crate::world::World;
+use core::time::Duration;
 use syros_protocol::client::Outcome;
+use syros_protocol::message::StatusReport;
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_types::{FastQuorum, ReadPolicy};
 
@@ -74,6 +76,16 @@ impl Scenario {
         self
     }
 
+    /// Nothing is ordered unless somebody waits for it, and clients wait long before they ask the leader.
+    #[must_use]
+    pub fn unhurried(self) -> Self {
+        self.with(|swarm| {
+            swarm.protocol.order_delay = Duration::from_secs(1);
+            swarm.protocol.sync_after = Duration::from_secs(4);
+            swarm.protocol.client_resend = Duration::from_secs(4);
+        })
+    }
+
     /// Changes any setting.
     #[must_use]
     pub fn with(mut self, change: impl FnOnce(&mut Swarm)) -> Self {
@@ -125,6 +137,33 @@ impl Play {
         let slot = self.client();
         self.world.swarm.workload.read_policy = before;
         slot
+    }
+
+    /// Lets time pass until something holds.
+    ///
+    /// # Panics
+    /// If it never does.
+    pub fn until(&mut self, what: &str, mut holds: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..100_000 {
+            if holds(self) {
+                return;
+            }
+            self.run(MILLI / 100);
+        }
+        panic!("never: {what}");
+    }
+
+    /// What a replica that runs says of itself.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn status(&mut self, replica: usize) -> StatusReport {
+        self.world.replica(replica).expect("the replica runs").core().status()
+    }
+
+    /// Cuts a client off from these replicas: what it sends them is lost.
+    pub fn cut_client(&mut self, client: usize, replicas: &[usize]) {
+        replicas.iter().for_each(|replica| self.cut(Node::Client(client), Node::Replica(*replica)));
     }
 
     /// Lets time pass.
@@ -219,7 +258,7 @@ impl Play {
     /// as its bytes do.
     pub fn set_bandwidth(&mut self, one: Node, other: Node, bytes_per_second: u64) {
         let (one, other) = (self.index(one), self.index(other));
-        let delay = core::time::Duration::from_nanos(DELAY);
+        let delay = Duration::from_nanos(DELAY);
         let line = syros_experiment::Line { delay, bytes_per_second, ..syros_experiment::Line::default() };
         for (from, to) in [(one, other), (other, one)] {
             self.world.network.set_line(from, to, line);

@@ -61,17 +61,6 @@ fn set(key: u64, value: &str) -> Step {
 /// Long enough for a view change and for whoever waits for one.
 const VIEW_CHANGE: u64 = 2_000 * MILLI;
 
-/// Nothing is ordered unless somebody waits for it, and clients wait long before they ask the leader.
-fn unhurried(swarm: &mut Swarm) {
-    swarm.protocol.order_delay = Duration::from_secs(1);
-    swarm.protocol.sync_after = Duration::from_secs(4);
-    swarm.protocol.client_resend = Duration::from_secs(4);
-}
-
-fn cut_client(play: &mut Play, client: usize, replicas: &[usize]) {
-    replicas.iter().for_each(|replica| play.cut(Node::Client(client), Node::Replica(*replica)));
-}
-
 fn cut_both(play: &mut Play, replica: usize, others: &[usize]) {
     for other in others {
         play.cut(Node::Replica(replica), Node::Replica(*other));
@@ -79,26 +68,8 @@ fn cut_both(play: &mut Play, replica: usize, others: &[usize]) {
     }
 }
 
-fn until(play: &mut Play, what: &str, mut holds: impl FnMut(&mut Play) -> bool) {
-    for _ in 0..100_000 {
-        if holds(play) {
-            return;
-        }
-        play.run(MILLI / 100);
-    }
-    panic!("never: {what}");
-}
-
-fn applied(play: &mut Play, replica: usize) -> u64 {
-    play.world().replica(replica).expect("the replica runs").core().status().applied
-}
-
-fn op_number(play: &mut Play, replica: usize) -> u64 {
-    play.world().replica(replica).expect("the replica runs").core().status().op_number
-}
-
 fn role(play: &mut Play, replica: usize) -> (u64, RoleName) {
-    let status = play.world().replica(replica).expect("the replica runs").core().status();
+    let status = play.status(replica);
     (status.view, status.role)
 }
 
@@ -112,13 +83,13 @@ fn last_id(play: &mut Play) -> OperationId {
 fn expire_at_the_leader(play: &mut Play, writer: usize) {
     play.call(writer, Step::SetFor(1, b"here".to_vec(), 300));
     play.run(100 * MILLI);
-    let before = op_number(play, 1);
-    until(play, "the followers have the entry that lets it expire", |play| {
-        [1, 2].iter().all(|follower| op_number(play, *follower) > before)
+    let before = play.status(1).op_number;
+    play.until("the followers have the entry that lets it expire", |play| {
+        [1, 2].iter().all(|follower| play.status(*follower).op_number > before)
     });
     // They hear of its commitment late.
     [1, 2].iter().for_each(|follower| play.cut(Node::Replica(0), Node::Replica(*follower)));
-    until(play, "the leader has executed it", |play| applied(play, 0) > before);
+    play.until("the leader has executed it", |play| play.status(0).applied > before);
 }
 
 /// A key expires when the log says so, and no update of it is pending anywhere. Once somebody has found it
@@ -144,7 +115,7 @@ fn an_expired_key_does_not_come_back_with_the_next_leader(scenario: Scenario) ->
     assert_eq!(play.get(writer, 1), None, "the leader has a lease");
     play.crash(0);
     let read = play.submit(reader, Step::Get(1));
-    until(&mut play, "there is another leader", |play| {
+    play.until("there is another leader", |play| {
         play.world().replica(1).is_some_and(|replica| replica.core().is_leader())
     });
     // One message tells it of both: that it has a lease, and that the entry is committed.
@@ -195,11 +166,11 @@ fn a_request_sent_again_acknowledges_nothing_new(scenario: Scenario) -> Result<(
 
 /// An `Ok` of the previous view arrives late, from a replica that has cleared its durability log since.
 fn an_ok_of_an_earlier_view_does_not_count(scenario: Scenario) -> Result<(), String> {
-    let mut play = scenario.with(unhurried).start();
+    let mut play = scenario.unhurried().start();
     let (writer, reader) = (play.client(), play.client());
     // Only replica 2 gets the update, and its answer takes long.
     play.set_delay(Node::Replica(2), Node::Client(writer), 400 * MILLI);
-    cut_client(&mut play, writer, &[0, 1]);
+    play.cut_client(writer, &[0, 1]);
     play.submit(writer, set(1, "kept"));
     play.run(10 * MILLI);
     // The next view is made without it, and led by replica 1.
@@ -209,7 +180,7 @@ fn an_ok_of_an_earlier_view_does_not_count(scenario: Scenario) -> Result<(), Str
     play.run(100 * MILLI);
     assert_eq!(play.leader(), 1);
     play.mend(Node::Client(writer), Node::Replica(1));
-    cut_client(&mut play, writer, &[2]);
+    play.cut_client(writer, &[2]);
     // Replica 2 enters it, and the client hears of it from its leader.
     for replica in [0, 1] {
         play.mend(Node::Replica(replica), Node::Replica(2));
@@ -233,12 +204,12 @@ fn an_ok_of_an_earlier_view_does_not_count(scenario: Scenario) -> Result<(), Str
 fn an_update_is_not_acknowledged_after_one_of_several_keys_that_the_leader_lacks(
     scenario: Scenario,
 ) -> Result<(), String> {
-    let scenario = scenario.fast_quorum(FastQuorum::Supermajority).with(unhurried);
+    let scenario = scenario.fast_quorum(FastQuorum::Supermajority).unhurried();
     let mut play = scenario.start();
     let (both, one) = (play.client(), play.client());
     assert_eq!(play.call(one, set(2, "old")), Outcome::Done);
     play.run(2_000 * MILLI);
-    cut_client(&mut play, both, &[0]);
+    play.cut_client(both, &[0]);
     play.submit(both, Step::MSet(vec![(1, b"new".to_vec()), (2, b"new".to_vec())]));
     play.run(5 * MILLI);
     assert_eq!(play.call(one, set(1, "later")), Outcome::Done);
@@ -305,7 +276,7 @@ fn a_reread_counts_only_in_the_view_that_named_its_entry(scenario: Scenario) -> 
     assert_eq!(play.call(writer, set(1, "old")), Outcome::Done);
     assert_eq!(play.get(writer, 1), Some(b"old".to_vec()));
     play.run(3_000 * MILLI);
-    let old = op_number(&mut play, 0);
+    let old = play.status(0).op_number;
     // The reader reaches replicas 1, 2, and 3; it takes long to hear of the last two.
     for replica in [0, 4] {
         play.cut(Node::Client(reader), Node::Replica(replica));
@@ -326,10 +297,10 @@ fn a_reread_counts_only_in_the_view_that_named_its_entry(scenario: Scenario) -> 
     // Now somebody reads. Replica 1 does not get the question before it leads.
     play.cut(Node::Client(reader), Node::Replica(1));
     let (read, asked_at) = (play.submit(reader, Step::Get(1)), play.now());
-    until(&mut play, "replica 1 moves to view 1", |play| role(play, 1) == (1, RoleName::ViewChange));
+    play.until("replica 1 moves to view 1", |play| role(play, 1) == (1, RoleName::ViewChange));
     [2, 3, 4].iter().for_each(|replica| play.cut(Node::Replica(1), Node::Replica(*replica)));
-    until(&mut play, "replica 1 leads view 1", |play| role(play, 1) == (1, RoleName::Leader));
-    assert_eq!(op_number(&mut play, 1), old + 1, "the update is recovered as the next entry");
+    play.until("replica 1 leads view 1", |play| role(play, 1) == (1, RoleName::Leader));
+    assert_eq!(play.status(1).op_number, old + 1, "the update is recovered as the next entry");
     cut_both(&mut play, 1, &[2, 3, 4]);
     play.mend(Node::Client(reader), Node::Replica(1));
     // The reader hears of view 1 from replica 1 and asks anew; then it gets what the others said in view 0, no more.
@@ -339,14 +310,14 @@ fn a_reread_counts_only_in_the_view_that_named_its_entry(scenario: Scenario) -> 
     play.set_delay(Node::Client(reader), Node::Replica(1), 1_500 * MILLI);
     // Replica 4 loses touch with replica 0, too. With 2 and 3 it makes view 2, and its log is the longest.
     cut_both(&mut play, 0, &[4]);
-    until(&mut play, "replica 2 leads view 2", |play| role(play, 2) == (2, RoleName::Leader));
-    assert_eq!(op_number(&mut play, 2), old + 11);
-    until(&mut play, "replica 2 has executed it", |play| applied(play, 2) == old + 11);
+    play.until("replica 2 leads view 2", |play| role(play, 2) == (2, RoleName::Leader));
+    assert_eq!(play.status(2).op_number, old + 11);
+    play.until("replica 2 has executed it", |play| play.status(2).applied == old + 11);
     // It takes replica 1 along just before the reader's second question arrives there.
     play.run(asked_at + 1_850 * MILLI - play.now());
     play.mend(Node::Replica(2), Node::Replica(1));
     play.mend(Node::Replica(1), Node::Replica(2));
-    until(&mut play, "replica 1 follows", |play| role(play, 1) == (2, RoleName::Follower));
+    play.until("replica 1 follows", |play| role(play, 1) == (2, RoleName::Follower));
     play.run(2_000 * MILLI);
     play.mend_all();
     play.finish(read);

@@ -106,24 +106,6 @@ fn a_quorum_is_as_far_as_its_members() {
     }
 }
 
-fn until(play: &mut Play, what: &str, mut holds: impl FnMut(&mut Play) -> bool) {
-    for _ in 0..100_000 {
-        if holds(play) {
-            return;
-        }
-        play.run(MILLI / 100);
-    }
-    panic!("never: {what}");
-}
-
-fn applied(play: &mut Play, replica: usize) -> u64 {
-    play.world().replica(replica).expect("the replica runs").core().status().applied
-}
-
-fn op_number(play: &mut Play, replica: usize) -> u64 {
-    play.world().replica(replica).expect("the replica runs").core().status().op_number
-}
-
 /// One key is changed through the log; before that is committed another one is set, and acknowledged at once, and a
 /// quorum finds the first as it was. A read of both that waits at the leader meanwhile sees the change that came first
 /// in the log: so it must see what had completed before that, too.
@@ -165,14 +147,14 @@ fn a_key_that_somebody_found_expired_does_not_come_back_in_a_quorum() {
         let (writer, reader) = (play.client(), play.reader(ReadPolicy::Quorum));
         play.call(writer, Step::SetFor(1, b"here".to_vec(), 300));
         play.run(100 * MILLI);
-        let before = op_number(&mut play, 1);
-        until(&mut play, "the followers have the entry that lets it expire", |play| {
-            [1, 2].iter().all(|follower| op_number(play, *follower) > before)
+        let before = play.status(1).op_number;
+        play.until("the followers have the entry that lets it expire", |play| {
+            [1, 2].iter().all(|follower| play.status(*follower).op_number > before)
         });
         // They hear of its commitment late, and the reader does not reach the leader.
         [1, 2].iter().for_each(|follower| play.cut(Node::Replica(0), Node::Replica(*follower)));
         play.cut(Node::Client(reader), Node::Replica(0));
-        until(&mut play, "the leader has executed it", |play| applied(play, 0) > before);
+        play.until("the leader has executed it", |play| play.status(0).applied > before);
         assert_eq!(play.get(writer, 1), None, "the leader has a lease");
         let read = play.submit(reader, Step::Get(1));
         play.run(100 * MILLI);
@@ -200,8 +182,8 @@ fn a_read_shows_no_key_that_updates_find_expired() {
         play.call(writer, Step::SetFor(1, b"here".to_vec(), 300));
         play.run(100 * MILLI);
         assert_eq!(play.get(reader, 1), Some(b"here".to_vec()));
-        let before = op_number(&mut play, 0);
-        until(&mut play, "the leader has the entry that lets it expire", |play| op_number(play, 0) > before);
+        let before = play.status(0).op_number;
+        play.until("the leader has the entry that lets it expire", |play| play.status(0).op_number > before);
         let read = play.submit(reader, step);
         play.finish(read);
         let Some(Outcome::Reply(reply)) = play.outcome(read) else { panic!("no reply") };
@@ -238,16 +220,16 @@ fn a_key_that_somebody_found_expired_does_not_come_back_with_the_next_leader() {
         let (writer, reader) = (play.client(), play.client());
         play.call(writer, Step::SetFor(1, b"here".to_vec(), 300));
         play.run(100 * MILLI);
-        let before = op_number(&mut play, 1);
-        until(&mut play, "the followers have the entry that lets it expire", |play| {
-            [1, 2].iter().all(|follower| op_number(play, *follower) > before)
+        let before = play.status(1).op_number;
+        play.until("the followers have the entry that lets it expire", |play| {
+            [1, 2].iter().all(|follower| play.status(*follower).op_number > before)
         });
         [1, 2].iter().for_each(|follower| play.cut(Node::Replica(0), Node::Replica(*follower)));
-        until(&mut play, "the leader has executed it", |play| applied(play, 0) > before);
+        play.until("the leader has executed it", |play| play.status(0).applied > before);
         assert_eq!(play.get(writer, 1), None, "the leader has a lease");
         play.crash(0);
         let read = play.submit(reader, Step::Get(1));
-        until(&mut play, "there is another leader", |play| {
+        play.until("there is another leader", |play| {
             play.world().replica(1).is_some_and(|replica| replica.core().is_leader())
         });
         // One message tells it of both: that it has a lease, and that the entry is committed.

@@ -7,7 +7,7 @@ use common::{assert_cures, assert_cures_in};
 use core::time::Duration;
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::PlantedBug;
-use syros_sim::swarm::{MICRO, MILLI, Swarm};
+use syros_sim::swarm::{MICRO, MILLI};
 use syros_sim::workload::Step;
 use syros_sim::{Node, Play, Scenario};
 use syros_types::{FastQuorum, ReadPolicy};
@@ -21,22 +21,6 @@ const VIEW_CHANGE: u64 = 2_000 * MILLI;
 
 /// How far a client's clock is ahead, microseconds: less than what makes it go by the replicas' clocks instead.
 const AHEAD: i64 = 200_000;
-
-/// Nothing is ordered unless somebody waits for it, and clients wait long before they ask the leader.
-fn unhurried(swarm: &mut Swarm) {
-    swarm.protocol.order_delay = Duration::from_secs(1);
-    swarm.protocol.sync_after = Duration::from_secs(4);
-    swarm.protocol.client_resend = Duration::from_secs(4);
-}
-
-fn cut_client(play: &mut Play, client: usize, replicas: &[usize]) {
-    replicas.iter().for_each(|replica| play.cut(Node::Client(client), Node::Replica(*replica)));
-}
-
-fn op_number(play: &mut Play, replica: usize) -> u64 {
-    let process = play.world().replica(replica).expect("the replica runs");
-    process.core().status().op_number
-}
 
 /// A session is being ended in the log while a client still uses it. Once that has happened, recovery
 /// leaves out what the session had in the durability logs; so the leader may not vouch for any of it.
@@ -57,8 +41,8 @@ fn an_update_of_an_expiring_session_is_not_lost() {
         play.run(500 * MILLI);
         // For the group the session has been idle for an hour.
         (0..3).for_each(|replica| play.jump_clock(replica, 3_600_000_000));
-        let before = op_number(&mut play, 0);
-        while op_number(&mut play, 0) == before {
+        let before = play.status(0).op_number;
+        while play.status(0).op_number == before {
             play.run(100 * MICRO);
         }
         // The entry that ends the session is on its way to the followers.
@@ -76,11 +60,11 @@ fn an_update_of_an_expiring_session_is_not_lost() {
 /// The leader is cut off from its followers, and replica 2 misses an update that completes all the same,
 /// with a timestamp ahead of what the writer's will be. Returns the writer.
 fn second_replica_misses_an_update(scenario: Scenario) -> (Play, usize) {
-    let mut play = scenario.with(unhurried).start();
+    let mut play = scenario.unhurried().start();
     let (ahead, writer) = (play.client(), play.client());
     play.jump_client_clock(ahead, AHEAD);
     play.isolate(0);
-    cut_client(&mut play, ahead, &[2]);
+    play.cut_client(ahead, &[2]);
     assert_eq!(play.call(ahead, set(1, "first")), Outcome::Done);
     (play, writer)
 }
@@ -121,7 +105,7 @@ fn an_update_ordered_after_a_conflict_is_vouched_for_when_it_is_committed() {
 #[test]
 fn a_request_for_an_earlier_view_is_not_accepted() {
     assert_cures(PlantedBug::AnyViewAccepted, |scenario| {
-        let mut play = scenario.with(unhurried).start();
+        let mut play = scenario.unhurried().start();
         let (ahead, writer) = (play.client(), play.client());
         play.jump_client_clock(ahead, AHEAD);
         // A view change of which the writer does not hear.
@@ -129,10 +113,10 @@ fn a_request_for_an_earlier_view_is_not_accepted() {
         play.restart(0);
         play.run(200 * MILLI);
         assert_eq!(play.leader(), 1);
-        cut_client(&mut play, ahead, &[2]);
+        play.cut_client(ahead, &[2]);
         assert_eq!(play.call(ahead, set(1, "first")), Outcome::Done);
         // Its request reaches one replica, and it learns of the view late enough to stamp it anew.
-        cut_client(&mut play, writer, &[0, 1]);
+        play.cut_client(writer, &[0, 1]);
         play.set_delay(Node::Replica(2), Node::Client(writer), 230 * MILLI);
         let second = play.submit(writer, set(1, "second"));
         play.run(200 * MILLI);
@@ -191,10 +175,10 @@ fn a_replica_that_lost_its_disk_comes_back() {
 fn recovered_updates_are_ordered_by_timestamp() {
     let five = Scenario::new(5).fast_quorum(FastQuorum::Supermajority);
     assert_cures_in(&five, PlantedBug::RecoverInArrivalOrder, |scenario| {
-        let mut play = scenario.with(unhurried).start();
+        let mut play = scenario.unhurried().start();
         let writer = play.client();
         play.isolate(0);
-        cut_client(&mut play, writer, &[1]);
+        play.cut_client(writer, &[1]);
         assert_eq!(play.call(writer, set(1, "first")), Outcome::Done);
         play.mend(Node::Client(writer), Node::Replica(1));
         assert_eq!(play.call(writer, set(1, "second")), Outcome::Done);

@@ -21,5 +21,5 @@ pub use prng::Prng;
 pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize};
 pub use read_policy::{ReadPolicy, UnknownReadPolicy};
 pub use replica_set::ReplicaSet;
-pub use time::{Instant, Now, Timestamp, WallTime};
+pub use time::{Instant, Now, Timestamp, WallTime, micros};
 pub use write_policy::{UnknownWritePolicy, WritePolicy};

@@ -23,11 +23,23 @@ impl Instant {
     }
 }
 
+/// A duration in microseconds, saturating.
+#[must_use]
+pub fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// Wall-clock time in microseconds since the Unix epoch. May jump; no safety property uses it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WallTime(pub u64);
 
 impl WallTime {
+    /// This moment plus `duration`, saturating.
+    #[must_use]
+    pub fn after(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(micros(duration)))
+    }
+
     /// Milliseconds since the Unix epoch, as Redis counts expiry.
     #[must_use]
     pub const fn as_millis(self) -> u64 {

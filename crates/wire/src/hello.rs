@@ -10,7 +10,7 @@ use core::time::Duration;
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Declaration, DiskId, Roster, Stage};
 use syros_protocol::replica::Durability;
-use syros_types::{Group, ReplicaId};
+use syros_types::{Group, ReplicaId, micros};
 
 /// Version of the wire format that this code speaks.
 pub const VERSION: u16 = 4;
@@ -239,7 +239,6 @@ fn encode_member<'a>(member: &Member, writer: Writer<'a>) -> Writer<'a> {
     let writer = writer.byte(fast_quorum_tag(settings.fast_quorum)).byte(durability_tag(settings.durability));
     let engine = settings.engine.as_str().as_bytes();
     let writer = writer.number(engine.len() as u64).bytes(engine);
-    let micros = |duration: Duration| u64::try_from(duration.as_micros()).unwrap_or(u64::MAX);
     let writer = writer.number(micros(settings.lease)).number(u64::from(settings.clock_drift_ppm));
     let writer = writer.number(micros(settings.session_timeout));
     let writer = writer.fixed(declaration.disk.number()).fixed(*process);

@@ -9,7 +9,7 @@ use crate::tag::message as tag;
 use std::time::Duration;
 use syros_protocol::message::{Asked, Describe, DoViewChange, Message, Standing, StartView, StatusReport};
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
-use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime};
+use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime, micros};
 
 /// Appends the encoding of `message`.
 pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
@@ -69,11 +69,6 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         Message::Status(report) => encode_status(writer.byte(tag::STATUS), report),
         _ => encode_between_replicas(writer, message),
     };
-}
-
-/// A duration as it travels. Those that settings allow are far below the limit of 584,000 years.
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 /// The messages that only replicas send each other.

@@ -53,8 +53,7 @@ impl Clocks {
         let mut known = [u64::MAX; Group::SIZE_MAX];
         let mut count = 0;
         for (micros, heard) in self.heard.iter().flatten() {
-            let passed = u64::try_from(now.since(*heard).as_micros()).unwrap_or(u64::MAX);
-            known[count] = micros.saturating_add(passed);
+            known[count] = WallTime(*micros).after(now.since(*heard)).0;
             count += 1;
         }
         known.sort_unstable();

@@ -7,9 +7,8 @@
 //! between two clocks that are right.
 
 use super::{ClockError, HandOverReason, Replica, TraceEvent};
-use crate::message::Message;
 use core::time::Duration;
-use syros_types::{Group, Instant, OpNumber, ReplicaId, ReplicaSet, WallTime};
+use syros_types::{Group, Instant, ReplicaId, ReplicaSet, WallTime};
 
 /// How long a leader's clock is off before the leader hands over: an adjusted clock may be found off for one round
 /// of heartbeats.
@@ -17,13 +16,12 @@ const CLOCK_OFF_AFTER: Duration = Duration::from_secs(1);
 
 /// What a member's wall clock was.
 #[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct ClockReading {
-    pub(super) clock: WallTime,
+    clock: WallTime,
     /// The member read its clock after this moment of this replica's monotonic clock,
-    pub(super) after: Instant,
+    after: Instant,
     /// and before this one.
-    pub(super) before: Instant,
+    before: Instant,
 }
 
 /// The moments between which some clock is.
@@ -36,20 +34,15 @@ pub(super) struct ClockBounds {
 impl ClockBounds {
     /// True if `clock` is between the two, or no farther outside than `tolerance`.
     fn includes(self, clock: WallTime, tolerance: Duration) -> bool {
-        let tolerance = micros(tolerance);
-        clock.0.saturating_add(tolerance) >= self.low.0 && clock.0 <= self.high.0.saturating_add(tolerance)
+        clock.after(tolerance) >= self.low && clock <= self.high.after(tolerance)
     }
-}
-
-fn micros(duration: Duration) -> u64 {
-    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl ClockReading {
     /// What the clock can be at `now`: monotonic clocks run at one rate, as far as this needs it.
     fn bounds(self, now: Instant) -> ClockBounds {
-        let later = |passed| WallTime(self.clock.0.saturating_add(micros(passed)));
-        ClockBounds { low: later(now.since(self.before)), high: later(now.since(self.after)) }
+        let [low, high] = [self.before, self.after].map(|read| self.clock.after(now.since(read)));
+        ClockBounds { low, high }
     }
 }
 
@@ -121,8 +114,7 @@ impl Replica {
         let wall = self.now.wall;
         let low = bounds().map(|clock| clock.high).fold(wall, WallTime::min);
         let high = bounds().map(|clock| clock.low).fold(wall, WallTime::max);
-        known().count() + 1 == self.config.group.size()
-            || high.0.saturating_sub(low.0) <= micros(self.config.clock_skew_max)
+        known().count() + 1 == self.config.group.size() || high <= low.after(self.config.clock_skew_max)
     }
 
     /// Leader: hands over to a member whose clock is right if its own has been off for some time. Log time does not
@@ -154,17 +146,5 @@ impl Replica {
         };
         let right: ReplicaSet = self.others().filter(is_right).collect();
         self.hand_over_to_longest_log(right, HandOverReason::WrongClock(error));
-    }
-
-    /// The PrepareOk that tells the leader how far this follower is.
-    pub(super) fn prepare_ok(&self, sent_at: Instant, op_number: OpNumber) -> Message {
-        Message::PrepareOk {
-            view: self.view,
-            op_number,
-            applied: self.applied,
-            sent_at,
-            promise: self.config.lease,
-            clock: self.now.wall,
-        }
     }
 }

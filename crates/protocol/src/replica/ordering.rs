@@ -259,7 +259,14 @@ impl Replica {
             let view = self.view;
             self.send(to, Message::DiskShort { view });
         }
-        let message = self.prepare_ok(sent_at, self.log.op_number());
+        let message = Message::PrepareOk {
+            view: self.view,
+            op_number: self.log.op_number(),
+            applied: self.applied,
+            sent_at,
+            promise: self.config.lease,
+            clock: self.now.wall,
+        };
         if self.planted(PlantedBug::PrepareOkBeforePersist) {
             self.send(to, message);
         } else {

@@ -26,11 +26,9 @@ impl Replica {
         let numbers = |numbers: &[OpNumber]| numbers.iter().all(|number| number.0 < NUMBER_MAX);
         match message {
             Message::Prepare { view, first, commit, time, entries, .. } => {
-                let has_room = (entries.len() as u64) < NUMBER_MAX;
                 possible(*view)
                     && numbers(&[*first, *commit])
                     && first.0 > 0
-                    && has_room
                     && time.0 < NUMBER_MAX
                     && entries.iter().all(|entry| self.is_update(entry))
             }
@@ -88,17 +86,9 @@ impl Replica {
         if self.planted(PlantedBug::PeersNotValidated) {
             return true;
         }
-        let known = usize::try_from(self.commit.0.saturating_sub(base.0)).unwrap_or(usize::MAX);
-        let mut last = base.max(self.commit);
-        let mut entries = entries.iter().skip(known).peekable();
-        while let Some(entry) = entries.peek()
-            && self.log.view_at(last.next()) == Some(entry.view)
-        {
-            last = last.next();
-            entries.next();
-        }
+        let (last, known) = self.agreement(base, entries);
         let (view, time) = (self.log.view_at(last), self.log.time_at(last));
-        entries.peek().is_none_or(|entry| view <= Some(entry.view) && time <= Some(entry.time))
+        entries.get(known).is_none_or(|entry| view <= Some(entry.view) && time <= Some(entry.time))
     }
 
     /// True if a snapshot that another member has sent can be the state after the entry it names.

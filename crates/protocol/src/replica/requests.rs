@@ -484,8 +484,7 @@ impl Replica {
     /// The accept rule: conflict, or into the durability log.
     fn accept(&mut self, from: Peer, recipients: ReplicaSet, update: Update, admission: Admission) {
         let (view, clock, id) = (self.view, self.now.wall, update.request.id);
-        let skew_max = u64::try_from(self.config.clock_skew_max.as_micros()).unwrap_or(u64::MAX);
-        if update.request.micros > clock.0.saturating_add(skew_max) {
+        if update.request.micros > clock.after(self.config.clock_skew_max).0 {
             return self.refuse(from, id, Refusal::ClockSkew);
         }
         if self.memory_bytes() >= self.config.log_bytes_max {

@@ -160,24 +160,30 @@ impl Replica {
         self.commit = self.commit.max(last);
     }
 
+    /// How far `entries` after `base` are in this log already: the last op number, and how many of them that are.
+    pub(super) fn agreement(&self, base: OpNumber, entries: &[LogEntry]) -> (OpNumber, usize) {
+        // What is committed here is the same everywhere, and need not be here any more.
+        let committed = usize::try_from(self.commit.0.saturating_sub(base.0)).unwrap_or(usize::MAX);
+        let mut last = base.max(self.commit);
+        let mut known = committed.min(entries.len());
+        while let Some(entry) = entries.get(known)
+            && self.log.view_at(last.next()) == Some(entry.view)
+        {
+            last = last.next();
+            known += 1;
+        }
+        (last, known)
+    }
+
     /// Makes the log agree with `entries` after `base`, keeping what agrees already. Returns the last
     /// op number left as it was, and whether anything changed.
     pub(super) fn reconcile(&mut self, base: OpNumber, entries: Vec<LogEntry>) -> (OpNumber, bool) {
         assert!(base <= self.log.op_number(), "entries must connect to the log");
-        // What is committed here is the same everywhere, and need not be here any more.
-        let known = usize::try_from(self.commit.0.saturating_sub(base.0)).unwrap_or(usize::MAX);
-        let mut unchanged = base.max(self.commit);
-        let mut entries = entries.into_iter().skip(known).peekable();
-        while let Some(entry) = entries.peek()
-            && self.log.view_at(unchanged.next()) == Some(entry.view)
-        {
-            unchanged = unchanged.next();
-            entries.next();
-        }
-        let changed = entries.peek().is_some();
+        let (unchanged, known) = self.agreement(base, &entries);
+        let changed = known < entries.len();
         if changed {
             self.truncate(unchanged);
-            for entry in entries {
+            for entry in entries.into_iter().skip(known) {
                 self.append_entry(entry);
             }
         }

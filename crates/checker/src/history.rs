@@ -20,6 +20,13 @@ pub enum Input {
     GetMany(Vec<u32>),
     /// Reads the length of a value, 0 if missing (STRLEN). Answer: [`Output::Number`].
     Length(u32),
+    /// Counts the values there are (DBSIZE). The recorder lists every key of the history: an operation over all keys
+    /// is one over those. Answer: [`Output::Number`].
+    Count(Vec<u32>),
+    /// Reads which of all keys have a value (KEYS). The recorder lists every key. Answer: [`Output::Keys`].
+    List(Vec<u32>),
+    /// Removes every value (FLUSHALL). The recorder lists every key. Answer: [`Output::Done`].
+    Clear(Vec<u32>),
     /// Writes a value (SET). Answer: [`Output::Done`].
     Set(u32, Vec<u8>),
     /// Writes several values at one moment, from left to right (MSET). Answer: [`Output::Done`].
@@ -56,7 +63,9 @@ impl Input {
             | Self::Increment(key, _)
             | Self::Expire(key, _)
             | Self::Delete(key) => visit(*key),
-            Self::GetMany(keys) => keys.iter().for_each(|key| visit(*key)),
+            Self::GetMany(keys) | Self::Count(keys) | Self::List(keys) | Self::Clear(keys) => {
+                keys.iter().for_each(|key| visit(*key));
+            }
             Self::SetMany(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
             Self::Batch(parts) => parts.iter().for_each(|part| part.for_each_key(visit)),
         }
@@ -66,7 +75,7 @@ impl Input {
     #[must_use]
     pub fn is_read(&self) -> bool {
         match self {
-            Self::Get(_) | Self::GetMany(_) | Self::Length(_) => true,
+            Self::Get(_) | Self::GetMany(_) | Self::Length(_) | Self::Count(_) | Self::List(_) => true,
             Self::Batch(parts) => parts.iter().all(Self::is_read),
             _ => false,
         }
@@ -76,7 +85,8 @@ impl Input {
     fn admits(&self, output: &Output) -> bool {
         match (self, output) {
             (Self::Get(_) | Self::Exchange(..), Output::Value(_))
-            | (Self::Length(_) | Self::Append(..), Output::Number(_))
+            | (Self::Length(_) | Self::Count(_) | Self::Append(..), Output::Number(_))
+            | (Self::List(_), Output::Keys(_))
             | (Self::Increment(..), Output::Number(_) | Output::Error)
             | (Self::SetIfAbsent(..) | Self::Delete(_), Output::Flag(_)) => true,
             (Self::GetMany(keys), Output::Values(values)) => keys.len() == values.len(),
@@ -104,8 +114,10 @@ pub enum Output {
     Value(Option<Vec<u8>>),
     /// Several values, in the order of the keys asked for.
     Values(Vec<Option<Vec<u8>>>),
-    /// A length or a sum.
+    /// A length, a sum or a number of keys.
     Number(i64),
+    /// The keys that have a value, in order.
+    Keys(Vec<u32>),
     /// Whether the update found what it needed.
     Flag(bool),
     /// The increment failed: not an integer, or overflow.
@@ -314,6 +326,9 @@ impl fmt::Display for Input {
                 keys.iter().try_for_each(|key| write!(f, " k{key}"))
             }
             Self::Length(key) => write!(f, "length k{key}"),
+            Self::Count(_) => f.write_str("count all keys"),
+            Self::List(_) => f.write_str("list all keys"),
+            Self::Clear(_) => f.write_str("clear all keys"),
             Self::Set(key, value) => write!(f, "set k{key} {}", Text(value)),
             Self::SetMany(pairs) => {
                 f.write_str("set")?;
@@ -344,6 +359,10 @@ impl fmt::Display for Output {
                 f.write_str(&values.join(" "))
             }
             Self::Number(number) => number.fmt(f),
+            Self::Keys(keys) => {
+                let keys: Vec<String> = keys.iter().map(|key| format!("k{key}")).collect();
+                f.write_str(if keys.is_empty() { "no key".to_owned() } else { keys.join(" ") }.as_str())
+            }
             Self::Flag(flag) => flag.fmt(f),
             Self::Error => f.write_str("error"),
             Self::Batch(outputs) => {

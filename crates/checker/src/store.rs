@@ -12,6 +12,16 @@ pub(crate) fn apply(store: &mut Store, input: &Input) -> Output {
         Input::Get(key) => Output::Value(store.get(key).cloned()),
         Input::GetMany(keys) => Output::Values(keys.iter().map(|key| store.get(key).cloned()).collect()),
         Input::Length(key) => length(store.get(key).map_or(0, Vec::len)),
+        Input::Count(keys) => length(keys.iter().filter(|key| store.contains_key(key)).count()),
+        Input::List(keys) => {
+            let mut present: Vec<u32> = keys.iter().copied().filter(|key| store.contains_key(key)).collect();
+            present.sort_unstable();
+            Output::Keys(present)
+        }
+        Input::Clear(keys) => {
+            keys.iter().for_each(|key| drop(store.remove(key)));
+            Output::Done
+        }
         Input::Set(key, value) => {
             store.insert(*key, value.clone());
             Output::Done
@@ -76,8 +86,8 @@ pub(crate) fn may_become_integer(bytes: &[u8]) -> bool {
     bytes.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-')
 }
 
-fn length(bytes: usize) -> Output {
-    Output::Number(i64::try_from(bytes).unwrap_or(i64::MAX))
+fn length(count: usize) -> Output {
+    Output::Number(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
 #[cfg(test)]

@@ -106,6 +106,9 @@ impl World {
             return Ok(());
         }
         let mut last = vec![vec![Step::MGet((0..self.swarm.workload.keys).collect())]];
+        if self.swarm.workload.all_keys_percent > 0 {
+            last.extend([vec![Step::DbSize], vec![Step::Keys]]);
+        }
         if self.swarm.workload.expiring_read {
             // Long enough for keys with short lives to be gone.
             self.advance(self.late_max() + 200 * MILLI)?;

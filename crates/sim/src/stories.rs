@@ -39,6 +39,7 @@ stories! {
     SharedKeysIgnored in a group of 3: an_update_does_not_complete_one_of_several_keys_before_it;
     RinseOfOtherView in a group of 5: a_reread_counts_only_in_the_view_that_named_its_entry;
     UnattachedAccepted in a group of 3: a_stranger_cannot_use_the_session_of_another;
+    AllKeysAsOne in a group of 3: an_update_of_all_keys_does_not_come_before_what_it_removed;
     ExpiryOverlooked in a group of 3: an_expired_key_does_not_come_back_in_a_quorum;
     FollowersAhead in a group of 3: an_expired_key_does_not_come_back_with_the_next_leader;
 }
@@ -77,6 +78,21 @@ fn role(play: &mut Play, replica: usize) -> (u64, RoleName) {
 fn last_id(play: &mut Play) -> OperationId {
     let operations = play.world().history().operations();
     operations.iter().rev().find_map(|operation| operation.id).expect("an update was sent")
+}
+
+/// A FLUSHALL follows a SET that has completed, whose client's clock is ahead, and that the durability logs alone hold. Were
+/// the FLUSHALL accepted, the next leader would recover both in the order of their timestamps: the key would come back.
+fn an_update_of_all_keys_does_not_come_before_what_it_removed(scenario: Scenario) -> Result<(), String> {
+    let mut play = scenario.fast_quorum(FastQuorum::Supermajority).unhurried().start();
+    let (writer, other, reader) = (play.client(), play.client(), play.client());
+    play.jump_client_clock(writer, 200_000);
+    assert_eq!(play.call(writer, set(1, "removed")), Outcome::Done);
+    assert_eq!(play.call(other, Step::FlushAll), Outcome::Done);
+    play.crash(0);
+    play.run(VIEW_CHANGE);
+    play.call(reader, Step::DbSize);
+    play.get(reader, 1);
+    play.judge()
 }
 
 /// A key has expired for the leader, and its followers have the entry that says so and have not executed it.

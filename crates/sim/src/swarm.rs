@@ -9,6 +9,7 @@ pub use engines::DiskEngineSettings;
 pub use hunts::Hunt;
 
 use crate::network::NetworkFaults;
+use crate::workload::{ALL_KEYS_MAX, ALL_KEYS_OPERATIONS_MAX};
 use core::time::Duration;
 use syros_experiment::{Execution, Protocol};
 use syros_protocol::history::ChangeHistory;
@@ -128,6 +129,8 @@ pub struct WorkloadSettings {
     pub lifetime_max: u64,
     /// As many operations read such keys, too.
     pub expiring_read: bool,
+    /// Operations of a hundred that concern all keys: FLUSHALL, DBSIZE, KEYS.
+    pub all_keys_percent: u64,
     /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
     /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
     pub readers: usize,
@@ -325,7 +328,23 @@ impl Swarm {
     /// The world of this seed. In one of three, engines are on disk.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        if engines::are_on_disk(seed) { Self::draw_on_disk(seed) } else { Self::draw_in_memory(seed) }
+        let mut swarm =
+            if engines::are_on_disk(seed) { Self::draw_on_disk(seed) } else { Self::draw_in_memory(seed) };
+        swarm.draw_all_keys();
+        swarm
+    }
+
+    /// In one world of six some operations concern all keys, unless the world has too many keys for that. Rolled apart.
+    fn draw_all_keys(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0014));
+        let workload = &mut self.workload;
+        if draw.one_in(6) && workload.keys <= ALL_KEYS_MAX {
+            workload.all_keys_percent = draw.of(&[3, 10, 25]);
+            let most = workload.operations.min(ALL_KEYS_OPERATIONS_MAX);
+            workload.operations = most;
+            // Otherwise the group would not be ruined before the end.
+            self.nemesis.ruin_at = self.nemesis.ruin_at.map(|at| at.min(most.saturating_sub(1)));
+        }
     }
 
     /// The world that this seed has, or would have if its engines were in memory.
@@ -483,6 +502,9 @@ impl Swarm {
     /// Gives the world permanent faults, from dice of their own.
     pub fn draw_permanent(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0009));
+        // Where a fast quorum is not to be had, a client must get its update ordered before its session ends.
+        let protocol = &mut self.protocol;
+        protocol.sync_after = protocol.sync_after.min(protocol.session_timeout / 8);
         self.permanent = Some(PermanentFaults {
             rounds: draw.between(1, 3),
             dead_max: draw.of(&[1, 2, 2, 4]) as usize,
@@ -629,6 +651,7 @@ impl Swarm {
                 expiring_percent: 0,
                 lifetime_max: 200,
                 expiring_read: false,
+                all_keys_percent: 0,
                 readers: 0,
                 read_policy: Some(ReadPolicy::Leader),
                 write_policy: Some(WritePolicy::Auto),
@@ -697,6 +720,7 @@ impl WorkloadSettings {
             expiring_percent: 0,
             lifetime_max: 200,
             expiring_read: false,
+            all_keys_percent: 0,
             readers: draw.sometimes(&[1, 2]) as usize,
             read_policy: None,
             write_policy: None,

@@ -10,7 +10,7 @@ use crate::clock::VirtualTime;
 use crate::history::{History, Invocation};
 use crate::invariants::{Invariants, Place};
 use crate::swarm::MILLI;
-use crate::workload::Step;
+use crate::workload::{Step, key_of};
 use syros_checker::history::{History as Judged, Input, Output};
 use syros_checker::linearizability::{Verdict, check, check_within};
 use syros_commands::Reply;
@@ -373,10 +373,11 @@ fn effect_of(input: &Input) -> Input {
 
 /// The history in the checker's terms.
 fn translate(history: &History) -> Result<Vec<Translated>, String> {
+    let all_keys = all_keys(history);
     let translated = history.operations().iter().enumerate().map(|(number, invocation)| {
         let input = match invocation.steps.as_slice() {
-            [step] => input(step),
-            steps => Input::Batch(steps.iter().map(input).collect()),
+            [step] => input(step, &all_keys),
+            steps => Input::Batch(steps.iter().map(|step| input(step, &all_keys)).collect()),
         };
         let told = match invocation.finished.as_ref().map(|finished| (finished.order, &finished.outcome)) {
             Some((at, Outcome::Done)) => Told::Answer { at: 2 * at, output: Output::Done },
@@ -399,9 +400,25 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
     translated.collect()
 }
 
-fn input(step: &Step) -> Input {
+/// Every key that some operation names, in order: those that an operation over all keys is about. Empty if there is no such
+/// operation.
+fn all_keys(history: &History) -> Vec<u32> {
+    let steps = || history.operations().iter().flat_map(|invocation| &invocation.steps);
+    let mut keys = Vec::new();
+    if steps().any(|step| matches!(step, Step::FlushAll | Step::DbSize | Step::Keys)) {
+        steps().for_each(|step| step.for_each_key(&mut |key| keys.push(key as u32)));
+        keys.sort_unstable();
+        keys.dedup();
+    }
+    keys
+}
+
+fn input(step: &Step, all_keys: &[u32]) -> Input {
     let name = |key: &u64| *key as u32;
     match step {
+        Step::FlushAll => Input::Clear(all_keys.to_vec()),
+        Step::DbSize => Input::Count(all_keys.to_vec()),
+        Step::Keys => Input::List(all_keys.to_vec()),
         Step::Get(key) => Input::Get(name(key)),
         Step::MGet(keys) => Input::GetMany(keys.iter().map(name).collect()),
         Step::Set(key, value) | Step::SetFor(key, value, _) => Input::Set(name(key), value.clone()),
@@ -439,7 +456,15 @@ fn answer(step: &Step, reply: Reply) -> Option<Output> {
             Output::Values(replies.into_iter().map(value).collect::<Option<_>>()?)
         }
         (Step::SetNx(..) | Step::Del { .. }, Reply::Integer(flag @ (0 | 1))) => Output::Flag(flag == 1),
-        (Step::IncrBy { .. } | Step::Append { .. }, Reply::Integer(number)) => Output::Number(number),
+        (Step::IncrBy { .. } | Step::Append { .. } | Step::DbSize, Reply::Integer(number)) => {
+            Output::Number(number)
+        }
+        (Step::Keys, Reply::Array(names)) => {
+            let key = |name| key_of(&value(name)??).map(|key| key as u32);
+            let mut keys = names.into_iter().map(key).collect::<Option<Vec<u32>>>()?;
+            keys.sort_unstable();
+            Output::Keys(keys)
+        }
         (Step::IncrBy { .. }, Reply::Error(_)) => Output::Error,
         _ => return None,
     })

@@ -49,7 +49,20 @@ pub enum Step {
         /// Without its reply.
         blind: bool,
     },
+    /// FLUSHALL.
+    FlushAll,
+    /// DBSIZE.
+    DbSize,
+    /// KEYS with a pattern that every key fits.
+    Keys,
 }
+
+/// Most keys of a world with operations over all of them, those that expire left aside. Such an operation joins the
+/// histories of all keys, and the search for a linearization is exponential in what is joined.
+pub const ALL_KEYS_MAX: u64 = 6;
+
+/// Most operations of such a world's safety phase.
+pub const ALL_KEYS_OPERATIONS_MAX: u64 = 160;
 
 /// The bytes of a key.
 #[must_use]
@@ -57,11 +70,18 @@ pub fn key_name(key: u64) -> Vec<u8> {
     format!("k{key}").into_bytes()
 }
 
+/// The key of these bytes; `None` if no key has them.
+#[must_use]
+pub fn key_of(name: &[u8]) -> Option<u64> {
+    core::str::from_utf8(name).ok()?.strip_prefix('k')?.parse().ok()
+}
+
 impl Step {
-    /// The first key it names.
+    /// The first key it names; `None` if it concerns all keys.
     #[must_use]
-    pub fn key(&self) -> u64 {
+    pub fn key(&self) -> Option<u64> {
         match self {
+            Self::FlushAll | Self::DbSize | Self::Keys => None,
             Self::Get(key)
             | Self::Set(key, _)
             | Self::SetFor(key, ..)
@@ -69,16 +89,25 @@ impl Step {
             | Self::SetNx(key, _)
             | Self::IncrBy { key, .. }
             | Self::Append { key, .. }
-            | Self::Del { key, .. } => *key,
-            Self::MGet(keys) => keys.first().copied().unwrap_or_default(),
-            Self::MSet(pairs) => pairs.first().map(|(key, _)| *key).unwrap_or_default(),
+            | Self::Del { key, .. } => Some(*key),
+            Self::MGet(keys) => keys.first().copied(),
+            Self::MSet(pairs) => pairs.first().map(|(key, _)| *key),
         }
     }
 
     /// True if it changes nothing.
     #[must_use]
     pub const fn is_read(&self) -> bool {
-        matches!(self, Self::Get(_) | Self::MGet(_))
+        matches!(self, Self::Get(_) | Self::MGet(_) | Self::DbSize | Self::Keys)
+    }
+
+    /// Visits the keys it names: none if it concerns all keys.
+    pub fn for_each_key(&self, visit: &mut dyn FnMut(u64)) {
+        match self {
+            Self::MGet(keys) => keys.iter().for_each(|key| visit(*key)),
+            Self::MSet(pairs) => pairs.iter().for_each(|(key, _)| visit(*key)),
+            one => one.key().into_iter().for_each(visit),
+        }
     }
 
     /// Appends the step's encoding to a body.
@@ -86,6 +115,9 @@ impl Step {
         let mut put = |command: Command<'_>, blind: bool| Operation { command, blind }.encode(out);
         match self {
             Self::Get(key) => put(Command::Get { key: &key_name(*key) }, false),
+            Self::FlushAll => put(Command::FlushAll, false),
+            Self::DbSize => put(Command::DbSize, false),
+            Self::Keys => put(Command::Keys { pattern: b"*" }, false),
             Self::MGet(keys) => {
                 let names: Vec<Vec<u8>> = keys.iter().copied().map(key_name).collect();
                 let words: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
@@ -152,8 +184,19 @@ impl Workload {
     pub fn next(&mut self, slot: usize) -> Vec<Step> {
         if slot < self.settings.readers {
             let key = self.key();
+            if self.settings.all_keys_percent > 0 && self.prng.chance(1, 8) {
+                return vec![if self.prng.chance(1, 2) { Step::DbSize } else { Step::Keys }];
+            }
             let several = self.prng.chance(1, 8);
             return vec![if several { Step::MGet(self.keys(key)) } else { Step::Get(key) }];
+        }
+        let all_keys = self.settings.all_keys_percent;
+        if all_keys > 0 && self.prng.chance(all_keys, 100) {
+            return vec![match self.prng.below(5) {
+                0 | 1 => Step::FlushAll,
+                2 | 3 => Step::DbSize,
+                _ => Step::Keys,
+            }];
         }
         let expiring = self.settings.expiring_percent;
         if expiring > 0 && self.prng.chance(expiring, 100) {

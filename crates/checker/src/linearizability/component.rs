@@ -210,6 +210,7 @@ fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sig
         | (Input::Exchange(key, _), Some(Output::Value(_)))
         | (Input::Increment(key, _), Some(Output::Number(_))) => visit(*key, Sight::Whole),
         (Input::GetMany(keys), _) => keys.iter().for_each(|key| visit(*key, Sight::Whole)),
+        (Input::Count(keys) | Input::List(keys), _) => keys.iter().for_each(|key| visit(*key, part)),
         (Input::Delete(key), Some(Output::Flag(_)))
         | (
             Input::Increment(key, _)
@@ -219,7 +220,10 @@ fn observed(input: &Input, told: Option<&Output>, visit: &mut dyn FnMut(u32, Sig
             | Input::Append(key, _),
             _,
         ) => visit(*key, part),
-        (Input::Set(..) | Input::SetMany(_) | Input::Exchange(..) | Input::Delete(_), _) => {}
+        (
+            Input::Set(..) | Input::SetMany(_) | Input::Exchange(..) | Input::Delete(_) | Input::Clear(_),
+            _,
+        ) => {}
         // What a part shows may be the work of the part before it.
         (Input::Batch(parts), told) => {
             for (index, part) in parts.iter().enumerate() {
@@ -245,7 +249,7 @@ fn increments(input: &Input, visit: &mut dyn FnMut(u32)) {
 /// True if an operation that gave this answer changed nothing.
 fn is_inert(input: &Input, told: &Output) -> bool {
     match (input, told) {
-        (Input::Get(_) | Input::GetMany(_) | Input::Length(_), _)
+        (Input::Get(_) | Input::GetMany(_) | Input::Length(_) | Input::Count(_) | Input::List(_), _)
         | (Input::SetIfAbsent(..) | Input::Delete(_), Output::Flag(false))
         | (Input::Increment(..), Output::Error) => true,
         (Input::Batch(parts), Output::Batch(outputs)) => {

@@ -224,9 +224,17 @@ enum Left<'v> {
 /// nothing, satisfies `test`.
 fn may_leave(input: &Input, told: Option<&Output>, key: u32, test: &mut dyn FnMut(Left<'_>) -> bool) -> bool {
     match (input, told) {
-        (Input::Get(_) | Input::GetMany(_) | Input::Length(_) | Input::Delete(_) | Input::Expire(..), _) => {
-            false
-        }
+        (
+            Input::Get(_)
+            | Input::GetMany(_)
+            | Input::Length(_)
+            | Input::Count(_)
+            | Input::List(_)
+            | Input::Clear(_)
+            | Input::Delete(_)
+            | Input::Expire(..),
+            _,
+        ) => false,
         (
             Input::Set(other, written) | Input::Exchange(other, written) | Input::SetIfAbsent(other, written),
             _,
@@ -254,6 +262,7 @@ fn may_leave(input: &Input, told: Option<&Output>, key: u32, test: &mut dyn FnMu
 fn may_remove(input: &Input, key: u32) -> bool {
     match input {
         Input::Delete(other) | Input::Expire(other, _) => *other == key,
+        Input::Clear(keys) => keys.contains(&key),
         Input::Batch(parts) => parts.iter().any(|part| may_remove(part, key)),
         _ => false,
     }
@@ -273,7 +282,10 @@ fn last_sight<'v>(parts: &[Input], told: Option<&'v Output>, key: u32) -> Option
 fn surely_changes(operation: &Placeable<'_>, loose: bool) -> bool {
     let Some(told) = operation.told else { return false };
     match (&operation.operation.input, told) {
-        (Input::Set(..) | Input::SetMany(_) | Input::Exchange(..) | Input::Delete(_), _)
+        (
+            Input::Set(..) | Input::SetMany(_) | Input::Exchange(..) | Input::Delete(_) | Input::Clear(_),
+            _,
+        )
         | (Input::SetIfAbsent(..), Output::Flag(true)) => !operation.inert,
         (Input::Append(_, suffix), _) => !suffix.is_empty(),
         (Input::Increment(_, delta), Output::Number(_)) => *delta != 0 && !loose,
@@ -334,6 +346,10 @@ fn shown(input: &Input, told: &Output, visit: &mut dyn FnMut(u32, Option<Vec<u8>
         }
         (Input::SetIfAbsent(key, _), Output::Flag(true)) | (Input::Delete(key), Output::Flag(false)) => {
             visit(*key, None);
+        }
+        (Input::Count(keys), Output::Number(0)) => keys.iter().for_each(|key| visit(*key, None)),
+        (Input::List(keys), Output::Keys(present)) => {
+            keys.iter().filter(|key| !present.contains(key)).for_each(|key| visit(*key, None));
         }
         // A sum equal to the increment may come from nothing.
         (Input::Increment(key, delta), Output::Number(sum)) if sum != delta => {

@@ -65,6 +65,18 @@ impl PlainStore {
                     _ => Output::Error,
                 }
             }
+            Input::Count(keys) => {
+                Output::Number(keys.iter().filter(|key| self.0.contains_key(key)).count() as i64)
+            }
+            Input::List(keys) => {
+                Output::Keys(self.0.keys().copied().filter(|key| keys.contains(key)).collect())
+            }
+            Input::Clear(keys) => {
+                for key in keys {
+                    self.0.remove(key);
+                }
+                Output::Done
+            }
             Input::Delete(key) => Output::Flag(self.0.remove(key).is_some()),
             Input::Expire(key, value) => {
                 if self.0.get(key).is_some_and(|found| found.as_bytes() == value) {
@@ -341,9 +353,13 @@ fn small_input(prng: &mut Prng, keys: u64, distinct: Option<u64>) -> Input {
         Some(number) => format!("v{number}.").into_bytes(),
         None => values[prng.below(5) as usize].to_vec(),
     };
-    match prng.below(15) {
+    let all = || (0..keys as u32).collect();
+    match prng.below(18) {
         0..=2 => Input::Get(key),
         3 => Input::Length(key),
+        15 => Input::Count(all()),
+        16 => Input::List(all()),
+        17 => Input::Clear(all()),
         4 | 5 => Input::Set(key, value),
         6 => Input::SetIfAbsent(key, value),
         7 => Input::Exchange(key, value),
@@ -384,6 +400,7 @@ fn distort(prng: &mut Prng, output: Output, operations: u64) -> Output {
         }
         Output::Number(number) => Output::Number(number + prng.below(2) as i64),
         Output::Flag(_) => Output::Flag(prng.chance(1, 2)),
+        Output::Keys(keys) => Output::Keys(keys.into_iter().filter(|_| prng.chance(1, 2)).collect()),
         Output::Values(mut values) => {
             values.rotate_left(1);
             Output::Values(values)

@@ -90,7 +90,9 @@ impl Replica {
     }
 
     fn read_as_leader(&mut self, mut read: WaitingRead) {
-        let skips = self.planted(PlantedBug::ReadSkipsPending)
+        let skips_all = self.planted(PlantedBug::AllKeysReadSkipsPending) && read.footprint == Footprint::All;
+        let skips = skips_all
+            || self.planted(PlantedBug::ReadSkipsPending)
             || (self.planted(PlantedBug::MetaSkipsPending) && read.asked == Asked::LastChange);
         let pending = !skips
             && (self.dlog.overlaps(&read.footprint)

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message, Request};
-use syros_types::{OpNumber, OperationId, ReplicaId};
+use syros_types::{OpNumber, OperationId, ReadPolicy, ReplicaId};
 
 /// What a client wants of the world after it ran.
 #[derive(Debug)]
@@ -75,13 +75,19 @@ impl ClientProcess {
         Self { core, clock, wake_at: None, connections, operations: BTreeMap::new(), completed: 0 }
     }
 
-    /// Asks for an operation. False if the client has too much in flight.
+    /// Asks for an operation; a read in a way of its own if a `policy` says so. False if the client has too much in flight.
     #[must_use]
-    pub fn submit(&mut self, time: VirtualTime, body: &[u8], operation: OperationIndex) -> bool {
+    pub fn submit(
+        &mut self,
+        time: VirtualTime,
+        body: &[u8],
+        policy: Option<ReadPolicy>,
+        operation: OperationIndex,
+    ) -> bool {
         let Some((class, footprint)) = adapter::describe(body) else { return false };
         let now = self.clock.now(time);
         let body = Body::from(body);
-        match self.core.submit(now, body.clone(), class, &footprint) {
+        match self.core.submit_with(now, body.clone(), class, &footprint, policy) {
             Ok(token) => {
                 self.operations.insert(token, Pending { operation, body, sent: None });
                 true

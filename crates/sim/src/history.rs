@@ -22,6 +22,19 @@ pub struct Invocation {
     pub id: Option<OperationId>,
     /// The log entry after which the read was executed whose result the client got.
     pub read_after: Option<OpNumber>,
+    /// For a read that any replica may answer as it is: what the judge knows of the answer.
+    pub stale: Option<StaleRead>,
+}
+
+/// A stale read: it is no part of a linearizable history.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StaleRead {
+    /// The replica that answered, and which of its lives.
+    pub by: Option<(usize, u64)>,
+    /// The entry that the answer names: the replica had executed it before it read.
+    pub named: OpNumber,
+    /// Entries that some replica had executed when the answer arrived.
+    pub entries: usize,
 }
 
 /// How an operation ended.
@@ -60,6 +73,7 @@ impl History {
             finished: None,
             id: None,
             read_after: None,
+            stale: None,
         });
         self.operations.len() - 1
     }
@@ -82,6 +96,11 @@ impl History {
     /// The read that ended was executed after this log entry.
     pub fn read_after(&mut self, index: OperationIndex, number: OpNumber) {
         self.operations[index].read_after = Some(number);
+    }
+
+    /// Any replica may answer this read as it is.
+    pub fn read_stale(&mut self, index: OperationIndex, stale: StaleRead) {
+        self.operations[index].stale = Some(stale);
     }
 
     /// The client of an operation is gone: nobody will be told how it ends.

@@ -65,6 +65,8 @@ pub struct Invariants {
     told: Vec<View>,
     /// The view in which each replica lost its memory, until it has entered another.
     forgot: Vec<Option<View>>,
+    /// The entries, if the judge wants them.
+    log: Option<Vec<LogEntry>>,
     broken: Option<Broken>,
 }
 
@@ -103,6 +105,22 @@ impl Invariants {
             forgot: vec![None; replicas],
             ..Self::default()
         }
+    }
+
+    /// Keeps the entries that are executed from now on: from the first one, if nothing has been executed.
+    pub fn keep_log(&mut self) {
+        self.log = Some(Vec::new());
+    }
+
+    /// The entries that were executed, if they are kept.
+    #[must_use]
+    pub fn log(&self) -> &[LogEntry] {
+        self.log.as_deref().unwrap_or_default()
+    }
+
+    /// A replica that has lost its memory has answered a read: it knows no state that it could answer from.
+    pub fn answered_without_memory(&mut self, replica: ReplicaId) {
+        self.fail(format!("{replica} answers a read though it has no memory"));
     }
 
     /// The first invariant that was broken.
@@ -258,6 +276,7 @@ impl Invariants {
     fn go_on(&mut self, number: OpNumber, entry: &LogEntry, mine: Checkpoint) {
         self.checkpoints.push(mine);
         self.times.push(entry.time);
+        self.log.iter_mut().for_each(|log| log.push(entry.clone()));
         for (index, update) in entry.updates().iter().enumerate() {
             let (id, place) = (update.request.id, Place { number, index });
             if let Some(first) = self.executed.insert(id, place) {

@@ -32,6 +32,7 @@ mod seeds;
 mod service;
 mod settle;
 mod shelf;
+mod stale;
 pub mod stories;
 pub mod swarm;
 pub mod tally;

@@ -214,7 +214,13 @@ impl OnDisk {
             ReadWay::OfMoment => Some(Footprint::All),
             ReadWay::InPassing => None,
         };
-        match footprint.filter(|_| self.planted != Some(PlantedBug::ReadOfSeveralInPassing)) {
+        let is_hasty = match self.planted {
+            Some(PlantedBug::ReadOfSeveralInPassing) => true,
+            // Members are asked for several keys by stale reads only.
+            Some(PlantedBug::StaleOfSeveralInPassing) => job.standing.is_some(),
+            _ => false,
+        };
+        match footprint.filter(|_| !is_hasty) {
             Some(keys) => {
                 let time = self.dispatcher.time();
                 self.meet(&keys, Job::Read(job, Some(time)));

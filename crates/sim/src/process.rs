@@ -498,6 +498,9 @@ impl ReplicaProcess {
             around
                 .trace
                 .line(around.time, format_args!("{} answers read {number} of {to:?} at {}", self.id, seen.0));
+            if self.core.status().role == RoleName::Recovering {
+                around.invariants.answered_without_memory(self.id);
+            }
         }
         around.effects.push(sending(to, &message, seen));
     }

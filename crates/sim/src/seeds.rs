@@ -1,6 +1,7 @@
 //! Running seeds: one, or as many as it takes until a planted bug shows.
 
 use crate::clock::VirtualTime;
+use crate::stale;
 use crate::stories::STORIES;
 use crate::swarm::{SECOND, Swarm};
 use crate::tally::Tally;
@@ -196,6 +197,7 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
     verdict::judge(&world.history, &world.invariants, world.lifetimes())?;
+    stale::judge(&world.history, &world.invariants)?;
     settled
 }
 

@@ -131,6 +131,8 @@ pub struct WorkloadSettings {
     pub expiring_read: bool,
     /// Operations of a hundred that concern all keys: FLUSHALL, DBSIZE, KEYS.
     pub all_keys_percent: u64,
+    /// Reads of a hundred that any replica may answer as it is. They are judged apart.
+    pub stale_percent: u64,
     /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
     /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
     pub readers: usize,
@@ -331,7 +333,16 @@ impl Swarm {
         let mut swarm =
             if engines::are_on_disk(seed) { Self::draw_on_disk(seed) } else { Self::draw_in_memory(seed) };
         swarm.draw_all_keys();
+        swarm.draw_stale();
         swarm
+    }
+
+    /// In one world of six some reads are stale. Rolled apart.
+    fn draw_stale(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0015));
+        if draw.one_in(6) {
+            self.workload.stale_percent = draw.of(&[20, 60]);
+        }
     }
 
     /// In one world of six some operations concern all keys, unless the world has too many keys for that. Rolled apart.
@@ -652,6 +663,7 @@ impl Swarm {
                 lifetime_max: 200,
                 expiring_read: false,
                 all_keys_percent: 0,
+                stale_percent: 0,
                 readers: 0,
                 read_policy: Some(ReadPolicy::Leader),
                 write_policy: Some(WritePolicy::Auto),
@@ -721,6 +733,7 @@ impl WorkloadSettings {
             lifetime_max: 200,
             expiring_read: false,
             all_keys_percent: 0,
+            stale_percent: 0,
             readers: draw.sometimes(&[1, 2]) as usize,
             read_policy: None,
             write_policy: None,

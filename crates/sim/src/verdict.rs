@@ -226,7 +226,7 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
         let executed = invocation.id.and_then(|id| invariants.place(id));
         if let Some(place) = executed {
             placed.push((at(place), operation.invoked, number));
-        } else if let Some(read_after) = invocation.read_after {
+        } else if let (Some(read_after), None) = (invocation.read_after, invocation.stale) {
             placed.push(((read_after.0, u64::MAX), operation.invoked, number));
         } else if matches!(operation.told, Told::Answer { .. }) {
             dropped.push(number);
@@ -379,7 +379,9 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
             [step] => input(step, &all_keys),
             steps => Input::Batch(steps.iter().map(|step| input(step, &all_keys)).collect()),
         };
-        let told = match invocation.finished.as_ref().map(|finished| (finished.order, &finished.outcome)) {
+        // `stale` judges it.
+        let finished = invocation.finished.as_ref().filter(|_| invocation.stale.is_none());
+        let told = match finished.map(|finished| (finished.order, &finished.outcome)) {
             Some((at, Outcome::Done)) => Told::Answer { at: 2 * at, output: Output::Done },
             Some((at, Outcome::Reply(body))) => {
                 let output = output(invocation, body).ok_or_else(|| {

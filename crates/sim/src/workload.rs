@@ -224,6 +224,13 @@ impl Workload {
         steps
     }
 
+    /// Whether a read is a stale one. KEYS never is: every replica has an order of its own.
+    pub fn is_stale(&mut self, steps: &[Step]) -> bool {
+        let percent = self.settings.stale_percent;
+        let may_be = |step: &Step| step.is_read() && *step != Step::Keys;
+        percent > 0 && steps.iter().all(may_be) && self.prng.chance(percent, 100)
+    }
+
     /// Keys that expire. Where nobody reads them, the replicas have to agree about them all the same.
     pub(crate) const fn expiring_keys(&self) -> core::ops::Range<u64> {
         self.settings.keys..self.settings.keys + 3

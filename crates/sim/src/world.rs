@@ -85,6 +85,8 @@ pub(crate) struct Parcel {
     address: u64,
     /// What the sending replica had executed: nobody is told but the judge.
     executed: OpNumber,
+    /// Which of its lives the sending replica was in; for the judge, too.
+    life: u64,
     bytes: Rc<[u8]>,
 }
 
@@ -174,6 +176,8 @@ pub struct World {
     counts: Option<BTreeMap<&'static str, u64>>,
     /// While a client handles the result of a read: what the replica had executed when it read.
     read_at: Option<OpNumber>,
+    /// While a client handles a member's answer: which replica gave it, in which of its lives.
+    answered_by: Option<(usize, u64)>,
     /// The last answers of members, and what each has seen: what it says itself is what had been executed, and told to
     /// the core, when it was asked for.
     seen: VecDeque<(Body, OpNumber)>,
@@ -268,6 +272,7 @@ impl World {
             ruined_after: None,
             counts: None,
             read_at: None,
+            answered_by: None,
             seen: VecDeque::new(),
             effects: Vec::new(),
             client_effects: Vec::new(),
@@ -275,6 +280,9 @@ impl World {
             overheard: Vec::new(),
             swarm,
         };
+        if world.swarm.workload.stale_percent > 0 {
+            world.invariants.keep_log();
+        }
         match world.swarm.formation.unformed {
             Some(late) => world.begin_unformed(late),
             None => (0..world.swarm.replicas).for_each(|replica| world.start_replica(replica)),
@@ -679,7 +687,7 @@ impl World {
                     if let Peer::Client(address) = to {
                         self.overhear(address, replica, &bytes);
                     }
-                    if let Some((to, parcel)) = self.address(to, executed, bytes) {
+                    if let Some((to, parcel)) = self.address(to, (executed, life), bytes) {
                         departures.push(Departure { to, entries, answers_read, parcel });
                     }
                 }
@@ -707,7 +715,12 @@ impl World {
     }
 
     /// Where a replica's message goes, unless nobody is there any more.
-    fn address(&self, to: Peer, executed: OpNumber, bytes: Rc<[u8]>) -> Option<(NodeIndex, Parcel)> {
+    fn address(
+        &self,
+        to: Peer,
+        (executed, life): (OpNumber, u64),
+        bytes: Rc<[u8]>,
+    ) -> Option<(NodeIndex, Parcel)> {
         let (to, address) = match to {
             Peer::Replica(id) => (id.index(), 0),
             Peer::Client(address) => {
@@ -718,7 +731,7 @@ impl World {
                 (self.client_node(*slot), address)
             }
         };
-        Some((to, Parcel { address, executed, bytes }))
+        Some((to, Parcel { address, executed, life, bytes }))
     }
 
     // ---- Disks.

@@ -103,6 +103,8 @@ planted_bugs! {
     LeaderRefusalIsEnough = "leader-refusal-is-enough": "A client reports an update that was sent to all as refused when the leader has refused it.";
     DuplicateById = "duplicate-by-id": "A replica takes a request for a copy of another one that has the same id and another body.";
     WipedDiskJoins = "wiped-disk-joins": "A new data directory joins a group that knows its member by another disk.";
+    StaleWithoutMemory = "stale-without-memory": "A replica that lost its memory answers stale reads.";
+    StaleOfSeveralInPassing = "stale-of-several-in-passing": "A stale read of several keys does not wait until their lanes have met.";
     AllKeysAsOne = "all-keys-as-one": "The accept rule takes an update of all keys for one of a key that nothing else concerns.";
     AllKeysReadSkipsPending = "all-keys-read-skips-pending": "A read of all keys does not wait for pending updates.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";

@@ -70,7 +70,10 @@ impl Replica {
         match asked {
             Asked::Answer | Asked::LastChange => self.read_as_leader(read),
             Asked::Value { after } => self.read_as_member(read, after),
-            Asked::StaleValue if matches!(self.status, Status::Recovering) => {
+            Asked::StaleValue
+                if matches!(self.status, Status::Recovering)
+                    && !self.planted(PlantedBug::StaleWithoutMemory) =>
+            {
                 self.refuse_read(from, number, Refusal::NotNormal);
             }
             Asked::StaleValue => self.answer_read(read),

@@ -2,7 +2,7 @@
 
 use super::{ClientSlot, Happening, Parcel, World, offset};
 use crate::client::{ClientEffect, ClientProcess};
-use crate::history::OperationIndex;
+use crate::history::{OperationIndex, StaleRead};
 use crate::network::NodeIndex;
 use crate::tally::Kind;
 use crate::trace::Text;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use syros_protocol::client;
 use syros_protocol::message::Message;
 use syros_protocol::replica;
-use syros_types::{OpNumber, ReplicaId};
+use syros_types::{OpNumber, ReadPolicy, ReplicaId};
 
 /// Answers of members that are remembered: clients take the one they want before so many have come.
 const SEEN_MAX: usize = 256;
@@ -151,13 +151,18 @@ impl World {
                         if let Some(counts) = &mut self.counts {
                             *counts.entry("client").or_default() += 1;
                         }
-                        let parcel = Parcel { address, executed: OpNumber(0), bytes };
+                        let parcel = Parcel { address, executed: OpNumber(0), life: 0, bytes };
                         self.transmit(node, to.index(), now, parcel);
                     }
                 }
                 ClientEffect::Sent { operation, id } => self.history.sent(operation, id),
                 ClientEffect::Resent => self.tally.note(Kind::Resent),
                 ClientEffect::Completed { operation, outcome, applied } => {
+                    if self.history.get(operation).stale.is_some() {
+                        let by = self.answered_by;
+                        let (named, entries) = (applied.unwrap_or_default(), self.invariants.entries());
+                        self.history.read_stale(operation, StaleRead { by, named, entries });
+                    }
                     let read_at = self.seen_by(&outcome).or(applied).or(self.read_at);
                     if let (Some(number), client::Outcome::Reply(_)) = (read_at, &outcome) {
                         self.history.read_after(operation, number);
@@ -197,7 +202,8 @@ impl World {
         }
         self.left_to_issue -= 1;
         let steps = self.workload.next(slot);
-        self.submit(slot, steps);
+        let is_stale = self.workload.is_stale(&steps);
+        self.submit_as(slot, steps, is_stale);
         self.strike_soon();
         if self.swarm.nemesis.ruin_at == Some(self.left_to_issue) {
             self.ruin();
@@ -209,6 +215,11 @@ impl World {
     /// # Panics
     /// If the client does not run.
     pub fn submit(&mut self, slot: usize, steps: Vec<Step>) -> OperationIndex {
+        self.submit_as(slot, steps, false)
+    }
+
+    /// Has a client ask for an operation; if it `is_stale`, any replica may answer it as it is.
+    fn submit_as(&mut self, slot: usize, steps: Vec<Step>, is_stale: bool) -> OperationIndex {
         let now = self.now();
         let body = encode(&steps);
         let life = self.clients[slot].life;
@@ -219,7 +230,11 @@ impl World {
         );
         let operation = self.history.invoke((slot as u64) << 32 | life, steps, now);
         let client = self.clients[slot].process.as_mut().expect("the client runs");
-        if !client.submit(now, &body, operation) {
+        if is_stale {
+            self.history.read_stale(operation, StaleRead::default());
+        }
+        let policy = is_stale.then_some(ReadPolicy::Stale);
+        if !client.submit(now, &body, policy, operation) {
             self.history.finish(operation, client::Outcome::TimedOut, now);
         }
         self.drain_client(slot);
@@ -244,9 +259,12 @@ impl World {
         }
         // A member's answer says itself at which entry it was given.
         self.read_at = matches!(message, Message::ReadReply { .. }).then_some(parcel.executed);
+        let is_members = matches!(message, Message::MemberReply { .. });
+        self.answered_by = is_members.then_some((from, parcel.life));
         client.handle(now, client::Event::Message { from: ReplicaId(from as u8), message });
         self.drain_client(slot);
         self.read_at = None;
+        self.answered_by = None;
     }
 }
 

@@ -126,6 +126,9 @@ impl ServerInfo for View<'_> {
             report.fast_updates = status.fast_updates;
             report.slow_updates = status.slow_updates;
             report.reads = status.fast_reads + status.slow_reads;
+            report
+                .answered
+                .extend([("divergences", status.divergences), ("diverged", u64::from(status.diverged))]);
         } else if self.is_cut_off {
             report.status = "no-quorum".to_owned();
         }

@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use syros_protocol::message::{Body, Message, Peer, Prepared, RoleName, Standing};
 use syros_protocol::record::{SnapshotHead, Ticket};
-use syros_protocol::replica::{Action, Boot, Config, Event, Replica};
+use syros_protocol::replica::{Action, Boot, Config, Event, Replica, TraceEvent};
 use syros_snapshot::{Depot, DepotError, Loaded, ReadJob};
 use syros_storage::{Cut, MemoryEngine, MemoryStore};
 use syros_types::{Now, OpNumber, OperationId, Prng, ReplicaId, View, WallTime};
@@ -151,6 +151,8 @@ pub struct Surroundings<'a> {
     pub executed: u64,
     /// States of engines in memory are compared after every entry whose number this divides.
     pub compare_every: u64,
+    /// An engine in memory does not execute every seventh entry, if nobody awaits its reply: a planted bug.
+    pub loses_updates: bool,
 }
 
 /// A message that waits for the disk.
@@ -433,6 +435,9 @@ impl ReplicaProcess {
             Action::AdoptSnapshot { op_number } => self.adopt(op_number, around),
             Action::Trace(event) => {
                 around.trace.line(around.time, format_args!("{} reports {event:?}", self.id));
+                if let TraceEvent::Differing { op_number } | TraceEvent::Diverged { op_number } = event {
+                    around.invariants.digests_differ(self.id, op_number);
+                }
             }
         }
     }
@@ -835,6 +840,10 @@ impl ReplicaProcess {
             around.trace.line(around.time, format_args!("{} executes {}: {entry:?}", self.id, number.0));
             for update in entry.updates() {
                 around.executed += 1;
+                if around.loses_updates && number.0.is_multiple_of(7) && update.class.is_nilext() {
+                    engine.advance(entry.time);
+                    continue;
+                }
                 let reply = engine.apply(entry.time, &update.request.body);
                 if !update.class.is_nilext() {
                     replies.push((number, reply));

@@ -670,6 +670,8 @@ impl World {
             apply_at_once: self.swarm.apply_delay == 0,
             executed: 0,
             compare_every: self.swarm.compare_every,
+            loses_updates: self.planted == Some(PlantedBug::EngineLosesUpdate)
+                && replica + 1 == self.group.size(),
         };
         process.run(&mut around);
         let executed_now = around.executed;

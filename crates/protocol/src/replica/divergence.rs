@@ -1,7 +1,7 @@
 //! Replicas compare digests of what they have executed. One that differs from a majority says so, and answers no reads.
 
-use super::Replica;
 use super::trace::{HandOverReason, TraceEvent};
+use super::{PlantedBug, Replica};
 use crate::digests::Digests;
 use crate::message::{Message, Peer};
 use alloc::vec::Vec;
@@ -84,7 +84,10 @@ impl Replica {
 
     /// The state of this replica is now the one after this entry, as another member has sent it or the disk has it.
     pub(super) fn restart_digests(&mut self, base: OpNumber) {
-        self.digests = Digests::after(base, self.config.digest_entries);
+        let length = self.config.digest_entries.max(1);
+        let is_part = self.planted(PlantedBug::PartOfSegmentReported);
+        let base = if is_part { OpNumber(base.0 / length * length) } else { base };
+        self.digests = Digests::after(base, length);
         self.diverged = None;
     }
 

@@ -394,6 +394,11 @@ impl Replica {
                 Prepared::Tick => (Payload::Tick, Prepared::Tick),
             };
             record_entries.push(kept);
+            let is_lost = self.planted(PlantedBug::UpdateLost)
+                && self.config.replica.index() + 1 == self.config.group.size()
+                && self.log.op_number().next().0.is_multiple_of(7)
+                && matches!(&payload, Payload::Update(update) if update.class.is_nilext());
+            let payload = if is_lost { Payload::Tick } else { payload };
             self.append_entry(LogEntry { view, time, payload });
         }
         self.persist_data(|| Record::Append { first, view, time, commit, entries: record_entries });

@@ -105,6 +105,9 @@ planted_bugs! {
     WipedDiskJoins = "wiped-disk-joins": "A new data directory joins a group that knows its member by another disk.";
     StaleWithoutMemory = "stale-without-memory": "A replica that lost its memory answers stale reads.";
     StaleOfSeveralInPassing = "stale-of-several-in-passing": "A stale read of several keys does not wait until their lanes have met.";
+    UpdateLost = "update-lost": "The last member has nothing in its log where every seventh entry of the others has an update.";
+    PartOfSegmentReported = "part-of-segment-reported": "A replica that begins inside a segment of the log reports a digest of it.";
+    EngineLosesUpdate = "engine-loses-update": "The engine of the last member does not execute every seventh entry, if nobody awaits its reply.";
     AllKeysAsOne = "all-keys-as-one": "The accept rule takes an update of all keys for one of a key that nothing else concerns.";
     AllKeysReadSkipsPending = "all-keys-read-skips-pending": "A read of all keys does not wait for pending updates.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";

@@ -553,7 +553,9 @@ impl Swarm {
         if draw.one_in(3) {
             protocol.transfer_entries_max = draw.of(&[1, 2, 10]);
         }
-        if draw.one_in(6) {
+        // Log time that is seconds ahead keeps the sessions of clients that are gone: until the clocks have come that far,
+        // nobody new would get in.
+        if draw.one_in(6) && self.nemesis.end_sessions == 0 {
             protocol.sessions_max = self.workload.clients + draw.between(2, 6) as usize;
             // Those of clients that are gone have to end, or nobody new gets in.
             protocol.session_timeout = Duration::from_millis(2_000) / protocol.speed;

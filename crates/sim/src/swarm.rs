@@ -330,11 +330,7 @@ impl Swarm {
     /// The world of this seed. In one of three, engines are on disk.
     #[must_use]
     pub fn draw(seed: u64) -> Self {
-        let mut swarm =
-            if engines::are_on_disk(seed) { Self::draw_on_disk(seed) } else { Self::draw_in_memory(seed) };
-        swarm.draw_all_keys();
-        swarm.draw_stale();
-        swarm
+        if engines::are_on_disk(seed) { Self::draw_on_disk(seed) } else { Self::draw_in_memory(seed) }
     }
 
     /// In one world of six some reads are stale. Rolled apart.
@@ -418,6 +414,8 @@ impl Swarm {
         swarm.draw_formation();
         swarm.draw_clock_hunt();
         swarm.draw_odd_lease();
+        swarm.draw_all_keys();
+        swarm.draw_stale();
         swarm
     }
 

@@ -1,7 +1,7 @@
 //! One client's connection.
 
 use crate::bytes::ByteQueue;
-use crate::info::ServerInfo;
+use crate::info::{ServerInfo, tells_keys};
 use crate::limits::{
     COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_EXPECTED_NARROW, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE,
 };
@@ -95,6 +95,10 @@ struct Front {
     is_narrow: bool,
     /// Replies that the connection gave itself and that wait for earlier ones.
     held: ByteQueue,
+    /// An INFO that waits until the keys have been counted: the words after its name. No further input is looked at.
+    counting: Option<Vec<Vec<u8>>>,
+    /// Nobody has been told yet that the keys are to be counted.
+    wants_count: bool,
     /// No further input is looked at: QUIT, a protocol error, or a request of another protocol.
     closing: bool,
     /// The client sent a line of an HTTP request.
@@ -135,6 +139,8 @@ impl Connection {
                 output: ByteQueue::default(),
                 is_narrow: false,
                 held: ByteQueue::default(),
+                counting: None,
+                wants_count: false,
                 closing: false,
                 speaks_http: false,
                 commands: 0,
@@ -195,6 +201,21 @@ impl Connection {
     #[must_use]
     pub fn is_paused(&self) -> bool {
         self.front.is_paused()
+    }
+
+    /// True, once, if the connection waits until the keys have been counted: an INFO is to tell their number. The driver
+    /// calls [`counted`](Self::counted) when [`ServerInfo::report`] knows a number that was counted after this call, or
+    /// when that takes too long.
+    pub const fn takes_count(&mut self) -> bool {
+        std::mem::replace(&mut self.front.wants_count, false)
+    }
+
+    /// Answers the INFO that waited until the keys were counted; nothing happens if there is none.
+    pub fn counted(&mut self, context: &Context<'_>) {
+        if let Some(names) = self.front.counting.take() {
+            let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
+            self.front.reply(|session, out| local::write_info(&names, session, context, out));
+        }
     }
 
     /// The next submission, if one may go: none while the client has so much to take that a read would be postponed.
@@ -275,7 +296,7 @@ impl Connection {
     /// replies pile up, and every reply that it is to get is in the output.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.front.closing && self.front.slots.is_empty()
+        self.front.closing && self.front.slots.is_empty() && self.front.counting.is_none()
     }
 
     /// True if the client sent `POST` or `Host:` as a command. A web browser does that when a page makes it
@@ -289,7 +310,7 @@ impl Connection {
     /// Commands received whose replies are not in the output yet.
     #[must_use]
     pub fn outstanding(&self) -> usize {
-        self.front.slots.len()
+        self.front.slots.len() + usize::from(self.front.counting.is_some())
     }
 
     /// Commands received so far.
@@ -307,7 +328,8 @@ const fn is_http(name: &[u8]) -> bool {
 
 impl Front {
     fn is_paused(&self) -> bool {
-        self.slots.len() >= COMMANDS_MAX
+        self.counting.is_some()
+            || self.slots.len() >= COMMANDS_MAX
             || !self.schedule.has_room()
             || self.reply_bytes() >= REPLY_BYTES_PAUSE
     }
@@ -386,6 +408,11 @@ impl Front {
                     return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
                 }
                 self.session.statistics.on_call(number.unwrap_or_default());
+                if command == Local::Info && tells_keys(&words[1..]) && context.info.has_to_count_keys() {
+                    self.counting = Some(words[1..].iter().map(|word| word.to_vec()).collect());
+                    self.wants_count = true;
+                    return;
+                }
                 self.closing =
                     self.reply(|session, out| local::answer(command, words, session, context, out));
             }
@@ -448,6 +475,7 @@ impl Front {
     fn cut_off(&mut self) {
         self.closing = true;
         self.slots.clear();
+        self.counting = None;
         self.held.clear();
         self.output.clear();
         self.schedule.abandon();

@@ -10,6 +10,12 @@ pub trait ServerInfo {
     /// How the server is. Asked for by INFO and CONFIG GET only: it may take a microsecond or ten.
     fn report(&self) -> ServerReport;
 
+    /// True if the numbers of keys in [`ServerInfo::report`] are those of the last count, and another count has to come
+    /// before INFO can tell them: see [`Connection::takes_count`](crate::Connection::takes_count).
+    fn has_to_count_keys(&self) -> bool {
+        false
+    }
+
     /// CONFIG RESETSTAT: starts the counters of [`ServerReport`] again from zero.
     fn reset_statistics(&self);
 }
@@ -129,6 +135,13 @@ const SECTIONS: [(&str, Section); 12] = [
     ("Keyspace", keyspace),
     ("Syros", syros),
 ];
+
+/// True if INFO with these section names tells the numbers of keys.
+pub(crate) fn tells_keys(names: &[&[u8]]) -> bool {
+    const TELLING: [&str; 4] = ["keyspace", "all", "everything", "default"];
+    let is_telling = |name: &&[u8]| TELLING.iter().any(|word| name.eq_ignore_ascii_case(word.as_bytes()));
+    names.is_empty() || names.iter().any(is_telling)
+}
 
 /// The text of INFO with these section names; all sections but `Commandstats`, which is long, if there are none.
 pub(crate) fn info_text(

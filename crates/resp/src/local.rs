@@ -59,10 +59,7 @@ pub(crate) fn answer(
         Local::Echo => write_bulk(out, words[1]),
         Local::Time => time(context.now, out),
         Local::Select => select(words[1], out),
-        Local::Info => {
-            let text = info_text(&context.info.report(), &session.statistics, context.now, &words[1..]);
-            write_verbatim(out, session.protocol, text.as_bytes());
-        }
+        Local::Info => write_info(&words[1..], session, context, out),
         Local::Hello => hello::answer(words, session, out),
         Local::Client => client::answer(words, session, context.now, out),
         Local::Command => command::answer(words, session.protocol, out),
@@ -79,6 +76,12 @@ pub(crate) fn answer(
         }
     }
     false
+}
+
+/// Writes the reply to INFO with these names of sections.
+pub(crate) fn write_info(names: &[&[u8]], session: &Session, context: &Context<'_>, out: &mut Vec<u8>) {
+    let text = info_text(&context.info.report(), &session.statistics, context.now, names);
+    write_verbatim(out, session.protocol, text.as_bytes());
 }
 
 fn ping(words: &[&[u8]], out: &mut Vec<u8>) {

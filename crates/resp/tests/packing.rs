@@ -6,7 +6,7 @@ use common::{CONTEXT, Store, connection, output, request, requests, serve, settl
 use std::sync::Arc;
 use syros_commands::{operations, put_bulk, put_integer, put_nil, put_ok};
 use syros_resp::limits::{COMMANDS_MAX, OPERATION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
-use syros_resp::{Completion, Connection};
+use syros_resp::{Completion, Connection, Context, ServerInfo, ServerReport};
 use syros_types::{Class, Footprint, ReadPolicy, key_hash};
 
 /// Receives lines and returns class and number of operations of what may go.
@@ -385,6 +385,47 @@ fn info_shows_what_the_server_reports() {
     assert!(
         text.contains("\r\n# Keyspace\r\n") && text.contains("# Syros\r\n") && !text.contains("# Server")
     );
+}
+
+/// A server whose keys have to be counted before INFO can tell their number.
+struct Uncounted(u64);
+
+impl ServerInfo for Uncounted {
+    fn report(&self) -> ServerReport {
+        ServerReport { keys: self.0, keys_with_expiry: 2, ..ServerReport::default() }
+    }
+    fn has_to_count_keys(&self) -> bool {
+        true
+    }
+    fn reset_statistics(&self) {}
+}
+
+#[test]
+fn info_waits_until_the_keys_are_counted() {
+    let mut connection = connection(1);
+    let context = |info| Context { info, ..CONTEXT };
+    let old = Uncounted(1);
+    let without = requests(&["PING", "INFO server"]);
+    assert_eq!(connection.receive(&without, &context(&old)), without.len());
+    assert!(!connection.takes_count(), "these sections do not tell it");
+    output(&mut connection);
+
+    let (input, rest) = (requests(&["STRLEN k", "INFO keyspace"]), requests(&["PING"]));
+    assert_eq!(connection.receive(&[&*input, &*rest].concat(), &context(&old)), input.len());
+    assert!(connection.is_paused() && connection.takes_count() && !connection.takes_count());
+    assert_eq!(connection.outstanding(), 2);
+    let submission = connection.poll_submit().expect("STRLEN");
+    connection.counted(&context(&Uncounted(7)));
+    assert!(!connection.is_paused());
+    assert_eq!(connection.receive(&rest, &context(&old)), rest.len());
+    assert_eq!(output(&mut connection), b"", "the reply of STRLEN comes first");
+    let mut reply = Vec::new();
+    put_nil(&mut reply);
+    assert!(connection.complete(submission.slot, Completion::Reply(Arc::from(reply))));
+    let text = String::from_utf8(output(&mut connection)).unwrap();
+    assert_eq!(text, "$-1\r\n$44\r\n# Keyspace\r\ndb0:keys=7,expires=2,avg_ttl=0\r\n\r\n+PONG\r\n");
+    connection.counted(&context(&old));
+    assert_eq!((output(&mut connection).len(), connection.outstanding()), (0, 0));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use syros_protocol::message::{Body, LogEntry, Message, Peer};
 use syros_protocol::record::SnapshotHead;
 use syros_snapshot::{EvaluateJob, ReadJob, ReadOutcome, deal_out, seal};
 use syros_storage::execution::{Dispatcher, Executed, Item, ReadWay, Step, Worker};
-use syros_storage::{Cut, DiskEngine, Moment, Pressure, Reader, Shared, Store, StoreError};
+use syros_storage::{Census, Cut, DiskEngine, Moment, Pressure, Reader, Shared, Store, StoreError};
 use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
 use crate::node::describe;
@@ -74,6 +74,7 @@ enum Report<S: Store> {
     Sealed(Box<SnapshotHead>, Result<Option<Cut<S>>, StoreError>),
     Flushed(OpNumber, Result<(), StoreError>),
     Purged,
+    Counted(u64, Result<Census, StoreError>),
 }
 
 /// Something the event loop has to act on.
@@ -90,6 +91,8 @@ pub(crate) enum News<S: Store> {
     Flushed(OpNumber),
     /// A checkpoint failed.
     Failed(OpNumber, StoreError),
+    /// A census that began after the request with this number.
+    Counted(u64, Census),
 }
 
 /// Tells the event loop that there is something in the channel, once until it looks.
@@ -193,6 +196,7 @@ pub(crate) struct Deferred<S: Store> {
     new_reads: Vec<Reading<S>>,
     flusher: Option<Sender<OpNumber>>,
     tidier: Option<Sender<()>>,
+    counter: Option<Sender<u64>>,
     reports: Receiver<Report<S>>,
     bell: Arc<Bell>,
     threads: Vec<JoinHandle<()>>,
@@ -238,6 +242,9 @@ impl<S: Store> Deferred<S> {
         }
         let (flusher, flushes) = channel();
         let (tidier, wishes) = channel();
+        let (counter, requests) = channel();
+        let (engine, results) = (Arc::clone(&shared), reports.clone());
+        handles.push(spawn("count".to_owned(), Box::new(move || count(&engine, &requests, &results)))?);
         let (engine, wish) = (Arc::clone(&shared), tidier.clone());
         let work = Box::new(move || flush(&engine, &flushes, &reports, &wish));
         handles.push(spawn("flush".to_owned(), work)?);
@@ -253,6 +260,7 @@ impl<S: Store> Deferred<S> {
             new_reads: Vec::new(),
             flusher: Some(flusher),
             tidier: Some(tidier),
+            counter: Some(counter),
             reports: received,
             bell,
             threads: handles,
@@ -334,6 +342,15 @@ impl<S: Store> Deferred<S> {
         }
     }
 
+    /// Has a thread count the keys. Requests are numbered upwards; those that come while a census is being taken share
+    /// the next one.
+    pub(crate) fn count(&self, request: u64) {
+        if let Some(counter) = &self.counter {
+            // Fails only if the thread panicked: whoever asked gets an estimate after some time.
+            let _ = counter.send(request);
+        }
+    }
+
     /// Begins to look for news: what is reported from now on wakes the event loop.
     pub(crate) fn begin(&mut self, now: Now) {
         self.bell.is_rung.store(false, Ordering::Release);
@@ -381,6 +398,9 @@ impl<S: Store> Deferred<S> {
                 Report::Sealed(head, Err(error)) => return Some(News::Failed(head.op_number, error)),
                 Report::Flushed(op_number, Ok(())) => return Some(News::Flushed(op_number)),
                 Report::Flushed(op_number, Err(error)) => return Some(News::Failed(op_number, error)),
+                Report::Counted(request, Ok(census)) => return Some(News::Counted(request, census)),
+                // The commands that need this part of the store find out.
+                Report::Counted(_, Err(error)) => log::warn!("{error}; keys were not counted"),
                 Report::Purged => {
                     self.is_purging = false;
                     self.purge_if_due();
@@ -417,6 +437,7 @@ impl<S: Store> Drop for Deferred<S> {
         self.reads.close();
         self.flusher = None;
         self.tidier = None;
+        self.counter = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
@@ -513,6 +534,14 @@ fn flush<S: Store>(
         reports.send(Report::Flushed(op_number, shared.flush()));
         // Fails only if the thread has ended.
         let _ = tidier.send(());
+    }
+}
+
+/// The thread that counts keys.
+fn count<S: Store>(shared: &Arc<Shared<S>>, requests: &Receiver<u64>, reports: &Reports<S>) {
+    while let Ok(first) = requests.recv() {
+        let last = requests.try_iter().last().unwrap_or(first);
+        reports.send(Report::Counted(last, Census::take(shared, Census::COUNTED_MAX)));
     }
 }
 

@@ -77,6 +77,18 @@ const HAND_OVER_PATIENCE: Duration = Duration::from_secs(1);
 /// When a process stops, what it has done is written out within this time.
 const SETTLE_PATIENCE: Duration = Duration::from_secs(5);
 
+/// INFO waits so long until the keys have been counted, and then tells how many there were the last time.
+const COUNT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// A connection that waits until the keys have been counted.
+#[derive(Clone, Copy, Debug)]
+struct Counting {
+    address: u64,
+    request: u64,
+    /// It waits no longer than this.
+    until: Instant,
+}
+
 /// Why the loop has ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
@@ -146,6 +158,10 @@ pub(crate) struct EventLoop {
     pub(crate) output_bytes_max: usize,
     pub(crate) complaints: LogLimit,
     availability: Availability,
+    /// Connections that wait until the keys have been counted, in the order of their requests.
+    counting: VecDeque<Counting>,
+    /// Number of the last request for a count.
+    last_count: u64,
     drain: Drain,
     give_way: GiveWay,
     /// What this turn has done so far.
@@ -210,6 +226,8 @@ impl EventLoop {
             output_bytes_max: parts.output_bytes_max,
             complaints: LogLimit::default(),
             availability: Availability::new(parts.quorum_timeout),
+            counting: VecDeque::new(),
+            last_count: 0,
             drain: Drain::new(parts.drain_timeout),
             give_way: GiveWay::default(),
             turn: Turn::default(),
@@ -265,6 +283,7 @@ impl EventLoop {
         {
             self.settle();
         }
+        self.end_counting();
         self.accept_waiting();
         self.dial_due();
         if !self.throttled.is_empty() && !self.is_overloaded() {
@@ -332,6 +351,7 @@ impl EventLoop {
             .min(self.memory.deadline())
             .min(self.memory.spared_until())
             .min(self.availability.deadline())
+            .min(self.counting.front().map_or(Instant::NEVER, |counting| counting.until))
             .min(self.drain.deadline())
             .min(self.accept_deadline())
             .min(self.dial_deadline())
@@ -572,8 +592,36 @@ impl EventLoop {
         if redis.is_paused() {
             open.is_stalled = true;
         }
+        if redis.takes_count()
+            && let Some(local) = local
+        {
+            self.last_count += 1;
+            local.execution.count_keys(self.last_count);
+            let until = now.instant.after(COUNT_PATIENCE);
+            self.counting.push_back(Counting { address: open.address, request: self.last_count, until });
+        }
         submit(open, front, *now);
         soil(open, index, &mut self.dirty);
+    }
+
+    /// Answers INFO where it waited until the keys were counted.
+    fn end_counting(&mut self) {
+        let now = self.now;
+        while let Some(Counting { address, request, until }) = self.counting.front().copied()
+            && (self.local.as_ref().is_none_or(|local| local.counted >= request) || until <= now.instant)
+        {
+            self.counting.pop_front();
+            let Some(index) = self.table.find(address) else { continue };
+            let Self { table, front, local, description, clients, clients_max, memory, .. } = self;
+            let Some(open) = table.open_mut(index) else { continue };
+            let Kind::Redis(redis) = &mut open.kind else { continue };
+            let state = (self.availability.is_cut_off(), self.drain.is_stopping());
+            let info = description.view(local.as_ref(), front, (*clients, *clients_max), memory, state, now);
+            redis.counted(&syros_resp::Context { now: now.wall, info: &info, unavailable: None });
+            open.charge(memory);
+            soil(open, index, &mut self.dirty);
+            self.unstall(index);
+        }
     }
 
     /// The other end sends no more.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mio::Waker;
 use syros_protocol::replica::{Config, Restored};
 use syros_snapshot::{Stored, Stores};
-use syros_storage::Store as _;
+use syros_storage::Census;
 use syros_types::{OpNumber, WallTime};
 use syros_wal::{FileDisk, Recovery, Wal};
 
@@ -47,11 +47,23 @@ impl Execution {
         }
     }
 
-    /// How many keys have an expiry; of an engine on disk it is not known.
-    pub(crate) fn expiring_len(&self) -> usize {
+    /// How many keys there are, and how many of these have an expiry; of an engine on disk, when they were counted last.
+    pub(crate) fn census(&self) -> Census {
         match self {
-            Self::InMemory(memory) => memory.engine.expiring_len(),
-            Self::OnDisk(_) => 0,
+            Self::InMemory(memory) => memory.engine.census(),
+            Self::OnDisk(disk) => disk.census(),
+        }
+    }
+
+    /// True if keys have to be counted before it is known how many there are.
+    pub(crate) fn has_to_count_keys(&self) -> bool {
+        matches!(self, Self::OnDisk(disk) if disk.deferred.shared().failure().is_none())
+    }
+
+    /// Has an engine on disk count its keys.
+    pub(crate) fn count_keys(&self, request: u64) {
+        if let Self::OnDisk(disk) = self {
+            disk.deferred.count(request);
         }
     }
 
@@ -68,14 +80,6 @@ impl Execution {
         match self {
             Self::InMemory(memory) => memory.engine.data_bytes(),
             Self::OnDisk(_) => None,
-        }
-    }
-
-    /// About how many keys there are.
-    pub(crate) fn approximate_len(&self) -> usize {
-        match self {
-            Self::InMemory(memory) => memory.engine.len(),
-            Self::OnDisk(disk) => disk.deferred.shared().store().approximate_len(),
         }
     }
 }

@@ -101,8 +101,8 @@ impl ServerInfo for View<'_> {
             report.data_bytes = local.execution.data_bytes().map(|bytes| bytes as u64);
             (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
             report.maxmemory = local.maxmemory.unwrap_or(0);
-            report.keys = local.execution.approximate_len() as u64;
-            report.keys_with_expiry = local.execution.expiring_len() as u64;
+            let census = local.execution.census();
+            (report.keys, report.keys_with_expiry) = (census.keys, census.expiring);
             report.keys_expired = local.execution.expired();
             report.fsync = local.durability == Durability::Fsync;
             (report.role, report.status) = match status.role {
@@ -136,6 +136,10 @@ impl ServerInfo for View<'_> {
             report.status = "stopping".to_owned();
         }
         report
+    }
+
+    fn has_to_count_keys(&self) -> bool {
+        self.local.is_some_and(|local| local.execution.has_to_count_keys())
     }
 
     fn reset_statistics(&self) {

@@ -144,6 +144,8 @@ pub(crate) struct Local {
     memory_room: i64,
     /// When data above its limit is complained of again.
     memory_complain_at: Instant,
+    /// Requests for a census up to this one have been answered.
+    pub(crate) counted: u64,
     /// Locked as long as this exists.
     directory: DataDirectory,
 }
@@ -262,6 +264,7 @@ impl Local {
             maxmemory,
             memory_room: i64::MAX,
             memory_complain_at: Instant(0),
+            counted: 0,
             directory,
         };
         local.note_memory(local.clock.now());
@@ -661,6 +664,10 @@ impl Local {
                 News::Flushed(op_number) => {
                     let bytes = disk.checkpoints.flushed(op_number);
                     self.note_taken(op_number, bytes, now);
+                }
+                News::Counted(request, census) => {
+                    disk.census = Some(census);
+                    self.counted = request;
                 }
                 News::Failed(op_number, error) => {
                     self.note_failed_snapshot(op_number, &error.to_string(), now);

@@ -9,7 +9,7 @@ use mio::Waker;
 use syros_lsm::{DiskStore, StoreOptions};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_snapshot::{Checkpoints, Place, StoreLoader};
-use syros_storage::{DiskEngine, Store as _, StoreError};
+use syros_storage::{Census, DiskEngine, Store as _, StoreError};
 use syros_types::OpNumber;
 
 use crate::config::{EngineConfig, EngineKind};
@@ -177,6 +177,8 @@ pub(crate) struct OnDisk {
     /// The store in use.
     number: u64,
     pub(crate) checkpoints: Checkpoints,
+    /// The last census of the keys.
+    pub(crate) census: Option<Census>,
     waker: Arc<Waker>,
 }
 
@@ -198,6 +200,7 @@ impl OnDisk {
             settings,
             number,
             checkpoints: Checkpoints::default(),
+            census: None,
             waker,
         })
     }
@@ -247,7 +250,7 @@ impl OnDisk {
         let next = Deferred::start(engine, op_number, threads, limits, Arc::clone(&self.waker))?;
         let before = std::mem::replace(&mut self.deferred, next);
         self.snapshots.discard(before);
-        (self.number, self.checkpoints) = (number, Checkpoints::default());
+        (self.number, self.checkpoints, self.census) = (number, Checkpoints::default(), None);
         Ok(true)
     }
 
@@ -266,6 +269,14 @@ impl OnDisk {
     /// See [`Files::mark_damaged`].
     pub(crate) fn mark_damaged(&self, problem: &str) -> Result<(), StoreError> {
         self.settings.files.mark_damaged(problem)
+    }
+
+    /// The last census of the keys; what the store guesses if there was none.
+    pub(crate) fn census(&self) -> Census {
+        self.census.unwrap_or_else(|| {
+            let keys = self.deferred.shared().store().approximate_len() as u64;
+            Census { keys, ..Census::default() }
+        })
     }
 
     /// About how many bytes a file of all data takes.

@@ -2,7 +2,7 @@
 
 use syros_machine::{Executor, Kind, Pieces};
 use syros_snapshot::{Depot, DepotError, Load, Loaded, States};
-use syros_storage::{Engine, Loader, MemoryEngine, StoreError};
+use syros_storage::{Census, Engine, Loader, MemoryEngine, StoreError};
 use syros_types::{OpNumber, WallTime};
 use syros_wal::FileDisk;
 
@@ -78,11 +78,13 @@ impl Resident {
         }
     }
 
-    /// Number of keys with an expiry.
-    pub(crate) fn expiring_len(&self) -> usize {
+    /// Number of keys, and of those with an expiry; of a machine they are not known.
+    pub(crate) fn census(&self) -> Census {
         match self {
-            Self::Keys(keys) => keys.expiring_len(),
-            Self::Machine(_) => 0,
+            Self::Keys(keys) => {
+                Census { keys: keys.len() as u64, expiring: keys.expiring_len() as u64, is_exact: true }
+            }
+            Self::Machine(_) => Census::default(),
         }
     }
 
@@ -90,14 +92,6 @@ impl Resident {
     pub(crate) const fn expired(&self) -> u64 {
         match self {
             Self::Keys(keys) => keys.expired(),
-            Self::Machine(_) => 0,
-        }
-    }
-
-    /// Number of keys; of a machine it is not known.
-    pub(crate) fn len(&self) -> usize {
-        match self {
-            Self::Keys(keys) => keys.len(),
             Self::Machine(_) => 0,
         }
     }

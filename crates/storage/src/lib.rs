@@ -21,7 +21,7 @@ mod snapshot;
 mod store;
 
 pub use digest::Digest;
-pub use disk::{Cut, DiskEngine, DiskLoader, Lane, LoadError, Moment, Reader, Shared, merged};
+pub use disk::{Census, Cut, DiskEngine, DiskLoader, Lane, LoadError, Moment, Reader, Shared, merged};
 pub use glob::glob_matches;
 pub use memory::MemoryEngine;
 pub use memory_store::MemoryStore;

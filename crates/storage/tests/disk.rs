@@ -2,7 +2,7 @@
 
 use syros_commands::Reply;
 use syros_storage::conformance::{self, Generator, body_of};
-use syros_storage::{DiskEngine, Engine, MemoryStore, Moment};
+use syros_storage::{Census, DiskEngine, Engine, MemoryStore, Moment};
 use syros_types::{Prng, WallTime};
 
 fn make() -> DiskEngine<MemoryStore> {
@@ -148,4 +148,43 @@ fn a_moment_stays_as_it_was() {
             assert_eq!(reply, *expected, "seed {seed}");
         }
     }
+}
+
+/// A census counts each key that exists once, whatever the store still holds of it; beyond its limit, it comes close.
+#[test]
+fn a_census_counts_the_keys_that_exist() {
+    let mut engine = make();
+    let apply = |engine: &mut DiskEngine<MemoryStore>, time, words: &[&str]| {
+        let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        engine.apply(WallTime(time), &body_of(&words), &mut Vec::new());
+    };
+    let census =
+        |engine: &DiskEngine<MemoryStore>, most| Census::take(engine.shared(), most).expect("memory");
+    assert_eq!(census(&engine, 9), Census { keys: 0, expiring: 0, is_exact: true });
+    for turn in 0..2 {
+        for number in 0..5_000 {
+            apply(&mut engine, turn, &["SET", &format!("key:{number}"), &format!("value {turn}")]);
+        }
+    }
+    for number in 0..1_000 {
+        apply(&mut engine, 2, &["DEL", &format!("key:{number}")]);
+        apply(&mut engine, 2, &["PEXPIRE", &format!("key:{}", 1_000 + number), "60000"]);
+        apply(&mut engine, 2, &["PEXPIRE", &format!("key:{}", 2_000 + number), "10"]);
+    }
+    // An expiry that is taken back leaves its entry in the index.
+    apply(&mut engine, 2, &["PERSIST", "key:1000"]);
+    assert_eq!(census(&engine, 4_000), Census { keys: 4_000, expiring: 1_999, is_exact: true });
+    assert_eq!(engine.len(), 4_000);
+    // Those whose records nobody has removed yet do not count, either.
+    engine.shared().advance(WallTime(20_000_000));
+    let exact = Census { keys: 3_000, expiring: 999, is_exact: true };
+    assert_eq!(census(&engine, u64::MAX), exact);
+
+    let part = census(&engine, 1_000);
+    assert!(!part.is_exact);
+    assert!((2_700..=3_300).contains(&part.keys), "{part:?}: more than three standard errors off");
+    assert!((850..=1_150).contains(&part.expiring), "{part:?}");
+
+    apply(&mut engine, 20_000_001, &["FLUSHALL"]);
+    assert_eq!(census(&engine, 9), Census { keys: 0, expiring: 0, is_exact: true });
 }

@@ -193,6 +193,37 @@ fn a_directory_belongs_to_the_engine_that_wrote_it() {
     nodes.stop(0, Signal::TERM);
 }
 
+/// An engine on disk keeps no number of its keys: INFO counts them.
+#[test]
+fn info_counts_the_keys_of_an_engine_on_disk() {
+    let scratch = Scratch::new("count");
+    let mut nodes = Nodes::new(&scratch, 1);
+    nodes.configure(0, "cluster = 7", "engine = \"disk\"");
+    nodes.start(0, &["--bootstrap"]);
+    nodes.set(0, "first", "v");
+    let mut redis = Redis::connect(nodes.port);
+    for number in 0..100 {
+        let key = format!("key:{}", number % 20);
+        assert_eq!(redis.ask(&["SET", &key, "v"]), "+OK");
+        assert_eq!(redis.ask(&["GETSET", &key, "w"]), "v");
+    }
+    for number in 0..5 {
+        assert_eq!(redis.ask(&["DEL", &format!("key:{number}")]), "1");
+        assert_eq!(redis.ask(&["EXPIRE", &format!("key:{}", 5 + number), "1000"]), "1");
+    }
+    let keyspace = |redis: &mut Redis| redis.ask(&["INFO", "keyspace"]);
+    assert_eq!(redis.ask(&["DBSIZE"]), "16");
+    assert_eq!(keyspace(&mut redis), "# Keyspace\r\ndb0:keys=16,expires=5,avg_ttl=0\r\n");
+    nodes.stop(0, Signal::TERM);
+    nodes.start(0, &[]);
+    nodes.set(0, "first", "w");
+    let mut redis = Redis::connect(nodes.port);
+    assert_eq!(redis.ask(&["DBSIZE"]), "16");
+    assert_eq!(keyspace(&mut redis), "# Keyspace\r\ndb0:keys=16,expires=5,avg_ttl=0\r\n");
+    assert!(redis.ask(&["INFO"]).contains("\r\ndb0:keys=16,expires=5,avg_ttl=0\r\n"));
+    nodes.stop(0, Signal::TERM);
+}
+
 /// A store on disk that is not what was written is set aside, and the others have everything.
 #[test]
 fn a_damaged_store_is_repaired_from_the_others() {

@@ -6,12 +6,14 @@
 //! A key that has expired is gone for everybody at once, because whoever finds it compares its expiry with log time;
 //! its record is removed some time later ([`Shared::purge`]).
 
+mod census;
 mod cut;
 mod lane;
 mod layout;
 mod loader;
 mod reader;
 
+pub use census::Census;
 pub use cut::Cut;
 pub use lane::Lane;
 pub use layout::merged;

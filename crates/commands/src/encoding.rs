@@ -125,6 +125,8 @@ mod deadline_kind {
     pub(super) const PERSIST: u8 = 0;
     pub(super) const AFTER: u8 = 1;
     pub(super) const AT: u8 = 2;
+    pub(super) const NOT_INTEGER: u8 = 3;
+    pub(super) const INVALID: u8 = 4;
 }
 
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
@@ -357,6 +359,8 @@ impl<'a> Command<'a> {
                 put_bytes(out, key);
                 match change {
                     TtlChange::Persist => out.push(deadline_kind::PERSIST),
+                    TtlChange::NotInteger => out.push(deadline_kind::NOT_INTEGER),
+                    TtlChange::Invalid => out.push(deadline_kind::INVALID),
                     TtlChange::Until(deadline) => {
                         out.push(kind_of(deadline));
                         put_deadline_ms(out, deadline);
@@ -419,6 +423,8 @@ impl<'a> Command<'a> {
                 let key = take_key(input)?;
                 let change = match take_u8(input)? {
                     deadline_kind::PERSIST => TtlChange::Persist,
+                    deadline_kind::NOT_INTEGER => TtlChange::NotInteger,
+                    deadline_kind::INVALID => TtlChange::Invalid,
                     kind => TtlChange::Until(take_deadline(input, kind)?),
                 };
                 Self::GetEx { key, change }

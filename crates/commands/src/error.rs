@@ -145,6 +145,8 @@ pub enum ExecutionError {
     NotFinite,
     /// The value would become longer than [`VALUE_BYTES_MAX`](syros_types::limits::VALUE_BYTES_MAX).
     ValueTooLong,
+    /// GETEX with an expiry that is not positive or too large.
+    InvalidExpireTime,
     /// RENAME of a key that does not exist.
     NoSuchKey,
     /// The replies exceed [`REPLY_BYTES_MAX`](crate::limits::REPLY_BYTES_MAX).
@@ -165,6 +167,7 @@ impl ExecutionError {
             Self::IncrementOverflow => "ERR increment or decrement would overflow",
             Self::NotFinite => "ERR increment would produce NaN or Infinity",
             Self::ValueTooLong => "ERR string exceeds maximum allowed size (proto-max-bulk-len)",
+            Self::InvalidExpireTime => "ERR invalid expire time in 'getex' command",
             Self::NoSuchKey => "ERR no such key",
             Self::ReplyTooLong => "ERR reply exceeds the maximum of 134217728 bytes",
             Self::Malformed => "ERR malformed operation",

@@ -143,6 +143,10 @@ pub enum TtlChange {
     Persist,
     /// EX, PX, EXAT, PXAT: sets it.
     Until(Deadline),
+    /// The expiry is no integer: an error if the key exists. Redis looks at the expiry after it has found the key.
+    NotInteger,
+    /// The expiry is not positive or too large: an error if the key exists.
+    Invalid,
 }
 
 /// Condition of an EXPIRE. A key without expiry counts as one that expires after any other.

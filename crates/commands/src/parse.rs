@@ -393,10 +393,14 @@ pub(crate) fn get_ex<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
             return Err(CommandError::Syntax);
         }
     }
-    Ok(match expiry.deadline(name)? {
-        Some(deadline) => Command::GetEx { key, change: TtlChange::Until(deadline) },
-        None if persist => Command::GetEx { key, change: TtlChange::Persist },
-        None => Command::Get { key },
+    Ok(match expiry.deadline(name) {
+        Ok(Some(deadline)) => Command::GetEx { key, change: TtlChange::Until(deadline) },
+        // A key that does not exist has no value, whatever the expiry would have been: only the engine can tell.
+        Err(CommandError::NotInteger) => Command::GetEx { key, change: TtlChange::NotInteger },
+        Err(CommandError::InvalidExpireTime(_)) => Command::GetEx { key, change: TtlChange::Invalid },
+        Err(error) => return Err(error),
+        Ok(None) if persist => Command::GetEx { key, change: TtlChange::Persist },
+        Ok(None) => Command::Get { key },
     })
 }
 

@@ -58,6 +58,8 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("GETDEL k", Update, vec![37, 1, b'k']),
         ("BLIND GETDEL k", Overwrite, vec![0xa5, 1, b'k']),
         ("GETEX k PERSIST", Update, vec![38, 1, b'k', 0]),
+        ("GETEX k EX x", Update, vec![38, 1, b'k', 3]),
+        ("GETEX k EX -5", Update, vec![38, 1, b'k', 4]),
         ("GETEX k PX 3", Update, vec![38, 1, b'k', 1, 4]),
         ("GETEX k PXAT 3", Update, vec![38, 1, b'k', 2, 4]),
         ("APPEND k v", Update, vec![39, 1, b'k', 1, b'v']),

@@ -318,10 +318,18 @@ fn update_command<K: KeysMut>(
             keys.remove(key);
         }
         Command::GetEx { key, change } => {
+            if keys.get(key).is_some() {
+                match change {
+                    TtlChange::NotInteger => return Err(ExecutionError::NotInteger),
+                    TtlChange::Invalid => return Err(ExecutionError::InvalidExpireTime),
+                    TtlChange::Persist | TtlChange::Until(_) => {}
+                }
+            }
             put_value(keys, key, reply);
             match change {
                 TtlChange::Persist => keys.set_expiry(key, None),
                 TtlChange::Until(deadline) => expire(keys, key, deadline, now_ms),
+                TtlChange::NotInteger | TtlChange::Invalid => {}
             }
         }
         Command::Append { key, value } => put_integer(reply, alter(keys, key, Operand::Append(value))?),

@@ -213,8 +213,15 @@ impl Twin {
                 old
             }
             Command::GetEx { key, change } => {
+                let exists = self.keys.contains_key(key);
                 let new = match change {
-                    TtlChange::Persist => None,
+                    TtlChange::NotInteger if exists => {
+                        return Reply::Error(b"ERR value is not an integer or out of range".to_vec());
+                    }
+                    TtlChange::Invalid if exists => {
+                        return Reply::Error(b"ERR invalid expire time in 'getex' command".to_vec());
+                    }
+                    TtlChange::Persist | TtlChange::NotInteger | TtlChange::Invalid => None,
                     TtlChange::Until(deadline) => Some(self.absolute(deadline)),
                 };
                 let old = self.bulk(key);

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -178,6 +179,32 @@ fn engine_name(kind: EngineKind) -> EngineName {
     };
     // Names of state machines are short enough.
     EngineName::new(&name).unwrap_or_else(|| unreachable!("{name} is the name of an engine"))
+}
+
+/// Logs where a node listens for Redis clients.
+fn tell_address(identity: &impl fmt::Display, address: SocketAddr) {
+    log::info!("{identity} listens on {address} for Redis clients");
+    warn_if_exposed(address);
+}
+
+/// Logs a warning if other machines may reach the port for Redis clients.
+fn warn_if_exposed(address: SocketAddr) {
+    if let Some(warning) = exposure(address) {
+        log::warn!("{warning}");
+    }
+}
+
+/// What is wrong with this address of a port for Redis clients, if other machines may reach it.
+fn exposure(address: SocketAddr) -> Option<String> {
+    let ip = address.ip().to_canonical();
+    let networks = if ip.is_unspecified() { "on all networks of this machine " } else { "" };
+    (!ip.is_loopback()).then(|| {
+        format!(
+            "{address} is open {networks}to everybody who reaches it, without a password: anybody may read, change and \
+             delete all data. Set listen.redis to a loopback address, with applications or a gateway on this machine, or \
+             let a firewall admit your applications only"
+        )
+    })
 }
 
 /// What a process needs of the system before anything else.
@@ -372,7 +399,7 @@ impl Node {
             return base.into_process(place, &config.front, None, Some((replicas, forming)), stopper);
         }
         match &redis {
-            Some(redis) => log::info!("{identity} listens on {} for Redis clients", redis.address),
+            Some(redis) => tell_address(&identity, redis.address),
             None => log::info!("{identity} listens on {}", replicas.address),
         }
 
@@ -483,6 +510,7 @@ impl GatewayNode {
         let base = Base::new()?;
         let registry = base.poll.registry();
         let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
+        warn_if_exposed(redis.address);
         let (cluster, settings) = discover(&config.replicas, config.cluster, config.connect_timeout)
             .map_err(StartError::Discover)?;
         log::info!(
@@ -513,5 +541,28 @@ impl GatewayNode {
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         self.0.stopper.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exposed_port_is_warned_of() {
+        let warning = |address: &str| exposure(address.parse().expect("an address"));
+        for inside in ["127.0.0.1:6379", "127.9.9.9:1", "[::1]:6379", "[::ffff:127.0.0.1]:6379"] {
+            assert_eq!(warning(inside), None, "{inside}");
+        }
+        for everywhere in ["0.0.0.0:6379", "[::]:6379"] {
+            let text = warning(everywhere).expect("it is open");
+            assert!(
+                text.starts_with(everywhere) && text.contains("on all networks of this machine"),
+                "{text}"
+            );
+            assert!(text.contains("without a password") && text.contains("Set listen.redis to"), "{text}");
+        }
+        let text = warning("192.168.1.7:6379").expect("it is open");
+        assert!(text.contains("is open to everybody who reaches it"), "{text}");
     }
 }

@@ -16,6 +16,15 @@ pub trait ServerInfo {
         false
     }
 
+    /// CONFIG SET maxmemory: the data of this server may take so many bytes of memory from now on, without a limit if
+    /// that is 0.
+    ///
+    /// # Errors
+    /// Why it cannot be set here.
+    fn set_maxmemory(&self, _bytes: u64) -> Result<(), &'static str> {
+        Err("this server keeps no data")
+    }
+
     /// CONFIG RESETSTAT: starts the counters of [`ServerReport`] again from zero.
     fn reset_statistics(&self);
 }
@@ -346,23 +355,68 @@ pub(crate) fn settings(report: &ServerReport) -> Vec<(&'static str, String)> {
 
 /// Settings of Redis that have one value here, which says how this server behaves. Limits of Redis's encodings and
 /// buffers are not among them: there is nothing here that they could be true of.
-const FIXED_SETTINGS: [(&str, &str); 18] = [
+const FIXED_SETTINGS: [(&str, &str); 63] = [
+    ("aclfile", ""),
+    ("acllog-max-len", "0"),
     ("activedefrag", "no"),
     ("activerehashing", "no"),
+    ("always-show-logo", "no"),
+    ("aof-load-truncated", "yes"),
+    ("aof-use-rdb-preamble", "no"),
+    ("auto-aof-rewrite-min-size", "0"),
+    ("auto-aof-rewrite-percentage", "0"),
     ("bind-source-addr", ""),
     ("cluster-announce-ip", ""),
+    ("cluster-announce-port", "0"),
+    ("crash-log-enabled", "no"),
     ("daemonize", "no"),
+    ("disable-thp", "no"),
+    ("enable-debug-command", "no"),
+    ("enable-module-command", "no"),
+    ("enable-protected-configs", "no"),
+    ("io-threads", "1"),
+    ("io-threads-do-reads", "no"),
+    ("jemalloc-bg-thread", "no"),
+    ("latency-monitor-threshold", "0"),
     ("latency-tracking", "no"),
+    ("lazyfree-lazy-eviction", "no"),
+    ("lazyfree-lazy-expire", "no"),
+    ("lazyfree-lazy-server-del", "no"),
     ("lazyfree-lazy-user-del", "no"),
     ("lazyfree-lazy-user-flush", "no"),
     ("masterauth", ""),
     ("masteruser", ""),
+    ("min-replicas-max-lag", "0"),
     ("min-replicas-to-write", "0"),
+    ("min-slaves-max-lag", "0"),
+    ("min-slaves-to-write", "0"),
+    ("no-appendfsync-on-rewrite", "no"),
+    ("oom-score-adj", "no"),
+    ("pidfile", ""),
     ("protected-mode", "no"),
     ("rdbcompression", "no"),
+    ("repl-diskless-load", "disabled"),
+    ("repl-diskless-sync", "no"),
+    ("replica-announced", "no"),
+    ("replica-lazy-flush", "no"),
+    ("replica-priority", "0"),
     ("replica-read-only", "no"),
+    ("replica-serve-stale-data", "no"),
     ("replicaof", ""),
+    ("set-proc-title", "no"),
+    ("slave-priority", "0"),
+    ("slave-read-only", "no"),
+    ("slave-serve-stale-data", "no"),
+    ("slaveof", ""),
     ("slowlog-log-slower-than", "-1"),
     ("slowlog-max-len", "0"),
+    ("stop-writes-on-bgsave-error", "yes"),
+    ("supervised", "no"),
+    ("syslog-enabled", "no"),
+    ("tls-cluster", "no"),
     ("tls-port", "0"),
+    ("tls-replication", "no"),
+    ("tracking-table-max-keys", "0"),
+    ("unixsocket", ""),
+    ("unixsocketperm", "0"),
 ];

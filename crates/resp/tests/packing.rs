@@ -3,6 +3,7 @@
 mod common;
 
 use common::{CONTEXT, Store, connection, output, request, requests, serve, settle, submissions};
+use std::cell::Cell;
 use std::sync::Arc;
 use syros_commands::{operations, put_bulk, put_integer, put_nil, put_ok};
 use syros_resp::limits::{COMMANDS_MAX, OPERATION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
@@ -385,6 +386,56 @@ fn info_shows_what_the_server_reports() {
     assert!(
         text.contains("\r\n# Keyspace\r\n") && text.contains("# Syros\r\n") && !text.contains("# Server")
     );
+}
+
+/// A server whose limit can be set, up to 1 GiB.
+struct Limited(Cell<u64>);
+
+impl ServerInfo for Limited {
+    fn report(&self) -> ServerReport {
+        ServerReport { maxmemory: self.0.get(), ..ServerReport::default() }
+    }
+    fn set_maxmemory(&self, bytes: u64) -> Result<(), &'static str> {
+        if bytes > 1 << 30 {
+            return Err("no");
+        }
+        self.0.set(bytes);
+        Ok(())
+    }
+    fn reset_statistics(&self) {}
+}
+
+#[test]
+fn config_sets_maxmemory_and_nothing_else() {
+    let server = Limited(Cell::new(5));
+    let mut connection = connection(1);
+    let mut ask = |line: &str| {
+        let input = requests(&[line]);
+        assert_eq!(connection.receive(&input, &Context { info: &server, ..CONTEXT }), input.len());
+        String::from_utf8(output(&mut connection)).unwrap()
+    };
+    let failed = |name: &str, why: &str| {
+        format!("-ERR CONFIG SET failed (possibly related to argument '{name}') - {why}\r\n")
+    };
+    assert_eq!(ask("CONFIG SET maxmemory 100mb"), "+OK\r\n");
+    assert_eq!(ask("CONFIG GET maxmemory"), "*2\r\n$9\r\nmaxmemory\r\n$9\r\n104857600\r\n");
+    assert_eq!(ask("CONFIG SET MaxMemory 7 maxmemory-policy noeviction appendonly no"), "+OK\r\n");
+    for (line, answer) in [
+        ("CONFIG SET maxmemory much", failed("maxmemory", "argument must be a memory value")),
+        ("CONFIG SET maxmemory -1", failed("maxmemory", "argument must be a memory value")),
+        ("CONFIG SET maxmemory 1 maxmemory 2", failed("maxmemory", "duplicate parameter")),
+        ("CONFIG SET maxmemory 2gb", failed("maxmemory", "no")),
+        ("CONFIG SET maxmemory 1 nosuch 2", {
+            "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'\r\n".to_owned()
+        }),
+        ("CONFIG SET a b c", "-ERR syntax error\r\n".to_owned()),
+    ] {
+        assert_eq!(ask(line), answer, "{line}");
+    }
+    let refused = ask("CONFIG SET maxmemory 1 maxmemory-policy allkeys-lru");
+    assert!(refused.starts_with("-ERR CONFIG SET failed (possibly related to argument 'maxmemory-policy')"));
+    assert!(refused.contains("configuration file"), "{refused}");
+    assert_eq!(server.0.get(), 7, "all of them or none");
 }
 
 /// A server whose keys have to be counted before INFO can tell their number.

@@ -602,6 +602,10 @@ impl EventLoop {
         }
         submit(open, front, *now);
         soil(open, index, &mut self.dirty);
+        if let Some(local) = local {
+            // One of the commands may have set the limit.
+            local.note_memory(*now);
+        }
     }
 
     /// Answers INFO where it waited until the keys were counted.

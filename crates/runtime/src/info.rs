@@ -100,7 +100,7 @@ impl ServerInfo for View<'_> {
             let status = local.replica.status();
             report.data_bytes = local.execution.data_bytes().map(|bytes| bytes as u64);
             (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
-            report.maxmemory = local.maxmemory.unwrap_or(0);
+            report.maxmemory = local.maxmemory.get().unwrap_or(0);
             let census = local.execution.census();
             (report.keys, report.keys_with_expiry) = (census.keys, census.expiring);
             report.keys_expired = local.execution.expired();
@@ -140,6 +140,16 @@ impl ServerInfo for View<'_> {
 
     fn has_to_count_keys(&self) -> bool {
         self.local.is_some_and(|local| local.execution.has_to_count_keys())
+    }
+
+    fn set_maxmemory(&self, bytes: u64) -> Result<(), &'static str> {
+        let local = self.local.ok_or("this process keeps no data: set it at each node")?;
+        if local.execution.data_bytes().is_none() {
+            return Err("it limits the data of the engine in memory, and this node has another one");
+        }
+        log::info!("memory.maxmemory of {} is {bytes} from now on, until it ends", local.me);
+        local.maxmemory.set((bytes > 0).then_some(bytes));
+        Ok(())
     }
 
     fn reset_statistics(&self) {

@@ -1,5 +1,6 @@
 //! The replica of a node: its core, the engine that executes its log, and the write-ahead log.
 
+use std::cell::Cell;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -138,8 +139,8 @@ pub(crate) struct Local {
     disk_watch: DiskWatch,
     /// The replica has been told that the disk is nearly full.
     disk_is_short: bool,
-    /// Most bytes that the data may take in memory; `None` without a limit.
-    pub(crate) maxmemory: Option<u64>,
+    /// Most bytes that the data may take in memory; `None` without a limit. Redis clients may set it.
+    pub(crate) maxmemory: Cell<Option<u64>>,
     /// The replica has been told that the data may grow by so much.
     memory_room: i64,
     /// When data above its limit is complained of again.
@@ -261,7 +262,7 @@ impl Local {
             record: Vec::new(),
             disk_watch,
             disk_is_short: false,
-            maxmemory,
+            maxmemory: Cell::new(maxmemory),
             memory_room: i64::MAX,
             memory_complain_at: Instant(0),
             counted: 0,
@@ -302,7 +303,7 @@ impl Local {
     /// Tells the replica by how much the data may grow, if that has changed.
     pub(crate) fn note_memory(&mut self, now: Now) {
         let Some(data) = self.execution.data_bytes() else { return };
-        let limit = self.maxmemory.and_then(|limit| i64::try_from(limit).ok());
+        let limit = self.maxmemory.get().and_then(|limit| i64::try_from(limit).ok());
         let room = limit.map_or(i64::MAX, |limit| limit - i64::try_from(data).unwrap_or(i64::MAX));
         if room == self.memory_room {
             return;

@@ -135,6 +135,23 @@ fn info(redis: &mut Redis, name: &str) -> u64 {
     line.unwrap_or_else(|| panic!("no {name} in {text}")).trim_end().parse().unwrap()
 }
 
+#[test]
+fn the_limit_of_data_can_be_set_while_a_node_runs() {
+    let scratch = Scratch::new("maxmemory");
+    let node = Node::start(&scratch, "true", "[memory]\nmaxmemory = 0\n");
+    let mut redis = Redis::connect(node.port);
+    let value = "v".repeat(100_000);
+    assert_eq!(redis.ask(&["SET", "large", &value]), "+OK");
+    assert_eq!(redis.ask(&["CONFIG", "SET", "maxmemory", "50kb"]), "+OK");
+    assert_eq!(info(&mut redis, "maxmemory"), 50 << 10);
+    let refused = redis.ask(&["SET", "more", &value]);
+    assert!(refused.starts_with("-OOM command not allowed"), "{refused}");
+    assert_eq!(redis.ask(&["GET", "first"]), "1");
+    assert_eq!(redis.ask(&["CONFIG", "SET", "maxmemory", "0"]), "+OK");
+    assert_eq!(redis.ask(&["SET", "more", &value]), "+OK");
+    node.stop();
+}
+
 /// While others hold much, a client with small requests is served, and the node takes no more memory than it may.
 fn is_served_well(friend: &mut Redis) {
     for _ in 0..100 {

@@ -208,17 +208,17 @@ fn info_counts_the_keys_of_an_engine_on_disk() {
         assert_eq!(redis.ask(&["GETSET", &key, "w"]), "v");
     }
     for number in 0..5 {
-        assert_eq!(redis.ask(&["DEL", &format!("key:{number}")]), "1");
-        assert_eq!(redis.ask(&["EXPIRE", &format!("key:{}", 5 + number), "1000"]), "1");
+        assert_eq!(redis.ask(&["DEL", &format!("key:{number}")]), ":1");
+        assert_eq!(redis.ask(&["EXPIRE", &format!("key:{}", 5 + number), "1000"]), ":1");
     }
     let keyspace = |redis: &mut Redis| redis.ask(&["INFO", "keyspace"]);
-    assert_eq!(redis.ask(&["DBSIZE"]), "16");
+    assert_eq!(redis.ask(&["DBSIZE"]), ":16");
     assert_eq!(keyspace(&mut redis), "# Keyspace\r\ndb0:keys=16,expires=5,avg_ttl=0\r\n");
     nodes.stop(0, Signal::TERM);
     nodes.start(0, &[]);
     nodes.set(0, "first", "w");
     let mut redis = Redis::connect(nodes.port);
-    assert_eq!(redis.ask(&["DBSIZE"]), "16");
+    assert_eq!(redis.ask(&["DBSIZE"]), ":16");
     assert_eq!(keyspace(&mut redis), "# Keyspace\r\ndb0:keys=16,expires=5,avg_ttl=0\r\n");
     assert!(redis.ask(&["INFO"]).contains("\r\ndb0:keys=16,expires=5,avg_ttl=0\r\n"));
     nodes.stop(0, Signal::TERM);

@@ -1,13 +1,17 @@
 //! COMMAND: the table of commands, for clients that route and check by it.
 
+mod details;
+
+use super::config::matches;
 use super::{Subcommand, subcommand, write_command_error};
 use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_set,
     write_simple,
 };
+use details::{DETAILS, Details, SUBCOMMANDS as INFORMATION, SubcommandInfo};
 use syros_commands::{CommandError, CommandSpec, commands, lookup};
 
-const SUBCOMMANDS: [Subcommand; 5] = [
+const SUBCOMMANDS: [Subcommand; 6] = [
     Subcommand {
         name: "count",
         arity: 2,
@@ -16,7 +20,10 @@ const SUBCOMMANDS: [Subcommand; 5] = [
     Subcommand {
         name: "list",
         arity: -2,
-        help: &["LIST", "    Return a list of all commands in this server."],
+        help: &[
+            "LIST [FILTERBY (MODULE <module-name>|ACLCAT <category>|PATTERN <pattern>)]",
+            "    Return a list of all commands in this server.",
+        ],
     },
     Subcommand {
         name: "info",
@@ -39,6 +46,14 @@ const SUBCOMMANDS: [Subcommand; 5] = [
         arity: -4,
         help: &["GETKEYS <full-command>", "    Return the keys from a full command."],
     },
+    Subcommand {
+        name: "getkeysandflags",
+        arity: -4,
+        help: &[
+            "GETKEYSANDFLAGS <full-command>",
+            "    Return the keys and the access flags from a full command.",
+        ],
+    },
 ];
 
 pub(super) fn answer(words: &[&[u8]], protocol: Protocol, out: &mut Vec<u8>) {
@@ -47,26 +62,64 @@ pub(super) fn answer(words: &[&[u8]], protocol: Protocol, out: &mut Vec<u8>) {
     }
     match subcommand("command", &SUBCOMMANDS, words, out) {
         Some("count") => write_integer(out, commands().len() as i64),
-        Some("list") if words.len() > 2 => write_command_error(out, &CommandError::Syntax),
-        Some("list") => {
-            write_array(out, commands().len());
-            commands().iter().for_each(|spec| write_bulk(out, spec.name.as_bytes()));
-        }
+        Some("list") => list(&words[2..], out),
         Some("info") if words.len() == 2 => info_all(protocol, out),
         Some("info") => {
             write_array(out, words.len() - 2);
             for name in &words[2..] {
-                match lookup(name) {
-                    Some(spec) => write_info(spec, protocol, out),
-                    None => write_nil(out, protocol),
+                match (lookup(name), subcommand_info(name)) {
+                    (Some(spec), _) => write_info(spec, protocol, out),
+                    (None, Some(info)) => write_subcommand_info(info, protocol, out),
+                    (None, None) => write_nil(out, protocol),
                 }
             }
         }
         Some("docs") if words.len() == 2 => write_docs(commands().iter(), protocol, out),
         Some("docs") => write_docs(words[2..].iter().filter_map(|name| lookup(name)), protocol, out),
-        Some("getkeys") => get_keys(&words[2..], out),
+        Some("getkeys") => get_keys(&words[2..], None, out),
+        Some("getkeysandflags") => get_keys(&words[2..], Some(protocol), out),
         _ => {}
     }
+}
+
+/// What there is to say of a command beyond its row in the table.
+fn details(spec: &CommandSpec) -> Option<&'static Details> {
+    DETAILS.iter().find(|details| details.name == spec.name)
+}
+
+/// The subcommand with this full name, such as `client|id`.
+fn subcommand_info(name: &[u8]) -> Option<&'static SubcommandInfo> {
+    INFORMATION.iter().find(|info| name.eq_ignore_ascii_case(info.name.as_bytes()))
+}
+
+/// The subcommands of a command.
+fn subcommands_of(spec: &CommandSpec) -> impl Iterator<Item = &'static SubcommandInfo> + Clone {
+    let group = spec.name;
+    INFORMATION
+        .iter()
+        .filter(move |info| info.name.strip_prefix(group).is_some_and(|rest| rest.starts_with('|')))
+}
+
+/// COMMAND LIST: the names of all commands and subcommands, or of those that a filter lets through.
+fn list(words: &[&[u8]], out: &mut Vec<u8>) {
+    let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
+    let all = commands().iter().map(|spec| (spec.name, spec.categories));
+    let all = all.chain(INFORMATION.iter().map(|info| (info.name, info.categories)));
+    let names: Vec<&str> = match words {
+        [] => all.map(|(name, _)| name).collect(),
+        [by, kind, argument] if is(by, "filterby") && is(kind, "pattern") => {
+            all.map(|(name, _)| name).filter(|name| matches(argument, name.as_bytes())).collect()
+        }
+        [by, kind, argument] if is(by, "filterby") && is(kind, "aclcat") => {
+            let has = |categories: &[&str]| categories.iter().any(|category| is(argument, &category[1..]));
+            all.filter(|(_, categories)| has(categories)).map(|(name, _)| name).collect()
+        }
+        // There are no modules.
+        [by, kind, _] if is(by, "filterby") && is(kind, "module") => Vec::new(),
+        _ => return write_command_error(out, &CommandError::Syntax),
+    };
+    write_array(out, names.len());
+    names.iter().for_each(|name| write_bulk(out, name.as_bytes()));
 }
 
 fn info_all(protocol: Protocol, out: &mut Vec<u8>) {
@@ -84,18 +137,49 @@ fn write_info(spec: &CommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
         write_integer(out, i64::from(position));
     }
     write_words(spec.categories, protocol, out);
-    write_set(out, protocol, 0);
+    write_tips(details(spec).map_or(&[], |details| details.tips), protocol, out);
     let keys = spec.keys;
     if keys.last < 0 {
         write_set(out, protocol, 1);
-        write_key_specification(spec, keys.first, keys.last, protocol, out);
+        write_key_specification(spec, 0, (keys.first, keys.last), protocol, out);
     } else {
         // One for each key: they may be used differently.
         let positions = (1..=keys.last).filter(|position| *position >= keys.first);
         write_set(out, protocol, positions.clone().count());
-        positions.for_each(|first| write_key_specification(spec, first, 0, protocol, out));
+        positions
+            .enumerate()
+            .for_each(|(number, first)| write_key_specification(spec, number, (first, 0), protocol, out));
     }
+    let subcommands = subcommands_of(spec);
+    match subcommands.clone().count() {
+        0 => write_set(out, protocol, 0),
+        count => write_array(out, count),
+    }
+    subcommands.for_each(|info| write_subcommand_info(info, protocol, out));
+}
+
+/// As [`write_info`]: subcommands have no keys.
+fn write_subcommand_info(info: &SubcommandInfo, protocol: Protocol, out: &mut Vec<u8>) {
+    write_array(out, 10);
+    write_bulk(out, info.name.as_bytes());
+    write_integer(out, i64::from(info.arity));
+    write_words(info.flags, protocol, out);
+    [0; 3].iter().for_each(|position| write_integer(out, *position));
+    write_words(info.categories, protocol, out);
+    write_tips(info.tips, protocol, out);
     write_set(out, protocol, 0);
+    write_set(out, protocol, 0);
+}
+
+fn write_tips(tips: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
+    write_set(out, protocol, tips.len());
+    tips.iter().for_each(|tip| write_bulk(out, tip.as_bytes()));
+}
+
+/// What a command does to the keys of its specification with this number.
+fn key_flags(spec: &CommandSpec, number: usize) -> &'static [&'static str] {
+    let known = details(spec).and_then(|details| details.keys.get(number));
+    known.copied().unwrap_or(if spec.flags.contains(&"write") { &["RW"] } else { &["RO"] })
 }
 
 fn write_words(words: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
@@ -105,10 +189,21 @@ fn write_words(words: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
 
 /// Where keys are, said again in the way of Redis 7: a range that begins at an index; where it ends is
 /// counted from there, or, if negative, from the last word.
-fn write_key_specification(spec: &CommandSpec, first: i8, last: i8, protocol: Protocol, out: &mut Vec<u8>) {
-    write_map(out, protocol, 3);
+fn write_key_specification(
+    spec: &CommandSpec,
+    number: usize,
+    (first, last): (i8, i8),
+    protocol: Protocol,
+    out: &mut Vec<u8>,
+) {
+    let notes = details(spec).map_or("", |details| details.notes);
+    write_map(out, protocol, if notes.is_empty() { 3 } else { 4 });
+    if !notes.is_empty() {
+        write_bulk(out, b"notes");
+        write_bulk(out, notes.as_bytes());
+    }
     write_bulk(out, b"flags");
-    write_words(if spec.flags.contains(&"write") { &["RW"] } else { &["RO"] }, protocol, out);
+    write_words(key_flags(spec, number), protocol, out);
     write_bulk(out, b"begin_search");
     write_typed(b"index", &[(b"index", first)], protocol, out);
     write_bulk(out, b"find_keys");
@@ -144,7 +239,8 @@ fn write_docs<'a>(
     }
 }
 
-fn get_keys(words: &[&[u8]], out: &mut Vec<u8>) {
+/// The keys of a command; with a protocol, what the command does to each of them, too.
+fn get_keys(words: &[&[u8]], flags: Option<Protocol>, out: &mut Vec<u8>) {
     let Some(spec) = lookup(words[0]) else { return write_error(out, b"ERR Invalid command specified") };
     if spec.keys.first == 0 {
         return write_error(out, b"ERR The command has no key arguments");
@@ -159,5 +255,20 @@ fn get_keys(words: &[&[u8]], out: &mut Vec<u8>) {
     };
     let keys = words[first..=last].iter().step_by(usize::from(spec.keys.step.unsigned_abs()));
     write_array(out, keys.len());
-    keys.for_each(|key| write_bulk(out, key));
+    for (number, key) in keys.enumerate() {
+        let Some(protocol) = flags else {
+            write_bulk(out, key);
+            continue;
+        };
+        write_array(out, 2);
+        write_bulk(out, key);
+        let number = if spec.keys.last < 0 { 0 } else { number };
+        let mut flags = key_flags(spec, number);
+        if flags.contains(&"variable_flags") {
+            // SET: it reads the key only with GET.
+            let gets = words.iter().skip(3).any(|word| word.eq_ignore_ascii_case(b"get"));
+            flags = if gets { &["RW", "access", "update"] } else { &["OW", "update"] };
+        }
+        write_words(flags, protocol, out);
+    }
 }

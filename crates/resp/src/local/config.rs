@@ -131,7 +131,7 @@ fn get(patterns: &[&[u8]], protocol: Protocol, info: &dyn ServerInfo, out: &mut 
 /// True if a pattern matches a whole name, in any case. `*` is any text, `?` any byte, and `\` takes the
 /// byte that follows it literally. On a mismatch it goes back to the last `*` only, which is enough,
 /// and keeps the work to the product of the lengths.
-fn matches(mut pattern: &[u8], mut text: &[u8]) -> bool {
+pub(super) fn matches(mut pattern: &[u8], mut text: &[u8]) -> bool {
     let mut retry: Option<(&[u8], &[u8])> = None;
     loop {
         match (pattern, text) {

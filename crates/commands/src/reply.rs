@@ -148,6 +148,15 @@ impl<'a> ReplyRef<'a> {
         Self::decode_at(input, 0)
     }
 
+    /// Takes the head of an array off the front of `input`, and says how many replies must follow; `None`, and nothing is
+    /// taken, if no array begins there. For whoever decodes the elements of a long one step by step.
+    pub fn take_array_head(input: &mut &'a [u8]) -> Option<usize> {
+        let mut rest = input.strip_prefix(&[tag::ARRAY])?;
+        let count = take_varint(&mut rest).ok()?;
+        *input = rest;
+        usize::try_from(count).ok()
+    }
+
     fn decode_at(input: &mut &'a [u8], depth: usize) -> Result<Self, Malformed> {
         Ok(match take_u8(input)? {
             tag::NIL => Self::Nil,

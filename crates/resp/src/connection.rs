@@ -7,7 +7,7 @@ use crate::limits::{
 };
 use crate::local::{self, Session};
 use crate::parser::{Parser, Step};
-use crate::schedule::{Completion, Schedule, Submission};
+use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
 use crate::statistics::Statistics;
 use crate::writer::{Protocol, write_error, write_simple};
 use std::collections::VecDeque;
@@ -91,6 +91,8 @@ struct Front {
     /// Commands without a reply in `output`, in the order of the requests.
     slots: VecDeque<Slot>,
     output: ByteQueue,
+    /// The end of the output is a part of a reply; the rest is written when the client has taken this part.
+    is_partial: bool,
     /// The output is to be nearly empty before more is added to it.
     is_narrow: bool,
     /// Replies that the connection gave itself and that wait for earlier ones.
@@ -137,6 +139,7 @@ impl Connection {
                 schedule: Schedule::new(),
                 slots: VecDeque::new(),
                 output: ByteQueue::default(),
+                is_partial: false,
                 is_narrow: false,
                 held: ByteQueue::default(),
                 counting: None,
@@ -247,7 +250,8 @@ impl Connection {
     /// The server is short of memory: the client is to take nearly all of the replies that there are before it gets
     /// another that a read has to be executed for.
     pub const fn narrow(&mut self) {
-        self.front.is_narrow = self.front.output.len() > REPLY_BYTES_EXPECTED_NARROW;
+        let unwritten = if self.front.is_partial { self.front.schedule.reply_bytes() } else { 0 };
+        self.front.is_narrow = self.front.output.len() + unwritten > REPLY_BYTES_EXPECTED_NARROW;
     }
 
     /// Takes the end of a submission. False if none with this slot is in flight; then nothing happens.
@@ -269,6 +273,9 @@ impl Connection {
     pub fn sent(&mut self, bytes: usize) {
         self.front.session.statistics.on_output(bytes);
         self.front.output.take(bytes);
+        if self.front.is_partial {
+            self.front.answer();
+        }
         if self.front.is_narrow {
             self.narrow();
         }
@@ -448,14 +455,24 @@ impl Front {
     /// Moves to the output whatever is its turn.
     fn answer(&mut self) {
         while let Some(slot) = self.slots.front() {
+            if self.is_partial && self.output.len() >= PART_BYTES {
+                break;
+            }
             match *slot {
                 Slot::Group { slot, protocol, command } => {
                     let out = self.output.tail();
                     let start = out.len();
-                    if !self.schedule.answer(slot, protocol, out) {
+                    let written = self.schedule.answer(slot, protocol, out);
+                    if written == Written::Nothing {
                         break;
                     }
-                    self.session.statistics.on_reply(usize::from(command), protocol, &out[start..]);
+                    if !self.is_partial {
+                        self.session.statistics.on_reply(usize::from(command), protocol, &out[start..]);
+                    }
+                    self.is_partial = written == Written::Part;
+                    if self.is_partial {
+                        continue;
+                    }
                 }
                 Slot::Local { bytes } => {
                     let reply = self.held.as_slice().get(..bytes).unwrap_or_default();
@@ -477,6 +494,7 @@ impl Front {
         self.slots.clear();
         self.counting = None;
         self.held.clear();
+        self.is_partial = false;
         self.output.clear();
         self.schedule.abandon();
     }

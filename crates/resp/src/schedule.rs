@@ -42,7 +42,7 @@ use crate::limits::{
     REPLY_BYTES_EXPECTED_MAX,
 };
 use crate::locks::{Gate, KeyLocks, Passage};
-use crate::writer::{Protocol, write_error, write_reply, write_simple};
+use crate::writer::{Protocol, write_array, write_error, write_reply, write_simple};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use syros_commands::{Command, Operation, ReplyRef, describe};
@@ -127,10 +127,12 @@ enum State {
     /// Not submitted yet: its operations so far.
     Waiting(Vec<u8>),
     InFlight,
-    /// Over; the replies before `position` have been written.
+    /// Over; the replies before `position` have been written. The next `elements` belong to an array whose head has
+    /// been written.
     Ended {
         completion: Completion,
         position: usize,
+        elements: usize,
     },
 }
 
@@ -162,6 +164,21 @@ const VALUE_BYTES_GUESS_MIN: usize = REPLY_BYTES_EXPECTED_MAX / COMMANDS_MAX;
 
 /// Room for a reply longer than this is made for it alone, in bytes.
 const LARGE_REPLY_BYTES: usize = 64 * 1024;
+
+/// A reply that is an array is written in parts of about so many bytes, each when the client has taken the one before:
+/// millions of keys keep nobody else waiting, and are in memory once.
+pub(crate) const PART_BYTES: usize = 256 * 1024;
+
+/// How far a reply has been written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Written {
+    /// There is none yet.
+    Nothing,
+    /// A part of an array; the next call writes on.
+    Part,
+    /// All of it.
+    Whole,
+}
 
 /// The groups of one connection.
 #[derive(Debug)]
@@ -439,7 +456,7 @@ impl Schedule {
             Completion::Done | Completion::Reply(_) if group.grows => self.lacks_room = false,
             _ => {}
         }
-        group.state = State::Ended { completion, position: 0 };
+        group.state = State::Ended { completion, position: 0, elements: 0 };
         self.charged -= group.charge;
         self.held += bytes;
         self.values_in_flight -= values;
@@ -466,17 +483,36 @@ impl Schedule {
         true
     }
 
-    /// Writes the reply to the next command of a group that has ended. False if it has not.
-    pub(crate) fn answer(&mut self, slot: u64, protocol: Protocol, out: &mut Vec<u8>) -> bool {
-        let Some(index) = self.index(slot) else { return false };
+    /// Writes the reply to the next command of a group that has ended, or a part of it.
+    pub(crate) fn answer(&mut self, slot: u64, protocol: Protocol, out: &mut Vec<u8>) -> Written {
+        let Some(index) = self.index(slot) else { return Written::Nothing };
         let group = &mut self.groups[index];
-        let State::Ended { completion, position } = &mut group.state else { return false };
+        let State::Ended { completion, position, elements } = &mut group.state else {
+            return Written::Nothing;
+        };
         match completion {
             Completion::Done if group.class.is_nilext() => write_simple(out, b"OK"),
             Completion::Done => write_error(out, b"ERR internal error: a result was expected"),
             Completion::Reply(bytes) => {
                 let rest = bytes.len().saturating_sub(*position);
-                if rest > LARGE_REPLY_BYTES {
+                if *elements > 0 || rest > LARGE_REPLY_BYTES {
+                    let mut input = bytes.get(*position..).unwrap_or_default();
+                    let begun = if *elements > 0 { None } else { ReplyRef::take_array_head(&mut input) };
+                    if let Some(count) = begun {
+                        write_array(out, count);
+                        (*position, *elements) = (bytes.len() - input.len(), count);
+                    }
+                    if begun.is_some() || *elements > 0 {
+                        let end = out.len() + PART_BYTES;
+                        while *elements > 0 && out.len() < end {
+                            write_next(out, protocol, bytes, position);
+                            *elements -= 1;
+                        }
+                        if *elements > 0 {
+                            return Written::Part;
+                        }
+                        return self.answered(index);
+                    }
                     // Twice as much as is needed, which growing by itself would take, is too much here.
                     out.reserve_exact(rest + LARGE_REPLY_BYTES);
                 }
@@ -504,8 +540,16 @@ impl Schedule {
                 b"OVERLOADED the command was not executed: too many operations are in flight",
             ),
         }
+        self.answered(index)
+    }
+
+    /// The reply to one command more of a group has been written.
+    fn answered(&mut self, index: usize) -> Written {
+        let group = &mut self.groups[index];
         group.answered += 1;
-        if group.answered == group.commands {
+        if group.answered == group.commands
+            && let State::Ended { completion, .. } = &mut group.state
+        {
             self.held -= completion.bytes();
             *completion = Completion::Done;
             while self.groups.front().is_some_and(|group| group.answered == group.commands) {
@@ -513,7 +557,7 @@ impl Schedule {
                 self.base += 1;
             }
         }
-        true
+        Written::Whole
     }
 
     /// Forgets everything; completions of what was in flight will be refused.

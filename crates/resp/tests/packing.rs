@@ -5,7 +5,7 @@ mod common;
 use common::{CONTEXT, Store, connection, output, request, requests, serve, settle, submissions};
 use std::cell::Cell;
 use std::sync::Arc;
-use syros_commands::{operations, put_bulk, put_integer, put_nil, put_ok};
+use syros_commands::{operations, put_array, put_bulk, put_integer, put_nil, put_ok};
 use syros_resp::limits::{COMMANDS_MAX, OPERATION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
 use syros_resp::{Completion, Connection, Context, ServerInfo, ServerReport};
 use syros_types::{Class, Footprint, ReadPolicy, key_hash};
@@ -386,6 +386,33 @@ fn info_shows_what_the_server_reports() {
     assert!(
         text.contains("\r\n# Keyspace\r\n") && text.contains("# Syros\r\n") && !text.contains("# Server")
     );
+}
+
+#[test]
+fn a_long_array_is_written_in_parts() {
+    const KEYS: usize = 100_000;
+    let mut connection = connection(1);
+    assert_eq!(submitted(&mut connection, &["KEYS *", "PING"]), [(Class::Read, 1)]);
+    let mut reply = Vec::new();
+    put_array(&mut reply, KEYS);
+    (0..KEYS).for_each(|number| put_bulk(&mut reply, format!("key:{number:09}").as_bytes()));
+    let encoded = reply.len();
+    assert!(connection.complete(1, Completion::Reply(Arc::from(reply))));
+    let mut expected = format!("*{KEYS}\r\n").into_bytes();
+    (0..KEYS).for_each(|number| expected.extend_from_slice(format!("$13\r\nkey:{number:09}\r\n").as_bytes()));
+    expected.extend_from_slice(b"+PONG\r\n");
+    let mut got = Vec::new();
+    while !connection.output().is_empty() {
+        let there = connection.output().len();
+        assert!(there < 600_000, "{there} bytes at a time");
+        assert!(connection.memory_bytes() < encoded + 2_000_000, "it is in memory once");
+        // Whatever the socket takes.
+        let taken = there.min(77_777);
+        got.extend_from_slice(&connection.output()[..taken]);
+        connection.sent(taken);
+    }
+    assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
+    assert_eq!((connection.outstanding(), connection.reply_bytes()), (0, 0));
 }
 
 /// A server whose limit can be set, up to 1 GiB.

@@ -68,6 +68,9 @@ const READS_PER_TURN: usize = 4;
 /// connection has it: it would be in the last place of a full table.
 const OWN_FRONT: u64 = u64::MAX;
 
+/// Portions of output that one connection writes at a time.
+const PORTIONS_PER_TURN: usize = 4;
+
 /// Messages to a replica are dropped while more bytes than this wait for it: it will ask again.
 const LINK_BACKLOG_MAX: usize = 64 * 1024 * 1024;
 
@@ -340,7 +343,10 @@ impl EventLoop {
 
     /// How long to wait for events.
     fn timeout(&self) -> Option<Duration> {
-        let has_more = !self.ready.is_empty() || !self.answered.is_empty() || !self.resumed.is_empty();
+        let has_more = !self.dirty.is_empty()
+            || !self.ready.is_empty()
+            || !self.answered.is_empty()
+            || !self.resumed.is_empty();
         if has_more || self.wants_to_accept() {
             return Some(Duration::ZERO);
         }
@@ -890,6 +896,7 @@ impl EventLoop {
             (Peer::Client(address), Execution::InMemory(memory))
                 if address != OWN_FRONT
                     && local.slow_reads.is_none()
+                    && !memory.engine.is_long(&body)
                     && time.is_none_or(|time| local.expired(time, &body).is_none()) =>
             {
                 let Self { table, dirty, output_bytes_max, memory: client_memory, .. } = self;
@@ -1094,11 +1101,18 @@ impl EventLoop {
     fn flush_one(&mut self, index: usize) {
         let Some(open) = self.table.open_mut(index) else { return };
         open.is_dirty = false;
+        let mut portions = 0;
         let is_done = loop {
             open.refill();
             if !open.net.wants_flush() {
                 break open.waiting_bytes() == 0;
             }
+            if portions == PORTIONS_PER_TURN {
+                // A fast reader of a long reply does not keep the others waiting.
+                soil(open, index, &mut self.dirty);
+                break false;
+            }
+            portions += 1;
             self.turn.has_answered |= !matches!(open.kind, Kind::Link(_));
             match open.net.flush() {
                 FlushOutcome::Done => {}

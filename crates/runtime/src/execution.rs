@@ -13,6 +13,7 @@ use syros_wal::{FileDisk, Recovery, Wal};
 use crate::directory::DataDirectory;
 use crate::disk_space::Reserve;
 use crate::local::LogError;
+use crate::long_reads::LongReads;
 use crate::machine_memory::machine_memory;
 use crate::on_disk::{OnDisk, Settings};
 use crate::resident::{Resident, ResidentFiles};
@@ -29,6 +30,8 @@ pub(crate) struct InMemory {
     pub(crate) allowance: u64,
     /// To be executed when it may.
     pub(crate) apply_later: Option<OpNumber>,
+    /// Reads of all keys.
+    pub(crate) long_reads: LongReads,
     pub(crate) reply: Vec<u8>,
 }
 
@@ -120,8 +123,15 @@ pub(crate) fn open_in_memory(
     let snapshots = Snapshots::start(depot, directory.snapshots(), loader, Arc::clone(waker))
         .map_err(LogError::Thread)?;
     let engine = engine.unwrap_or_else(|| Resident::empty(&files));
-    let memory =
-        InMemory { engine, snapshots, loaded: None, allowance: 0, apply_later: None, reply: Vec::new() };
+    let memory = InMemory {
+        engine,
+        snapshots,
+        loaded: None,
+        allowance: 0,
+        apply_later: None,
+        long_reads: LongReads::new(Arc::clone(waker)),
+        reply: Vec::new(),
+    };
     let execution = Execution::InMemory(Box::new(memory));
     Ok(Opened { wal, view, recovery, restored, execution })
 }

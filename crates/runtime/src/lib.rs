@@ -29,6 +29,7 @@ mod links;
 mod loading;
 mod local;
 mod log_limit;
+mod long_reads;
 mod machine_memory;
 mod node;
 mod on_disk;

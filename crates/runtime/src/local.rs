@@ -385,6 +385,30 @@ impl Local {
         if let Some(through) = memory.apply_later.take() {
             self.apply_in_memory(through, now);
         }
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        let InMemory { engine, long_reads, .. } = &mut **memory;
+        let clock = self.clock;
+        long_reads.go_on(engine, || clock.now().instant);
+    }
+
+    /// Takes note of reads of all keys that have ended.
+    fn note_long_reads(&mut self, now: Now) {
+        loop {
+            let Execution::InMemory(memory) = &self.execution else { return };
+            let Some(outcome) = memory.long_reads.next_finished() else { return };
+            self.note_read(outcome, now);
+        }
+    }
+
+    /// Takes note of a read that has ended elsewhere.
+    fn note_read(&mut self, outcome: ReadOutcome, now: Now) {
+        match outcome {
+            ReadOutcome::Answer(to, message) => match &mut self.slow_reads {
+                Some(slow_reads) => slow_reads.hold(now.instant, to, message),
+                None => self.held.push(Ticket(0), Delayed::Message(to, message)),
+            },
+            ReadOutcome::NotRead(event) => self.replica.handle(now, event),
+        }
     }
 
     /// From now on an engine in memory notes what it is to execute, and does not.
@@ -405,6 +429,7 @@ impl Local {
             self.replica.handle(now, Event::Persisted(persisted));
         }
         self.note_execution(now);
+        self.note_long_reads(now);
         self.note_snapshots(now);
         self.note_findings();
         self.note_space(now);
@@ -643,11 +668,7 @@ impl Local {
                     let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                     self.replica.handle(now, Event::Applied { through: executed.through, replies });
                 }
-                News::Read(ReadOutcome::Answer(to, message)) => match &mut self.slow_reads {
-                    Some(slow_reads) => slow_reads.hold(now.instant, to, message),
-                    None => self.held.push(Ticket(0), Delayed::Message(to, message)),
-                },
-                News::Read(ReadOutcome::NotRead(event)) => self.replica.handle(now, event),
+                News::Read(outcome) => self.note_read(outcome, now),
                 News::Evaluated(job, Some(message)) => {
                     self.held.push(Ticket(0), Delayed::Message(job.to, message));
                 }
@@ -696,7 +717,9 @@ impl Local {
     /// When there is something to do even if nothing happens until then.
     pub(crate) fn deadline(&self) -> Instant {
         let snapshots = match &self.execution {
-            Execution::InMemory(memory) if memory.apply_later.is_some() => Instant(0),
+            Execution::InMemory(memory) if memory.apply_later.is_some() || memory.long_reads.has_work() => {
+                Instant(0)
+            }
             Execution::InMemory(memory) => memory.snapshots.deadline(),
             // Clients that were made to wait are looked at again.
             Execution::OnDisk(disk) if disk.deferred.is_behind() => disk.deferred.pressure_at(),
@@ -761,6 +784,7 @@ impl Local {
                 let loaded = memory.loaded.take().map(|engine| {
                     memory.snapshots.give_up();
                     let before = std::mem::replace(&mut memory.engine, engine);
+                    memory.long_reads.begin_again();
                     memory.snapshots.discard(before);
                 });
                 Ok(loaded.is_some())
@@ -928,6 +952,11 @@ impl Local {
             return None;
         }
         let InMemory { engine, reply, .. } = match &mut self.execution {
+            Execution::InMemory(memory) if memory.engine.is_long(&body) => {
+                let job = ReadJob { to, view, number, body, standing, applied, now: now.wall, time };
+                memory.long_reads.add(job);
+                return None;
+            }
             Execution::InMemory(memory) => &mut **memory,
             Execution::OnDisk(disk) => {
                 let job = ReadJob { to, view, number, body, standing, applied, now: now.wall, time };

@@ -2,7 +2,7 @@
 
 use syros_machine::{Executor, Kind, Pieces};
 use syros_snapshot::{Depot, DepotError, Load, Loaded, States};
-use syros_storage::{Census, Engine, Loader, MemoryEngine, StoreError};
+use syros_storage::{Census, Engine, ListedKeys, Loader, MemoryEngine, StoreError};
 use syros_types::{OpNumber, WallTime};
 use syros_wal::FileDisk;
 
@@ -42,6 +42,29 @@ impl Resident {
         match self {
             Self::Keys(keys) => keys.read(now, body, reply),
             Self::Machine(machine) => machine.read(body, reply),
+        }
+    }
+
+    /// True if this read takes so long that it is to be executed in steps: see [`MemoryEngine::begin_keys`].
+    pub(crate) fn is_long(&self, body: &[u8]) -> bool {
+        match self {
+            Self::Keys(keys) => keys.is_long(body),
+            Self::Machine(_) => false,
+        }
+    }
+
+    /// Begins a read that takes long.
+    pub(crate) fn begin_keys(&mut self, body: &[u8]) {
+        if let Self::Keys(keys) = self {
+            keys.begin_keys(body);
+        }
+    }
+
+    /// Goes on with the read that takes long; what it has found, when it is complete.
+    pub(crate) fn go_on_keys(&mut self) -> Option<ListedKeys> {
+        match self {
+            Self::Keys(keys) => keys.go_on_keys(),
+            Self::Machine(_) => None,
         }
     }
 

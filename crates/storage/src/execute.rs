@@ -225,25 +225,25 @@ fn list_keys<K: Keys>(keys: &K, view: View, pattern: &[u8], reply: &mut Vec<u8>)
 }
 
 /// Names of keys that become an array of a reply.
-#[derive(Default)]
-struct Names {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names {
     /// Each as a bulk string.
     encoded: Vec<u8>,
     count: usize,
 }
 
 impl Names {
-    fn push(&mut self, key: &[u8]) {
+    pub(crate) fn push(&mut self, key: &[u8]) {
         put_bulk(&mut self.encoded, key);
         self.count += 1;
     }
 
     /// How long the array is, but for its head.
-    const fn reply_bytes(&self) -> usize {
+    pub(crate) const fn reply_bytes(&self) -> usize {
         self.encoded.len()
     }
 
-    fn put(&self, reply: &mut Vec<u8>) {
+    pub(crate) fn put(&self, reply: &mut Vec<u8>) {
         put_array(reply, self.count);
         reply.extend_from_slice(&self.encoded);
     }

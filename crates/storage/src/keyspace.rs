@@ -3,6 +3,7 @@
 use crate::capture::Capture;
 use crate::hash::KeyHashBuilder;
 use crate::keys::{Expiry, Found, Keys, KeysMut};
+use crate::listing::Listing;
 use core::hash::BuildHasher as _;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
@@ -53,6 +54,8 @@ pub(crate) struct Keyspace {
     expired: u64,
     /// The snapshot under way. It hears of every key before that changes or moves.
     capture: Option<Box<Capture>>,
+    /// The listing of keys under way. It hears of every key before that is removed or moves.
+    listing: Option<Box<Listing>>,
 }
 
 /// What a heap allocation costs besides its bytes: about the allocator's granularity.
@@ -65,7 +68,14 @@ const EXPIRY_BYTES: usize = size_of::<(NonZeroU64, Box<[u8]>)>() * 3 / 2 + ALLOC
 impl Keyspace {
     pub(crate) fn new(hash_seed: u64) -> Self {
         let entries = IndexMap::with_hasher(KeyHashBuilder::new(hash_seed));
-        Self { entries, expiries: BTreeSet::new(), content_bytes: 0, expired: 0, capture: None }
+        Self {
+            entries,
+            expiries: BTreeSet::new(),
+            content_bytes: 0,
+            expired: 0,
+            capture: None,
+            listing: None,
+        }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -117,13 +127,31 @@ impl Keyspace {
     /// Tells the snapshot under way of a key that is about to be removed, and of the last one, which
     /// moves to its position.
     fn preserve_removed(&mut self, key: &[u8]) {
-        let Some(capture) = &mut self.capture else { return };
+        if self.capture.is_none() && self.listing.is_none() {
+            return;
+        }
         let Some(position) = self.entries.get_index_of(key) else { return };
         for position in [position, self.entries.len() - 1] {
             if let Some((key, entry)) = self.entries.get_index(position) {
-                capture.preserve(position, key, entry);
+                if let Some(capture) = &mut self.capture {
+                    capture.preserve(position, key, entry);
+                }
+                if let Some(listing) = &mut self.listing {
+                    listing.preserve(position, key);
+                }
             }
         }
+    }
+
+    /// Begins a listing of the keys that match, as they are. One that is under way is abandoned.
+    pub(crate) fn begin_listing(&mut self, pattern: &[u8]) {
+        self.listing = Some(Box::new(Listing::new(pattern, self.entries.len())));
+    }
+
+    /// Goes on with the listing under way, by `steps` keys; when it is complete, it is returned.
+    pub(crate) fn go_on_listing(&mut self, steps: usize) -> Option<Listing> {
+        let has_more = self.listing.as_mut()?.go_on(&self.entries, steps);
+        if has_more { None } else { self.listing.take().map(|listing| *listing) }
     }
 
     /// Begins a snapshot of the keys as they are, at this log time.
@@ -318,10 +346,17 @@ impl KeysMut for Keyspace {
     fn clear(&mut self) {
         let empty = IndexMap::with_hasher(*self.entries.hasher());
         let old = core::mem::replace(&mut self.entries, empty);
-        match &mut self.capture {
-            Some(capture) => capture.freeze(old),
+        match (&mut self.capture, &mut self.listing) {
+            (Some(capture), listing) => {
+                // The capture gives back what it has taken: whatever the listing wants of it, it takes now.
+                if let Some(listing) = listing {
+                    listing.go_on(&old, usize::MAX);
+                }
+                capture.freeze(old);
+            }
+            (None, Some(listing)) => listing.freeze(old),
             // Dropping the old table instead of emptying it gives its memory back.
-            None => drop(old),
+            (None, None) => drop(old),
         }
         self.expiries.clear();
         self.content_bytes = 0;

@@ -4,11 +4,12 @@ use crate::evaluate::evaluate;
 use crate::execute;
 use crate::keys::Keys as _;
 use crate::keyspace::{Entry, Keyspace};
+use crate::listing::Listing;
 use crate::{Digest, Engine, Loader};
 use core::hint::black_box;
 use core::num::NonZeroU64;
 use smallvec::SmallVec;
-use syros_commands::operations;
+use syros_commands::{Command, operations, put_error};
 use syros_types::WallTime;
 
 /// An [`Engine`] that keeps everything in memory.
@@ -75,6 +76,27 @@ impl MemoryEngine {
         places().for_each(|(_, entry)| fetch(entry.value()));
     }
 
+    /// Keys beyond which KEYS is executed in steps: as many as are listed in about a millisecond.
+    pub const LISTED_AT_ONCE: usize = 16_384;
+
+    /// True if this body is a KEYS that is to be executed in steps, with [`MemoryEngine::begin_keys`].
+    #[must_use]
+    pub fn is_long(&self, body: &[u8]) -> bool {
+        self.keys.len() > Self::LISTED_AT_ONCE && keys_pattern(body).is_some()
+    }
+
+    /// Begins to execute this body, a KEYS, on the keys as they are, while others are executed. If another is under way,
+    /// it is abandoned.
+    pub fn begin_keys(&mut self, body: &[u8]) {
+        self.keys.begin_listing(keys_pattern(body).unwrap_or_default());
+    }
+
+    /// Looks at [`MemoryEngine::LISTED_AT_ONCE`] more keys for the KEYS under way; what it has found, when it is complete
+    /// or if none is under way.
+    pub fn go_on_keys(&mut self) -> Option<ListedKeys> {
+        self.keys.go_on_listing(Self::LISTED_AT_ONCE).map(ListedKeys)
+    }
+
     /// How many keys have an expiry.
     #[must_use]
     pub fn expiring_len(&self) -> usize {
@@ -90,6 +112,29 @@ impl MemoryEngine {
     /// An engine with these keys, none of them expired, at this time.
     pub(crate) const fn restored(keys: Keyspace, time: WallTime) -> Self {
         Self { keys, time }
+    }
+}
+
+/// What a KEYS has found.
+#[derive(Debug)]
+pub struct ListedKeys(Listing);
+
+impl ListedKeys {
+    /// Appends the encoded reply; takes time in proportion to its length.
+    pub fn put(self, reply: &mut Vec<u8>) {
+        match self.0.finish() {
+            Ok(names) => names.put(reply),
+            Err(error) => put_error(reply, error.text().as_bytes()),
+        }
+    }
+}
+
+/// The pattern, if this body is one KEYS and nothing else.
+fn keys_pattern(body: &[u8]) -> Option<&[u8]> {
+    let mut all = operations(body);
+    match (all.next()?.ok()?.command, all.next()) {
+        (Command::Keys { pattern }, None) => Some(pattern),
+        _ => None,
     }
 }
 
@@ -191,6 +236,69 @@ impl Engine for MemoryEngine {
 mod tests {
     use super::*;
     use crate::conformance::Generator;
+    use syros_commands::Operation;
+
+    /// Whatever is executed while a KEYS is under way, it answers what it would have answered at once when it began.
+    #[test]
+    fn keys_in_steps_are_those_of_one_moment() {
+        use syros_commands::Reply;
+        let names = |reply: &[u8]| {
+            let Ok([Reply::Array(names)]) = Reply::decode_all(reply)
+                .as_deref()
+                .map(|replies| <[Reply; 1]>::try_from(replies.to_vec()).expect("one reply"))
+            else {
+                panic!("no array")
+            };
+            let mut names = names.into_iter().map(|name| format!("{name:?}")).collect::<Vec<_>>();
+            names.sort_unstable();
+            names
+        };
+        let mut changed = 0;
+        for seed in 0..300 {
+            let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
+            let mut engine = MemoryEngine::new();
+            for number in 0..200 {
+                let expiry = NonZeroU64::new(if number % 3 == 0 { 1 + number * 20 } else { 0 });
+                engine.keys.append(format!("k{number}").as_bytes(), vec![1], expiry);
+            }
+            let pattern = if seed % 2 == 0 { "*" } else { "*[0-4]" };
+            let mut body = Vec::new();
+            Operation::new(Command::Keys { pattern: pattern.as_bytes() }).encode(&mut body);
+            let mut expected = Vec::new();
+            engine.read(WallTime(0), &body, &mut expected);
+            engine.begin_keys(&body);
+            if seed % 5 == 0 {
+                engine.begin_snapshot();
+            }
+            let mut step = 0;
+            let listed = loop {
+                if let Some(listed) = engine.keys.go_on_listing(1 + seed as usize % 7) {
+                    break listed;
+                }
+                step += 1;
+                let key = format!("k{}", (step * 7919) % 230);
+                let mut body = Vec::new();
+                match (seed + step) % 4 {
+                    0 => Operation::new(Command::GetDel { key: key.as_bytes() }).encode(&mut body),
+                    1 => {
+                        Operation::new(Command::SetNx { key: key.as_bytes(), value: b"v" }).encode(&mut body);
+                    }
+                    2 if step > 20 && seed % 3 == 0 => {
+                        Operation::new(Command::FlushAll).encode(&mut body);
+                    }
+                    _ => body = generator.body().unwrap_or_default(),
+                }
+                engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
+            };
+            let mut reply = Vec::new();
+            ListedKeys(listed).put(&mut reply);
+            let mut now = Vec::new();
+            engine.read(WallTime(0), &body, &mut now);
+            changed += u32::from(names(&now) != names(&expected));
+            assert_eq!(names(&reply), names(&expected), "seed {seed}");
+        }
+        assert!(changed > 200, "{changed} of 300: something has changed meanwhile");
+    }
 
     #[test]
     fn touching_changes_nothing() {

@@ -180,8 +180,13 @@ pub(crate) fn settle(connection: &mut Connection, store: &mut Store) {
 
 /// Takes the output.
 pub(crate) fn output(connection: &mut Connection) -> Vec<u8> {
-    let bytes = connection.output().to_vec();
-    connection.sent(bytes.len());
+    let mut bytes = Vec::new();
+    // A long reply comes in parts.
+    while !connection.output().is_empty() {
+        let part = connection.output().len();
+        bytes.extend_from_slice(connection.output());
+        connection.sent(part);
+    }
     bytes
 }
 

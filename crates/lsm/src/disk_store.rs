@@ -19,6 +19,8 @@ pub struct StoreOptions {
     pub cache_bytes: u64,
     /// Bytes that are written between two checkpoints, about.
     pub memtable_bytes: u64,
+    /// Most tables whose files are kept open.
+    pub open_files: usize,
 }
 
 /// Does the same with whichever it is.
@@ -76,14 +78,15 @@ impl DiskStore {
         if options.use_rocksdb {
             return Self::open_rocksdb(path, options);
         }
-        let options = LsmOptions { cache_bytes: options.cache_bytes, ..LsmOptions::new(path) };
+        let StoreOptions { cache_bytes, open_files, .. } = *options;
+        let options = LsmOptions { cache_bytes, open_files, ..LsmOptions::new(path) };
         LsmStore::open(options).map(Self::Lsm)
     }
 
     #[cfg(feature = "rocksdb")]
     fn open_rocksdb(path: &Path, options: &StoreOptions) -> Result<Self, StoreError> {
         let cache_bytes = usize::try_from(options.cache_bytes).unwrap_or(usize::MAX);
-        let options = RocksOptions { cache_bytes, ..RocksOptions::new(path) };
+        let options = RocksOptions { cache_bytes, open_files: options.open_files, ..RocksOptions::new(path) };
         RocksStore::open(&options).map(Self::Rocks)
     }
 

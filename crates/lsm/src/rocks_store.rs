@@ -49,6 +49,8 @@ pub struct RocksOptions {
     pub path: PathBuf,
     /// Bytes of blocks, filters and indexes that are kept in memory.
     pub cache_bytes: usize,
+    /// Most tables whose files are kept open.
+    pub open_files: usize,
     /// Bits of a filter per key.
     pub filter_bits: f64,
     /// Bytes of a block, before compression.
@@ -69,6 +71,7 @@ impl RocksOptions {
         Self {
             path: path.into(),
             cache_bytes: 64 << 20,
+            open_files: 512,
             filter_bits: 10.0,
             block_bytes: 4096,
             table_bytes: 64 << 20,
@@ -98,6 +101,7 @@ impl RocksOptions {
         options.set_max_background_jobs(i32::from(self.threads));
         options.set_target_file_size_base(self.table_bytes);
         options.set_max_bytes_for_level_base(self.table_bytes * u64::from(self.l0_tables));
+        options.set_max_open_files(i32::try_from(self.open_files).unwrap_or(i32::MAX));
         options.set_keep_log_file_num(2);
         let deeper = if self.compress { DBCompressionType::Lz4 } else { DBCompressionType::None };
         let levels: Vec<_> = [DBCompressionType::None].into_iter().chain([deeper; 6]).collect();

@@ -133,8 +133,8 @@ impl EventLoop {
         let is_redis = token == REDIS_LISTENER;
         // Other replicas always get in: without them there is nothing to serve clients with. Who comes to their port
         // is counted when it has said who it is.
-        if is_redis && self.clients >= self.clients_max {
-            let limit = self.clients_max;
+        if is_redis && self.clients >= self.descriptors.redis_clients {
+            let limit = self.descriptors.redis_clients;
             let problem = format_args!("refused a connection of {peer}: {limit} are open");
             self.complaints.warn(self.now.instant, problem);
             // A courtesy; if the socket does not take it, never mind.
@@ -178,12 +178,12 @@ impl EventLoop {
     /// Forgets who has been settled by now, and closes the oldest connection to the replicas' port that has not, if
     /// there are as many as there may be.
     fn make_room_for_unsettled(&mut self) {
-        if self.unsettled.len() < UNSETTLED_MAX {
+        if self.unsettled.len() < self.descriptors.unsettled {
             return;
         }
         let table = &mut self.table;
         self.unsettled.retain(|address| table.find(*address).is_some_and(|index| table.is_unsettled(index)));
-        if self.unsettled.len() < UNSETTLED_MAX {
+        if self.unsettled.len() < self.descriptors.unsettled {
             return;
         }
         let oldest = self.unsettled.pop_front().and_then(|address| self.table.find(address));
@@ -255,7 +255,7 @@ impl EventLoop {
         hello.check_cluster(self.introduction.cluster).map_err(|error| error.to_string())?;
         let has_secret = hello.nonce.is_some();
         let member = match (hello.sender, dialed) {
-            (Sender::Client, None) if self.peer_clients >= self.clients_max => {
+            (Sender::Client, None) if self.peer_clients >= self.descriptors.peer_clients => {
                 return Err(format!("{} clients are connected, and that is the limit", self.peer_clients));
             }
             (Sender::Client, None) => {

@@ -231,7 +231,7 @@ pub struct GatewayConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FrontConfig {
     /// Most connections of Redis clients at a time, and most of Syros clients. Each costs a file descriptor and a few
-    /// kilobytes.
+    /// kilobytes; fewer where the limit of open files does not allow so many.
     pub connections_max: usize,
     /// A client that does not read its replies is disconnected when more bytes than this wait for it. It is
     /// no longer read from long before that, at a few MiB; but what it had asked for by then may come.

@@ -38,6 +38,7 @@ use crate::availability::Availability;
 use crate::client_memory::ClientMemory;
 use crate::clock::Clock;
 use crate::connection::{Connections, Deadlines, Entry, HeldRead, Kind, Open};
+use crate::descriptors::Descriptors;
 use crate::drain::{Drain, Quiet};
 use crate::execution::Execution;
 use crate::forming::Forming;
@@ -156,8 +157,8 @@ pub(crate) struct EventLoop {
     pub(crate) clients: usize,
     /// Syros clients connected, on the port for replicas. Whoever reaches one port takes no places of the other's.
     pub(crate) peer_clients: usize,
-    /// Most of either.
-    pub(crate) clients_max: usize,
+    /// Most of each.
+    pub(crate) descriptors: Descriptors,
     pub(crate) output_bytes_max: usize,
     pub(crate) complaints: LogLimit,
     availability: Availability,
@@ -185,7 +186,7 @@ pub(crate) struct Parts {
     pub(crate) local: Option<Local>,
     pub(crate) forming: Option<Forming>,
     pub(crate) description: Description,
-    pub(crate) clients_max: usize,
+    pub(crate) descriptors: Descriptors,
     pub(crate) client_memory: usize,
     pub(crate) output_bytes_max: usize,
     pub(crate) quorum_timeout: Duration,
@@ -225,7 +226,7 @@ impl EventLoop {
             description: parts.description,
             clients: 0,
             peer_clients: 0,
-            clients_max: parts.clients_max,
+            descriptors: parts.descriptors,
             output_bytes_max: parts.output_bytes_max,
             complaints: LogLimit::default(),
             availability: Availability::new(parts.quorum_timeout),
@@ -569,7 +570,7 @@ impl EventLoop {
             local,
             description,
             clients,
-            clients_max,
+            descriptors,
             memory,
             availability,
             drain,
@@ -579,7 +580,8 @@ impl EventLoop {
         let Some(open) = table.open_mut(index) else { return };
         let Kind::Redis(redis) = &mut open.kind else { return };
         let state = (availability.is_cut_off(), drain.is_stopping());
-        let info = description.view(local.as_ref(), front, (*clients, *clients_max), memory, state, *now);
+        let clients = (*clients, descriptors.redis_clients);
+        let info = description.view(local.as_ref(), front, clients, memory, state, *now);
         let unavailable = drain.is_stopping().then_some(syros_resp::Unavailable::Stopping);
         let context = syros_resp::Context { now: now.wall, info: &info, unavailable };
         let before = redis.commands();
@@ -622,11 +624,12 @@ impl EventLoop {
         {
             self.counting.pop_front();
             let Some(index) = self.table.find(address) else { continue };
-            let Self { table, front, local, description, clients, clients_max, memory, .. } = self;
+            let Self { table, front, local, description, clients, descriptors, memory, .. } = self;
             let Some(open) = table.open_mut(index) else { continue };
             let Kind::Redis(redis) = &mut open.kind else { continue };
             let state = (self.availability.is_cut_off(), self.drain.is_stopping());
-            let info = description.view(local.as_ref(), front, (*clients, *clients_max), memory, state, now);
+            let clients = (*clients, descriptors.redis_clients);
+            let info = description.view(local.as_ref(), front, clients, memory, state, now);
             redis.counted(&syros_resp::Context { now: now.wall, info: &info, unavailable: None });
             open.charge(memory);
             soil(open, index, &mut self.dirty);

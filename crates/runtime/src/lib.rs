@@ -13,6 +13,7 @@ mod clock;
 mod config;
 mod connection;
 mod deferred;
+mod descriptors;
 mod directory;
 mod discover;
 mod disk_space;

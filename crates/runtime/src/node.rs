@@ -18,6 +18,7 @@ use syros_types::{Class, FastQuorum, Footprint, Group, InvalidGroupSize, Prng, R
 use crate::accept::Listener;
 use crate::clock::Clock;
 use crate::config::{EngineKind, FrontConfig, GatewayConfig, NodeConfig};
+use crate::descriptors::{self, Demand, Descriptors};
 use crate::directory::{DataDirectory, DirectoryError, Identity};
 use crate::discover::{DiscoverError, discover};
 use crate::event_loop::{Ended, EventLoop, Parts, REDIS_LISTENER, REPLICA_LISTENER, WAKER};
@@ -142,6 +143,7 @@ pub struct Node {
     process: Process,
     config: NodeConfig,
     machine: Option<Kind>,
+    descriptors: Descriptors,
 }
 
 /// A Redis front end without a replica, ready to run.
@@ -161,6 +163,7 @@ struct Place {
     replicas: Vec<String>,
     /// It connects to the replicas with ids below this.
     connects_below: usize,
+    descriptors: Descriptors,
 }
 
 /// What is in a node.
@@ -233,7 +236,7 @@ impl Base {
         node: Option<(Listener, Inside)>,
         stopper: Option<Stopper>,
     ) -> Result<Process, StartError> {
-        let Place { introduction, group, fast_quorum, replicas, connects_below } = place;
+        let Place { introduction, group, fast_quorum, replicas, connects_below, descriptors } = place;
         let mut config = client::Config::new(group, fast_quorum, self.prng.next_u64());
         config.resend = RESEND;
         config.sync_after = front.sync_after;
@@ -278,7 +281,7 @@ impl Base {
             local,
             forming,
             description,
-            clients_max: front.connections_max,
+            descriptors,
             client_memory: front.client_memory_of(machine_memory()),
             output_bytes_max: front.output_bytes_max,
             quorum_timeout: front.quorum_timeout,
@@ -327,13 +330,21 @@ impl Node {
     }
 
     fn start_any(config: NodeConfig, machine: Option<Kind>) -> Result<Self, StartError> {
-        let process = Self::start_process(config.clone(), machine, None, None)?;
-        Ok(Self { process, config: NodeConfig { bootstrap: false, ..config }, machine })
+        let demand = Demand {
+            members: config.replicas.len(),
+            has_store: config.engine.kind.is_on_disk(),
+            redis_clients: machine.is_none().then_some(config.front.connections_max),
+            peer_clients: Some(config.front.connections_max),
+        };
+        let descriptors = descriptors::claim(demand, "limits.connections").map_err(system("enough files"))?;
+        let process = Self::start_process(config.clone(), machine, descriptors, None, None)?;
+        Ok(Self { process, config: NodeConfig { bootstrap: false, ..config }, machine, descriptors })
     }
 
     fn start_process(
         config: NodeConfig,
         machine: Option<Kind>,
+        descriptors: Descriptors,
         stopper: Option<Stopper>,
         formed: Option<Roster>,
     ) -> Result<Process, StartError> {
@@ -390,6 +401,7 @@ impl Node {
             fast_quorum: identity.fast_quorum,
             replicas: config.replicas.clone(),
             connects_below: identity.replica.index(),
+            descriptors,
         };
         if let Some(formation) = formation {
             log::info!("{identity} listens on {} for the other nodes, to form the cluster", replicas.address);
@@ -409,7 +421,7 @@ impl Node {
             replica.engine_is_durable = true;
             replica.apply_ahead = APPLY_AHEAD;
             replica.snapshot_log_bytes = usize::try_from(config.engine.memtable_bytes).unwrap_or(usize::MAX);
-            on_disk::Settings::new(&directory, &config.engine)
+            on_disk::Settings::new(&directory, &config.engine, descriptors.tables)
         });
         let waker = Arc::clone(&base.waker);
         let maxmemory = config.maxmemory_of(machine_memory());
@@ -470,7 +482,7 @@ impl Node {
     /// # Errors
     /// When the system does not let it wait for events any more, or when it cannot start anew.
     pub fn run(self) -> io::Result<()> {
-        let Self { mut process, config, machine } = self;
+        let Self { mut process, config, machine, descriptors } = self;
         loop {
             let mut formed = None;
             let Process { event_loop, stopper } = process;
@@ -488,7 +500,7 @@ impl Node {
                 }
                 Ended::Refused(problem) => return Err(io::Error::other(problem)),
             }
-            let started = Self::start_process(config.clone(), machine, Some(stopper), formed);
+            let started = Self::start_process(config.clone(), machine, descriptors, Some(stopper), formed);
             process = started.map_err(io::Error::other)?;
         }
     }
@@ -507,6 +519,13 @@ impl GatewayNode {
     /// [`StartError`] names what is in the way.
     pub fn start(config: GatewayConfig) -> Result<Self, StartError> {
         let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
+        let demand = Demand {
+            members: config.replicas.len(),
+            has_store: false,
+            redis_clients: Some(config.front.connections_max),
+            peer_clients: None,
+        };
+        let descriptors = descriptors::claim(demand, "--connections").map_err(system("enough files"))?;
         let base = Base::new()?;
         let registry = base.poll.registry();
         let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
@@ -524,6 +543,7 @@ impl GatewayNode {
             group,
             fast_quorum: settings.fast_quorum,
             connects_below: config.replicas.len(),
+            descriptors,
             replicas: config.replicas,
         };
         base.into_process(place, &config.front, Some(redis), None, None).map(Self)

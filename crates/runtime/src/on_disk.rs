@@ -149,11 +149,12 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// For the engine in this directory.
-    pub(crate) fn new(directory: &DataDirectory, config: &EngineConfig) -> Self {
+    pub(crate) fn new(directory: &DataDirectory, config: &EngineConfig, open_files: usize) -> Self {
         let options = StoreOptions {
             use_rocksdb: config.kind == EngineKind::RocksDb,
             cache_bytes: config.cache_bytes,
             memtable_bytes: config.memtable_bytes,
+            open_files,
         };
         Self {
             files: Files { path: directory.engine(), options },

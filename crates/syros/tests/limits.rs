@@ -3,7 +3,7 @@
 mod common;
 
 use common::{PATIENCE, Redis, Scratch, free_ports, kill, syros, wait_for, wait_for_end};
-use rustix::process::Signal;
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::PathBuf;
@@ -18,7 +18,16 @@ struct Node {
 }
 
 impl Node {
+    /// Starts it and waits until it takes updates.
     fn start(scratch: &Scratch, preparation: &str, more: &str) -> Self {
+        let node = Self::begin(scratch, preparation, more);
+        wait_for("a node that takes updates", || {
+            (Redis::try_connect(node.port).ok()?.try_ask(&["SET", "first", "1"]).ok()? == "+OK").then_some(())
+        });
+        node
+    }
+
+    fn begin(scratch: &Scratch, preparation: &str, more: &str) -> Self {
         let port = free_ports();
         let config = scratch.0.join("node.toml");
         let text = format!(
@@ -32,11 +41,7 @@ impl Node {
         let mut shell = Command::new("sh");
         shell.arg("-c").arg(format!("{preparation}; exec \"$0\" server --config \"$1\" --bootstrap"));
         shell.arg(program).arg(config).stderr(std::fs::File::create(&log).unwrap());
-        let node = Self { process: shell.spawn().unwrap(), port, log };
-        wait_for("a node that takes updates", || {
-            (Redis::try_connect(port).ok()?.try_ask(&["SET", "first", "1"]).ok()? == "+OK").then_some(())
-        });
-        node
+        Self { process: shell.spawn().unwrap(), port, log }
     }
 
     fn log(&self) -> String {
@@ -67,11 +72,14 @@ impl Drop for Node {
 #[test]
 fn without_descriptors_it_waits_quietly_and_goes_on_afterwards() {
     let scratch = Scratch::new("descriptors");
-    let node = Node::start(&scratch, "ulimit -n 40", "");
+    let node = Node::start(&scratch, "true", "");
+    // A node admits no more clients than its limit allows. What takes its descriptors here is a limit that was lowered
+    // later, as others take them where the whole system has none left.
+    let (pid, limit) = (node.process.id().try_into().unwrap(), Some(40));
+    prlimit(Pid::from_raw(pid), Resource::Nofile, Rlimit { current: limit, maximum: limit }).unwrap();
     let mut friend = Redis::connect(node.port);
     assert_eq!(friend.ask(&["PING"]), "+PONG");
-    let crowd: Vec<TcpStream> =
-        (0..100).map(|_| TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap()).collect();
+    let crowd = crowd(&node, 100);
     wait_for("a line in the log", || node.log().contains("cannot accept a connection").then_some(()));
     let before = node.processor_ticks();
     std::thread::sleep(Duration::from_secs(2));
@@ -81,6 +89,63 @@ fn without_descriptors_it_waits_quietly_and_goes_on_afterwards() {
     drop(crowd);
     assert_eq!(Redis::connect(node.port).ask(&["GET", "first"]), "1");
     node.stop();
+}
+
+/// Connections that ask for nothing.
+fn crowd(node: &Node, count: usize) -> Vec<TcpStream> {
+    (0..count).map(|_| TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap()).collect()
+}
+
+#[test]
+fn idle_clients_leave_the_log_its_descriptors() {
+    let scratch = Scratch::new("idle");
+    let node = Node::start(&scratch, "ulimit -n 200", "[disk]\nwal-segment = \"64KiB\"\n");
+    let mut friend = Redis::connect(node.port);
+    assert_eq!(friend.ask(&["PING"]), "+PONG");
+    let admitted = info(&mut friend, "maxclients");
+    assert!((20..160).contains(&admitted), "{admitted}");
+    assert!(friend.ask(&["CONFIG", "GET", "maxclients"]).starts_with("*2"));
+    assert_eq!(
+        (friend.reply().unwrap(), friend.reply().unwrap()),
+        ("maxclients".to_owned(), admitted.to_string())
+    );
+    let log = node.log();
+    assert!(log.contains("limits.connections is 10000, but this process may have 200 files open"), "{log}");
+    let crowd = crowd(&node, 250);
+    wait_for("a client that is refused", || node.log().contains("refused a connection of").then_some(()));
+    // Several segments of the log.
+    let value = "x".repeat(30_000);
+    for round in 0..20 {
+        assert_eq!(friend.ask(&["SET", "large", &value]), "+OK", "update {round}");
+    }
+    assert!(!node.log().contains("ERROR"), "{}", node.log());
+    drop(crowd);
+    node.stop();
+}
+
+#[test]
+fn a_node_raises_its_limit_of_open_files() {
+    let scratch = Scratch::new("raised");
+    let node = Node::start(&scratch, "ulimit -S -n 100", "[limits]\nconnections = 300\n");
+    let mut friend = Redis::connect(node.port);
+    assert_eq!(info(&mut friend, "maxclients"), 300);
+    let crowd = crowd(&node, 290);
+    assert_eq!(Redis::connect(node.port).ask(&["GET", "first"]), "1");
+    assert!(!node.log().contains("WARN"), "{}", node.log());
+    drop(crowd);
+    node.stop();
+}
+
+#[test]
+fn too_few_descriptors_are_told_at_once() {
+    let scratch = Scratch::new("few");
+    let mut node = Node::begin(&scratch, "ulimit -n 40", "");
+    assert!(!wait_for_end(&mut node.process).success());
+    let log = node.log();
+    assert!(
+        log.contains("may have 40 files open at a time, and it needs") && log.contains("LimitNOFILE="),
+        "{log}"
+    );
 }
 
 #[test]

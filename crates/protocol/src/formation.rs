@@ -234,7 +234,7 @@ pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Resul
 pub enum Decision {
     /// It waits for these members: until they have been heard, or until they have voted.
     Wait(ReplicaSet),
-    /// It makes this vote durable, says so ([`Formation::voted`]), and tells the others.
+    /// It makes this vote durable, says so ([`Formation::voted`]), and tells the others ([`Formation::next_to_tell`]).
     Vote(Roster),
     /// It makes this roster durable, and acts.
     Act(Roster),
@@ -251,6 +251,10 @@ pub struct Formation {
     vote: Option<Roster>,
     /// Members that are connected, and what they said last.
     heard: [Option<(DiskId, Option<Roster>)>; Group::SIZE_MAX],
+    /// Members that are connected and have been told, on the connection of now, how far this member has come.
+    told: ReplicaSet,
+    /// Members that are connected.
+    connected: ReplicaSet,
     /// Members that have voted as we did: that holds when they are gone.
     agreed: ReplicaSet,
     /// What ends the waiting.
@@ -269,6 +273,8 @@ impl Formation {
             disk,
             vote,
             heard: [None; Group::SIZE_MAX],
+            told: ReplicaSet(0),
+            connected: ReplicaSet(0),
             agreed: ReplicaSet(0),
             end: None,
             #[cfg(feature = "planted-bugs")]
@@ -352,8 +358,31 @@ impl Formation {
         self.count_votes();
     }
 
+    /// The handshake with a member is over, in which it said this of itself. What this member said in it may be outdated
+    /// by now: it may have voted while the handshake was under way. So the member is to be told once more how far this
+    /// one has come (planted: `handshake-tells-enough`).
+    pub fn connected(&mut self, theirs: &Declaration) {
+        let replica = theirs.replica;
+        if replica.index() >= self.group.size() {
+            return;
+        }
+        self.connected = self.connected.with(replica);
+        let is_told = self.planted(PlantedBug::HandshakeTellsEnough);
+        self.told = if is_told { self.told.with(replica) } else { self.told.without(replica) };
+        self.hear(theirs);
+    }
+
+    /// A connected member that is to be told how far this member has come. The caller sends it that.
+    pub fn next_to_tell(&mut self) -> Option<(ReplicaId, Stage)> {
+        let untold = |member: &ReplicaId| self.connected.contains(*member) && !self.told.contains(*member);
+        let member = self.group.members().find(untold)?;
+        self.told = self.told.with(member);
+        Some((member, self.declaration().stage))
+    }
+
     /// The connection to a member is gone.
     pub fn lost(&mut self, replica: ReplicaId) {
+        self.connected = self.connected.without(replica);
         if let Some(heard) = self.heard.get_mut(replica.index()) {
             *heard = None;
         }
@@ -362,6 +391,7 @@ impl Formation {
     /// The vote that [`Decision::Vote`] asked for is durable.
     pub fn voted(&mut self, roster: Roster) {
         self.vote = Some(roster);
+        self.told = ReplicaSet(0);
         self.count_votes();
     }
 

@@ -327,12 +327,8 @@ impl EventLoop {
                 let transcript = Transcript { dialer: ours, acceptor: theirs };
                 transcript.verify(secret, &proof, Side::Acceptor)?;
                 self.welcome(index, &member)?;
-                self.tell_stage(index);
             }
-            (Some(_), Step::Welcome(None), None) => {
-                self.welcome(index, &member)?;
-                self.tell_stage(index);
-            }
+            (Some(_), Step::Welcome(None), None) => self.welcome(index, &member)?,
             (Some(_), Step::Refused(reason), _) => return Err(format!("it refuses this node: {reason}")),
             _ => return Err("it goes on with its handshake in a way that makes no sense".to_owned()),
         }
@@ -346,20 +342,7 @@ impl EventLoop {
             put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Welcome(proof).encode(out));
             self.soil(index);
         }
-        self.tell_stage(index);
         Ok(())
-    }
-
-    /// Tells a member how far this node has come with forming the group. What the handshake said may be outdated: the node
-    /// may have come farther while the handshake was under way, and others that are connected are told of each step once.
-    fn tell_stage(&mut self, index: usize) {
-        let Some(stage) = self.forming.as_ref().map(|forming| forming.formation.declaration().stage) else {
-            return;
-        };
-        if let Some(open) = self.table.open_mut(index) {
-            put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Stage(stage).encode(out));
-            self.soil(index);
-        }
     }
 
     /// Takes a client. If both it and we have a secret, it may prove it.
@@ -424,7 +407,7 @@ impl EventLoop {
         link.disk = Some(declaration.disk);
         link.note_success();
         match &mut self.forming {
-            Some(forming) => forming.formation.hear(declaration),
+            Some(forming) => forming.formation.connected(declaration),
             None => self.front.client.handle(self.now, client::Event::Connected(replica)),
         }
         Ok(())

@@ -128,7 +128,7 @@ pub(crate) struct EventLoop {
     /// The memory of all clients' connections.
     pub(crate) memory: ClientMemory,
     /// Connections with output.
-    dirty: Vec<usize>,
+    pub(crate) dirty: Vec<usize>,
     /// Redis connections one of whose operations has ended.
     answered: Vec<usize>,
     /// Connections with frames that are to leave from the log's thread.
@@ -1287,7 +1287,7 @@ fn is_large(message: &Message) -> bool {
     }
 }
 
-fn soil(open: &mut Open, index: usize, dirty: &mut Vec<usize>) {
+pub(crate) fn soil(open: &mut Open, index: usize, dirty: &mut Vec<usize>) {
     if !open.is_dirty {
         open.is_dirty = true;
         dirty.push(index);

@@ -8,7 +8,7 @@ use syros_types::{Instant, ReplicaId, ReplicaSet};
 use syros_wire::{Channel, Step, put_frame};
 
 use crate::directory::DataDirectory;
-use crate::event_loop::{Ended, EventLoop};
+use crate::event_loop::{Ended, EventLoop, soil};
 
 /// How often a node says for whom it waits.
 const TELL_INTERVAL: Duration = Duration::from_secs(10);
@@ -52,7 +52,6 @@ impl EventLoop {
     /// Goes on forming the group, if that is what the node does. Gives back how that ended, if it has.
     pub(crate) fn form(&mut self) -> io::Result<Option<Ended>> {
         let Some(forming) = &mut self.forming else { return Ok(None) };
-        let before = forming.formation.declaration().stage;
         let ended = loop {
             if let Some(objection) = &forming.objection {
                 break Some(Ended::Refused(objection.to_string()));
@@ -70,18 +69,25 @@ impl EventLoop {
                 Decision::Refuse(mismatch) => break Some(Ended::Refused(mismatch.to_string())),
             }
         };
-        let stage = forming.formation.declaration().stage;
-        if stage != before {
-            let connections: Vec<usize> = self.links.iter().filter_map(|link| link.connection).collect();
-            for index in connections {
-                if let Some(open) = self.table.open_mut(index) {
-                    put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Stage(stage).encode(out));
-                    self.soil(index);
-                }
-            }
+        self.tell_stage();
+        Ok(ended)
+    }
+
+    /// Tells the members that have not been told how far this node has come. By now the handshake with each of them is over,
+    /// and its last frame is in the connection's buffer.
+    fn tell_stage(&mut self) {
+        let Some(forming) = &mut self.forming else { return };
+        let mut is_said = false;
+        while let Some((member, stage)) = forming.formation.next_to_tell() {
+            let Some(index) = self.links[member.index()].connection else { continue };
+            let Some(open) = self.table.open_mut(index) else { continue };
+            put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Stage(stage).encode(out));
+            soil(open, index, &mut self.dirty);
+            is_said = true;
+        }
+        if is_said {
             self.flush();
         }
-        Ok(ended)
     }
 
     /// A connected member has come farther.

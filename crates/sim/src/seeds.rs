@@ -213,11 +213,12 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 7] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 8] = [
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
     (PlantedBug::ReferenceById, "crates/sim/tests/bodies.rs"),
     (PlantedBug::DuplicateById, "crates/sim/tests/bodies.rs"),
     (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests.rs"),
+    (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
     (PlantedBug::AcknowledgedInLogRecovered, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::PeersNotValidated, "crates/protocol/src/replica/tests/hostile.rs"),

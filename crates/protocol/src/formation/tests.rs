@@ -4,6 +4,8 @@ use alloc::string::ToString;
 use alloc::vec::Vec;
 use syros_types::Prng;
 
+mod handshakes;
+
 /// One process of one member.
 #[derive(Clone, Debug)]
 enum Process {

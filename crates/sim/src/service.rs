@@ -28,12 +28,28 @@ impl World {
             return Ok(());
         }
         let speed = u64::from(self.swarm.protocol.speed);
-        // Clients have connected again, and the last of what they measured while things were broken has come in.
-        self.advance(500 * MILLI / speed)?;
+        // What slow disks and links had begun is over, clients have connected again, and the last of what they measured
+        // while things were broken has come in.
+        self.advance(self.lingers_until.saturating_sub(self.now()) + 500 * MILLI / speed)?;
+        self.tell_clocks()?;
         self.judge_round_trips()?;
         self.judge_burst()?;
         self.judge_failover()?;
         self.become_equal()
+    }
+
+    /// Has every client update something where wall clocks jump: they have been set right, and by the answer to its next
+    /// update a client finds out. Its timestamps were too far ahead until then, so that update may take longer.
+    fn tell_clocks(&mut self) -> Result<(), String> {
+        if self.swarm.nemesis.clock_jump + self.swarm.nemesis.end_sessions == 0 {
+            return Ok(());
+        }
+        for slot in 0..self.clients.len() {
+            let operation = self.submit(slot, vec![Step::Set(private_key(slot, 3), b"time".to_vec())]);
+            self.await_all(&[(slot, operation)], self.liveness_bound())?;
+            self.become_equal()?;
+        }
+        Ok(())
     }
 
     /// The longest time a message takes now, with what its receiver needs until it gets round to it.
@@ -52,13 +68,24 @@ impl World {
     /// Every client's next SET is done by the fast quorum.
     fn judge_round_trips(&mut self) -> Result<(), String> {
         let round_trip = 2 * self.hop() + self.vouching();
-        if round_trip >= self.swarm.protocol.sync_after.as_nanos() as u64 {
-            // By its settings, a client asks the leader before the quorum can have answered.
+        let settings = &self.swarm.protocol;
+        if round_trip >= settings.sync_after.min(settings.client_resend).as_nanos() as u64 {
+            // By its settings, a client asks the leader, or asks again, before the quorum can have answered.
+            return Ok(());
+        }
+        // What shows that a session is the client's may come after the first update, where the network changes the order of
+        // messages: the next one is judged there, if the session lasts so long.
+        let reorders = !self.swarm.network.in_order && self.swarm.network.jitter > 0;
+        if reorders && settings.session_timeout.as_nanos() as u64 / 4 <= 2 * round_trip {
             return Ok(());
         }
         for slot in 0..self.clients.len() {
             if self.swarm.workload.write_policy_of(slot) == WritePolicy::Leader {
                 continue;
+            }
+            if reorders {
+                let shown = self.submit(slot, vec![Step::Set(private_key(slot, 4), b"shown".to_vec())]);
+                self.await_all(&[(slot, shown)], self.liveness_bound())?;
             }
             let counts =
                 |world: &Self| world.clients[slot].process.as_ref().map(|client| client.core.write_counts());
@@ -97,6 +124,11 @@ impl World {
 
     /// The leader ends, and every client is served soon.
     fn judge_failover(&mut self) -> Result<(), String> {
+        if self.swarm.protocol.log_keep_bytes != usize::MAX {
+            // Logs are trimmed so soon that a follower which is a little behind needs a snapshot before it can lead, and it
+            // takes a while to write one: the followers catch up first.
+            self.become_equal()?;
+        }
         let Some(leader) = self.leader().filter(|_| self.group.faults() > 0) else { return Ok(()) };
         let speed = u64::from(self.swarm.protocol.speed);
         // A client looks around when it has waited for `sync_after`, and some worlds have it wait for long.

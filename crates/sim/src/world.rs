@@ -170,6 +170,8 @@ pub struct World {
     pub(crate) settling: bool,
     /// Since when.
     pub(crate) healed_at: VirtualTime,
+    /// Until when goes on what slow disks and messages held back had begun before that.
+    pub(crate) lingers_until: VirtualTime,
     /// Operations that had been asked for when too many replicas lost their disks, if that has happened.
     pub(crate) ruined_after: Option<usize>,
     /// Messages sent by kind, if anybody counts them.
@@ -269,6 +271,7 @@ impl World {
             tally: Tally::default(),
             settling: false,
             healed_at: 0,
+            lingers_until: 0,
             ruined_after: None,
             counts: None,
             read_at: None,
@@ -802,6 +805,7 @@ impl World {
                 let (delay, until) = self.replicas[replica].slow_disk;
                 if !self.settling && self.now() < until {
                     at += delay;
+                    self.lingers_until = self.lingers_until.max(at);
                 }
                 self.scheduler.schedule(at, Happening::Synced { replica, life, ticket });
             }
@@ -880,10 +884,15 @@ impl World {
     /// Puts a message on the network, at `now` or later.
     fn transmit(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, mut parcel: Parcel) {
         let fate = self.network.send(from, to, now, parcel.bytes.len());
-        let Fate { arrivals: [first, second], lost, held_back, flipped } = fate;
+        let Fate { arrivals, lost, held_back, flipped } = fate;
+        let [first, second] = arrivals;
         self.tally.note_times(Kind::Lost, u64::from(lost));
         self.tally.note_times(Kind::Duplicated, u64::from(fate.duplicated()));
         self.tally.note_times(Kind::Delayed, held_back);
+        if held_back > 0 {
+            self.lingers_until =
+                arrivals.iter().flatten().fold(self.lingers_until, |until, at| until.max(*at));
+        }
         if let (Some(at), Some(bit)) = (first, flipped) {
             self.tally.note(Kind::Flipped);
             let trusting = self.planted == Some(PlantedBug::ChecksumIgnored);

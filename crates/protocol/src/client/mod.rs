@@ -290,6 +290,10 @@ impl Client {
                 if from.index() < self.config.group.size() {
                     self.slow = self.slow.without(from);
                     let is_behind = matches!(message, Message::WrongView { view } if view < self.view);
+                    if is_behind || self.behind.contains(from) {
+                        // When it enters the view, it forgets what it has been shown.
+                        self.attached = self.attached.without(from);
+                    }
                     self.behind = if is_behind { self.behind.with(from) } else { self.behind.without(from) };
                     if from == self.leader() {
                         self.leader_heard = now.instant;
@@ -618,7 +622,9 @@ impl Client {
             // Those that wait for no more than a fast quorum look around for others sooner.
             let is_thrifty = self.config.write_policy == WritePolicy::Thrifty;
             let parts = if is_thrifty { 8 } else { 2 };
-            self.scan_at = self.now.instant.after(self.config.sync_after / parts);
+            let Config { sync_after, resend, session_idle_max, .. } = self.config;
+            let soonest = sync_after.min(resend).min(session_idle_max);
+            self.scan_at = self.now.instant.after(soonest / parts);
         }
     }
 

@@ -374,14 +374,16 @@ impl Client {
     pub(super) fn on_no_ok(&mut self, from: ReplicaId, sequence: u64) {
         let group = self.config.group;
         let quorum = group.fast_quorum(self.config.fast_quorum);
+        let connected = self.connected;
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.refusals = update.refusals.with(from);
         if update.without_room.contains(group.leader(self.view)) {
             // Not even the leader takes it.
             return self.end_without_room(sequence, Refusal::OutOfMemory);
         }
-        let impossible = group.size() - update.refusals.len() < quorum
-            || update.refusals.contains(group.leader(self.view));
+        // A replica that is not connected will not answer, either.
+        let possible = update.oks.and(connected).except(update.refusals);
+        let impossible = possible.len() < quorum || update.refusals.contains(group.leader(self.view));
         if impossible && update.path == Path::Durability {
             self.order(sequence);
         } else {
@@ -585,7 +587,7 @@ impl Client {
         // way. Anything else it is asked for again.
         let recipients = match path {
             Path::Ordered if is_first && !update.shared => to,
-            Path::Ordered => group.members().collect(),
+            Path::Ordered => ReplicaSet::ALL,
             Path::Durability => recipients,
         };
         let message = Message::Request { view, path, recipients, request };
@@ -613,7 +615,8 @@ impl Client {
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let silent = now.since(update.sent);
         if update.crowded_out {
-            if silent >= sync_after * 2 {
+            // No later than what may be lost, and while the session lasts: the refusal keeps no session alive.
+            if silent >= (sync_after * 2).min(resend).min(self.config.session_idle_max) {
                 update.crowded_out = false;
                 self.transmit_again(session, sequence, None);
             }
@@ -638,7 +641,8 @@ impl Client {
 
     pub(super) fn finish_update(&mut self, sequence: u64, outcome: Outcome) {
         if let Some(update) = self.updates.remove(sequence) {
-            if update.attempts > 0 {
+            // An update that failed tells for how long the client waited, and not how long the cluster takes.
+            if update.attempts > 0 && matches!(outcome, Outcome::Done | Outcome::Reply(_)) {
                 let took = self.now.instant.since(update.sent).as_nanos() as u64;
                 self.latency = smooth(self.latency, took);
             }

@@ -156,7 +156,7 @@ impl Replica {
         }
         match admission {
             Some(admission) if path == Path::Durability => self.accept(from, recipients, update, admission),
-            _ => self.order_now(from, update, recipients),
+            _ => self.order_now(from, path, update, recipients),
         }
     }
 
@@ -331,16 +331,17 @@ impl Replica {
     }
 
     /// Leader: orders everything accepted so far, then this, and answers when it is executed.
-    fn order_now(&mut self, from: Peer, update: Update, recipients: ReplicaSet) {
+    fn order_now(&mut self, from: Peer, path: Path, update: Update, recipients: ReplicaSet) {
         let id = update.request.id;
         if let Some(refusal) = self.no_room_in_log() {
-            // Its client takes the refusal for final only if nobody else has the update.
-            let is_shared = self.others().any(|other| recipients.contains(other));
-            let always = self.planted(PlantedBug::RefusedForGood);
-            return if is_shared && !always {
-                self.refuse_for_now(from, id, refusal);
-            } else {
+            // Its client takes the refusal for final only if it has sent the update once, to this leader alone and to be
+            // ordered: of everything else it says, even in a group of one, that it went to others.
+            let is_shared = !recipients.without(self.config.replica).is_empty();
+            let is_final = path == Path::Ordered && !is_shared;
+            return if is_final || self.planted(PlantedBug::RefusedForGood) {
                 self.refuse(from, id, refusal);
+            } else {
+                self.refuse_for_now(from, id, refusal);
             };
         }
         self.counters.slow_updates += 1;
@@ -502,7 +503,7 @@ impl Replica {
         if self.conflicts(&update, admission) {
             self.counters.conflicts += 1;
             if self.is_leader() {
-                self.order_now(from, update, recipients);
+                self.order_now(from, Path::Durability, update, recipients);
             } else {
                 self.send(from, Message::Conflict { view, id, clock });
             }

@@ -119,6 +119,7 @@ impl World {
         let (delay, until) = slot.slow_disk;
         if !self.settling && now < until {
             at += delay;
+            self.lingers_until = self.lingers_until.max(at);
         }
         let life = slot.life;
         self.scheduler.schedule(at, Happening::Flushed { replica, life, store });

@@ -223,10 +223,16 @@ impl Connection {
 
     /// The next submission, if one may go: none while the client has so much to take that a read would be postponed.
     pub fn poll_submit(&mut self) -> Option<Submission> {
+        self.poll_submit_if(|_| true)
+    }
+
+    /// As [`poll_submit`](Self::poll_submit), if `admits` says that there is room for the bytes of values that the
+    /// submission is expected to get: as many as those before had, and 0 as long as there were none.
+    pub fn poll_submit_if(&mut self, admits: impl FnOnce(usize) -> bool) -> Option<Submission> {
         if self.is_full() {
             return None;
         }
-        self.front.schedule.poll(self.front.output.len() + self.front.held.len())
+        self.front.schedule.poll(self.front.output.len() + self.front.held.len(), admits)
     }
 
     /// True if the replies to the submission with this slot, a read, may be added to those in memory now. Else it is to
@@ -240,6 +246,12 @@ impl Connection {
     /// has taken some of its replies. False if none with this slot is in flight; then nothing happens.
     pub fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {
         self.front.schedule.postpone(slot, body)
+    }
+
+    /// The values of a submission that has been [postponed](Self::postpone) have so many bytes: the connection asks for no
+    /// more of them at a time than it has room for.
+    pub fn expect(&mut self, slot: u64, bytes: usize) {
+        self.front.schedule.expect(slot, bytes);
     }
 
     /// True if the client has more replies to take than one may have waiting.

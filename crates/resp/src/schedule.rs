@@ -204,6 +204,8 @@ pub(crate) struct Schedule {
     values_in_flight: usize,
     /// A guess at the length of the next value, in bytes.
     value_bytes: usize,
+    /// The same, known only from values that came: 0 before there was any.
+    known_value_bytes: usize,
     /// The last operation that would make the data grow was refused for that: what does not, such as a deletion, is
     /// not to be refused along with it.
     lacks_room: bool,
@@ -243,6 +245,7 @@ impl Schedule {
             held: 0,
             values_in_flight: 0,
             value_bytes: VALUE_BYTES_GUESS,
+            known_value_bytes: 0,
             lacks_room: false,
         }
     }
@@ -378,8 +381,9 @@ impl Schedule {
         slot
     }
 
-    /// The next group whose turn has come, given that replies of `unsent` bytes wait for the client.
-    pub(crate) fn poll(&mut self, unsent: usize) -> Option<Submission> {
+    /// The next group whose turn has come, given that replies of `unsent` bytes wait for the client, if `admits` says
+    /// that there is room for the bytes of values that it is expected to get.
+    pub(crate) fn poll(&mut self, unsent: usize, admits: impl FnOnce(usize) -> bool) -> Option<Submission> {
         // Replies that wait for earlier ones: nothing that would add to them.
         let place = if self.held > REPLY_BYTES_EXPECTED_MAX {
             self.ready.iter().position(|slot| *slot == self.base)?
@@ -392,6 +396,9 @@ impl Schedule {
         let expected = (self.values_in_flight + values) * self.value_bytes + self.held + unsent;
         // The only one in flight must be let through, or nothing would ever change.
         if values > 0 && self.values_in_flight > 0 && expected > REPLY_BYTES_EXPECTED_MAX {
+            return None;
+        }
+        if !admits(values * self.known_value_bytes) {
             return None;
         }
         self.ready.remove(place);
@@ -442,6 +449,22 @@ impl Schedule {
         true
     }
 
+    /// The values of a submission that has been [postponed](Self::postpone) have so many bytes.
+    pub(crate) fn expect(&mut self, slot: u64, bytes: usize) {
+        if let Some(index) = self.index(slot) {
+            self.note_values(self.groups[index].values as usize, bytes);
+        }
+    }
+
+    /// So many values have so many bytes together: the next ones may be like them.
+    fn note_values(&mut self, values: usize, bytes: usize) {
+        if let Some(bytes_each) = bytes.checked_div(values) {
+            let decayed = |guess: usize| guess - guess / 8;
+            self.value_bytes = decayed(self.value_bytes).max(bytes_each).max(VALUE_BYTES_GUESS_MIN);
+            self.known_value_bytes = decayed(self.known_value_bytes).max(bytes_each);
+        }
+    }
+
     /// Notes the end of a submission and lets those go that waited for it. False if there is no such
     /// submission in flight.
     pub(crate) fn complete(&mut self, slot: u64, completion: Completion) -> bool {
@@ -460,10 +483,6 @@ impl Schedule {
         self.charged -= group.charge;
         self.held += bytes;
         self.values_in_flight -= values;
-        if let Some(bytes_each) = bytes.checked_div(values) {
-            let decayed = self.value_bytes - self.value_bytes / 8;
-            self.value_bytes = decayed.max(bytes_each).max(VALUE_BYTES_GUESS_MIN);
-        }
         let passage = group.passage();
         let mut granted = std::mem::take(&mut self.granted);
         for key in group.footprint.keys().unwrap_or_default() {
@@ -480,6 +499,7 @@ impl Schedule {
             }
         }
         self.granted = granted;
+        self.note_values(values, bytes);
         true
     }
 

@@ -315,6 +315,36 @@ fn where_memory_is_short_replies_are_taken_one_after_the_other() {
 }
 
 #[test]
+fn a_read_that_was_postponed_comes_again_once_there_is_room_for_its_reply() {
+    let mut connection = connection(1);
+    assert_eq!(submitted(&mut connection, &["GET a", "GET b"]).len(), 2);
+    for slot in [1, 2] {
+        assert!(connection.postpone(slot, b"x"));
+        connection.expect(slot, 5 << 20);
+    }
+    let mut asked = Vec::new();
+    assert_eq!(
+        connection.poll_submit_if(|expected| {
+            asked.push(expected);
+            false
+        }),
+        None
+    );
+    let again = connection
+        .poll_submit_if(|expected| {
+            asked.push(expected);
+            true
+        })
+        .unwrap();
+    assert_eq!((again.slot, &asked[..]), (1, &[5 << 20; 2][..]));
+    assert_eq!(connection.poll_submit_if(|_| panic!("two are too much for the client")), None);
+    let mut reply = Vec::new();
+    put_bulk(&mut reply, b"v");
+    assert!(connection.complete(1, Completion::Reply(Arc::from(reply))));
+    assert_eq!(submissions(&mut connection)[0].slot, 2);
+}
+
+#[test]
 fn a_connection_whose_replies_outgrow_all_memory_is_cut_off() {
     let mut connection = connection(1);
     let lines: Vec<String> = (0..12).map(|key| format!("GET k{key}")).collect();

@@ -78,6 +78,8 @@ pub(crate) struct Open {
     pub(crate) is_answered: bool,
     /// It has input that is not read for now, because too much waits to go out or to be done.
     pub(crate) is_stalled: bool,
+    /// It waits for room for the replies to its reads.
+    pub(crate) waits_for_room: bool,
     /// It is closed as soon as its output has gone.
     pub(crate) is_closing: bool,
     /// A client that may prove that it knows the cluster's secret.
@@ -103,6 +105,7 @@ impl Open {
             is_dirty: false,
             is_answered: false,
             is_stalled: false,
+            waits_for_room: false,
             is_closing: false,
             transcript: None,
             is_authenticated: false,

@@ -49,6 +49,7 @@ use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{Delayed, Local};
 use crate::log_limit::LogLimit;
+use crate::reply_room::{self, needs_room};
 use crate::stop::StopFlag;
 use crate::trace;
 
@@ -127,6 +128,8 @@ pub(crate) struct EventLoop {
     has_large_news: bool,
     /// The memory of all clients' connections.
     pub(crate) memory: ClientMemory,
+    /// What it is charged with for replies that belong to no connection yet.
+    reserved: usize,
     /// Connections with output.
     pub(crate) dirty: Vec<usize>,
     /// Redis connections one of whose operations has ended.
@@ -207,6 +210,7 @@ impl EventLoop {
             resumed: Vec::new(),
             has_large_news: false,
             memory: ClientMemory::new(parts.client_memory),
+            reserved: 0,
             dirty: Vec::new(),
             answered: Vec::new(),
             released: Vec::new(),
@@ -278,6 +282,7 @@ impl EventLoop {
         }
         self.now = self.clock.now();
         self.turn = Turn::default();
+        self.front.room.begin_turn();
         for event in events.iter() {
             self.note(event);
         }
@@ -347,7 +352,8 @@ impl EventLoop {
         let has_more = !self.dirty.is_empty()
             || !self.ready.is_empty()
             || !self.answered.is_empty()
-            || !self.resumed.is_empty();
+            || !self.resumed.is_empty()
+            || self.front.room.has_next();
         if has_more || self.wants_to_accept() {
             return Some(Duration::ZERO);
         }
@@ -521,8 +527,18 @@ impl EventLoop {
 
     /// Frames of another node: messages for the replica, requests of its front end, and answers to ours.
     fn handle_link(&mut self, index: usize, from: ReplicaId) -> Result<(), String> {
-        let Some(open) = self.table.open_mut(index) else { return Ok(()) };
+        while let Some(message) = self.handle_frames(index, from)? {
+            self.make_room_for(&message);
+            self.front.client.handle(self.now, client::Event::Message { from, message });
+        }
+        Ok(())
+    }
+
+    /// Frames of another node, up to a reply that there has to be room for.
+    fn handle_frames(&mut self, index: usize, from: ReplicaId) -> Result<Option<Message>, String> {
+        let Some(open) = self.table.open_mut(index) else { return Ok(None) };
         let address = open.address;
+        let mut reply = None;
         let Front { client, statistics, .. } = &mut self.front;
         let mut heard = None;
         let inbound = open.net.inbound();
@@ -538,6 +554,10 @@ impl EventLoop {
                         Some(local) if is_for_replica(&message) => {
                             let from = Peer::Client(address);
                             local.replica.handle(self.now, replica::Event::Message { from, message });
+                        }
+                        _ if needs_room(&message) => {
+                            reply = Some(message);
+                            break;
                         }
                         _ => client.handle(self.now, client::Event::Message { from, message }),
                     }
@@ -559,7 +579,8 @@ impl EventLoop {
                 (channel, _) => return Err(format!("unexpected frame on channel {channel:?}")),
             }
         }
-        heard.map_or(Ok(()), |stage| self.hear_stage(from, stage))
+        heard.map_or(Ok(()), |stage| self.hear_stage(from, stage))?;
+        Ok(reply)
     }
 
     /// Redis commands.
@@ -608,7 +629,7 @@ impl EventLoop {
             let until = now.instant.after(COUNT_PATIENCE);
             self.counting.push_back(Counting { address: open.address, request: self.last_count, until });
         }
-        submit(open, front, *now);
+        submit(open, front, *now, false);
         soil(open, index, &mut self.dirty);
         if let Some(local) = local {
             // One of the commands may have set the limit.
@@ -723,7 +744,10 @@ impl EventLoop {
             }
             while let Some(index) = self.answered.pop() {
                 is_quiet = false;
-                self.go_on(index);
+                self.go_on(index, false);
+            }
+            if self.feed_readers() {
+                is_quiet = false;
             }
             if is_quiet {
                 return;
@@ -772,7 +796,9 @@ impl EventLoop {
         match to {
             Peer::Client(OWN_FRONT) => {
                 let Some(local) = &self.local else { return };
-                let event = client::Event::Message { from: local.me, message };
+                let from = local.me;
+                self.make_room_for(&message);
+                let event = client::Event::Message { from, message };
                 self.front.client.handle(self.now, event);
             }
             Peer::Client(address) => self.put_for_client(address, |out| {
@@ -845,18 +871,25 @@ impl EventLoop {
         let Peer::Client(address) = to else { return };
         if address == OWN_FRONT {
             let Some(waiting) = self.front.reader(request.1) else { return };
+            let must_wait_for_turn = self.must_wait_for_turn(waiting.reserved);
             let place = self.table.find(waiting.address);
-            let open = place.and_then(|index| self.table.open_mut(index));
-            let Some(Open { kind: Kind::Redis(redis), .. }) = open else {
+            let Some(open) = place.and_then(|index| self.table.open_mut(index)) else {
                 // Its client has gone.
-                return self.front.abandon_read(request.1);
+                self.front.abandon_read(request.1);
+                return;
             };
+            let Kind::Redis(redis) = &mut open.kind else { return };
             if self.memory.is_scarce() {
                 redis.narrow();
             }
-            if !redis.has_room_for(waiting.slot) {
+            let has_room = redis.has_room_for(waiting.slot);
+            if !has_room || must_wait_for_turn {
                 redis.postpone(waiting.slot, &body);
-                return self.front.abandon_read(request.1);
+                self.front.abandon_read(request.1);
+                if has_room {
+                    open.wait_for_room(&mut self.front.room, 0, false);
+                }
+                return;
             }
         } else {
             let Some(index) = self.table.find(address) else { return };
@@ -998,10 +1031,10 @@ impl EventLoop {
     }
 
     /// Lets a Redis connection go on after some of its operations have ended.
-    fn go_on(&mut self, index: usize) {
+    pub(crate) fn go_on(&mut self, index: usize, has_turn: bool) {
         let Some(open) = self.table.open_mut(index) else { return };
         open.is_answered = false;
-        submit(open, &mut self.front, self.now);
+        submit(open, &mut self.front, self.now, has_turn);
         soil(open, index, &mut self.dirty);
         self.unstall(index);
     }
@@ -1039,7 +1072,8 @@ impl EventLoop {
     }
 
     /// Closes connections that hold much if all clients together hold too much.
-    fn evict_if_exceeded(&mut self) {
+    pub(crate) fn evict_if_exceeded(&mut self) {
+        self.memory.charge(&mut self.reserved, self.front.room.reserved());
         if self.memory.is_exceeded() {
             self.spare();
         }
@@ -1138,7 +1172,7 @@ impl EventLoop {
         }
         // Replies that have gone may let the connection submit more.
         if let Kind::Redis(_) = open.kind
-            && submit(open, &mut self.front, self.now)
+            && submit(open, &mut self.front, self.now, false)
             && !open.is_answered
         {
             open.is_answered = true;
@@ -1163,6 +1197,9 @@ impl EventLoop {
     pub(crate) fn close(&mut self, index: usize, reason: &str) {
         let Some(Entry::Open(mut open)) = self.table.remove(index) else { return };
         self.memory.charge(&mut open.charged, 0);
+        if open.waits_for_room {
+            self.front.room.forget(open.address);
+        }
         log::debug!("closed a connection ({:?}): {reason}", open.peer);
         let gone = replica::Event::ClientGone(open.address);
         match open.kind {
@@ -1265,15 +1302,27 @@ impl EventLoop {
     }
 }
 
-/// Hands over what a Redis connection wants to submit. True if there was anything.
-fn submit(open: &mut Open, front: &mut Front, now: Now) -> bool {
+/// Hands over what a Redis connection wants to submit, as far as there is room for the replies; one that `has_turn` has
+/// waited longest for it. True if there was anything.
+fn submit(open: &mut Open, front: &mut Front, now: Now, mut has_turn: bool) -> bool {
     let Kind::Redis(redis) = &mut open.kind else { return false };
-    let mut has_submitted = false;
-    while let Some(submission) = redis.poll_submit() {
+    let (mut has_submitted, mut reserved, mut is_refused) = (false, 0, false);
+    loop {
+        let room = &mut front.room;
+        let submission = redis.poll_submit_if(|expected| {
+            reserved = reply_room::needed(expected);
+            is_refused = !room.reserve(reserved, has_turn);
+            !is_refused
+        });
+        let Some(submission) = submission else { break };
         has_submitted = true;
-        if let Some((slot, completion)) = front.submit(now, open.address, submission) {
+        has_turn &= reserved == 0;
+        if let Some((slot, completion)) = front.submit(now, open.address, submission, reserved) {
             redis.complete(slot, completion);
         }
+    }
+    if is_refused {
+        open.wait_for_room(&mut front.room, reserved, has_turn);
     }
     has_submitted
 }

@@ -5,10 +5,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use syros_protocol::client::{Client, Config, Outcome, Token};
-use syros_protocol::message::Refusal;
+use syros_protocol::message::{Body, Refusal};
 use syros_resp::{Completion, Submission};
 use syros_types::Now;
 use syros_wire::FrameError;
+
+use crate::reply_room::ReplyRoom;
 
 /// The front end of a process.
 pub(crate) struct Front {
@@ -18,6 +20,8 @@ pub(crate) struct Front {
     waiting: VecDeque<Option<Waiting>>,
     base: u64,
     in_flight_max: usize,
+    /// For replies that have been asked for.
+    pub(crate) room: ReplyRoom,
     pub(crate) statistics: Statistics,
 }
 
@@ -28,6 +32,8 @@ pub(crate) struct Waiting {
     pub(crate) address: u64,
     /// The connection's name for it.
     pub(crate) slot: u64,
+    /// Bytes of room reserved for its reply.
+    pub(crate) reserved: usize,
 }
 
 /// Counters of INFO. Cells, because whoever asks for them may reset them while the front end is lent out.
@@ -72,12 +78,12 @@ impl Statistics {
 }
 
 /// Ended operations that wait behind one that has not ended, at most: beyond, new ones wait. They take
-/// 24 bytes each.
+/// 32 bytes each.
 const WINDOW_MAX: usize = 1 << 22;
 
 impl Front {
     /// `config.in_flight_max` is raised, so that what is accepted below `in_flight_max` never hits it.
-    pub(crate) fn new(mut config: Config, now: Now) -> Self {
+    pub(crate) fn new(mut config: Config, room: ReplyRoom, now: Now) -> Self {
         let in_flight_max = config.in_flight_max;
         // A connection checked at the limit may still hand over all of its commands.
         config.in_flight_max = 2 * in_flight_max + syros_resp::limits::COMMANDS_MAX;
@@ -86,6 +92,7 @@ impl Front {
             waiting: VecDeque::new(),
             base: 1,
             in_flight_max,
+            room,
             statistics: Statistics::default(),
         }
     }
@@ -95,21 +102,26 @@ impl Front {
         self.client.in_flight() >= self.in_flight_max || self.waiting.len() >= WINDOW_MAX
     }
 
-    /// Hands an operation to the client. Gives back how it ended if it did so at once.
+    /// Hands an operation to the client, with so many bytes of room reserved for its reply. Gives back how it ended if it
+    /// did so at once.
     pub(crate) fn submit(
         &mut self,
         now: Now,
         address: u64,
         submission: Submission,
+        reserved: usize,
     ) -> Option<(u64, Completion)> {
         let Submission { slot, body, class, footprint, read_policy } = submission;
         match self.client.submit_with(now, body, class, &footprint, read_policy) {
             Ok(Token(token)) => {
                 debug_assert_eq!(token, self.base + self.waiting.len() as u64, "tokens count up");
-                self.waiting.push_back(Some(Waiting { address, slot }));
+                self.waiting.push_back(Some(Waiting { address, slot, reserved }));
                 None
             }
-            Err(_) => Some((slot, Completion::Overloaded)),
+            Err(_) => {
+                self.room.release(reserved);
+                Some((slot, Completion::Overloaded))
+            }
         }
     }
 
@@ -120,18 +132,27 @@ impl Front {
         *self.waiting.get(index)?
     }
 
-    /// Nobody waits for the read with this number any more.
-    pub(crate) fn abandon_read(&mut self, number: u64) {
-        if let Some(token) = self.client.token_of_read(number) {
-            self.client.abandon_read(number);
-            self.take(token);
+    /// So many bytes of room are reserved for the reply to the read with this number.
+    pub(crate) fn set_reserved(&mut self, number: u64, bytes: usize) {
+        let Some(Token(token)) = self.client.token_of_read(number) else { return };
+        let index = token.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
+        if let Some(Some(waiting)) = index.and_then(|index| self.waiting.get_mut(index)) {
+            waiting.reserved = bytes;
         }
+    }
+
+    /// Nobody waits for the read with this number any more. Gives back its body if it had not ended.
+    pub(crate) fn abandon_read(&mut self, number: u64) -> Option<Body> {
+        let token = self.client.token_of_read(number)?;
+        self.take(token);
+        self.client.abandon_read(number)
     }
 
     /// Who waits for this operation, which has ended.
     pub(crate) fn take(&mut self, token: Token) -> Option<Waiting> {
         let index = usize::try_from(token.0.checked_sub(self.base)?).ok()?;
         let waiting = self.waiting.get_mut(index)?.take();
+        self.room.release(waiting.map_or(0, |waiting| waiting.reserved));
         while let Some(None) = self.waiting.front() {
             self.waiting.pop_front();
             self.base += 1;
@@ -173,9 +194,9 @@ mod tests {
     fn operations_end_in_any_order() {
         let config = Config::new(Group::new(1).unwrap(), FastQuorum::Majority, 1);
         let now = Now { instant: Instant(1), wall: WallTime(1) };
-        let mut front = Front::new(config, now);
+        let mut front = Front::new(config, ReplyRoom::new(1 << 20), now);
         for slot in 1..=4 {
-            assert!(front.submit(now, 10 * slot, submission(slot)).is_none());
+            assert!(front.submit(now, 10 * slot, submission(slot), 0).is_none());
         }
         let mut take = |token| front.take(Token(token)).map(|waiting| (waiting.address, waiting.slot));
         assert_eq!(take(3), Some((30, 3)));
@@ -183,7 +204,7 @@ mod tests {
         assert_eq!((take(1), take(2)), (Some((10, 1)), Some((20, 2))));
         assert_eq!((take(0), take(1), take(9)), (None, None, None));
         assert_eq!((front.base, front.waiting.len()), (4, 1));
-        assert!(front.submit(now, 50, submission(5)).is_none());
+        assert!(front.submit(now, 50, submission(5), 0).is_none());
         assert_eq!(front.take(Token(5)).map(|waiting| waiting.address), Some(50));
     }
 
@@ -192,13 +213,13 @@ mod tests {
         let mut config = Config::new(Group::new(1).unwrap(), FastQuorum::Majority, 1);
         config.in_flight_max = 2;
         let now = Now { instant: Instant(1), wall: WallTime(1) };
-        let mut front = Front::new(config, now);
+        let mut front = Front::new(config, ReplyRoom::new(1 << 20), now);
         let most = 4 + syros_resp::limits::COMMANDS_MAX as u64;
         for slot in 1..=most {
             assert_eq!(front.is_full(), slot > 2);
-            assert!(front.submit(now, 1, submission(slot)).is_none());
+            assert!(front.submit(now, 1, submission(slot), 0).is_none());
         }
-        let refused = front.submit(now, 1, submission(most + 1));
+        let refused = front.submit(now, 1, submission(most + 1), 0);
         assert_eq!(refused, Some((most + 1, Completion::Overloaded)));
     }
 }

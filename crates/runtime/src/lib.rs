@@ -35,6 +35,7 @@ mod machine_memory;
 mod node;
 mod on_disk;
 mod release;
+mod reply_room;
 mod resident;
 mod scrub;
 mod slow_reads;

@@ -31,6 +31,7 @@ use crate::loading::Loading;
 use crate::local::{self, Local, LogError};
 use crate::machine_memory::machine_memory;
 use crate::on_disk;
+use crate::reply_room::ReplyRoom;
 use crate::resident::ResidentFiles;
 use crate::socket::ListenError;
 use crate::stop::Stopper;
@@ -268,8 +269,9 @@ impl Base {
                 stopper
             }
         };
+        let client_memory = front.client_memory_of(machine_memory());
         let event_loop = EventLoop::new(Parts {
-            front: Front::new(config, self.clock.now()),
+            front: Front::new(config, ReplyRoom::new(client_memory), self.clock.now()),
             poll: self.poll,
             clock: self.clock,
             stop: Arc::clone(&stopper.flag),
@@ -282,7 +284,7 @@ impl Base {
             forming,
             description,
             descriptors,
-            client_memory: front.client_memory_of(machine_memory()),
+            client_memory,
             output_bytes_max: front.output_bytes_max,
             quorum_timeout: front.quorum_timeout,
             drain_timeout: front.drain_timeout,

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{PATIENCE, Redis, Scratch, free_ports, kill, syros, wait_for, wait_for_end};
+use common::{Dev, PATIENCE, Redis, Scratch, free_ports, kill, syros, wait_for, wait_for_end};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -257,6 +257,49 @@ fn replies_that_nobody_takes_stay_within_a_budget() {
     reader.set_read_timeout(Some(PATIENCE)).unwrap();
     (&reader).read_exact(&mut taken).unwrap();
     node.stop();
+}
+
+/// The most memory that a process has had resident so far, in bytes.
+fn peak_of(process: i32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() * 1024
+}
+
+#[test]
+fn values_that_other_members_have_to_confirm_stay_within_a_budget() {
+    let scratch = Scratch::new("confirmed");
+    let dev = Dev::start(&scratch.0, free_ports(), &[]);
+    let node = dev.nodes.iter().find(|node| !node.leads).unwrap();
+    let mut friend = Redis::connect(node.redis);
+    let value = "x".repeat(10 << 20);
+    assert_eq!(friend.ask(&["SET", "big", &value]), "+OK");
+    assert_eq!(friend.ask(&["SET", "first", "1"]), "+OK");
+    for policy in ["meta", "quorum"] {
+        assert_eq!(friend.ask(&["READ", policy, "GET", "big"]).len(), value.len());
+        let deaf: Vec<TcpStream> = (0..10)
+            .map(|_| {
+                let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, node.redis)).unwrap();
+                stream.write_all(format!("READ {policy} GET big\r\n").repeat(50).as_bytes()).unwrap();
+                stream.set_read_timeout(Some(PATIENCE)).unwrap();
+                stream
+            })
+            .collect();
+        for stream in &deaf {
+            // All of them get something: those that are not read do not stop the others.
+            assert_eq!(stream.peek(&mut [0]).unwrap(), 1);
+        }
+        assert_eq!(friend.ask(&["READ", policy, "GET", "first"]), "1");
+        // Each of the connections may hold 8 MiB and a reply, and an eighth of 1 GiB is for replies on their way. Sixteen
+        // values are asked for by each, which nobody has room for.
+        let peak = peak_of(node.pid);
+        assert!(peak < 1 << 30, "{peak} bytes with reads by {policy}");
+        // Whoever takes what it has asked for gets it in the end.
+        let mut taken = vec![0; 10 * (value.len() + "$10485760\r\n\r\n".len())];
+        (&deaf[0]).read_exact(&mut taken).unwrap();
+        assert!(taken.ends_with(b"x\r\n"));
+    }
+    assert!(dev.stop().success());
 }
 
 #[test]

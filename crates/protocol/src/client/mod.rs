@@ -391,9 +391,9 @@ impl Client {
         self.reads.get(number).map(|read| read.token)
     }
 
-    /// Forgets the read with this number, which nobody waits for any more.
-    pub fn abandon_read(&mut self, number: u64) {
-        self.reads.remove(number);
+    /// Forgets the read with this number, which nobody waits for any more. Gives back its body if it had not ended.
+    pub fn abandon_read(&mut self, number: u64) -> Option<Body> {
+        self.remove_read(number).map(|read| read.body)
     }
 
     /// The newest view this client has heard of.

@@ -775,11 +775,17 @@ impl Client {
         }
     }
 
+    /// Forgets a read: nobody owes it a value any more.
+    pub(super) fn remove_read(&mut self, number: u64) -> Option<Read> {
+        let read = self.reads.remove(number)?;
+        for replica in read.waits_for.iter() {
+            self.latencies.outstanding[replica.index()] -= 1;
+        }
+        Some(read)
+    }
+
     pub(super) fn finish_read(&mut self, number: u64, applied: Option<OpNumber>, outcome: Outcome) {
-        if let Some(read) = self.reads.remove(number) {
-            for replica in read.waits_for.iter() {
-                self.latencies.outstanding[replica.index()] -= 1;
-            }
+        if let Some(read) = self.remove_read(number) {
             self.actions.push_back(Action::Completed { token: read.token, outcome, applied });
         }
     }

@@ -1,0 +1,230 @@
+//! Room for replies to reads that the front end has asked for and not got.
+//!
+//! What the front end has asked for, nobody can take back: a value may come from any replica, and a reply may wait in the
+//! client core for the words of others. So before a connection whose replies were long of late hands over a read, it has
+//! room for the reply reserved; connections that get none wait in line. Nobody knows how long the first replies
+//! of a connection will be: one for which there is no room when it comes is dropped, and its read is postponed and
+//! asked anew, with room for it.
+
+use std::collections::VecDeque;
+
+use syros_protocol::message::Message;
+
+use crate::connection::{Kind, Open};
+use crate::event_loop::EventLoop;
+
+/// Replies shorter than this need no room, in bytes: as many as there may be operations in flight take 64 MiB.
+const SHORT_BYTES: usize = 1024;
+
+/// The part of the memory of all clients that replies may take before they belong to a connection.
+const SHARE: usize = 8;
+
+/// A turn of the loop executes no further reads of which nobody knows how long their replies will be once it has got
+/// this many bytes of long replies.
+const BYTES_PER_TURN: usize = 32 * 1024 * 1024;
+
+/// The room, and who waits for some.
+#[derive(Debug)]
+pub(crate) struct ReplyRoom {
+    limit: usize,
+    reserved: usize,
+    /// Addresses of connections, each with the bytes that it waits for.
+    line: VecDeque<(u64, usize)>,
+    /// Bytes of long replies that have come in this turn of the loop.
+    this_turn: usize,
+}
+
+impl ReplyRoom {
+    /// Room for connections that may take so many bytes together.
+    pub(crate) const fn new(client_memory: usize) -> Self {
+        Self { limit: client_memory / SHARE, reserved: 0, line: VecDeque::new(), this_turn: 0 }
+    }
+
+    /// True if there is room for so many bytes. Whoever is alone always has room, or it would never go on.
+    const fn has(&self, bytes: usize) -> bool {
+        bytes == 0 || self.reserved == 0 || self.reserved.saturating_add(bytes) <= self.limit
+    }
+
+    /// Reserves room for a read whose reply is expected to have so many bytes. False if there is none, or others have
+    /// waited for it longer; whoever `has_turn` has waited longest.
+    pub(crate) fn reserve(&mut self, bytes: usize, has_turn: bool) -> bool {
+        let may = bytes == 0 || ((has_turn || self.line.is_empty()) && self.has(bytes));
+        if may {
+            self.reserved += bytes;
+        }
+        may
+    }
+
+    /// A reply of so many bytes has come for which `reserved` bytes are reserved. True if it is taken, with room for it.
+    fn take(&mut self, reserved: usize, bytes: usize) -> bool {
+        let others = self.reserved - reserved;
+        // Reads without a reservation may come without end: they stay behind those that wait.
+        let has_turn = reserved > 0 || self.line.is_empty();
+        let fits = others == 0 || others.saturating_add(bytes) <= self.limit;
+        let may = bytes <= reserved || (has_turn && fits);
+        if may && bytes > reserved {
+            self.reserved = others + bytes;
+        }
+        may
+    }
+
+    /// A read has ended for which so many bytes were reserved.
+    pub(crate) const fn release(&mut self, bytes: usize) {
+        self.reserved -= bytes;
+    }
+
+    /// Bytes reserved.
+    pub(crate) const fn reserved(&self) -> usize {
+        self.reserved
+    }
+
+    /// A connection waits for so many bytes: before all others if it had its turn and could not use it.
+    fn wait(&mut self, address: u64, bytes: usize, had_turn: bool) {
+        if had_turn {
+            self.line.push_front((address, bytes));
+        } else {
+            self.line.push_back((address, bytes));
+        }
+    }
+
+    /// True if the one that has waited longest may go on.
+    pub(crate) fn has_next(&self) -> bool {
+        self.line.front().is_some_and(|(_, bytes)| self.has(*bytes))
+    }
+
+    /// A connection waits no more.
+    pub(crate) fn forget(&mut self, address: u64) {
+        self.line.retain(|(waiting, _)| *waiting != address);
+    }
+
+    /// Another turn of the loop begins.
+    pub(crate) const fn begin_turn(&mut self) {
+        self.this_turn = 0;
+    }
+
+    /// True if this turn of the loop has got as many bytes of long replies as it should.
+    const fn is_turn_over(&self) -> bool {
+        self.this_turn >= BYTES_PER_TURN
+    }
+}
+
+/// The number of the read, and how long its reply is, if a message is a reply that there has to be room for.
+fn long_reply(message: &Message) -> Option<(u64, usize)> {
+    match message {
+        Message::ReadReply { number, reply, .. } | Message::MemberReply { number, reply, .. } => {
+            Some((*number, reply.len())).filter(|(_, bytes)| *bytes >= SHORT_BYTES)
+        }
+        _ => None,
+    }
+}
+
+/// How much room a reply needs that is expected to hold so many bytes of values.
+pub(crate) const fn needed(bytes: usize) -> usize {
+    if bytes < SHORT_BYTES { 0 } else { bytes }
+}
+
+/// True if a message is a reply that there has to be room for.
+pub(crate) fn needs_room(message: &Message) -> bool {
+    long_reply(message).is_some()
+}
+
+impl Open {
+    /// The connection waits for room for so many bytes of replies, unless it does so already.
+    pub(crate) fn wait_for_room(&mut self, room: &mut ReplyRoom, bytes: usize, had_turn: bool) {
+        if !self.waits_for_room {
+            self.waits_for_room = true;
+            room.wait(self.address, bytes, had_turn);
+        }
+    }
+}
+
+impl EventLoop {
+    /// Lets connections go on that wait for room, as far as there is some. True if there was one.
+    pub(crate) fn feed_readers(&mut self) -> bool {
+        let mut has_fed = false;
+        while !self.front.room.is_turn_over()
+            && self.front.room.has_next()
+            && let Some((address, _)) = self.front.room.line.pop_front()
+        {
+            let Some(index) = self.table.find(address) else { continue };
+            let Some(open) = self.table.open_mut(index) else { continue };
+            open.waits_for_room = false;
+            has_fed = true;
+            self.go_on(index, true);
+        }
+        has_fed
+    }
+
+    /// A reply to a read of the front end has come, or is about to: if there is no room for it, its read is abandoned,
+    /// so that nobody keeps it, and asked again when there is.
+    pub(crate) fn make_room_for(&mut self, message: &Message) {
+        let Some((number, bytes)) = long_reply(message) else { return };
+        self.front.room.this_turn += bytes;
+        self.evict_if_exceeded();
+        let Some(waiting) = self.front.reader(number) else { return };
+        let place = self.table.find(waiting.address);
+        let Some(open) = place.and_then(|index| self.table.open_mut(index)) else {
+            // Its client has gone.
+            self.front.abandon_read(number);
+            return;
+        };
+        let Kind::Redis(redis) = &mut open.kind else { return };
+        if self.memory.is_scarce() {
+            redis.narrow();
+        }
+        let has_room = redis.has_room_for(waiting.slot);
+        if has_room && self.front.room.take(waiting.reserved, bytes) {
+            return self.front.set_reserved(number, bytes.max(waiting.reserved));
+        }
+        let Some(body) = self.front.abandon_read(number) else { return };
+        if redis.postpone(waiting.slot, &body) {
+            redis.expect(waiting.slot, bytes);
+        }
+        if has_room {
+            open.wait_for_room(&mut self.front.room, bytes, false);
+        }
+    }
+
+    /// True if a read of this process's own is to wait for another turn of the loop, since nobody knows how long its reply
+    /// will be, and this turn has got many bytes of replies.
+    pub(crate) const fn must_wait_for_turn(&self, reserved: usize) -> bool {
+        reserved == 0 && self.front.room.is_turn_over()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_waits_longest_goes_on_first_and_whoever_is_alone_always() {
+        let mut room = ReplyRoom::new(8 * 100);
+        assert!(room.reserve(0, false) && room.reserve(1000, false), "it is alone");
+        assert!(!room.reserve(1, false));
+        room.wait(7, 60, false);
+        room.wait(8, 60, false);
+        assert!(!room.has_next());
+        room.release(1000);
+        assert!(room.has_next() && !room.reserve(10, false), "others wait");
+        assert_eq!(room.line.pop_front(), Some((7, 60)));
+        assert!(room.reserve(60, true) && !room.has_next() && !room.reserve(60, true));
+        room.wait(7, 60, true);
+        assert_eq!(room.line.front(), Some(&(7, 60)));
+        room.forget(7);
+        room.forget(8);
+        assert!(room.line.is_empty() && room.reserve(40, false) && room.reserved() == 100);
+    }
+
+    #[test]
+    fn a_reply_that_is_longer_than_expected_is_taken_if_there_is_room() {
+        let mut room = ReplyRoom::new(8 * 100);
+        assert!(room.reserve(50, false) && room.take(50, 20) && room.reserved() == 50);
+        assert!(room.take(50, 5000) && room.reserved() == 5000, "it is alone");
+        room.release(5000);
+        assert!(room.take(0, 50) && room.take(0, 50) && !room.take(0, 1) && !room.take(50, 51));
+        room.release(50);
+        room.wait(7, 60, false);
+        assert!(!room.take(0, 10), "others wait");
+        assert!(room.take(50, 51) && room.reserved() == 51);
+    }
+}

@@ -208,6 +208,8 @@ pub enum Refusal {
     OtherOperation,
     /// The connection has not shown that the session is its own.
     NotAttached,
+    /// The operation has been executed, and the replicas did not keep what it returned.
+    ReplyDropped,
 }
 
 impl fmt::Display for Refusal {
@@ -225,6 +227,7 @@ impl fmt::Display for Refusal {
             Self::NotNormal => "the replica takes part in no view at present, or lacks an entry",
             Self::OtherOperation => "another operation has this id",
             Self::NotAttached => "the connection has not shown that the session is its own",
+            Self::ReplyDropped => "the operation was executed, and its reply was not kept",
         })
     }
 }

@@ -11,6 +11,16 @@ use syros_types::{OperationId, SessionId, WallTime, micros};
 /// completion records a session keeps. Above the client's limit of operations in flight.
 pub const SESSION_WINDOW_MAX: u64 = 1 << 17;
 
+/// Most bytes of replies that the table keeps before it keeps no more large ones; of small ones it keeps twice as many.
+/// Every replica of a group has to use the same number: which replies the table keeps is replicated state.
+pub const REPLY_BYTES_MAX: usize = 64 << 20;
+
+/// A reply of more bytes than this is a large one.
+const LARGE_REPLY: usize = 1 << 10;
+
+/// What a reply costs besides its bytes: the reference counts of its allocation.
+const REPLY_OVERHEAD: usize = 16;
+
 /// What is known of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Known {
@@ -18,6 +28,8 @@ pub enum Known {
     New,
     /// Executed; the reply, unless it was nilext.
     Executed(Option<Body>),
+    /// Executed; its reply was not kept, because the table held too many bytes of replies.
+    ReplyDropped,
     /// Its client has acknowledged the answer.
     Acknowledged,
     /// Its sequence number is too far ahead.
@@ -35,6 +47,18 @@ pub enum Completion {
     Nilext,
     /// An update was executed and returned this.
     Reply(Body),
+    /// An update was executed and returned something that is not kept.
+    Dropped,
+}
+
+impl Completion {
+    /// What the completion counts for in the bytes of replies that the table holds.
+    fn reply_bytes(&self) -> usize {
+        match self {
+            Self::None | Self::Nilext | Self::Dropped => 0,
+            Self::Reply(reply) => reply.len() + REPLY_OVERHEAD,
+        }
+    }
 }
 
 /// One session's part of the table.
@@ -55,6 +79,8 @@ pub struct Session {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sessions {
     table: BTreeMap<SessionId, Session>,
+    /// What all replies in the table count for.
+    reply_bytes: usize,
 }
 
 impl Sessions {
@@ -75,6 +101,12 @@ impl Sessions {
         self.table.iter().map(|(id, session)| (*id, session))
     }
 
+    /// Bytes of the replies that are kept.
+    #[must_use]
+    pub const fn reply_bytes(&self) -> usize {
+        self.reply_bytes
+    }
+
     /// A session begins.
     pub fn register(&mut self, id: SessionId, nonce: u64, time: WallTime) {
         let session = Session { nonce, acked_below: 1, completions: VecDeque::new(), last_active: time };
@@ -91,7 +123,8 @@ impl Sessions {
     /// Sessions end.
     pub fn expire(&mut self, ids: &[SessionId]) {
         for id in ids {
-            self.table.remove(id);
+            let Some(session) = self.table.remove(id) else { continue };
+            self.reply_bytes -= session.completions.iter().map(Completion::reply_bytes).sum::<usize>();
         }
     }
 
@@ -136,43 +169,75 @@ impl Sessions {
             None | Some(Completion::None) => Known::New,
             Some(Completion::Nilext) => Known::Executed(None),
             Some(Completion::Reply(body)) => Known::Executed(Some(body.clone())),
+            Some(Completion::Dropped) => Known::ReplyDropped,
         }
     }
 
     /// An operation was executed; `reply` is `None` for a nilext update. Without its session this
-    /// leaves no trace.
-    pub fn complete(&mut self, id: OperationId, acked_below: u64, reply: Option<Body>, time: WallTime) {
-        let Some(session) = self.table.get_mut(&id.session) else { return };
+    /// leaves no trace. Whether the reply is kept is decided as [`REPLY_BYTES_MAX`] says, with `reply_bytes_max` for the number; a reply that is not kept comes back.
+    pub fn complete(
+        &mut self,
+        id: OperationId,
+        acked_below: u64,
+        reply: Option<Body>,
+        time: WallTime,
+        reply_bytes_max: usize,
+    ) -> Option<Body> {
+        let Some(session) = self.table.get_mut(&id.session) else { return None };
         session.last_active = session.last_active.max(time);
         // A client never acknowledges what it has just issued.
         let acked_below = acked_below.min(id.sequence);
         while session.acked_below < acked_below {
             session.acked_below += 1;
-            if session.completions.pop_front().is_none() {
-                session.acked_below = acked_below;
+            match session.completions.pop_front() {
+                Some(completion) => self.reply_bytes -= completion.reply_bytes(),
+                None => session.acked_below = acked_below,
             }
         }
-        let Some(offset) = id.sequence.checked_sub(session.acked_below) else { return };
+        let offset = id.sequence.checked_sub(session.acked_below)?;
         if offset >= SESSION_WINDOW_MAX {
-            return;
+            return None;
         }
         let index = offset as usize;
         if session.completions.len() <= index {
             session.completions.resize(index + 1, Completion::None);
         }
-        session.completions[index] = reply.map_or(Completion::Nilext, Completion::Reply);
+        let completion = reply.map_or(Completion::Nilext, Completion::Reply);
+        let held = self.reply_bytes - session.completions[index].reply_bytes();
+        let held_with_it = held + completion.reply_bytes();
+        match completion {
+            Completion::Reply(reply) if !has_room(held_with_it, &reply, reply_bytes_max) => {
+                self.reply_bytes = held;
+                session.completions[index] = Completion::Dropped;
+                Some(reply)
+            }
+            _ => {
+                self.reply_bytes = held_with_it;
+                session.completions[index] = completion;
+                None
+            }
+        }
     }
+}
+
+/// True if a reply is kept with which the table holds `held` bytes of replies.
+fn has_room(held: usize, reply: &[u8], reply_bytes_max: usize) -> bool {
+    held <= if reply.len() > LARGE_REPLY { reply_bytes_max } else { reply_bytes_max.saturating_mul(2) }
 }
 
 impl FromIterator<(SessionId, Session)> for Sessions {
     fn from_iter<T: IntoIterator<Item = (SessionId, Session)>>(sessions: T) -> Self {
-        Self { table: sessions.into_iter().collect() }
+        let table: BTreeMap<SessionId, Session> = sessions.into_iter().collect();
+        let replies = table.values().flat_map(|session| &session.completions);
+        let reply_bytes = replies.map(Completion::reply_bytes).sum();
+        Self { table, reply_bytes }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     fn id(session: u64, sequence: u64) -> OperationId {
         OperationId { session: SessionId(session), sequence }
@@ -185,12 +250,12 @@ mod tests {
         sessions.register(SessionId(5), 1, WallTime(0));
         assert_eq!(sessions.lookup(id(5, 1)), Known::New);
         let reply = Body::from([1]);
-        sessions.complete(id(5, 2), 1, Some(reply.clone()), WallTime(1));
+        sessions.complete(id(5, 2), 1, Some(reply.clone()), WallTime(1), REPLY_BYTES_MAX);
         assert_eq!(sessions.lookup(id(5, 1)), Known::New);
         assert_eq!(sessions.lookup(id(5, 2)), Known::Executed(Some(reply)));
-        sessions.complete(id(5, 1), 1, None, WallTime(1));
+        sessions.complete(id(5, 1), 1, None, WallTime(1), REPLY_BYTES_MAX);
         assert_eq!(sessions.lookup(id(5, 1)), Known::Executed(None));
-        sessions.complete(id(5, 9), 3, None, WallTime(1));
+        sessions.complete(id(5, 9), 3, None, WallTime(1), REPLY_BYTES_MAX);
         assert_eq!(sessions.lookup(id(5, 2)), Known::Acknowledged);
         assert_eq!(sessions.lookup(id(5, 3)), Known::New);
         assert_eq!(sessions.lookup(id(5, 9)), Known::Executed(None));
@@ -200,11 +265,11 @@ mod tests {
     #[test]
     fn a_completion_far_ahead_or_without_session_leaves_no_trace() {
         let mut sessions = Sessions::default();
-        sessions.complete(id(1, 1), 1, None, WallTime(0));
+        sessions.complete(id(1, 1), 1, None, WallTime(0), REPLY_BYTES_MAX);
         assert!(sessions.is_empty());
         sessions.register(SessionId(1), 1, WallTime(0));
         let before = sessions.clone();
-        sessions.complete(id(1, u64::MAX), 1, None, WallTime(0));
+        sessions.complete(id(1, u64::MAX), 1, None, WallTime(0), REPLY_BYTES_MAX);
         assert_eq!(sessions, before);
     }
 
@@ -213,9 +278,45 @@ mod tests {
         let mut sessions = Sessions::default();
         sessions.register(SessionId(1), 1, WallTime(0));
         sessions.register(SessionId(2), 2, WallTime(0));
-        sessions.complete(id(2, 1), 1, None, WallTime(900));
+        sessions.complete(id(2, 1), 1, None, WallTime(900), REPLY_BYTES_MAX);
         assert_eq!(sessions.idle(WallTime(1000), Duration::from_micros(1000), 10), [SessionId(1)]);
         sessions.expire(&[SessionId(1)]);
         assert_eq!(sessions.lookup(id(1, 1)), Known::UnknownSession);
+    }
+
+    #[test]
+    fn replies_are_kept_up_to_a_number_of_bytes() {
+        let mut sessions = Sessions::default();
+        sessions.register(SessionId(1), 1, WallTime(0));
+        sessions.register(SessionId(2), 2, WallTime(0));
+        let large = Body::from(vec![7; LARGE_REPLY + 1]);
+        let small = Body::from(vec![7; LARGE_REPLY]);
+        let max = 2 * (large.len() + REPLY_OVERHEAD);
+        let mut complete = |sessions: &mut Sessions, id, acked_below, reply: &Body| {
+            sessions.complete(id, acked_below, Some(reply.clone()), WallTime(0), max);
+            sessions.lookup(id)
+        };
+        for sequence in [1, 2] {
+            let known = complete(&mut sessions, id(1, sequence), 1, &large);
+            assert_eq!(known, Known::Executed(Some(large.clone())));
+        }
+        assert_eq!(complete(&mut sessions, id(2, 1), 1, &large), Known::ReplyDropped);
+        for sequence in [2, 3] {
+            let known = complete(&mut sessions, id(2, sequence), 1, &small);
+            assert_eq!(known, Known::Executed(Some(small.clone())));
+        }
+        assert_eq!(complete(&mut sessions, id(2, 4), 1, &small), Known::ReplyDropped);
+        // A nilext update has nothing to keep.
+        sessions.complete(id(2, 5), 1, None, WallTime(0), max);
+        assert_eq!(sessions.lookup(id(2, 5)), Known::Executed(None));
+        // A snapshot has the same replies, so whoever goes on from it decides in the same way.
+        let copy: Sessions = sessions.iter().map(|(id, session)| (id, session.clone())).collect();
+        assert_eq!(copy, sessions);
+        // Acknowledged replies make room, and so do those of a session that ends.
+        assert_eq!(complete(&mut sessions, id(2, 6), 6, &large), Known::ReplyDropped);
+        sessions.expire(&[SessionId(1)]);
+        assert_eq!(sessions.reply_bytes(), 0);
+        assert_eq!(complete(&mut sessions, id(2, 7), 6, &large), Known::Executed(Some(large.clone())));
+        assert_eq!(sessions.lookup(id(2, 6)), Known::ReplyDropped);
     }
 }

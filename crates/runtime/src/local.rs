@@ -44,6 +44,10 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 /// Log entries executed in one turn, about: a few milliseconds' worth.
 const EXECUTED_PER_TURN: u64 = 16_384;
 
+/// The entries executed in one turn end when they have returned so many bytes, and are one at least: what an entry returns
+/// is charged to its client's connection before the next turn.
+const RETURNED_PER_TURN: usize = 4 << 20;
+
 /// How long to wait for room in a log that is full.
 const FULL_LOG_PAUSE: Duration = Duration::from_millis(1);
 
@@ -896,12 +900,13 @@ impl Local {
     fn apply_in_memory(&mut self, through: OpNumber, now: Now) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
         let InMemory { engine, allowance, reply, .. } = &mut **memory;
-        *allowance = allowance.saturating_sub(through.0 - self.replica.applied().0);
         let mut replies: Vec<(OpNumber, Body)> = Vec::new();
+        let mut returned_bytes = 0;
         let entries =
             |numbers: RangeInclusive<u64>| numbers.map(|number| self.replica.entry(OpNumber(number)));
-        let mut first = self.replica.applied().0 + 1;
-        while first <= through.0 {
+        let before = self.replica.applied().0;
+        let mut first = before + 1;
+        'turn: while first <= through.0 {
             let last = through.0.min(first + (MemoryEngine::TOUCHED_AT_ONCE as u64 - 1));
             // One alone gains nothing by it.
             if first < last {
@@ -913,15 +918,28 @@ impl Local {
                     reply.clear();
                     engine.apply(entry.time, &update.request.body, reply);
                     if update.class == Class::Update {
+                        returned_bytes += reply.len();
                         replies.push((number, Body::from(reply.as_slice())));
                     }
                 }
                 if matches!(entry.payload, Payload::Register { .. } | Payload::Expire(_) | Payload::Tick) {
                     engine.advance(entry.time);
                 }
+                if returned_bytes >= RETURNED_PER_TURN {
+                    first = number.0 + 1;
+                    break 'turn;
+                }
             }
             first = last + 1;
         }
+        let executed = OpNumber(first - 1);
+        *allowance = allowance.saturating_sub(executed.0 - before);
+        if executed < through {
+            // The rest is for the next turn.
+            *allowance = 0;
+            memory.apply_later = Some(through);
+        }
+        let through = executed;
         self.replica.handle(now, Event::Applied { through, replies });
         self.note_expiry(now);
         self.note_memory(now);

@@ -61,6 +61,8 @@ pub struct Invariants {
     /// Updates that view changes recovered, in log order.
     recovered: Vec<(Place, OperationId)>,
     lives: Vec<Life>,
+    /// What the replies in a session table count for after an entry, and whose table it was.
+    reply_bytes: BTreeMap<OpNumber, (usize, ReplicaId)>,
     /// The view each replica has told others it is in, across its lives.
     told: Vec<View>,
     /// The view in which each replica lost its memory, until it has entered another.
@@ -199,6 +201,20 @@ impl Invariants {
         }
         if now.applied < before.applied || now.applied > now.commit {
             self.fail(format!("{replica} has applied {} of {} committed", now.applied.0, now.commit.0));
+        }
+        if now.applied != before.applied {
+            self.keeps_replies(replica, now.applied, core.reply_bytes());
+        }
+    }
+
+    /// After an entry, the session table of a replica holds replies that count for so much.
+    fn keeps_replies(&mut self, replica: ReplicaId, number: OpNumber, bytes: usize) {
+        let (theirs, by) = *self.reply_bytes.entry(number).or_insert((bytes, replica));
+        if theirs != bytes {
+            self.fail(format!(
+                "{replica} and {by} keep {bytes} and {theirs} bytes of replies after entry {}",
+                number.0
+            ));
         }
     }
 

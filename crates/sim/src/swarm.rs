@@ -14,6 +14,7 @@ use core::time::Duration;
 use syros_experiment::{Execution, Protocol};
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
+use syros_protocol::sessions::REPLY_BYTES_MAX;
 use syros_types::{FastQuorum, Group, Prng, ReadPolicy, WritePolicy};
 
 /// Nanoseconds in a microsecond.
@@ -285,6 +286,8 @@ pub struct ProtocolSettings {
     pub uncommitted_bytes_max: usize,
     /// See `Config::unexecuted_bytes_max`.
     pub unexecuted_bytes_max: usize,
+    /// See `Config::reply_bytes_max`.
+    pub reply_bytes_max: usize,
     /// See `Config::batch_bytes_max`.
     pub batch_bytes_max: usize,
     /// See `Config::apply_chunk`.
@@ -416,7 +419,17 @@ impl Swarm {
         swarm.draw_odd_lease();
         swarm.draw_all_keys();
         swarm.draw_stale();
+        swarm.draw_reply_bytes();
         swarm
+    }
+
+    /// In one world of eight, the session tables have little room for replies. Rolled apart.
+    fn draw_reply_bytes(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0025));
+        if draw.one_in(8) {
+            // A small reply counts for some 20 bytes.
+            self.protocol.reply_bytes_max = draw.of(&[0, 10, 50, 200]);
+        }
     }
 
     /// In one of four worlds that are about leases, one replica has a much longer one. Rolled apart. Corrected, it is
@@ -878,6 +891,7 @@ impl Default for ProtocolSettings {
             dlog_bytes_max: 64 << 20,
             uncommitted_bytes_max: 64 << 20,
             unexecuted_bytes_max: 64 << 20,
+            reply_bytes_max: REPLY_BYTES_MAX,
             batch_bytes_max: 1 << 20,
             apply_chunk: 16_384,
             transfer_bytes_max: 1 << 20,

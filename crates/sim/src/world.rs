@@ -431,6 +431,7 @@ impl World {
         config.dlog_bytes_max = settings.dlog_bytes_max;
         config.uncommitted_bytes_max = settings.uncommitted_bytes_max;
         config.unexecuted_bytes_max = settings.unexecuted_bytes_max;
+        config.reply_bytes_max = settings.reply_bytes_max;
         config.batch_bytes_max = settings.batch_bytes_max;
         config.apply_chunk = settings.apply_chunk;
         config.transfer_bytes_max = settings.transfer_bytes_max;

@@ -237,6 +237,7 @@ impl Reader<'_> {
             tag::refusal::NOT_ATTACHED => Refusal::NotAttached,
             tag::refusal::OUT_OF_MEMORY => Refusal::OutOfMemory,
             tag::refusal::DISK_FULL => Refusal::DiskFull,
+            tag::refusal::REPLY_DROPPED => Refusal::ReplyDropped,
             tag => return Err(Malformed::Tag { what: "refusal", tag }),
         })
     }
@@ -305,6 +306,7 @@ pub(crate) const fn refusal_tag(refusal: Refusal) -> u8 {
         Refusal::NotAttached => tag::refusal::NOT_ATTACHED,
         Refusal::OutOfMemory => tag::refusal::OUT_OF_MEMORY,
         Refusal::DiskFull => tag::refusal::DISK_FULL,
+        Refusal::ReplyDropped => tag::refusal::REPLY_DROPPED,
     }
 }
 

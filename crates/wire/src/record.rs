@@ -58,6 +58,7 @@ pub fn encode_snapshot_head(head: &SnapshotHead, out: &mut Vec<u8>) {
             writer = match known {
                 Completion::None => writer.byte(completion::NONE),
                 Completion::Nilext => writer.byte(completion::NILEXT),
+                Completion::Dropped => writer.byte(completion::DROPPED),
                 Completion::Reply(reply) => {
                     writer.byte(completion::REPLY).number(reply.len() as u64).bytes(reply)
                 }
@@ -108,6 +109,7 @@ pub fn decode_snapshot_head(bytes: &[u8]) -> Result<SnapshotHead, Malformed> {
             completions.push_back(match reader.byte()? {
                 completion::NONE => Completion::None,
                 completion::NILEXT => Completion::Nilext,
+                completion::DROPPED => Completion::Dropped,
                 completion::REPLY => Completion::Reply(body(reader.bytes("reply", FRAME_BYTES_MAX)?)),
                 tag => return Err(Malformed::Tag { what: "completion", tag }),
             });

@@ -125,6 +125,8 @@ pub mod completion {
     pub const NILEXT: u8 = 1;
     /// `Reply`.
     pub const REPLY: u8 = 2;
+    /// `Dropped`.
+    pub const DROPPED: u8 = 3;
 }
 
 /// Entries of a Prepare and of an Append record.
@@ -191,6 +193,8 @@ pub mod refusal {
     pub const OUT_OF_MEMORY: u8 = 11;
     /// `DiskFull`.
     pub const DISK_FULL: u8 = 12;
+    /// `ReplyDropped`.
+    pub const REPLY_DROPPED: u8 = 13;
 }
 
 /// Reasons of a StartViewChange.

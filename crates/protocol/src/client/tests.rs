@@ -318,6 +318,11 @@ fn refused_means_nowhere_and_unknown_means_unknown() {
     let silent = harness.submit(Class::Update);
     harness.pass(Duration::from_secs(11));
     assert_eq!(harness.drain().1, [(silent, Outcome::Unknown)]);
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    let executed = harness.submit(Class::Update);
+    harness.drain();
+    harness.receive(0, refused(2, Refusal::ReplyDropped));
+    assert_eq!(harness.drain().1, [(executed, Outcome::Unknown)]);
     let mut harness = Harness::new(3, FastQuorum::Majority, &[0]);
     harness.client.handle(harness.now, Event::Disconnected(ReplicaId(0)));
     let unsent = harness.submit(Class::Update);

@@ -412,6 +412,12 @@ impl Client {
         match refusal {
             // A duplicate of something answered long ago.
             Refusal::Stale => {}
+            // The leader has executed it, and knows no more what it returned. What the same leader said that it would
+            // return when it accepted it is what it has returned.
+            Refusal::ReplyDropped => match update.evaluated.take() {
+                Some(reply) => self.on_committed(sequence, reply),
+                None => self.finish_update(sequence, Outcome::Unknown),
+            },
             // Every replica says so of these bytes.
             Refusal::Malformed => self.finish_update(sequence, Outcome::Refused(refusal)),
             Refusal::ClockSkew | Refusal::NotNormal => self.on_no_ok(from, sequence),

@@ -3,6 +3,7 @@
 use crate::message::{Body, Describe, Grows, LogEntry, Message, Overwrites, Peer, Standing};
 use crate::record::{Record, SnapshotHead, Ticket};
 use crate::replica::TraceEvent;
+use crate::sessions::REPLY_BYTES_MAX;
 use alloc::boxed::Box;
 use core::time::Duration;
 use syros_types::{FastQuorum, Group, OpNumber, OperationId, ReplicaId, View, WallTime};
@@ -121,6 +122,8 @@ pub struct Config {
     /// to be outrun. (Updates that take the fast path are bounded by the durability log, which they leave when they
     /// are executed.)
     pub unexecuted_bytes_max: usize,
+    /// Most bytes of replies in the session table: [`REPLY_BYTES_MAX`]. All members of a group must have the same.
+    pub reply_bytes_max: usize,
     /// Bytes of bodies after which a batch leaves at once.
     pub batch_bytes_max: usize,
     /// Most entries executed at a time: bounds how long one `Apply` keeps a driver from its sockets.
@@ -187,6 +190,7 @@ impl Config {
             dlog_bytes_max: 64 << 20,
             uncommitted_bytes_max: 64 << 20,
             unexecuted_bytes_max: 64 << 20,
+            reply_bytes_max: REPLY_BYTES_MAX,
             batch_bytes_max: 1 << 20,
             apply_chunk: 16_384,
             transfer_bytes_max: 1 << 20,

@@ -729,6 +729,12 @@ impl Replica {
         self.log.append(entry)
     }
 
+    /// What the replies in the session table count for: the same after one entry on every replica.
+    #[must_use]
+    pub const fn reply_bytes(&self) -> usize {
+        self.sessions.reply_bytes()
+    }
+
     #[cfg(feature = "planted-bugs")]
     fn planted(&self, bug: PlantedBug) -> bool {
         self.config.planted == Some(bug)

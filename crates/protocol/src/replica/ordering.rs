@@ -632,7 +632,9 @@ impl Replica {
     /// Entries have been executed: record completions, finalize, answer.
     pub(super) fn on_applied(&mut self, through: OpNumber, replies: Vec<(OpNumber, Body)>) {
         assert!(through <= self.apply_requested, "only what was asked for is applied");
-        let mut replies = replies.into_iter().peekable();
+        let mut replies = replies.into_iter();
+        let reply_bytes_max = self.reply_bytes_max();
+        let mut dropped = Vec::new();
         for number in self.applied.0 + 1..=through.0 {
             let number = OpNumber(number);
             let entry = self.log.entry(number).expect("applied entries are in the log");
@@ -658,7 +660,9 @@ impl Replica {
                     assert!(answered == number, "replies come in log order");
                     Some(reply)
                 };
-                self.sessions.complete(request.id, request.acked_below, reply, entry.time);
+                let (id, acked_below, time) = (request.id, request.acked_below, entry.time);
+                let unkept = self.sessions.complete(id, acked_below, reply, time, reply_bytes_max);
+                dropped.extend(unkept.map(|reply| (id, reply)));
                 self.ordered.remove(&request.id);
                 let dropped_early = self.planted(PlantedBug::DlogDropsOrdered);
                 if self.dlog.remove(request.id).is_none() && !dropped_early {
@@ -671,8 +675,9 @@ impl Replica {
             self.snapshots.note_applied(bytes);
             self.applied = number;
             if !self.waiters.is_empty() {
-                self.answer_waiters(number);
+                self.answer_waiters(number, &dropped);
             }
+            dropped.clear();
             if let Some(digest) = segment {
                 self.on_segment(number, digest);
             }
@@ -681,6 +686,13 @@ impl Replica {
         self.trim_history();
         self.answer_applied_reads();
         self.trim_log();
+    }
+
+    /// Most bytes of replies that the session table keeps.
+    fn reply_bytes_max(&self) -> usize {
+        let is_first = self.config.replica == ReplicaId(0);
+        let keeps_all = is_first && self.planted(PlantedBug::RepliesKeptByOne);
+        if keeps_all { usize::MAX } else { self.config.reply_bytes_max }
     }
 
     /// Recomputes what is derived from the unapplied part of the log, after a view was entered.

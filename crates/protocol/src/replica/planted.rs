@@ -111,5 +111,8 @@ planted_bugs! {
     AllKeysAsOne = "all-keys-as-one": "The accept rule takes an update of all keys for one of a key that nothing else concerns.";
     AllKeysReadSkipsPending = "all-keys-read-skips-pending": "A read of all keys does not wait for pending updates.";
     HandshakeTellsEnough = "handshake-tells-enough": "A member that votes while it shakes hands with another one does not tell that one.";
+    DroppedReplyIsEmpty = "dropped-reply-is-empty": "An update whose reply was not kept is answered with an empty reply.";
+    DroppedReplyRunsAgain = "dropped-reply-runs-again": "An update whose reply was not kept counts as never executed.";
+    RepliesKeptByOne = "replies-kept-by-one": "The first member keeps every reply.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
 }

@@ -1,7 +1,7 @@
 //! Requests of clients: sessions, the accept rule (Skyros 4.2, with timestamps), duplicates.
 
 use super::{Action, PlantedBug, Replica};
-use crate::message::{LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
+use crate::message::{Body, LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
 use crate::record::{Record, empty_body};
 use crate::sessions::Known;
 use alloc::collections::BTreeSet;
@@ -232,6 +232,18 @@ impl Replica {
                     Message::Committed { view, id, clock, reply }
                 } else {
                     Message::Ok { view, id, clock }
+                };
+                self.send_durable(from, message);
+                return true;
+            }
+            Known::ReplyDropped if self.planted(PlantedBug::DroppedReplyRunsAgain) => {}
+            Known::ReplyDropped => {
+                let message = match self.is_leader() {
+                    true if self.planted(PlantedBug::DroppedReplyIsEmpty) => {
+                        Message::Committed { view, id, clock, reply: empty_body() }
+                    }
+                    true => Message::Refused { view, id, clock, refusal: Refusal::ReplyDropped },
+                    false => Message::Ok { view, id, clock },
                 };
                 self.send_durable(from, message);
                 return true;
@@ -546,8 +558,9 @@ impl Replica {
         self.waiters.entry(number).or_default().push(waiter);
     }
 
-    /// Answers those who waited for an entry.
-    pub(super) fn answer_waiters(&mut self, number: OpNumber) {
+    /// Answers those who waited for an entry. `dropped` are the replies of its updates that the session table does not
+    /// keep.
+    pub(super) fn answer_waiters(&mut self, number: OpNumber, dropped: &[(OperationId, Body)]) {
         let Some(waiters) = self.waiters.remove(&number) else { return };
         self.waiting -= waiters.len();
         let (view, clock) = (self.view, self.now.wall);
@@ -559,6 +572,10 @@ impl Replica {
                 Awaited::Update(id) => {
                     let reply = match self.sessions.lookup(id) {
                         Known::Executed(reply) => reply.unwrap_or_else(empty_body),
+                        Known::ReplyDropped => {
+                            let reply = dropped.iter().find(|(dropped, _)| *dropped == id);
+                            reply.map_or_else(empty_body, |(_, reply)| reply.clone())
+                        }
                         // The client has acknowledged it meanwhile, or its session has ended.
                         _ => continue,
                     };
@@ -603,7 +620,9 @@ impl Replica {
         let mut drop = Vec::new();
         for update in self.dlog.unordered_since(syros_types::Instant(moment)).take(FORWARDED_AT_ONCE_MAX) {
             match self.sessions.lookup(update.request.id) {
-                Known::Acknowledged | Known::Executed(_) => drop.push(update.request.id),
+                Known::Acknowledged | Known::Executed(_) | Known::ReplyDropped => {
+                    drop.push(update.request.id)
+                }
                 // Its session has ended; the leader would refuse it.
                 Known::UnknownSession if update.request.id.session.0 <= self.applied.0 => {
                     drop.push(update.request.id);

@@ -863,6 +863,29 @@ fn recovery_leaves_out_only_what_is_dealt_with() {
     assert!(replica.may_recover(id(SessionId(replica.applied.0 + 1), 1)), "registered in entries to come");
 }
 
+/// What an update returned is not kept where the session table has no room for it. Whoever waits for it hears it; to the
+/// copies that come later, nobody claims to know it, and no copy is executed.
+#[test]
+fn a_reply_that_is_not_kept_is_told_once() {
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| config.reply_bytes_max = 0);
+    let session = cluster.register();
+    let request = cluster.request(session, 1, 5, Path::Ordered, "uA1");
+    cluster.send(&[0], &request);
+    cluster.pass(30);
+    let told = cluster.inbox.drain(..).filter_map(|(_, from, message)| match message {
+        Message::Committed { reply, .. } => Some((from, reply)),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), [(0, Body::from(*b"reply"))]);
+    assert!(cluster.replicas.iter().all(|replica| replica.reply_bytes() == 0));
+    cluster.send(&[0], &request);
+    let refusal = crate::message::Refusal::ReplyDropped;
+    assert!(matches!(&cluster.inbox[0].2, Message::Refused { refusal: why, .. } if *why == refusal));
+    assert_eq!(cluster.answers(), [(0, "refused")]);
+    cluster.pass(30);
+    assert!(cluster.executed.iter().all(|executed| executed == &["uA1"]));
+}
+
 /// What an engine on disk has yet to execute is bounded: beyond, updates are refused, and taken again when it has
 /// caught up.
 #[test]

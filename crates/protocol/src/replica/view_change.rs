@@ -604,7 +604,9 @@ impl Replica {
             // Beyond the window is beyond that of what has been executed here, which may be long ago.
             Known::New | Known::BeyondWindow => false,
             Known::UnknownSession => id.session.0 <= self.applied.0,
-            Known::Executed(_) | Known::Acknowledged => !self.planted(PlantedBug::NoDeduplication),
+            Known::Executed(_) | Known::ReplyDropped | Known::Acknowledged => {
+                !self.planted(PlantedBug::NoDeduplication)
+            }
         }
     }
 

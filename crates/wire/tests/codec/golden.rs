@@ -261,6 +261,7 @@ fn every_refusal_has_golden_bytes() {
         Refusal::NotAttached,
         Refusal::OutOfMemory,
         Refusal::DiskFull,
+        Refusal::ReplyDropped,
     ];
     for (refusal, byte) in refusals.into_iter().zip(1..) {
         let mut out = Vec::new();

@@ -99,7 +99,7 @@ fn logged(prng: &mut Prng) -> Prepared {
 }
 
 fn refusal(prng: &mut Prng) -> Refusal {
-    const ALL: [Refusal; 12] = [
+    const ALL: [Refusal; 13] = [
         Refusal::ClockSkew,
         Refusal::UnknownSession,
         Refusal::Stale,
@@ -112,6 +112,7 @@ fn refusal(prng: &mut Prng) -> Refusal {
         Refusal::NotAttached,
         Refusal::OutOfMemory,
         Refusal::DiskFull,
+        Refusal::ReplyDropped,
     ];
     ALL[prng.below(ALL.len() as u64) as usize]
 }
@@ -304,9 +305,10 @@ pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
 }
 
 fn completion(prng: &mut Prng) -> Completion {
-    match prng.below(3) {
+    match prng.below(4) {
         0 => Completion::None,
         1 => Completion::Nilext,
+        2 => Completion::Dropped,
         _ => Completion::Reply(body(prng)),
     }
 }

@@ -183,7 +183,7 @@ impl Sessions {
         time: WallTime,
         reply_bytes_max: usize,
     ) -> Option<Body> {
-        let Some(session) = self.table.get_mut(&id.session) else { return None };
+        let session = self.table.get_mut(&id.session)?;
         session.last_active = session.last_active.max(time);
         // A client never acknowledges what it has just issued.
         let acked_below = acked_below.min(id.sequence);
@@ -292,7 +292,7 @@ mod tests {
         let large = Body::from(vec![7; LARGE_REPLY + 1]);
         let small = Body::from(vec![7; LARGE_REPLY]);
         let max = 2 * (large.len() + REPLY_OVERHEAD);
-        let mut complete = |sessions: &mut Sessions, id, acked_below, reply: &Body| {
+        let complete = |sessions: &mut Sessions, id, acked_below, reply: &Body| {
             sessions.complete(id, acked_below, Some(reply.clone()), WallTime(0), max);
             sessions.lookup(id)
         };

@@ -81,6 +81,10 @@ pub mod limits {
     /// reply, with one to spare for everything else in it: a command never fails for being packed.
     pub const PACK_VALUES_MAX: usize = syros_commands::limits::REPLY_BYTES_MAX / VALUE_BYTES_MAX - 1;
 
+    /// Bytes that a pack of more than one operation touches at most when it is executed, beyond its own and its replies': a
+    /// millisecond's work or a few.
+    pub const PACK_WORK_MAX: usize = 1 << 20;
+
     /// Replies to one pack are expected to hold no more bytes of values than this, unless it is one value: a pack is
     /// executed as a whole, however much comes of it.
     pub const PACK_REPLY_BYTES_EXPECTED_MAX: usize = REPLY_BYTES_EXPECTED_MAX / 16;

@@ -39,7 +39,7 @@
 
 use crate::limits::{
     COMMANDS_MAX, OPERATION_BYTES_MAX, PACK_BYTES_MAX, PACK_REPLY_BYTES_EXPECTED_MAX, PACK_VALUES_MAX,
-    REPLY_BYTES_EXPECTED_MAX,
+    PACK_WORK_MAX, REPLY_BYTES_EXPECTED_MAX,
 };
 use crate::locks::{Gate, KeyLocks, Passage};
 use crate::writer::{Protocol, write_array, write_error, write_reply, write_simple};
@@ -117,6 +117,8 @@ struct Group {
     answered: u32,
     /// Values that its replies may hold.
     values: u32,
+    /// What executing it may take: see [`work_of`].
+    work: usize,
     /// Bytes it is charged with.
     charge: usize,
     state: State,
@@ -230,6 +232,19 @@ fn values_of(operation: &Operation<'_>) -> u32 {
     }
 }
 
+/// About how many bytes are touched by executing an operation, beyond those of its body and its replies. A replica executes
+/// a pack in one go, and does nothing else meanwhile.
+fn work_of(operation: &Operation<'_>) -> usize {
+    /// What the longest number takes, of some thousand digits: as long as to fill so many bytes.
+    const FLOAT_WORK: usize = 64 << 10;
+    match operation.command {
+        // The value grows to there.
+        Command::SetRange { offset, .. } => usize::try_from(offset).unwrap_or(usize::MAX),
+        Command::IncrByFloat { .. } => FLOAT_WORK,
+        _ => 0,
+    }
+}
+
 impl Schedule {
     pub(crate) fn new() -> Self {
         Self {
@@ -278,9 +293,9 @@ impl Schedule {
     ) -> u64 {
         let footprint = operation.footprint();
         let class = operation.class();
-        let values = values_of(operation);
+        let (values, work) = (values_of(operation), work_of(operation));
         if let Some(slot) = self.last_on(&footprint)
-            && self.joins(slot, (class, operation.grows(), read_policy), values, request_bytes)
+            && self.joins(slot, (class, operation.grows(), read_policy), (values, work), request_bytes)
         {
             let index = (slot - self.base) as usize;
             let group = &mut self.groups[index];
@@ -291,12 +306,13 @@ impl Schedule {
                 group.class = group.class.join(class);
                 group.commands += 1;
                 group.values += values;
+                group.work = group.work.saturating_add(work);
                 group.charge += bytes;
                 self.charged += bytes;
             }
             return slot;
         }
-        self.add_group(operation, footprint, (class, read_policy), values)
+        self.add_group(operation, footprint, (class, read_policy), (values, work))
     }
 
     /// The group that is the last one on every key of a footprint.
@@ -314,7 +330,7 @@ impl Schedule {
         &self,
         slot: u64,
         (class, grows, read_policy): (Class, bool, Option<ReadPolicy>),
-        values: u32,
+        (values, work): (u32, usize),
         request_bytes: usize,
     ) -> bool {
         let Some(group) = self.index(slot).and_then(|index| self.groups.get(index)) else { return false };
@@ -328,6 +344,7 @@ impl Schedule {
         suits
             && (!self.lacks_room || group.grows == grows)
             && self.values_fit(group.values, values)
+            && group.work.saturating_add(work) <= PACK_WORK_MAX
             && body.len() + request_bytes <= PACK_BYTES_MAX
     }
 
@@ -344,7 +361,7 @@ impl Schedule {
         operation: &Operation<'_>,
         footprint: Footprint,
         (class, read_policy): (Class, Option<ReadPolicy>),
-        values: u32,
+        (values, work): (u32, usize),
     ) -> u64 {
         let slot = self.base + self.groups.len() as u64;
         let mut body = self.spare_bodies.pop().unwrap_or_default();
@@ -362,6 +379,7 @@ impl Schedule {
             commands: 1,
             answered: 0,
             values,
+            work,
             charge,
             state,
         };

@@ -40,6 +40,17 @@ fn a_run_on_one_key_is_one_submission() {
     assert_eq!(submitted_at_first(&["STRLEN k"; 16]), [(Class::Read, 16)]);
 }
 
+/// A pack is executed in one go, so operations that may take long are packed by few.
+#[test]
+fn a_pack_ends_where_it_would_take_long() {
+    let packed = submitted_at_first(&["INCRBYFLOAT k 1"; 40]);
+    assert_eq!(packed.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [16]);
+    let far = submitted_at_first(&["SETRANGE s 16777215 x", "DEL s", "SETRANGE s 16777215 x", "DEL s"]);
+    assert_eq!(far.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [1]);
+    let near = submitted_at_first(&["SETRANGE s 100 x"; 40]);
+    assert_eq!(near.iter().map(|(_, count)| *count).collect::<Vec<_>>(), [40]);
+}
+
 #[test]
 fn interleaved_runs_are_packed_each() {
     let classes = submitted_at_first(&["SET a 1", "SET b 1", "SET a 2", "SET b 2", "SET a 3"]);

@@ -48,6 +48,16 @@ const EXECUTED_PER_TURN: u64 = 16_384;
 /// is charged to its client's connection before the next turn.
 const RETURNED_PER_TURN: usize = 4 << 20;
 
+/// The entries executed in one turn end when they have taken so long, and are one at least: leases and heartbeats are far
+/// longer.
+const EXECUTION_TIME: Duration = Duration::from_millis(5);
+
+/// So many entries with short bodies are executed between two looks at the clock; after a long one there is a look at once.
+const ENTRIES_PER_LOOK: u64 = 8;
+
+/// A body from this many bytes on is long.
+const LONG_BODY: usize = 1 << 10;
+
 /// How long to wait for room in a log that is full.
 const FULL_LOG_PAUSE: Duration = Duration::from_millis(1);
 
@@ -902,6 +912,12 @@ impl Local {
         let InMemory { engine, allowance, reply, .. } = &mut **memory;
         let mut replies: Vec<(OpNumber, Body)> = Vec::new();
         let mut returned_bytes = 0;
+        let deadline = self.clock.now().instant.after(EXECUTION_TIME);
+        let clock = &self.clock;
+        let is_late = |number: OpNumber, entry: &LogEntry| {
+            let is_long = entry.updates().iter().any(|update| update.request.body.len() >= LONG_BODY);
+            (is_long || number.0.is_multiple_of(ENTRIES_PER_LOOK)) && clock.now().instant >= deadline
+        };
         let entries =
             |numbers: RangeInclusive<u64>| numbers.map(|number| self.replica.entry(OpNumber(number)));
         let before = self.replica.applied().0;
@@ -925,7 +941,7 @@ impl Local {
                 if matches!(entry.payload, Payload::Register { .. } | Payload::Expire(_) | Payload::Tick) {
                     engine.advance(entry.time);
                 }
-                if returned_bytes >= RETURNED_PER_TURN {
+                if returned_bytes >= RETURNED_PER_TURN || is_late(number, entry) {
                     first = number.0 + 1;
                     break 'turn;
                 }

@@ -621,7 +621,7 @@ impl Replica {
         for update in self.dlog.unordered_since(syros_types::Instant(moment)).take(FORWARDED_AT_ONCE_MAX) {
             match self.sessions.lookup(update.request.id) {
                 Known::Acknowledged | Known::Executed(_) | Known::ReplyDropped => {
-                    drop.push(update.request.id)
+                    drop.push(update.request.id);
                 }
                 // Its session has ended; the leader would refuse it.
                 Known::UnknownSession if update.request.id.session.0 <= self.applied.0 => {

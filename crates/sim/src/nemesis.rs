@@ -27,6 +27,7 @@ pub(crate) enum Fault {
     HandOver,
     Rot,
     SlowDisk,
+    FillDisk,
     Stranger,
     Bootstrap,
 }
@@ -50,6 +51,7 @@ impl Fault {
             Self::HandOver => Kind::HandOver,
             Self::Rot => Kind::Rot,
             Self::SlowDisk => Kind::SlowDisk,
+            Self::FillDisk => Kind::FillDisk,
             Self::Stranger => Kind::Stranger,
             Self::Bootstrap => Kind::Bootstrap,
         }
@@ -135,6 +137,7 @@ impl World {
             (Fault::HandOver, settings.hand_over),
             (Fault::Rot, settings.rot),
             (Fault::SlowDisk, settings.slow_disk),
+            (Fault::FillDisk, settings.fill_disk),
             (Fault::Stranger, settings.stranger),
             (Fault::Bootstrap, settings.bootstrap),
         ];
@@ -247,6 +250,7 @@ impl World {
                 let duration = self.fault_duration();
                 self.slow_disk(victim, delay, duration);
             }
+            Fault::FillDisk => self.fill_disks(victim),
             Fault::HandOver => self.hand_over(victim),
             Fault::Stranger => return self.take_over_a_session(),
             Fault::Bootstrap => {
@@ -468,6 +472,16 @@ impl World {
     pub fn slow_disk(&mut self, replica: usize, delay: u64, duration: u64) {
         let until = self.now() + duration;
         self.replicas[replica].slow_disk = (delay, until);
+    }
+
+    /// The disk of a replica is full for a while, and often those of others too, as where all have the same size.
+    fn fill_disks(&mut self, victim: usize) {
+        let until = self.now() + self.fault_duration();
+        for replica in 0..self.replicas.len() {
+            if replica == victim || self.dice.nemesis.chance(1, 3) {
+                self.fill_disk(replica, until);
+            }
+        }
     }
 
     /// All links of a replica become slow.

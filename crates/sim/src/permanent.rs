@@ -1,6 +1,7 @@
 //! The phase of permanent faults: some replicas stay dead, some links stay cut, and clients must be served all the
 //! same, because a majority is alive and connected.
 
+use crate::clock::VirtualTime;
 use crate::swarm::{MILLI, RemainingLinks};
 use crate::tally::Kind;
 use crate::world::World;
@@ -36,6 +37,9 @@ impl World {
                 self.kill_for_the_round();
             }
             self.cut_for_good(settings.links);
+            if settings.links == RemainingLinks::All && self.swarm.nemesis.fill_disk > 0 {
+                self.fill_for_good();
+            }
             let now = self.now();
             let statuses = self.statuses();
             self.trace.line(now, format_args!("permanent faults, round {round}: {statuses}"));
@@ -67,17 +71,22 @@ impl World {
         Ok(())
     }
 
+    /// Replicas that run and have their memory.
+    fn able(&self) -> Vec<usize> {
+        let remembers = |replica: &usize| {
+            let process = self.replicas[*replica].process.as_ref();
+            process.is_some_and(|process| process.core().status().role != RoleName::Recovering)
+        };
+        (0..self.replicas.len()).filter(remembers).collect()
+    }
+
     /// Ends one more replica for the rest of the round, if as many as are needed still have their memory.
     fn kill_for_the_round(&mut self) {
         let running: Vec<usize> =
             (0..self.replicas.len()).filter(|replica| self.replicas[*replica].process.is_some()).collect();
-        let remembers = |world: &Self, replica: usize| {
-            let process = world.replicas[replica].process.as_ref();
-            process.is_some_and(|process| process.core().status().role != RoleName::Recovering)
-        };
         let any = running[self.dice.permanent.below(running.len() as u64) as usize];
         let victim = if self.dice.permanent.chance(2, 3) { self.leader().unwrap_or(any) } else { any };
-        let lost = self.without_memory() + usize::from(remembers(self, victim));
+        let lost = self.without_memory() + usize::from(self.able().contains(&victim));
         if lost > self.group.faults() {
             return;
         }
@@ -90,18 +99,25 @@ impl World {
         self.tally.note(Kind::StaysDead);
     }
 
+    /// Fills disks, the leader's more often than not, but for those of a majority.
+    fn fill_for_good(&mut self) {
+        let mut able = self.able();
+        while able.len() > self.group.majority() {
+            let any = self.dice.permanent.below(able.len() as u64) as usize;
+            let leader = able.iter().position(|replica| Some(*replica) == self.leader());
+            let at = leader.filter(|_| self.dice.permanent.chance(2, 3)).unwrap_or(any);
+            self.fill_disk(able.swap_remove(at), VirtualTime::MAX);
+            self.tally.note(Kind::StaysFull);
+        }
+    }
+
     /// Cuts links between replicas, but for those of a majority that stays connected.
     fn cut_for_good(&mut self, links: RemainingLinks) {
         if links == RemainingLinks::All {
             return;
         }
         let n = self.replicas.len();
-        let mut able: Vec<usize> = (0..n)
-            .filter(|replica| {
-                let process = self.replicas[*replica].process.as_ref();
-                process.is_some_and(|process| process.core().status().role != RoleName::Recovering)
-            })
-            .collect();
+        let mut able = self.able();
         if able.len() < self.group.majority() {
             return;
         }

@@ -287,7 +287,7 @@ impl Play {
 
     /// Fills the disk of a replica, all but what it keeps in reserve, or gives the space back.
     pub fn fill_disk(&mut self, replica: usize, is_short: bool) {
-        self.world.fill_disk(replica, is_short);
+        self.world.fill_disk(replica, if is_short { VirtualTime::MAX } else { 0 });
     }
 
     /// Moves the wall clock of a replica's machine by `micros`.

@@ -14,6 +14,9 @@ use syros_types::OpNumber;
 /// all replicas are equal; divided by the swarm's speed.
 const LIVENESS_BOUND: u64 = 30 * SECOND;
 
+/// A limit of the data's memory, in bytes, that nothing in a world comes near.
+const MEMORY_AMPLE: usize = 1 << 40;
+
 /// A client's probe: what it asks for, and whether that is under way.
 #[derive(Debug)]
 struct Probe {
@@ -45,6 +48,8 @@ impl World {
             }
         }
         self.correct_settings();
+        // An operator gives the data more memory.
+        self.swarm.maxmemory = self.swarm.maxmemory.map(|_| MEMORY_AMPLE);
         let (n, clocks) = (self.replicas.len(), self.swarm.clocks.clone());
         for replica in 0..n {
             let slot = &mut self.replicas[replica];
@@ -53,7 +58,9 @@ impl World {
                 slot.wall_offset = slot.wall_offset.clamp(-50_000, 50_000);
             }
             slot.paused_until = 0;
+            slot.disk_full_until = 0;
             if let Some(process) = &mut slot.process {
+                process.maxmemory = self.swarm.maxmemory;
                 process.clock.set_wall_offset(slot.wall_offset);
             }
             self.start_replica(replica);

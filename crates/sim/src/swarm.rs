@@ -232,6 +232,8 @@ pub struct NemesisSettings {
     pub rot: u64,
     /// The disk of a replica takes long to sync for a while.
     pub slow_disk: u64,
+    /// The disk of a replica is full for a while, but for what it keeps in reserve.
+    pub fill_disk: u64,
     /// Somebody sends updates under the ids that a client is about to use.
     pub stranger: u64,
     /// When so many operations are left to be asked for, more replicas lose their disks at once than the
@@ -414,6 +416,7 @@ impl Swarm {
         swarm.draw_damage();
         swarm.draw_last_phases();
         swarm.draw_limits();
+        swarm.draw_budgets();
         swarm.draw_formation();
         swarm.draw_clock_hunt();
         swarm.draw_odd_lease();
@@ -570,6 +573,24 @@ impl Swarm {
             protocol.sessions_max = self.workload.clients + draw.between(2, 6) as usize;
             // Those of clients that are gone have to end, or nobody new gets in.
             protocol.session_timeout = Duration::from_millis(2_000) / protocol.speed;
+        }
+    }
+
+    /// One world of eight has little memory for its data, or disks that fill up, or both: updates are refused then, and
+    /// must be nowhere. Rolled apart.
+    fn draw_budgets(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0015));
+        if !draw.one_in(8) {
+            return;
+        }
+        let both = draw.one_in(3);
+        let memory = draw.one_in(2);
+        if both || memory {
+            // A key takes some 100 bytes.
+            self.maxmemory = Some(draw.of(&[200, 500, 1_500]));
+        }
+        if both || !memory {
+            self.nemesis.fill_disk = draw.of(&[3, 10]);
         }
     }
 

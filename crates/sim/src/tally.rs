@@ -70,6 +70,7 @@ kinds! {
     Disconnect = Strikes, "broken connection": "A connection between a client and a replica breaks.";
     Slow = Strikes, "slow links": "All links of a replica become slow.";
     SlowDisk = Strikes, "slow disk": "The disk of a replica takes long to sync.";
+    FillDisk = Strikes, "full disks": "Disks are full for a while.";
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
     Stranger = Strikes, "session guessed": "Somebody sends updates of a session that is not its own.";
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
@@ -77,6 +78,7 @@ kinds! {
     Ruin = Strikes, "ruin": "More replicas than the group can do without lose their disks at once.";
     StaysDead = Strikes, "death for good": "A replica dies and stays dead while clients must be served.";
     StaysCut = Strikes, "link cut for good": "A direction between replicas is cut and stays so while clients must be served.";
+    StaysFull = Strikes, "disk full for good": "A disk is full and stays so while clients must be served.";
     Killed = Breakdowns, "process killed": "A replica process ended, and the machine stayed up.";
     PowerFailed = Breakdowns, "power failure": "A machine went down with the replica process on it.";
     StoppedStarting = Breakdowns, "power failure while starting": "A machine went down while a replica read its disk.";
@@ -103,6 +105,8 @@ kinds! {
     MemoryRegained = Events, "memory regained": "A replica that had started so entered a view.";
     DamageFound = Events, "damage found": "A replica found that its disk does not hold what was written.";
     RuinSurvived = Events, "ruin survived": "Ruined, and yet a majority has all that was ever promised.";
+    OutOfMemory = Events, "refused: no memory": "An update was refused because the data has reached its limit.";
+    DiskFull = Events, "refused: disks full": "An update was refused because disks are nearly full.";
     Resent = Events, "request sent again late": "A client sent a request again, having completed another one since.";
     EndProposed = Events, "end of sessions proposed": "A leader sent a follower the end of sessions.";
     SnapshotBegun = Events, "snapshot begun": "A replica began a snapshot of its own.";

@@ -105,6 +105,8 @@ pub(crate) struct ReplicaSlot {
     turns: Turns,
     /// How much longer syncs take, and until when.
     pub(crate) slow_disk: (u64, VirtualTime),
+    /// The disk is nearly full until then.
+    pub(crate) disk_full_until: VirtualTime,
     /// How far the machine's wall clock is ahead.
     pub(crate) wall_offset: i64,
     /// The disk has refused a write.
@@ -243,6 +245,7 @@ impl World {
                 paused_until: 0,
                 turns: Turns::default(),
                 slow_disk: (0, 0),
+                disk_full_until: 0,
                 wall_offset: offset(&mut dice.clocks, skew),
                 disk_failed: false,
                 lost_disk: false,
@@ -645,12 +648,10 @@ impl World {
         }
     }
 
-    /// The disk of a replica is nearly full, or is not any more; until it crashes.
-    pub(crate) fn fill_disk(&mut self, replica: usize, is_short: bool) {
-        if let Some(process) = &mut self.replicas[replica].process {
-            process.disk_is_short = is_short;
-            self.run_replica(replica);
-        }
+    /// The disk of a replica is nearly full until then.
+    pub(crate) fn fill_disk(&mut self, replica: usize, until: VirtualTime) {
+        self.replicas[replica].disk_full_until = until;
+        self.run_replica(replica);
     }
 
     /// Lets a replica process do what there is to do.
@@ -664,6 +665,7 @@ impl World {
             self.poke(replica, until);
             return;
         }
+        process.disk_is_short = slot.disk_full_until > time;
         let mut effects = core::mem::take(&mut self.effects);
         let mut around = Surroundings {
             time,

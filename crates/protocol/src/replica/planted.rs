@@ -100,6 +100,7 @@ planted_bugs! {
     ReferenceById = "reference-by-id": "A follower takes the body that it holds under an id for the one that its leader means.";
     UnattachedAccepted = "unattached-accepted": "A replica takes updates of a session from whoever names it.";
     ChecksumIgnored = "checksum-ignored": "A process takes frames whose checksum is wrong.";
+    RefusalIsForGood = "refusal-is-for-good": "A leader does not order what it has refused for want of room when a follower hands it over later.";
     LeaderRefusalIsEnough = "leader-refusal-is-enough": "A client reports an update that was sent to all as refused when the leader has refused it.";
     DuplicateById = "duplicate-by-id": "A replica takes a request for a copy of another one that has the same id and another body.";
     WipedDiskJoins = "wiped-disk-joins": "A new data directory joins a group that knows its member by another disk.";

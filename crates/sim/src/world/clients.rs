@@ -9,7 +9,7 @@ use crate::trace::Text;
 use crate::workload::{Step, encode};
 use std::sync::Arc;
 use syros_protocol::client;
-use syros_protocol::message::Message;
+use syros_protocol::message::{Message, Refusal};
 use syros_protocol::replica;
 use syros_types::{OpNumber, ReadPolicy, ReplicaId};
 
@@ -166,6 +166,11 @@ impl World {
                     let read_at = self.seen_by(&outcome).or(applied).or(self.read_at);
                     if let (Some(number), client::Outcome::Reply(_)) = (read_at, &outcome) {
                         self.history.read_after(operation, number);
+                    }
+                    match outcome {
+                        client::Outcome::Refused(Refusal::OutOfMemory) => self.tally.note(Kind::OutOfMemory),
+                        client::Outcome::Refused(Refusal::DiskFull) => self.tally.note(Kind::DiskFull),
+                        _ => {}
                     }
                     self.trace.fold(0xd0e5 + operation as u64);
                     self.trace.line(

@@ -54,6 +54,9 @@ const IDENTITY_TITLE: &str = "syros replica identity";
 /// First line of the file that a directory has before the group is formed.
 const FORMATION_TITLE: &str = "syros replica formation";
 
+/// The line with the longest lease that was promised, in microseconds.
+const LEASE_KEY: &str = "lease-micros";
+
 /// Names of the two files.
 const IDENTITY_FILE: &str = "identity";
 const FORMATION_FILE: &str = "formation";
@@ -245,6 +248,8 @@ pub struct DataDirectory {
     disk: DiskId,
     /// The disks of the members, as far as they are known.
     roster: Roster,
+    /// The longest lease that the replica may have promised and not waited out.
+    lease: Option<Duration>,
     /// Before the group is formed: the roster that this disk has voted for.
     vote: Option<Roster>,
     is_new: bool,
@@ -286,6 +291,7 @@ impl DataDirectory {
             let (found, expected) = (Box::new(found.identity), Box::new(identity));
             return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
         }
+        let lease = found.as_ref().and_then(|found| found.lease);
         let known = found.and_then(|found| Some((found.disk?, found.roster)));
         let (disk, roster) = match known {
             Some(known) => known,
@@ -293,7 +299,8 @@ impl DataDirectory {
         };
         let own = |roster: Option<Roster>| roster.unwrap_or(nothing).with(identity.replica, disk);
         let (vote, roster) = if is_new { (roster, nothing) } else { (None, own(roster)) };
-        let directory = Self { path: path.to_owned(), identity, disk, roster, vote, is_new, _lock: lock };
+        let directory =
+            Self { path: path.to_owned(), identity, disk, roster, lease, vote, is_new, _lock: lock };
         match known {
             Some(_) => {}
             // Whoever is told of the disk must find it again.
@@ -344,8 +351,35 @@ impl DataDirectory {
         Ok(())
     }
 
+    /// The replica is about to promise leases of this length. Gives back the longest that it may have promised before:
+    /// that one is to be waited out, and stands in the directory until [`DataDirectory::end_promises`].
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn begin_promises(&mut self, lease: Duration) -> Result<Duration, DirectoryError> {
+        let longest = self.lease.map_or(lease, |before| before.max(lease));
+        self.note_lease(longest)?;
+        Ok(longest)
+    }
+
+    /// Promises longer than this lease have been waited out.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn end_promises(&mut self, lease: Duration) -> Result<(), DirectoryError> {
+        self.note_lease(lease)
+    }
+
+    fn note_lease(&mut self, lease: Duration) -> Result<(), DirectoryError> {
+        if self.lease.replace(lease) == Some(lease) || self.is_new {
+            // A new directory gets its identity file with all of it.
+            return Ok(());
+        }
+        self.write(IDENTITY_FILE, IDENTITY_TITLE, Some(self.roster))
+    }
+
     fn write(&self, name: &str, title: &str, roster: Option<Roster>) -> Result<(), DirectoryError> {
-        let text = identity_text(title, self.identity, self.disk, roster);
+        let text = identity_text(title, self.identity, self.disk, roster, self.lease);
         write_file(&self.path, name, &text)
     }
 
@@ -460,6 +494,7 @@ struct Found {
     /// Absent in directories of before.
     disk: Option<DiskId>,
     roster: Option<Roster>,
+    lease: Option<Duration>,
 }
 
 fn read_file(path: &Path, name: &str, title: &'static str) -> Result<Option<Found>, DirectoryError> {
@@ -483,7 +518,8 @@ fn read_file(path: &Path, name: &str, title: &'static str) -> Result<Option<Foun
     let identity = fields.identity().map_err(damaged)?;
     let disk = fields.disk().map_err(damaged)?;
     let roster = fields.roster(identity.group).map_err(damaged)?;
-    Ok(Some(Found { identity, disk, roster }))
+    let lease = fields.lease().map_err(damaged)?;
+    Ok(Some(Found { identity, disk, roster, lease }))
 }
 
 fn random_disk() -> Result<DiskId, DirectoryError> {
@@ -526,6 +562,14 @@ impl<'a> Fields<'a> {
         let Ok(value) = self.get("disk") else { return Ok(None) };
         let disk = u64::from_str_radix(value, 16).ok().and_then(DiskId::new);
         disk.map(Some).ok_or_else(|| format!("disk = {value} is not a hexadecimal number above 0"))
+    }
+
+    /// Directories of before have none.
+    fn lease(&self) -> Result<Option<Duration>, String> {
+        if self.get(LEASE_KEY).is_err() {
+            return Ok(None);
+        }
+        self.number(LEASE_KEY).map(|micros| Some(Duration::from_micros(micros)))
     }
 
     fn roster(&self, group: Group) -> Result<Option<Roster>, String> {
@@ -633,7 +677,13 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
 }
 
 /// What is to be written of an identity. Lines that a version does not know it overlooks.
-fn identity_text(title: &str, identity: Identity, disk: DiskId, roster: Option<Roster>) -> String {
+fn identity_text(
+    title: &str,
+    identity: Identity,
+    disk: DiskId,
+    roster: Option<Roster>,
+    lease: Option<Duration>,
+) -> String {
     // Older versions go on reading what they can read.
     let format = if identity.engine == EngineKind::Memory { MEMORY_FORMAT } else { DIRECTORY_FORMAT };
     let mut text = format!(
@@ -653,6 +703,9 @@ fn identity_text(title: &str, identity: Identity, disk: DiskId, roster: Option<R
         let disks = roster.disks().iter();
         let disks = disks.map(|disk| format!("{:016x}", disk.map_or(0, DiskId::number)));
         text += &format!("disks = {}\n", disks.collect::<Vec<_>>().join(" "));
+    }
+    if let Some(lease) = lease {
+        text += &format!("{LEASE_KEY} = {}\n", lease.as_micros());
     }
     text
 }

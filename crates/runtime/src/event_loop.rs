@@ -677,10 +677,11 @@ impl EventLoop {
     /// What the cores wait for in time.
     fn tick(&mut self) {
         let now = self.now;
-        if let Some(local) = &mut self.local
-            && now.instant >= local.replica.deadline()
-        {
-            local.replica.handle(now, replica::Event::Tick);
+        if let Some(local) = &mut self.local {
+            if now.instant >= local.replica.deadline() {
+                local.replica.handle(now, replica::Event::Tick);
+            }
+            local.note_promises(now);
         }
         if now.instant >= self.front.client.deadline() {
             self.front.client.handle(now, client::Event::Tick);

@@ -151,6 +151,8 @@ pub(crate) struct Local {
     clock: Clock,
     record: Vec<u8>,
     disk_watch: DiskWatch,
+    /// When longer leases that were promised in an earlier life have ended, and the lease since.
+    promises_end: Option<(Instant, Duration)>,
     /// The replica has been told that the disk is nearly full.
     disk_is_short: bool,
     /// Most bytes that the data may take in memory; `None` without a limit. Redis clients may set it.
@@ -188,7 +190,15 @@ impl Local {
     /// Reads back what is on disk and boots the replica.
     pub(crate) fn start(parts: Parts) -> Result<Self, LogError> {
         let Parts {
-            config, cluster, replicas, directory, store: settings, on_disk, in_memory, clock, ..
+            mut config,
+            cluster,
+            replicas,
+            mut directory,
+            store: settings,
+            on_disk,
+            in_memory,
+            clock,
+            ..
         } = parts;
         let (maxmemory, waker) = (parts.maxmemory, parts.waker);
         let disk_watch = DiskWatch::start(directory.path(), settings.reserve_bytes, Arc::clone(&waker))
@@ -224,7 +234,17 @@ impl Local {
         if let Some(rate) = settings.emulated_reads {
             log::warn!("{me} emulates a storage that answers {rate} reads a second: for measurements only");
         }
+        config.promised_before = directory.begin_promises(config.lease).map_err(LogError::Claim)?;
         directory.claim().map_err(LogError::Claim)?;
+        let promises_end = (config.promised_before > config.lease).then(|| {
+            log::info!(
+                "{me} promised leases of {:?} before, and promises {:?} from now on: it takes part in no view change \
+                 before the former have ended",
+                config.promised_before,
+                config.lease
+            );
+            (clock.now().instant.after(config.promised_before), config.lease)
+        });
         let plan = settings.scrub_interval.map(|interval| Plan {
             directory: directory.path().to_owned(),
             owner: Owner { cluster, replica: me },
@@ -275,6 +295,7 @@ impl Local {
             clock,
             record: Vec::new(),
             disk_watch,
+            promises_end,
             disk_is_short: false,
             maxmemory: Cell::new(maxmemory),
             memory_room: i64::MAX,
@@ -285,6 +306,18 @@ impl Local {
         local.note_memory(local.clock.now());
         local.note_space(local.clock.now());
         Ok(local)
+    }
+
+    /// Notes when leases that were promised before this process started have ended.
+    pub(crate) fn note_promises(&mut self, now: Now) {
+        if let Some((end, lease)) = self.promises_end
+            && now.instant >= end
+        {
+            self.promises_end = None;
+            if let Err(error) = self.directory.end_promises(lease) {
+                log::warn!("{error}; at its next start {} waits for longer than it has to", self.me);
+            }
+        }
     }
 
     /// Tells the replica whether the disk is nearly full, if that has changed.

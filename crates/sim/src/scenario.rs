@@ -280,6 +280,11 @@ impl Play {
         self.world.network.heal();
     }
 
+    /// Starts a replica again with the lease that all are to have after the swarm's `lease_change`.
+    pub fn reconfigure(&mut self, replica: usize) {
+        self.world.reconfigure(replica);
+    }
+
     /// Every sync of a replica's disk takes `delay` nanoseconds longer from now on.
     pub fn slow_disk(&mut self, replica: usize, delay: u64) {
         self.world.slow_disk(replica, delay, u64::MAX / 2);

@@ -2,7 +2,7 @@
 //! and it ends badly when the bug is planted. Bugs that were found are here, too.
 
 use crate::scenario::DELAY as D;
-use crate::swarm::{DiskEngineSettings, MICRO, MILLI, Swarm};
+use crate::swarm::{DiskEngineSettings, LeaseChange, MICRO, MILLI, Swarm};
 use crate::workload::{Step, encode};
 use crate::{Node, Play, Scenario};
 use core::time::Duration;
@@ -41,6 +41,7 @@ stories! {
     UnattachedAccepted in a group of 3: a_stranger_cannot_use_the_session_of_another;
     UpdateLost in a group of 3: digests_tell_of_an_update_that_a_follower_lost;
     AllKeysAsOne in a group of 3: an_update_of_all_keys_does_not_come_before_what_it_removed;
+    EarlierPromiseForgotten in a group of 3: a_promise_outlives_the_setting_that_it_was_made_under;
     ExpiryOverlooked in a group of 3: an_expired_key_does_not_come_back_in_a_quorum;
     FollowersAhead in a group of 3: an_expired_key_does_not_come_back_with_the_next_leader;
 }
@@ -58,6 +59,30 @@ impl Story {
 
 fn set(key: u64, value: &str) -> Step {
     Step::Set(key, value.as_bytes().to_vec())
+}
+
+/// Both followers are started again with a lease of a tenth, and no longer connected to their leader, who has the old one
+/// and relies on what they promised. A client that reaches all of them writes through the next leader.
+fn a_promise_outlives_the_setting_that_it_was_made_under(scenario: Scenario) -> Result<(), String> {
+    let change = LeaseChange { times: 10, at: u64::MAX };
+    let mut play = scenario.with(|swarm| swarm.lease_change = Some(change)).start();
+    let (writer, other) = (play.client(), play.client());
+    let reader = play.reader(ReadPolicy::Leader);
+    assert_eq!(play.call(writer, set(1, "old")), Outcome::Done);
+    assert_eq!(play.get(reader, 1), Some(b"old".to_vec()));
+    play.run(200 * MILLI);
+    play.cut_client(reader, &[1, 2]);
+    play.cut_client(other, &[0]);
+    play.reconfigure(1);
+    play.reconfigure(2);
+    let write = play.submit(other, set(1, "new"));
+    play.run(1_500 * MILLI);
+    play.get(reader, 1);
+    play.run(4_000 * MILLI);
+    assert_eq!(play.outcome(write), Some(Outcome::Done), "service goes on when the promise has ended");
+    play.reconfigure(0);
+    play.mend_all();
+    play.judge()
 }
 
 /// Long enough for a view change and for whoever waits for one.

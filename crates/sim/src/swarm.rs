@@ -49,6 +49,8 @@ pub struct Swarm {
     pub formation: FormationSettings,
     /// Replica 0 was configured with a lease that is so many times as long as the others', until everything is repaired.
     pub odd_lease: Option<u32>,
+    /// The lease is shortened while the group is at work.
+    pub lease_change: Option<LeaseChange>,
     /// The protocol's own settings.
     pub protocol: ProtocolSettings,
     /// Longest time a process takes to get round to what has arrived.
@@ -72,6 +74,15 @@ pub struct Swarm {
     pub permanent: Option<PermanentFaults>,
     /// When everything has been repaired, service is judged.
     pub service_judged: bool,
+}
+
+/// A rolling restart that gives all replicas a shorter lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseChange {
+    /// How many times as long the lease is before.
+    pub times: u32,
+    /// It begins when so many operations are left to be asked for.
+    pub at: u64,
 }
 
 /// Faults that last while service is judged: a majority is alive and connected, and nobody else need be.
@@ -397,6 +408,7 @@ impl Swarm {
             nemesis,
             formation: FormationSettings::default(),
             odd_lease: None,
+            lease_change: None,
             protocol,
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
@@ -435,12 +447,18 @@ impl Swarm {
         }
     }
 
-    /// In one of four worlds that are about leases, one replica has a much longer one. Rolled apart. Corrected, it is
-    /// started again, which it must survive.
+    /// In one of four worlds that are about leases, one replica has a much longer one; in half of the others, all have, until
+    /// they are started again one by one. Rolled apart. Corrected, the odd one is started again, which it must survive.
     fn draw_odd_lease(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0013));
-        if self.hunt == Some(Hunt::Leases) && self.durability == Durability::Fsync && draw.one_in(4) {
+        if self.hunt != Some(Hunt::Leases) || self.durability != Durability::Fsync {
+            return;
+        }
+        if draw.one_in(4) {
             self.odd_lease = Some(draw.of(&[5, 50]) as u32);
+        } else if draw.one_in(2) {
+            let (times, at) = (draw.of(&[3, 10]) as u32, draw.0.below(self.workload.operations));
+            self.lease_change = Some(LeaseChange { times, at });
         }
     }
 
@@ -579,7 +597,7 @@ impl Swarm {
     /// One world of eight has little memory for its data, or disks that fill up, or both: updates are refused then, and
     /// must be nowhere. Rolled apart.
     fn draw_budgets(&mut self) {
-        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0015));
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0016));
         if !draw.one_in(8) {
             return;
         }
@@ -714,6 +732,7 @@ impl Swarm {
             nemesis: NemesisSettings::default(),
             formation: FormationSettings::default(),
             odd_lease: None,
+            lease_change: None,
             protocol: ProtocolSettings::default(),
             service_delay: 0,
             apply_delay: 0,

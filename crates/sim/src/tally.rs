@@ -76,6 +76,7 @@ kinds! {
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
     Bootstrap = Strikes, "wiped disk with --bootstrap": "A replica crashes, its disk is wiped, and it is started as a new one.";
     Ruin = Strikes, "ruin": "More replicas than the group can do without lose their disks at once.";
+    LeaseShortened = Strikes, "rolling restart with a shorter lease": "All replicas are started again one by one, with a shorter lease.";
     StaysDead = Strikes, "death for good": "A replica dies and stays dead while clients must be served.";
     StaysCut = Strikes, "link cut for good": "A direction between replicas is cut and stays so while clients must be served.";
     StaysFull = Strikes, "disk full for good": "A disk is full and stays so while clients must be served.";

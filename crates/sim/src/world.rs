@@ -21,6 +21,7 @@ use crate::swarm::{MILLI, Swarm};
 use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
 use crate::workload::Workload;
+use core::time::Duration;
 use disks::Membership;
 use engines::Opened;
 use std::collections::{BTreeMap, VecDeque};
@@ -64,6 +65,8 @@ pub(crate) enum Happening {
     Issue { slot: usize, life: u64 },
     /// Something breaks; `again` and again, as time passes.
     Strike { fault: Option<Fault>, again: bool },
+    /// A replica is started again with its new settings.
+    Reconfigure { replica: usize },
     /// One direction between two processes is cut.
     Cut { from: NodeIndex, to: NodeIndex },
     /// Cut links are mended.
@@ -90,6 +93,31 @@ pub(crate) struct Parcel {
     bytes: Rc<[u8]>,
 }
 
+/// What a replica's data directory knows of the leases that it has promised.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Promised {
+    /// The longest that has not been waited out, and the latest.
+    longest: Duration,
+    latest: Duration,
+    /// When the process started that waits it out.
+    since: VirtualTime,
+}
+
+impl Promised {
+    /// A process starts that promises leases of this length. The longest that it may have promised before.
+    fn begin(&mut self, lease: Duration, now: VirtualTime) -> Duration {
+        *self = Self { longest: self.longest.max(lease), latest: lease, since: now };
+        self.longest
+    }
+
+    /// The process ends.
+    fn end(&mut self, now: VirtualTime) {
+        if now >= self.since + self.longest.as_nanos() as u64 {
+            self.longest = self.latest;
+        }
+    }
+}
+
 /// The place of a replica in the world, which outlives its processes.
 #[derive(Debug)]
 pub(crate) struct ReplicaSlot {
@@ -107,6 +135,10 @@ pub(crate) struct ReplicaSlot {
     pub(crate) slow_disk: (u64, VirtualTime),
     /// The disk is nearly full until then.
     pub(crate) disk_full_until: VirtualTime,
+    /// The leases it has promised.
+    pub(crate) promised: Promised,
+    /// It has been started since all were to have a shorter lease.
+    pub(crate) is_reconfigured: bool,
     /// How far the machine's wall clock is ahead.
     pub(crate) wall_offset: i64,
     /// The disk has refused a write.
@@ -246,6 +278,8 @@ impl World {
                 turns: Turns::default(),
                 slow_disk: (0, 0),
                 disk_full_until: 0,
+                promised: Promised::default(),
+                is_reconfigured: false,
                 wall_offset: offset(&mut dice.clocks, skew),
                 disk_failed: false,
                 lost_disk: false,
@@ -366,6 +400,7 @@ impl World {
                 }
             }
             Happening::Mend => self.network.heal(),
+            Happening::Reconfigure { replica } => self.reconfigure(replica),
             Happening::Restart { replica, life } => {
                 if self.replicas[replica].life == life {
                     self.start_replica(replica);
@@ -394,6 +429,7 @@ impl World {
     // ---- Replicas.
 
     fn replica_config(&mut self, replica: usize) -> replica::Config {
+        let now = self.now();
         let mut config = replica::Config::new(
             self.group,
             ReplicaId(replica as u8),
@@ -417,10 +453,14 @@ impl World {
             *duration /= settings.speed;
         }
         config.lengthen_timeouts(settings.patience);
-        if let (0, Some(times)) = (replica, self.swarm.odd_lease) {
+        let odd = self.swarm.odd_lease.filter(|_| replica == 0);
+        let before = self.swarm.lease_change.filter(|_| !self.replicas[replica].is_reconfigured);
+        if let Some(times) = odd.or(before.map(|change| change.times)) {
             config.lease *= times;
             config.suspect_after *= times;
         }
+        let slot = &mut self.replicas[replica];
+        config.promised_before = slot.promised.begin(config.lease, now);
         config.order_delay = settings.order_delay;
         config.forward_after = settings.forward_after;
         config.session_timeout = settings.session_timeout;
@@ -551,6 +591,7 @@ impl World {
         if slot.process.take().is_none() {
             return;
         }
+        slot.promised.end(now);
         if power {
             slot.disk.crash(&mut self.dice.disk);
         }

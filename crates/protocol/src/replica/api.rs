@@ -63,6 +63,9 @@ pub struct Config {
     pub heartbeat: Duration,
     /// A follower promises not to change views for this long after it heard its leader.
     pub lease: Duration,
+    /// The longest lease that this replica may have promised before it started: until that is over it does not miss
+    /// its leader, who may rely upon it.
+    pub promised_before: Duration,
     /// Part of the lease given up for clocks that run at different rates, in parts per million.
     pub clock_drift_ppm: u32,
     /// Silence of the leader after which a follower suspects it. At least `lease`.
@@ -164,6 +167,7 @@ impl Config {
             seed: replica.0 as u64,
             heartbeat: Duration::from_millis(25),
             lease: Duration::from_millis(200),
+            promised_before: Duration::ZERO,
             clock_drift_ppm: 10_000,
             suspect_after: Duration::from_millis(225),
             view_change_timeout: Duration::from_millis(300),

@@ -74,6 +74,7 @@ impl Replica {
             ack_due,
             forward_at,
             leader_contact,
+            promised_until,
             suspect_at,
             suspecting,
             clocks: _,
@@ -157,7 +158,7 @@ impl Replica {
         let mut fetched: Vec<_> = fetched.iter().collect();
         fetched.sort_unstable_by_key(|(id, _)| **id);
         fetched.hash(hasher);
-        for moment in [heartbeat_at, order_at, fetch_at, forward_at, suspect_at] {
+        for moment in [heartbeat_at, order_at, fetch_at, forward_at, suspect_at, promised_until] {
             clock.deadline(*moment, hasher);
         }
         ack_due.is_some().hash(hasher);

@@ -181,6 +181,8 @@ pub struct Replica {
     forward_at: Instant,
     /// Last sign of life of the leader: until one lease later, a promise not to change views.
     leader_contact: Instant,
+    /// Until then, what the replica promised before it started.
+    promised_until: Instant,
     suspect_at: Instant,
     suspecting: bool,
     /// What the members have last told of their wall clocks.
@@ -289,6 +291,7 @@ impl Replica {
             ack_due: None,
             forward_at: now.instant.after(config.forward_after),
             leader_contact: now.instant,
+            promised_until: now.instant.after(config.promised_before),
             suspect_at: Instant::NEVER,
             suspecting: false,
             clocks: [None; Group::SIZE_MAX],

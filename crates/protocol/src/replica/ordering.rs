@@ -243,6 +243,9 @@ impl Replica {
         let jitter = self.prng.below((self.config.suspect_after / 8).as_nanos() as u64);
         self.suspect_at =
             self.now.instant.after(self.config.suspect_after).after(Duration::from_nanos(jitter));
+        if !self.planted(PlantedBug::EarlierPromiseForgotten) {
+            self.suspect_at = self.suspect_at.max(self.promised_until);
+        }
     }
 
     /// Answers with the newest leader clock heard, once for all messages handled together.

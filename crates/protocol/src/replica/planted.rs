@@ -45,6 +45,7 @@ planted_bugs! {
     OkBeforePersist = "ok-before-persist": "Ok leaves before the update is on disk.";
     PrepareOkBeforePersist = "prepare-ok-before-persist": "PrepareOk leaves before the entries are on disk.";
     ViewChangeBeforePersist = "view-change-before-persist": "DoViewChange leaves before the view is on disk, and the view is not written.";
+    EarlierPromiseForgotten = "earlier-promise-forgotten": "A replica that starts with a shorter lease does not wait out the longer one that it promised before.";
     ReadWithoutLease = "read-without-lease": "The leader answers reads without a lease or a round of heartbeats.";
     PromiseForgotten = "promise-forgotten": "A follower joins a view change before the lease it granted has ended.";
     ReadSkipsPending = "read-skips-pending": "A read does not wait for pending updates of its keys.";

@@ -99,6 +99,10 @@ impl Replica {
             self.now.instant >= self.leader_contact.after(self.config.lease),
             "a promise to the leader is waited out"
         );
+        assert!(
+            self.now.instant >= self.promised_until || self.planted(PlantedBug::EarlierPromiseForgotten),
+            "a promise of before the start is waited out"
+        );
         if !core::mem::replace(&mut self.suspecting, true) {
             let silent = self.now.instant.since(self.leader_contact);
             self.trace(TraceEvent::Suspected { view: self.view, leader: self.leader(), silent });

@@ -210,6 +210,9 @@ impl World {
         let is_stale = self.workload.is_stale(&steps);
         self.submit_as(slot, steps, is_stale);
         self.strike_soon();
+        if self.swarm.lease_change.is_some_and(|change| change.at == self.left_to_issue) {
+            self.change_leases();
+        }
         if self.swarm.nemesis.ruin_at == Some(self.left_to_issue) {
             self.ruin();
         }

@@ -177,7 +177,8 @@ impl World {
     /// True if both are replicas, and do not agree on what they must agree on: they are not connected.
     pub(crate) fn refuse_each_other(&self, from: NodeIndex, to: NodeIndex) -> bool {
         // The bug is that of a time when settings were not compared.
-        if self.swarm.odd_lease.is_none() || self.planted == Some(PlantedBug::PromiseByOwnLease) {
+        let may_differ = self.swarm.odd_lease.is_some() || self.swarm.lease_change.is_some();
+        if !may_differ || self.planted == Some(PlantedBug::PromiseByOwnLease) {
             return false;
         }
         let settings = |node: NodeIndex| self.replicas.get(node).and_then(|slot| slot.settings.as_ref());
@@ -185,10 +186,38 @@ impl World {
         ours.check(theirs).is_err()
     }
 
-    /// The replica with the odd lease gets the right one, and is started again.
+    /// The replica with the odd lease gets the right one, and is started again; so are those that have the lease of before.
     pub(crate) fn correct_settings(&mut self) {
         if self.swarm.odd_lease.take().is_some() {
             self.crash(0, false);
+        }
+        if self.swarm.lease_change.take().is_some() {
+            for replica in 0..self.replicas.len() {
+                if !self.replicas[replica].is_reconfigured {
+                    self.crash(replica, false);
+                }
+            }
+        }
+    }
+
+    /// Has every replica started again with the shorter lease, one soon after the other or long after it.
+    pub(crate) fn change_leases(&mut self) {
+        let Some(change) = self.swarm.lease_change else { return };
+        self.tally.note(Kind::LeaseShortened);
+        let span = self.swarm.nemesis.duration.max(1) * u64::from(change.times);
+        for replica in 0..self.replicas.len() {
+            let at = self.now() + self.dice.nemesis.below(span);
+            self.scheduler.schedule(at, Happening::Reconfigure { replica });
+        }
+    }
+
+    /// Ends a replica, if it runs, and starts it again with the lease that it is to have from now on.
+    pub(crate) fn reconfigure(&mut self, replica: usize) {
+        // When everything is repaired, so is this.
+        if self.swarm.lease_change.is_some() && !self.settling {
+            self.crash(replica, false);
+            self.replicas[replica].is_reconfigured = true;
+            self.start_replica(replica);
         }
     }
 

@@ -89,6 +89,33 @@ def a2(context):
         relay.close()
 
 
+def a2_rolling(context):
+    """Both followers are started again with a lease of 200 ms, while the leader counts on 4 s that they promised."""
+    timing = '\n[timing]\nlease = "{0}"\nsuspect-after = "{0}"\n'
+    with Cluster(context, extra=timing.format("4s")) as cluster:
+        cluster.start(seconds=20).ready()
+        leader = cluster.leader(10)
+        followers = [node for node in cluster.nodes if node is not leader]
+        leader.ask("SET", "k", "old", timeout=5)
+        for node in followers:
+            node.stop()
+            with open(node.config) as file:
+                text = file.read()
+            with open(node.config, "w") as file:
+                file.write(text.replace('"4s"', '"200ms"'))
+            node.start(wait=False)
+        end, new = time.time() + 20, None
+        while time.time() < end and new != "OK":
+            try:
+                new = followers[0].ask("SET", "k", "new", timeout=1)
+            except OSError:
+                time.sleep(0.05)
+        seen = leader.ask("READ", "leader", "GET", "k", timeout=2)
+        if new == "OK" and seen == "old":
+            return False, "the old leader answers 'old' when the others have acknowledged 'new'"
+        return new == "OK", f"the others took the write ({new}); GET at the old leader: {str(seen)[:60]}"
+
+
 def clock_library(context):
     """A library that lets a process read another time of day."""
     compiler = shutil.which("cc") or shutil.which("gcc")
@@ -686,6 +713,7 @@ def large_value(context):
 CASES = {
     "A1": a1,
     "A2": a2,
+    "A2-rolling": a2_rolling,
     "A3": a3,
     "A4": a4,
     "A5": a5,

@@ -206,7 +206,8 @@ impl EventLoop {
         Some(Declaration { replica, disk: directory.disk(), stage: Stage::Acting(*directory.roster()) })
     }
 
-    /// The other end says who it is, or goes on with that. True if it is settled, and its messages may follow.
+    /// The other end says who it is, or goes on with that. True if it has said something, and more of it may have arrived
+    /// along with that: nothing else tells of what is in the buffer already.
     pub(crate) fn handle_greeting(&mut self, index: usize) -> Result<bool, String> {
         let Some(Open { net, kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
             return Ok(true);
@@ -222,6 +223,7 @@ impl EventLoop {
             Some(_) => self.take_step(index, &payload),
         };
         match outcome {
+            Ok(()) => Ok(true),
             Err(problem) if !is_dialed => {
                 // It is closed when it has got our side of the handshake, and why it is not taken.
                 self.complain(index, &problem);
@@ -233,16 +235,16 @@ impl EventLoop {
                 self.soil(index);
                 Ok(false)
             }
-            outcome => outcome,
+            Err(problem) => Err(problem),
         }
     }
 
     /// The first frame of the other end.
-    fn take_hello(&mut self, index: usize, payload: Vec<u8>) -> Result<bool, String> {
+    fn take_hello(&mut self, index: usize, payload: Vec<u8>) -> Result<(), String> {
         let hello = Hello::decode(&payload);
         let ours = self.hello().map_err(|error| error.to_string())?;
         let Some(Open { net, kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
-            return Ok(false);
+            return Ok(());
         };
         let dialed = greeting.dialed;
         if dialed.is_none() && !matches!(hello, Err(HelloError::NotSyros)) {
@@ -260,7 +262,7 @@ impl EventLoop {
             }
             (Sender::Client, None) => {
                 self.welcome_client(index, has_secret, payload);
-                return Ok(true);
+                return Ok(());
             }
             (Sender::Client, Some(replica)) => return Err(format!("{replica} says that it is a client")),
             (Sender::Replica(member), _) => member,
@@ -270,7 +272,7 @@ impl EventLoop {
             // A gateway is a client: nothing more is to be said.
             self.check_place(&member, dialed)?;
             self.welcome(index, &member)?;
-            return Ok(true);
+            return Ok(());
         }
         match (has_secret, self.introduction.secret.is_some()) {
             (false, true) => {
@@ -287,7 +289,7 @@ impl EventLoop {
         }
         self.check_member(&member, dialed)?;
         let Some(Open { net, kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
-            return Ok(false);
+            return Ok(());
         };
         let is_taken = match (dialed, &self.introduction.secret) {
             (Some(_), Some(secret)) => {
@@ -304,16 +306,16 @@ impl EventLoop {
         if is_taken {
             self.accept_member(index, &member, None)?;
         }
-        Ok(is_taken)
+        Ok(())
     }
 
     /// What the other end of a connection says after it has said who it is.
-    fn take_step(&mut self, index: usize, payload: &[u8]) -> Result<bool, String> {
+    fn take_step(&mut self, index: usize, payload: &[u8]) -> Result<(), String> {
         let step = Step::decode(payload).map_err(|error| error.to_string())?;
         let Some(Open { kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
-            return Ok(false);
+            return Ok(());
         };
-        let Some((member, theirs)) = greeting.theirs.take() else { return Ok(false) };
+        let Some((member, theirs)) = greeting.theirs.take() else { return Ok(()) };
         let ours = std::mem::take(&mut greeting.ours);
         let secret = self.introduction.secret.as_ref();
         match (greeting.dialed, step, secret) {
@@ -332,7 +334,7 @@ impl EventLoop {
             (Some(_), Step::Refused(reason), _) => return Err(format!("it refuses this node: {reason}")),
             _ => return Err("it goes on with its handshake in a way that makes no sense".to_owned()),
         }
-        Ok(true)
+        Ok(())
     }
 
     /// Takes a member that has connected, and tells it so.

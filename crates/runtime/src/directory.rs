@@ -781,6 +781,28 @@ mod tests {
     }
 
     #[test]
+    fn a_longer_lease_is_remembered_until_it_has_been_waited_out() {
+        let path = scratch("lease");
+        let (long, short) = (Duration::from_secs(20), Duration::from_millis(200));
+        let mut new = DataDirectory::open(&path, identity(), true).unwrap();
+        assert_eq!(new.begin_promises(long).unwrap(), long);
+        new.claim().unwrap();
+        drop(new);
+        // Whoever ends before the promise does begins anew with waiting.
+        for _ in 0..2 {
+            let mut again = DataDirectory::open(&path, identity(), false).unwrap();
+            assert_eq!(again.begin_promises(short).unwrap(), long);
+        }
+        let mut again = DataDirectory::open(&path, identity(), false).unwrap();
+        assert_eq!(again.begin_promises(short).unwrap(), long);
+        again.end_promises(short).unwrap();
+        drop(again);
+        let mut again = DataDirectory::open(&path, identity(), false).unwrap();
+        assert_eq!(again.begin_promises(short).unwrap(), short);
+        fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
     fn a_directory_of_before_gets_a_disk_and_learns_the_others() {
         let path = scratch("before");
         DataDirectory::open(&path, identity(), true).unwrap().claim().unwrap();

@@ -5,10 +5,14 @@ mod common;
 
 use common::{PATIENCE, Redis, Scratch, free_ports, kill, run, syros, text, wait_for, wait_for_end};
 use rustix::process::Signal;
-use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
+use syros_protocol::formation::{DiskId, Stage};
+use syros_types::ReplicaId;
+use syros_wire::{Channel, Hello, Sender, Step, put_frame};
 
 /// Three nodes that the test starts itself.
 struct Nodes {
@@ -295,4 +299,40 @@ fn strangers_on_the_replicas_port_keep_no_member_out() {
     nodes.set(0, "k", "w");
     assert_eq!(nodes.get(1, "k"), "w");
     drop(strangers);
+}
+
+/// The next frame of a handshake, without its channel.
+fn handshake_frame(stream: &mut TcpStream) -> Vec<u8> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).unwrap();
+    let mut frame = vec![0; u32::from_le_bytes(length) as usize];
+    stream.read_exact(&mut frame).unwrap();
+    frame.split_off(1)
+}
+
+/// A member that has voted says nothing more before it hears more. What it has said may arrive in one piece with its
+/// handshake, and is then all that the node gets.
+#[test]
+fn a_handshake_that_arrives_in_one_piece_is_taken_as_a_whole() {
+    let scratch = Scratch::new("one-piece");
+    let mut nodes = Nodes::new(&scratch);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, nodes.port + 100)).unwrap();
+    nodes.start(1, &["--bootstrap"]);
+    let (mut stream, _) = listener.accept().unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let theirs = Hello::decode(&handshake_frame(&mut stream)).unwrap();
+    let Sender::Replica(mut member) = theirs.sender else { panic!("it is a member") };
+    member.declaration.replica = ReplicaId(0);
+    member.declaration.disk = DiskId::new(member.declaration.disk.number() ^ 1).unwrap();
+    member.process ^= 1;
+    let ours = Hello { sender: Sender::Replica(member), ..theirs };
+    let mut piece = Vec::new();
+    put_frame(&mut piece, Channel::Handshake, |out| ours.encode(out));
+    for step in [Step::Welcome(None), Step::Stage(Stage::New)] {
+        put_frame(&mut piece, Channel::Handshake, |out| step.encode(out));
+    }
+    stream.write_all(&piece).unwrap();
+    let step = Step::decode(&handshake_frame(&mut stream)).unwrap();
+    assert!(matches!(step, Step::Stage(_)), "{step:?}");
+    nodes.stop(1, Signal::KILL);
 }

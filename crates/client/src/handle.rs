@@ -126,7 +126,7 @@ impl Client {
     pub fn submit_to<M: StateMachine>(&self, operation: impl Into<Body>) -> Pending<Body> {
         let operation = operation.into();
         match syros_machine::describe::<M>(&operation) {
-            Some((class, footprint)) => self.submit(operation, class, footprint),
+            Some(known) => self.submit(operation, known.class, known.footprint),
             None => Pending::not_sent(Error::Refused(Refusal::Malformed), |body| Ok(body.clone())),
         }
     }

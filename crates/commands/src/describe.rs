@@ -4,18 +4,9 @@ use crate::encoding::Malformed;
 use crate::limits::OPERATIONS_PER_BODY_MAX;
 use crate::operation::Operation;
 use syros_types::limits::BODY_BYTES_MAX;
-use syros_types::{Class, Footprint, key_hash};
+use syros_types::{Class, Description, Footprint, key_hash};
 
-/// What the protocol needs to know about a body.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Description {
-    /// The class of all its operations run as one.
-    pub class: Class,
-    /// The keys of all its operations.
-    pub footprint: Footprint,
-}
-
-/// Class and footprint of a body. A pure function of bytes that need not be trusted: every replica
+/// Class, footprint and growth of a body. A pure function of bytes that need not be trusted: every replica
 /// gets the same answer. One pass, and no allocation if there is only one key.
 ///
 /// # Errors
@@ -27,7 +18,11 @@ pub fn describe(body: &[u8]) -> Result<Description, Malformed> {
     let mut rest = body;
     let first = Operation::decode(&mut rest)?;
     if rest.is_empty() {
-        return Ok(Description { class: first.class(), footprint: first.footprint() });
+        return Ok(Description {
+            class: first.class(),
+            footprint: first.footprint(),
+            growth: first.growth(body.len()),
+        });
     }
     describe_packed(body, first)
 }
@@ -44,21 +39,19 @@ pub fn overwrites(newer: &[u8], older: &[u8]) -> bool {
     overwritten(newer).is_some_and(|key| overwritten(older) == Some(key))
 }
 
-/// True if the operations of a body may make the data take more memory: what Redis refuses with `-OOM` when there is no
-/// more. False of bytes that are no body.
-#[must_use]
-pub fn grows(body: &[u8]) -> bool {
-    operations(body).any(|operation| operation.is_ok_and(|operation| operation.grows()))
-}
-
 /// The description of a body that has several operations and starts with `first`.
 fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Malformed> {
     let mut class = first.class();
     // As long as every operation names this one key, nothing is collected.
     let single = first.single_key();
     let mut hashes: Vec<u64> = Vec::new();
-    for operation in operations(body) {
+    let mut growth: usize = 0;
+    let mut operations = operations(body);
+    loop {
+        let before = operations.rest.len();
+        let Some(operation) = operations.next() else { break };
         let operation = operation?;
+        growth = growth.saturating_add(operation.growth(before - operations.rest.len()));
         class = class.join(operation.class());
         if single.is_some() && operation.single_key() == single {
             continue;
@@ -78,7 +71,7 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
             Footprint::of(hashes)
         }
     };
-    Ok(Description { class, footprint })
+    Ok(Description { class, footprint, growth })
 }
 
 /// The operations of a body, in the order of their execution. Ends after the first error; a body

@@ -18,7 +18,7 @@ mod parse;
 mod reply;
 mod table;
 
-pub use describe::{Description, Operations, describe, grows, operations, overwrites};
+pub use describe::{Operations, describe, operations, overwrites};
 pub use encoding::Malformed;
 pub use error::{CommandError, ExecutionError};
 pub use extended::Extended;

@@ -3,6 +3,7 @@
 
 use crate::extended::Extended;
 use core::fmt;
+use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::{Class, Footprint, key_hash};
 
 /// One operation: a command and whether its reply is wanted.
@@ -291,20 +292,36 @@ impl<'a> Operation<'a> {
         }
     }
 
-    /// True if it may make the data take more memory: the commands with the flag `denyoom`.
+    /// Bytes by which it may make the data grow, at most, but for what an engine keeps of each key beside its bytes; it
+    /// takes `encoded` bytes itself. More than 0 for the commands that Redis refuses when there is no memory (`denyoom`),
+    /// and for one that gives a key a longer name: what one replica has no room for, no other has.
     #[must_use]
-    pub const fn grows(&self) -> bool {
-        matches!(
-            self.command,
-            Command::Set { .. }
-                | Command::MSet { .. }
-                | Command::MSetNx { .. }
-                | Command::SetNx { .. }
-                | Command::Append { .. }
-                | Command::SetRange { .. }
-                | Command::IncrBy { .. }
-                | Command::IncrByFloat { .. }
-        )
+    pub fn growth(&self, encoded: usize) -> usize {
+        /// What a key takes beside its name and its value, about.
+        const KEY_BYTES: usize = 64;
+        /// The longest decimal of a number that INCRBYFLOAT knows, about.
+        const DECIMAL_BYTES: usize = 5_000;
+        match self.command {
+            Command::Set { .. } | Command::SetNx { .. } | Command::Append { .. } | Command::IncrBy { .. } => {
+                encoded + KEY_BYTES
+            }
+            Command::MSet { pairs } | Command::MSetNx { pairs } => encoded + pairs.len() / 2 * KEY_BYTES,
+            // The gap before the value is filled with zeros.
+            Command::SetRange { offset, .. } => {
+                offset.min(VALUE_BYTES_MAX as u64) as usize + encoded + KEY_BYTES
+            }
+            Command::IncrByFloat { .. } => encoded + KEY_BYTES + DECIMAL_BYTES,
+            Command::Rename { from, to } | Command::RenameNx { from, to } => {
+                to.len().saturating_sub(from.len())
+            }
+            _ => 0,
+        }
+    }
+
+    /// True if it may make the data grow.
+    #[must_use]
+    pub fn grows(&self) -> bool {
+        self.growth(0) > 0
     }
 
     /// True if the new state of the one key it names is known from the operation alone.

@@ -89,6 +89,12 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+fn encoded(command: Command<'_>) -> Vec<u8> {
+    let mut out = Vec::new();
+    Operation::new(command).encode(&mut out);
+    out
+}
+
 #[test]
 fn operations_have_golden_bytes_and_classes() {
     for (command, class, bytes) in golden() {
@@ -135,7 +141,7 @@ fn malformed_bodies_are_refused() {
         (&[33, 0x20, 1, b'k', 1, b'v'], Malformed::Options(0x20)),
         (&[11, 4, 0, 1], Malformed::Options(4)),
         (&[11, 0, 0, 0], Malformed::Count(0)),
-        (&[38, 1, b'k', 3, 3], Malformed::Options(3)),
+        (&[38, 1, b'k', 5, 3], Malformed::Options(5)),
         (&[46, 1, b'k', 0, 3, 0], Malformed::Options(0)),
         (&[46, 1, b'k', 1, 3, 6], Malformed::Options(6)),
         (&[42, 1, b'k', 1, 0, 0, 0, 0, 0, 0, 0, 0xff, 0x3f], Malformed::Number),
@@ -153,11 +159,6 @@ fn malformed_bodies_are_refused() {
 fn limits_are_enforced() {
     fn too_long(length: usize, limit: usize) -> Malformed {
         Malformed::TooLong { length: length as u64, limit: limit as u64 }
-    }
-    fn encoded(command: Command<'_>) -> Vec<u8> {
-        let mut out = Vec::new();
-        Operation::new(command).encode(&mut out);
-        out
     }
     let long = vec![b'x'; VALUE_BYTES_MAX + 1];
     let get = |length| describe(&encoded(Command::Get { key: &long[..length] })).map(|_| ());
@@ -278,4 +279,22 @@ fn only_an_overwrite_of_the_same_key_overwrites() {
     assert!(overwrites(&set, &delete) && overwrites(&delete, &set) && overwrites(&set, &set));
     assert!(!overwrites(&set, &other) && !overwrites(&set, &increment) && !overwrites(&increment, &set));
     assert!(!overwrites(&set, b"garbage") && !overwrites(b"", b""));
+}
+
+/// What a replica with little room goes by before it takes an operation.
+#[test]
+fn operations_say_by_how_much_the_data_may_grow() {
+    let growth = |command| describe(&encoded(command)).unwrap().growth;
+    let (key, long) = (&b"k"[..], &[b'l'; 60_000][..]);
+    for command in [Command::Get { key }, Command::Persist { key }, Command::FlushAll] {
+        assert_eq!(growth(command), 0, "{command:?}");
+    }
+    // A few bytes ask for megabytes of zeros.
+    assert!(growth(Command::SetRange { key, offset: 16_000_000, value: b"x" }) > 16_000_000);
+    assert!(growth(Command::Append { key, value: &[7; 1000] }) > 1000);
+    assert_eq!(growth(Command::Rename { from: long, to: key }), 0);
+    assert!(growth(Command::Rename { from: key, to: long }) > 59_000);
+    // Those of a body count together.
+    let twice = encoded(Command::SetRange { key, offset: 1 << 20, value: b"x" }).repeat(2);
+    assert!(describe(&twice).unwrap().growth > 2 << 20);
 }

@@ -3,34 +3,39 @@
 use crate::{MachineName, Pieces, StateMachine, Unreadable};
 use std::fmt;
 use syros_types::limits::BODY_BYTES_MAX;
-use syros_types::{Class, Footprint, WallTime};
+use syros_types::{Class, Description, WallTime};
 
-/// Class and footprint of an operation, from its bytes alone; `None` if they are none.
-pub type Describe = fn(&[u8]) -> Option<(Class, Footprint)>;
+/// What the protocol needs to know of an operation, from its bytes alone; `None` if they are none.
+pub type Describe = fn(&[u8]) -> Option<Description>;
 
 /// Of two overwrites with equal footprints: whether nothing is left of `older` once `newer` has run.
 pub type Overwrites = fn(newer: &[u8], older: &[u8]) -> bool;
 
 /// Class and footprint of an operation, as the protocol asks for them; `None` if the bytes are no operation.
 #[must_use]
-pub fn describe<M: StateMachine>(operation: &[u8]) -> Option<(Class, Footprint)> {
+pub fn describe<M: StateMachine>(operation: &[u8]) -> Option<Description> {
     if operation.len() > BODY_BYTES_MAX {
         return None;
     }
     let class = M::class(operation)?;
     let footprint = M::footprint(operation);
-    match class {
-        Class::Overwrite if !footprint.is_one_key() => Some((Class::Merge, footprint)),
-        class => Some((class, footprint)),
-    }
+    let class = match class {
+        Class::Overwrite if !footprint.is_one_key() => Class::Merge,
+        class => class,
+    };
+    // Of what it does with its bytes nothing is known.
+    Some(Description { class, footprint, growth: operation.len().max(1) })
 }
 
 /// Whether nothing is left of `older` once `newer` has run, as the protocol asks for it.
 #[must_use]
 pub fn overwrites<M: StateMachine>(newer: &[u8], older: &[u8]) -> bool {
     // The protocol only asks of overwrites with equal hashes; whoever else asks shall not be told more than is true.
-    let describe = |operation| describe::<M>(operation).filter(|(class, _)| *class == Class::Overwrite);
-    describe(newer).is_some_and(|newer| describe(older) == Some(newer)) && M::overwrites(newer, older)
+    let key = |operation| {
+        let overwrite = describe::<M>(operation).filter(|known| known.class == Class::Overwrite);
+        overwrite.map(|known| known.footprint)
+    };
+    key(newer).is_some_and(|newer| key(older) == Some(newer)) && M::overwrites(newer, older)
 }
 
 /// A [`StateMachine`], whichever it is.
@@ -110,7 +115,7 @@ impl Kind {
 
     /// Class and footprint of an operation, `None` if the bytes are none.
     #[must_use]
-    pub fn describe(&self, operation: &[u8]) -> Option<(Class, Footprint)> {
+    pub fn describe(&self, operation: &[u8]) -> Option<Description> {
         (self.describe)(operation)
     }
 
@@ -150,7 +155,7 @@ impl fmt::Debug for Kind {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use syros_types::key_hash;
+    use syros_types::{Footprint, key_hash};
 
     /// `s` and a key overwrites it; `d` and two keys claims to overwrite both.
     #[derive(Default)]
@@ -198,9 +203,10 @@ mod tests {
     #[test]
     fn what_the_protocol_is_told() {
         let kind = Kind::of::<Letters>();
-        assert_eq!(kind.describe(b"sa"), Some((Class::Overwrite, Footprint::One(key_hash(b"a")))));
+        let known = kind.describe(b"sa").unwrap();
+        assert_eq!((known.class, known.footprint), (Class::Overwrite, Footprint::One(key_hash(b"a"))));
         assert_eq!(
-            kind.describe(b"dab").map(|(class, _)| class),
+            kind.describe(b"dab").map(|known| known.class),
             Some(Class::Merge),
             "two keys are no overwrite"
         );

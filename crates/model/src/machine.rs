@@ -1,7 +1,7 @@
 //! The state machine of the models: a few keys with small numbers, and operations of three bytes.
 
 use syros_protocol::message::Body;
-use syros_types::{Class, Footprint};
+use syros_types::{Class, Description, Footprint};
 
 /// Keys there are. The last one is used only to warm up.
 pub(crate) const KEYS: usize = 3;
@@ -89,8 +89,10 @@ impl std::fmt::Display for Operation {
 }
 
 /// What the cores ask of an operation.
-pub(crate) fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
-    Operation::decode(body).map(|operation| (operation.class(), operation.footprint()))
+pub(crate) fn describe(body: &[u8]) -> Option<Description> {
+    let operation = Operation::decode(body)?;
+    // Nothing is ever short of room.
+    Some(Description { class: operation.class(), footprint: operation.footprint(), growth: 0 })
 }
 
 /// What recovery asks of two overwrites.

@@ -140,6 +140,8 @@ pub struct DurabilityLog {
     next_unordered: u64,
     unordered: usize,
     bytes: usize,
+    /// Bytes by which its updates may make the state grow.
+    growth: usize,
     ids: HashMap<OperationId, u64>,
     keys: KeyIndex,
 }
@@ -167,6 +169,12 @@ impl DurabilityLog {
     #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Bytes by which its updates may make the state grow.
+    #[must_use]
+    pub const fn growth(&self) -> usize {
+        self.growth
     }
 
     /// True if an update with this id is in it.
@@ -217,6 +225,7 @@ impl DurabilityLog {
         assert!(before.is_none(), "an update enters the durability log once");
         self.keys.add(&update.footprint, update.request.timestamp());
         self.bytes += update.request.body.len();
+        self.growth += update.growth;
         self.unordered += 1;
         self.slots.push_back(Some(Slot { update, arrived: now, ordered: false, recipients }));
     }
@@ -268,6 +277,7 @@ impl DurabilityLog {
         let slot = self.slots.get_mut(usize::try_from(number - self.first).ok()?)?.take()?;
         self.keys.remove(&slot.update.footprint);
         self.bytes -= slot.update.request.body.len();
+        self.growth -= slot.update.growth;
         self.unordered -= usize::from(!slot.ordered);
         while matches!(self.slots.front(), Some(None)) {
             self.slots.pop_front();
@@ -287,6 +297,7 @@ impl DurabilityLog {
         self.keys.clear();
         self.unordered = 0;
         self.bytes = 0;
+        self.growth = 0;
     }
 
     /// Every update in order of arrival.
@@ -312,12 +323,15 @@ mod tests {
     use super::*;
     use crate::message::{Body, Request};
     use alloc::vec::Vec;
-    use syros_types::{Class, SessionId};
+    use syros_types::{Class, Description, Footprint, SessionId};
 
     fn update(sequence: u64, key: u64, micros: u64) -> Update {
         let id = OperationId { session: SessionId(1), sequence };
         let request = Request { id, micros, acked_below: 1, body: Body::from([7; 3]) };
-        Update::new(request, Class::Overwrite, Footprint::One(key))
+        Update::new(
+            request,
+            Description { class: Class::Overwrite, footprint: Footprint::One(key), growth: 5 },
+        )
     }
 
     fn id(sequence: u64) -> OperationId {

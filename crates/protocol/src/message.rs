@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use syros_types::{
-    Class, FastQuorum, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId,
-    Timestamp, View, WallTime,
+    Class, Description, FastQuorum, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet,
+    SessionId, Timestamp, View, WallTime,
 };
 
 /// The bytes of an operation or of a reply: one allocation, shared by durability log, log, network
@@ -27,18 +27,14 @@ impl BodyHash {
     }
 }
 
-/// What a state machine says of an operation from its bytes alone: the two pure functions that give
-/// it the fast path. `None` means the bytes are no operation.
-pub type Describe = fn(&[u8]) -> Option<(Class, Footprint)>;
+/// What a state machine says of an operation from its bytes alone: the pure functions that give it the fast path.
+/// `None` means the bytes are no operation.
+pub type Describe = fn(&[u8]) -> Option<Description>;
 
 /// Whether the first of two overwrites would leave nothing of the second if it ran after it: a pure
 /// function of their bytes. Key hashes do not decide it: two keys may share one, and a completed
 /// update would be dropped for an update of another key.
 pub type Overwrites = fn(newer: &[u8], older: &[u8]) -> bool;
-
-/// Whether an operation may make the state take more room: a pure function of its bytes. Those that do are refused while
-/// there is none; those that do not, such as a deletion, go on.
-pub type Grows = fn(&[u8]) -> bool;
 
 /// An update as a client issued it. A resend has the same id and body, and a new timestamp.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,23 +66,25 @@ pub struct Update {
     pub class: Class,
     /// The keys it touches.
     pub footprint: Footprint,
+    /// Bytes by which it may make the state grow.
+    pub growth: usize,
     /// The hash of its body.
     pub body_hash: BodyHash,
 }
 
 impl Update {
-    /// An update of this class and footprint.
+    /// A request of which this is known.
     #[must_use]
-    pub fn new(request: Request, class: Class, footprint: Footprint) -> Self {
+    pub fn new(request: Request, Description { class, footprint, growth }: Description) -> Self {
         let body_hash = BodyHash::of(&request.body);
-        Self { request, class, footprint, body_hash }
+        Self { request, class, footprint, growth, body_hash }
     }
 
     /// The update that a request asks for; `None` if its body is no operation.
     #[must_use]
     pub fn describe(describe: Describe, request: Request) -> Option<Self> {
-        let (class, footprint) = describe(&request.body)?;
-        Some(Self::new(request, class, footprint))
+        let known = describe(&request.body)?;
+        Some(Self::new(request, known))
     }
 
     /// True if an update has this id and another body.
@@ -136,6 +134,12 @@ impl LogEntry {
             Payload::Recovered(updates) => updates,
             Payload::Register { .. } | Payload::Expire(_) | Payload::Tick => &[],
         }
+    }
+
+    /// Bytes by which its updates may make the state grow.
+    #[must_use]
+    pub fn growth(&self) -> usize {
+        self.updates().iter().fold(0, |sum: usize, update| sum.saturating_add(update.growth))
     }
 
     /// Approximate memory the entry takes, in bytes.
@@ -197,7 +201,7 @@ pub enum Refusal {
     Overloaded,
     /// The disk refused a write; the replica takes no updates.
     DiskFailed,
-    /// The state would take more memory than it may ([`Grows`]). The replica takes no copy of it in this view.
+    /// The state would take more memory than it may ([`Description::growth`]). The replica takes no copy of it in this view.
     OutOfMemory,
     /// The disk is nearly full, and the operation would make the state grow. The replica takes no copy of it in this view.
     DiskFull,

@@ -15,7 +15,7 @@ use syros_protocol::record::SnapshotHead;
 use syros_snapshot::{EvaluateJob, ReadJob, ReadOutcome, deal_out, seal};
 use syros_storage::execution::{Dispatcher, Executed, Item, ReadWay, Step, Worker};
 use syros_storage::{Census, Cut, DiskEngine, Moment, Pressure, Reader, Shared, Store, StoreError};
-use syros_types::{Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
+use syros_types::{Description, Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
 use crate::node::describe;
 
@@ -315,7 +315,7 @@ impl<S: Store> Deferred<S> {
 
     /// Has it found out what an update returns, before anything is executed that is dealt out later.
     pub(crate) fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body) {
-        let Some((_, footprint)) = describe(&body) else { return };
+        let Some(Description { footprint, .. }) = describe(&body) else { return };
         let job = EvaluateJob { to, view, id, body, time: self.dispatcher.time() };
         self.dispatcher.job(&footprint, Job::Evaluate(job));
         self.hand_out();

@@ -6,7 +6,7 @@ use std::{fs, io};
 
 use syros_protocol::message::Describe;
 use syros_protocol::record::Record;
-use syros_types::{Class, Footprint, OpNumber, View};
+use syros_types::{Class, Description, Footprint, OpNumber, View};
 use syros_wal::{FileDiskError, LogInspection, ReadOnlyDisk, RecordNumber, SnapshotsInspection};
 
 use crate::config::EngineKind;
@@ -154,7 +154,9 @@ pub fn inspect(path: &Path) -> Inspection {
     let known = identity.as_ref().ok().copied().flatten();
     // What a state machine's operations are, its own program knows.
     let describe: Describe = match known.map(|identity| identity.engine) {
-        Some(EngineKind::Machine(_)) => |_| Some((Class::Merge, Footprint::All)),
+        Some(EngineKind::Machine(_)) => {
+            |_| Some(Description { class: Class::Merge, footprint: Footprint::All, growth: 1 })
+        }
         _ => describe,
     };
     let mut records = Records::default();

@@ -13,7 +13,7 @@ use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::client;
 use syros_protocol::formation::{Decision, Formation, Roster};
 use syros_protocol::replica::Config;
-use syros_types::{Class, FastQuorum, Footprint, Group, InvalidGroupSize, Prng, ReplicaId};
+use syros_types::{FastQuorum, Group, InvalidGroupSize, Prng, ReplicaId};
 
 use crate::accept::Listener;
 use crate::clock::Clock;
@@ -127,16 +127,13 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
 /// The default settings of member `replica` of `group`, with the operations of `syros-commands`.
 #[must_use]
 pub const fn replica_config(group: Group, replica: ReplicaId) -> Config {
-    let mut config = Config::new(group, replica, describe, syros_commands::overwrites);
-    config.grows = syros_commands::grows;
-    config
+    Config::new(group, replica, describe, syros_commands::overwrites)
 }
 
 /// What the protocol needs to know of an operation, from its bytes alone.
 #[must_use]
-pub fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
-    let described: Result<syros_commands::Description, _> = syros_commands::describe(body);
-    described.ok().map(|description| (description.class, description.footprint))
+pub fn describe(body: &[u8]) -> Option<syros_types::Description> {
+    syros_commands::describe(body).ok()
 }
 
 /// One replica with its Redis front end, or with a state machine of somebody's own, ready to run.
@@ -326,7 +323,6 @@ impl Node {
         let kind = Kind::of::<M>();
         config.replica.describe = kind.describe_function();
         config.replica.overwrites = kind.overwrites_function();
-        config.replica.grows = |_| true;
         config.engine.kind = EngineKind::Machine(kind.name());
         Self::start_any(config, Some(kind))
     }

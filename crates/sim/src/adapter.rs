@@ -4,11 +4,11 @@ use std::rc::Rc;
 use syros_commands::Reply;
 use syros_protocol::message::{Body, Message};
 use syros_storage::{Engine as _, MemoryEngine};
-use syros_types::{Class, Footprint, WallTime};
+use syros_types::{Description, WallTime};
 
 /// What the state machine says of an operation.
-pub(crate) fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
-    syros_commands::describe(body).ok().map(|description| (description.class, description.footprint))
+pub(crate) fn describe(body: &[u8]) -> Option<Description> {
+    syros_commands::describe(body).ok()
 }
 
 /// A message as bytes.

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message, Request};
-use syros_types::{OpNumber, OperationId, ReadPolicy, ReplicaId};
+use syros_types::{Description, OpNumber, OperationId, ReadPolicy, ReplicaId};
 
 /// What a client wants of the world after it ran.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl ClientProcess {
         policy: Option<ReadPolicy>,
         operation: OperationIndex,
     ) -> bool {
-        let Some((class, footprint)) = adapter::describe(body) else { return false };
+        let Some(Description { class, footprint, .. }) = adapter::describe(body) else { return false };
         let now = self.clock.now(time);
         let body = Body::from(body);
         match self.core.submit_with(now, body.clone(), class, &footprint, policy) {

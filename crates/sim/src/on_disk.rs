@@ -13,7 +13,7 @@ use syros_snapshot::{
 };
 use syros_storage::execution::{Dispatcher, Executed, Item, ReadWay, Step, Worker};
 use syros_storage::{Cut, DiskEngine, Engine as _, MemoryStore, Reader, Shared, StoreError};
-use syros_types::{Footprint, OpNumber, OperationId, Prng, View, WallTime};
+use syros_types::{Description, Footprint, OpNumber, OperationId, Prng, View, WallTime};
 
 /// An engine, and the number of its store.
 pub(crate) type Numbered = (u64, DiskEngine<MemoryStore>);
@@ -231,7 +231,7 @@ impl OnDisk {
 
     /// Has it found out what an update returns, before anything is executed that is dealt out later.
     pub(crate) fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body) {
-        let Some((_, footprint)) = adapter::describe(&body) else { return };
+        let Some(Description { footprint, .. }) = adapter::describe(&body) else { return };
         let job = Job::Evaluate(EvaluateJob { to, view, id, body, time: self.dispatcher.time() });
         if self.planted == Some(PlantedBug::EvaluatedInPassing) {
             return self.in_passing.push(job);
@@ -345,7 +345,9 @@ impl OnDisk {
             None => reader.read(job.now, &job.body, &mut reply),
         }
         let seen = match adapter::describe(&job.body) {
-            Some((_, Footprint::One(hash))) => self.lanes[self.dispatcher.lane_of(hash)].visible,
+            Some(Description { footprint: Footprint::One(hash), .. }) => {
+                self.lanes[self.dispatcher.lane_of(hash)].visible
+            }
             _ => through,
         };
         match job.answer(&reply, reader.first_expiry()) {

@@ -436,7 +436,6 @@ impl World {
             adapter::describe,
             syros_commands::overwrites,
         );
-        config.grows = syros_commands::grows;
         config.leader_memory_margin = self.swarm.maxmemory.map_or(0, |limit| limit / 8);
         let settings = &self.swarm.protocol;
         config.fast_quorum = self.swarm.fast_quorum;

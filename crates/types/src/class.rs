@@ -152,3 +152,15 @@ mod tests {
     }
     const GOLDEN: [u64; 3] = [0x832f_f0d4_5093_5050, 0x3560_7cf0_29fc_1bcc, 0x75f0_ec7a_75c0_b610];
 }
+
+/// What the protocol needs to know of an operation: pure functions of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Its class.
+    pub class: Class,
+    /// The keys it touches.
+    pub footprint: Footprint,
+    /// Bytes by which it may make the state grow, at most; 0 if it does not, as a deletion. An operation that does is
+    /// refused while there is no room.
+    pub growth: usize,
+}

@@ -15,7 +15,7 @@ mod replica_set;
 mod time;
 mod write_policy;
 
-pub use class::{Class, Footprint, key_hash};
+pub use class::{Class, Description, Footprint, key_hash};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::Prng;
 pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize};

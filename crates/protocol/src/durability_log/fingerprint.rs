@@ -19,8 +19,8 @@ impl KeyIndex {
 impl DurabilityLog {
     /// `kept`: how long it matters when an update arrived.
     pub(crate) fn fingerprint(&self, clock: Clock, kept: Duration, hasher: &mut impl Hasher) {
-        // Derived from the slots: `ids`, `bytes`, `unordered`. Numbers are counted from `first`.
-        let Self { slots, first, next_unordered, unordered: _, bytes: _, ids: _, keys } = self;
+        // Derived from the slots: `ids`, `bytes`, `growth`, `unordered`. Numbers are counted from `first`.
+        let Self { slots, first, next_unordered, unordered: _, bytes: _, growth: _, ids: _, keys } = self;
         next_unordered.saturating_sub(*first).hash(hasher);
         slots.len().hash(hasher);
         for slot in slots {

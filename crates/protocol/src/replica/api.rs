@@ -1,6 +1,6 @@
 //! What goes into a replica and what comes out of it.
 
-use crate::message::{Body, Describe, Grows, LogEntry, Message, Overwrites, Peer, Standing};
+use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer, Standing};
 use crate::record::{Record, SnapshotHead, Ticket};
 use crate::replica::TraceEvent;
 use crate::sessions::REPLY_BYTES_MAX;
@@ -52,8 +52,6 @@ pub struct Config {
     pub describe: Describe,
     /// What the state machine says of two overwrites.
     pub overwrites: Overwrites,
-    /// What the state machine says of an operation while room is short.
-    pub grows: Grows,
     /// The leader takes updates until the state has this many bytes more than followers take it to: where it refuses one
     /// that was sent to all, they have refused it as well, and its client can be told that it is nowhere.
     pub leader_memory_margin: usize,
@@ -162,7 +160,6 @@ impl Config {
             durability: Durability::Fsync,
             describe,
             overwrites,
-            grows: |_| true,
             leader_memory_margin: 0,
             seed: replica.0 as u64,
             heartbeat: Duration::from_millis(25),

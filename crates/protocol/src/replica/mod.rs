@@ -150,6 +150,8 @@ pub struct Replica {
     uncommitted_bytes: usize,
     /// Bytes of log entries that are committed and not executed.
     unexecuted_bytes: usize,
+    /// Leader: bytes by which what is ordered and not executed may make the state grow.
+    ordered_growth: usize,
     /// An entry that `f` followers have on disk and this leader has not, and since when that is known.
     overtaken: Option<(OpNumber, Instant)>,
     waiters: BTreeMap<OpNumber, Vec<Waiter>>,
@@ -269,6 +271,7 @@ impl Replica {
             batch_bodies: Vec::new(),
             uncommitted_bytes: 0,
             unexecuted_bytes: 0,
+            ordered_growth: 0,
             overtaken: None,
             waiters: BTreeMap::new(),
             abandoned: BTreeSet::new(),

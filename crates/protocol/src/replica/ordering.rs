@@ -99,6 +99,7 @@ impl Replica {
             self.batch_bytes += request.body.len();
         }
         self.uncommitted_bytes += entry.memory_bytes();
+        self.ordered_growth += entry.growth();
         self.batch.push(prepared);
         let number = self.append_entry(entry);
         if self.batch.len() >= self.config.batch_max || self.batch_bytes >= self.config.batch_bytes_max {
@@ -673,6 +674,7 @@ impl Replica {
                 }
             }
             let segment = self.digests.executed(number, entry);
+            self.ordered_growth = self.ordered_growth.saturating_sub(entry.growth());
             let bytes = entry.memory_bytes();
             self.unexecuted_bytes = self.unexecuted_bytes.saturating_sub(bytes);
             self.snapshots.note_applied(bytes);
@@ -705,9 +707,11 @@ impl Replica {
         self.expiring.clear();
         self.uncommitted_bytes = 0;
         self.unexecuted_bytes = 0;
+        self.ordered_growth = 0;
         self.history.restart(self.applied);
         for number in self.applied.0 + 1..=self.log.op_number().0 {
             let Some(entry) = self.log.entry(OpNumber(number)) else { continue };
+            self.ordered_growth += entry.growth();
             if number > self.commit.0 {
                 self.uncommitted_bytes += entry.memory_bytes();
             } else {

@@ -77,7 +77,7 @@ impl Replica {
     /// True if the bytes of the entry, if it has any, are an operation that belongs into a log.
     fn is_update(&self, entry: &Prepared) -> bool {
         let Prepared::Full(request) = entry else { return true };
-        (self.config.describe)(&request.body).is_some_and(|(class, _)| class != Class::Read)
+        (self.config.describe)(&request.body).is_some_and(|known| known.class != Class::Read)
     }
 
     /// True if entries of a message can follow `base` here: where they begin to differ from this log, they are not from

@@ -20,7 +20,9 @@ use super::{Action, PlantedBug, Replica, Status};
 use crate::history::ChangeHistory;
 use crate::message::{Asked, Body, Message, Peer, Refusal, Standing};
 use core::time::Duration;
-use syros_types::{Class, Footprint, Group, Instant, OpNumber, ReplicaId, Timestamp, View, WallTime};
+use syros_types::{
+    Class, Description, Footprint, Group, Instant, OpNumber, ReplicaId, Timestamp, View, WallTime,
+};
 
 /// A read that cannot be answered yet.
 #[derive(Clone, Debug)]
@@ -51,7 +53,7 @@ impl Replica {
         if self.diverged.is_some() {
             return self.refuse_read(from, number, Refusal::NotNormal);
         }
-        let Some((Class::Read, footprint)) = (self.config.describe)(&body) else {
+        let Some(Description { class: Class::Read, footprint, .. }) = (self.config.describe)(&body) else {
             return self.refuse_read(from, number, Refusal::Malformed);
         };
         let asked = match asked {
@@ -135,7 +137,7 @@ impl Replica {
         time: WallTime,
         expiry: WallTime,
     ) {
-        let Some((_, footprint)) = (self.config.describe)(&body) else { return };
+        let Some(Description { footprint, .. }) = (self.config.describe)(&body) else { return };
         if !self.accepts_view(to, self.view) {
             return;
         }

@@ -165,13 +165,13 @@ impl Replica {
         let lacks_memory = self.memory_room != i64::MAX && {
             let margin = if self.is_leader() { self.config.leader_memory_margin } else { 0 };
             // What is accepted or ordered and not executed is yet to be added to the state.
-            let pending = self.dlog.bytes().max(self.uncommitted_bytes + self.unexecuted_bytes);
-            let needed = pending.saturating_add(update.request.body.len());
+            let pending = self.dlog.growth().max(self.ordered_growth);
+            let needed = pending.saturating_add(update.growth);
             let margin = i64::try_from(margin).unwrap_or(i64::MAX);
             i64::try_from(needed).unwrap_or(i64::MAX) > self.memory_room.saturating_add(margin)
         };
         let lacks_space = self.disk_is_short || (self.is_leader() && !self.majority_has_space());
-        if !(lacks_memory || lacks_space) || !(self.config.grows)(&update.request.body) {
+        if !(lacks_memory || lacks_space) || update.growth == 0 {
             return None;
         }
         Some(if lacks_memory { Refusal::OutOfMemory } else { Refusal::DiskFull })

@@ -6,10 +6,10 @@ use crate::message::{Asked, Body, Path, Payload, Request, ViewChangeReason};
 use crate::record::Checkpoint;
 use alloc::string::String;
 use std::collections::{BTreeMap, BTreeSet};
-use syros_types::{Class, FastQuorum, Footprint, Group, ReplicaSet, SessionId};
+use syros_types::{Class, Description, FastQuorum, Footprint, Group, ReplicaSet, SessionId};
 
 /// Operations here are `CK...`: class letter, key letter, anything.
-fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
+fn describe(body: &[u8]) -> Option<Description> {
     let class = match body.first()? {
         b'r' => Class::Read,
         b'o' => Class::Overwrite,
@@ -17,7 +17,8 @@ fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
         b'u' => Class::Update,
         _ => return None,
     };
-    Some((class, Footprint::One(u64::from(*body.get(1)?))))
+    let footprint = Footprint::One(u64::from(*body.get(1)?));
+    Some(Description { class, footprint, growth: body.len() })
 }
 
 mod clocks;

@@ -9,14 +9,19 @@ use syros_protocol::message::{
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, Session};
 use syros_types::{
-    Class, FastQuorum, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet, SessionId,
-    View, WallTime, key_hash,
+    Class, Description, FastQuorum, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet,
+    SessionId, View, WallTime, key_hash,
 };
 
 /// The toy state machine: every operation is an overwrite of itself, and those that start with 0xff are
 /// no operations.
-pub(crate) fn describe(body: &[u8]) -> Option<(Class, Footprint)> {
-    (body.first() != Some(&0xff)).then(|| (Class::Overwrite, Footprint::One(key_hash(body))))
+pub(crate) fn describe(body: &[u8]) -> Option<Description> {
+    let footprint = Footprint::One(key_hash(body));
+    (body.first() != Some(&0xff)).then_some(Description {
+        class: Class::Overwrite,
+        footprint,
+        growth: body.len(),
+    })
 }
 
 /// Numbers of every length: encodings differ by length, so values are spread over lengths.

@@ -227,7 +227,9 @@ impl fmt::Display for Refusal {
             Self::Overloaded => "overloaded, retry later",
             Self::DiskFailed => "the disk of the replica failed",
             Self::OutOfMemory => "the data has reached its memory limit, 'memory.maxmemory'",
-            Self::DiskFull => "the replica's disk is nearly full: less than 'disk.reserve' is free",
+            Self::DiskFull => {
+                "the replica's disk is nearly full: less than 'disk.reserve' is free, or too few inodes"
+            }
             Self::NotNormal => "the replica takes part in no view at present, or lacks an entry",
             Self::OtherOperation => "another operation has this id",
             Self::NotAttached => "the connection has not shown that the session is its own",

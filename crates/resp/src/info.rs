@@ -92,8 +92,10 @@ pub struct ServerReport {
     pub status: String,
     /// Milliseconds since this process knew of a working majority that it is part of.
     pub silent_ms: u64,
-    /// What the disk does: `ok`, `full`, `failed`; empty for a process without one.
+    /// What the disk does: `ok`, `full`, `missing`, `refusing`, `failed`; empty for a process without one.
     pub disk: &'static str,
+    /// Files that can still be made on its file system; 0 where that has no limit.
+    pub disk_free_inodes: u64,
     /// Fast quorum mode of the cluster.
     pub fast_quorum: String,
     /// Members of the group.
@@ -312,6 +314,7 @@ fn syros(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) 
     line(text, "quorum_silent_ms", report.silent_ms);
     if !report.disk.is_empty() {
         line(text, "disk", report.disk);
+        line(text, "disk_free_inodes", report.disk_free_inodes);
     }
     line(text, "commit", report.commit);
     line(text, "applied", report.applied);

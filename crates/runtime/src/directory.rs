@@ -20,6 +20,7 @@
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -56,6 +57,9 @@ const FORMATION_TITLE: &str = "syros replica formation";
 
 /// The line with the longest lease that was promised, in microseconds.
 const LEASE_KEY: &str = "lease-micros";
+
+/// The file that is locked.
+const LOCK_FILE: &str = "lock";
 
 /// Names of the two files.
 const IDENTITY_FILE: &str = "identity";
@@ -254,7 +258,49 @@ pub struct DataDirectory {
     vote: Option<Roster>,
     is_new: bool,
     /// Holds the lock; the system releases it when the process ends, however it ends.
-    _lock: File,
+    lock: File,
+}
+
+/// How a data directory that is in use is recognized: by the file that this process has locked. A path may lead somewhere
+/// else meanwhile, because the directory was removed, renamed or replaced, or its file system unmounted; what is open is
+/// then written on, to files that no restart will find.
+#[derive(Clone, Debug)]
+pub(crate) struct Anchor {
+    path: PathBuf,
+    /// Device and inode of the lock.
+    device: u64,
+    inode: u64,
+}
+
+impl Anchor {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What is wrong with the directory, if it is not there any more. Nothing, if the system does not say.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let is_missing = |error: &io::Error| {
+            matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::StaleNetworkFileHandle
+            )
+        };
+        let lacks = |name: &str| fs::metadata(self.path.join(name)).is_err_and(|error| is_missing(&error));
+        let problem = match fs::metadata(self.path.join(LOCK_FILE)) {
+            Ok(lock) if (lock.dev(), lock.ino()) != (self.device, self.inode) => {
+                "another one has taken its place"
+            }
+            // One of them is there at any time.
+            Ok(_) if lacks(IDENTITY_FILE) && lacks(FORMATION_FILE) => "its file identity has been removed",
+            Ok(_) => return None,
+            Err(error) if !is_missing(&error) => return None,
+            Err(_) if self.path.is_dir() => {
+                "its files are gone: were they removed, or their file system unmounted?"
+            }
+            Err(_) => "it was removed or renamed",
+        };
+        Some(format!("the data directory {} is not there any more: {problem}", self.path.display()))
+    }
 }
 
 impl DataDirectory {
@@ -299,8 +345,7 @@ impl DataDirectory {
         };
         let own = |roster: Option<Roster>| roster.unwrap_or(nothing).with(identity.replica, disk);
         let (vote, roster) = if is_new { (roster, nothing) } else { (None, own(roster)) };
-        let directory =
-            Self { path: path.to_owned(), identity, disk, roster, lease, vote, is_new, _lock: lock };
+        let directory = Self { path: path.to_owned(), identity, disk, roster, lease, vote, is_new, lock };
         match known {
             Some(_) => {}
             // Whoever is told of the disk must find it again.
@@ -404,14 +449,23 @@ impl DataDirectory {
         self.is_new
     }
 
+    /// How to find out, from any thread, whether this directory still is where it was.
+    pub(crate) fn anchor(&self) -> io::Result<Anchor> {
+        let lock = self.lock.metadata()?;
+        Ok(Anchor { path: self.path.clone(), device: lock.dev(), inode: lock.ino() })
+    }
+
     /// Tries whether files can be written and made durable here, by writing one of a few megabytes; it
-    /// leaves none behind.
+    /// leaves none behind. Writes nothing into a directory that has taken the place of this one.
     ///
     /// # Errors
-    /// What the system said.
+    /// What the system said, or what is wrong with the directory.
     pub fn try_writing(&self) -> io::Result<()> {
         /// A disk with less space than this would be full again at once.
         const BYTES: usize = 4 << 20;
+        if let Some(problem) = self.anchor()?.problem() {
+            return Err(io::Error::new(ErrorKind::NotFound, problem));
+        }
         let path = self.path.join("probe.tmp");
         let written = File::create(&path).and_then(|mut file| {
             file.write_all(&vec![0; BYTES])?;
@@ -624,7 +678,7 @@ fn exists(path: &Path) -> Result<bool, DirectoryError> {
 }
 
 fn lock(path: &Path) -> Result<File, DirectoryError> {
-    let name = path.join("lock");
+    let name = path.join(LOCK_FILE);
     let file = OpenOptions::new()
         .create(true)
         .truncate(false)
@@ -744,6 +798,35 @@ mod tests {
         let path = std::env::temp_dir().join(format!("syros-directory-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&path);
         path
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_any_more_is_noticed_and_its_place_left_alone() {
+        let (path, away) = (scratch("anchor"), scratch("anchor-away"));
+        let directory = DataDirectory::open(&path, identity(), true).unwrap();
+        let anchor = directory.anchor().unwrap();
+        let problem = || anchor.problem().unwrap_or_default();
+        assert_eq!(problem(), "", "it has a file of before it is formed");
+        directory.claim().unwrap();
+        assert_eq!(problem(), "");
+        directory.try_writing().unwrap();
+
+        fs::rename(&path, &away).unwrap();
+        assert!(problem().contains("removed or renamed") && problem().contains("anchor"), "{}", problem());
+        // As what is below a file system that was unmounted.
+        fs::create_dir(&path).unwrap();
+        assert!(problem().contains("unmounted"), "{}", problem());
+        assert!(directory.try_writing().unwrap_err().to_string().contains("unmounted"));
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "nothing is written there");
+        fs::write(path.join(LOCK_FILE), "").unwrap();
+        assert!(problem().contains("another one"), "{}", problem());
+        fs::remove_dir_all(&path).unwrap();
+
+        fs::rename(&away, &path).unwrap();
+        assert_eq!(problem(), "");
+        fs::remove_file(path.join(IDENTITY_FILE)).unwrap();
+        assert!(problem().contains("identity has been removed"), "{}", problem());
+        fs::remove_dir_all(&path).unwrap();
     }
 
     #[test]

@@ -5,6 +5,9 @@
 //! disk that others have filled, and whoever goes on filling it gets no more than a piece. A thread looks at the file system several times a second. While less than the reserve is free beside it, or the
 //! reserve is gone, the disk counts as short: the replica refuses what would make the state grow. When space returns,
 //! the thread makes the reserve anew, and then the replica takes updates again.
+//!
+//! A file system may also run out of inodes: then no file can be made, however many bytes are free, and giving up the
+//! reserve helps nobody. That counts as short, too. And the same thread looks whether the directory is still there.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -19,6 +22,8 @@ use mio::Waker;
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 
+use crate::directory::Anchor;
+
 /// Name of the file that is kept.
 pub(crate) const RESERVE_FILE: &str = "reserve";
 
@@ -31,6 +36,11 @@ const PART_OF_FILE_SYSTEM: u64 = 16;
 /// The reserve is given up in pieces of this part of it, but of no fewer bytes than the log makes room for at once.
 const PART_OF_RESERVE: u64 = 16;
 const PIECE_BYTES_MIN: u64 = 256 << 10;
+
+/// While fewer inodes are free than this, or than this part of all, the disk counts as short: a node makes files for the
+/// next piece of its log, for snapshots and for its view.
+const INODES: u64 = 64;
+const PART_OF_INODES: u64 = 16;
 
 /// What there is of a reserve.
 #[derive(Debug, PartialEq, Eq)]
@@ -52,12 +62,18 @@ pub(crate) struct Reserve {
     /// Bytes that were free at the last look.
     free: AtomicU64,
     is_short: AtomicBool,
+    /// Inodes below which the disk is short of them; 0 where the file system has no limit.
+    inodes: u64,
+    /// Inodes that were free at the last look.
+    free_inodes: AtomicU64,
+    lacks_inodes: AtomicBool,
 }
 
 impl Reserve {
     /// The reserve of a directory that exists; `bytes` of it, or less where the file system is small.
     fn new(directory: &Path, bytes: u64) -> io::Result<Self> {
-        let bytes = bytes.min(space(directory)?.total / PART_OF_FILE_SYSTEM);
+        let found = space(directory)?;
+        let bytes = bytes.min(found.total / PART_OF_FILE_SYSTEM);
         let kept = fs::metadata(directory.join(RESERVE_FILE)).map_or(0, |file| file.len().min(bytes));
         Ok(Self {
             directory: directory.to_owned(),
@@ -65,6 +81,9 @@ impl Reserve {
             state: Mutex::new(State::Kept(kept)),
             free: AtomicU64::new(0),
             is_short: AtomicBool::new(false),
+            inodes: INODES.min(found.total_inodes / PART_OF_INODES),
+            free_inodes: AtomicU64::new(found.free_inodes),
+            lacks_inodes: AtomicBool::new(false),
         })
     }
 
@@ -73,8 +92,14 @@ impl Reserve {
     }
 
     /// Gives up a piece of the reserve, because there is no room for something that has to be written. False if nothing
-    /// is left of it.
+    /// is left of it, or if it is not bytes that are missing.
     pub(crate) fn release(&self) -> bool {
+        if self.inodes > 0 && space(&self.directory).is_ok_and(|found| found.is_out_of_inodes()) {
+            self.free_inodes.store(0, Ordering::Relaxed);
+            self.lacks_inodes.store(true, Ordering::Release);
+            self.is_short.store(true, Ordering::Release);
+            return false;
+        }
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let State::Kept(kept @ 1..) = *state else { return false };
         let left = kept.saturating_sub((self.bytes / PART_OF_RESERVE).max(PIECE_BYTES_MIN));
@@ -98,6 +123,16 @@ impl Reserve {
     /// True if what would make the state grow should be refused.
     pub(crate) fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Acquire)
+    }
+
+    /// Inodes free at the last look, and so many have to be; 0 where the file system has no limit.
+    pub(crate) fn inodes(&self) -> (u64, u64) {
+        (self.free_inodes.load(Ordering::Relaxed), self.inodes)
+    }
+
+    /// True if the disk is short because too few inodes are free.
+    pub(crate) fn lacks_inodes(&self) -> bool {
+        self.lacks_inodes.load(Ordering::Acquire)
     }
 
     /// The directory it is in.
@@ -133,8 +168,13 @@ impl Reserve {
             }
         }
         let is_kept = matches!(*state, State::Impossible) || *state == State::Kept(self.bytes);
-        let is_short = !is_kept || free < needed;
+        let lacked_inodes = self.lacks_inodes.load(Ordering::Acquire);
+        let needed_inodes = if lacked_inodes { self.inodes + self.inodes.div_ceil(4) } else { self.inodes };
+        let lacks_inodes = found.free_inodes < needed_inodes;
+        let is_short = !is_kept || free < needed || lacks_inodes;
         self.free.store(free, Ordering::Relaxed);
+        self.free_inodes.store(found.free_inodes, Ordering::Relaxed);
+        self.lacks_inodes.store(lacks_inodes, Ordering::Release);
         self.is_short.store(is_short, Ordering::Release);
         is_short != was_short
     }
@@ -167,6 +207,16 @@ fn write_zeros(file: &mut File, bytes: u64) -> io::Result<()> {
 struct Space {
     free: u64,
     total: u64,
+    free_inodes: u64,
+    /// 0 where the file system makes as many as are wanted.
+    total_inodes: u64,
+}
+
+impl Space {
+    /// True if no file can be made although there are bytes for it.
+    const fn is_out_of_inodes(&self) -> bool {
+        self.total_inodes > 0 && self.free_inodes == 0 && self.free >= PIECE_BYTES_MIN
+    }
 }
 
 /// The space of the file system of a directory, in bytes, as far as this process may have it.
@@ -175,6 +225,8 @@ fn space(directory: &Path) -> io::Result<Space> {
     Ok(Space {
         free: found.f_bavail.saturating_mul(found.f_frsize),
         total: found.f_blocks.saturating_mul(found.f_frsize),
+        free_inodes: found.f_favail,
+        total_inodes: found.f_files,
     })
 }
 
@@ -191,35 +243,58 @@ pub(crate) fn make_room_to_start(directory: &Path) {
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     reserve: Arc<Reserve>,
+    anchor: Anchor,
+    /// What is wrong with the directory, if it is not there any more.
+    loss: Arc<Mutex<Option<String>>>,
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl DiskWatch {
     /// Keeps `bytes` of the file system of a directory in reserve, and uses the waker when the disk becomes short, or
-    /// does not count as that any more. 0: does nothing.
-    pub(crate) fn start(directory: &Path, bytes: u64, waker: Arc<Waker>) -> io::Result<Self> {
-        let reserve = Arc::new(Reserve::new(directory, bytes)?);
+    /// does not count as that any more, and when the directory is gone, or back.
+    pub(crate) fn start(anchor: Anchor, bytes: u64, waker: Arc<Waker>) -> io::Result<Self> {
+        let reserve = Arc::new(Reserve::new(anchor.path(), bytes)?);
         if bytes == 0 {
             let _ = fs::remove_file(reserve.path());
-            return Ok(Self { reserve, stop: None, thread: None });
         }
         reserve.look();
         let theirs = Arc::clone(&reserve);
+        let loss = Arc::<Mutex<Option<String>>>::default();
+        let found = Arc::clone(&loss);
+        let ours = anchor.clone();
         let (stop, stopped) = channel::<()>();
         let thread = std::thread::Builder::new().name("disk-space".to_owned()).spawn(move || {
             let mut was_short = theirs.is_short();
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                theirs.look();
+                let problem = anchor.problem();
+                // Nothing is made in a directory that is not ours.
+                if problem.is_none() {
+                    theirs.look();
+                }
+                let has_changed = {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    std::mem::replace(&mut *found, problem) != *found
+                };
                 // The log's thread may have said so first.
-                if theirs.is_short() != was_short {
-                    was_short = !was_short;
+                if theirs.is_short() != was_short || has_changed {
+                    was_short = theirs.is_short();
                     // Fails only if the loop is gone.
                     let _ = waker.wake();
                 }
             }
         })?;
-        Ok(Self { reserve, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { reserve, anchor: ours, loss, stop: Some(stop), thread: Some(thread) })
+    }
+
+    /// What is wrong with the directory, if it was not there at the last look.
+    pub(crate) fn loss(&self) -> Option<String> {
+        self.loss.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is wrong with the directory now, if it is not there.
+    pub(crate) fn look_for_loss(&self) -> Option<String> {
+        self.anchor.problem()
     }
 
     /// What it keeps.

@@ -120,6 +120,7 @@ impl ServerInfo for View<'_> {
             report.leader = u8::try_from(status.view % *group_size as u64).ok().filter(|_| leads);
             report.silent_ms = status.silent_ms;
             report.disk = local.disk_state();
+            report.disk_free_inodes = local.free_inodes();
             report.commit = status.commit;
             report.applied = status.applied;
             report.durability_log = status.dlog_length;

@@ -15,7 +15,7 @@ use syros_snapshot::{EvaluateJob, Loaded, ReadJob, ReadOutcome};
 use syros_storage::{MemoryEngine, StoreCause};
 use syros_types::{Class, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 use syros_wal::{
-    AppendError, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError, WriteError,
+    AppendError, Cause, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError, WriteError,
 };
 
 use crate::clock::Clock;
@@ -103,6 +103,41 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
+/// What the disk does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum DiskState {
+    Works,
+    /// No space is left on it.
+    Full,
+    /// The data directory is not there.
+    Missing,
+    /// It takes no writes now, for another reason: the process may have no file descriptor left.
+    Refusing,
+    /// It cannot be relied upon any more.
+    Failed,
+}
+
+impl DiskState {
+    /// After an operation that failed.
+    const fn after(error: &DiskError) -> Self {
+        // In all other cases what the log holds is in doubt. After a sync that failed, for example, the system may have
+        // dropped what it could not write, and still show it to readers.
+        if !matches!(error.operation, DiskOperation::Create | DiskOperation::Append) {
+            return Self::Failed;
+        }
+        match error.cause {
+            Cause::Full => Self::Full,
+            Cause::NotFound => Self::Missing,
+            _ => Self::Refusing,
+        }
+    }
+
+    /// True if the log can be opened again once the disk takes writes.
+    const fn may_return(self) -> bool {
+        matches!(self, Self::Full | Self::Missing | Self::Refusing)
+    }
+}
+
 /// Something to be sent when its record is on disk.
 #[derive(Debug)]
 pub(crate) enum Delayed {
@@ -125,7 +160,7 @@ pub(crate) struct Local {
     records_before: u64,
     /// What the replica has been told to be on disk; more may be.
     persisted: Ticket,
-    has_failed: bool,
+    disk: DiskState,
     /// When to try next whether a disk that refused a write takes writes again.
     pub(crate) probe_at: Instant,
     /// What the event loop sends when records are on disk.
@@ -155,6 +190,8 @@ pub(crate) struct Local {
     promises_end: Option<(Instant, Duration)>,
     /// The replica has been told that the disk is nearly full.
     disk_is_short: bool,
+    /// The log says that the data directory is not there any more. The replica starts anew if it comes back.
+    has_told_loss: bool,
     /// Most bytes that the data may take in memory; `None` without a limit. Redis clients may set it.
     pub(crate) maxmemory: Cell<Option<u64>>,
     /// The replica has been told that the data may grow by so much.
@@ -201,7 +238,9 @@ impl Local {
             ..
         } = parts;
         let (maxmemory, waker) = (parts.maxmemory, parts.waker);
-        let disk_watch = DiskWatch::start(directory.path(), settings.reserve_bytes, Arc::clone(&waker))
+        let disk_watch = directory
+            .anchor()
+            .and_then(|anchor| DiskWatch::start(anchor, settings.reserve_bytes, Arc::clone(&waker)))
             .map_err(LogError::Space)?;
         let place = Place {
             cluster,
@@ -278,7 +317,8 @@ impl Local {
             wal: GroupCommit::start(wal, on_progress).map_err(LogError::Thread)?,
             records_before,
             persisted: Ticket(0),
-            has_failed: false,
+            disk: DiskState::Works,
+            has_told_loss: false,
             probe_at: Instant::NEVER,
             held: Waiting::default(),
             releases,
@@ -329,7 +369,15 @@ impl Local {
         }
         self.disk_is_short = is_short;
         let (directory, free, limit) = (reserve.directory().display(), reserve.free(), reserve.bytes());
-        if is_short {
+        if is_short && reserve.lacks_inodes() {
+            let (free_inodes, inodes) = reserve.inodes();
+            log::error!(
+                "the file system of {directory} is nearly out of inodes: {free_inodes} more files can be made, and {inodes} \
+                 have to be possible ({free} bytes are free); {} takes no updates that make the data grow until files \
+                 are deleted",
+                self.me
+            );
+        } else if is_short {
             log::error!(
                 "the disk of {directory} is nearly full: {free} bytes are free beside the reserve, and disk.reserve is \
                  {limit}; {} takes no updates that make the data grow until there is space",
@@ -345,6 +393,11 @@ impl Local {
     pub(crate) fn disk_space(&self) -> (u64, u64, bool) {
         let reserve = self.disk_watch.reserve();
         (reserve.free(), reserve.bytes(), reserve.is_short())
+    }
+
+    /// Files that can still be made on the disk; 0 where the file system has no limit.
+    pub(crate) fn free_inodes(&self) -> u64 {
+        self.disk_watch.reserve().inodes().0
     }
 
     /// Tells the replica by how much the data may grow, if that has changed.
@@ -386,7 +439,7 @@ impl Local {
             // What the log would say, the file of the view has to say first.
             return self.fail_to_note(&error);
         }
-        if self.has_failed {
+        if self.has_failed() {
             return;
         }
         self.record.clear();
@@ -408,7 +461,7 @@ impl Local {
                 // A record is bounded like the message it came with; if one is not, this is not the
                 // moment to find out by falling over.
                 Err(error @ (AppendError::Empty | AppendError::TooLong { .. })) => {
-                    return self.fail(&error.to_string(), false);
+                    return self.fail(&error.to_string(), DiskState::Failed);
                 }
             }
         }
@@ -480,12 +533,16 @@ impl Local {
         self.note_snapshots(now);
         self.note_findings();
         self.note_space(now);
-        if !self.has_failed
+        self.note_loss();
+        if !self.has_failed()
             && let Some(error) = self.wal.error()
         {
-            let returns = matches!(error, WalError::Disk(error) if may_return(error));
+            let state = match error {
+                WalError::Disk(error) => DiskState::after(error),
+                WalError::ThreadPanicked => DiskState::Failed,
+            };
             let problem = error.to_string();
-            self.fail(&problem, returns);
+            self.fail(&problem, state);
         }
         has_advanced
     }
@@ -508,29 +565,67 @@ impl Local {
     }
 
     /// What the disk does, for INFO.
-    pub(crate) fn disk_state(&self) -> &'static str {
-        match (self.has_failed, self.probe_at == Instant::NEVER) {
-            (false, _) => "ok",
-            (true, false) => "full",
-            (true, true) => "failed",
+    pub(crate) const fn disk_state(&self) -> &'static str {
+        match self.disk {
+            DiskState::Works => "ok",
+            DiskState::Full => "full",
+            DiskState::Missing => "missing",
+            DiskState::Refusing => "refusing",
+            DiskState::Failed => "failed",
+        }
+    }
+
+    const fn has_failed(&self) -> bool {
+        !matches!(self.disk, DiskState::Works)
+    }
+
+    /// Takes note of a data directory that is not there any more: what the log's thread still writes, no restart finds.
+    fn note_loss(&mut self) {
+        if self.has_told_loss {
+            return;
+        }
+        let Some(problem) = self.disk_watch.loss() else { return };
+        self.has_told_loss = true;
+        if self.has_failed() {
+            log::error!("{problem}");
+            if self.disk.may_return() {
+                self.disk = DiskState::Missing;
+            }
+        } else {
+            self.fail(&problem, DiskState::Missing);
         }
     }
 
     /// The disk cannot be relied upon any more, at least for now.
-    fn fail(&mut self, problem: &str, may_return: bool) {
-        if self.has_failed {
+    fn fail(&mut self, problem: &str, state: DiskState) {
+        if self.has_failed() {
             return;
         }
-        self.has_failed = true;
+        // A write may fail before the watch has noticed that the directory is gone.
+        let may_be_news = state.may_return() && !self.has_told_loss;
+        let loss = may_be_news.then(|| self.disk_watch.look_for_loss()).flatten();
+        let state = if loss.is_some() { DiskState::Missing } else { state };
+        self.has_told_loss |= loss.is_some();
+        self.disk = state;
         let now = self.clock.now();
-        if may_return {
-            log::error!("{problem}; {} takes no updates until the disk takes writes again", self.me);
+        let me = self.me;
+        let until = match state {
+            DiskState::Missing => "it is back",
+            DiskState::Full | DiskState::Refusing => "the disk takes writes again",
+            DiskState::Works | DiskState::Failed => "it is started again with a working disk",
+        };
+        if state.may_return() {
             self.probe_at = now.instant.after(PROBE_INTERVAL);
-        } else {
-            log::error!(
-                "{problem}; {} takes no updates until it is started again with a working disk",
-                self.me
-            );
+        }
+        match loss {
+            Some(loss) => {
+                log::error!("{problem}, because {loss}; {me} takes no updates until {until}");
+            }
+            None if state == DiskState::Full && self.disk_watch.reserve().lacks_inodes() => log::error!(
+                "{problem}: no inodes are left, while {} bytes are free; {me} takes no updates until files are deleted",
+                self.disk_watch.reserve().free()
+            ),
+            None => log::error!("{problem}; {me} takes no updates until {until}"),
         }
         self.replica.handle(now, Event::PersistFailed);
     }
@@ -544,20 +639,23 @@ impl Local {
                 // The others have what this one lost.
                 Ok(()) => {
                     log::error!("{problem}; {} starts anew, to be repaired", self.me);
-                    self.has_failed = true;
+                    self.disk = DiskState::Failed;
                     self.is_damaged = true;
                     return;
                 }
                 Err(error) => log::error!("{error}"),
             }
         }
-        self.fail(problem, cause == StoreCause::Full);
+        self.fail(problem, if cause == StoreCause::Full { DiskState::Full } else { DiskState::Failed });
     }
 
     /// The file of the view cannot be written.
     fn fail_to_note(&mut self, error: &WriteError) {
-        let returns = matches!(error, WriteError::Disk(error) if may_return(error));
-        self.fail(&format!("cannot note the view: {error}"), returns);
+        let state = match error {
+            WriteError::Disk(error) => DiskState::after(error),
+            _ => DiskState::Failed,
+        };
+        self.fail(&format!("cannot note the view: {error}"), state);
     }
 
     /// Takes note of what was found to be damaged on disk.
@@ -571,7 +669,7 @@ impl Local {
                     }
                 }
                 // If it takes part in no view now, or its disk fails, there is another round.
-                Finding::Store => self.is_damaged |= self.replica.is_normal() && !self.has_failed,
+                Finding::Store => self.is_damaged |= self.replica.is_normal() && !self.has_failed(),
             }
         }
     }
@@ -745,7 +843,7 @@ impl Local {
         }
         self.note_expiry(now);
         let Execution::OnDisk(disk) = &self.execution else { return };
-        if !self.has_failed
+        if !self.has_failed()
             && let Some(error) = disk.deferred.shared().failure()
         {
             let (problem, cause) = (error.to_string(), error.cause);
@@ -840,7 +938,9 @@ impl Local {
         };
         match is_adopted {
             Ok(is_adopted) => assert!(is_adopted, "a snapshot is adopted when it has been loaded"),
-            Err(error) => self.fail(&format!("cannot start a thread of the engine: {error}"), false),
+            Err(error) => {
+                self.fail(&format!("cannot start a thread of the engine: {error}"), DiskState::Failed);
+            }
         }
         self.next_expiry = self.execution.next_expiry();
         self.replica.handle(now, Event::NextExpiry(self.next_expiry));
@@ -854,18 +954,19 @@ impl Local {
             return false;
         }
         self.probe_at = now.instant.after(PROBE_INTERVAL);
-        self.directory.try_writing().is_ok()
+        // With a few of them, it would soon be out of inodes again.
+        !self.disk_watch.reserve().lacks_inodes() && self.directory.try_writing().is_ok()
     }
 
     /// True if everything appended is on disk, or never will be.
     pub(crate) fn is_settled(&self) -> bool {
         let is_persisted = self.wal.persisted() == self.wal.appended();
-        self.has_failed || (is_persisted && self.held.first().is_none() && self.releases.is_empty())
+        self.has_failed() || (is_persisted && self.held.first().is_none() && self.releases.is_empty())
     }
 
     /// True if clients should wait until the disk has caught up.
     pub(crate) fn is_behind(&self) -> bool {
-        (self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed)
+        (self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed())
             || match &self.execution {
                 Execution::InMemory(memory) => memory.snapshots.is_behind(&memory.engine),
                 Execution::OnDisk(disk) => disk.deferred.is_behind(),
@@ -1071,11 +1172,4 @@ impl Local {
     pub(crate) fn close(self) -> Result<(), WalError> {
         self.wal.close().map(|_| ())
     }
-}
-
-/// True if nothing that the log holds is in doubt, so that it can be opened again once the disk takes
-/// writes. After a sync that failed it would be: the system may have dropped what it could not write, and
-/// still show it to readers.
-const fn may_return(error: &DiskError) -> bool {
-    matches!(error.operation, DiskOperation::Create | DiskOperation::Append)
 }

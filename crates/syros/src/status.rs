@@ -83,7 +83,9 @@ fn problem(report: &Result<StatusReport, String>) -> Option<String> {
         Err(problem) => return Some(format!("down: {problem}")),
     };
     if report.disk_failed {
-        return Some("its disk is full or has failed: it takes no updates".to_owned());
+        return Some(
+            "its disk is full, is gone or has failed (its log says what): it takes no updates".to_owned(),
+        );
     }
     let silent = report.silent_ms;
     match report.role {

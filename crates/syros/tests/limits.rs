@@ -2,7 +2,9 @@
 
 mod common;
 
-use common::{Dev, PATIENCE, Redis, Scratch, free_ports, kill, syros, wait_for, wait_for_end};
+use common::{
+    Dev, DevNode, PATIENCE, Redis, Scratch, free_ports, kill, run, syros, text, wait_for, wait_for_end,
+};
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -198,6 +200,44 @@ fn info(redis: &mut Redis, name: &str) -> u64 {
     let text = redis.ask(&["INFO"]);
     let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
     line.unwrap_or_else(|| panic!("no {name} in {text}")).trim_end().parse().unwrap()
+}
+
+#[test]
+fn a_data_directory_that_is_gone_is_told_at_once_and_used_again_when_it_is_back() {
+    let scratch = Scratch::new("gone");
+    let dev = Dev::start(&scratch.0.join("data"), free_ports(), &[]);
+    let (leader, number) = (dev.leader().clone(), dev.nodes.iter().position(|node| node.leads).unwrap());
+    let other = dev.nodes.iter().find(|node| !node.leads).unwrap().clone();
+    let ask = |node: &DevNode, words: &[&str]| Redis::connect(node.redis).ask(words);
+    assert_eq!(ask(&leader, &["SET", "k", "before"]), "+OK");
+    let place = scratch.0.join(format!("data/node-{number}"));
+    let away = scratch.0.join("away");
+    std::fs::rename(&place, &away).unwrap();
+    // Nobody writes meanwhile.
+    wait_for("another leader", || {
+        ask(&other, &["INFO", "syros"]).contains("replica_role:leader").then_some(())
+    });
+    std::fs::create_dir(&place).unwrap();
+    assert_eq!(ask(&other, &["SET", "k", "meanwhile"]), "+OK");
+    assert_eq!(ask(&leader, &["GET", "k"]), "meanwhile");
+    assert!(ask(&leader, &["INFO"]).contains("\r\ndisk:missing\r\n"), "{}", ask(&leader, &["INFO"]));
+    let addresses: Vec<String> = dev.nodes.iter().map(|node| format!("127.0.0.1:{}", node.replica)).collect();
+    let status = run(syros().args(["status", "--replicas", &addresses.join(",")]));
+    let status = text(&status);
+    assert!(
+        status.contains("disk failed") && status.contains("is gone") && !status.contains("down"),
+        "{status}"
+    );
+    assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0, "what took its place is left alone");
+
+    std::fs::remove_dir(&place).unwrap();
+    std::fs::rename(&away, &place).unwrap();
+    wait_for("a disk that works", || {
+        let info = Redis::try_connect(leader.redis).ok()?.try_ask(&["INFO"]).ok()?;
+        info.contains("\r\ndisk:ok\r\n").then_some(())
+    });
+    assert_eq!(ask(&leader, &["SET", "k", "after"]), "+OK");
+    assert!(dev.stop().success());
 }
 
 #[test]

@@ -474,7 +474,9 @@ impl Replica {
         match (from, message) {
             (_, Message::StatusRequest) => {
                 let report = Box::new(self.status());
-                self.send(from, Message::Status(report));
+                // Whoever asks wants to know what is wrong with this replica: a disk that does not take its view, too.
+                let message = Message::Status(report);
+                self.actions.push_back(Action::Send { to: from, message, after: Ticket(0) });
             }
             (_, Message::HandOver { to }) => self.on_hand_over(to, HandOverReason::Requested),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),

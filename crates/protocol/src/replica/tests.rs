@@ -1000,3 +1000,22 @@ fn a_leader_that_was_stopped_leaves_the_lead_to_its_successor() {
     cluster.pass(100);
     assert!(cluster.replicas.iter().all(|replica| replica.is_normal() && replica.view() == View(1)));
 }
+
+#[test]
+fn a_replica_whose_disk_takes_nothing_tells_its_status() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    // Its view never reaches the disk.
+    cluster.unwritten.insert(0, Ticket(0));
+    cluster.event(0, Event::StepDown);
+    assert!(cluster.replicas[0].view_ticket > cluster.replicas[0].persisted);
+    let now = cluster.clock(0);
+    cluster.replicas[0].handle(now, Event::PersistFailed);
+    cluster.replicas[0].handle(now, Event::Message { from: CLIENT, message: Message::StatusRequest });
+    let answer = core::iter::from_fn(|| cluster.replicas[0].poll()).find_map(|action| match action {
+        Action::Send { message: Message::Status(report), after, .. } => Some((report, after)),
+        _ => None,
+    });
+    let (report, after) = answer.unwrap();
+    assert!(report.disk_failed && report.role == RoleName::ViewChange, "{report:?}");
+    assert!(after <= cluster.replicas[0].persisted, "it waits for {after:?}");
+}

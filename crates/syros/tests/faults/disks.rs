@@ -61,6 +61,22 @@ impl Small {
         }
     }
 
+    /// Takes all inodes that are left.
+    fn take_inodes(&self) {
+        std::fs::create_dir(self.ballast()).unwrap();
+        while File::create(self.ballast().join(self.inodes().to_string())).is_ok() {}
+    }
+
+    /// Gives them back.
+    fn give_inodes(&self) {
+        std::fs::remove_dir_all(self.ballast()).unwrap();
+    }
+
+    /// Those that are left.
+    fn inodes(&self) -> u64 {
+        rustix::fs::statvfs(&self.0).unwrap().f_ffree
+    }
+
     /// Gives it back.
     fn clear(&self) {
         std::fs::remove_file(self.ballast()).unwrap();
@@ -184,6 +200,29 @@ fn space_that_returns_is_used_without_a_restart() {
     for number in 0..refused {
         assert_eq!(redis.ask(&["STRLEN", &format!("key{number}")]), ":10000", "key{number} of {refused}");
     }
+}
+
+#[test]
+fn a_file_system_without_inodes_is_named_and_nothing_flaps() {
+    let Some(setup) = start("inodes", 1) else { return };
+    let mut redis = setup.redis(0);
+    assert_eq!(redis.ask(&["INCR", "counter"]), ":1");
+    setup.small.take_inodes();
+    wait_for("a refusal", || (redis.ask(&["SET", "k", "v"]) != "+OK").then_some(()));
+    // The thread that looks after the disk looks at it ten times a second.
+    sleep(1500);
+    assert!(redis.ask(&["SET", "k", "v"]).starts_with("-TRYAGAIN"));
+    assert_eq!(redis.ask(&["GET", "counter"]), "1");
+    let info = redis.ask(&["INFO"]);
+    assert!(info.contains("disk_free_inodes:0\r\n") && info.contains("disk_is_short:1\r\n"), "{info}");
+    let log = setup.cluster.log(0);
+    assert_eq!(log.matches("is nearly out of inodes").count(), 1, "{log}");
+    assert!(!log.contains("is nearly full") && !log.contains("has space again"), "{log}");
+
+    setup.small.give_inodes();
+    wait_for("an update", || (redis.ask(&["SET", "k", "v"]) == "+OK").then_some(()));
+    let log = setup.cluster.log(0);
+    assert_eq!(log.matches("has space again").count(), 1, "{log}");
 }
 
 #[test]

@@ -102,9 +102,16 @@ pub(crate) fn claim(demand: Demand, setting: &str) -> io::Result<Descriptors> {
         ))
     })?;
     let fits = |wanted: Option<usize>, got| wanted.is_none_or(|wanted| wanted == got);
-    if !fits(demand.redis_clients, share.redis_clients) || !fits(demand.peer_clients, share.peer_clients) {
+    let (redis_fit, all_fit) = (
+        fits(demand.redis_clients, share.redis_clients),
+        fits(demand.redis_clients, share.redis_clients) && fits(demand.peer_clients, share.peer_clients),
+    );
+    if !all_fit {
         let wanted = demand.redis_clients.or(demand.peer_clients).unwrap_or(0);
-        log::warn!(
+        // Syros clients are few.
+        let is_harmless = redis_fit && demand.redis_clients.is_some();
+        log::log!(
+            if is_harmless { log::Level::Info } else { log::Level::Warn },
             "{setting} is {wanted}, but this process may have {limit} files open at a time: it admits {} Redis clients and \
              {} Syros clients, and keeps the rest for its files and the other nodes. Raise the limit to {needed} \
              (ulimit -n, LimitNOFILE= of systemd), or lower {setting}",

@@ -131,6 +131,13 @@ pub enum DirectoryError {
         /// What the system said.
         source: io::Error,
     },
+    /// The directory is a symbolic link to what does not exist.
+    Dangling {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
     /// Another process uses the directory.
     Locked(PathBuf),
     /// There is no replica in the directory, and nobody said that this is its first start.
@@ -180,6 +187,12 @@ impl fmt::Display for DirectoryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { doing, path, source } => write!(f, "cannot {doing} {}: {source}", path.display()),
+            Self::Dangling { path, target } => write!(
+                f,
+                "directory {} is a symbolic link to {}, which does not exist: is its file system mounted?",
+                path.display(),
+                target.display()
+            ),
             Self::Locked(path) => {
                 write!(f, "directory {} is in use by another process", path.display())
             }
@@ -318,7 +331,10 @@ impl DataDirectory {
                 DirectoryError::Empty(path.to_owned())
             });
         }
-        fs::create_dir_all(path).map_err(io_error("create directory", path))?;
+        fs::create_dir_all(path).map_err(|error| match fs::read_link(path) {
+            Ok(target) if !path.exists() => DirectoryError::Dangling { path: path.to_owned(), target },
+            _ => io_error("create directory", path)(error),
+        })?;
         make_room_to_start(path);
         let lock = lock(path)?;
         let nothing = Roster::unknown(identity.group);
@@ -827,6 +843,16 @@ mod tests {
         fs::remove_file(path.join(IDENTITY_FILE)).unwrap();
         assert!(problem().contains("identity has been removed"), "{}", problem());
         fs::remove_dir_all(&path).unwrap();
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_named() {
+        let path = scratch("dangling");
+        let _ = fs::remove_file(&path);
+        std::os::unix::fs::symlink("nowhere", &path).unwrap();
+        let refused = DataDirectory::open(&path, identity(), true).unwrap_err().to_string();
+        assert!(refused.contains("is a symbolic link to nowhere, which does not exist"), "{refused}");
+        fs::remove_file(&path).unwrap();
     }
 
     #[test]

@@ -15,7 +15,8 @@ use syros_snapshot::{EvaluateJob, Loaded, ReadJob, ReadOutcome};
 use syros_storage::{MemoryEngine, StoreCause};
 use syros_types::{Class, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 use syros_wal::{
-    AppendError, Cause, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, WalError, WriteError,
+    AppendError, Cause, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, Recovery, WalError,
+    WriteError,
 };
 
 use crate::clock::Clock;
@@ -102,6 +103,41 @@ impl fmt::Display for LogError {
 }
 
 impl std::error::Error for LogError {}
+
+/// Logs how a replica starts.
+fn tell_start(me: ReplicaId, boot: &Boot, view: View, recovery: &Recovery) {
+    log::info!(
+        "{me} starts {} in view {}, with {} records ({} bytes) in the write-ahead log",
+        match boot {
+            Boot::Fresh => "for the first time",
+            Boot::Restored(_) => "again",
+            Boot::Amnesiac { .. } => "again, without its memory,",
+        },
+        view.0,
+        (recovery.last.0 + 1).saturating_sub(recovery.first.0),
+        recovery.bytes
+    );
+}
+
+/// Makes the directory the replica's, and notes there which leases it promises from now on. When longer ones end that it
+/// promised before, and what it promises now.
+fn begin_promises(
+    directory: &mut DataDirectory,
+    config: &mut Config,
+    clock: Clock,
+) -> Result<Option<(Instant, Duration)>, DirectoryError> {
+    config.promised_before = directory.begin_promises(config.lease)?;
+    directory.claim()?;
+    let (before, lease) = (config.promised_before, config.lease);
+    Ok((before > lease).then(|| {
+        log::info!(
+            "{} promised leases of {before:?} before, and promises {lease:?} from now on: it takes part in no view change \
+             before the former have ended",
+            config.replica
+        );
+        (clock.now().instant.after(before), lease)
+    }))
+}
 
 /// What the disk does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,10 +274,8 @@ impl Local {
             ..
         } = parts;
         let (maxmemory, waker) = (parts.maxmemory, parts.waker);
-        let disk_watch = directory
-            .anchor()
-            .and_then(|anchor| DiskWatch::start(anchor, settings.reserve_bytes, Arc::clone(&waker)))
-            .map_err(LogError::Space)?;
+        let watch = |anchor| DiskWatch::start(anchor, settings.reserve_bytes, Arc::clone(&waker));
+        let disk_watch = directory.anchor().and_then(watch).map_err(LogError::Space)?;
         let place = Place {
             cluster,
             directory: &directory,
@@ -259,31 +293,11 @@ impl Local {
             Durability::Fsync if !restored.is_amnesiac() => Boot::Restored(Box::new(restored)),
             _ => Boot::Amnesiac { view: view.view() },
         };
-        log::info!(
-            "{me} starts {} in view {}, with {} records ({} bytes) in the write-ahead log",
-            match &boot {
-                Boot::Fresh => "for the first time",
-                Boot::Restored(_) => "again",
-                Boot::Amnesiac { .. } => "again, without its memory,",
-            },
-            view.view().0,
-            (recovery.last.0 + 1).saturating_sub(recovery.first.0),
-            recovery.bytes
-        );
+        tell_start(me, &boot, view.view(), &recovery);
         if let Some(rate) = settings.emulated_reads {
             log::warn!("{me} emulates a storage that answers {rate} reads a second: for measurements only");
         }
-        config.promised_before = directory.begin_promises(config.lease).map_err(LogError::Claim)?;
-        directory.claim().map_err(LogError::Claim)?;
-        let promises_end = (config.promised_before > config.lease).then(|| {
-            log::info!(
-                "{me} promised leases of {:?} before, and promises {:?} from now on: it takes part in no view change \
-                 before the former have ended",
-                config.promised_before,
-                config.lease
-            );
-            (clock.now().instant.after(config.promised_before), config.lease)
-        });
+        let promises_end = begin_promises(&mut directory, &mut config, clock).map_err(LogError::Claim)?;
         let plan = settings.scrub_interval.map(|interval| Plan {
             directory: directory.path().to_owned(),
             owner: Owner { cluster, replica: me },

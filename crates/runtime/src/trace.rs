@@ -8,7 +8,9 @@ use syros_types::ReplicaId;
 /// Logs an event: as a warning what an operator may have to look into, as information what explains the rest.
 pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
     let level = match event {
-        TraceEvent::Differing { .. } | TraceEvent::Diverged { .. } => log::Level::Error,
+        TraceEvent::Differing { .. } | TraceEvent::Diverged { .. } | TraceEvent::MemoryGone { .. } => {
+            log::Level::Error
+        }
         TraceEvent::Suspected { .. }
         | TraceEvent::Alone { .. }
         | TraceEvent::QuorumLost { .. }
@@ -91,6 +93,17 @@ impl fmt::Display for Line {
             ),
             TraceEvent::WrongClock(error) => {
                 write!(f, "leads, and its clock is {}: check this machine's clock", Error(error))
+            }
+            TraceEvent::MemoryGone { members } => {
+                let names: Vec<String> = members.iter().map(|member| member.to_string()).collect();
+                write!(
+                    f,
+                    "has no memory of what was acknowledged, and neither have so many others that they are a majority ({}): \
+                     nobody can tell what the data was, and the cluster serves nobody. With durability \"replicated\" that \
+                     is what comes of a majority that restarts at once: the data is gone. Stop all nodes, and start a \
+                     new cluster with empty data directories and --bootstrap",
+                    names.join(", ")
+                )
             }
             TraceEvent::Implausible { from, message } => {
                 write!(f, "refuses a {message} of {from} that no working replica sends")

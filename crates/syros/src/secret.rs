@@ -18,7 +18,11 @@ pub(crate) fn read(path: &Path) -> Result<Secret, String> {
     let name = path.display();
     let failed = |error: std::io::Error| format!("cannot read the secret in {name}: {error}");
     let file = File::open(path).map_err(failed)?;
-    let mode = file.metadata().map_err(failed)?.permissions().mode();
+    let found = file.metadata().map_err(failed)?;
+    if !found.is_file() {
+        return Err(format!("cannot read the secret in {name}: it is not a file"));
+    }
+    let mode = found.permissions().mode();
     if mode & OTHERS != 0 {
         return Err(format!(
             "the secret in {name} can be read by others than its owner (mode {:o}): chmod 600 {name}",
@@ -64,6 +68,7 @@ mod tests {
         let secret = read(&path).unwrap();
         make(&path).unwrap();
         assert!(read(&path).unwrap() == secret, "it is not made anew");
+        assert!(read(&std::env::temp_dir()).unwrap_err().contains("it is not a file"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         assert!(read(&path).unwrap_err().contains("mode 640"));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();

@@ -49,12 +49,20 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         if options.replicas.is_empty() { replicas_of(&options.addr)? } else { options.replicas.clone() };
     let mut problems = Vec::new();
     let mut has_leader = false;
+    let (mut without_memory, mut majority) = (0, usize::MAX);
     for address in &replicas {
         let report = query(address);
         has_leader |= report.as_ref().is_ok_and(leads);
+        if let Ok(StatusReport { role: RoleName::Recovering, replicas, .. }) = &report {
+            without_memory += 1;
+            majority = usize::from(*replicas) / 2 + 1;
+        }
         problems.extend(problem(&report).map(|problem| format!("{address}: {problem}")));
         let line = if options.json { json_line(address, &report) } else { text_line(address, &report) };
         println!("{line}");
+    }
+    if without_memory >= majority {
+        problems.push(memory_gone(without_memory));
     }
     if !has_leader {
         problems.push("no replica leads with a majority: nothing can be read or written".to_owned());
@@ -69,6 +77,15 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 pub(crate) fn query(address: &str) -> Result<StatusReport, String> {
     let endpoint = Endpoint::resolve(address).map_err(|error| error.to_string())?;
     syros_client::status(endpoint.current(), ANSWER_TIMEOUT).map_err(|error| error.to_string())
+}
+
+/// What it means that so many replicas, a majority, have lost their memory.
+fn memory_gone(replicas: usize) -> String {
+    format!(
+        "{replicas} replicas have lost their memory, and they are a majority: nobody can tell what the data was. With \
+         durability \"replicated\" that is what comes of a majority that restarts at once: the data is gone. Stop all \
+         nodes, and start a new cluster with empty data directories and --bootstrap"
+    )
 }
 
 /// True if the replica leads, and hears the majority that it needs for it.

@@ -131,14 +131,13 @@ impl Replica {
         let nearest = if ahead { median.high } else { median.low };
         let off = Duration::from_micros(self.now.wall.0.abs_diff(nearest.0));
         let error = ClockError { off, ahead };
-        if self.clock_off_since.is_none() {
-            self.trace(TraceEvent::WrongClock(error));
-        }
         let since = *self.clock_off_since.get_or_insert(now);
         if now < since.after(CLOCK_OFF_AFTER) || !self.has_led_for_long(CLOCK_OFF_AFTER) {
             return;
         }
         self.clock_off_since = None;
+        // Not before: while all clocks are set, this member's may be the first or the last.
+        self.trace(TraceEvent::WrongClock(error));
         let tolerance = self.config.clock_skew_max;
         let is_right = |member: &ReplicaId| {
             let reading = self.clocks[member.index()].map(|reading| reading.bounds(now));

@@ -1019,3 +1019,26 @@ fn a_replica_whose_disk_takes_nothing_tells_its_status() {
     assert!(report.disk_failed && report.role == RoleName::ViewChange, "{report:?}");
     assert!(after <= cluster.replicas[0].persisted, "it waits for {after:?}");
 }
+
+#[test]
+fn a_majority_without_memory_says_so() {
+    let is_gone = |traced: &(usize, TraceEvent)| matches!(traced.1, TraceEvent::MemoryGone { .. });
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let forget = |cluster: &mut Cluster, member: usize| {
+        let config = cluster.replicas[member].config.clone();
+        let view = cluster.replicas[member].view();
+        cluster.replicas[member] = Replica::new(config, Boot::Amnesiac { view }, cluster.now);
+        cluster.executed[member].clear();
+    };
+    forget(&mut cluster, 2);
+    cluster.pass(2000);
+    assert!(cluster.replicas.iter().all(Replica::is_normal), "the others remember");
+    forget(&mut cluster, 2);
+    forget(&mut cluster, 1);
+    assert!(!cluster.traced.iter().any(is_gone), "{:?}", cluster.traced);
+    cluster.pass(2000);
+    let told: Vec<_> = cluster.traced.iter().filter(|traced| is_gone(traced)).collect();
+    let members = [ReplicaId(1), ReplicaId(2)].into_iter().collect();
+    let event = TraceEvent::MemoryGone { members };
+    assert!(told.len() == 2 && told.contains(&&(1, event)) && told.contains(&&(2, event)), "{told:?}");
+}

@@ -4,7 +4,7 @@
 
 use super::{Action, Replica, Status};
 use core::time::Duration;
-use syros_types::{Instant, OpNumber, ReplicaId, ReplicaSet, View};
+use syros_types::{Group, Instant, OpNumber, ReplicaId, ReplicaSet, View};
 
 /// Why a leader gave the lead to another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -134,7 +134,13 @@ pub enum TraceEvent {
         /// How long ago it last heard as many as it needs.
         silent: Duration,
     },
-    /// A leader's wall clock contradicts the median of the members' clocks. Log time does not follow it.
+    /// This replica has lost its memory, and so have so many others that a majority of the members has: nobody can say
+    /// what was acknowledged, and no view begins any more. Told once in each life of a process.
+    MemoryGone {
+        /// All members known to have lost it.
+        members: ReplicaSet,
+    },
+    /// A leader's wall clock has contradicted the median of the members' clocks for some time. Log time does not follow it.
     WrongClock(ClockError),
     /// A member has sent a message that no right member sends. Told once in each view.
     Implausible {
@@ -161,11 +167,22 @@ pub(super) struct Traced {
     alone: bool,
     /// Members that have sent what no right member sends.
     implausible: ReplicaSet,
+    /// When members have last said that they lost their memory. Only a replica that lost its own takes note of that.
+    without_memory: [Option<Instant>; Group::SIZE_MAX],
+    /// A replica without memory has told that a majority is.
+    memory_gone: bool,
 }
 
 impl Traced {
     pub(super) const fn new(now: Instant) -> Self {
-        Self { since: now, quorum_lost: false, alone: false, implausible: ReplicaSet(0) }
+        Self {
+            since: now,
+            quorum_lost: false,
+            alone: false,
+            implausible: ReplicaSet(0),
+            without_memory: [None; Group::SIZE_MAX],
+            memory_gone: false,
+        }
     }
 }
 
@@ -200,6 +217,26 @@ impl Replica {
         if !self.traced.implausible.contains(from) {
             self.traced.implausible = self.traced.implausible.with(from);
             self.trace(TraceEvent::Implausible { from, message });
+        }
+    }
+
+    /// Replica without memory: a member says that it has none.
+    pub(super) fn note_without_memory(&mut self, member: ReplicaId) {
+        self.traced.without_memory[member.index()] = Some(self.now.instant);
+    }
+
+    /// Replica without memory: tells if a majority has none. They say so again and again until a view takes them in.
+    pub(super) fn trace_memory_gone(&mut self) {
+        let (now, patience) = (self.now.instant, self.config.suspect_after);
+        let is_without = |member: &ReplicaId| {
+            let heard = self.traced.without_memory[member.index()];
+            *member == self.config.replica || heard.is_some_and(|heard| now < heard.after(patience))
+        };
+        let members: ReplicaSet = self.config.group.members().filter(is_without).collect();
+        let is_gone =
+            members.len() >= self.config.group.majority() && now >= self.traced.since.after(patience);
+        if is_gone && !core::mem::replace(&mut self.traced.memory_gone, true) {
+            self.trace(TraceEvent::MemoryGone { members });
         }
     }
 

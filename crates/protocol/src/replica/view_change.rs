@@ -280,6 +280,7 @@ impl Replica {
         if self.transfer.is_some() {
             self.request_transfer();
         } else {
+            self.trace_memory_gone();
             self.broadcast(&Message::Rejoin { view });
         }
     }
@@ -410,6 +411,9 @@ impl Replica {
 
     /// A replica that lost its memory may enter only a view in whose making it took no part.
     pub(super) fn on_rejoin(&mut self, from: ReplicaId, view: View) {
+        if matches!(self.status, Status::Recovering) {
+            self.note_without_memory(from);
+        }
         if !self.is_leader() {
             return;
         }

@@ -48,7 +48,11 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     let group = check_addresses(&root, &replicas)?;
     let id = root.required_integer("replica", 0..=group.size() as u64 - 1)?;
     let replica = ReplicaId(u8::try_from(id).unwrap_or(u8::MAX));
-    let directory = base.join(PathBuf::from(root.required_text("directory")?));
+    let directory = root.required_text("directory")?;
+    if directory.is_empty() {
+        return Err(root.error("directory", "\"\" names no directory"));
+    }
+    let directory = base.join(PathBuf::from(directory));
     let secret_file = root.text("secret-file")?.filter(|file| !file.is_empty()).map(|file| base.join(file));
     let secret = secret_file.map(|file| crate::secret::read(&file)).transpose();
     let secret = secret.map_err(|problem| root.error("secret-file", problem))?;
@@ -161,9 +165,15 @@ fn address(
     default: impl FnOnce() -> Option<SocketAddr>,
 ) -> Result<SocketAddr, ConfigError> {
     match reader.text(key)? {
-        Some(text) => text.parse().map_err(|_| {
-            reader.error(key, format!("\"{text}\" is not an IP address and port, such as \"0.0.0.0:6379\""))
-        }),
+        Some(text) => {
+            // A port that the system chooses is another one after every start.
+            let address = text.parse().ok().filter(|address: &SocketAddr| address.port() > 0);
+            address.ok_or_else(|| {
+                let problem =
+                    "is not an IP address and port, such as \"0.0.0.0:6379\", with a port from 1 to 65535";
+                reader.error(key, format!("\"{text}\" {problem}"))
+            })
+        }
         None => default().ok_or_else(|| {
             let problem =
                 "missing; without a default because this replica's entry in 'replicas' is a host name";

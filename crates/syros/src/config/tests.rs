@@ -107,6 +107,8 @@ fn values_out_of_range_are_named_with_the_range() {
         ("timing", "session-timeout", "\"1s\"", "from 10s to 604800s"),
         ("timing", "operation-timeout", "\"1ms\"", "from 100ms to 600s"),
         ("timing", "sync-after", "\"1m\"", "from 1ms to 10s"),
+        ("", "directory", "\"\"", "names no directory"),
+        ("listen", "redis", "\"127.0.0.1:0\"", "with a port from 1 to 65535"),
         ("limits", "connections", "0", "from 1 to 1000000"),
         ("limits", "in-flight", "0", "from 1 to 16777216"),
         ("limits", "sessions", "0", "from 1 to 16777216"),

@@ -95,6 +95,29 @@ fn a_leader_whose_clock_is_off_hands_over_to_one_whose_clock_is_right() {
     }
 }
 
+/// They are set one after the other, within moments.
+#[test]
+fn clocks_that_are_set_together_are_not_complained_of() {
+    for step in [HOUR, -HOUR] {
+        let mut cluster = group(3, None);
+        cluster.now.wall.0 += 2 * HOUR as u64;
+        cluster.pass(25_000);
+        for member in [0, 2, 1] {
+            cluster.ahead[member] = step;
+            cluster.pass(100);
+        }
+        cluster.pass(3_000);
+        let complaints = |traced: &Vec<(usize, TraceEvent)>| {
+            traced.iter().filter(|(_, event)| matches!(event, TraceEvent::WrongClock(_))).count()
+        };
+        assert_eq!(complaints(&cluster.traced), 0, "{:?}", cluster.traced);
+        assert_eq!(cluster.leader(), 0);
+        cluster.ahead[0] = 0;
+        cluster.pass(3_000);
+        assert_eq!(complaints(&cluster.traced), 1, "one clock is wrong, and stays so");
+    }
+}
+
 /// A follower that promises less than the leader's own lease is believed no more than it promises.
 #[test]
 fn a_promise_lasts_as_long_as_the_follower_says() {

@@ -213,7 +213,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 8] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 13] = [
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
     (PlantedBug::ReferenceById, "crates/sim/tests/bodies.rs"),
     (PlantedBug::DuplicateById, "crates/sim/tests/bodies.rs"),
@@ -221,19 +221,31 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 8] = [
     (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
     (PlantedBug::AcknowledgedInLogRecovered, "crates/protocol/src/replica/tests/liveness.rs"),
+    (PlantedBug::AbsentAwaited, "crates/protocol/src/client/tests.rs"),
+    (PlantedBug::FailuresMeasured, "crates/protocol/src/client/tests.rs"),
+    (PlantedBug::AttachmentKept, "crates/protocol/src/client/tests.rs"),
+    (PlantedBug::BehindForGood, "crates/protocol/src/client/tests.rs"),
+    (PlantedBug::RefusedReadAwaited, "crates/protocol/src/client/tests.rs"),
     (PlantedBug::PeersNotValidated, "crates/protocol/src/replica/tests/hostile.rs"),
 ];
 
 /// The worlds that aim at a planted bug.
 fn aim(bug: PlantedBug) -> Options {
     use PlantedBug::{
-        ClockOfAnybody, DeadSourceAskedOn, DeposedLeaderStays, PatienceByAverages, RefusedForGood,
-        UnheardLeaderStays,
+        BackoffOutlastsSession, ClockOfAnybody, DeadSourceAskedOn, DeposedLeaderStays, PatienceByAverages,
+        RefusalByRecipients, RefusedForGood, UnheardLeaderStays,
     };
     Options {
         planted: Some(bug),
         permanent: matches!(bug, DeposedLeaderStays | UnheardLeaderStays | DeadSourceAskedOn),
-        service: matches!(bug, PatienceByAverages | ClockOfAnybody | RefusedForGood),
+        service: matches!(
+            bug,
+            PatienceByAverages
+                | ClockOfAnybody
+                | RefusedForGood
+                | RefusalByRecipients
+                | BackoffOutlastsSession
+        ),
         ..Options::default()
     }
 }

@@ -11,6 +11,12 @@ use syros_types::WritePolicy;
 /// Longest failover where messages and disks take no time, divided by the swarm's speed.
 const FAILOVER_BOUND: u64 = SECOND;
 
+/// About as many bytes of log as a small update takes.
+const UPDATE_BYTES: usize = 100;
+
+/// More than the replies take that this phase asks for.
+const REPLY_BYTES: usize = 1 << 20;
+
 /// A key that only this client touches, and only now.
 const fn private_key(slot: usize, round: u64) -> u64 {
     1_000 + 100 * round + slot as u64
@@ -28,9 +34,10 @@ impl World {
             return Ok(());
         }
         let speed = u64::from(self.swarm.protocol.speed);
-        // What slow disks and links had begun is over, clients have connected again, and the last of what they measured
+        // What slow disks and links had begun is over, and so are promises of earlier lives; clients have connected again, and the last of what they measured
         // while things were broken has come in.
         self.advance(self.lingers_until.saturating_sub(self.now()) + 500 * MILLI / speed)?;
+        self.finish_operations()?;
         self.tell_clocks()?;
         self.judge_round_trips()?;
         self.judge_burst()?;
@@ -38,13 +45,29 @@ impl World {
         self.become_equal()
     }
 
-    /// Has every client update something where wall clocks jump: they have been set right, and by the answer to its next
-    /// update a client finds out. Its timestamps were too far ahead until then, so that update may take longer.
+    /// Waits until no client waits for what it asked for while things were broken. By what a client measured then, it may
+    /// be a while until it asks again.
+    fn finish_operations(&mut self) -> Result<(), String> {
+        let deadline = self.now() + self.liveness_bound();
+        while !self.history.all_finished() {
+            if self.now() >= deadline {
+                let open = self.history.open();
+                return Err(format!("{open} operations do not end; {}", self.statuses()));
+            }
+            self.advance(MILLI / u64::from(self.swarm.protocol.speed))?;
+        }
+        Ok(())
+    }
+
+    /// Has every client update something where wall clocks jump: they have been set right, and by the answers to its next
+    /// updates a client finds out. Its timestamps were too far ahead until then, so those updates may take longer. The first
+    /// may go to the leader alone, whose clock is one of several; the second goes to all.
     fn tell_clocks(&mut self) -> Result<(), String> {
         if self.swarm.nemesis.clock_jump + self.swarm.nemesis.end_sessions == 0 {
             return Ok(());
         }
-        for slot in 0..self.clients.len() {
+        for turn in 0..2 * self.clients.len() {
+            let slot = turn / 2;
             let operation = self.submit(slot, vec![Step::Set(private_key(slot, 3), b"time".to_vec())]);
             self.await_all(&[(slot, operation)], self.liveness_bound())?;
             self.become_equal()?;
@@ -68,7 +91,7 @@ impl World {
     /// Every client's next SET is done by the fast quorum.
     fn judge_round_trips(&mut self) -> Result<(), String> {
         let round_trip = 2 * self.hop() + self.vouching();
-        let settings = &self.swarm.protocol;
+        let settings = self.swarm.protocol.clone();
         if round_trip >= settings.sync_after.min(settings.client_resend).as_nanos() as u64 {
             // By its settings, a client asks the leader, or asks again, before the quorum can have answered.
             return Ok(());
@@ -86,6 +109,13 @@ impl World {
             if reorders {
                 let shown = self.submit(slot, vec![Step::Set(private_key(slot, 4), b"shown".to_vec())]);
                 self.await_all(&[(slot, shown)], self.liveness_bound())?;
+                let shown_at = self.now();
+                // A follower that has not read of the session yet refuses its updates.
+                self.become_equal()?;
+                if self.now() - shown_at >= settings.session_timeout.as_nanos() as u64 / 4 {
+                    // The next update begins another session.
+                    continue;
+                }
             }
             let counts =
                 |world: &Self| world.clients[slot].process.as_ref().map(|client| client.core.write_counts());
@@ -106,8 +136,22 @@ impl World {
         Ok(())
     }
 
+    /// True if the leader has room for so few updates at a time that, by its settings, clients give up before it has taken
+    /// `updates` of them.
+    fn is_too_tight_for(&self, updates: usize) -> bool {
+        let settings = &self.swarm.protocol;
+        let room = settings.uncommitted_bytes_max.min(settings.unexecuted_bytes_max);
+        let rounds = updates.div_ceil((room / UPDATE_BYTES).max(1)) as u64;
+        let round = 2 * self.hop() + self.vouching() + self.swarm.apply_delay;
+        // One that was refused for want of room comes back after a while.
+        2 * rounds * round >= settings.give_up_after.as_nanos() as u64
+    }
+
     /// All clients update one key, several times each: every one hears what became of it.
     fn judge_burst(&mut self) -> Result<(), String> {
+        if self.is_too_tight_for(2 * self.clients.len() * self.swarm.workload.in_flight) {
+            return Ok(());
+        }
         let mut asked = Vec::new();
         for slot in 0..self.clients.len() {
             for _ in 0..self.swarm.workload.in_flight {
@@ -176,8 +220,12 @@ impl World {
                 }
                 self.advance(MILLI / speed)?;
             }
-            let outcome = self.history.get(*operation).finished.as_ref().map(|finished| &finished.outcome);
-            if matches!(outcome, Some(Outcome::Unknown)) {
+            let invocation = self.history.get(*operation);
+            let outcome = invocation.finished.as_ref().map(|finished| &finished.outcome);
+            // Where the session table keeps few replies, one may be gone when its client asks again.
+            let keeps_replies = self.swarm.protocol.reply_bytes_max >= REPLY_BYTES
+                || invocation.steps.iter().all(|step| matches!(step, Step::Set(..)));
+            if keeps_replies && matches!(outcome, Some(Outcome::Unknown)) {
                 return Err(format!(
                     "nothing is broken, and operation {operation} of client {slot} ends as unknown; {}",
                     self.statuses()

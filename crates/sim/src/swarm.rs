@@ -587,7 +587,7 @@ impl Swarm {
         }
         // Log time that is seconds ahead keeps the sessions of clients that are gone: until the clocks have come that far,
         // nobody new would get in.
-        if draw.one_in(6) && self.nemesis.end_sessions == 0 {
+        if draw.one_in(6) && self.nemesis.end_sessions + self.nemesis.clock_jump == 0 {
             protocol.sessions_max = self.workload.clients + draw.between(2, 6) as usize;
             // Those of clients that are gone have to end, or nobody new gets in.
             protocol.session_timeout = Duration::from_millis(2_000) / protocol.speed;

@@ -204,7 +204,8 @@ pub struct World {
     pub(crate) settling: bool,
     /// Since when.
     pub(crate) healed_at: VirtualTime,
-    /// Until when goes on what slow disks and messages held back had begun before that.
+    /// Until when goes on what had begun before that: what slow disks and links hold back, and promises of replicas'
+    /// earlier lives.
     pub(crate) lingers_until: VirtualTime,
     /// Operations that had been asked for when too many replicas lost their disks, if that has happened.
     pub(crate) ruined_after: Option<usize>,
@@ -460,6 +461,9 @@ impl World {
         }
         let slot = &mut self.replicas[replica];
         config.promised_before = slot.promised.begin(config.lease, now);
+        // By a clock that may be a little slow.
+        let promise = config.promised_before.as_nanos() as u64;
+        self.lingers_until = self.lingers_until.max(now + promise + promise / 64);
         config.order_delay = settings.order_delay;
         config.forward_after = settings.forward_after;
         config.session_timeout = settings.session_timeout;

@@ -150,6 +150,7 @@ fn hash_reads(
             evidence,
             waits_for,
             referred,
+            refused,
         }) = read
         else {
             continue;
@@ -163,7 +164,7 @@ fn hash_reads(
             course,
             evidence,
             waits_for,
-            referred,
+            (referred, refused),
         )
             .hash(hasher);
         clock.past(*sent, patience, hasher);

@@ -288,9 +288,11 @@ impl Client {
         match event {
             Event::Message { from, message } => {
                 if from.index() < self.config.group.size() {
+                    let was_silent = self.slow.contains(from);
                     self.slow = self.slow.without(from);
                     let is_behind = matches!(message, Message::WrongView { view } if view < self.view);
-                    if is_behind || self.behind.contains(from) {
+                    let may_enter = is_behind || self.behind.contains(from) || was_silent;
+                    if may_enter && !self.planted(PlantedBug::AttachmentKept) {
                         // When it enters the view, it forgets what it has been shown.
                         self.attached = self.attached.without(from);
                     }

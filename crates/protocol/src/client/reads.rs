@@ -58,6 +58,8 @@ pub(super) struct Read {
     pub(super) waits_for: ReplicaSet,
     /// Others were asked before the leader is.
     pub(super) referred: bool,
+    /// A member that it waits for has refused it: no answer is on its way.
+    pub(super) refused: bool,
 }
 
 /// Whom a read waits for.
@@ -351,6 +353,7 @@ impl Client {
             evidence: Evidence::default(),
             waits_for: ReplicaSet(0),
             referred: false,
+            refused: false,
         }
     }
 
@@ -377,6 +380,7 @@ impl Client {
     pub(super) fn send_read(&mut self, number: u64) {
         let Some(read) = self.reads.get_mut(number) else { return };
         read.attempts = read.attempts.saturating_add(1);
+        read.refused = false;
         let (policy, bucket) = (read.policy, read.bucket);
         let course = self.choose(policy, bucket);
         self.follow(number, course);
@@ -716,6 +720,8 @@ impl Client {
                 self.slow = self.slow.with(from);
                 if again {
                     self.send_read(number);
+                } else {
+                    read.refused = true;
                 }
             }
             Refusal::NotNormal => {}
@@ -728,6 +734,7 @@ impl Client {
 
     pub(super) fn look_after_read(&mut self, number: u64) {
         let now = self.now.instant;
+        let awaits_refused = self.planted(PlantedBug::RefusedReadAwaited);
         let (connected, leader) = (self.connected, self.leader());
         let Some(read) = self.reads.get_mut(number) else { return };
         if now.since(read.invoked) >= self.config.give_up_after {
@@ -766,6 +773,8 @@ impl Client {
             Course::Meta { .. } if change.is_none() => (unheard.with(leader), soon),
             Course::Quorum { .. } | Course::Meta { .. } => (unheard, soon),
         };
+        let patience =
+            if read.refused && !awaits_refused { patience.min(self.config.resend) } else { patience };
         if now.since(read.sent) >= patience {
             self.slow = self.slow.and(ReplicaSet(silent.0 & connected.0));
             if matches!(read.course, Course::Rinse { .. }) {

@@ -262,6 +262,82 @@ fn conflicts_make_the_leader_order() {
     assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
 }
 
+/// A client that knows of view 3 and has nothing in flight, and replica 2, which has last said that it is in view 0.
+fn with_one_behind(mode: FastQuorum, bug: Option<PlantedBug>) -> Harness {
+    let mut harness = Harness::new(3, mode, &[0, 1, 2]);
+    #[cfg(feature = "planted-bugs")]
+    (harness.client.config.planted = bug);
+    #[cfg(not(feature = "planted-bugs"))]
+    (_ = bug);
+    harness.receive(1, Message::WrongView { view: View(3) });
+    harness.submit(Class::Overwrite);
+    harness.drain();
+    harness.receive(2, Message::WrongView { view: View(0) });
+    let reply = Body::from([]);
+    harness.receive(0, Message::Committed { view: View(3), id: id(2), clock: WallTime(0), reply });
+    assert_eq!(harness.drain().1.len(), 1);
+    harness
+}
+
+#[test]
+fn a_replica_that_was_behind_is_shown_the_session_again() {
+    for bug in [None, Some(PlantedBug::AttachmentKept)] {
+        let mut harness = with_one_behind(FastQuorum::Majority, bug);
+        harness.attached.clear();
+        harness.submit(Class::Overwrite);
+        harness.drain();
+        let is_shown = harness.attached == [(2, SessionId(9))];
+        assert_eq!(is_shown, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
+    }
+}
+
+#[test]
+fn a_replica_that_was_behind_may_answer_the_next_update() {
+    for bug in [None, Some(PlantedBug::BehindForGood)] {
+        let mut harness = with_one_behind(FastQuorum::Supermajority, bug);
+        harness.submit(Class::Overwrite);
+        harness.drain();
+        harness.pass(harness.client.config.sync_after / 2);
+        let is_awaited = paths(&harness.drain().0).is_empty();
+        assert_eq!(is_awaited, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
+    }
+}
+
+/// With the known-wrong variant, the client waits for its next update as if updates took as long as this one waited.
+#[test]
+fn an_update_that_failed_tells_nothing_of_how_long_updates_take() {
+    for bug in [None, Some(PlantedBug::FailuresMeasured)] {
+        let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+        #[cfg(feature = "planted-bugs")]
+        (harness.client.config.planted = bug);
+        harness.submit(Class::Overwrite);
+        harness.drain();
+        harness.pass(harness.client.config.give_up_after);
+        assert_eq!(harness.drain().1.len(), 1, "given up");
+        harness.submit(Class::Overwrite);
+        assert_eq!(paths(&harness.drain().0).len(), 3);
+        harness.pass(harness.client.config.sync_after);
+        let is_ordered = paths(&harness.drain().0) == [(0, Path::Ordered, 3)];
+        assert_eq!(is_ordered, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
+    }
+}
+
+/// Played with and without a known-wrong variant: replica 2 is away, so replica 1's refusal ends the hope of a fast quorum.
+#[test]
+fn a_replica_that_is_away_is_not_waited_for() {
+    for bug in [None, Some(PlantedBug::AbsentAwaited)] {
+        let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1]);
+        #[cfg(feature = "planted-bugs")]
+        (harness.client.config.planted = bug);
+        harness.submit(Class::Overwrite);
+        assert_eq!(paths(&harness.drain().0).len(), 2);
+        harness.ok(0, 0, 2);
+        harness.receive(1, Message::Conflict { view: View(0), id: id(2), clock: WallTime(0) });
+        let is_ordered = paths(&harness.drain().0) == [(0, Path::Ordered, 2)];
+        assert_eq!(is_ordered, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
+    }
+}
+
 #[test]
 fn without_a_fast_quorum_in_reach_the_leader_orders_from_the_start() {
     let mut harness = Harness::new(3, FastQuorum::Supermajority, &[0, 1]);
@@ -620,6 +696,34 @@ fn rereading() -> (Harness, Token) {
     assert!(done.is_empty());
     assert_eq!(asked(&sent), [(1, Asked::Value { after: OpNumber(9) })]);
     (harness, token)
+}
+
+/// A new leader's followers have yet to enter its view. What a client measured while nobody led would have it wait for
+/// long; but they have answered, so it asks again soon.
+#[test]
+fn a_read_that_was_refused_is_asked_for_again_soon() {
+    for bug in [None, Some(PlantedBug::RefusedReadAwaited)] {
+        let mut harness = quorum_reader();
+        #[cfg(feature = "planted-bugs")]
+        (harness.client.config.planted = bug);
+        // A read that took long.
+        harness.submit(Class::Read);
+        harness.drain();
+        harness.now.instant = harness.now.instant.after(Duration::from_secs(1));
+        for from in [1, 2, 3] {
+            answer(&mut harness, from, Says::new(1, 7, 7));
+        }
+        harness.submit(Class::Read);
+        harness.drain();
+        for from in [1, 2, 3].into_iter().cycle().take(30) {
+            let (view, refusal) = (View(1), Refusal::NotNormal);
+            harness.receive(from, Message::ReadRefused { view, number: 2, refusal });
+        }
+        harness.drain();
+        harness.pass(harness.client.config.resend);
+        let is_asked = asked(&harness.drain().0).contains(&(1, Asked::Value { after: OpNumber(0) }));
+        assert_eq!(is_asked, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
+    }
 }
 
 #[test]

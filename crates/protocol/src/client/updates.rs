@@ -374,7 +374,8 @@ impl Client {
     pub(super) fn on_no_ok(&mut self, from: ReplicaId, sequence: u64) {
         let group = self.config.group;
         let quorum = group.fast_quorum(self.config.fast_quorum);
-        let connected = self.connected;
+        let (connected, everybody) = (self.connected, group.members().collect::<ReplicaSet>());
+        let absent_awaited = self.planted(PlantedBug::AbsentAwaited);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.refusals = update.refusals.with(from);
         if update.without_room.contains(group.leader(self.view)) {
@@ -382,7 +383,8 @@ impl Client {
             return self.end_without_room(sequence, Refusal::OutOfMemory);
         }
         // A replica that is not connected will not answer, either.
-        let possible = update.oks.and(connected).except(update.refusals);
+        let reachable = if absent_awaited { everybody } else { update.oks.and(connected) };
+        let possible = reachable.except(update.refusals);
         let impossible = possible.len() < quorum || update.refusals.contains(group.leader(self.view));
         if impossible && update.path == Path::Durability {
             self.order(sequence);
@@ -499,6 +501,13 @@ impl Client {
 
     /// Sends an update for the first time in this view.
     pub(super) fn send_update(&mut self, session: SessionId, sequence: u64) {
+        if self.updates.live == 1 && !self.planted(PlantedBug::BehindForGood) {
+            // What replicas said of earlier updates is no answer to this one: they may have entered the view since.
+            if !self.planted(PlantedBug::AttachmentKept) {
+                self.attached = self.attached.except(self.behind);
+            }
+            self.behind = ReplicaSet(0);
+        }
         let micros = self.next_micros();
         let fast_quorum_in_reach = self.fast_quorum_in_reach();
         let (acked_below, now) = (self.updates.first, self.now.instant);
@@ -618,11 +627,14 @@ impl Client {
         if update.path == Path::Durability && !refusing.is_empty() {
             refusing.iter().for_each(|replica| self.on_no_ok(replica, sequence));
         }
+        // No later than what may be lost, and while the session lasts: the refusal keeps no session alive.
+        let longest = resend.min(self.config.session_idle_max);
+        let outlasts = self.planted(PlantedBug::BackoffOutlastsSession);
+        let backoff = if outlasts { sync_after * 2 } else { longest.min(sync_after * 2) };
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let silent = now.since(update.sent);
         if update.crowded_out {
-            // No later than what may be lost, and while the session lasts: the refusal keeps no session alive.
-            if silent >= (sync_after * 2).min(resend).min(self.config.session_idle_max) {
+            if silent >= backoff {
                 update.crowded_out = false;
                 self.transmit_again(session, sequence, None);
             }
@@ -648,7 +660,8 @@ impl Client {
     pub(super) fn finish_update(&mut self, sequence: u64, outcome: Outcome) {
         if let Some(update) = self.updates.remove(sequence) {
             // An update that failed tells for how long the client waited, and not how long the cluster takes.
-            if update.attempts > 0 && matches!(outcome, Outcome::Done | Outcome::Reply(_)) {
+            let is_done = matches!(outcome, Outcome::Done | Outcome::Reply(_));
+            if update.attempts > 0 && (is_done || self.planted(PlantedBug::FailuresMeasured)) {
                 let took = self.now.instant.since(update.sent).as_nanos() as u64;
                 self.latency = smooth(self.latency, took);
             }

@@ -93,6 +93,13 @@ planted_bugs! {
     DeadSourceAskedOn = "dead-source-asked-on": "A replica whose source of a transfer died goes on asking it, whatever views come.";
     UnheardLeaderStays = "unheard-leader-stays": "A leader that hears no followers goes on sending heartbeats.";
     RefusedForGood = "refused-for-good": "A leader without room remembers its refusal of an update that others have.";
+    RefusalByRecipients = "refusal-by-recipients": "A leader without room remembers its refusal of an update that was sent to no other replica, though it may be sent again.";
+    FailuresMeasured = "failures-measured": "A client takes the time that an update failed in for time that updates take.";
+    AbsentAwaited = "absent-awaited": "A client waits for a fast quorum of replicas that it is not connected to.";
+    BackoffOutlastsSession = "backoff-outlasts-session": "A client that is refused for want of room waits longer than its session lasts.";
+    RefusedReadAwaited = "refused-read-awaited": "A client waits for the answer to a read that was refused as long as for one that is on its way.";
+    BehindForGood = "behind-for-good": "A client takes a replica that was in an earlier view when last heard of for one that will not answer.";
+    AttachmentKept = "attachment-kept": "A client takes its session for shown to a replica that has entered the view since.";
     AcknowledgedInLogRecovered = "acknowledged-in-log-recovered": "Recovery takes updates that entries of the log acknowledge.";
     PatienceByAverages = "patience-by-averages": "A client waits for a silent leader by the longest average of anything it has done.";
     ClockOfAnybody = "clock-of-anybody": "A client's timestamps follow whichever replica's clock is ahead, in one session.";

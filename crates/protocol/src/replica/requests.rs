@@ -349,7 +349,9 @@ impl Replica {
             // Its client takes the refusal for final only if it has sent the update once, to this leader alone and to be
             // ordered: of everything else it says, even in a group of one, that it went to others.
             let is_shared = !recipients.without(self.config.replica).is_empty();
-            let is_final = path == Path::Ordered && !is_shared;
+            let by_recipients = self.planted(PlantedBug::RefusalByRecipients)
+                && !self.others().any(|other| recipients.contains(other));
+            let is_final = by_recipients || (path == Path::Ordered && !is_shared);
             return if is_final || self.planted(PlantedBug::RefusedForGood) {
                 self.refuse(from, id, refusal);
             } else {
@@ -595,10 +597,11 @@ impl Replica {
         for request in requests {
             let id = request.id;
             let Some(update) = Update::describe(self.config.describe, request) else { continue };
+            let is_remembered = self.planted(PlantedBug::RefusalIsForGood) && self.refused.contains(&id);
             let new = self.sessions.lookup(id) == Known::New
                 && !self.dlog.contains(id)
                 && !self.ordered.contains_key(&id)
-                && !(self.planted(PlantedBug::RefusalIsForGood) && self.refused.contains(&id))
+                && !is_remembered
                 && self.lacks_room_for(&update).is_none()
                 && !self.is_expiring(id.session)
                 && self.admission(&update).is_some();

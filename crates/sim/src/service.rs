@@ -142,8 +142,9 @@ impl World {
         let settings = &self.swarm.protocol;
         let room = settings.uncommitted_bytes_max.min(settings.unexecuted_bytes_max);
         let rounds = updates.div_ceil((room / UPDATE_BYTES).max(1)) as u64;
-        let round = 2 * self.hop() + self.vouching() + self.swarm.apply_delay;
         // One that was refused for want of room comes back after a while.
+        let backoff = (2 * settings.sync_after).min(settings.client_resend).as_nanos() as u64;
+        let round = 2 * self.hop() + self.vouching() + self.swarm.apply_delay + backoff;
         2 * rounds * round >= settings.give_up_after.as_nanos() as u64
     }
 

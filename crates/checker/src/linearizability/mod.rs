@@ -17,7 +17,7 @@ use search::{Answer, Effort, Search};
 
 /// A budget of steps that takes a few seconds and some hundred megabytes at the very most; ordinary
 /// histories of a thousand operations need a few thousand steps.
-pub const STEPS_DEFAULT: u64 = 2_000_000;
+pub const STEPS_DEFAULT: u64 = 20_000_000;
 
 /// What can be said of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -197,7 +197,7 @@ fn run_phases(world: &mut World) -> Result<(), String> {
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
     verdict::judge(&world.history, &world.invariants, world.lifetimes())?;
-    stale::judge(&world.history, &world.invariants)?;
+    stale::judge(&world.history, &world.invariants, world.swarm.disk_engine.is_some())?;
     settled
 }
 

@@ -2,11 +2,12 @@
 //!
 //! An answer is one state that the log has come to, of all keys that the read names: the state after some entry that a
 //! replica has executed by the time the answer arrives, and no earlier one than the entry that the answer names. Answers of
-//! one replica do not go back, until it starts again.
+//! one replica do not go back, until it starts again; of an engine on disk, whose lanes execute keys apart from each other, not
+//! for any key.
 
 use crate::history::{History, Invocation, StaleRead};
 use crate::invariants::Invariants;
-use crate::workload::encode;
+use crate::workload::{Step, encode};
 use syros_protocol::client::Outcome;
 use syros_storage::{Engine as _, MemoryEngine};
 use syros_types::WallTime;
@@ -27,7 +28,7 @@ struct Answered<'h> {
 ///
 /// # Errors
 /// Which did not, in words.
-pub(crate) fn judge(history: &History, invariants: &Invariants) -> Result<(), String> {
+pub(crate) fn judge(history: &History, invariants: &Invariants, has_lanes: bool) -> Result<(), String> {
     let mut reads: Vec<Answered<'_>> = history.operations().iter().enumerate().filter_map(answered).collect();
     if reads.is_empty() {
         return Ok(());
@@ -42,6 +43,7 @@ pub(crate) fn judge(history: &History, invariants: &Invariants) -> Result<(), St
                 read.stale.by.is_some()
                     && other.stale.by == read.stale.by
                     && other.at < read.invocation.invoked
+                    && (!has_lanes || share_a_key(other.invocation, read.invocation))
             })
             .map(|(_, state)| *state)
             .max();
@@ -70,6 +72,18 @@ fn answered((number, invocation): (usize, &Invocation)) -> Option<Answered<'_>> 
     let (stale, finished) = (invocation.stale?, invocation.finished.as_ref()?);
     let Outcome::Reply(reply) = &finished.outcome else { return None };
     Some(Answered { number, invocation, stale, at: finished.order, reply, fits: Vec::new() })
+}
+
+fn share_a_key(one: &Invocation, other: &Invocation) -> bool {
+    let keys = |invocation: &Invocation| -> Vec<u64> {
+        let of = |step: &Step| match step {
+            Step::MGet(keys) => keys.clone(),
+            step => step.key().into_iter().collect(),
+        };
+        invocation.steps.iter().flat_map(of).collect()
+    };
+    let other = keys(other);
+    keys(one).iter().any(|key| other.contains(key))
 }
 
 /// Executes the log once more, and asks after every entry what the reads asked.

@@ -242,6 +242,12 @@ impl Connection {
         !self.is_full() && self.front.schedule.has_room_for(slot)
     }
 
+    /// True if values have been asked for and have not come: when they come, the connection goes on by itself.
+    #[must_use]
+    pub const fn has_values_in_flight(&self) -> bool {
+        self.front.schedule.has_values_in_flight()
+    }
+
     /// Takes back a submission that is a read, has this body, and has not been executed: it comes again when the client
     /// has taken some of its replies. False if none with this slot is in flight; then nothing happens.
     pub fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {

@@ -451,6 +451,11 @@ impl Schedule {
         self.held <= REPLY_BYTES_EXPECTED_MAX || slot == self.base
     }
 
+    /// True if values are on their way: when they have come, or been postponed, more may be asked for.
+    pub(crate) const fn has_values_in_flight(&self) -> bool {
+        self.values_in_flight > 0
+    }
+
     /// Takes back a submission of reads, which has not been executed: it is submitted again. False if there is no such
     /// submission in flight.
     pub(crate) fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {

@@ -887,7 +887,7 @@ impl EventLoop {
             if !has_room || must_wait_for_turn {
                 redis.postpone(waiting.slot, &body);
                 self.front.abandon_read(request.1);
-                if has_room {
+                if has_room || !redis.has_values_in_flight() {
                     open.wait_for_room(&mut self.front.room, 0, false);
                 }
                 return;

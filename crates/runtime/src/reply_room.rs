@@ -180,7 +180,9 @@ impl EventLoop {
         if redis.postpone(waiting.slot, &body) {
             redis.expect(waiting.slot, bytes);
         }
-        if has_room {
+        // The last of those that were on their way may have had no room because an earlier one has been postponed that
+        // could not be asked for as long as these were.
+        if has_room || !redis.has_values_in_flight() {
             open.wait_for_room(&mut self.front.room, bytes, false);
         }
     }

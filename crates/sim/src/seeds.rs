@@ -232,12 +232,12 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 13] = [
 /// The worlds that aim at a planted bug.
 fn aim(bug: PlantedBug) -> Options {
     use PlantedBug::{
-        BackoffOutlastsSession, ClockOfAnybody, DeadSourceAskedOn, DeposedLeaderStays, PatienceByAverages,
-        RefusalByRecipients, RefusedForGood, UnheardLeaderStays,
+        BackoffOutlastsSession, ClockOfAnybody, DeposedLeaderStays, PatienceByAverages, RefusalByRecipients,
+        RefusedForGood, UnheardLeaderStays,
     };
     Options {
         planted: Some(bug),
-        permanent: matches!(bug, DeposedLeaderStays | UnheardLeaderStays | DeadSourceAskedOn),
+        permanent: matches!(bug, DeposedLeaderStays | UnheardLeaderStays),
         service: matches!(
             bug,
             PatienceByAverages

@@ -6,8 +6,9 @@ use syros_sim::stories::STORIES;
 /// What is said of a history in which the bug shows.
 const fn told_of(bug: PlantedBug) -> &'static str {
     match bug {
-        // Clients see nothing of it.
+        // Clients see nothing of these.
         PlantedBug::UpdateLost => "says that members differ",
+        PlantedBug::DeadSourceAskedOn => "does not join view 2",
         _ => "not linearizable",
     }
 }

@@ -254,7 +254,7 @@ impl Node {
                         sent.push(Envelope { from: Peer::Replica(self.id), to, message });
                     }
                     // No key of a model expires.
-                    Action::Read { to, view, number, applied, body, standing, time: _ } => {
+                    Action::Read { to, view, number, applied, body, standing, time: _, now: _ } => {
                         let value = Operation::decode(&body).map_or(0, |read| read.apply(&mut self.store));
                         let reply = machine::encode_value(value);
                         let message = match standing {

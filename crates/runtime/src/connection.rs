@@ -35,6 +35,8 @@ pub(crate) struct HeldRead {
     pub(crate) standing: Option<Standing>,
     /// What expires at this time or before must not be in the result.
     pub(crate) time: Option<WallTime>,
+    /// What is left of lifetimes counts from this time.
+    pub(crate) now: WallTime,
 }
 
 /// Who is at the other end of a connection.

@@ -768,8 +768,8 @@ impl EventLoop {
             }
             replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
             replica::Action::Apply { through } => local.apply_soon(through, self.now),
-            replica::Action::Read { to, view, number, applied, body, standing, time } => {
-                self.read_if_room(to, (view, number), applied, body, (standing, time));
+            replica::Action::Read { to, view, number, applied, body, standing, time, now } => {
+                self.read_if_room(to, (view, number), applied, body, (standing, time, now));
             }
             replica::Action::Evaluate { to, view, id, body } => {
                 if let Some(message) = local.evaluate(self.now, to, view, id, body) {
@@ -866,7 +866,7 @@ impl EventLoop {
         request: (View, u64),
         applied: OpNumber,
         body: Body,
-        (standing, time): (Option<Standing>, Option<WallTime>),
+        (standing, time, now): (Option<Standing>, Option<WallTime>, WallTime),
     ) {
         self.evict_if_exceeded();
         let Peer::Client(address) = to else { return };
@@ -896,23 +896,23 @@ impl EventLoop {
             let Some(index) = self.table.find(address) else { return };
             let Some(open) = self.table.open_mut(index) else { return };
             if open.owes_too_much() || !open.held_reads.is_empty() {
-                open.hold(HeldRead { request, applied, body, standing, time });
+                open.hold(HeldRead { request, applied, body, standing, time, now });
                 return open.charge(&mut self.memory);
             }
         }
-        self.read(to, request, applied, body, (standing, time));
+        self.read(to, request, applied, body, (standing, time, now));
     }
 
     /// Executes reads of a connection that waited for room.
     fn read_held(&mut self, index: usize) {
         while let Some(open) = self.table.open_mut(index)
-            && let Some(HeldRead { request, applied, body, standing, time }) = open.pop_held()
+            && let Some(HeldRead { request, applied, body, standing, time, now }) = open.pop_held()
         {
             let (to, view) = (Peer::Client(open.address), self.local.as_ref().map(|l| l.replica.view()));
             // What a member said of itself holds in that view; its client asks again.
             if standing.is_none() || view == Some(request.0) {
                 self.evict_if_exceeded();
-                self.read(to, request, applied, body, (standing, time));
+                self.read(to, request, applied, body, (standing, time, now));
             }
         }
         // It may be read again.
@@ -926,9 +926,9 @@ impl EventLoop {
         request: (View, u64),
         applied: OpNumber,
         body: Body,
-        (standing, time): (Option<Standing>, Option<WallTime>),
+        (standing, time, now): (Option<Standing>, Option<WallTime>, WallTime),
     ) {
-        let (now, Some(local)) = (self.now, &mut self.local) else { return };
+        let (clock, Some(local)) = (self.now, &mut self.local) else { return };
         match (to, &local.execution) {
             (Peer::Client(address), Execution::InMemory(memory))
                 if address != OWN_FRONT
@@ -941,7 +941,7 @@ impl EventLoop {
                 let Some(open) = table.open_mut(index) else { return };
                 let engine = &memory.engine;
                 open.put_for_client(*output_bytes_max, |out| {
-                    let read = |out: &mut Vec<u8>| engine.read(now.wall, &body, out);
+                    let read = |out: &mut Vec<u8>| engine.read(now, &body, out);
                     match standing {
                         None => put_read_reply_frame(out, request.0, request.1, read),
                         Some(standing) => put_member_reply_frame(out, request, applied, standing, |out| {
@@ -954,12 +954,13 @@ impl EventLoop {
                 soil(open, index, dirty);
             }
             _ => {
-                let Some(message) = local.read(now, to, request, applied, body, (standing, time)) else {
+                let Some(message) = local.read(clock, to, request, applied, body, (standing, time, now))
+                else {
                     return;
                 };
                 self.has_large_news |= is_large(&message);
                 match &mut local.slow_reads {
-                    Some(slow_reads) => slow_reads.hold(now.instant, to, message),
+                    Some(slow_reads) => slow_reads.hold(clock.instant, to, message),
                     None => self.deliver(to, message),
                 }
             }

@@ -1120,34 +1120,34 @@ impl Local {
     /// Executes a read, now or later; its answer, if now.
     pub(crate) fn read(
         &mut self,
-        now: Now,
+        clock: Now,
         to: Peer,
         (view, number): (View, u64),
         applied: OpNumber,
         body: Body,
-        (standing, time): (Option<Standing>, Option<WallTime>),
+        (standing, time, now): (Option<Standing>, Option<WallTime>, WallTime),
     ) -> Option<Message> {
         if let Some(time) = time
             && let Some(expiry) = self.expired(time, &body)
         {
-            self.replica.handle(now, Event::NotRead { to, number, body, time, expiry });
+            self.replica.handle(clock, Event::NotRead { to, number, body, time, expiry });
             return None;
         }
         let InMemory { engine, reply, .. } = match &mut self.execution {
             Execution::InMemory(memory) if memory.engine.is_long(&body) => {
-                let job = ReadJob { to, view, number, body, standing, applied, now: now.wall, time };
+                let job = ReadJob { to, view, number, body, standing, applied, now, time };
                 memory.long_reads.add(job);
                 return None;
             }
             Execution::InMemory(memory) => &mut **memory,
             Execution::OnDisk(disk) => {
-                let job = ReadJob { to, view, number, body, standing, applied, now: now.wall, time };
+                let job = ReadJob { to, view, number, body, standing, applied, now, time };
                 disk.deferred.read(job);
                 return None;
             }
         };
         reply.clear();
-        engine.read(now.wall, &body, reply);
+        engine.read(now, &body, reply);
         let reply = Body::from(reply.as_slice());
         Some(match standing {
             None => Message::ReadReply { view, number, reply },

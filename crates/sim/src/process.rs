@@ -408,8 +408,8 @@ impl ReplicaProcess {
                 }
             }
             Action::Apply { through } => self.apply(through, around),
-            Action::Read { to, view, number, applied, body, standing, time } => {
-                self.read(to, (view, number), applied, body, (standing, time), around);
+            Action::Read { to, view, number, applied, body, standing, time, now } => {
+                self.read(to, (view, number), applied, body, (standing, time, now), around);
             }
             Action::Evaluate { to, view, id, body } => self.evaluate(to, view, id, body, around),
             Action::TakeSnapshot { head, ticket, is_file } => {
@@ -448,11 +448,9 @@ impl ReplicaProcess {
         (view, number): (View, u64),
         applied: OpNumber,
         body: Body,
-        (standing, time): (Option<Standing>, Option<WallTime>),
+        (standing, time, now): (Option<Standing>, Option<WallTime>, WallTime),
         around: &mut Surroundings<'_>,
     ) {
-        let clock = self.clock.now(around.time);
-        let now = clock.wall;
         match &mut self.execution {
             Execution::InMemory(memory) => {
                 let (reply, expiry) = memory.engine.read(now, &body);
@@ -460,6 +458,7 @@ impl ReplicaProcess {
                     && expiry.0 > 0
                     && expiry <= time
                 {
+                    let clock = self.clock.now(around.time);
                     return self.core.handle(clock, Event::NotRead { to, number, body, time, expiry });
                 }
                 let message = match standing {

@@ -43,7 +43,7 @@ pub struct ReadJob {
     pub standing: Option<Standing>,
     /// All up to here had been executed when the core asked.
     pub applied: OpNumber,
-    /// The time then.
+    /// What is left of lifetimes counts from this time.
     pub now: WallTime,
     /// What expires at this time or before must not be in the result.
     pub time: Option<WallTime>,

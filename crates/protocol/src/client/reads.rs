@@ -15,7 +15,8 @@
 //! A value that does not count is asked for again at a member that is to have executed the entry it lacked
 //! (Syros calls it a rinse), or, if something has to be ordered first, of the leader. A key that expires is
 //! in no footprint of the entry that lets it: so values carry the moment their first key expires, and count
-//! only if nobody asked has an entry of that time in its log.
+//! only if nobody asked has an entry of that time in its log. What TTL answers counts from the clock of the member that
+//! gives the value: a value with such a key counts only if the members' times agree.
 
 use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
 use crate::message::{Asked, Body, Message, Refusal, Standing};
@@ -37,6 +38,10 @@ const AWAITED_MAX: Duration = Duration::from_secs(2);
 
 /// How long a leader's word took is not known any more after this long.
 const CHANGE_MAX: Duration = Duration::from_secs(1);
+
+/// Times of members that are further apart than this contradict each other. More than clocks that are about right differ
+/// and an answer takes.
+const TIMES_APART_MAX: Duration = Duration::from_millis(500);
 
 /// Buckets of keys whose reads are remembered to have waited.
 const BUCKETS: usize = 256;
@@ -104,6 +109,8 @@ pub(super) struct Evidence {
     beyond: Standing,
     /// Who has the last entry of these in its log.
     accepted_by: ReplicaId,
+    /// The earliest and the latest time of the members that answered, whatever the view.
+    times: (WallTime, WallTime),
     /// The leader's word.
     change: Option<(OpNumber, WallTime)>,
 }
@@ -111,7 +118,8 @@ pub(super) struct Evidence {
 impl Default for Evidence {
     fn default() -> Self {
         let (heard, beyond) = (ReplicaSet(0), Standing::default());
-        Self { heard, best: None, view: View(0), beyond, accepted_by: ReplicaId(0), change: None }
+        let times = (WallTime(u64::MAX), WallTime(0));
+        Self { heard, best: None, view: View(0), beyond, accepted_by: ReplicaId(0), times, change: None }
     }
 }
 
@@ -120,6 +128,7 @@ impl Evidence {
     fn add(&mut self, from: ReplicaId, view: View, value: Value, standing: Standing) -> bool {
         let is_first = !self.heard.contains(from);
         self.heard = self.heard.with(from);
+        self.times = (self.times.0.min(standing.time), self.times.1.max(standing.time));
         if view > self.view {
             // What logs of earlier views held and no later one does was never complete.
             (self.view, self.beyond) = (view, Standing::default());
@@ -136,6 +145,13 @@ impl Evidence {
             self.best = Some(value);
         }
         is_first
+    }
+
+    /// True if the times of all members that answered are about one time, `time` among them. A member counts what is left
+    /// of a lifetime from its own clock. `f + 1` clocks that agree are about right, because one of them is right; and so
+    /// is one clock that agrees with the leader's time.
+    fn agrees_on(&self, time: WallTime) -> bool {
+        self.times.1.max(time) <= self.times.0.min(time).after(TIMES_APART_MAX)
     }
 }
 
@@ -616,10 +632,13 @@ impl Client {
         let (quorum, leader) = (self.read_quorum(), self.leader());
         let usable = self.usable();
         let Some(read) = self.reads.get_mut(number) else { return };
-        let Evidence { heard, best: Some(best), view, beyond, accepted_by, change } = &read.evidence else {
+        let evidence = &read.evidence;
+        let Evidence { heard, best: Some(best), view, beyond, accepted_by, change, .. } = evidence else {
             return;
         };
-        let suits = |after: OpNumber, time: WallTime| best.applied >= after && best.lasts(time);
+        let is_timed = |time: WallTime| best.expiry.0 == 0 || evidence.agrees_on(time);
+        let suits =
+            |after: OpNumber, time: WallTime| best.applied >= after && best.lasts(time) && is_timed(time);
         let counts = &mut self.read_counts;
         let by_leader = change.is_some_and(|(after, time)| suits(after, time));
         let by_quorum = heard.len() >= quorum && !beyond.unordered && suits(beyond.accepted, beyond.time);

@@ -3,6 +3,7 @@
 use super::updates::TURN_UPDATES;
 use super::*;
 use crate::message::Path;
+use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, WritePolicy};
@@ -696,6 +697,47 @@ fn rereading() -> (Harness, Token) {
     assert!(done.is_empty());
     assert_eq!(asked(&sent), [(1, Asked::Value { after: OpNumber(9) })]);
     (harness, token)
+}
+
+/// A member whose clock is an hour off gives the value of a key that expires. What TTL answers would count from that clock,
+/// so the leader is asked. The value of a key without an expiry counts.
+#[test]
+fn a_lifetime_by_a_wrong_clock_does_not_count() {
+    const HOUR: u64 = 3_600_000_000;
+    let lasting = WallTime(10 * HOUR);
+    let right = WallTime(5 * HOUR);
+    for (wrong, counts) in [(4 * HOUR, false), (6 * HOUR, false), (5 * HOUR + 300_000, true)] {
+        for (expiry, counts) in [(lasting, counts), (WallTime(0), true)] {
+            for policy in [ReadPolicy::Quorum, ReadPolicy::Meta] {
+                let mut config = Config::new(Group::new(3).unwrap(), FastQuorum::Majority, 1);
+                config.read_policy = policy;
+                let mut harness = Harness::with(config, &[0, 1, 2]);
+                let token = harness.submit(Class::Read);
+                let sent = harness.drain().0;
+                let member = |time| {
+                    let (applied, reply) = (OpNumber(7), Body::from([7]));
+                    let standing = crate::message::Standing { accepted: applied, unordered: false, time };
+                    Message::MemberReply { view: View(0), number: 1, applied, standing, expiry, reply }
+                };
+                harness.receive(1, member(WallTime(wrong)));
+                if policy == ReadPolicy::Quorum {
+                    harness.receive(2, member(right));
+                } else {
+                    assert!(asked(&sent).contains(&(0, Asked::LastChange)), "{sent:?}");
+                    let (view, op_number) = (View(0), OpNumber(7));
+                    harness.receive(0, Message::LastChange { view, number: 1, op_number, time: right });
+                }
+                let (sent, done) = harness.drain();
+                let context = format!("{policy}, {wrong}, {expiry:?}");
+                if counts {
+                    assert_eq!(done, [(token, Outcome::Reply(Body::from([7])))], "{context}");
+                } else {
+                    assert!(done.is_empty(), "{context}: {done:?}");
+                    assert_eq!(asked(&sent), [(0, Asked::Answer)], "{context}");
+                }
+            }
+        }
+    }
 }
 
 /// A new leader's followers have yet to enter its view. What a client measured while nobody led would have it wait for

@@ -348,6 +348,9 @@ pub enum Action {
         /// A key that expires at this time or before must not be in the result, if there is one: then the result is not
         /// sent, and [`Event::NotRead`] is reported.
         time: Option<WallTime>,
+        /// What is left of lifetimes counts from this time. A leader names the members' time, never its own clock alone; a
+        /// member that answers with a standing names there the time that it counted from.
+        now: WallTime,
     },
     /// Find out what an update would return if it were executed on the state now executed, without changing that
     /// state, and before any entry is executed that [`Action::Apply`] asks for later. Send it to `to` as

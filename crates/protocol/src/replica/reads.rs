@@ -199,12 +199,13 @@ impl Replica {
             Asked::Value { .. } => Some(Standing {
                 accepted: self.history.last_change(&footprint),
                 unordered: self.holds_unordered(&footprint),
-                // A key that is due by the clock is the leader's to answer for, which can let it expire.
+                // A key that is due by the clock is the leader's to answer for, which can let it expire. The reader also
+                // learns here which clock the lifetimes in the value count from.
                 time: self.log_time(),
             }),
         };
-        let applied = self.applied;
-        self.actions.push_back(Action::Read { to, view, number, applied, body, standing, time });
+        let (applied, now) = (self.applied, self.log_time());
+        self.actions.push_back(Action::Read { to, view, number, applied, body, standing, time, now });
     }
 
     fn last_change(&self, footprint: &Footprint) -> OpNumber {

@@ -37,6 +37,8 @@ struct Cluster {
     /// Messages to clients: (client, from, message).
     inbox: Vec<(u64, usize, Message)>,
     reads: Vec<(usize, u64)>,
+    /// The time that the last read was to count lifetimes from.
+    counted_from: WallTime,
     /// How often an engine was asked what an update returns.
     evaluated: usize,
     wire: VecDeque<(usize, usize, Message)>,
@@ -77,6 +79,7 @@ impl Cluster {
             ahead: vec![0; n],
             inbox: Vec::new(),
             reads: Vec::new(),
+            counted_from: WallTime(0),
             evaluated: 0,
             wire: VecDeque::new(),
             traced: Vec::new(),
@@ -106,7 +109,10 @@ impl Cluster {
                     self.wire.push_back((replica, to.index(), message));
                 }
                 Action::Send { to: Peer::Client(to), message, .. } => self.inbox.push((to, replica, message)),
-                Action::Read { number, .. } => self.reads.push((replica, number)),
+                Action::Read { number, now, .. } => {
+                    self.reads.push((replica, number));
+                    self.counted_from = now;
+                }
                 Action::Evaluate { .. } => self.evaluated += 1,
                 Action::Trace(event) => self.traced.push((replica, event)),
                 Action::Apply { .. } if self.stuck => {}

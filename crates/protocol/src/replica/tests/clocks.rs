@@ -60,6 +60,25 @@ fn with_one_clock_log_time_is_an_hour_ahead() {
     assert!(cluster.log_time_ahead() > HOUR - 100_000);
 }
 
+/// What TTL answers counts from the members' time, not from the clock of the leader that answers.
+#[test]
+fn a_leader_counts_lifetimes_from_the_members_time() {
+    for wrong in [HOUR, -HOUR] {
+        let mut cluster = group(3, None);
+        cluster.now.wall.0 += 2 * HOUR as u64;
+        cluster.pass(100);
+        cluster.append();
+        cluster.ahead[0] = wrong;
+        let view = cluster.replicas[0].view();
+        for asked in [Asked::Answer, Asked::Value { after: OpNumber(0) }] {
+            cluster.send(&[0], &Message::Read { view, number: 1, asked, body: Body::from(*b"rA") });
+            assert_eq!(cluster.reads.pop(), Some((0, 1)));
+            let ahead = cluster.counted_from.0.cast_signed() - cluster.now.wall.0.cast_signed();
+            assert!((-200_000..=5_000).contains(&ahead), "{wrong} {asked:?}: {ahead}");
+        }
+    }
+}
+
 /// The next leader knows nobody's clock but from the view change; the wrong one may be among the first.
 #[test]
 fn a_new_leader_does_not_go_by_one_clock_either() {

@@ -1,8 +1,12 @@
 //! Sessions and exactly-once: VR's client table, with RIFL's completion records so that a session may
 //! have many operations in flight. It is replicated state: it changes only with executed log entries.
 
+mod completions;
+
+pub use completions::{Completion, Completions};
+
 use crate::message::Body;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{OperationId, SessionId, WallTime, micros};
@@ -15,11 +19,13 @@ pub const SESSION_WINDOW_MAX: u64 = 1 << 17;
 /// Every replica of a group has to use the same number: which replies the table keeps is replicated state.
 pub const REPLY_BYTES_MAX: usize = 64 << 20;
 
+/// Most completions that the table keeps before a session that has its share of them may have no more: see
+/// [`Sessions::has_room`]. A completion takes less than 100 bytes of memory besides its reply, and 24 where a client numbers
+/// its updates one after the other.
+pub const COMPLETIONS_MAX: usize = 1 << 21;
+
 /// A reply of more bytes than this is a large one.
 const LARGE_REPLY: usize = 1 << 10;
-
-/// What a reply costs besides its bytes: the reference counts of its allocation.
-const REPLY_OVERHEAD: usize = 16;
 
 /// What is known of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,29 +44,6 @@ pub enum Known {
     UnknownSession,
 }
 
-/// What is remembered of one operation of a session.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Completion {
-    /// Nothing: it has not been executed.
-    None,
-    /// A nilext update was executed.
-    Nilext,
-    /// An update was executed and returned this.
-    Reply(Body),
-    /// An update was executed and returned something that is not kept.
-    Dropped,
-}
-
-impl Completion {
-    /// What the completion counts for in the bytes of replies that the table holds.
-    fn reply_bytes(&self) -> usize {
-        match self {
-            Self::None | Self::Nilext | Self::Dropped => 0,
-            Self::Reply(reply) => reply.len() + REPLY_OVERHEAD,
-        }
-    }
-}
-
 /// One session's part of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Session {
@@ -69,8 +52,8 @@ pub struct Session {
     pub nonce: u64,
     /// The client has the answers of all operations before this one.
     pub acked_below: u64,
-    /// Completion of sequence number `acked_below + i`; at most [`SESSION_WINDOW_MAX`].
-    pub completions: VecDeque<Completion>,
+    /// Those of its operations that were executed, from `acked_below` on and less than [`SESSION_WINDOW_MAX`] ahead of it.
+    pub completions: Completions,
     /// Log time of the last update.
     pub last_active: WallTime,
 }
@@ -81,6 +64,8 @@ pub struct Sessions {
     table: BTreeMap<SessionId, Session>,
     /// What all replies in the table count for.
     reply_bytes: usize,
+    /// Completions of all sessions.
+    completions: usize,
 }
 
 impl Sessions {
@@ -107,9 +92,37 @@ impl Sessions {
         self.reply_bytes
     }
 
+    /// Completions that are kept, of all sessions.
+    #[must_use]
+    pub const fn completions(&self) -> usize {
+        self.completions
+    }
+
+    /// True if an operation whose client has the answers of all before `acked_below` may be taken up. When the table keeps
+    /// `completions_max` completions, a session may have no more than its share, which is what all `sessions_max` sessions
+    /// may have: one that has more, and acknowledges nothing, cannot fill the memory and the snapshots of every replica.
+    /// Operations that are on their way already are executed all the same.
+    #[must_use]
+    pub fn has_room(
+        &self,
+        id: OperationId,
+        acked_below: u64,
+        completions_max: usize,
+        sessions_max: usize,
+    ) -> bool {
+        // One that acknowledges all before it makes as much room as it takes.
+        if self.completions < completions_max || id.sequence <= acked_below {
+            return true;
+        }
+        let share = (completions_max / sessions_max.max(1)).max(1);
+        let session = self.table.get(&id.session);
+        session.is_none_or(|session| !session.completions.are_at_least(share, acked_below))
+    }
+
     /// A session begins.
     pub fn register(&mut self, id: SessionId, nonce: u64, time: WallTime) {
-        let session = Session { nonce, acked_below: 1, completions: VecDeque::new(), last_active: time };
+        let session =
+            Session { nonce, acked_below: 1, completions: Completions::default(), last_active: time };
         let before = self.table.insert(id, session);
         assert!(before.is_none(), "a session is registered once");
     }
@@ -124,7 +137,8 @@ impl Sessions {
     pub fn expire(&mut self, ids: &[SessionId]) {
         for id in ids {
             let Some(session) = self.table.remove(id) else { continue };
-            self.reply_bytes -= session.completions.iter().map(Completion::reply_bytes).sum::<usize>();
+            self.reply_bytes -= session.completions.reply_bytes();
+            self.completions -= session.completions.len();
         }
     }
 
@@ -165,8 +179,8 @@ impl Sessions {
         if offset >= SESSION_WINDOW_MAX {
             return Known::BeyondWindow;
         }
-        match usize::try_from(offset).ok().and_then(|index| session.completions.get(index)) {
-            None | Some(Completion::None) => Known::New,
+        match session.completions.get(id.sequence) {
+            None => Known::New,
             Some(Completion::Nilext) => Known::Executed(None),
             Some(Completion::Reply(body)) => Known::Executed(Some(body.clone())),
             Some(Completion::Dropped) => Known::ReplyDropped,
@@ -187,36 +201,33 @@ impl Sessions {
         session.last_active = session.last_active.max(time);
         // A client never acknowledges what it has just issued.
         let acked_below = acked_below.min(id.sequence);
-        while session.acked_below < acked_below {
-            session.acked_below += 1;
-            match session.completions.pop_front() {
-                Some(completion) => self.reply_bytes -= completion.reply_bytes(),
-                None => session.acked_below = acked_below,
-            }
+        if session.acked_below < acked_below {
+            session.acked_below = acked_below;
+            let before = session.completions.len();
+            self.reply_bytes -= session.completions.forget_below(acked_below);
+            self.completions -= before - session.completions.len();
         }
         let offset = id.sequence.checked_sub(session.acked_below)?;
         if offset >= SESSION_WINDOW_MAX {
             return None;
         }
-        let index = offset as usize;
-        if session.completions.len() <= index {
-            session.completions.resize(index + 1, Completion::None);
-        }
         let completion = reply.map_or(Completion::Nilext, Completion::Reply);
-        let held = self.reply_bytes - session.completions[index].reply_bytes();
+        let known = session.completions.get(id.sequence);
+        self.completions += usize::from(known.is_none());
+        let held = self.reply_bytes - known.map_or(0, Completion::reply_bytes);
         let held_with_it = held + completion.reply_bytes();
-        match completion {
+        let (completion, unkept) = match completion {
             Completion::Reply(reply) if !has_room(held_with_it, &reply, reply_bytes_max) => {
                 self.reply_bytes = held;
-                session.completions[index] = Completion::Dropped;
-                Some(reply)
+                (Completion::Dropped, Some(reply))
             }
-            _ => {
+            kept => {
                 self.reply_bytes = held_with_it;
-                session.completions[index] = completion;
-                None
+                (kept, None)
             }
-        }
+        };
+        session.completions.insert(id.sequence, completion);
+        unkept
     }
 }
 
@@ -228,14 +239,15 @@ fn has_room(held: usize, reply: &[u8], reply_bytes_max: usize) -> bool {
 impl FromIterator<(SessionId, Session)> for Sessions {
     fn from_iter<T: IntoIterator<Item = (SessionId, Session)>>(sessions: T) -> Self {
         let table: BTreeMap<SessionId, Session> = sessions.into_iter().collect();
-        let replies = table.values().flat_map(|session| &session.completions);
-        let reply_bytes = replies.map(Completion::reply_bytes).sum();
-        Self { table, reply_bytes }
+        let reply_bytes = table.values().map(|session| session.completions.reply_bytes()).sum();
+        let completions = table.values().map(|session| session.completions.len()).sum();
+        Self { table, reply_bytes, completions }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::completions::REPLY_OVERHEAD;
     use super::*;
     use alloc::vec;
 
@@ -271,6 +283,40 @@ mod tests {
         let before = sessions.clone();
         sessions.complete(id(1, u64::MAX), 1, None, WallTime(0), REPLY_BYTES_MAX);
         assert_eq!(sessions, before);
+    }
+
+    /// What a client does that acknowledges nothing stops at its share once the table is full.
+    #[test]
+    fn a_session_with_more_than_its_share_has_no_room_in_a_full_table() {
+        const MAX: usize = 8;
+        const SESSIONS: usize = 4;
+        let mut sessions = Sessions::default();
+        sessions.register(SessionId(1), 1, WallTime(0));
+        sessions.register(SessionId(2), 2, WallTime(0));
+        let has_room =
+            |sessions: &Sessions, id, acked_below| sessions.has_room(id, acked_below, MAX, SESSIONS);
+        for sequence in 1..=MAX as u64 {
+            let id = id(1, 100 * sequence);
+            assert!(has_room(&sessions, id, 1), "after {} of {MAX}", sessions.completions());
+            sessions.complete(id, 1, None, WallTime(0), REPLY_BYTES_MAX);
+        }
+        assert!(!has_room(&sessions, id(1, 801), 1) && !has_room(&sessions, id(1, 801), 601));
+        assert!(has_room(&sessions, id(1, 801), 701), "one of the share of two is left");
+        assert!(has_room(&sessions, id(1, 801), 801), "it acknowledges all");
+        for sequence in [1, 2] {
+            assert!(has_room(&sessions, id(2, sequence), 1), "another session's share");
+            sessions.complete(id(2, sequence), 1, None, WallTime(0), REPLY_BYTES_MAX);
+        }
+        assert!(!has_room(&sessions, id(2, 3), 1));
+        // Executed again, acknowledged, in a snapshot, ended: the number stays right.
+        sessions.complete(id(2, 2), 1, None, WallTime(0), REPLY_BYTES_MAX);
+        assert_eq!(sessions.completions(), MAX + 2);
+        sessions.complete(id(1, 801), 701, None, WallTime(0), REPLY_BYTES_MAX);
+        assert_eq!(sessions.completions(), 4);
+        let copy: Sessions = sessions.iter().map(|(id, session)| (id, session.clone())).collect();
+        assert_eq!(copy, sessions);
+        sessions.expire(&[SessionId(2)]);
+        assert_eq!(sessions.completions(), 2);
     }
 
     #[test]

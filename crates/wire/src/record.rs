@@ -5,10 +5,9 @@ use crate::parts::{References, body};
 use crate::primitive::{Reader, Writer};
 use crate::tag::completion;
 use crate::tag::record as tag;
-use std::collections::VecDeque;
 use syros_protocol::message::Describe;
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
-use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
+use syros_protocol::sessions::{Completion, Completions, SESSION_WINDOW_MAX, Session};
 use syros_types::limits::FRAME_BYTES_MAX;
 use syros_types::{OpNumber, SessionId, View, WallTime};
 
@@ -43,6 +42,10 @@ pub fn encode_record(record: &Record, out: &mut Vec<u8>) {
 /// first layout begins with its op number, which is never 0, and has no nonces. Both are read.
 const HEAD_WITH_NONCES: u64 = 2;
 
+/// A gap of so many sequence numbers between completions is written as one element. In a shorter one every number is an
+/// element, as builds write it that know no other gaps: they read all heads but those with a long gap.
+const GAP_MIN: u64 = 32;
+
 /// Appends the encoding of what a snapshot holds besides the engine's state. Length and checksum are the
 /// snapshot file's business.
 pub fn encode_snapshot_head(head: &SnapshotHead, out: &mut Vec<u8>) {
@@ -53,10 +56,16 @@ pub fn encode_snapshot_head(head: &SnapshotHead, out: &mut Vec<u8>) {
     for (id, session) in sessions.iter() {
         let Session { nonce, acked_below, completions, last_active } = session;
         writer = writer.number(id.0).fixed(*nonce).number(*acked_below).fixed(last_active.0);
-        writer = writer.number(completions.len() as u64);
-        for known in completions {
+        let elements =
+            with_gaps(*acked_below, completions).map(|(gap, _)| 1 + if gap < GAP_MIN { gap } else { 1 });
+        writer = writer.number(elements.sum());
+        for (gap, known) in with_gaps(*acked_below, completions) {
+            writer = if gap < GAP_MIN {
+                (0..gap).fold(writer, |writer, _| writer.byte(completion::NONE))
+            } else {
+                writer.byte(completion::GAP).number(gap)
+            };
             writer = match known {
-                Completion::None => writer.byte(completion::NONE),
                 Completion::Nilext => writer.byte(completion::NILEXT),
                 Completion::Dropped => writer.byte(completion::DROPPED),
                 Completion::Reply(reply) => {
@@ -65,6 +74,15 @@ pub fn encode_snapshot_head(head: &SnapshotHead, out: &mut Vec<u8>) {
             };
         }
     }
+}
+
+/// Every completion, and how many sequence numbers without one come before it.
+fn with_gaps(acked_below: u64, completions: &Completions) -> impl Iterator<Item = (u64, &Completion)> {
+    completions.iter().scan(acked_below, |next, (sequence, completion)| {
+        let gap = sequence.saturating_sub(*next);
+        *next = sequence.saturating_add(1);
+        Some((gap, completion))
+    })
 }
 
 /// What a snapshot holds besides the engine's state.
@@ -96,28 +114,48 @@ pub fn decode_snapshot_head(bytes: &[u8]) -> Result<SnapshotHead, Malformed> {
         let nonce = if has_nonces { reader.fixed()? } else { 0 };
         let acked_below = reader.number()?;
         let last_active = WallTime(reader.fixed()?);
-        let count = reader.count(1)?;
-        if count as u64 > SESSION_WINDOW_MAX {
-            return Err(Malformed::TooLong {
-                what: "list of completions",
-                length: count as u64,
-                limit: SESSION_WINDOW_MAX,
-            });
-        }
-        let mut completions = VecDeque::with_capacity(count);
-        for _ in 0..count {
-            completions.push_back(match reader.byte()? {
-                completion::NONE => Completion::None,
-                completion::NILEXT => Completion::Nilext,
-                completion::DROPPED => Completion::Dropped,
-                completion::REPLY => Completion::Reply(body(reader.bytes("reply", FRAME_BYTES_MAX)?)),
-                tag => return Err(Malformed::Tag { what: "completion", tag }),
-            });
-        }
+        let completions = reader.completions(acked_below)?;
         sessions.push((id, Session { nonce, acked_below, completions, last_active }));
     }
     reader.end()?;
     Ok(SnapshotHead { op_number, view, time, sessions: sessions.into_iter().collect() })
+}
+
+impl Reader<'_> {
+    /// What is remembered of a session's operations.
+    fn completions(&mut self, acked_below: u64) -> Result<Completions, Malformed> {
+        let elements = self.count(1)?;
+        let mut completions = Completions::default();
+        let mut offset = 0_u64;
+        for _ in 0..elements {
+            let tag = self.byte()?;
+            let completion = match tag {
+                completion::NONE => None,
+                completion::GAP => {
+                    offset = offset.saturating_add(self.number()?);
+                    continue;
+                }
+                completion::NILEXT => Some(Completion::Nilext),
+                completion::DROPPED => Some(Completion::Dropped),
+                completion::REPLY => Some(Completion::Reply(body(self.bytes("reply", FRAME_BYTES_MAX)?))),
+                tag => return Err(Malformed::Tag { what: "completion", tag }),
+            };
+            if offset >= SESSION_WINDOW_MAX {
+                let what = "list of completions";
+                return Err(Malformed::TooLong { what, length: offset, limit: SESSION_WINDOW_MAX });
+            }
+            if let Some(completion) = completion {
+                let sequence = acked_below.checked_add(offset).ok_or(Malformed::OutOfRange {
+                    what: "sequence number of a completion",
+                    value: acked_below,
+                    limit: u64::MAX - offset,
+                })?;
+                completions.insert(sequence, completion);
+            }
+            offset += 1;
+        }
+        Ok(completions)
+    }
 }
 
 /// The record that `bytes` encode. Each body gets one allocation of its own; the updates of log

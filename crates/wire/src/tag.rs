@@ -119,7 +119,7 @@ pub mod asked {
 
 /// Completions in a snapshot's session table.
 pub mod completion {
-    /// `None`.
+    /// No operation of this sequence number was executed.
     pub const NONE: u8 = 0;
     /// `Nilext`.
     pub const NILEXT: u8 = 1;
@@ -127,6 +127,8 @@ pub mod completion {
     pub const REPLY: u8 = 2;
     /// `Dropped`.
     pub const DROPPED: u8 = 3;
+    /// No operation of so many sequence numbers was executed.
+    pub const GAP: u8 = 4;
 }
 
 /// Entries of a Prepare and of an Append record.

@@ -3,7 +3,7 @@
 use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer, Standing};
 use crate::record::{Record, SnapshotHead, Ticket};
 use crate::replica::TraceEvent;
-use crate::sessions::REPLY_BYTES_MAX;
+use crate::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
 use alloc::boxed::Box;
 use core::time::Duration;
 use syros_types::{FastQuorum, Group, OpNumber, OperationId, ReplicaId, View, WallTime};
@@ -125,6 +125,9 @@ pub struct Config {
     pub unexecuted_bytes_max: usize,
     /// Most bytes of replies in the session table: [`REPLY_BYTES_MAX`]. All members of a group must have the same.
     pub reply_bytes_max: usize,
+    /// Most completions in the session table; beyond, a session that has its share of them may have no more:
+    /// [`COMPLETIONS_MAX`].
+    pub completions_max: usize,
     /// Bytes of bodies after which a batch leaves at once.
     pub batch_bytes_max: usize,
     /// Most entries executed at a time: bounds how long one `Apply` keeps a driver from its sockets.
@@ -192,6 +195,7 @@ impl Config {
             uncommitted_bytes_max: 64 << 20,
             unexecuted_bytes_max: 64 << 20,
             reply_bytes_max: REPLY_BYTES_MAX,
+            completions_max: COMPLETIONS_MAX,
             batch_bytes_max: 1 << 20,
             apply_chunk: 16_384,
             transfer_bytes_max: 1 << 20,

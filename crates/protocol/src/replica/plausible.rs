@@ -95,7 +95,10 @@ impl Replica {
     pub(super) fn is_plausible_snapshot(&self, head: &SnapshotHead) -> bool {
         let sessions = || {
             head.sessions.iter().all(|(id, session)| {
-                id.0 <= head.op_number.0 && session.completions.len() as u64 <= SESSION_WINDOW_MAX
+                let (completions, from) = (&session.completions, session.acked_below);
+                let within =
+                    |(sequence, _)| (from..from.saturating_add(SESSION_WINDOW_MAX)).contains(&sequence);
+                id.0 <= head.op_number.0 && completions.iter().all(within)
             })
         };
         self.planted(PlantedBug::PeersNotValidated)

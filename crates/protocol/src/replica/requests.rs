@@ -142,6 +142,11 @@ impl Replica {
         if self.answer_duplicate(from, path, &update) {
             return;
         }
+        let (completions_max, sessions_max) = (self.config.completions_max, self.config.sessions_max);
+        if !self.sessions.has_room(id, update.request.acked_below, completions_max, sessions_max) {
+            // There is when the client has heard answers, as beyond its window.
+            return self.refuse_for_now(from, id, Refusal::Overloaded);
+        }
         if self.disk_failed {
             return self.refuse(from, id, Refusal::DiskFailed);
         }

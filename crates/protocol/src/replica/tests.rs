@@ -893,6 +893,40 @@ fn a_reply_that_is_not_kept_is_told_once() {
     assert!(cluster.executed.iter().all(|executed| executed == &["uA1"]));
 }
 
+/// A client that acknowledges nothing is refused everywhere once the session table is full, for now and without a trace;
+/// what it acknowledges makes room again.
+#[test]
+fn a_full_session_table_takes_no_more_from_who_has_more_than_its_share() {
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
+        (config.completions_max, config.sessions_max) = (4, 4);
+    });
+    let [greedy, modest] = [cluster.register(), cluster.register()];
+    for far in [1, 100, 200, 300] {
+        let request = cluster.request(greedy, far, 5, Path::Durability, &alloc::format!("oA{far}"));
+        cluster.send(&[0, 1, 2], &request);
+        assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+        cluster.pass(50);
+    }
+    let refused = cluster.request(greedy, 301, 5, Path::Durability, "oA301");
+    cluster.send(&[0, 1, 2], &refused);
+    let refusal = crate::message::Refusal::Overloaded;
+    assert!(matches!(&cluster.inbox[0].2, Message::Refused { refusal: why, .. } if *why == refusal));
+    assert_eq!(cluster.answers(), [(0, "refused"), (1, "refused"), (2, "refused")]);
+    assert!(cluster.replicas.iter().all(|replica| replica.dlog.is_empty()));
+    cluster.send(&[0, 1, 2], &cluster.request(modest, 1, 5, Path::Durability, "oB1"));
+    assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+    cluster.pass(50);
+    assert_eq!(cluster.replicas[1].sessions.completions(), 5);
+    let mut acknowledging = refused;
+    if let Message::Request { request, .. } = &mut acknowledging {
+        request.acked_below = 301;
+    }
+    cluster.send(&[0, 1, 2], &acknowledging);
+    assert_eq!(cluster.answers(), [(0, "ok"), (1, "ok"), (2, "ok")]);
+    cluster.pass(50);
+    assert!(cluster.replicas.iter().all(|replica| replica.sessions.completions() == 2));
+}
+
 /// What an engine on disk has yet to execute is bounded: beyond, updates are refused, and taken again when it has
 /// caught up.
 #[test]

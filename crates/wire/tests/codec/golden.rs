@@ -9,7 +9,7 @@ use syros_protocol::message::{
     RoleName, Standing, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
-use syros_protocol::sessions::{Completion, Session};
+use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
 use syros_types::{
     FastQuorum, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, View, WallTime,
 };
@@ -323,7 +323,9 @@ fn heads_of_snapshots_have_golden_bytes_and_those_without_nonces_are_read() {
     let session = |nonce| Session {
         nonce,
         acked_below: 4,
-        completions: [Completion::None, Completion::Nilext, Completion::Reply(Body::from(*b"r"))].into(),
+        completions: [(5, Completion::Nilext), (6, Completion::Reply(Body::from(*b"r")))]
+            .into_iter()
+            .collect(),
         last_active: WallTime(0x0b),
     };
     let head = |nonce| SnapshotHead {
@@ -342,4 +344,48 @@ fn heads_of_snapshots_have_golden_bytes_and_those_without_nonces_are_read() {
     assert_eq!(decode_snapshot_head(&bytes(&older)), Ok(head(0)));
     let later = format!("00 03 {older}");
     assert!(decode_snapshot_head(&bytes(&later)).is_err());
+}
+
+/// A client chooses how far apart its sequence numbers are, and must not choose how many bytes of a snapshot that takes.
+#[test]
+fn a_gap_between_completions_takes_a_few_bytes_and_the_gaps_of_earlier_builds_are_read() {
+    let head = |sequence| {
+        let completions = [(sequence, Completion::Nilext)].into_iter().collect();
+        let session = Session { nonce: 1, acked_below: 4, completions, last_active: WallTime(0x0b) };
+        let sessions = [(SessionId(5), session)].into_iter().collect();
+        SnapshotHead { op_number: OpNumber(300), view: View(7), time: WallTime(0x0a), sessions }
+    };
+    let before = "00 02 ac02 07 0a00000000000000 01 05 0100000000000000 04 0b00000000000000";
+    let element_each = |gap: usize| {
+        let elements = match gap {
+            0..0x7f => format!("{:02x}", gap + 1),
+            gap => format!(
+                "{:02x} {:02x} {:02x}",
+                (gap + 1) & 0x7f | 0x80,
+                (gap + 1) >> 7 & 0x7f | 0x80,
+                (gap + 1) >> 14
+            ),
+        };
+        format!("{before} {elements} {} 01", "00".repeat(gap))
+    };
+    let last = SESSION_WINDOW_MAX as usize - 1;
+    for (gap, golden) in [
+        (0, element_each(0)),
+        (31, element_each(31)),
+        (32, format!("{before} 02 04 20 01")),
+        (last, format!("{before} 02 04 ffff07 01")),
+    ] {
+        let mut out = Vec::new();
+        encode_snapshot_head(&head(4 + gap as u64), &mut out);
+        assert_eq!(out, bytes(&golden), "a gap of {gap}");
+        assert_eq!(decode_snapshot_head(&out), Ok(head(4 + gap as u64)));
+        assert_eq!(decode_snapshot_head(&bytes(&element_each(gap))), Ok(head(4 + gap as u64)));
+    }
+    for beyond in [
+        element_each(last + 1),
+        format!("{before} 02 04 808008 01"),
+        format!("{before} 03 04 20 04 e0ff07 01"),
+    ] {
+        assert!(decode_snapshot_head(&bytes(&beyond)).is_err(), "{beyond}");
+    }
 }

@@ -7,7 +7,7 @@ use syros_protocol::message::{
     RoleName, Standing, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
-use syros_protocol::sessions::{Completion, Session};
+use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
 use syros_types::{
     Class, Description, FastQuorum, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet,
     SessionId, View, WallTime, key_hash,
@@ -310,10 +310,9 @@ pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
 }
 
 fn completion(prng: &mut Prng) -> Completion {
-    match prng.below(4) {
-        0 => Completion::None,
-        1 => Completion::Nilext,
-        2 => Completion::Dropped,
+    match prng.below(3) {
+        0 => Completion::Nilext,
+        1 => Completion::Dropped,
         _ => Completion::Reply(body(prng)),
     }
 }
@@ -321,9 +320,12 @@ fn completion(prng: &mut Prng) -> Completion {
 /// A random head of a snapshot.
 pub(crate) fn snapshot_head(prng: &mut Prng) -> SnapshotHead {
     let session = |prng: &mut Prng| {
-        let completions = list(prng, completion).into();
         let nonce = prng.next_u64();
-        let session = Session { nonce, acked_below: number(prng), completions, last_active: time(prng) };
+        let acked_below = number(prng).min(u64::MAX - SESSION_WINDOW_MAX);
+        let spread = [4, 100, SESSION_WINDOW_MAX][prng.below(3) as usize];
+        let sequence = |prng: &mut Prng| (acked_below + prng.below(spread), completion(prng));
+        let completions = list(prng, sequence).into_iter().collect();
+        let session = Session { nonce, acked_below, completions, last_active: time(prng) };
         (SessionId(number(prng)), session)
     };
     SnapshotHead {

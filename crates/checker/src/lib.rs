@@ -4,9 +4,10 @@
 //!   times, in which one copy of the data would have given the same answers?
 //! - [`recovery`]: does a rule that rebuilds the durability log in a view change keep every completed
 //!   update and every real-time order, whatever the surviving replicas hold?
+//! - [`store`]: the sequential meaning of operations.
 #![forbid(unsafe_code)]
 
 pub mod history;
 pub mod linearizability;
 pub mod recovery;
-mod store;
+pub mod store;

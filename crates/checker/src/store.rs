@@ -4,10 +4,10 @@ use crate::history::{Input, Output};
 use std::collections::BTreeMap;
 
 /// Keys and values.
-pub(crate) type Store = BTreeMap<u32, Vec<u8>>;
+pub type Store = BTreeMap<u32, Vec<u8>>;
 
 /// Executes one operation and returns the full answer, as if nothing were blind.
-pub(crate) fn apply(store: &mut Store, input: &Input) -> Output {
+pub fn apply(store: &mut Store, input: &Input) -> Output {
     match input {
         Input::Get(key) => Output::Value(store.get(key).cloned()),
         Input::GetMany(keys) => Output::Values(keys.iter().map(|key| store.get(key).cloned()).collect()),
@@ -65,7 +65,8 @@ pub(crate) fn apply(store: &mut Store, input: &Input) -> Output {
 }
 
 /// True if a client that was told `told` may have got it from an execution that answered `actual`.
-pub(crate) fn agrees(told: &Output, actual: &Output) -> bool {
+#[must_use]
+pub fn agrees(told: &Output, actual: &Output) -> bool {
     match (told, actual) {
         (Output::Done, _) => true,
         (Output::Batch(told), Output::Batch(actual)) => {

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use syros_commands::Reply;
 use syros_protocol::message::{Body, Message};
-use syros_storage::{Engine as _, MemoryEngine};
+use syros_storage::{Engine as _, MemoryEngine, RemovalPace};
 use syros_types::{Description, WallTime};
 
 /// What the state machine says of an operation.
@@ -41,8 +41,16 @@ pub(crate) fn damaged(bytes: &[u8], bit: u64, trusting: bool) -> Option<Rc<[u8]>
     Some(payload.into())
 }
 
+/// The pace of all engines in memory: some keys are due most of the time, and their records have not gone.
+pub(crate) const PACE: RemovalPace = RemovalPace::SLOW;
+
+/// An engine in memory that has executed nothing.
+pub(crate) fn empty_engine() -> MemoryEngine {
+    MemoryEngine::with_pace(0, PACE)
+}
+
 /// The engine of a replica.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Engine(pub(crate) MemoryEngine);
 
 impl Engine {

@@ -1,5 +1,6 @@
 //! A replica's disk, and the real write-ahead log on it.
 
+use crate::adapter::PACE;
 use crate::rot;
 use crate::shelf::Shelf;
 use crate::tally::Kind;
@@ -161,7 +162,7 @@ pub struct Journal {
 }
 
 /// The snapshots of engines in memory.
-pub(crate) const FILES: SnapshotFiles = SnapshotFiles { hash_seed: 0 };
+pub(crate) const FILES: SnapshotFiles = SnapshotFiles { hash_seed: 0, pace: PACE };
 
 fn options(replica: ReplicaId, disk: &Disk) -> Options {
     let Disk { sizes: Sizes { segment: segment_bytes, reserve: reserve_bytes }, used, .. } = *disk;

@@ -4,7 +4,7 @@
 use crate::adapter::{self, Engine};
 use crate::clock::{Clock, VirtualTime};
 use crate::invariants::Invariants;
-use crate::journal::{DiskTrouble, Journal};
+use crate::journal::{DiskTrouble, FILES, Journal};
 use crate::on_disk::{Answer, News, OnDisk};
 use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
@@ -75,7 +75,7 @@ pub(crate) enum Execution {
 impl Execution {
     /// An engine in memory that goes up to `executed`.
     pub(crate) fn in_memory(engine: Option<MemoryEngine>, executed: OpNumber) -> Self {
-        let engine = Engine(engine.unwrap_or_default());
+        let engine = Engine(engine.unwrap_or_else(adapter::empty_engine));
         Self::InMemory(Box::new(InMemory { engine, executed, loaded: None }))
     }
 
@@ -794,8 +794,7 @@ impl ReplicaProcess {
     fn load(&mut self, op_number: OpNumber) -> Result<(SnapshotHead, u64), DepotError> {
         match &mut self.execution {
             Execution::InMemory(memory) => {
-                let Loaded { head, engine, bytes } =
-                    self.depot.receive(op_number, MemoryEngine::loader(0))?;
+                let Loaded { head, engine, bytes } = self.depot.receive(op_number, FILES.loader())?;
                 memory.loaded = Some(engine);
                 Ok((head, bytes))
             }

@@ -5,11 +5,12 @@
 //! one replica do not go back, until it starts again; of an engine on disk, whose lanes execute keys apart from each other, not
 //! for any key.
 
+use crate::adapter;
 use crate::history::{History, Invocation, StaleRead};
 use crate::invariants::Invariants;
 use crate::workload::{Step, encode};
 use syros_protocol::client::Outcome;
-use syros_storage::{Engine as _, MemoryEngine};
+use syros_storage::Engine as _;
 use syros_types::WallTime;
 
 /// A stale read that was answered.
@@ -89,7 +90,7 @@ fn share_a_key(one: &Invocation, other: &Invocation) -> bool {
 /// Executes the log once more, and asks after every entry what the reads asked.
 fn find_states(reads: &mut [Answered<'_>], invariants: &Invariants) {
     let bodies: Vec<Vec<u8>> = reads.iter().map(|read| encode(&read.invocation.steps)).collect();
-    let mut engine = MemoryEngine::default();
+    let mut engine = adapter::empty_engine();
     let mut reply = Vec::new();
     for state in 0..=invariants.log().len() {
         if let Some(entry) = state.checked_sub(1).and_then(|index| invariants.log().get(index)) {

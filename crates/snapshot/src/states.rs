@@ -2,7 +2,7 @@
 //! stores of a disk engine.
 
 use crate::{Depot, DepotError, Load, Loaded};
-use syros_storage::{DiskEngine, MemoryEngine, Store, StoreError};
+use syros_storage::{DiskEngine, Loader, MemoryEngine, RemovalPace, Store, StoreError};
 use syros_types::OpNumber;
 use syros_wal::Disk;
 
@@ -36,6 +36,16 @@ pub trait States<D: Disk> {
 pub struct SnapshotFiles {
     /// Seed of the engine's tables.
     pub hash_seed: u64,
+    /// At what pace its records of expired keys go.
+    pub pace: RemovalPace,
+}
+
+impl SnapshotFiles {
+    /// Begins to restore an engine from a snapshot.
+    #[must_use]
+    pub fn loader(&self) -> Loader {
+        MemoryEngine::loader_with_pace(self.hash_seed, self.pace)
+    }
 }
 
 impl<D: Disk> States<D> for SnapshotFiles {
@@ -50,7 +60,7 @@ impl<D: Disk> States<D> for SnapshotFiles {
         depot: &mut Depot<D>,
         op_number: OpNumber,
     ) -> Result<Loaded<MemoryEngine>, DepotError> {
-        depot.load(op_number, MemoryEngine::loader(self.hash_seed))
+        depot.load(op_number, self.loader())
     }
 
     fn keep_only(&mut self, depot: &mut Depot<D>, op_number: Option<OpNumber>) -> Result<(), DepotError> {

@@ -148,7 +148,7 @@ mod tests {
     use crate::SnapshotFiles;
     use syros_protocol::record::SnapshotHead;
     use syros_protocol::sessions::Sessions;
-    use syros_storage::MemoryEngine;
+    use syros_storage::{MemoryEngine, RemovalPace};
     use syros_types::{Group, ReplicaId, View, WallTime};
     use syros_wal::memory_disk::MemoryDisk;
 
@@ -163,7 +163,7 @@ mod tests {
             options,
             disk.clone(),
             disk.clone(),
-            &mut SnapshotFiles { hash_seed: 0 },
+            &mut SnapshotFiles { hash_seed: 0, pace: RemovalPace::STANDARD },
             |_| (),
         )
         .map(|(_, stored)| stored)

@@ -1,4 +1,13 @@
 //! The tables of the in-memory engine: keys, and those that expire.
+//!
+//! A key is *due* if its expiry is at or before log time. A due key does not exist: no command sees it, and the digest of
+//! the state leaves it out. Its record goes later, some records with each advance of log time, because the event loop
+//! must not stop while a million keys of one second go.
+//!
+//! **Invariant.** Which records are in the tables, and at which positions, is a function of the applied bodies and their
+//! log times alone: an advance removes records in the order of expiries and keys, and [`RemovalPace`] computes how many
+//! from log time before and after it. So replicas agree on SCAN's cursors and on the memory in use. A snapshot carries
+//! the records of due keys with the others, and whoever installs it goes on removing where the captured engine was.
 
 use crate::capture::Capture;
 use crate::hash::KeyHashBuilder;
@@ -41,6 +50,40 @@ impl Entry {
     }
 }
 
+/// How many records of due keys go at a time. All replicas of a group must have the same pace.
+#[derive(Clone, Copy, Debug)]
+pub struct RemovalPace {
+    /// Records that go with each update.
+    per_update: u64,
+    /// Microseconds of log time after which one more record goes.
+    micros_each: u64,
+    /// Most records that go because log time has moved on.
+    at_once: u64,
+    /// So many bytes of a value count as one more record: large values take long to free.
+    bytes_each: usize,
+}
+
+impl RemovalPace {
+    /// The pace of servers: 100,000 keys a second, in steps of a few milliseconds at most, and never fewer than updates
+    /// add.
+    pub const STANDARD: Self = Self { per_update: 2, micros_each: 10, at_once: 1000, bytes_each: 8 * 1024 };
+
+    /// For tests and simulations: so slow that some keys are due most of the time.
+    pub const SLOW: Self = Self { per_update: 0, micros_each: 7_000, at_once: 2, bytes_each: 100 };
+
+    /// How many records go when log time moves on.
+    fn records(self, before: WallTime, after: WallTime, is_update: bool) -> u64 {
+        let passed = after.0 / self.micros_each - before.0 / self.micros_each;
+        passed.min(self.at_once) + if is_update { self.per_update } else { 0 }
+    }
+}
+
+/// While records of due keys are in the tables, log time has to move on about this often, in microseconds.
+const REMOVAL_INTERVAL: u64 = 10_000;
+
+/// How often RANDOMKEY draws a position, before it looks for the next key that is not due.
+const DRAWS_MAX: u32 = 64;
+
 /// Keys with their values. Their positions, which SCAN and the order of KEYS show, are determined by
 /// the sequence of changes alone, never by hashes.
 #[derive(Clone, Debug)]
@@ -50,8 +93,13 @@ pub(crate) struct Keyspace {
     expiries: BTreeSet<(NonZeroU64, Box<[u8]>)>,
     /// Sum of the lengths of all keys and values, and once more of the keys in `expiries`.
     content_bytes: usize,
-    /// Keys that have expired.
+    /// Keys that have expired and whose records have gone.
     expired: u64,
+    /// Log time.
+    time: WallTime,
+    /// Some key may be due.
+    has_due: bool,
+    pace: RemovalPace,
     /// The snapshot under way. It hears of every key before that changes or moves.
     capture: Option<Box<Capture>>,
     /// The listing of keys under way. It hears of every key before that is removed or moves.
@@ -66,20 +114,43 @@ pub(crate) const ENTRY_BYTES: usize = size_of::<(u64, Key, Entry)>() + 12 + 2 * 
 const EXPIRY_BYTES: usize = size_of::<(NonZeroU64, Box<[u8]>)>() * 3 / 2 + ALLOCATION_BYTES;
 
 impl Keyspace {
-    pub(crate) fn new(hash_seed: u64) -> Self {
+    pub(crate) fn new(hash_seed: u64, pace: RemovalPace) -> Self {
         let entries = IndexMap::with_hasher(KeyHashBuilder::new(hash_seed));
         Self {
             entries,
             expiries: BTreeSet::new(),
             content_bytes: 0,
             expired: 0,
+            time: WallTime(0),
+            has_due: false,
+            pace,
             capture: None,
             listing: None,
         }
     }
 
+    /// Number of records, those of due keys included.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Number of keys that are due. Takes time proportional to it.
+    fn due_len(&self) -> usize {
+        if self.has_due { self.expiries.range(..self.first_not_due()).count() } else { 0 }
+    }
+
+    /// Log time.
+    pub(crate) const fn time(&self) -> WallTime {
+        self.time
+    }
+
+    /// Where the keys that are not due begin among the expiries.
+    fn first_not_due(&self) -> (NonZeroU64, Box<[u8]>) {
+        (NonZeroU64::MIN.saturating_add(self.time.as_millis()), Box::default())
+    }
+
+    fn is_due(&self, entry: &Entry) -> bool {
+        is_due(entry.expiry, self.time)
     }
 
     /// The key and entry at a position below [`Self::len`].
@@ -93,8 +164,10 @@ impl Keyspace {
         self.entries.raw_entry_v1().index_from_hash(hash, |_| true)
     }
 
+    /// All keys but for those that are due.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &Entry)> {
-        self.entries.iter().map(|(key, entry)| (key.as_slice(), entry))
+        let entries = self.entries.iter().map(|(key, entry)| (key.as_slice(), entry));
+        entries.filter(|(_, entry)| !self.is_due(entry))
     }
 
     /// Adds a key at the end; false, and nothing happens, if it exists.
@@ -137,7 +210,7 @@ impl Keyspace {
                     capture.preserve(position, key, entry);
                 }
                 if let Some(listing) = &mut self.listing {
-                    listing.preserve(position, key);
+                    listing.preserve(position, key, entry);
                 }
             }
         }
@@ -145,7 +218,7 @@ impl Keyspace {
 
     /// Begins a listing of the keys that match, as they are. One that is under way is abandoned.
     pub(crate) fn begin_listing(&mut self, pattern: &[u8]) {
-        self.listing = Some(Box::new(Listing::new(pattern, self.entries.len())));
+        self.listing = Some(Box::new(Listing::new(pattern, self.entries.len(), self.time)));
     }
 
     /// Goes on with the listing under way, by `steps` keys; when it is complete, it is returned.
@@ -154,9 +227,9 @@ impl Keyspace {
         if has_more { None } else { self.listing.take().map(|listing| *listing) }
     }
 
-    /// Begins a snapshot of the keys as they are, at this log time.
-    pub(crate) fn begin_snapshot(&mut self, time: WallTime) {
-        self.capture = Some(Box::new(Capture::new(self.entries.len(), time)));
+    /// Begins a snapshot of the keys as they are.
+    pub(crate) fn begin_snapshot(&mut self) {
+        self.capture = Some(Box::new(Capture::new(self.entries.len(), self.time)));
     }
 
     /// See [`Engine::snapshot_block`](crate::Engine::snapshot_block).
@@ -196,29 +269,68 @@ impl Keyspace {
         }
     }
 
+    /// How many keys have an expiry that is not due.
     pub(crate) fn expiring_len(&self) -> usize {
-        self.expiries.len()
+        self.expiries.len() - self.due_len()
     }
 
     pub(crate) const fn expired(&self) -> u64 {
         self.expired
     }
 
-    /// The earliest expiry.
-    pub(crate) fn next_expiry(&self) -> Expiry {
-        self.expiries.first().map(|(expiry, _)| *expiry)
+    /// The first expiry that is not due.
+    pub(crate) fn first_expiry(&self) -> Expiry {
+        self.expiries.range(self.first_not_due()..).next().map(|(expiry, _)| *expiry)
     }
 
-    /// Removes every key whose expiry is at or before `now_ms`, in the order of expiries and keys.
-    pub(crate) fn remove_expired(&mut self, now_ms: u64) {
-        while self.next_expiry().is_some_and(|expiry| expiry.get() <= now_ms) {
+    /// When log time should move on next: when a key becomes due, or soon if records of due keys are left.
+    pub(crate) fn next_advance(&self) -> Option<WallTime> {
+        if !self.has_due {
+            // The usual case needs no key to compare with.
+            return self.expiries.first().map(|(expiry, _)| moment(*expiry));
+        }
+        let soon = WallTime((self.time.0 / REMOVAL_INTERVAL + 1).saturating_mul(REMOVAL_INTERVAL));
+        Some(self.first_expiry().map_or(soon, |expiry| moment(expiry).min(soon)))
+    }
+
+    /// Moves log time on to `time`, and removes as many records of due keys as the pace allows.
+    pub(crate) fn advance(&mut self, time: WallTime, is_update: bool) {
+        let before = self.set_time(time);
+        if !self.has_due {
+            return;
+        }
+        let mut left = self.pace.records(before, self.time, is_update);
+        while left > 0 && self.has_due {
             let Some((_, key)) = self.expiries.pop_first() else { return };
             self.content_bytes -= key.len();
             self.expired += 1;
             self.preserve_removed(&key);
+            left -= 1;
             if let Some(entry) = self.entries.swap_remove(&*key) {
                 self.content_bytes -= key.len() + entry.value.len();
+                left = left.saturating_sub((entry.value.len() / self.pace.bytes_each) as u64);
             }
+            self.look_for_due();
+        }
+    }
+
+    /// Moves log time on to `time` and removes nothing. Log time before.
+    pub(crate) fn set_time(&mut self, time: WallTime) -> WallTime {
+        let before = self.time;
+        self.time = before.max(time);
+        self.look_for_due();
+        before
+    }
+
+    fn look_for_due(&mut self) {
+        self.has_due = self.expiries.first().is_some_and(|(expiry, _)| is_due(Some(*expiry), self.time));
+    }
+
+    /// Removes the record of this key if it is due: the key is about to be added anew.
+    fn remove_due(&mut self, key: &[u8]) {
+        if self.has_due && self.entries.get(key).is_some_and(|entry| self.is_due(entry)) {
+            self.take(key);
+            self.expired += 1;
         }
     }
 
@@ -231,9 +343,11 @@ impl Keyspace {
     /// Checks what the fields promise of each other, in time proportional to the data.
     #[cfg(test)]
     pub(crate) fn check(&self) {
-        let expiring = self.iter().filter_map(|(key, entry)| Some((entry.expiry?, Box::from(key))));
+        let entries = || self.entries.iter().map(|(key, entry)| (key.as_slice(), entry));
+        let expiring = entries().filter_map(|(key, entry)| Some((entry.expiry?, Box::from(key))));
         assert_eq!(expiring.collect::<BTreeSet<_>>(), self.expiries);
-        let values: usize = self.iter().map(|(key, entry)| key.len() + entry.value.len()).sum();
+        assert_eq!(self.count(), self.iter().count());
+        let values: usize = entries().map(|(key, entry)| key.len() + entry.value.len()).sum();
         let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();
         assert_eq!(values + keys, self.content_bytes);
     }
@@ -253,11 +367,11 @@ impl Keys for Keyspace {
     type Found<'a> = &'a Entry;
 
     fn get(&self, key: &[u8]) -> Option<&Entry> {
-        self.entries.get(key)
+        self.entries.get(key).filter(|entry| !self.is_due(entry))
     }
 
     fn count(&self) -> usize {
-        self.len()
+        self.len() - self.due_len()
     }
 
     fn each(&self, mut visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
@@ -274,7 +388,8 @@ impl Keys for Keyspace {
         let last = position.saturating_sub(count);
         while position > last {
             position -= 1;
-            if let Some((key, _)) = self.at(position as usize)
+            if let Some((key, entry)) = self.at(position as usize)
+                && !self.is_due(entry)
                 && visit(key).is_break()
             {
                 break;
@@ -284,8 +399,17 @@ impl Keys for Keyspace {
     }
 
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
-        let drawn = self.at(prng.below(self.len() as u64) as usize);
-        drawn.map(|(key, _)| visit(key)).is_some()
+        let is_lasting = |position: &usize| self.at(*position).is_some_and(|(_, entry)| !self.is_due(entry));
+        let length = self.len();
+        let mut draw = || prng.below(length as u64) as usize;
+        let drawn = (0..DRAWS_MAX).map(|_| draw()).find(is_lasting);
+        // Keys that are due go soon; only while they are far more than the others, this takes many steps.
+        let has_lasting = || length > self.expiries.len() || self.first_expiry().is_some();
+        let found = drawn.or_else(|| {
+            let start = draw();
+            has_lasting().then(|| (start..length).chain(0..start).find(is_lasting))?
+        });
+        found.and_then(|position| self.at(position)).map(|(key, _)| visit(key)).is_some()
     }
 }
 
@@ -293,6 +417,7 @@ impl KeysMut for Keyspace {
     /// Allocates nothing if the key exists, the new value fits well into the
     /// old one's memory, and neither has an expiry.
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
+        self.remove_due(key);
         match self.entries.raw_entry_mut_v1().from_key(key) {
             RawEntryMut::Occupied(mut slot) => {
                 if let Some(capture) = &mut self.capture {
@@ -313,7 +438,9 @@ impl KeysMut for Keyspace {
     }
 
     fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
-        let (position, _, entry) = self.entries.get_full_mut(key)?;
+        let time = self.time;
+        let full = self.entries.get_full_mut(key);
+        let (position, _, entry) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time))?;
         if let Some(capture) = &mut self.capture {
             capture.preserve(position, key, entry);
         }
@@ -324,7 +451,9 @@ impl KeysMut for Keyspace {
     }
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
-        if let Some((position, _, entry)) = self.entries.get_full_mut(key) {
+        let time = self.time;
+        let full = self.entries.get_full_mut(key);
+        if let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) {
             if let Some(capture) = &mut self.capture {
                 capture.preserve(position, key, entry);
             }
@@ -359,8 +488,19 @@ impl KeysMut for Keyspace {
             (None, None) => drop(old),
         }
         self.expiries.clear();
+        self.has_due = false;
         self.content_bytes = 0;
     }
+}
+
+/// True if a key with this expiry is due.
+pub(crate) fn is_due(expiry: Expiry, time: WallTime) -> bool {
+    expiry.is_some_and(|expiry| expiry.get() <= time.as_millis())
+}
+
+/// The log time at which a key with this expiry is due.
+pub(crate) const fn moment(expiry: NonZeroU64) -> WallTime {
+    WallTime(expiry.get().saturating_mul(1000))
 }
 
 /// Makes `new` the content of `value`, in its memory unless that is too small or far too large.

@@ -24,6 +24,7 @@ mod store;
 pub use digest::Digest;
 pub use disk::{Census, Cut, DiskEngine, DiskLoader, Lane, LoadError, Moment, Reader, Shared, merged};
 pub use glob::glob_matches;
+pub use keyspace::RemovalPace;
 pub use memory::{ListedKeys, MemoryEngine};
 pub use memory_store::MemoryStore;
 pub use snapshot::{DamagedSnapshot, Loader};
@@ -46,7 +47,7 @@ use syros_types::WallTime;
 /// one while bodies are applied. An engine restored from them is equal to the one that was captured: the
 /// same bodies at the same times give the same replies from then on. Taking one changes no answer.
 pub trait Engine {
-    /// Moves log time on to `time`, removes what has expired, and executes all operations of `body` in
+    /// Moves log time on to `time`, and with it removes what has expired, and executes all operations of `body` in
     /// order, as one: nobody sees the state between them. Appends one encoded reply per operation to
     /// `reply`. An operation that fails answers an error and changes nothing; those after it go on. A
     /// blind operation answers OK, and if it fails, nobody is told.
@@ -78,14 +79,15 @@ pub trait Engine {
     /// The log time at which the first key of a body expires; `None` if none of them does.
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime>;
 
-    /// Moves log time on to `time` and removes what has expired.
+    /// Moves log time on to `time`, and with it removes what has expired: no key that has expired exists afterwards for
+    /// anybody who asks. The engine may give its memory back later, while log time moves on.
     fn advance(&mut self, time: WallTime);
 
     /// Log time.
     fn time(&self) -> WallTime;
 
     /// A moment after log time before which no key expires, and [`Engine::advance`] has nothing to do; the
-    /// earliest expiry of any key, or earlier.
+    /// earliest expiry of any key, or earlier, while memory of expired keys is to be given back.
     fn next_expiry(&self) -> Option<WallTime>;
 
     /// Number of keys that exist.

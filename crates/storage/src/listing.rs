@@ -7,9 +7,10 @@
 
 use crate::execute::Names;
 use crate::glob::glob_matches;
-use crate::keyspace::Table;
+use crate::keyspace::{Entry, Table, is_due};
 use syros_commands::ExecutionError;
 use syros_commands::limits::REPLY_BYTES_MAX;
+use syros_types::WallTime;
 
 /// A listing under way.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub(crate) struct Listing {
     pattern: Vec<u8>,
     /// Number of keys when the listing began.
     count: usize,
+    /// Log time when the listing began. Keys that were due by then do not belong to it.
+    time: WallTime,
     /// The listing has seen all positions before this one.
     cursor: usize,
     /// A bit for every position below `count`: the listing has seen its key ahead of the cursor. Says nothing about
@@ -29,10 +32,11 @@ pub(crate) struct Listing {
 
 impl Listing {
     /// A listing of the keys that match, in a table of `count` keys. The table is not looked at.
-    pub(crate) fn new(pattern: &[u8], count: usize) -> Self {
+    pub(crate) fn new(pattern: &[u8], count: usize, time: WallTime) -> Self {
         Self {
             pattern: pattern.to_vec(),
             count,
+            time,
             cursor: 0,
             seen: vec![0; count.div_ceil(64)],
             matching: Names::default(),
@@ -44,7 +48,11 @@ impl Listing {
         self.seen[position / 64] >> (position % 64) & 1 == 1
     }
 
-    fn see(&mut self, key: &[u8]) {
+    /// A key that existed when the listing began has never since got an expiry that was due then.
+    fn see(&mut self, key: &[u8], entry: &Entry) {
+        if is_due(entry.expiry(), self.time) {
+            return;
+        }
         if self.matching.reply_bytes() <= REPLY_BYTES_MAX && glob_matches(&self.pattern, key) {
             self.matching.push(key);
         }
@@ -52,10 +60,10 @@ impl Listing {
 
     /// Sees the key at `position` of the table in use if the listing has not seen it. To be called before the key is
     /// removed or moves.
-    pub(crate) fn preserve(&mut self, position: usize, key: &[u8]) {
+    pub(crate) fn preserve(&mut self, position: usize, key: &[u8], entry: &Entry) {
         if self.frozen.is_none() && (self.cursor..self.count).contains(&position) && !self.is_seen(position) {
             self.seen[position / 64] |= 1 << (position % 64);
-            self.see(key);
+            self.see(key, entry);
         }
     }
 
@@ -76,9 +84,9 @@ impl Listing {
             let position = self.cursor;
             self.cursor += 1;
             if !self.is_seen(position)
-                && let Some((key, _)) = keys.get_index(position)
+                && let Some((key, entry)) = keys.get_index(position)
             {
-                self.see(key);
+                self.see(key, entry);
             }
         }
         self.frozen = frozen;

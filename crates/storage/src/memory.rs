@@ -3,7 +3,8 @@
 use crate::evaluate::evaluate;
 use crate::execute;
 use crate::keys::Keys as _;
-use crate::keyspace::{Entry, Keyspace};
+pub(crate) use crate::keyspace::moment;
+use crate::keyspace::{Entry, Keyspace, RemovalPace};
 use crate::listing::Listing;
 use crate::{Digest, Engine, Loader};
 use core::hint::black_box;
@@ -15,12 +16,11 @@ use syros_types::WallTime;
 /// An [`Engine`] that keeps everything in memory.
 ///
 /// A clone is independent of the original and gives the same answers; a snapshot under way goes on in
-/// both. Keys that share an expiry are
-/// all removed at once: a million of them take as long as a million deletions.
+/// both. However many keys expire at one time, the next body takes no longer: they are gone at once for everybody, and
+/// their memory is given back within seconds.
 #[derive(Clone, Debug)]
 pub struct MemoryEngine {
     keys: Keyspace,
-    time: WallTime,
 }
 
 impl Default for MemoryEngine {
@@ -41,14 +41,26 @@ impl MemoryEngine {
     /// does not know the seed. Engines with different seeds give the same answers.
     #[must_use]
     pub fn with_hash_seed(seed: u64) -> Self {
-        Self { keys: Keyspace::new(seed), time: WallTime(0) }
+        Self::with_pace(seed, RemovalPace::STANDARD)
+    }
+
+    /// The same, with another pace at which the records of expired keys go.
+    #[must_use]
+    pub fn with_pace(seed: u64, pace: RemovalPace) -> Self {
+        Self { keys: Keyspace::new(seed, pace) }
     }
 
     /// Begins to restore an engine from the blocks of a snapshot of any engine of this type. The seed of
     /// its tables need not be that of the captured engine; see [`MemoryEngine::with_hash_seed`].
     #[must_use]
     pub fn loader(hash_seed: u64) -> Loader {
-        Loader::new(hash_seed)
+        Self::loader_with_pace(hash_seed, RemovalPace::STANDARD)
+    }
+
+    /// The same, of an engine with this pace.
+    #[must_use]
+    pub fn loader_with_pace(hash_seed: u64, pace: RemovalPace) -> Loader {
+        Loader::new(hash_seed, pace)
     }
 
     /// Bodies that [`MemoryEngine::touch`] looks at: more than a processor has requests to memory under way, and few
@@ -109,9 +121,10 @@ impl MemoryEngine {
         self.keys.expired()
     }
 
-    /// An engine with these keys, none of them expired, at this time.
-    pub(crate) const fn restored(keys: Keyspace, time: WallTime) -> Self {
-        Self { keys, time }
+    /// An engine with these keys at this time.
+    pub(crate) fn restored(mut keys: Keyspace, time: WallTime) -> Self {
+        keys.set_time(time);
+        Self { keys }
     }
 }
 
@@ -148,28 +161,24 @@ fn fetch(bytes: &[u8]) {
     }
 }
 
-/// The log time at which a key with this expiry is gone.
-pub(crate) const fn moment(expiry: NonZeroU64) -> WallTime {
-    WallTime(expiry.get().saturating_mul(1000))
-}
-
 impl Engine for MemoryEngine {
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        self.advance(time);
-        execute::apply(&mut self.keys, self.time, body, reply);
+        self.keys.advance(time, true);
+        let time = self.keys.time();
+        execute::apply(&mut self.keys, time, body, reply);
     }
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        execute::read(&self.keys, now.max(self.time), body, reply);
+        execute::read(&self.keys, now.max(self.keys.time()), body, reply);
     }
 
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
-        evaluate(&self.keys, self.time, body, reply)
+        evaluate(&self.keys, self.keys.time(), body, reply)
     }
 
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
         // Of any key there is: most often there is none, and nothing to look up.
-        let any = self.next_expiry()?;
+        let any = self.keys.first_expiry().map(moment)?;
         let mut first = None;
         for operation in operations(body).flatten() {
             let mut earlier =
@@ -187,20 +196,19 @@ impl Engine for MemoryEngine {
     }
 
     fn advance(&mut self, time: WallTime) {
-        self.time = self.time.max(time);
-        self.keys.remove_expired(self.time.as_millis());
+        self.keys.advance(time, false);
     }
 
     fn time(&self) -> WallTime {
-        self.time
+        self.keys.time()
     }
 
     fn next_expiry(&self) -> Option<WallTime> {
-        self.keys.next_expiry().map(moment)
+        self.keys.next_advance()
     }
 
     fn len(&self) -> usize {
-        self.keys.len()
+        self.keys.count()
     }
 
     fn memory_bytes(&self) -> usize {
@@ -208,7 +216,7 @@ impl Engine for MemoryEngine {
     }
 
     fn digest(&self) -> u64 {
-        let mut digest = Digest::new(self.time);
+        let mut digest = Digest::new(self.keys.time());
         for (key, entry) in self.keys.iter() {
             digest.add(key, entry.value(), entry.expiry().map(NonZeroU64::get));
         }
@@ -216,7 +224,7 @@ impl Engine for MemoryEngine {
     }
 
     fn begin_snapshot(&mut self) {
-        self.keys.begin_snapshot(self.time);
+        self.keys.begin_snapshot();
     }
 
     fn snapshot_block(&mut self, bytes: usize, block: &mut Vec<u8>) -> bool {
@@ -256,7 +264,8 @@ mod tests {
         let mut changed = 0;
         for seed in 0..300 {
             let mut generator = Generator::new(seed, 1..4000, 1..2_000_000);
-            let mut engine = MemoryEngine::new();
+            let pace = if seed % 4 < 2 { RemovalPace::SLOW } else { RemovalPace::STANDARD };
+            let mut engine = MemoryEngine::with_pace(0, pace);
             for number in 0..200 {
                 let expiry = NonZeroU64::new(if number % 3 == 0 { 1 + number * 20 } else { 0 });
                 engine.keys.append(format!("k{number}").as_bytes(), vec![1], expiry);
@@ -339,14 +348,16 @@ mod tests {
     #[test]
     fn the_tables_agree_after_every_change() {
         let mut generator = Generator::new(3, 1..4000, 1..2_000_000);
-        let mut engine = MemoryEngine::new();
+        let mut engine = MemoryEngine::with_pace(0, RemovalPace::SLOW);
         for step in 0..20_000 {
             let Some(body) = generator.body() else { continue };
             engine.apply(WallTime(step * 50_000), &body, &mut Vec::new());
             engine.keys.check();
         }
-        engine.advance(WallTime(u64::MAX));
-        engine.keys.check();
+        for _ in 0..100 {
+            engine.advance(engine.next_expiry().unwrap_or_default());
+            engine.keys.check();
+        }
         assert_eq!(engine.next_expiry(), None);
     }
 }

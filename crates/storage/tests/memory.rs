@@ -1,13 +1,17 @@
 //! The in-memory engine passes the suite, and its tables' seed cannot be observed.
 
-use syros_commands::{Parsed, parse};
+use syros_commands::{Parsed, Reply, parse};
 use syros_storage::conformance::{self, Generator};
-use syros_storage::{Engine, MemoryEngine};
+use syros_storage::{Engine, MemoryEngine, RemovalPace};
 use syros_types::WallTime;
 
 /// The engine of which these are the blocks.
 fn load(hash_seed: u64, blocks: &[Vec<u8>]) -> MemoryEngine {
-    let mut loader = MemoryEngine::loader(hash_seed);
+    load_with_pace(hash_seed, RemovalPace::STANDARD, blocks)
+}
+
+fn load_with_pace(hash_seed: u64, pace: RemovalPace, blocks: &[Vec<u8>]) -> MemoryEngine {
+    let mut loader = MemoryEngine::loader_with_pace(hash_seed, pace);
     for block in blocks {
         loader.block(block).expect("a block of a snapshot");
     }
@@ -24,12 +28,80 @@ fn passes_the_conformance_suite_with_another_seed() {
     conformance::test_all(|| MemoryEngine::with_hash_seed(0x5eed), |blocks| load(0, blocks));
 }
 
+/// The same while some keys are due most of the time, and their records have not gone.
+#[test]
+fn passes_the_conformance_suite_at_a_slow_pace() {
+    let pace = RemovalPace::SLOW;
+    conformance::test_all(|| MemoryEngine::with_pace(2, pace), |blocks| load_with_pace(1, pace, blocks));
+}
+
+/// However many keys expire at once, they are gone at once for everybody, and an advance removes no more records than
+/// its share; the others go as log time moves on.
+#[test]
+fn many_keys_that_expire_at_once_go_in_steps() {
+    const KEYS: usize = 20_000;
+    let mut engine = MemoryEngine::new();
+    for number in 0..KEYS {
+        let body = conformance::body_of(&[b"SET", format!("k{number}").as_bytes(), b"v", b"PXAT", b"1000"]);
+        engine.apply(WallTime(1), &body, &mut Vec::new());
+    }
+    apply(&mut engine, &[b"SET", b"stays", b"v"]);
+    let read = |engine: &MemoryEngine, words: &[&[u8]]| {
+        let mut reply = Vec::new();
+        engine.read(WallTime(0), &conformance::body_of(words), &mut reply);
+        Reply::decode_all(&reply).expect("a reply").remove(0)
+    };
+    engine.advance(WallTime(1_001_000));
+    assert_eq!((engine.len(), engine.expiring_len()), (1, 0));
+    assert!(engine.expired() <= 1000, "{} at once", engine.expired());
+    let stays = || Reply::Bulk(b"stays".to_vec());
+    assert_eq!(read(&engine, &[b"DBSIZE"]), Reply::Integer(1));
+    assert_eq!(read(&engine, &[b"KEYS", b"*"]), Reply::Array(vec![stays()]));
+    assert_eq!(read(&engine, &[b"RANDOMKEY"]), stays());
+    assert_eq!(read(&engine, &[b"EXISTS", b"k7", b"k19999"]), Reply::Integer(0));
+    let (mut before, mut advances) = (engine.memory_bytes(), 1);
+    while let Some(next) = engine.next_expiry() {
+        let expired = engine.expired();
+        assert!(next > engine.time());
+        engine.advance(next);
+        advances += 1;
+        assert!(engine.memory_bytes() < before && engine.expired() - expired <= 1000);
+        before = engine.memory_bytes();
+    }
+    assert_eq!(engine.expired(), KEYS as u64);
+    assert!((KEYS / 1000..KEYS / 500).contains(&advances), "{advances} advances");
+}
+
+/// A large value counts as many: freeing it takes long.
+#[test]
+fn large_values_that_expire_at_once_go_in_steps() {
+    let mut engine = MemoryEngine::new();
+    let value = vec![b'v'; 1 << 20];
+    for number in 0..64 {
+        let body = conformance::body_of(&[b"SET", format!("k{number}").as_bytes(), &value, b"PXAT", b"1000"]);
+        engine.apply(WallTime(1), &body, &mut Vec::new());
+    }
+    engine.advance(WallTime(1_001_000));
+    assert!((1..=8).contains(&engine.expired()), "{} at once", engine.expired());
+    // An update that adds a key whose record has not gone finds none.
+    apply(&mut engine, &[b"APPEND", b"k63", b"new"]);
+    let mut reply = Vec::new();
+    engine.read(WallTime(0), &conformance::body_of(&[b"GET", b"k63"]), &mut reply);
+    assert_eq!(Reply::decode_all(&reply), Ok(vec![Reply::Bulk(b"new".to_vec())]));
+}
+
 /// Same bodies at the same times, same answers to the byte: RANDOMKEY, SCAN and the order of KEYS too,
 /// with any seed, and on a clone taken in the middle.
 #[test]
 fn equal_histories_give_equal_answers() {
+    for pace in [RemovalPace::STANDARD, RemovalPace::SLOW] {
+        assert_equal_answers(pace);
+    }
+}
+
+fn assert_equal_answers(pace: RemovalPace) {
     let mut generator = Generator::new(9, 1..4000, 1..2_000_000);
-    let mut engines = [MemoryEngine::new(), MemoryEngine::with_hash_seed(1), MemoryEngine::with_hash_seed(2)];
+    let mut engines = [0, 1, 2].map(|seed| MemoryEngine::with_pace(seed, pace));
     for step in 0..20_000u64 {
         if step == 10_000 {
             engines[2] = engines[0].clone();

@@ -714,22 +714,30 @@ impl Local {
                 disk.flush_if_due(self.persisted);
             }
         }
-        if let Some((op_number, ticket)) = self.keep_from
-            && ticket <= self.persisted
-        {
-            self.keep_from = None;
-            match &self.execution {
-                Execution::InMemory(memory) => memory.snapshots.remove_before(op_number),
-                Execution::OnDisk(disk) => disk.remove_before(op_number),
-            }
-            self.wal.remove_before(self.record(ticket));
-        }
         while !self.has_more_news && self.note_one(now) {}
+        self.remove_what_is_replaced();
         if let Execution::InMemory(memory) = &mut self.execution {
             let InMemory { engine, snapshots, .. } = &mut **memory;
             let clock = self.clock;
             snapshots.go_on(engine, || clock.now().instant);
         }
+    }
+
+    /// Has snapshots, stores and records removed that the newest checkpoint replaces, once its record is on disk and the
+    /// removal before has ended.
+    fn remove_what_is_replaced(&mut self) {
+        let is_removing = match &self.execution {
+            Execution::InMemory(memory) => memory.snapshots.is_removing(),
+            Execution::OnDisk(disk) => disk.snapshots.is_removing(),
+        };
+        let persisted = self.persisted;
+        let due = |(_, ticket): &mut (OpNumber, Ticket)| *ticket <= persisted && !is_removing;
+        let Some((op_number, ticket)) = self.keep_from.take_if(due) else { return };
+        match &mut self.execution {
+            Execution::InMemory(memory) => memory.snapshots.remove_before(op_number, || {}),
+            Execution::OnDisk(disk) => disk.remove_before(op_number),
+        }
+        self.wal.remove_before(self.record(ticket));
     }
 
     /// Tells the replica of the next thing that the snapshots' thread has done; false if there is none.
@@ -759,7 +767,7 @@ impl Local {
             }
         };
         match event {
-            Common::State(_) => {}
+            Common::State(_) | Common::Removed => {}
             Common::Taken { op_number, bytes } => {
                 let bytes = match &mut self.execution {
                     Execution::InMemory(_) => Some(bytes),
@@ -1010,7 +1018,7 @@ impl Local {
     /// Has the log's thread wake the event loop for the first record that is waited for here, or for any.
     pub(crate) fn ask_to_be_woken(&mut self, for_any: bool) {
         let held = self.held.first();
-        let kept = self.keep_from.map(|(_, ticket)| ticket);
+        let kept = self.keep_from.map(|(_, ticket)| ticket).filter(|ticket| *ticket > self.persisted);
         let checkpoint = match &self.execution {
             Execution::InMemory(_) => None,
             Execution::OnDisk(disk) => disk.checkpoints.awaited(),

@@ -257,10 +257,9 @@ impl OnDisk {
 
     /// Files of snapshots before this one, and stores before the one in use, are not needed any more. (One that comes
     /// after it holds a snapshot that was received, and may be about to be adopted.)
-    pub(crate) fn remove_before(&self, op_number: OpNumber) {
-        self.snapshots.remove_before(op_number);
+    pub(crate) fn remove_before(&mut self, op_number: OpNumber) {
         let (mut files, number) = (self.settings.files.clone(), self.number);
-        self.snapshots.then(move || {
+        self.snapshots.remove_before(op_number, move || {
             if let Err(error) = files.remove_before(number) {
                 log::warn!("{error}");
             }

@@ -63,7 +63,8 @@ enum Job {
         part: Body,
     },
     Load(OpNumber),
-    RemoveBefore(OpNumber),
+    /// Remove snapshots before this one, and do what else there is to remove.
+    RemoveBefore(OpNumber, Box<dyn FnOnce() + Send>),
     /// Something else that takes its time, like giving a large engine's memory back.
     Do(Box<dyn FnOnce() + Send>),
 }
@@ -106,6 +107,8 @@ pub(crate) enum Common {
         op_number: OpNumber,
         received: u64,
     },
+    /// What was to be removed is removed, as far as the disk allows it.
+    Removed,
     /// Work on this snapshot has failed.
     Failed {
         op_number: OpNumber,
@@ -128,6 +131,8 @@ pub(crate) struct Snapshots<E> {
     done: Receiver<Done<E>>,
     thread: Option<JoinHandle<()>>,
     taking: Option<Taking>,
+    /// The thread has yet to remove something.
+    removing: bool,
 }
 
 impl<E: Send + 'static> Snapshots<E> {
@@ -144,7 +149,7 @@ impl<E: Send + 'static> Snapshots<E> {
         let thread = thread::Builder::new().name("snapshots".to_owned()).spawn(move || {
             work(depot, &path, loader, &received, &report, &waker);
         })?;
-        Ok(Self { jobs: Some(jobs), done, thread: Some(thread), taking: None })
+        Ok(Self { jobs: Some(jobs), done, thread: Some(thread), taking: None, removing: false })
     }
 
     fn ask(&self, job: Job) {
@@ -163,6 +168,7 @@ impl<E: Send + 'static> Snapshots<E> {
                     taking.unwritten = taking.unwritten.saturating_sub(*bytes);
                 }
             }
+            Done::Common(Common::Removed) => self.removing = false,
             Done::Common(Common::Failed { op_number, .. }) => {
                 self.taking.take_if(|taking| taking.op_number == *op_number);
             }
@@ -196,8 +202,16 @@ impl<E: Send + 'static> Snapshots<E> {
         self.ask(Job::Load(op_number));
     }
 
-    pub(crate) fn remove_before(&self, op_number: OpNumber) {
-        self.ask(Job::RemoveBefore(op_number));
+    /// True if the thread has yet to remove something. Nobody asks it for another removal meanwhile: checkpoints may come
+    /// faster than the thread removes what they replace, and its queue would grow without limit.
+    pub(crate) const fn is_removing(&self) -> bool {
+        self.removing
+    }
+
+    /// Removes the snapshots before this one, and then whatever `others` removes.
+    pub(crate) fn remove_before(&mut self, op_number: OpNumber, others: impl FnOnce() + Send + 'static) {
+        self.removing = true;
+        self.ask(Job::RemoveBefore(op_number, Box::new(others)));
     }
 
     /// Has something done after what was asked for.
@@ -308,6 +322,13 @@ fn cut_next(depot: &mut Depot<FileDisk>, op_number: OpNumber, cut: &mut dyn Bloc
     }))
 }
 
+/// Removes old snapshots. What the disk refuses to remove now, it is asked for again after the next checkpoint.
+fn remove_before(depot: &mut Depot<FileDisk>, op_number: OpNumber) {
+    if let Err(error) = depot.remove_before(op_number) {
+        log::warn!("cannot remove old snapshots: {error}");
+    }
+}
+
 /// The thread.
 fn work<L: Load>(
     mut depot: Depot<FileDisk>,
@@ -395,11 +416,10 @@ fn work<L: Load>(
                     Err(error) => (op_number, Err(error)),
                 }
             }
-            Job::RemoveBefore(op_number) => {
-                if let Err(error) = depot.remove_before(op_number) {
-                    log::warn!("cannot remove old snapshots: {error}");
-                }
-                continue;
+            Job::RemoveBefore(op_number, others) => {
+                remove_before(&mut depot, op_number);
+                others();
+                (op_number, Ok(Some(Common::Removed)))
             }
             Job::Do(work) => {
                 work();

@@ -628,8 +628,11 @@ impl ReplicaProcess {
         if disk.flush_is_due(self.persisted) {
             around.effects.push(Effect::Flush);
         }
+        // Checkpoints may come faster than the thread removes what they replace: one removal at a time.
+        let is_removing = self.jobs.iter().any(|job| matches!(job, Job::Remove { .. }));
         let persisted = self.persisted;
-        if let Some((op_number, ticket)) = self.keep_from.take_if(|(_, ticket)| *ticket <= persisted) {
+        let due = |(_, ticket): &mut (OpNumber, Ticket)| *ticket <= persisted && !is_removing;
+        if let Some((op_number, ticket)) = self.keep_from.take_if(due) {
             self.jobs.push_back(Job::RemoveRecords(op_number, ticket));
             self.jobs.push_back(Job::Remove { op_number, store: disk.number() });
         }

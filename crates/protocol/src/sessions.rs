@@ -110,13 +110,14 @@ impl Sessions {
         completions_max: usize,
         sessions_max: usize,
     ) -> bool {
-        // One that acknowledges all before it makes as much room as it takes.
-        if self.completions < completions_max || id.sequence <= acked_below {
+        if self.completions < completions_max {
             return true;
         }
+        let Some(session) = self.table.get(&id.session) else { return true };
+        let acked_below = acked_below.max(session.acked_below);
+        // One that acknowledges all before it makes as much room as it takes.
         let share = (completions_max / sessions_max.max(1)).max(1);
-        let session = self.table.get(&id.session);
-        session.is_none_or(|session| !session.completions.are_at_least(share, acked_below))
+        id.sequence <= acked_below || !session.completions.are_at_least(share, acked_below)
     }
 
     /// A session begins.

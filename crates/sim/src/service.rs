@@ -6,6 +6,7 @@ use crate::swarm::{MILLI, SECOND};
 use crate::workload::Step;
 use crate::world::World;
 use syros_protocol::client::Outcome;
+use syros_protocol::sessions::COMPLETIONS_MAX;
 use syros_types::WritePolicy;
 
 /// Longest failover where messages and disks take no time, divided by the swarm's speed.
@@ -31,6 +32,10 @@ impl World {
     pub(crate) fn judge_service(&mut self) -> Result<(), String> {
         // Clocks that stay wrong are broken. (And with one replica more that is dead, most would not be right.)
         if !self.swarm.service_judged || self.swarm.clocks.stay_wrong {
+            return Ok(());
+        }
+        // A session table that is full refuses updates.
+        if self.swarm.protocol.completions_max < COMPLETIONS_MAX {
             return Ok(());
         }
         let speed = u64::from(self.swarm.protocol.speed);

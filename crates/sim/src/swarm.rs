@@ -14,7 +14,7 @@ use core::time::Duration;
 use syros_experiment::{Execution, Protocol};
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
-use syros_protocol::sessions::REPLY_BYTES_MAX;
+use syros_protocol::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
 use syros_types::{FastQuorum, Group, Prng, ReadPolicy, WritePolicy};
 
 /// Nanoseconds in a microsecond.
@@ -301,6 +301,8 @@ pub struct ProtocolSettings {
     pub unexecuted_bytes_max: usize,
     /// See `Config::reply_bytes_max`.
     pub reply_bytes_max: usize,
+    /// See `Config::completions_max`.
+    pub completions_max: usize,
     /// See `Config::batch_bytes_max`.
     pub batch_bytes_max: usize,
     /// See `Config::apply_chunk`.
@@ -434,16 +436,20 @@ impl Swarm {
         swarm.draw_odd_lease();
         swarm.draw_all_keys();
         swarm.draw_stale();
-        swarm.draw_reply_bytes();
+        swarm.draw_session_table();
         swarm
     }
 
-    /// In one world of eight, the session tables have little room for replies. Rolled apart.
-    fn draw_reply_bytes(&mut self) {
+    /// In one world of eight, the session tables have little room for replies, and in one of eight for completions. Rolled
+    /// apart.
+    fn draw_session_table(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0025));
         if draw.one_in(8) {
             // A small reply counts for some 20 bytes.
             self.protocol.reply_bytes_max = draw.of(&[0, 10, 50, 200]);
+        }
+        if draw.one_in(8) {
+            self.protocol.completions_max = draw.of(&[0, 3, 10, 30]);
         }
     }
 
@@ -932,6 +938,7 @@ impl Default for ProtocolSettings {
             uncommitted_bytes_max: 64 << 20,
             unexecuted_bytes_max: 64 << 20,
             reply_bytes_max: REPLY_BYTES_MAX,
+            completions_max: COMPLETIONS_MAX,
             batch_bytes_max: 1 << 20,
             apply_chunk: 16_384,
             transfer_bytes_max: 1 << 20,

@@ -478,6 +478,7 @@ impl World {
         config.uncommitted_bytes_max = settings.uncommitted_bytes_max;
         config.unexecuted_bytes_max = settings.unexecuted_bytes_max;
         config.reply_bytes_max = settings.reply_bytes_max;
+        config.completions_max = settings.completions_max;
         config.batch_bytes_max = settings.batch_bytes_max;
         config.apply_chunk = settings.apply_chunk;
         config.transfer_bytes_max = settings.transfer_bytes_max;

@@ -71,6 +71,27 @@ impl Replica {
         self.send(to, Message::Refused { view, id, clock, refusal });
     }
 
+    /// Refuses an update that there is no room for. Its client takes the refusal for final only if it has sent the update
+    /// once, to this leader alone and to be ordered: of everything else it says, even in a group of one, that it went to
+    /// others.
+    fn refuse_without_room(
+        &mut self,
+        from: Peer,
+        id: OperationId,
+        (path, recipients): (Path, ReplicaSet),
+        refusal: Refusal,
+    ) {
+        let is_shared = !recipients.without(self.config.replica).is_empty();
+        let by_recipients = self.planted(PlantedBug::RefusalByRecipients)
+            && !self.others().any(|other| recipients.contains(other));
+        let is_final = by_recipients || (path == Path::Ordered && !is_shared);
+        if is_final || self.planted(PlantedBug::RefusedForGood) {
+            self.refuse(from, id, refusal);
+        } else {
+            self.refuse_for_now(from, id, refusal);
+        }
+    }
+
     /// Its client is told that the update will never be executed, so another copy of the
     /// request, delayed on its way, must not be taken when there is room again.
     fn remember_refusal(&mut self, id: OperationId) {
@@ -139,13 +160,13 @@ impl Replica {
         if let Some(refusal) = self.refusal_of_stranger(from, id.session) {
             return self.refuse_for_now(from, id, refusal);
         }
-        if self.answer_duplicate(from, path, &update) {
+        if self.answer_duplicate(from, (path, recipients), &update) {
             return;
         }
         let (completions_max, sessions_max) = (self.config.completions_max, self.config.sessions_max);
         if !self.sessions.has_room(id, update.request.acked_below, completions_max, sessions_max) {
             // There is when the client has heard answers, as beyond its window.
-            return self.refuse_for_now(from, id, Refusal::Overloaded);
+            return self.refuse_without_room(from, id, (path, recipients), Refusal::Overloaded);
         }
         if self.disk_failed {
             return self.refuse(from, id, Refusal::DiskFailed);
@@ -199,9 +220,9 @@ impl Replica {
     }
 
     /// Answers an operation this replica knows already, or cannot know. True if it is dealt with.
-    fn answer_duplicate(&mut self, from: Peer, path: Path, update: &Update) -> bool {
+    fn answer_duplicate(&mut self, from: Peer, sent: (Path, ReplicaSet), update: &Update) -> bool {
         let id = update.request.id;
-        if self.answer_from_sessions(from, id) {
+        if self.answer_from_sessions(from, id, sent) {
             return true;
         }
         if self.planted(PlantedBug::NoDeduplication) && !self.dlog.contains(id) {
@@ -213,7 +234,7 @@ impl Replica {
             self.refuse_for_now(from, id, Refusal::OtherOperation);
             return true;
         }
-        self.answer_pending(from, path, id)
+        self.answer_pending(from, sent.0, id)
     }
 
     /// The update with this id in the durability log, or in the part of the log that is not executed.
@@ -224,8 +245,9 @@ impl Replica {
         })
     }
 
-    /// Answers an operation that has been executed, or whose session does not let it be. True if it is dealt with.
-    fn answer_from_sessions(&mut self, from: Peer, id: OperationId) -> bool {
+    /// Answers an operation that has been executed, or whose session does not let it be. `sent` says on which path and to
+    /// whom its client has sent it. True if it is dealt with.
+    fn answer_from_sessions(&mut self, from: Peer, id: OperationId, sent: (Path, ReplicaSet)) -> bool {
         let (view, clock) = (self.view, self.now.wall);
         let known =
             if self.planted(PlantedBug::NoDeduplication) { Known::New } else { self.sessions.lookup(id) };
@@ -259,7 +281,7 @@ impl Replica {
             }
             // The window moves on as the client hears answers.
             Known::BeyondWindow => {
-                self.refuse_for_now(from, id, Refusal::Overloaded);
+                self.refuse_without_room(from, id, sent, Refusal::Overloaded);
                 return true;
             }
             Known::UnknownSession => {
@@ -351,17 +373,7 @@ impl Replica {
     fn order_now(&mut self, from: Peer, path: Path, update: Update, recipients: ReplicaSet) {
         let id = update.request.id;
         if let Some(refusal) = self.no_room_in_log() {
-            // Its client takes the refusal for final only if it has sent the update once, to this leader alone and to be
-            // ordered: of everything else it says, even in a group of one, that it went to others.
-            let is_shared = !recipients.without(self.config.replica).is_empty();
-            let by_recipients = self.planted(PlantedBug::RefusalByRecipients)
-                && !self.others().any(|other| recipients.contains(other));
-            let is_final = by_recipients || (path == Path::Ordered && !is_shared);
-            return if is_final || self.planted(PlantedBug::RefusedForGood) {
-                self.refuse(from, id, refusal);
-            } else {
-                self.refuse_for_now(from, id, refusal);
-            };
+            return self.refuse_without_room(from, id, (path, recipients), refusal);
         }
         self.counters.slow_updates += 1;
         self.order_all();
@@ -554,7 +566,7 @@ impl Replica {
         // Otherwise it belongs to a view that has ended, and its client asks again.
         if self.is_normal() && self.is_leader() {
             self.order_all();
-            if !self.answer_from_sessions(to, id) {
+            if !self.answer_from_sessions(to, id, (Path::Durability, ReplicaSet::ALL)) {
                 self.answer_pending(to, Path::Ordered, id);
             }
         }

@@ -237,7 +237,16 @@ impl DurabilityLog {
 
     /// Marks an update as ordered and returns a copy of it; `None` if it is not here.
     pub fn order(&mut self, id: OperationId) -> Option<Update> {
-        let slot = self.slot_mut(id)?;
+        self.order_if(id, |_| true)
+    }
+
+    /// Marks the update with this id and a body of this hash as ordered and returns a copy of it; `None` if it is not here.
+    pub fn order_body(&mut self, id: OperationId, body_hash: BodyHash) -> Option<Update> {
+        self.order_if(id, |update| update.body_hash == body_hash)
+    }
+
+    fn order_if(&mut self, id: OperationId, is_meant: impl FnOnce(&Update) -> bool) -> Option<Update> {
+        let slot = self.slot_mut(id).filter(|slot| is_meant(&slot.update))?;
         let newly_ordered = !core::mem::replace(&mut slot.ordered, true);
         let update = slot.update.clone();
         self.unordered -= usize::from(newly_ordered);

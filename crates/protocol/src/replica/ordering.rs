@@ -411,9 +411,11 @@ impl Replica {
 
     /// Follower: the update behind a reference, and how the write-ahead log may refer to it.
     fn resolve(&mut self, id: OperationId, body_hash: BodyHash) -> (Payload, Prepared) {
-        let is_held = self.dlog.holds(id, body_hash)
-            || (self.planted(PlantedBug::ReferenceById) && self.dlog.contains(id));
-        if is_held && let Some(update) = self.dlog.order(id) {
+        let held = match self.planted(PlantedBug::ReferenceById) {
+            true => self.dlog.order(id),
+            false => self.dlog.order_body(id, body_hash),
+        };
+        if let Some(update) = held {
             self.fetched.remove(&id);
             return (Payload::Update(update), Prepared::Reference { id, body_hash });
         }

@@ -228,6 +228,10 @@ impl Replica {
         if self.planted(PlantedBug::NoDeduplication) && !self.dlog.contains(id) {
             return false;
         }
+        // Most often, and at the cost of two look-ups only.
+        if !self.dlog.contains(id) && !self.ordered.contains_key(&id) {
+            return false;
+        }
         if self.find_pending(id).is_some_and(|held| held.request.body != update.request.body)
             && !self.planted(PlantedBug::DuplicateById)
         {

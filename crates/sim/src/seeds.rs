@@ -3,7 +3,7 @@
 use crate::clock::VirtualTime;
 use crate::stale;
 use crate::stories::STORIES;
-use crate::swarm::{SECOND, Swarm};
+use crate::swarm::{Hunt, SECOND, Swarm};
 use crate::tally::Tally;
 use crate::verdict;
 use crate::world::World;
@@ -250,8 +250,16 @@ fn aim(bug: PlantedBug) -> Options {
     }
 }
 
-/// Plays the story of a planted bug, or if it has none, runs seeds 1, 2, 3, ... of the worlds that aim at it until one
-/// shows it, which without the bug shows nothing. `None` if neither does.
+/// The only worlds that may show a planted bug, if they are so rare among all worlds that the others are left out.
+fn hunt(bug: PlantedBug) -> Option<Hunt> {
+    match bug {
+        PlantedBug::SuffixDroppedForSnapshot => Some(Hunt::Snapshots),
+        _ => None,
+    }
+}
+
+/// Plays the story of a planted bug, or if it has none, runs the first `seeds_max` seeds from 1 on of the worlds that aim at
+/// it until one shows it, which without the bug shows nothing. `None` if neither does.
 #[must_use]
 pub fn run_planted(bug: PlantedBug, protocol: Option<Protocol>, seeds_max: u64) -> Option<Shown> {
     if let Some(story) = STORIES.iter().find(|story| story.bug == bug).filter(|_| protocol.is_none()) {
@@ -263,5 +271,7 @@ pub fn run_planted(bug: PlantedBug, protocol: Option<Protocol>, seeds_max: u64) 
     let options = Options { protocol, ..aim(bug) };
     let sound = Options { planted: None, ..options };
     let fails = |seed, options: &Options| run_seed(seed, options).violation.is_some();
-    (1..=seeds_max).find(|seed| fails(*seed, &options) && !fails(*seed, &sound)).map(Shown::Seed)
+    let is_aimed = |seed: &u64| hunt(bug).is_none_or(|hunt| Swarm::draw(*seed).hunt == Some(hunt));
+    let mut seeds = (1..).filter(is_aimed).take(usize::try_from(seeds_max).unwrap_or(usize::MAX));
+    seeds.find(|seed| fails(*seed, &options) && !fails(*seed, &sound)).map(Shown::Seed)
 }

@@ -927,6 +927,32 @@ fn a_full_session_table_takes_no_more_from_who_has_more_than_its_share() {
     assert!(cluster.replicas.iter().all(|replica| replica.sessions.completions() == 2));
 }
 
+/// A client takes for refused for good what it has sent once, to the leader alone: a copy on its way must not take effect
+/// when the session table has room again.
+#[test]
+fn a_full_session_table_refuses_for_good_what_went_to_the_leader_alone() {
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
+        (config.completions_max, config.sessions_max) = (1, 4);
+    });
+    let session = cluster.register();
+    cluster.send(&[0, 1, 2], &cluster.request(session, 1, 5, Path::Durability, "oA1"));
+    cluster.pass(50);
+    cluster.answers();
+    let Message::Request { view, request, .. } = cluster.request(session, 9, 6, Path::Ordered, "uA9") else {
+        unreachable!()
+    };
+    let alone = Message::Request { view, path: Path::Ordered, recipients: ReplicaSet(1), request };
+    cluster.send(&[0], &alone);
+    assert_eq!(cluster.answers(), [(0, "refused")]);
+    for replica in &mut cluster.replicas {
+        replica.config.completions_max = 100;
+    }
+    cluster.send(&[0], &alone);
+    cluster.pass(50);
+    assert_eq!(cluster.answers(), [(0, "refused")]);
+    assert!(cluster.executed.iter().all(|executed| executed == &["oA1"]));
+}
+
 /// What an engine on disk has yet to execute is bounded: beyond, updates are refused, and taken again when it has
 /// caught up.
 #[test]

@@ -24,6 +24,9 @@ pub const REPLY_BYTES_MAX: usize = 64 << 20;
 /// its updates one after the other.
 pub const COMPLETIONS_MAX: usize = 1 << 21;
 
+/// A session of more completions than this is a large one. So many are for every session there may be.
+const SMALL_SESSION: usize = COMPLETIONS_MAX / 65_536;
+
 /// A reply of more bytes than this is a large one.
 const LARGE_REPLY: usize = 1 << 10;
 
@@ -66,6 +69,8 @@ pub struct Sessions {
     reply_bytes: usize,
     /// Completions of all sessions.
     completions: usize,
+    /// Sessions of more than [`SMALL_SESSION`] completions.
+    large: usize,
 }
 
 impl Sessions {
@@ -99,24 +104,18 @@ impl Sessions {
     }
 
     /// True if an operation whose client has the answers of all before `acked_below` may be taken up. When the table keeps
-    /// `completions_max` completions, a session may have no more than its share, which is what all `sessions_max` sessions
-    /// may have: one that has more, and acknowledges nothing, cannot fill the memory and the snapshots of every replica.
-    /// Operations that are on their way already are executed all the same.
+    /// `completions_max` completions, all large sessions share as many: one that has its share, and acknowledges nothing, gets
+    /// no more, so that it cannot fill the memory and the snapshots of every replica. Operations that are on their way already
+    /// are executed all the same.
     #[must_use]
-    pub fn has_room(
-        &self,
-        id: OperationId,
-        acked_below: u64,
-        completions_max: usize,
-        sessions_max: usize,
-    ) -> bool {
+    pub fn has_room(&self, id: OperationId, acked_below: u64, completions_max: usize) -> bool {
         if self.completions < completions_max {
             return true;
         }
         let Some(session) = self.table.get(&id.session) else { return true };
         let acked_below = acked_below.max(session.acked_below);
+        let share = (completions_max / self.large.max(1)).max(1);
         // One that acknowledges all before it makes as much room as it takes.
-        let share = (completions_max / sessions_max.max(1)).max(1);
         id.sequence <= acked_below || !session.completions.are_at_least(share, acked_below)
     }
 
@@ -140,6 +139,7 @@ impl Sessions {
             let Some(session) = self.table.remove(id) else { continue };
             self.reply_bytes -= session.completions.reply_bytes();
             self.completions -= session.completions.len();
+            self.large -= usize::from(session.completions.len() > SMALL_SESSION);
         }
     }
 
@@ -206,7 +206,9 @@ impl Sessions {
             session.acked_below = acked_below;
             let before = session.completions.len();
             self.reply_bytes -= session.completions.forget_below(acked_below);
-            self.completions -= before - session.completions.len();
+            let after = session.completions.len();
+            self.completions -= before - after;
+            self.large -= usize::from(before > SMALL_SESSION && after <= SMALL_SESSION);
         }
         let offset = id.sequence.checked_sub(session.acked_below)?;
         if offset >= SESSION_WINDOW_MAX {
@@ -214,7 +216,10 @@ impl Sessions {
         }
         let completion = reply.map_or(Completion::Nilext, Completion::Reply);
         let known = session.completions.get(id.sequence);
-        self.completions += usize::from(known.is_none());
+        if known.is_none() {
+            self.completions += 1;
+            self.large += usize::from(session.completions.len() == SMALL_SESSION);
+        }
         let held = self.reply_bytes - known.map_or(0, Completion::reply_bytes);
         let held_with_it = held + completion.reply_bytes();
         let (completion, unkept) = match completion {
@@ -241,8 +246,10 @@ impl FromIterator<(SessionId, Session)> for Sessions {
     fn from_iter<T: IntoIterator<Item = (SessionId, Session)>>(sessions: T) -> Self {
         let table: BTreeMap<SessionId, Session> = sessions.into_iter().collect();
         let reply_bytes = table.values().map(|session| session.completions.reply_bytes()).sum();
-        let completions = table.values().map(|session| session.completions.len()).sum();
-        Self { table, reply_bytes, completions }
+        let lengths = || table.values().map(|session| session.completions.len());
+        let (completions, large) =
+            (lengths().sum(), lengths().filter(|length| *length > SMALL_SESSION).count());
+        Self { table, reply_bytes, completions, large }
     }
 }
 
@@ -288,36 +295,42 @@ mod tests {
 
     /// What a client does that acknowledges nothing stops at its share once the table is full.
     #[test]
-    fn a_session_with_more_than_its_share_has_no_room_in_a_full_table() {
-        const MAX: usize = 8;
-        const SESSIONS: usize = 4;
+    fn large_sessions_share_a_full_table() {
+        const MAX: usize = 4 * SMALL_SESSION;
+        let id = |session, sequence| OperationId { session: SessionId(session), sequence };
         let mut sessions = Sessions::default();
-        sessions.register(SessionId(1), 1, WallTime(0));
-        sessions.register(SessionId(2), 2, WallTime(0));
-        let has_room =
-            |sessions: &Sessions, id, acked_below| sessions.has_room(id, acked_below, MAX, SESSIONS);
-        for sequence in 1..=MAX as u64 {
-            let id = id(1, 100 * sequence);
-            assert!(has_room(&sessions, id, 1), "after {} of {MAX}", sessions.completions());
-            sessions.complete(id, 1, None, WallTime(0), REPLY_BYTES_MAX);
+        for session in 1..=3 {
+            sessions.register(SessionId(session), session, WallTime(0));
         }
-        assert!(!has_room(&sessions, id(1, 801), 1) && !has_room(&sessions, id(1, 801), 601));
-        assert!(has_room(&sessions, id(1, 801), 701), "one of the share of two is left");
-        assert!(has_room(&sessions, id(1, 801), 801), "it acknowledges all");
-        for sequence in [1, 2] {
-            assert!(has_room(&sessions, id(2, sequence), 1), "another session's share");
-            sessions.complete(id(2, sequence), 1, None, WallTime(0), REPLY_BYTES_MAX);
-        }
-        assert!(!has_room(&sessions, id(2, 3), 1));
-        // Executed again, acknowledged, in a snapshot, ended: the number stays right.
-        sessions.complete(id(2, 2), 1, None, WallTime(0), REPLY_BYTES_MAX);
-        assert_eq!(sessions.completions(), MAX + 2);
-        sessions.complete(id(1, 801), 701, None, WallTime(0), REPLY_BYTES_MAX);
-        assert_eq!(sessions.completions(), 4);
+        let fill = |sessions: &mut Sessions, session, sequences: core::ops::RangeInclusive<u64>| {
+            for sequence in sequences {
+                sessions.complete(id(session, sequence), 1, None, WallTime(0), REPLY_BYTES_MAX);
+            }
+        };
+        let (max, small) = (MAX as u64, SMALL_SESSION as u64);
+        assert!(sessions.has_room(id(1, max), 1, MAX));
+        fill(&mut sessions, 1, 1..=max);
+        assert!(!sessions.has_room(id(1, max + 1), 1, MAX), "it has all that the table keeps");
+        assert!(sessions.has_room(id(1, max + 1), 2, MAX), "one less is left");
+        assert!(sessions.has_room(id(1, max + 1), max + 1, MAX), "it acknowledges all");
+        // Another large one: each may have half.
+        fill(&mut sessions, 2, 1..=small + 1);
+        assert!(sessions.has_room(id(2, small + 2), 1, MAX));
+        fill(&mut sessions, 2, small + 2..=2 * small);
+        assert!(!sessions.has_room(id(2, 2 * small + 1), 1, MAX));
+        assert!(!sessions.has_room(id(1, max + 1), 2 * small, MAX));
+        // A small one takes nothing from them, and may always grow.
+        fill(&mut sessions, 3, 1..=small);
+        assert_eq!((sessions.completions(), sessions.large), (MAX + 3 * SMALL_SESSION, 2));
+        assert!(sessions.has_room(id(3, small + 1), 1, MAX));
+        // Executed again, acknowledged, in a snapshot, ended: the numbers stay right.
+        fill(&mut sessions, 3, 2..=2);
         let copy: Sessions = sessions.iter().map(|(id, session)| (id, session.clone())).collect();
         assert_eq!(copy, sessions);
+        sessions.complete(id(1, max + 1), max, None, WallTime(0), REPLY_BYTES_MAX);
+        assert_eq!((sessions.completions(), sessions.large), (2 + 3 * SMALL_SESSION, 1));
         sessions.expire(&[SessionId(2)]);
-        assert_eq!(sessions.completions(), 2);
+        assert_eq!((sessions.completions(), sessions.large), (2 + SMALL_SESSION, 0));
     }
 
     #[test]

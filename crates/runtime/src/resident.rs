@@ -150,7 +150,7 @@ impl ResidentFiles {
     /// Begins to restore an engine from a snapshot.
     pub(crate) fn loader(&self) -> ResidentLoader {
         match self.machine {
-            None => ResidentLoader::Keys(MemoryEngine::loader(self.hash_seed)),
+            None => ResidentLoader::Keys(Box::new(MemoryEngine::loader(self.hash_seed))),
             Some(kind) => ResidentLoader::Machine(kind, Vec::new()),
         }
     }
@@ -182,7 +182,7 @@ impl States<FileDisk> for ResidentFiles {
 
 /// Makes an engine in memory of the blocks of a snapshot.
 pub(crate) enum ResidentLoader {
-    Keys(Loader),
+    Keys(Box<Loader>),
     /// The blocks so far.
     Machine(Kind, Vec<u8>),
 }

@@ -13,6 +13,7 @@ use crate::capture::Capture;
 use crate::hash::KeyHashBuilder;
 use crate::keys::{Expiry, Found, Keys, KeysMut};
 use crate::listing::Listing;
+use core::cell::Cell;
 use core::hash::BuildHasher as _;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
@@ -53,7 +54,7 @@ impl Entry {
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.
 #[derive(Clone, Copy, Debug)]
 pub struct RemovalPace {
-    /// Records that go with each update.
+    /// Records that go with each operation of an update.
     per_update: u64,
     /// Microseconds of log time after which one more record goes.
     micros_each: u64,
@@ -72,9 +73,9 @@ impl RemovalPace {
     pub const SLOW: Self = Self { per_update: 0, micros_each: 7_000, at_once: 2, bytes_each: 100 };
 
     /// How many records go when log time moves on.
-    fn records(self, before: WallTime, after: WallTime, is_update: bool) -> u64 {
+    fn records(self, before: WallTime, after: WallTime, updates: usize) -> u64 {
         let passed = after.0 / self.micros_each - before.0 / self.micros_each;
-        passed.min(self.at_once) + if is_update { self.per_update } else { 0 }
+        passed.min(self.at_once) + self.per_update * updates as u64
     }
 }
 
@@ -99,6 +100,8 @@ pub(crate) struct Keyspace {
     time: WallTime,
     /// Some key may be due.
     has_due: bool,
+    /// How many expiries are below a bound: what was counted last, kept right since.
+    counted: Cell<(NonZeroU64, usize)>,
     pace: RemovalPace,
     /// The snapshot under way. It hears of every key before that changes or moves.
     capture: Option<Box<Capture>>,
@@ -123,6 +126,7 @@ impl Keyspace {
             expired: 0,
             time: WallTime(0),
             has_due: false,
+            counted: Cell::new((NonZeroU64::MIN, 0)),
             pace,
             capture: None,
             listing: None,
@@ -134,9 +138,24 @@ impl Keyspace {
         self.entries.len()
     }
 
-    /// Number of keys that are due. Takes time proportional to it.
+    /// Number of keys that are due. Takes time proportional to those that have become due since it was asked last.
     fn due_len(&self) -> usize {
-        if self.has_due { self.expiries.range(..self.first_not_due()).count() } else { 0 }
+        if !self.has_due {
+            return 0;
+        }
+        let (bound, counted) = self.counted.get();
+        let (from, to) = ((bound, Box::default()), self.first_not_due());
+        let next_bound = to.0;
+        // Log time does not go back, so the bound does not, either.
+        let due = counted + self.expiries.range(from..to).count();
+        self.counted.set((next_bound, due));
+        due
+    }
+
+    /// An expiry has gone. It was counted if it is below the bound.
+    fn uncount(&self, expiry: NonZeroU64) {
+        let (bound, counted) = self.counted.get();
+        self.counted.set((bound, counted - usize::from(expiry < bound)));
     }
 
     /// Log time.
@@ -260,10 +279,13 @@ impl Keyspace {
         if let Some(old) = old {
             let probe = (old, key.into());
             self.expiries.remove(&probe);
+            self.uncount(old);
             self.content_bytes -= key.len();
             owned = Some(probe.1);
         }
         if let Some(new) = new {
+            let (bound, counted) = self.counted.get();
+            self.counted.set((bound, counted + usize::from(new < bound)));
             self.expiries.insert((new, owned.unwrap_or_else(|| key.into())));
             self.content_bytes += key.len();
         }
@@ -293,15 +315,17 @@ impl Keyspace {
         Some(self.first_expiry().map_or(soon, |expiry| moment(expiry).min(soon)))
     }
 
-    /// Moves log time on to `time`, and removes as many records of due keys as the pace allows.
-    pub(crate) fn advance(&mut self, time: WallTime, is_update: bool) {
+    /// Moves log time on to `time`, and removes as many records of due keys as the pace allows. `updates` counts the
+    /// operations that are executed at this time.
+    pub(crate) fn advance(&mut self, time: WallTime, updates: impl FnOnce() -> usize) {
         let before = self.set_time(time);
         if !self.has_due {
             return;
         }
-        let mut left = self.pace.records(before, self.time, is_update);
+        let mut left = self.pace.records(before, self.time, updates());
         while left > 0 && self.has_due {
-            let Some((_, key)) = self.expiries.pop_first() else { return };
+            let Some((expiry, key)) = self.expiries.pop_first() else { return };
+            self.uncount(expiry);
             self.content_bytes -= key.len();
             self.expired += 1;
             self.preserve_removed(&key);
@@ -346,6 +370,9 @@ impl Keyspace {
         let entries = || self.entries.iter().map(|(key, entry)| (key.as_slice(), entry));
         let expiring = entries().filter_map(|(key, entry)| Some((entry.expiry?, Box::from(key))));
         assert_eq!(expiring.collect::<BTreeSet<_>>(), self.expiries);
+        let (bound, counted) = self.counted.get();
+        assert_eq!(self.expiries.iter().filter(|(expiry, _)| *expiry < bound).count(), counted);
+        assert_eq!(self.entries.values().filter(|entry| self.is_due(entry)).count(), self.due_len());
         assert_eq!(self.count(), self.iter().count());
         let values: usize = entries().map(|(key, entry)| key.len() + entry.value.len()).sum();
         let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();
@@ -488,6 +515,7 @@ impl KeysMut for Keyspace {
             (None, None) => drop(old),
         }
         self.expiries.clear();
+        self.counted.set((NonZeroU64::MIN, 0));
         self.has_due = false;
         self.content_bytes = 0;
     }

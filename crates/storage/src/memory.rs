@@ -163,7 +163,7 @@ fn fetch(bytes: &[u8]) {
 
 impl Engine for MemoryEngine {
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        self.keys.advance(time, true);
+        self.keys.advance(time, || operations(body).count());
         let time = self.keys.time();
         execute::apply(&mut self.keys, time, body, reply);
     }
@@ -196,7 +196,7 @@ impl Engine for MemoryEngine {
     }
 
     fn advance(&mut self, time: WallTime) {
-        self.keys.advance(time, false);
+        self.keys.advance(time, || 0);
     }
 
     fn time(&self) -> WallTime {

@@ -125,7 +125,7 @@ pub struct Config {
     pub unexecuted_bytes_max: usize,
     /// Most bytes of replies in the session table: [`REPLY_BYTES_MAX`]. All members of a group must have the same.
     pub reply_bytes_max: usize,
-    /// Most completions in the session table; beyond, a session that has its share of them may have no more:
+    /// Most completions in the session table; beyond, a large session that has its share of them may have no more:
     /// [`COMPLETIONS_MAX`].
     pub completions_max: usize,
     /// Bytes of bodies after which a batch leaves at once.

@@ -163,8 +163,7 @@ impl Replica {
         if self.answer_duplicate(from, (path, recipients), &update) {
             return;
         }
-        let (completions_max, sessions_max) = (self.config.completions_max, self.config.sessions_max);
-        if !self.sessions.has_room(id, update.request.acked_below, completions_max, sessions_max) {
+        if !self.sessions.has_room(id, update.request.acked_below, self.config.completions_max) {
             // There is when the client has heard answers, as beyond its window.
             return self.refuse_without_room(from, id, (path, recipients), Refusal::Overloaded);
         }

@@ -898,7 +898,7 @@ fn a_reply_that_is_not_kept_is_told_once() {
 #[test]
 fn a_full_session_table_takes_no_more_from_who_has_more_than_its_share() {
     let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
-        (config.completions_max, config.sessions_max) = (4, 4);
+        config.completions_max = 4;
     });
     let [greedy, modest] = [cluster.register(), cluster.register()];
     for far in [1, 100, 200, 300] {
@@ -932,7 +932,7 @@ fn a_full_session_table_takes_no_more_from_who_has_more_than_its_share() {
 #[test]
 fn a_full_session_table_refuses_for_good_what_went_to_the_leader_alone() {
     let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
-        (config.completions_max, config.sessions_max) = (1, 4);
+        config.completions_max = 1;
     });
     let session = cluster.register();
     cluster.send(&[0, 1, 2], &cluster.request(session, 1, 5, Path::Durability, "oA1"));

@@ -290,14 +290,14 @@ def a6(context):
 
     def play(cluster):
         node, value = cluster.nodes[0], b"x" * (512 << 10)
-        written, slowest, last = 0, 0.0, "OK"
+        slowest, last = 0.0, "OK"
         for index in range(200):
             began = time.time()
             last = node.ask("SET", f"key-{index}", value, timeout=13)
             slowest = max(slowest, time.time() - began)
-            if last != "OK":
+            # Where one replica has room yet and the leader has none, nobody knows what becomes of the write.
+            if last != "OK" and not str(last).startswith("UNKNOWN"):
                 break
-            written += 1
         # A small one may fit where the large one did not, or when a snapshot has made room.
         began = time.time()
         small = node.ask("SET", "one", "more", timeout=13)
@@ -313,7 +313,7 @@ def a6(context):
         seen = ", ".join(f"{name} {str(value)[:24]!r} in {took:.1f} s" for name, value, took in reads)
         good = all(not isinstance(value, Error) and took < 3 for _, value, took in reads)
         is_refused = "was not executed" in str(last)
-        is_clear = small == "OK" or "was not executed" in str(small)
+        is_clear = small == "OK" or "was not executed" in str(small) or str(small).startswith("UNKNOWN")
         mended = good and slowest < 5 and is_refused and is_clear and flushed == "OK"
         return (
             mended,

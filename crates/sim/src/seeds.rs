@@ -213,8 +213,10 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 13] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 15] = [
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
+    (PlantedBug::RefusalOutlivesProcess, "crates/protocol/src/client/tests.rs"),
+    (PlantedBug::CrowdedOutForGood, "crates/protocol/src/replica/tests.rs"),
     (PlantedBug::ReferenceById, "crates/sim/tests/bodies.rs"),
     (PlantedBug::DuplicateById, "crates/sim/tests/bodies.rs"),
     (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests.rs"),

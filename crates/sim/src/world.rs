@@ -155,6 +155,15 @@ pub(crate) struct ReplicaSlot {
     pub(crate) settings: Option<SharedSettings>,
 }
 
+/// A connection of a client to a replica.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    slot: usize,
+    life: u64,
+    /// Life of the replica that took it.
+    replica_life: u64,
+}
+
 /// The place of a client in the world.
 #[derive(Debug)]
 pub(crate) struct ClientSlot {
@@ -191,8 +200,8 @@ pub struct World {
     pub(crate) replicas: Vec<ReplicaSlot>,
     pub(crate) clients: Vec<ClientSlot>,
     clients_max: usize,
-    /// Slot and life of the client that each address was given to.
-    addresses: Vec<(usize, u64)>,
+    /// The connection that each address was given to.
+    addresses: Vec<Connection>,
     pub(crate) workload: Workload,
     pub(crate) left_to_issue: u64,
     pub(crate) history: History,
@@ -467,6 +476,7 @@ impl World {
         config.order_delay = settings.order_delay;
         config.forward_after = settings.forward_after;
         config.session_timeout = settings.session_timeout;
+        config.registration_interval /= settings.speed;
         config.digest_entries = self.swarm.digest_entries;
         config.fetch_delay = settings.fetch_delay;
         config.batch_max = settings.batch_max;
@@ -777,11 +787,11 @@ impl World {
         let (to, address) = match to {
             Peer::Replica(id) => (id.index(), 0),
             Peer::Client(address) => {
-                let (slot, _) = self
-                    .addresses
-                    .get(address as usize)
-                    .filter(|(slot, life)| self.clients[*slot].life == *life)?;
-                (self.client_node(*slot), address)
+                let Connection { slot, life, .. } = *self.addresses.get(address as usize)?;
+                if self.clients[slot].life != life {
+                    return None;
+                }
+                (self.client_node(slot), address)
             }
         };
         Some((to, Parcel { address, executed, life, bytes }))
@@ -983,6 +993,10 @@ impl World {
         }
         if to >= n {
             return self.arrive_at_client(from, to - n, parcel, message);
+        }
+        if from >= n && self.addresses[parcel.address as usize].replica_life != self.replicas[to].life {
+            // No connection outlives the process that took it.
+            return;
         }
         if !self.cost.is_none() {
             return self.await_turn(from, to, parcel.address, message);

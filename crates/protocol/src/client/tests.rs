@@ -878,3 +878,38 @@ fn a_client_attaches_before_its_first_update() {
     assert_eq!(paths(&harness.drain().0), [(2, Path::Durability, 3)]);
     assert_eq!(harness.attached[3..], [(2, SessionId(9))]);
 }
+
+/// A replica that was started again knows of no refusal: what it was sent since, it may have taken.
+#[test]
+fn an_update_is_refused_by_all_only_if_nobody_has_been_sent_it_again() {
+    let refused =
+        || Message::Refused { view: View(0), id: id(2), clock: WallTime(0), refusal: Refusal::DiskFull };
+    let outcome = |is_restarted: bool, bug: Option<PlantedBug>| {
+        let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+        #[cfg(feature = "planted-bugs")]
+        (harness.client.config.planted = bug);
+        #[cfg(not(feature = "planted-bugs"))]
+        let _ = bug;
+        let token = harness.submit(Class::Overwrite);
+        assert_eq!(harness.drain().0.len(), 3);
+        harness.receive(1, refused());
+        if is_restarted {
+            harness.client.handle(harness.now, Event::Disconnected(ReplicaId(1)));
+            harness.client.handle(harness.now, Event::Connected(ReplicaId(1)));
+            let (sent, _) = harness.drain();
+            assert!(paths(&sent).iter().any(|(to, ..)| *to == 1), "sent again: {:?}", paths(&sent));
+        }
+        harness.receive(2, refused());
+        harness.receive(0, refused());
+        let (_, done) = harness.drain();
+        assert_eq!(done.len(), 1);
+        assert_eq!(done[0].0, token);
+        done[0].1.clone()
+    };
+    let refused = Outcome::Refused(Refusal::DiskFull);
+    assert_eq!(outcome(false, None), refused);
+    assert_eq!(outcome(true, None), Outcome::Unknown);
+    if cfg!(feature = "planted-bugs") {
+        assert_eq!(outcome(true, Some(PlantedBug::RefusalOutlivesProcess)), refused);
+    }
+}

@@ -54,8 +54,11 @@ pub(super) struct Update {
     pub(super) asked: ReplicaSet,
     /// It was sent in an earlier view, too.
     pub(super) is_older: bool,
-    /// Those that have refused it for want of room, and take no copy of it in this view.
+    /// Those that have refused it for want of room, and take no copy of it in this view while their process lives.
     pub(super) without_room: ReplicaSet,
+    /// Was sent in the current view to somebody who had been sent it, because an answer may have been lost or a
+    /// connection was: a process that was started since knows of no refusal, and may have taken it.
+    pub(super) is_resent: bool,
     /// The leader has no room for it: it is sent again a little later, the way it went.
     pub(super) crowded_out: bool,
     /// The way it was sent in the current view.
@@ -216,6 +219,7 @@ impl Client {
             asked: ReplicaSet(0),
             is_older: false,
             without_room: ReplicaSet(0),
+            is_resent: false,
             crowded_out: false,
             way: Way::Leader,
             began: now,
@@ -426,7 +430,12 @@ impl Client {
             // What was to show that the session is this client's is lost, or came too early.
             Refusal::NotAttached => {
                 self.attached = self.attached.without(from);
+                let was_resent = update.is_resent;
                 self.transmit_again(id.session, sequence, Some(from));
+                // It has not taken the copy before this one.
+                if let Some(update) = self.updates.get_mut(sequence) {
+                    update.is_resent = was_resent;
+                }
             }
             // The leader goes on with another operation under this id, so this client does not have the session to
             // itself. What it sent may be in the durability logs of others.
@@ -468,13 +477,15 @@ impl Client {
     fn end_without_room(&mut self, sequence: u64, refusal: Refusal) {
         let (leader, connected) = (self.leader(), self.connected);
         let is_enough = self.planted(PlantedBug::LeaderRefusalIsEnough);
+        let forgets_copies = self.planted(PlantedBug::RefusalOutlivesProcess);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         if !update.without_room.contains(leader) {
             // It may order the update.
             return;
         }
         let others = update.asked.except(update.without_room);
-        if is_enough || (others.is_empty() && !update.is_older) {
+        let is_certain = !update.is_older && (!update.is_resent || forgets_copies);
+        if is_enough || (others.is_empty() && is_certain) {
             self.finish_update(sequence, Outcome::Refused(refusal));
         } else if ReplicaSet(others.0 & connected.0).except(update.oks).except(update.refusals).is_empty() {
             // Somebody has it, or may have it, and may hand it over when there is room.
@@ -530,6 +541,7 @@ impl Client {
         update.asked = ReplicaSet(0);
         update.is_older = update.attempts > 0;
         update.without_room = ReplicaSet(0);
+        update.is_resent = false;
         update.crowded_out = false;
         update.path = if way == Way::Leader { Path::Ordered } else { Path::Durability };
         self.transmit(session, sequence, None);
@@ -553,6 +565,7 @@ impl Client {
         let recipients = only.map_or(ReplicaSet::ALL, |only| ReplicaSet::default().with(only));
         if let Some(update) = self.updates.get_mut(sequence) {
             update.recipients = update.recipients.and(recipients);
+            update.is_resent = true;
             if update.way == Way::Both {
                 // There may be only one copy left that the leader has yet to read.
                 update.refusals = update.refusals.with(leader);

@@ -84,6 +84,8 @@ pub struct Config {
     pub clock_skew_max: Duration,
     /// Sessions without an update for this long, in log time, are ended.
     pub session_timeout: Duration,
+    /// In which a connection may register only so many sessions: a second.
+    pub registration_interval: Duration,
     /// Most sessions at a time.
     pub sessions_max: usize,
     /// Entries of the log in a segment of which replicas compare digests.
@@ -178,6 +180,7 @@ impl Config {
             forward_after: Duration::from_secs(1),
             clock_skew_max: Duration::from_millis(500),
             session_timeout: Duration::from_secs(600),
+            registration_interval: Duration::from_secs(1),
             sessions_max: 65_536,
             digest_entries: 4096,
             open_sessions: false,

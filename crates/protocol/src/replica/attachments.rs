@@ -12,10 +12,10 @@ use syros_types::{Instant, OpNumber, SessionId};
 /// flight; more only cost it another `Attach`.
 const SESSIONS_PER_CONNECTION_MAX: usize = 8;
 
-/// Sessions that a connection may register in a second, and at once. A client registers one when it begins and another when
+/// Sessions that a connection may register in [`Config::registration_interval`](super::Config), and at once. A client registers one when it begins and another when
 /// that one has been idle for minutes; this leaves room for a process with several clients behind a proxy that shares
 /// connections.
-const REGISTRATIONS_PER_SECOND_MAX: u32 = 8;
+const REGISTRATIONS_MAX: u32 = 8;
 
 /// What is known of a connection.
 #[derive(Clone, Debug, Default)]
@@ -77,14 +77,14 @@ impl Attachments {
     }
 
     /// True if a connection may register a session now: it counts as having done so.
-    pub(super) fn may_register(&mut self, client: u64, now: Instant) -> bool {
+    pub(super) fn may_register(&mut self, client: u64, now: Instant, interval: Duration) -> bool {
         let known = self.connections.entry(client).or_default();
-        if now >= known.since.after(Duration::from_secs(1)) {
+        if now >= known.since.after(interval) {
             known.since = now;
             known.registered = 0;
         }
         known.registered += 1;
-        known.is_member || known.registered <= REGISTRATIONS_PER_SECOND_MAX
+        known.is_member || known.registered <= REGISTRATIONS_MAX
     }
 
     /// What the log says of a session may be another thing in the next view.

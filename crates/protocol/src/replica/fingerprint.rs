@@ -57,8 +57,7 @@ impl Replica {
             waiters,
             waiting: _,
             abandoned,
-            refused,
-            refused_order,
+            refusals,
             view_began_at,
             reads_unapplied,
             reading,
@@ -146,8 +145,7 @@ impl Replica {
             ordered_growth,
             waiters,
             abandoned,
-            refused,
-            refused_order,
+            refusals,
         )
             .hash(hasher);
         for (number, reads) in reads_unapplied {

@@ -15,6 +15,7 @@ mod ordering;
 mod planted;
 mod plausible;
 mod reads;
+mod refusals;
 mod requests;
 mod restore;
 mod snapshots;
@@ -48,6 +49,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 use ordering::Parked;
 use reads::WaitingRead;
+use refusals::Refusals;
 use requests::Waiter;
 use state_transfer::Transfer;
 use syros_types::{
@@ -158,9 +160,7 @@ pub struct Replica {
     waiting: usize,
     /// Clients whose requests met a change of views: they are told of the next view once it has begun.
     abandoned: BTreeSet<u64>,
-    /// Updates refused for want of room in this view, and their order.
-    refused: BTreeSet<OperationId>,
-    refused_order: VecDeque<OperationId>,
+    refusals: Refusals,
     /// The log as it was when this leader's view began: others may have executed it.
     view_began_at: OpNumber,
     reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
@@ -276,8 +276,7 @@ impl Replica {
             waiters: BTreeMap::new(),
             abandoned: BTreeSet::new(),
             waiting: 0,
-            refused: BTreeSet::new(),
-            refused_order: VecDeque::new(),
+            refusals: Refusals::default(),
             view_began_at: OpNumber(0),
             reads_unapplied: BTreeMap::new(),
             reading: KeyIndex::default(),
@@ -576,8 +575,10 @@ impl Replica {
             return;
         }
         if now >= self.expiry_deadline() {
-            self.next_expiry = None;
-            self.append_tick();
+            // A log that is full now has room in a while.
+            const AGAIN: Duration = Duration::from_millis(100);
+            let again = WallTime(self.log_time().0 + AGAIN.as_micros() as u64);
+            self.next_expiry = if self.append_tick() { None } else { Some(again) };
         }
         if now >= self.sessions_at {
             self.sessions_at = now.after(self.config.session_timeout / 8);

@@ -110,6 +110,8 @@ planted_bugs! {
     ChecksumIgnored = "checksum-ignored": "A process takes frames whose checksum is wrong.";
     RefusalIsForGood = "refusal-is-for-good": "A leader does not order what it has refused for want of room when a follower hands it over later.";
     LeaderRefusalIsEnough = "leader-refusal-is-enough": "A client reports an update that was sent to all as refused when the leader has refused it.";
+    RefusalOutlivesProcess = "refusal-outlives-process": "A client reports an update as refused by all that were asked though it has sent it again since.";
+    CrowdedOutForGood = "crowded-out-for-good": "A leader refuses an update for good of which it refused the first copy when it had no room.";
     DuplicateById = "duplicate-by-id": "A replica takes a request for a copy of another one that has the same id and another body.";
     WipedDiskJoins = "wiped-disk-joins": "A new data directory joins a group that knows its member by another disk.";
     StaleWithoutMemory = "stale-without-memory": "A replica that lost its memory answers stale reads.";

@@ -151,10 +151,9 @@ impl Replica {
         if self.waiting >= self.config.waiting_max {
             return self.refuse_read(to, number, Refusal::Overloaded);
         }
-        if self.log.last_time() < expiry && self.log_time() >= expiry {
+        if self.log.last_time() < expiry && self.log_time() >= expiry && self.append_tick() {
             // What has expired until now is gone with it.
             self.next_expiry = self.next_expiry.filter(|next| *next > self.log_time());
-            self.append_tick();
         }
         if self.log.last_time() < expiry {
             // The clock has gone back, or the log has no room: the key is there, as far as anybody can know.

@@ -58,7 +58,8 @@ impl Replica {
             _ => false,
         };
         if is_remembered {
-            self.remember_refusal(id);
+            // A copy that was delayed on its way must not be taken when there is room again.
+            self.refusals.insert(id, refusal);
         }
         self.refuse_for_now(to, id, refusal);
     }
@@ -92,19 +93,23 @@ impl Replica {
         }
     }
 
-    /// Its client is told that the update will never be executed, so another copy of the
-    /// request, delayed on its way, must not be taken when there is room again.
-    fn remember_refusal(&mut self, id: OperationId) {
-        // Copies of one request are close together; a client never sends it again by itself.
-        const REFUSALS_MAX: usize = 16_384;
-        if self.refused.insert(id) {
-            self.refused_order.push_back(id);
-            if self.refused_order.len() > REFUSALS_MAX
-                && let Some(oldest) = self.refused_order.pop_front()
-            {
-                self.refused.remove(&oldest);
+    /// Why an update was refused of which another copy has come, unless that copy is welcome.
+    fn remembered_refusal(&mut self, id: OperationId, recipients: ReplicaSet) -> Option<Refusal> {
+        let refusal = self.refusals.get(id)?;
+        let is_shared = !recipients.without(self.config.replica).is_empty();
+        let is_final = match refusal {
+            // Its client sends it to others, or says so, only if it did not take the refusal of the first copy for final,
+            // and never will: it counts copies.
+            Refusal::Overloaded | Refusal::LogFull => {
+                !is_shared || self.planted(PlantedBug::CrowdedOutForGood)
             }
+            _ => true,
+        };
+        if is_final {
+            return Some(refusal);
         }
+        self.refusals.remove(id);
+        None
     }
 
     pub(super) fn on_register(&mut self, from: Peer, view: View, nonce: u64) {
@@ -129,7 +134,7 @@ impl Replica {
             return self.refuse_for_now(from, id, Refusal::Overloaded);
         }
         if let Some(refusal) = self.no_room_in_log() {
-            return self.refuse(from, id, refusal);
+            return self.refuse_for_now(from, id, refusal);
         }
         let number = self.append_ordered(Payload::Register { nonce }, Prepared::Register { nonce });
         self.wait(number, waiter);
@@ -170,8 +175,8 @@ impl Replica {
         if self.disk_failed {
             return self.refuse(from, id, Refusal::DiskFailed);
         }
-        if self.refused.contains(&id) {
-            return self.refuse(from, id, Refusal::Stale);
+        if let Some(refusal) = self.remembered_refusal(id, recipients) {
+            return self.refuse_for_now(from, id, refusal);
         }
         if self.is_expiring(id.session) {
             return self.refuse(from, id, Refusal::UnknownSession);
@@ -395,10 +400,13 @@ impl Replica {
         self.append_to_batch(entry, prepared)
     }
 
-    pub(super) fn append_tick(&mut self) {
-        if self.no_room_in_log().is_none() {
+    /// Leader: has time pass for the state. False if the log has no room for that.
+    pub(super) fn append_tick(&mut self) -> bool {
+        let has_room = self.no_room_in_log().is_none();
+        if has_room {
             self.append_ordered(Payload::Tick, Prepared::Tick);
         }
+        has_room
     }
 
     /// Leader: ends idle sessions through the log.
@@ -418,7 +426,7 @@ impl Replica {
     fn may_register(&mut self, from: Peer) -> bool {
         let Peer::Client(client) = from else { return false };
         let is_member = self.attachments.is_member(client);
-        if !self.attachments.may_register(client, self.now.instant) {
+        if !self.attachments.may_register(client, self.now.instant, self.config.registration_interval) {
             return false;
         }
         // Every member may come back and register anew while the session that it had is not idle yet.
@@ -617,7 +625,7 @@ impl Replica {
         for request in requests {
             let id = request.id;
             let Some(update) = Update::describe(self.config.describe, request) else { continue };
-            let is_remembered = self.planted(PlantedBug::RefusalIsForGood) && self.refused.contains(&id);
+            let is_remembered = self.planted(PlantedBug::RefusalIsForGood) && self.refusals.get(id).is_some();
             let new = self.sessions.lookup(id) == Known::New
                 && !self.dlog.contains(id)
                 && !self.ordered.contains_key(&id)

@@ -927,6 +927,43 @@ fn a_full_session_table_takes_no_more_from_who_has_more_than_its_share() {
     assert!(cluster.replicas.iter().all(|replica| replica.sessions.completions() == 2));
 }
 
+/// A client that sends an update to others, too, does not count on the leader's refusal of the first copy, which it may not
+/// have heard: when there is room again, the update is welcome.
+#[test]
+fn an_update_that_was_refused_alone_is_welcome_among_all() {
+    let last = |bug| {
+        let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
+            (config.completions_max, config.sessions_max) = (2, 1);
+            #[cfg(feature = "planted-bugs")]
+            (config.planted = bug);
+            #[cfg(not(feature = "planted-bugs"))]
+            let _: Option<PlantedBug> = bug;
+        });
+        let session = cluster.register();
+        let alone = ReplicaSet::default().with(ReplicaId(0));
+        let mut send = |sequence, acked_below, sent_to| {
+            let body = alloc::format!("u{}{sequence}", char::from(b'A' + sequence as u8));
+            let mut message = cluster.request(session, sequence, 5, Path::Ordered, &body);
+            if let Message::Request { request, recipients, .. } = &mut message {
+                (request.acked_below, *recipients) = (acked_below, sent_to);
+            }
+            cluster.send(&[0], &message);
+            cluster.pass(50);
+            cluster.answers()
+        };
+        assert_eq!(send(1, 1, alone), [(0, "committed")]);
+        assert_eq!(send(2, 1, alone), [(0, "committed")]);
+        assert_eq!(send(3, 1, alone), [(0, "refused")]);
+        assert_eq!(send(4, 3, alone), [(0, "committed")], "which makes room");
+        assert_eq!(send(3, 1, alone), [(0, "refused")], "a copy of the first");
+        send(3, 1, ReplicaSet::ALL)
+    };
+    assert_eq!(last(None), [(0, "committed")]);
+    if cfg!(feature = "planted-bugs") {
+        assert_eq!(last(Some(PlantedBug::CrowdedOutForGood)), [(0, "refused")]);
+    }
+}
+
 /// A client takes for refused for good what it has sent once, to the leader alone: a copy on its way must not take effect
 /// when the session table has room again.
 #[test]

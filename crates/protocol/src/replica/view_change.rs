@@ -151,8 +151,7 @@ impl Replica {
         self.transfer = None;
         self.state_requested = None;
         self.start_view_requested = None;
-        self.refused.clear();
-        self.refused_order.clear();
+        self.refusals.clear();
         self.progress = vec![Progress::default(); self.config.group.size()];
         self.overtaken = None;
         self.forget_reported();

@@ -1,6 +1,6 @@
 //! The clients of the world: they come and go, connect, ask for operations and are told the results.
 
-use super::{ClientSlot, Happening, Parcel, World, offset};
+use super::{ClientSlot, Connection, Happening, Parcel, World, offset};
 use crate::client::{ClientEffect, ClientProcess};
 use crate::history::{OperationIndex, StaleRead};
 use crate::network::NodeIndex;
@@ -94,7 +94,8 @@ impl World {
             return;
         }
         let address = self.addresses.len() as u64;
-        self.addresses.push((slot, life));
+        let replica_life = self.replicas[replica].life;
+        self.addresses.push(Connection { slot, life, replica_life });
         let Some(client) = &mut self.clients[slot].process else { return };
         client.connections[replica] = Some(address);
         client.handle(now, client::Event::Connected(ReplicaId(replica as u8)));
@@ -258,9 +259,12 @@ impl World {
         message: Message,
     ) {
         let now = self.now();
-        let (_, life) = self.addresses[parcel.address as usize];
         let place = &mut self.clients[slot];
-        let Some(client) = place.process.as_mut().filter(|_| place.life == life) else { return };
+        let Some(client) = &mut place.process else { return };
+        if client.connections[from] != Some(parcel.address) {
+            // Whoever has ended a connection gets nothing from it any more.
+            return;
+        }
         if let Message::MemberReply { reply, .. } = &message {
             self.seen.truncate(SEEN_MAX - 1);
             self.seen.push_front((reply.clone(), parcel.executed));

@@ -92,8 +92,8 @@ planted_bugs! {
     DeposedLeaderStays = "deposed-leader-stays": "A leader that hears of later views keeps leading its own.";
     DeadSourceAskedOn = "dead-source-asked-on": "A replica whose source of a transfer died goes on asking it, whatever views come.";
     UnheardLeaderStays = "unheard-leader-stays": "A leader that hears no followers goes on sending heartbeats.";
-    RefusedForGood = "refused-for-good": "A leader without room remembers its refusal of an update that others have.";
-    RefusalByRecipients = "refusal-by-recipients": "A leader without room remembers its refusal of an update that was sent to no other replica, though it may be sent again.";
+    RefusedForGood = "refused-for-good": "A leader without room refuses an update that others have, for good.";
+    RefusalByRecipients = "refusal-by-recipients": "A leader without room refuses for good an update that was sent to no other replica, though it may be sent again.";
     FailuresMeasured = "failures-measured": "A client takes the time that an update failed in for time that updates take.";
     AbsentAwaited = "absent-awaited": "A client waits for a fast quorum of replicas that it is not connected to.";
     BackoffOutlastsSession = "backoff-outlasts-session": "A client that is refused for want of room waits longer than its session lasts.";

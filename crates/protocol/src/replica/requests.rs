@@ -97,12 +97,14 @@ impl Replica {
     fn remembered_refusal(&mut self, id: OperationId, recipients: ReplicaSet) -> Option<Refusal> {
         let refusal = self.refusals.get(id)?;
         let is_shared = !recipients.without(self.config.replica).is_empty();
+        let is_kept =
+            [PlantedBug::CrowdedOutForGood, PlantedBug::RefusedForGood, PlantedBug::RefusalByRecipients]
+                .into_iter()
+                .any(|bug| self.planted(bug));
         let is_final = match refusal {
             // Its client sends it to others, or says so, only if it did not take the refusal of the first copy for final,
             // and never will: it counts copies.
-            Refusal::Overloaded | Refusal::LogFull => {
-                !is_shared || self.planted(PlantedBug::CrowdedOutForGood)
-            }
+            Refusal::Overloaded | Refusal::LogFull => !is_shared || is_kept,
             _ => true,
         };
         if is_final {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use syros_protocol::message::{LogEntry, Payload};
 use syros_protocol::replica::Replica;
 use syros_storage::{Engine as _, MemoryEngine};
-use syros_types::{OpNumber, OperationId, ReplicaId, View, WallTime, key_hash};
+use syros_types::{OpNumber, OperationId, ReplicaId, SessionId, View, WallTime, key_hash};
 
 /// What everybody must agree on after one log entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +58,8 @@ pub struct Invariants {
     answers: BTreeMap<OpNumber, Vec<Vec<u8>>>,
     /// Where each operation was executed: the entry, and its place in it.
     executed: BTreeMap<OperationId, Place>,
+    /// Below which sequence numbers what was executed acknowledges, session by session.
+    acknowledged: BTreeMap<SessionId, u64>,
     /// Updates that view changes recovered, in log order.
     recovered: Vec<(Place, OperationId)>,
     lives: Vec<Life>,
@@ -133,6 +135,11 @@ impl Invariants {
             "{replica} says that members differ in what they executed up to entry {}",
             number.0
         ));
+    }
+
+    /// A replica has vouched for two updates under one id, of which it can execute one.
+    pub fn accepted_two(&mut self, replica: ReplicaId, id: OperationId) {
+        self.fail(format!("{replica} accepts two updates under the id {id}"));
     }
 
     /// A replica that has lost its memory has answered a read: it knows no state that it could answer from.
@@ -315,7 +322,18 @@ impl Invariants {
                 let first = first.number.0;
                 self.fail(format!("operation {id} is executed at {first} and again at {}", number.0));
             }
-            if matches!(entry.payload, Payload::Recovered(_)) {
+            let is_recovered = matches!(entry.payload, Payload::Recovered(_));
+            let acknowledged = self.acknowledged.entry(id.session).or_default();
+            if is_recovered && id.sequence < *acknowledged {
+                // Its client took it for ended before it asked for what is in the log already.
+                self.fail(format!(
+                    "operation {id} is recovered at {} after one that acknowledges it",
+                    number.0
+                ));
+            } else {
+                *acknowledged = update.request.acked_below.max(*acknowledged);
+            }
+            if is_recovered {
                 self.recovered.push((place, id));
             }
         }

@@ -29,6 +29,7 @@ pub(crate) enum Fault {
     SlowDisk,
     FillDisk,
     Stranger,
+    BrokenClient,
     Bootstrap,
 }
 
@@ -53,6 +54,7 @@ impl Fault {
             Self::SlowDisk => Kind::SlowDisk,
             Self::FillDisk => Kind::FillDisk,
             Self::Stranger => Kind::Stranger,
+            Self::BrokenClient => Kind::TwoBodies,
             Self::Bootstrap => Kind::Bootstrap,
         }
     }
@@ -139,6 +141,7 @@ impl World {
             (Fault::SlowDisk, settings.slow_disk),
             (Fault::FillDisk, settings.fill_disk),
             (Fault::Stranger, settings.stranger),
+            (Fault::BrokenClient, settings.broken_client),
             (Fault::Bootstrap, settings.bootstrap),
         ];
         let total: u64 = weights.iter().map(|(_, weight)| weight).sum();
@@ -252,6 +255,7 @@ impl World {
             }
             Fault::FillDisk => self.fill_disks(victim),
             Fault::HandOver => self.hand_over(victim),
+            Fault::BrokenClient => return self.send_two_bodies(),
             Fault::Stranger => return self.take_over_a_session(),
             Fault::Bootstrap => {
                 // If all are wiped, nobody is left who knows better.

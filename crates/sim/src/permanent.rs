@@ -27,6 +27,13 @@ impl World {
             if round > 0 && self.dice.permanent.chance(1, 2) {
                 self.await_memory()?;
             }
+            if round > 0 && settings.chases {
+                // Those who return have asked it by then, and have not got everything.
+                let (_, message) = self.swarm.network.delay;
+                let pause = self.dice.permanent.below(16 * message + 1);
+                self.advance(pause)?;
+                self.kill_for_the_round(self.leader());
+            }
             let dead = self.dice.permanent.below(settings.dead_max.min(self.group.faults()) as u64 + 1);
             for death in 0..dead {
                 if death > 0 && self.dice.permanent.chance(3, 4) {
@@ -34,7 +41,7 @@ impl World {
                         self.dice.permanent.below(DEATHS_APART / u64::from(self.swarm.protocol.speed));
                     self.advance(pause)?;
                 }
-                self.kill_for_the_round();
+                self.kill_for_the_round(None);
             }
             self.cut_for_good(settings.links);
             if settings.links == RemainingLinks::All && self.swarm.nemesis.fill_disk > 0 {
@@ -81,11 +88,13 @@ impl World {
     }
 
     /// Ends one more replica for the rest of the round, if as many as are needed still have their memory.
-    fn kill_for_the_round(&mut self) {
+    /// Preferably this one.
+    fn kill_for_the_round(&mut self, chosen: Option<usize>) {
         let running: Vec<usize> =
             (0..self.replicas.len()).filter(|replica| self.replicas[*replica].process.is_some()).collect();
         let any = running[self.dice.permanent.below(running.len() as u64) as usize];
-        let victim = if self.dice.permanent.chance(2, 3) { self.leader().unwrap_or(any) } else { any };
+        let drawn = if self.dice.permanent.chance(2, 3) { self.leader().unwrap_or(any) } else { any };
+        let victim = chosen.unwrap_or(drawn);
         let lost = self.without_memory() + usize::from(self.able().contains(&victim));
         if lost > self.group.faults() {
             return;

@@ -213,16 +213,14 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 15] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 13] = [
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
     (PlantedBug::RefusalOutlivesProcess, "crates/protocol/src/client/tests.rs"),
     (PlantedBug::CrowdedOutForGood, "crates/protocol/src/replica/tests.rs"),
-    (PlantedBug::ReferenceById, "crates/sim/tests/bodies.rs"),
-    (PlantedBug::DuplicateById, "crates/sim/tests/bodies.rs"),
     (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests.rs"),
     (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
-    (PlantedBug::AcknowledgedInLogRecovered, "crates/protocol/src/replica/tests/liveness.rs"),
+    (PlantedBug::FetchingUnheard, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::AbsentAwaited, "crates/protocol/src/client/tests.rs"),
     (PlantedBug::FailuresMeasured, "crates/protocol/src/client/tests.rs"),
     (PlantedBug::AttachmentKept, "crates/protocol/src/client/tests.rs"),
@@ -234,12 +232,12 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 15] = [
 /// The worlds that aim at a planted bug.
 fn aim(bug: PlantedBug) -> Options {
     use PlantedBug::{
-        BackoffOutlastsSession, ClockOfAnybody, DeposedLeaderStays, PatienceByAverages, RefusalByRecipients,
-        RefusedForGood, UnheardLeaderStays,
+        BackoffOutlastsSession, ClockOfAnybody, DeadSourceAskedOn, DeposedLeaderStays, PatienceByAverages,
+        RefusalByRecipients, RefusedForGood, UnheardLeaderStays,
     };
     Options {
         planted: Some(bug),
-        permanent: matches!(bug, DeposedLeaderStays | UnheardLeaderStays),
+        permanent: matches!(bug, DeadSourceAskedOn | DeposedLeaderStays | UnheardLeaderStays),
         service: matches!(
             bug,
             PatienceByAverages

@@ -44,7 +44,6 @@ stories! {
     EarlierPromiseForgotten in a group of 3: a_promise_outlives_the_setting_that_it_was_made_under;
     ExpiryOverlooked in a group of 3: an_expired_key_does_not_come_back_in_a_quorum;
     FollowersAhead in a group of 3: an_expired_key_does_not_come_back_with_the_next_leader;
-    DeadSourceAskedOn in a group of 5: a_replica_whose_source_died_joins_a_later_view;
 }
 
 impl Story {
@@ -122,32 +121,6 @@ fn digests_tell_of_an_update_that_a_follower_lost(scenario: Scenario) -> Result<
             return Err(told);
         }
         play.finish(operation);
-    }
-    play.judge()
-}
-
-/// A replica that is behind hears of a view, and fetches its log from a leader that does not hear it and then dies for good.
-/// It misses how the next view starts.
-fn a_replica_whose_source_died_joins_a_later_view(scenario: Scenario) -> Result<(), String> {
-    let mut play = scenario.start();
-    let writer = play.client();
-    cut_both(&mut play, 4, &[0, 1, 2, 3]);
-    for round in 0..9 {
-        assert_eq!(play.call(writer, set(round, "new")), Outcome::Done);
-    }
-    play.mend(Node::Replica(1), Node::Replica(4));
-    play.crash(0);
-    play.until("replica 1 leads view 1", |play| role(play, 1) == (1, RoleName::Leader));
-    play.run(10 * MILLI);
-    play.crash(1);
-    play.restart(0);
-    play.until("replica 2 leads view 2", |play| role(play, 2) == (2, RoleName::Leader));
-    play.run(10 * MILLI);
-    (0..4).for_each(|other| play.mend(Node::Replica(other), Node::Replica(4)));
-    (0..4).for_each(|other| play.mend(Node::Replica(4), Node::Replica(other)));
-    play.run(VIEW_CHANGE);
-    if role(&mut play, 4) != (2, RoleName::Follower) {
-        return Err("replica 4 does not join view 2".to_owned());
     }
     play.judge()
 }

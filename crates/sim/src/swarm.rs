@@ -94,6 +94,8 @@ pub struct PermanentFaults {
     pub dead_max: usize,
     /// Links between replicas that are left.
     pub links: RemainingLinks,
+    /// The leader dies while those who return fetch from it what they lack, bit by bit.
+    pub chases: bool,
 }
 
 /// Links between replicas that permanent faults leave.
@@ -247,6 +249,8 @@ pub struct NemesisSettings {
     pub fill_disk: u64,
     /// Somebody sends updates under the ids that a client is about to use.
     pub stranger: u64,
+    /// A client sends one or the other of two updates under one id, or both.
+    pub broken_client: u64,
     /// When so many operations are left to be asked for, more replicas lose their disks at once than the
     /// group can do without. `None`: never.
     pub ruin_at: Option<u64>,
@@ -493,6 +497,7 @@ impl Swarm {
         }
         if draw.one_in(4) && self.nemesis.interval > 0 {
             self.nemesis.stranger = draw.of(&[3, 9]);
+            self.nemesis.broken_client = self.nemesis.stranger;
         }
     }
 
@@ -563,7 +568,20 @@ impl Swarm {
                 RemainingLinks::Majority,
                 RemainingLinks::Star,
             ]),
+            chases: false,
         });
+        if Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0018)).one_in(4) {
+            self.make_sources_die();
+        }
+    }
+
+    /// Has leaders die while others fetch from them.
+    fn make_sources_die(&mut self) {
+        if let Some(permanent) = &mut self.permanent {
+            permanent.chases = true;
+            permanent.rounds = permanent.rounds.max(2);
+            self.protocol.transfer_entries_max = 1;
+        }
     }
 
     /// In one world of four some limits are so small that they are reached, from dice of its own.

@@ -73,6 +73,7 @@ kinds! {
     FillDisk = Strikes, "full disks": "Disks are full for a while.";
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
     Stranger = Strikes, "session guessed": "Somebody sends updates of a session that is not its own.";
+    TwoBodies = Strikes, "two updates under one id": "A client sends replicas one or the other of two updates, or both, as one.";
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";
     Bootstrap = Strikes, "wiped disk with --bootstrap": "A replica crashes, its disk is wiped, and it is started as a new one.";
     Ruin = Strikes, "ruin": "More replicas than the group can do without lose their disks at once.";

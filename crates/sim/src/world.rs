@@ -26,6 +26,7 @@ use disks::Membership;
 use engines::Opened;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
+use strangers::BrokenClient;
 use syros_experiment::Cost;
 use syros_protocol::agreement::SharedSettings;
 use syros_protocol::client;
@@ -233,6 +234,7 @@ pub struct World {
     standstill: u64,
     /// What strangers were told: which one, by whom, and what.
     overheard: Vec<(u32, usize, Message)>,
+    broken_client: BrokenClient,
 }
 
 /// Clients that a world has room for unless it is made for more.
@@ -328,6 +330,7 @@ impl World {
             client_effects: Vec::new(),
             standstill: 0,
             overheard: Vec::new(),
+            broken_client: BrokenClient::default(),
             swarm,
         };
         if world.swarm.workload.stale_percent > 0 {

@@ -120,9 +120,11 @@ impl Replica {
             (appended.0 - persisted.0, op_number).hash(hasher);
         }
         persisted_op.hash(hasher);
-        for Progress { op_number, applied, heard, promised_until, disk_short } in progress {
-            (op_number, applied, heard.is_some(), disk_short.is_some()).hash(hasher);
-            heard.iter().for_each(|heard| clock.exact(*heard, hasher));
+        for Progress { op_number, applied, heard, promised_until, disk_short, fetched, fetched_at } in
+            progress
+        {
+            (op_number, applied, heard.is_some(), disk_short.is_some(), fetched).hash(hasher);
+            heard.iter().chain(fetched_at).for_each(|heard| clock.exact(*heard, hasher));
             clock.deadline(*promised_until, hasher);
         }
         // In models all replicas' clocks say the same, and time passes in steps far below the microsecond that they count.

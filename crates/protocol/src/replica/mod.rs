@@ -84,6 +84,11 @@ struct Progress {
     promised_until: Instant,
     /// When it last said that its disk is nearly full.
     disk_short: Option<Instant>,
+    /// The furthest part of the log, or of a snapshot that replaces its beginning, that it has asked this leader for in
+    /// order to enter the view: an entry and an offset.
+    fetched: (OpNumber, u64),
+    /// When that was.
+    fetched_at: Option<Instant>,
 }
 
 /// One member of the group.

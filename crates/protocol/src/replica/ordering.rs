@@ -146,13 +146,31 @@ impl Replica {
         }
     }
 
-    /// Leader: followers have answered. If they are `f`, one of whom may be this one that has just done it, the leader
-    /// knows that it can commit.
+    /// Leader: followers have answered, or have got further with what they fetch. If they are `f`, one of whom may be this
+    /// one that has just done it, the leader can commit, or will be able to: another view would only keep them from it.
     fn count_heard_followers(&mut self) {
-        let Some(confirmed_at) = self.confirmed_at() else { return };
-        if self.confirmed_until < confirmed_at {
-            self.confirmed_until = confirmed_at;
+        let only_answers = self.planted(PlantedBug::FetchingUnheard);
+        let Some(heard_at) = self.newest_of_followers(|progress| {
+            if only_answers { progress.heard } else { progress.heard.max(progress.fetched_at) }
+        }) else {
+            return;
+        };
+        if self.confirmed_until < heard_at {
+            self.confirmed_until = heard_at;
             self.unheard_signs = 0;
+        }
+    }
+
+    /// Leader: a member asks for a part of the log, or of a snapshot. One that gets no further is no sign of life.
+    pub(super) fn hear_fetching(&mut self, from: ReplicaId, part: (OpNumber, u64)) {
+        if !self.is_leader() {
+            return;
+        }
+        let progress = &mut self.progress[from.index()];
+        if progress.fetched < part {
+            progress.fetched = part;
+            progress.fetched_at = Some(self.now.instant);
+            self.count_heard_followers();
         }
     }
 

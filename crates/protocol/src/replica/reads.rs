@@ -16,7 +16,7 @@
 #[cfg(feature = "model")]
 mod fingerprint;
 
-use super::{Action, PlantedBug, Replica, Status};
+use super::{Action, PlantedBug, Progress, Replica, Status};
 use crate::history::ChangeHistory;
 use crate::message::{Asked, Body, Message, Peer, Refusal, Standing};
 use core::time::Duration;
@@ -245,14 +245,22 @@ impl Replica {
 
     /// Leader: the newest moment at which `f` followers had not left the view. `None`: never heard.
     pub(super) fn confirmed_at(&self) -> Option<Instant> {
-        let faults = self.config.group.faults();
-        if faults == 0 {
+        if self.config.group.faults() == 0 {
             return Some(Instant::NEVER);
         }
+        self.newest_of_followers(|progress| progress.heard)
+    }
+
+    /// Leader: the latest moment that `f` followers, of whom there are some, have reached.
+    pub(super) fn newest_of_followers(
+        &self,
+        moment: impl Fn(&Progress) -> Option<Instant>,
+    ) -> Option<Instant> {
+        let faults = self.config.group.faults();
         let mut heard = [None; Group::SIZE_MAX];
         for (index, progress) in self.progress.iter().enumerate() {
             if index != self.config.replica.index() {
-                heard[index] = progress.heard;
+                heard[index] = moment(progress);
             }
         }
         heard.sort_unstable_by(|a, b| b.cmp(a));

@@ -43,6 +43,9 @@ impl Replica {
             return self.offer_snapshot(from);
         }
         let same_view = self.is_normal() && view == self.view;
+        if same_view {
+            self.hear_fetching(from, (first, 0));
+        }
         let last = if same_view { self.log.op_number() } else { self.commit };
         let mut entries = Vec::new();
         let mut bytes = 0;

@@ -186,3 +186,32 @@ fn what_a_client_has_given_up_does_not_follow_what_it_was_answered() {
         assert_eq!(cluster.executed[cluster.leader()], expected, "with {bug:?}");
     }
 }
+
+/// A leader that hears nobody but a follower that fetches the log to enter its view stays, for as long as that one gets
+/// further.
+#[test]
+fn a_leader_waits_for_a_follower_that_gets_further() {
+    let leads = |step: u64, bug| {
+        let mut cluster = Cluster::with(3, FastQuorum::Majority, planted(bug));
+        let session = cluster.register();
+        for sequence in 1..60 {
+            let request = cluster.request(session, sequence, sequence, Path::Ordered, "oA1");
+            cluster.send(&[0], &request);
+            cluster.pass(1);
+        }
+        cluster.pass(100);
+        cluster.down.insert(1);
+        cluster.cut.insert((2, 0));
+        for part in 1..50 {
+            let message = Message::GetState { view: View(0), from: OpNumber(1 + part * step) };
+            cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message });
+            cluster.pass(100);
+        }
+        cluster.replicas[0].view() == View(0)
+    };
+    assert!(leads(1, None));
+    assert!(!leads(0, None), "it gets no further");
+    if cfg!(feature = "planted-bugs") {
+        assert!(!leads(1, Some(PlantedBug::FetchingUnheard)));
+    }
+}

@@ -913,3 +913,148 @@ fn an_update_is_refused_by_all_only_if_nobody_has_been_sent_it_again() {
         assert_eq!(outcome(true, Some(PlantedBug::RefusalOutlivesProcess)), refused);
     }
 }
+
+fn no_room(sequence: u64) -> Message {
+    Message::Refused { view: View(0), id: id(sequence), clock: WallTime(0), refusal: Refusal::DiskFull }
+}
+
+/// Every replica has been sent an update once, one of them late.
+#[test]
+fn a_late_connection_is_no_second_copy() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1]);
+    let token = harness.submit(Class::Overwrite);
+    let mut sent = paths(&harness.drain().0);
+    harness.client.handle(harness.now, Event::Connected(ReplicaId(2)));
+    sent.extend(paths(&harness.drain().0));
+    sent.sort_unstable_by_key(|(to, ..)| *to);
+    assert_eq!(sent.iter().map(|(to, ..)| *to).collect::<Vec<_>>(), [0, 1, 2]);
+    (0..3).for_each(|from| harness.receive(from, no_room(2)));
+    assert_eq!(harness.drain().1, [(token, Outcome::Refused(Refusal::DiskFull))]);
+}
+
+/// An update was sent to the leader alone, and the connection to a follower comes back.
+#[test]
+fn the_connection_of_who_was_not_asked_is_no_second_copy() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    let token = harness.submit(Class::Update);
+    assert_eq!(paths(&harness.drain().0).len(), 1);
+    harness.client.handle(harness.now, Event::Disconnected(ReplicaId(1)));
+    harness.client.handle(harness.now, Event::Connected(ReplicaId(1)));
+    assert!(paths(&harness.drain().0).is_empty());
+    harness.receive(0, no_room(2));
+    assert_eq!(harness.drain().1, [(token, Outcome::Refused(Refusal::DiskFull))]);
+}
+
+/// A leader that is started again leaves its view: the process that refused a second copy had refused the first.
+#[test]
+fn a_second_copy_for_the_leader_is_refused_as_the_first() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    let token = harness.submit(Class::Update);
+    harness.drain();
+    harness.pass(Duration::from_millis(120));
+    assert_eq!(paths(&harness.drain().0).len(), 1, "sent again, because the answer took 120 ms");
+    harness.receive(0, no_room(2));
+    assert_eq!(harness.drain().1, [(token, Outcome::Refused(Refusal::DiskFull))]);
+}
+
+/// A follower asks to be shown the session when the leader has been asked to order the update: it is sent no other copy, and
+/// is not waited for.
+#[test]
+fn who_was_not_shown_the_session_is_not_waited_for() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    let token = harness.submit(Class::Overwrite);
+    harness.drain();
+    harness.pass(Duration::from_millis(25));
+    assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 2)]);
+    let (view, clock) = (View(0), WallTime(0));
+    harness.receive(1, Message::Refused { view, id: id(2), clock, refusal: Refusal::NotAttached });
+    harness.receive(2, no_room(2));
+    harness.receive(0, no_room(2));
+    assert_eq!(harness.drain().1, [(token, Outcome::Refused(Refusal::DiskFull))]);
+}
+
+/// Three of five members answer, one is stopped, and the connection to another one comes and goes: what three members have
+/// is ordered soon.
+#[test]
+fn a_connection_that_comes_and_goes_does_not_put_off_the_order() {
+    let mut harness = Harness::new(5, FastQuorum::Supermajority, &[0, 1, 2, 3, 4]);
+    harness.submit(Class::Overwrite);
+    harness.drain();
+    harness.now.instant = harness.now.instant.after(Duration::from_millis(5));
+    (0..5).for_each(|from| harness.ok(from, 0, 2));
+    harness.submit(Class::Overwrite);
+    harness.drain();
+    (0..3).for_each(|from| harness.ok(from, 0, 3));
+    let is_ordered = (1..200).any(|millis| {
+        harness.pass(Duration::from_millis(1));
+        match millis % 15 {
+            0 => harness.client.handle(harness.now, Event::Connected(ReplicaId(4))),
+            5 => harness.client.handle(harness.now, Event::Disconnected(ReplicaId(4))),
+            _ => {}
+        }
+        paths(&harness.drain().0).iter().any(|(to, path, _)| *to == 0 && *path == Path::Ordered)
+    });
+    assert!(is_ordered);
+}
+
+/// The same, while the leader has no room for the update for a moment.
+#[test]
+fn a_connection_that_comes_and_goes_does_not_put_off_what_was_crowded_out() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    harness.submit(Class::Update);
+    harness.drain();
+    // Sent again once, so that no refusal is final.
+    harness.pass(Duration::from_millis(110));
+    harness.drain();
+    let (view, clock) = (View(0), WallTime(0));
+    harness.receive(0, Message::Refused { view, id: id(2), clock, refusal: Refusal::Overloaded });
+    let is_asked_again = (1..200).any(|millis| {
+        harness.pass(Duration::from_millis(1));
+        if millis % 30 == 0 {
+            let follower = ReplicaId(1 + (millis / 30 % 2) as u8);
+            harness.client.handle(harness.now, Event::Disconnected(follower));
+            harness.client.handle(harness.now, Event::Connected(follower));
+        }
+        !paths(&harness.drain().0).is_empty()
+    });
+    assert!(is_asked_again);
+}
+
+/// A leader near by, one follower far away, and another one farther, which stops: the client has the leader order what it
+/// would otherwise send again and again.
+#[test]
+fn a_far_follower_that_stops_is_done_without() {
+    const TRIPS: [u64; 3] = [2, 40, 80];
+    let mut config = Config::new(Group::new(3).unwrap(), FastQuorum::Supermajority, 1);
+    config.write_policy = WritePolicy::Fast;
+    let mut harness = Harness::with(config, &[0, 1, 2]);
+    let mut arriving: Vec<(u64, u8, Message)> = Vec::new();
+    let (mut millis, mut left) = (0_u64, 200);
+    harness.submit(Class::Overwrite);
+    while left > 0 {
+        let (sent, done) = harness.drain();
+        for (to, message) in sent {
+            let Message::Request { path, request, .. } = message else { continue };
+            let (view, id, clock, reply) = (View(0), request.id, harness.clock(), Body::from([]));
+            let trip = TRIPS[usize::from(to)];
+            if path == Path::Ordered {
+                let message = Message::Committed { view, id, clock, reply };
+                arriving.push((millis + trip + TRIPS[1], 0, message));
+            } else if to != 2 || left > 6 {
+                arriving.push((millis + trip, to, Message::Ok { view, id, clock }));
+            }
+        }
+        if let Some((_, outcome)) = done.first() {
+            assert_eq!(*outcome, Outcome::Done, "{left} are left");
+            left -= 1;
+            // What returns something goes to the leader.
+            harness.submit(if left % 4 == 0 { Class::Update } else { Class::Overwrite });
+            continue;
+        }
+        millis += 1;
+        harness.now.wall.0 += 1000;
+        harness.pass(Duration::from_millis(1));
+        let due: Vec<_> = arriving.extract_if(.., |(at, ..)| *at <= millis).collect();
+        due.into_iter().for_each(|(_, from, message)| harness.receive(from, message));
+    }
+}

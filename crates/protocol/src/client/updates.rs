@@ -56,8 +56,9 @@ pub(super) struct Update {
     pub(super) is_older: bool,
     /// Those that have refused it for want of room, and take no copy of it in this view while their process lives.
     pub(super) without_room: ReplicaSet,
-    /// Was sent in the current view to somebody who had been sent it, because an answer may have been lost or a
-    /// connection was: a process that was started since knows of no refusal, and may have taken it.
+    /// Was sent in the current view to a follower who had been sent it, because an answer may have been lost or a
+    /// connection was: a process that was started since knows of no refusal, and may have taken it. (A leader that was
+    /// started again has left its view.)
     pub(super) is_resent: bool,
     /// The leader has no room for it: it is sent again a little later, the way it went.
     pub(super) crowded_out: bool,
@@ -289,14 +290,9 @@ impl Client {
         if update.path != Path::Durability || others.is_empty() {
             return;
         }
-        // When it was sent first is what later patience counts from.
-        let sent = update.sent;
         update.recipients = everybody;
         for other in others.iter() {
             self.transmit(session, sequence, Some(other));
-        }
-        if let Some(update) = self.updates.get_mut(sequence) {
-            update.sent = sent;
         }
     }
 
@@ -435,6 +431,13 @@ impl Client {
                 // It has not taken the copy before this one.
                 if let Some(update) = self.updates.get_mut(sequence) {
                     update.is_resent = was_resent;
+                    if update.path == Path::Ordered && from != leader {
+                        // Nor is it sent another one.
+                        if !was_resent {
+                            update.asked = update.asked.without(from);
+                        }
+                        self.on_no_ok(from, sequence);
+                    }
                 }
             }
             // The leader goes on with another operation under this id, so this client does not have the session to
@@ -565,7 +568,6 @@ impl Client {
         let recipients = only.map_or(ReplicaSet::ALL, |only| ReplicaSet::default().with(only));
         if let Some(update) = self.updates.get_mut(sequence) {
             update.recipients = update.recipients.and(recipients);
-            update.is_resent = true;
             if update.way == Way::Both {
                 // There may be only one copy left that the leader has yet to read.
                 update.refusals = update.refusals.with(leader);
@@ -581,7 +583,10 @@ impl Client {
         let acknowledges_more = self.planted(PlantedBug::ResentAcknowledgesMore);
         let newly_acked_below = self.updates.first;
         let Some(update) = self.updates.get_mut(sequence) else { return };
-        update.sent = now;
+        // What goes to one follower alone must not put off what the leader is to be asked.
+        if only.is_none_or(|only| only == leader) {
+            update.sent = now;
+        }
         if acknowledges_more {
             update.acked_below = newly_acked_below;
         }
@@ -602,6 +607,7 @@ impl Client {
         if to.is_empty() {
             return;
         }
+        update.is_resent |= !ReplicaSet(update.asked.0 & to.without(leader).0).is_empty();
         update.asked = ReplicaSet(update.asked.0 | to.0);
         update.attempts = update.attempts.saturating_add(to.len() as u32);
         update.shared |= !to.without(leader).is_empty();
@@ -651,7 +657,8 @@ impl Client {
                 update.crowded_out = false;
                 self.transmit_again(session, sequence, None);
             }
-        } else if update.path == Path::Durability && silent >= sync_after {
+        } else if update.path == Path::Durability && now.since(update.began) >= sync_after {
+            // However often it was sent again meanwhile.
             let missing = ReplicaSet(self.connected.0 & update.recipients.0);
             let missing = missing.except(update.oks).except(update.refusals);
             self.slow = self.slow.and(missing);

@@ -149,7 +149,7 @@ impl Replica {
     /// Leader: followers have answered, or have got further with what they fetch. If they are `f`, one of whom may be this
     /// one that has just done it, the leader can commit, or will be able to: another view would only keep them from it.
     fn count_heard_followers(&mut self) {
-        let only_answers = self.planted(PlantedBug::FetchingUnheard);
+        let only_answers = self.planted(PlantedBug::FetchingUnheard) || self.others_may_go_on();
         let Some(heard_at) = self.newest_of_followers(|progress| {
             if only_answers { progress.heard } else { progress.heard.max(progress.fetched_at) }
         }) else {
@@ -159,6 +159,24 @@ impl Replica {
             self.confirmed_until = heard_at;
             self.unheard_signs = 0;
         }
+    }
+
+    /// Leader: true if it has waited long enough for who fetches, because others may be able to go on without both: those
+    /// that have answered of late, and those that it does not hear, are a majority. They may be dead as well, so each view
+    /// that commits nothing lets the next one wait twice as long.
+    fn others_may_go_on(&self) -> bool {
+        let is_recent = |at: Option<Instant>| {
+            at.is_some_and(|at| self.now.instant < at.after(self.config.suspect_after * UNHEARD_MAX))
+        };
+        let others = self.others().filter(|other| {
+            let progress = &self.progress[other.index()];
+            is_recent(progress.heard) || !is_recent(progress.fetched_at)
+        });
+        let committed_in = self.log.view_at(self.commit).unwrap_or_default();
+        let fruitless = (self.view.0 - committed_in.0).min(3) as u32;
+        let patience = self.config.suspect_after * UNHEARD_MAX * (1 << fruitless);
+        let since = self.confirmed_at().max(self.entered_at).unwrap_or_default();
+        others.count() >= self.config.group.majority() && self.now.instant >= since.after(patience)
     }
 
     /// Leader: a member asks for a part of the log, or of a snapshot. One that gets no further is no sign of life.

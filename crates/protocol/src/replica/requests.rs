@@ -59,7 +59,7 @@ impl Replica {
         };
         if is_remembered {
             // A copy that was delayed on its way must not be taken when there is room again.
-            self.refusals.insert(id, refusal);
+            self.refusals.insert(id, refusal, self.now.instant);
         }
         self.refuse_for_now(to, id, refusal);
     }
@@ -203,10 +203,15 @@ impl Replica {
             i64::try_from(needed).unwrap_or(i64::MAX) > self.memory_room.saturating_add(margin)
         };
         let lacks_space = self.disk_is_short || (self.is_leader() && !self.majority_has_space());
-        if !(lacks_memory || lacks_space) || update.growth == 0 {
-            return None;
+        if update.growth == 0 {
+            None
+        } else if lacks_memory {
+            Some(Refusal::OutOfMemory)
+        } else if lacks_space {
+            Some(Refusal::DiskFull)
+        } else {
+            self.refusals.forgotten(self.now.instant)
         }
-        Some(if lacks_memory { Refusal::OutOfMemory } else { Refusal::DiskFull })
     }
 
     /// Leader: true if the end of the session is in the log. Whoever has executed it takes the session's

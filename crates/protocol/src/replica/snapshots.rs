@@ -303,8 +303,8 @@ impl Replica {
         let Some((newest, bytes)) = self.snapshots.newest else { return };
         if newest == op_number {
             self.snapshots.readers[from.index()] = Some(self.now.instant);
-            self.hear_fetching(from, (op_number, offset));
             if offset < bytes {
+                self.hear_fetching(from, (op_number, offset));
                 self.actions.push_back(Action::SendSnapshotPart { to: from, op_number, offset });
             }
         }

@@ -43,7 +43,7 @@ impl Replica {
             return self.offer_snapshot(from);
         }
         let same_view = self.is_normal() && view == self.view;
-        if same_view {
+        if same_view && first <= self.log.op_number().next() {
             self.hear_fetching(from, (first, 0));
         }
         let last = if same_view { self.log.op_number() } else { self.commit };

@@ -215,3 +215,113 @@ fn a_leader_waits_for_a_follower_that_gets_further() {
         assert!(!leads(1, Some(PlantedBug::FetchingUnheard)));
     }
 }
+
+/// Five members. The leader hears one follower that answers, and one that fetches without end. The two others cannot reach
+/// it, and hear the first one: these three are up to date, and could have a view of their own.
+#[test]
+fn a_follower_that_fetches_does_not_keep_the_others_from_going_on() {
+    let one_way: &[(usize, usize)] = &[(3, 0), (4, 0)];
+    let between_sites = &[(0, 3), (3, 0), (0, 4), (4, 0), (2, 3), (2, 4)];
+    for cut in [one_way, between_sites] {
+        let mut cluster = Cluster::new(5, FastQuorum::Majority);
+        let session = cluster.register();
+        for sequence in 1..100 {
+            let request = cluster.request(session, sequence, sequence, Path::Ordered, "oA1");
+            cluster.send(&[0], &request);
+            cluster.pass(1);
+        }
+        cluster.pass(100);
+        cluster.cut.extend(cut.iter().copied());
+        // Nothing else is heard of the one that fetches.
+        cluster.cut.extend((0..5).map(|other| (2, other)));
+        for part in 1..40 {
+            let message = Message::GetState { view: View(0), from: OpNumber(1 + part) };
+            cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message });
+            cluster.pass(100);
+        }
+        assert!(cluster.gets_on_within(0));
+    }
+}
+
+/// A member that asks for what no log has gets no further.
+#[test]
+fn numbers_beyond_the_log_are_no_progress() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    cluster.register();
+    cluster.down.insert(1);
+    cluster.cut.insert((2, 0));
+    for part in 1..50 {
+        let from = OpNumber((1 << 61) + part);
+        let message = Message::GetState { view: View(0), from };
+        cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message });
+        cluster.pass(100);
+    }
+    assert_ne!(cluster.replicas[0].view(), View(0));
+}
+
+/// A member that has asked for what no log has is heard when it fetches.
+#[test]
+fn one_large_number_does_not_deafen_the_leader() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    for sequence in 1..60 {
+        let request = cluster.request(session, sequence, sequence, Path::Ordered, "oA1");
+        cluster.send(&[0], &request);
+        cluster.pass(1);
+    }
+    cluster.pass(100);
+    let ask = |cluster: &mut Cluster, from: u64| {
+        let message = Message::GetState { view: View(0), from: OpNumber(from) };
+        cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message });
+    };
+    ask(&mut cluster, 1 << 61);
+    cluster.down.insert(1);
+    cluster.cut.insert((2, 0));
+    for part in 1..50 {
+        ask(&mut cluster, 1 + part);
+        cluster.pass(100);
+    }
+    assert_eq!(cluster.replicas[0].view(), View(0));
+}
+
+/// A second copy of an update that all have refused comes when there is room, and after as many other refusals as are
+/// remembered.
+#[test]
+fn a_copy_that_comes_after_many_other_refusals() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let first = cluster.request(session, 1, 5, Path::Durability, "oA1");
+    let second = cluster.request(session, 1, 5, Path::Ordered, "oA1");
+    for replica in 0..3 {
+        cluster.event(replica, Event::DiskShort(true));
+    }
+    cluster.send(&[0, 1, 2], &first);
+    assert_eq!(cluster.answers(), [(0, "refused"), (1, "refused"), (2, "refused")]);
+    // Other sessions, each with nearly as many in flight as a client may have.
+    for nonce in 2..7 {
+        let message = Message::Register { view: View(0), nonce };
+        cluster.event(0, Event::Message { from: CLIENT, message });
+        cluster.pass(30);
+        let registered = cluster.inbox.drain(..).find_map(|(_, _, message)| match message {
+            Message::Registered { session, .. } => Some(session),
+            _ => None,
+        });
+        let session = registered.unwrap();
+        cluster.event(0, Event::Message { from: CLIENT, message: Message::Attach { session, nonce } });
+        for sequence in 1..=60_000 {
+            let other = cluster.request(session, sequence, 5, Path::Durability, "oB1");
+            cluster.event(0, Event::Message { from: CLIENT, message: other });
+        }
+        assert_eq!(cluster.inbox.len(), 60_000);
+        assert!(cluster.answers().iter().all(|(_, answer)| *answer == "refused"));
+    }
+    for replica in 0..3 {
+        cluster.event(replica, Event::DiskShort(false));
+    }
+    // The leader hears that the others have space again.
+    cluster.pass(300);
+    assert_eq!(cluster.replicas[0].view(), View(0));
+    cluster.send(&[0], &second);
+    cluster.pass(50);
+    assert!(cluster.executed[0].is_empty(), "executed though all refused it: {:?}", cluster.executed[0]);
+}

@@ -432,10 +432,7 @@ impl Client {
                 if let Some(update) = self.updates.get_mut(sequence) {
                     update.is_resent = was_resent;
                     if update.path == Path::Ordered && from != leader {
-                        // Nor is it sent another one.
-                        if !was_resent {
-                            update.asked = update.asked.without(from);
-                        }
+                        // Nor is it sent another one. But it remembers nothing, and takes a copy that comes again.
                         self.on_no_ok(from, sequence);
                     }
                 }

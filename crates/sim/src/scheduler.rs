@@ -1,48 +1,24 @@
 //! The one event queue: earliest first, and of two at one time the one scheduled first.
 
 use crate::clock::VirtualTime;
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-
-/// An event and its place in time.
-#[derive(Debug)]
-struct Scheduled<E> {
-    at: VirtualTime,
-    sequence: u64,
-    event: E,
-}
-
-impl<E> PartialEq for Scheduled<E> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<E> Eq for Scheduled<E> {}
-
-impl<E> PartialOrd for Scheduled<E> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<E> Ord for Scheduled<E> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.sequence).cmp(&(other.at, other.sequence))
-    }
-}
 
 /// Events to come, and what time it is.
 #[derive(Debug)]
 pub struct Scheduler<E> {
-    queue: BinaryHeap<Reverse<Scheduled<E>>>,
+    /// When each is, which of all it is, and where: events are large, and the queue moves what it holds.
+    queue: BinaryHeap<Reverse<(VirtualTime, u64, usize)>>,
+    events: Vec<Option<E>>,
+    /// Places that are free.
+    free: Vec<usize>,
     sequence: u64,
     now: VirtualTime,
 }
 
 impl<E> Default for Scheduler<E> {
     fn default() -> Self {
-        Self { queue: BinaryHeap::new(), sequence: 0, now: 0 }
+        Self { queue: BinaryHeap::new(), events: Vec::new(), free: Vec::new(), sequence: 0, now: 0 }
     }
 }
 
@@ -56,19 +32,25 @@ impl<E> Scheduler<E> {
     /// Schedules `event` at `at`, or now if that has passed.
     pub fn schedule(&mut self, at: VirtualTime, event: E) {
         self.sequence += 1;
-        self.queue.push(Reverse(Scheduled { at: at.max(self.now), sequence: self.sequence, event }));
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.events.push(None);
+            self.events.len() - 1
+        });
+        self.events[place] = Some(event);
+        self.queue.push(Reverse((at.max(self.now), self.sequence, place)));
     }
 
     /// Takes the next event no later than `until`, and moves time to it; moves time to `until` if
     /// there is none.
     pub fn take(&mut self, until: VirtualTime) -> Option<E> {
-        if self.queue.peek().is_none_or(|Reverse(next)| next.at > until) {
+        if self.queue.peek().is_none_or(|Reverse((at, ..))| *at > until) {
             self.now = self.now.max(until);
             return None;
         }
-        let Reverse(next) = self.queue.pop()?;
-        self.now = next.at;
-        Some(next.event)
+        let Reverse((at, _, place)) = self.queue.pop()?;
+        self.now = at;
+        self.free.push(place);
+        self.events[place].take()
     }
 }
 

@@ -107,6 +107,8 @@ impl Execution {
 enum Job {
     /// Begin to write one.
     Begin(Box<SnapshotHead>),
+    /// Forget one that was begun, for this one.
+    GiveUp(OpNumber),
     /// Write the next block of the one that was begun.
     State(OpNumber),
     /// Everything is written but the end.
@@ -527,7 +529,7 @@ impl ReplicaProcess {
             Execution::InMemory(memory) => {
                 memory.engine.begin_snapshot();
                 self.taking = Some(op_number);
-                self.jobs.push_back(Job::Begin(head));
+                self.ask_for_snapshot(head);
             }
             Execution::OnDisk(disk) => disk.take_snapshot(head, ticket, is_file),
         }
@@ -549,6 +551,17 @@ impl ReplicaProcess {
         self.next_expiry = self.execution.next_expiry();
         let now = self.clock.now(around.time);
         self.core.handle(now, Event::NextExpiry(self.next_expiry));
+    }
+
+    /// Has a snapshot written. What is left to do for one that was given up would be taken for this one's if both have the
+    /// same number.
+    fn ask_for_snapshot(&mut self, head: Box<SnapshotHead>) {
+        let before = self.jobs.len();
+        self.jobs.retain(|job| !matches!(job, Job::Begin(_) | Job::State(_) | Job::Finish(_)));
+        if self.jobs.len() < before {
+            self.jobs.push_back(Job::GiveUp(head.op_number));
+        }
+        self.jobs.push_back(Job::Begin(head));
     }
 
     /// Whatever snapshot is being written is not wanted any more.
@@ -584,7 +597,7 @@ impl ReplicaProcess {
                     if let Some(cut) = cut {
                         self.taking = Some(head.op_number);
                         self.cut = Some(cut);
-                        self.jobs.push_back(Job::Begin(head));
+                        self.ask_for_snapshot(head);
                     }
                 }
                 News::Flushed(op_number) => {
@@ -686,6 +699,7 @@ impl ReplicaProcess {
         let concerns = match &job {
             Job::Begin(head) => head.op_number,
             Job::State(op_number)
+            | Job::GiveUp(op_number)
             | Job::Finish(op_number)
             | Job::Load(op_number)
             | Job::Part { op_number, .. }
@@ -728,6 +742,7 @@ impl ReplicaProcess {
                     self.jobs.push_back(Job::State(head.op_number));
                 }
             }
+            Job::GiveUp(_) => self.depot.give_up()?,
             Job::State(op_number) => {
                 if self.taking == Some(op_number) {
                     let (block, more) = self.snapshot_block()?;

@@ -54,8 +54,31 @@ enum Subcommands {
     Sim(sim::Options),
 }
 
+/// Ends a command that only prints when nobody reads what it prints any more, as `| head` does: with the exit status of a
+/// process that SIGPIPE ends, and without a word.
+fn end_when_nobody_reads() {
+    const ENDED_BY_SIGPIPE: i32 = 128 + 13;
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        // What `println!` says.
+        let is_unread = info.payload_as_str().is_some_and(|text| {
+            text.starts_with("failed printing to stdout") && text.contains("Broken pipe")
+        });
+        if is_unread {
+            std::process::exit(ENDED_BY_SIGPIPE);
+        }
+        before(info);
+    }));
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let command = Cli::parse().command;
+    // Those that run nodes go on: their clients are elsewhere.
+    let is_node = matches!(command, Subcommands::Dev(_) | Subcommands::Server(_) | Subcommands::Gateway(_));
+    if !is_node {
+        end_when_nobody_reads();
+    }
+    let result = match command {
         Subcommands::Dev(options) => dev::run(&options),
         Subcommands::Server(options) => server::run(&options),
         Subcommands::Gateway(options) => gateway::run(&options),

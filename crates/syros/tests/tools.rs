@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Scratch, free_ports, run, syros, text};
+use std::process::Stdio;
 
 #[test]
 fn the_published_recovery_rule_fails_and_ours_do_not() {
@@ -124,4 +125,16 @@ fn bench_measures_what_distance_costs() {
         assert!(!output.status.success() && text(&output).contains(complaint), "{}", text(&output));
         assert!(!directory.exists(), "it started something for {more:?}");
     }
+}
+
+/// As in `syros sim .. | head -1`.
+#[test]
+fn a_command_whose_output_nobody_reads_ends_quietly() {
+    let mut command = syros();
+    command.args(["check", "recovery", "--replicas", "3", "--ops", "2", "--rule", "majority"]);
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(process.stdout.take());
+    let ended = process.wait_with_output().unwrap();
+    assert_eq!(ended.status.code(), Some(141));
+    assert_eq!(String::from_utf8_lossy(&ended.stderr), "");
 }

@@ -61,7 +61,7 @@ fn end_when_nobody_reads() {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |info| {
         // What `println!` says.
-        let is_unread = info.payload_as_str().is_some_and(|text| {
+        let is_unread = info.payload().downcast_ref::<String>().is_some_and(|text| {
             text.starts_with("failed printing to stdout") && text.contains("Broken pipe")
         });
         if is_unread {

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{assert_cures, assert_cures_in};
+use common::{assert_cures, assert_cures_as};
 use core::time::Duration;
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::PlantedBug;
@@ -174,7 +174,8 @@ fn a_replica_that_lost_its_disk_comes_back() {
 #[test]
 fn recovered_updates_are_ordered_by_timestamp() {
     let five = Scenario::new(5).fast_quorum(FastQuorum::Supermajority);
-    assert_cures_in(&five, PlantedBug::RecoverInArrivalOrder, |scenario| {
+    let said = "operation 1.2 is recovered at 3 after one that acknowledges it";
+    assert_cures_as(&five, PlantedBug::RecoverInArrivalOrder, said, |scenario| {
         let mut play = scenario.unhurried().start();
         let writer = play.client();
         play.isolate(0);
@@ -183,6 +184,9 @@ fn recovered_updates_are_ordered_by_timestamp() {
         play.mend(Node::Client(writer), Node::Replica(1));
         assert_eq!(play.call(writer, set(1, "second")), Outcome::Done);
         play.crash(0);
+        play.run(VIEW_CHANGE);
+        // With the bug the world is broken by now, and nobody waits for an answer in it.
+        play.submit(writer, Step::Get(1));
         play.run(VIEW_CHANGE);
         play.judge()
     });

@@ -84,7 +84,7 @@ pub struct Config {
     pub clock_skew_max: Duration,
     /// Sessions without an update for this long, in log time, are ended.
     pub session_timeout: Duration,
-    /// In which a connection may register only so many sessions: a second.
+    /// A connection may register only a few sessions in this time.
     pub registration_interval: Duration,
     /// Most sessions at a time.
     pub sessions_max: usize,

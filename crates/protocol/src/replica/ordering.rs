@@ -149,9 +149,12 @@ impl Replica {
     /// Leader: followers have answered, or have got further with what they fetch. If they are `f`, one of whom may be this
     /// one that has just done it, the leader can commit, or will be able to: another view would only keep them from it.
     fn count_heard_followers(&mut self) {
-        let only_answers = self.planted(PlantedBug::FetchingUnheard) || self.others_may_go_on();
+        // This is asked with every answer, and hardly ever does somebody fetch.
+        let counts_fetching = self.progress.iter().any(|progress| progress.fetched_at.is_some())
+            && !self.planted(PlantedBug::FetchingUnheard)
+            && !self.others_may_go_on();
         let Some(heard_at) = self.newest_of_followers(|progress| {
-            if only_answers { progress.heard } else { progress.heard.max(progress.fetched_at) }
+            if counts_fetching { progress.heard.max(progress.fetched_at) } else { progress.heard }
         }) else {
             return;
         };

@@ -82,7 +82,7 @@ impl Replica {
         (path, recipients): (Path, ReplicaSet),
         refusal: Refusal,
     ) {
-        let is_shared = !recipients.without(self.config.replica).is_empty();
+        let is_shared = self.goes_to_others(recipients);
         let by_recipients = self.planted(PlantedBug::RefusalByRecipients)
             && !self.others().any(|other| recipients.contains(other));
         let is_final = by_recipients || (path == Path::Ordered && !is_shared);
@@ -93,10 +93,15 @@ impl Replica {
         }
     }
 
+    /// True if a client says of an update that others were sent it, too, or may be.
+    fn goes_to_others(&self, recipients: ReplicaSet) -> bool {
+        !recipients.without(self.config.replica).is_empty()
+    }
+
     /// Why an update was refused of which another copy has come, unless that copy is welcome.
     fn remembered_refusal(&mut self, id: OperationId, recipients: ReplicaSet) -> Option<Refusal> {
         let refusal = self.refusals.get(id)?;
-        let is_shared = !recipients.without(self.config.replica).is_empty();
+        let is_shared = self.goes_to_others(recipients);
         let is_kept =
             [PlantedBug::CrowdedOutForGood, PlantedBug::RefusedForGood, PlantedBug::RefusalByRecipients]
                 .into_iter()

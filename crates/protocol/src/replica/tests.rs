@@ -52,6 +52,16 @@ struct Cluster {
 
 const CLIENT: Peer = Peer::Client(7);
 
+/// Compiled with planted bugs, replicas have this one.
+fn planted(bug: Option<PlantedBug>) -> impl Fn(&mut Config) {
+    move |config| {
+        #[cfg(feature = "planted-bugs")]
+        (config.planted = bug);
+        #[cfg(not(feature = "planted-bugs"))]
+        (_ = (&config, bug));
+    }
+}
+
 impl Cluster {
     fn new(n: usize, mode: FastQuorum) -> Self {
         Self::with(n, mode, |_| {})
@@ -934,10 +944,7 @@ fn an_update_that_was_refused_alone_is_welcome_among_all() {
     let last = |bug| {
         let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
             (config.completions_max, config.sessions_max) = (2, 1);
-            #[cfg(feature = "planted-bugs")]
-            (config.planted = bug);
-            #[cfg(not(feature = "planted-bugs"))]
-            let _: Option<PlantedBug> = bug;
+            planted(bug)(config);
         });
         let session = cluster.register();
         let alone = ReplicaSet::default().with(ReplicaId(0));

@@ -23,12 +23,7 @@ impl Cluster {
 }
 
 fn group(n: usize, bug: Option<PlantedBug>) -> Cluster {
-    Cluster::with(n, FastQuorum::Majority, |config| {
-        #[cfg(feature = "planted-bugs")]
-        (config.planted = bug);
-        #[cfg(not(feature = "planted-bugs"))]
-        (_ = (&config, bug));
-    })
+    Cluster::with(n, FastQuorum::Majority, planted(bug))
 }
 
 #[test]
@@ -146,8 +141,7 @@ fn a_promise_lasts_as_long_as_the_follower_says() {
                 config.lease = Duration::from_secs(10);
                 config.suspect_after = Duration::from_secs(11);
             }
-            #[cfg(feature = "planted-bugs")]
-            (config.planted = bug);
+            planted(bug)(config);
         });
         cluster.register();
         cluster.cut_between(0, 1);

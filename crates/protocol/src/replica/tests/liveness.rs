@@ -16,14 +16,20 @@ impl Cluster {
         self.pass(100);
         self.replicas.iter().map(Replica::commit).max() > before
     }
-}
 
-fn planted(bug: Option<PlantedBug>) -> impl Fn(&mut Config) {
-    move |config| {
-        #[cfg(feature = "planted-bugs")]
-        (config.planted = bug);
-        #[cfg(not(feature = "planted-bugs"))]
-        (_ = (&config, bug));
+    /// The leader of view 0 orders updates with these sequence numbers.
+    fn order(&mut self, session: SessionId, sequences: core::ops::Range<u64>) {
+        for sequence in sequences {
+            let request = self.request(session, sequence, sequence, Path::Ordered, "oA1");
+            self.send(&[0], &request);
+            self.pass(1);
+        }
+    }
+
+    /// A member asks the leader of view 0 for its log from this entry on.
+    fn fetch(&mut self, member: u8, first: u64) {
+        let message = Message::GetState { view: View(0), from: OpNumber(first) };
+        self.event(0, Event::Message { from: Peer::Replica(ReplicaId(member)), message });
     }
 }
 
@@ -98,11 +104,7 @@ fn a_transfer_from_a_source_that_died_ends_with_the_next_view() {
         for other in 0..4 {
             cluster.cut_between(4, other);
         }
-        for sequence in 1..10 {
-            let request = cluster.request(session, sequence, sequence, Path::Ordered, "oA1");
-            cluster.send(&[0], &request);
-            cluster.pass(1);
-        }
+        cluster.order(session, 1..10);
         cluster.pass(100);
         // It hears the next leader, which does not hear it.
         cluster.cut.remove(&(1, 4));
@@ -194,17 +196,12 @@ fn a_leader_waits_for_a_follower_that_gets_further() {
     let leads = |step: u64, bug| {
         let mut cluster = Cluster::with(3, FastQuorum::Majority, planted(bug));
         let session = cluster.register();
-        for sequence in 1..60 {
-            let request = cluster.request(session, sequence, sequence, Path::Ordered, "oA1");
-            cluster.send(&[0], &request);
-            cluster.pass(1);
-        }
+        cluster.order(session, 1..60);
         cluster.pass(100);
         cluster.down.insert(1);
         cluster.cut.insert((2, 0));
         for part in 1..50 {
-            let message = Message::GetState { view: View(0), from: OpNumber(1 + part * step) };
-            cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message });
+            cluster.fetch(2, 1 + part * step);
             cluster.pass(100);
         }
         cluster.replicas[0].view() == View(0)
@@ -225,18 +222,13 @@ fn a_follower_that_fetches_does_not_keep_the_others_from_going_on() {
     for cut in [one_way, between_sites] {
         let mut cluster = Cluster::new(5, FastQuorum::Majority);
         let session = cluster.register();
-        for sequence in 1..100 {
-            let request = cluster.request(session, sequence, sequence, Path::Ordered, "oA1");
-            cluster.send(&[0], &request);
-            cluster.pass(1);
-        }
+        cluster.order(session, 1..100);
         cluster.pass(100);
         cluster.cut.extend(cut.iter().copied());
         // Nothing else is heard of the one that fetches.
         cluster.cut.extend((0..5).map(|other| (2, other)));
         for part in 1..40 {
-            let message = Message::GetState { view: View(0), from: OpNumber(1 + part) };
-            cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message });
+            cluster.fetch(2, 1 + part);
             cluster.pass(100);
         }
         assert!(cluster.gets_on_within(0));
@@ -251,9 +243,7 @@ fn numbers_beyond_the_log_are_no_progress() {
     cluster.down.insert(1);
     cluster.cut.insert((2, 0));
     for part in 1..50 {
-        let from = OpNumber((1 << 61) + part);
-        let message = Message::GetState { view: View(0), from };
-        cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message });
+        cluster.fetch(2, (1 << 61) + part);
         cluster.pass(100);
     }
     assert_ne!(cluster.replicas[0].view(), View(0));
@@ -264,21 +254,13 @@ fn numbers_beyond_the_log_are_no_progress() {
 fn one_large_number_does_not_deafen_the_leader() {
     let mut cluster = Cluster::new(3, FastQuorum::Majority);
     let session = cluster.register();
-    for sequence in 1..60 {
-        let request = cluster.request(session, sequence, sequence, Path::Ordered, "oA1");
-        cluster.send(&[0], &request);
-        cluster.pass(1);
-    }
+    cluster.order(session, 1..60);
     cluster.pass(100);
-    let ask = |cluster: &mut Cluster, from: u64| {
-        let message = Message::GetState { view: View(0), from: OpNumber(from) };
-        cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message });
-    };
-    ask(&mut cluster, 1 << 61);
+    cluster.fetch(2, 1 << 61);
     cluster.down.insert(1);
     cluster.cut.insert((2, 0));
     for part in 1..50 {
-        ask(&mut cluster, 1 + part);
+        cluster.fetch(2, 1 + part);
         cluster.pass(100);
     }
     assert_eq!(cluster.replicas[0].view(), View(0));
@@ -298,16 +280,8 @@ fn a_copy_that_comes_after_many_other_refusals() {
     cluster.send(&[0, 1, 2], &first);
     assert_eq!(cluster.answers(), [(0, "refused"), (1, "refused"), (2, "refused")]);
     // Other sessions, each with nearly as many in flight as a client may have.
-    for nonce in 2..7 {
-        let message = Message::Register { view: View(0), nonce };
-        cluster.event(0, Event::Message { from: CLIENT, message });
-        cluster.pass(30);
-        let registered = cluster.inbox.drain(..).find_map(|(_, _, message)| match message {
-            Message::Registered { session, .. } => Some(session),
-            _ => None,
-        });
-        let session = registered.unwrap();
-        cluster.event(0, Event::Message { from: CLIENT, message: Message::Attach { session, nonce } });
+    for _ in 0..5 {
+        let session = cluster.register();
         for sequence in 1..=60_000 {
             let other = cluster.request(session, sequence, 5, Path::Durability, "oB1");
             cluster.event(0, Event::Message { from: CLIENT, message: other });

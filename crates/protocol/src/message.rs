@@ -553,8 +553,8 @@ pub enum Message {
         sent_at: Instant,
         /// How long the follower will not leave the view: its own lease duration, whatever the leader's is.
         promise: Duration,
-        /// The follower's wall clock when it sent this. The leader bounds log time by the median of the
-        /// members' clocks.
+        /// The follower's wall clock when it sent this. The leader bounds log time by the
+        /// members' clocks together.
         clock: WallTime,
     },
     /// Follower to leader: I have executed a segment of the log, and this is its digest.

@@ -2,9 +2,10 @@
 //!
 //! The leader stamps every entry with log time, and log time never goes back. A leader whose own clock is wrong could
 //! therefore let every key expire at once, or stop expiry until real time has caught up. So no single clock decides.
-//! Every PrepareOk and every DoViewChange carries its sender's clock, and log time follows the median of the clocks
-//! that the leader has heard of. If at most `f` members in total are dead or have a wrong clock, the median lies
-//! between two clocks that are right.
+//! Every PrepareOk and every DoViewChange carries its sender's clock, and log time follows the clock that `f` others of
+//! those known are level with or ahead of: the median, if all are known. If at most `f` clocks are wrong, log time is
+//! never ahead of all right ones, whoever has not been heard. If at most `f` members in total are dead or have a wrong
+//! clock, log time is not behind all right ones either, once all others have been heard.
 
 use super::{ClockError, HandOverReason, Replica, TraceEvent};
 use core::time::Duration;
@@ -59,9 +60,9 @@ impl Replica {
         self.hear_clock(member, clock, Instant(self.now.instant.0.saturating_sub(late)));
     }
 
-    /// Where the median of the known clocks is, this replica's among them; of an even number of clocks the lower one.
-    /// `None` if fewer than a majority is known.
-    pub(super) fn median_clock(&self) -> Option<ClockBounds> {
+    /// Where the clock is that `f` others of those known are level with or ahead of, this replica's among them: the median
+    /// if all are known, of an even number of clocks the lower one. `None` if fewer than a majority is known.
+    pub(super) fn group_clock(&self) -> Option<ClockBounds> {
         let mut lows = [WallTime(u64::MAX); Group::SIZE_MAX];
         let mut highs = lows;
         let own = ClockBounds { low: self.now.wall, high: self.now.wall };
@@ -72,16 +73,19 @@ impl Replica {
             (lows[known], highs[known]) = (bounds.low, bounds.high);
             known += 1;
         }
-        if known < self.config.group.majority() {
+        let group = self.config.group;
+        if known < group.majority() {
             return None;
         }
         lows[..known].sort_unstable();
         highs[..known].sort_unstable();
-        let median = (known - 1) / 2;
-        Some(ClockBounds { low: lows[median], high: highs[median] })
+        // With the median of those known, two wrong clocks among three would decide for a group of five whose other
+        // clocks are right and have not been heard yet. Keys that expire late are the lesser evil.
+        let chosen = ((known - 1) / 2).min(known - 1 - group.faults());
+        Some(ClockBounds { low: lows[chosen], high: highs[chosen] })
     }
 
-    /// The time by the members' clocks: this replica's own, unless that one contradicts the median. `None` if fewer
+    /// The time by the members' clocks: this replica's own, unless that one contradicts [`Self::group_clock`]. `None` if fewer
     /// than a majority of the clocks is known.
     pub(super) fn group_time(&self) -> Option<WallTime> {
         // A follower stamps nothing. By its own clock it tells a reader that a value may be due, who then asks the leader.
@@ -89,8 +93,8 @@ impl Replica {
         if is_follower || self.planted(super::PlantedBug::LogTimeByOneClock) {
             return Some(self.now.wall);
         }
-        let median = self.median_clock()?;
-        Some(if median.includes(self.now.wall, Duration::ZERO) { self.now.wall } else { median.low })
+        let agreed = self.group_clock()?;
+        Some(if agreed.includes(self.now.wall, Duration::ZERO) { self.now.wall } else { agreed.low })
     }
 
     /// Log time of what is appended now.
@@ -121,14 +125,14 @@ impl Replica {
     /// follow a clock that is off, but whoever looks at this machine should hear of it, and updates that carry
     /// timestamps of such a clock are refused by the followers.
     pub(super) fn leave_with_wrong_clock(&mut self) {
-        let Some(median) = self.median_clock() else { return };
-        if median.includes(self.now.wall, self.config.clock_skew_max) {
+        let Some(agreed) = self.group_clock() else { return };
+        if agreed.includes(self.now.wall, self.config.clock_skew_max) {
             self.clock_off_since = None;
             return;
         }
         let now = self.now.instant;
-        let ahead = self.now.wall > median.high;
-        let nearest = if ahead { median.high } else { median.low };
+        let ahead = self.now.wall > agreed.high;
+        let nearest = if ahead { agreed.high } else { agreed.low };
         let off = Duration::from_micros(self.now.wall.0.abs_diff(nearest.0));
         let error = ClockError { off, ahead };
         let since = *self.clock_off_since.get_or_insert(now);
@@ -141,7 +145,7 @@ impl Replica {
         let tolerance = self.config.clock_skew_max;
         let is_right = |member: &ReplicaId| {
             let reading = self.clocks[member.index()].map(|reading| reading.bounds(now));
-            reading.is_some_and(|clock| median.includes(clock.low, tolerance))
+            reading.is_some_and(|clock| agreed.includes(clock.low, tolerance))
         };
         let right: ReplicaSet = self.others().filter(is_right).collect();
         self.hand_over_to_longest_log(right, HandOverReason::WrongClock(error));

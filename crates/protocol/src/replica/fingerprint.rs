@@ -128,7 +128,7 @@ impl Replica {
             clock.deadline(*promised_until, hasher);
         }
         // In models all replicas' clocks say the same, and time passes in steps far below the microsecond that they count.
-        self.median_clock().is_some().hash(hasher);
+        self.group_clock().is_some().hash(hasher);
         // How many signs of life were not answered matters only when they are nearly too many.
         let most = config.suspect_after.as_nanos() / config.heartbeat.as_nanos().max(1);
         let few = u32::try_from(most).unwrap_or(u32::MAX);

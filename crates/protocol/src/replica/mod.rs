@@ -200,7 +200,7 @@ pub struct Replica {
     unheard_again_at: Instant,
     /// Leader: the newest sign of life that `f` followers have answered.
     confirmed_until: Instant,
-    /// Leader: since when its own clock has contradicted the median.
+    /// Leader: since when its own clock has contradicted the group's.
     clock_off_since: Option<Instant>,
     /// Per member: the newest view it wanted to move to, when, and whether it has moved.
     wants: Vec<Option<view_change::Want>>,

@@ -17,13 +17,13 @@ pub enum HandOverReason {
     SlowDisk(Duration),
     /// Its disk is nearly full, and those of a majority are not.
     FullDisk,
-    /// Its wall clock has contradicted the median of the members' clocks for some time.
+    /// Its wall clock has contradicted the group's clock, which its members' clocks make up, for some time.
     WrongClock(ClockError),
     /// Its state is not that of the majority.
     Diverged,
 }
 
-/// How far a wall clock is from the median of the members' clocks.
+/// How far a wall clock is from the group's clock, which the members' clocks make up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ClockError {
     /// How far.
@@ -140,7 +140,7 @@ pub enum TraceEvent {
         /// All members known to have lost it.
         members: ReplicaSet,
     },
-    /// A leader's wall clock has contradicted the median of the members' clocks for some time. Log time does not follow it.
+    /// A leader's wall clock has contradicted the group's clock, which its members' clocks make up, for some time. Log time does not follow it.
     WrongClock(ClockError),
     /// A member has sent a message that no right member sends. Told once in each view.
     Implausible {

@@ -94,6 +94,26 @@ fn a_new_leader_does_not_go_by_one_clock_either() {
     }
 }
 
+/// Two wrong clocks among the three that a leader knows do not decide for a group of five: the other two are right.
+#[test]
+fn clocks_that_have_not_been_heard_count_as_right() {
+    let mut cluster = group(5, None);
+    cluster.pass(100);
+    for (unheard, other) in [(2, 0), (2, 1), (2, 4), (3, 0), (3, 1), (3, 4)] {
+        cluster.cut_between(unheard, other);
+    }
+    cluster.event(0, Event::Message { from: CLIENT, message: Message::HandOver { to: ReplicaId(1) } });
+    cluster.pass(100);
+    assert_eq!(cluster.leader(), 1);
+    (cluster.ahead[0], cluster.ahead[1]) = (HOUR, 2 * HOUR);
+    cluster.pass(200);
+    for _ in 0..10 {
+        cluster.append();
+        let ahead = cluster.log_time_ahead();
+        assert!((-500_000..=5_000).contains(&ahead), "{ahead}");
+    }
+}
+
 #[test]
 fn a_leader_whose_clock_is_off_hands_over_to_one_whose_clock_is_right() {
     for wrong in [HOUR, -HOUR] {

@@ -1,0 +1,6 @@
+//! What a Syros process decides between its sockets, its disk and its threads.
+//!
+//! Each module holds a state machine that owns no thread, no socket, no file and no clock. The server gives it what its
+//! threads report, and carries out what it asks for. The simulator does the same in virtual time, so that both run the
+//! same decisions.
+#![forbid(unsafe_code)]

@@ -339,6 +339,50 @@ fn a_replica_that_is_away_is_not_waited_for() {
     }
 }
 
+/// Replica 4 has been silent, so replica 3's refusal ends the hope of a fast quorum of four.
+#[test]
+fn a_silent_replica_is_not_waited_for_again() {
+    let mut harness = Harness::new(5, FastQuorum::Supermajority, &[0, 1, 2, 3, 4]);
+    harness.client.config.write_policy = WritePolicy::Fast;
+    for sequence in 2..4 {
+        harness.submit(Class::Overwrite);
+        assert_eq!(paths(&harness.drain().0).len(), 5);
+        (0..3).for_each(|from| harness.ok(from, 0, sequence));
+        if sequence == 2 {
+            assert_eq!(harness.drain().0, []);
+            harness.pass(harness.client.config.sync_after);
+            harness.ok(3, 0, sequence);
+        } else {
+            let (view, clock) = (View(0), harness.clock());
+            let refusal = Refusal::NotNormal;
+            harness.receive(3, Message::Refused { view, id: id(sequence), clock, refusal });
+        }
+        assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, sequence)]);
+    }
+}
+
+/// Updates that have taken long make a client wait, and not for so long that its session ends meanwhile.
+#[test]
+fn the_leader_is_asked_before_the_session_ends() {
+    let mut harness = Harness::new(3, FastQuorum::Supermajority, &[0, 1, 2]);
+    harness.client.config.write_policy = WritePolicy::Fast;
+    harness.client.config.session_idle_max = Duration::from_millis(50);
+    for sequence in 2..12 {
+        harness.submit(Class::Overwrite);
+        harness.now.instant = harness.now.instant.after(Duration::from_millis(40));
+        (0..3).for_each(|from| harness.ok(from, 0, sequence));
+    }
+    harness.submit(Class::Overwrite);
+    (0..2).for_each(|from| harness.ok(from, 0, 12));
+    harness.drain();
+    let mut waited = 0;
+    while paths(&harness.drain().0).is_empty() {
+        harness.pass(Duration::from_millis(5));
+        waited += 5;
+    }
+    assert!((50..75).contains(&waited), "{waited} ms");
+}
+
 #[test]
 fn without_a_fast_quorum_in_reach_the_leader_orders_from_the_start() {
     let mut harness = Harness::new(3, FastQuorum::Supermajority, &[0, 1]);

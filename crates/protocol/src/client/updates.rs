@@ -374,7 +374,7 @@ impl Client {
     pub(super) fn on_no_ok(&mut self, from: ReplicaId, sequence: u64) {
         let group = self.config.group;
         let quorum = group.fast_quorum(self.config.fast_quorum);
-        let (connected, everybody) = (self.connected, group.members().collect::<ReplicaSet>());
+        let (usable, everybody) = (self.usable(), group.members().collect::<ReplicaSet>());
         let absent_awaited = self.planted(PlantedBug::AbsentAwaited);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.refusals = update.refusals.with(from);
@@ -382,8 +382,8 @@ impl Client {
             // Not even the leader takes it.
             return self.end_without_room(sequence, Refusal::OutOfMemory);
         }
-        // A replica that is not connected will not answer, either.
-        let reachable = if absent_awaited { everybody } else { update.oks.and(connected) };
+        // A replica that is not connected will not answer, either, and one that has been silent is not waited for again.
+        let reachable = if absent_awaited { everybody } else { update.oks.and(usable) };
         let possible = reachable.except(update.refusals);
         let impossible = possible.len() < quorum || update.refusals.contains(group.leader(self.view));
         if impossible && update.path == Path::Durability {
@@ -630,6 +630,8 @@ impl Client {
         let quorum = group.fast_quorum(self.config.fast_quorum);
         let fast = self.write_times.fast(quorum, leader, self.usable()).unwrap_or_default();
         let sync_after = patience(self.config.sync_after, fast.max(self.latency), &self.config);
+        // The leader has to be asked before the session ends.
+        let sync_after = sync_after.min(self.config.session_idle_max);
         let widen_after = (self.config.sync_after / 4).max(Duration::from_nanos(fast.saturating_mul(2)));
         let resend = patience(self.config.resend, self.write_times.ordered.max(self.latency), &self.config);
         let Some(update) = self.updates.get_mut(sequence) else { return };

@@ -10,7 +10,7 @@ use mio::{Registry, Token};
 use std::collections::VecDeque;
 use syros_protocol::client::{Action, Busy, Client, Event, Outcome, ReadCounts, WriteCounts};
 use syros_protocol::message::Body;
-use syros_types::{Class, FastQuorum, Footprint, Group, Instant, Now, Prng, ReadPolicy, ReplicaId};
+use syros_types::{Class, FastQuorum, Footprint, Group, Instant, Now, Prng, ReadPolicy, ReplicaId, Window};
 use syros_wire::{ANY_CLUSTER, Channel, FrameBuffer, Hello, Member, Sender};
 
 /// An operation has ended.
@@ -32,6 +32,10 @@ struct Early {
     policy: Option<ReadPolicy>,
     since: Instant,
 }
+
+/// Most slots of operations, those of ended ones behind one that has not ended included: 16 bytes each. More operations
+/// fail as busy.
+const NAMES_MAX: usize = 1 << 22;
 
 /// A client that shares the caller's `mio::Poll` with other connections. One turn of the loop:
 ///
@@ -57,9 +61,8 @@ pub struct EmbeddedClient {
     fast_quorum: FastQuorum,
     /// Operations that wait for `protocol`, in the order of their coming.
     early: VecDeque<Early>,
-    /// Names of the operations in flight: that of the protocol's token `first_name` is at the front.
-    names: VecDeque<Option<u64>>,
-    first_name: u64,
+    /// Names of the operations in flight, by the protocol's token.
+    names: Window<u64>,
     /// Completions that were found outside of a turn.
     ended: Vec<Completion>,
     /// A message on its way to several links.
@@ -98,8 +101,7 @@ impl EmbeddedClient {
             protocol: None,
             fast_quorum: FastQuorum::Majority,
             early: VecDeque::new(),
-            names: VecDeque::new(),
-            first_name: 1,
+            names: Window::new(1, NAMES_MAX),
             ended: Vec::new(),
             frame: FrameBuffer::default(),
         })
@@ -134,7 +136,7 @@ impl EmbeddedClient {
     ) -> Result<(), Busy> {
         let now = self.clock.now_since(self.asked_clock);
         let Some(protocol) = &mut self.protocol else {
-            let in_flight_max = self.options.in_flight_max;
+            let in_flight_max = self.options.in_flight_max.min(NAMES_MAX);
             if self.early.len() >= in_flight_max {
                 return Err(Busy { in_flight_max });
             }
@@ -142,9 +144,12 @@ impl EmbeddedClient {
             self.early.push_back(Early { user_token, body, class, footprint, policy, since });
             return Ok(());
         };
+        if self.names.is_full() {
+            return Err(Busy { in_flight_max: NAMES_MAX });
+        }
         let token = protocol.submit_with(now, body, class, footprint, policy)?;
-        debug_assert_eq!(token.0, self.first_name + self.names.len() as u64);
-        self.names.push_back(Some(user_token));
+        let number = self.names.push(user_token);
+        debug_assert_eq!(token.0, number, "tokens count up");
         Ok(())
     }
 
@@ -290,13 +295,12 @@ impl EmbeddedClient {
             .get_or_insert_with(|| Client::new(self.options.protocol(group, fast_quorum, self.seed), now));
         protocol.handle(now, Event::Connected(from));
         for early in core::mem::take(&mut self.early) {
-            match protocol.submit_with(now, early.body, early.class, &early.footprint, early.policy) {
-                Ok(_) => self.names.push_back(Some(early.user_token)),
-                // Never sent, so it has had no effect; there is room, since the same limit holds before.
-                Err(Busy { .. }) => {
-                    let (user_token, outcome) = (early.user_token, Outcome::TimedOut);
-                    self.ended.push(Completion { user_token, outcome });
-                }
+            let Early { user_token, body, class, footprint, policy, .. } = early;
+            if !self.names.is_full() && protocol.submit_with(now, body, class, &footprint, policy).is_ok() {
+                self.names.push(user_token);
+            } else {
+                // Never sent, so it has had no effect; there is room, since the same limits hold before.
+                self.ended.push(Completion { user_token, outcome: Outcome::TimedOut });
             }
         }
         Ok(())
@@ -321,14 +325,8 @@ impl EmbeddedClient {
                     to.iter().for_each(|to| self.links[to.index()].send(frame));
                 }
                 Action::Completed { token, outcome, .. } => {
-                    let name = token.0.checked_sub(self.first_name);
-                    let slot = name.and_then(|index| self.names.get_mut(usize::try_from(index).ok()?));
-                    if let Some(user_token) = slot.and_then(Option::take) {
+                    if let Some(user_token) = self.names.remove(token.0) {
                         self.ended.push(Completion { user_token, outcome });
-                    }
-                    while matches!(self.names.front(), Some(None)) {
-                        self.names.pop_front();
-                        self.first_name += 1;
                     }
                 }
             }

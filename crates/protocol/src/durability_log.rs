@@ -4,10 +4,9 @@
 #[cfg(feature = "model")]
 mod fingerprint;
 
-use crate::hash::{HashMap, shrink_queue, shrink_table};
+use crate::hash::{HashMap, shrink_table};
 use crate::message::{BodyHash, Update};
-use alloc::collections::VecDeque;
-use syros_types::{Footprint, Instant, OperationId, ReplicaSet, Timestamp};
+use syros_types::{Footprint, Instant, OperationId, ReplicaSet, Timestamp, Window};
 
 /// How many pending updates touch each key, and the newest of their timestamps.
 #[derive(Clone, Debug, Default)]
@@ -132,11 +131,11 @@ struct Slot {
 ///
 /// Invariants: an id appears at most once; `unordered` counts the slots not yet ordered; every slot
 /// before `next_unordered` is empty or ordered.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct DurabilityLog {
-    /// Arrival number `first + i`; emptied slots keep their place until they reach the front.
-    slots: VecDeque<Option<Slot>>,
-    first: u64,
+    /// Updates by arrival number.
+    slots: Window<Slot>,
+    length_max: usize,
     next_unordered: u64,
     unordered: usize,
     bytes: usize,
@@ -147,6 +146,28 @@ pub struct DurabilityLog {
 }
 
 impl DurabilityLog {
+    /// An empty durability log that takes up to `length_max` updates.
+    #[must_use]
+    pub fn new(length_max: usize) -> Self {
+        Self {
+            // An update that stays long keeps the slots of those that came after it: as many again as there may be updates.
+            slots: Window::new(0, length_max.saturating_mul(2)),
+            length_max,
+            next_unordered: 0,
+            unordered: 0,
+            bytes: 0,
+            growth: 0,
+            ids: HashMap::default(),
+            keys: KeyIndex::default(),
+        }
+    }
+
+    /// True if it takes no further update.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.length_max || self.slots.is_full()
+    }
+
     /// Number of updates.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -207,32 +228,39 @@ impl DurabilityLog {
         self.keys.overlaps_shared(footprint)
     }
 
-    /// Appends an update that is not in it, and that all replicas have been sent.
+    /// Appends an update that this replica has accepted before it restarted, even if the log is full: a log that was
+    /// within its limit then may be above a limit that has been lowered since. All replicas count as having been sent it.
     ///
     /// # Panics
-    /// If it is.
-    pub fn insert(&mut self, update: Update, now: Instant) {
-        self.insert_sent_to(ReplicaSet::ALL, update, now);
+    /// If the update is in the log.
+    pub fn restore(&mut self, update: Update, now: Instant) {
+        self.index(&update);
+        let slot = Slot { update, arrived: now, ordered: false, recipients: ReplicaSet::ALL };
+        self.slots.push_granted(slot);
     }
 
-    /// Appends an update that is not in it, and that these replicas have been sent.
+    /// Appends an update that its client has sent to `recipients`.
     ///
     /// # Panics
-    /// If it is.
-    pub fn insert_sent_to(&mut self, recipients: ReplicaSet, update: Update, now: Instant) {
-        let number = self.first + self.slots.len() as u64;
+    /// If the update is in the log, or if the log is full.
+    pub fn insert(&mut self, recipients: ReplicaSet, update: Update, now: Instant) {
+        self.index(&update);
+        self.slots.push(Slot { update, arrived: now, ordered: false, recipients });
+    }
+
+    /// Enters the next update into everything but the slots.
+    fn index(&mut self, update: &Update) {
+        let number = self.slots.end();
         let before = self.ids.insert(update.request.id, number);
         assert!(before.is_none(), "an update enters the durability log once");
         self.keys.add(&update.footprint, update.request.timestamp());
         self.bytes += update.request.body.len();
         self.growth += update.growth;
         self.unordered += 1;
-        self.slots.push_back(Some(Slot { update, arrived: now, ordered: false, recipients }));
     }
 
     fn slot_mut(&mut self, id: OperationId) -> Option<&mut Slot> {
-        let number = *self.ids.get(&id)?;
-        self.slots.get_mut(usize::try_from(number - self.first).ok()?)?.as_mut()
+        self.slots.get_mut(*self.ids.get(&id)?)
     }
 
     /// Marks an update as ordered and returns a copy of it; `None` if it is not here.
@@ -256,9 +284,7 @@ impl DurabilityLog {
     /// The update with this id.
     #[must_use]
     pub fn get(&self, id: OperationId) -> Option<&Update> {
-        let number = *self.ids.get(&id)?;
-        let slot = self.slots.get(usize::try_from(number - self.first).ok()?)?;
-        slot.as_ref().map(|slot| &slot.update)
+        self.slots.get(*self.ids.get(&id)?).map(|slot| &slot.update)
     }
 
     /// The first update, in order of arrival, that is not ordered: marked as ordered and copied, with those who have been
@@ -267,41 +293,33 @@ impl DurabilityLog {
         if self.unordered == 0 {
             return None;
         }
-        loop {
-            let index = usize::try_from(self.next_unordered.max(self.first) - self.first).ok()?;
-            self.next_unordered = self.first + index as u64 + 1;
-            if let Some(slot) = self.slots.get_mut(index)?
-                && !slot.ordered
-            {
-                slot.ordered = true;
+        while let Some(number) = self.slots.next_live(self.next_unordered) {
+            self.next_unordered = number + 1;
+            let slot = self.slots.get_mut(number)?;
+            if !core::mem::replace(&mut slot.ordered, true) {
                 self.unordered -= 1;
                 return Some((slot.update.clone(), slot.recipients));
             }
         }
+        None
     }
 
     /// Removes an update.
     pub fn remove(&mut self, id: OperationId) -> Option<Update> {
         let number = self.ids.remove(&id)?;
-        let slot = self.slots.get_mut(usize::try_from(number - self.first).ok()?)?.take()?;
+        let slot = self.slots.remove(number)?;
         self.keys.remove(&slot.update.footprint);
         self.bytes -= slot.update.request.body.len();
         self.growth -= slot.update.growth;
         self.unordered -= usize::from(!slot.ordered);
-        while matches!(self.slots.front(), Some(None)) {
-            self.slots.pop_front();
-            self.first += 1;
-        }
         shrink_table(&mut self.ids);
-        shrink_queue(&mut self.slots);
         Some(slot.update)
     }
 
     /// Removes everything.
     pub fn clear(&mut self) {
-        self.first += self.slots.len() as u64;
-        self.next_unordered = self.first;
         self.slots.clear();
+        self.next_unordered = self.slots.first();
         self.ids.clear();
         self.keys.clear();
         self.unordered = 0;
@@ -311,19 +329,13 @@ impl DurabilityLog {
 
     /// Every update in order of arrival.
     pub fn iter(&self) -> impl Iterator<Item = &Update> {
-        self.slots.iter().flatten().map(|slot| &slot.update)
+        self.slots.iter_slots().flatten().map(|slot| &slot.update)
     }
 
     /// Updates that arrived at or before `moment` and are not ordered, in order of arrival.
     pub fn unordered_since(&self, moment: Instant) -> impl Iterator<Item = &Update> {
-        let old = self.slots.iter().take_while(move |s| s.as_ref().is_none_or(|s| s.arrived <= moment));
+        let old = self.slots.iter_slots().take_while(move |s| s.is_none_or(|s| s.arrived <= moment));
         old.flatten().filter(|slot| !slot.ordered).map(|slot| &slot.update)
-    }
-
-    /// Slots held, the emptied ones included: what memory the log takes beyond its updates.
-    #[must_use]
-    pub fn slots(&self) -> usize {
-        self.slots.len()
     }
 }
 
@@ -349,9 +361,9 @@ mod tests {
 
     #[test]
     fn orders_in_arrival_order_once() {
-        let mut dlog = DurabilityLog::default();
+        let mut dlog = DurabilityLog::new(8);
         for n in 1..=4 {
-            dlog.insert(update(n, n, n), Instant(n));
+            dlog.insert(ReplicaSet::ALL, update(n, n, n), Instant(n));
         }
         dlog.remove(id(1));
         assert!(dlog.order(id(3)).is_some());
@@ -361,7 +373,7 @@ mod tests {
             ordered.push(update.request.id.sequence);
         }
         assert_eq!(ordered, [2, 4]);
-        dlog.insert(update(5, 5, 5), Instant(5));
+        dlog.insert(ReplicaSet::ALL, update(5, 5, 5), Instant(5));
         assert_eq!(dlog.order_next().map(|(u, _)| u.request.id), Some(id(5)));
         assert_eq!((dlog.len(), dlog.unordered(), dlog.bytes()), (4, 0, 12));
         dlog.clear();
@@ -369,11 +381,28 @@ mod tests {
     }
 
     #[test]
+    fn an_update_that_stays_keeps_the_slots_behind_it() {
+        let mut dlog = DurabilityLog::new(2);
+        dlog.insert(ReplicaSet::ALL, update(1, 1, 1), Instant(1));
+        for n in 2..=4 {
+            assert!(!dlog.is_full());
+            dlog.insert(ReplicaSet::ALL, update(n, n, n), Instant(n));
+            assert!(dlog.is_full(), "two updates are the most");
+            dlog.remove(id(n));
+        }
+        assert!(dlog.is_full(), "four slots are the most");
+        dlog.restore(update(5, 5, 5), Instant(5));
+        assert_eq!((dlog.len(), dlog.is_full()), (2, true));
+        dlog.remove(id(1));
+        assert!(!dlog.is_full());
+    }
+
+    #[test]
     fn newest_timestamp_by_key() {
-        let mut dlog = DurabilityLog::default();
-        dlog.insert(update(1, 10, 100), Instant(0));
-        dlog.insert(update(2, 10, 50), Instant(0));
-        dlog.insert(update(3, 11, 70), Instant(0));
+        let mut dlog = DurabilityLog::new(8);
+        dlog.insert(ReplicaSet::ALL, update(1, 10, 100), Instant(0));
+        dlog.insert(ReplicaSet::ALL, update(2, 10, 50), Instant(0));
+        dlog.insert(ReplicaSet::ALL, update(3, 11, 70), Instant(0));
         assert_eq!(dlog.newest(&Footprint::One(10)).map(|t| t.micros), Some(100));
         assert_eq!(dlog.newest(&Footprint::One(12)), None);
         assert_eq!(dlog.newest(&Footprint::All).map(|t| t.micros), Some(100));
@@ -385,9 +414,9 @@ mod tests {
 
     #[test]
     fn old_unordered_updates_are_found() {
-        let mut dlog = DurabilityLog::default();
+        let mut dlog = DurabilityLog::new(8);
         for n in 1..=3 {
-            dlog.insert(update(n, n, n), Instant(n * 10));
+            dlog.insert(ReplicaSet::ALL, update(n, n, n), Instant(n * 10));
         }
         dlog.order(id(1));
         let old: Vec<u64> = dlog.unordered_since(Instant(20)).map(|u| u.request.id.sequence).collect();

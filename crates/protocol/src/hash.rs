@@ -1,21 +1,11 @@
 //! Hash tables with a fixed hasher. They are looked up and never iterated, so their order cannot
 //! leak into behaviour.
 
-use alloc::collections::VecDeque;
 use core::hash::{BuildHasher, Hasher};
+use syros_types::room::{CAPACITY_KEPT, is_roomy};
 
 /// A table that is only ever looked up.
 pub(crate) type HashMap<K, V> = hashbrown::HashMap<K, V, FixedState>;
-
-/// Capacity that a table or queue keeps however little is in it.
-const CAPACITY_KEPT: usize = 256;
-
-/// True if what has room for so many holds so few that it should be made smaller: a burst leaves room
-/// behind, and what is spread over it is not in the processor's caches when it is needed. That it holds an eighth means
-/// that much more has been removed than is copied then.
-const fn is_roomy(length: usize, capacity: usize) -> bool {
-    capacity > 2 * CAPACITY_KEPT && length < capacity / 8
-}
 
 /// To be called after something was removed: gives up room that a burst has left.
 pub(crate) fn shrink_table<K: Eq + core::hash::Hash, V>(table: &mut HashMap<K, V>) {
@@ -28,15 +18,6 @@ pub(crate) fn shrink_table<K: Eq + core::hash::Hash, V>(table: &mut HashMap<K, V
 /// entries have left and that only a copy makes free again.)
 fn buckets<K: Eq + core::hash::Hash, V>(table: &HashMap<K, V>) -> usize {
     table.allocation_size() / (size_of::<(K, V)>() + 1)
-}
-
-/// As [`shrink_table`]. A queue that is used up is used from its beginning again, not on through all its room.
-pub(crate) fn shrink_queue<T>(queue: &mut VecDeque<T>) {
-    if is_roomy(queue.len(), queue.capacity()) {
-        queue.shrink_to((2 * queue.len()).max(CAPACITY_KEPT));
-    } else if queue.is_empty() {
-        queue.clear();
-    }
 }
 
 /// Builds [`FixedHasher`]s.
@@ -82,28 +63,18 @@ mod tests {
     #[test]
     fn bursts_leave_no_room_behind() {
         let mut table: HashMap<u64, u64> = HashMap::default();
-        let mut queue = VecDeque::new();
         for number in 0..100_000 {
             table.insert(number, number);
-            queue.push_back(number);
         }
         let mut copied = 0;
         for number in 0..99_900 {
-            let before = (buckets(&table), queue.capacity());
+            let before = buckets(&table);
             table.remove(&number);
             shrink_table(&mut table);
-            queue.pop_front();
-            shrink_queue(&mut queue);
-            copied += if buckets(&table) < before.0 { table.len() } else { 0 };
-            copied += if queue.capacity() < before.1 { queue.len() } else { 0 };
+            copied += if buckets(&table) < before { table.len() } else { 0 };
         }
-        assert!(buckets(&table) <= 1024 && queue.capacity() <= 1024);
+        assert!(buckets(&table) <= 1024);
         assert!(copied < 100_000, "{copied} copied");
         assert!((99_900..100_000).all(|number| table.get(&number) == Some(&number)));
-        assert!(queue.iter().copied().eq(99_900..100_000));
-        while queue.pop_front().is_some() {}
-        shrink_queue(&mut queue);
-        queue.push_back(1);
-        assert_eq!(queue.as_slices().0.len(), 1);
     }
 }

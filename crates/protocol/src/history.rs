@@ -7,8 +7,9 @@
 #[cfg(feature = "model")]
 mod fingerprint;
 
-use crate::hash::{HashMap, shrink_queue, shrink_table};
+use crate::hash::{HashMap, shrink_table};
 use alloc::collections::VecDeque;
+use syros_types::room::shrink_queue;
 use syros_types::{Footprint, OpNumber};
 
 /// The last entry that changed each key, of the entries after [`Self::trimmed`].

@@ -46,7 +46,7 @@ use crate::writer::{Protocol, write_array, write_error, write_reply, write_simpl
 use std::collections::VecDeque;
 use std::sync::Arc;
 use syros_commands::{Command, Operation, ReplyRef, describe};
-use syros_types::{Class, Footprint, ReadPolicy};
+use syros_types::{Class, Footprint, ReadPolicy, Window};
 
 /// Something to be executed by the group.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -149,6 +149,11 @@ impl Group {
     }
 }
 
+/// Most groups of a connection: those of the commands without a reply, and at most as many between them of which all
+/// commands have been answered. (A group takes no further command once one of its commands has been answered. So when
+/// the first group's first command has been answered, all of the group's commands are among those without a reply.)
+const GROUPS_MAX: usize = 2 * COMMANDS_MAX;
+
 /// What a group costs besides its body, in bytes: itself, its slots and its locks.
 const GROUP_COST: usize = 256;
 /// What every key beyond the first costs: its place in two footprints and its lock.
@@ -186,9 +191,7 @@ pub(crate) enum Written {
 #[derive(Debug)]
 pub(crate) struct Schedule {
     /// Groups with commands to be answered, in the order of their first commands.
-    groups: VecDeque<Group>,
-    /// Slot of the first group. The first of all is 1.
-    base: u64,
+    groups: Window<Group>,
     locks: KeyLocks,
     gate: Gate,
     /// The newest group on all keys; 0 if there was none.
@@ -248,8 +251,7 @@ fn work_of(operation: &Operation<'_>) -> usize {
 impl Schedule {
     pub(crate) fn new() -> Self {
         Self {
-            groups: VecDeque::new(),
-            base: 1,
+            groups: Window::new(1, GROUPS_MAX),
             locks: KeyLocks::default(),
             gate: Gate::default(),
             last_all: 0,
@@ -280,10 +282,6 @@ impl Schedule {
         self.charged < OPERATION_BYTES_MAX
     }
 
-    fn index(&self, slot: u64) -> Option<usize> {
-        usize::try_from(slot.checked_sub(self.base)?).ok().filter(|index| *index < self.groups.len())
-    }
-
     /// Takes an operation that was received in `request_bytes` bytes; returns the slot of its group.
     pub(crate) fn add(
         &mut self,
@@ -297,9 +295,9 @@ impl Schedule {
         if let Some(slot) = self.last_on(&footprint)
             && self.joins(slot, (class, operation.grows(), read_policy), (values, work), request_bytes)
         {
-            let index = (slot - self.base) as usize;
-            let group = &mut self.groups[index];
-            if let State::Waiting(body) = &mut group.state {
+            if let Some(group) = self.groups.get_mut(slot)
+                && let State::Waiting(body) = &mut group.state
+            {
                 let before = body.len();
                 operation.encode(body);
                 let bytes = body.len() - before;
@@ -333,7 +331,7 @@ impl Schedule {
         (values, work): (u32, usize),
         request_bytes: usize,
     ) -> bool {
-        let Some(group) = self.index(slot).and_then(|index| self.groups.get(index)) else { return false };
+        let Some(group) = self.groups.get(slot) else { return false };
         let State::Waiting(body) = &group.state else { return false };
         // In the company of an update a read is as good as the leader's.
         let suits = if group.class == Class::Read {
@@ -363,7 +361,7 @@ impl Schedule {
         (class, read_policy): (Class, Option<ReadPolicy>),
         (values, work): (u32, usize),
     ) -> u64 {
-        let slot = self.base + self.groups.len() as u64;
+        let slot = self.groups.end();
         let mut body = self.spare_bodies.pop().unwrap_or_default();
         operation.encode(&mut body);
         let keys = footprint.keys().map_or(0, <[u64]>::len);
@@ -395,7 +393,7 @@ impl Schedule {
         if group.waits == 0 {
             self.ready.push_back(slot);
         }
-        self.groups.push_back(group);
+        self.groups.push(group);
         slot
     }
 
@@ -404,13 +402,12 @@ impl Schedule {
     pub(crate) fn poll(&mut self, unsent: usize, admits: impl FnOnce(usize) -> bool) -> Option<Submission> {
         // Replies that wait for earlier ones: nothing that would add to them.
         let place = if self.held > REPLY_BYTES_EXPECTED_MAX {
-            self.ready.iter().position(|slot| *slot == self.base)?
+            self.ready.iter().position(|slot| *slot == self.groups.first())?
         } else {
             0
         };
         let slot = *self.ready.get(place)?;
-        let index = self.index(slot)?;
-        let values = self.groups[index].values as usize;
+        let values = self.groups.get(slot)?.values as usize;
         let expected = (self.values_in_flight + values) * self.value_bytes + self.held + unsent;
         // The only one in flight must be let through, or nothing would ever change.
         if values > 0 && self.values_in_flight > 0 && expected > REPLY_BYTES_EXPECTED_MAX {
@@ -421,7 +418,7 @@ impl Schedule {
         }
         self.ready.remove(place);
         self.values_in_flight += values;
-        let group = &mut self.groups[index];
+        let group = self.groups.get_mut(slot)?;
         let State::Waiting(mut body) = std::mem::replace(&mut group.state, State::InFlight) else {
             unreachable!("a group becomes ready once, before it is submitted");
         };
@@ -448,7 +445,7 @@ impl Schedule {
 
     /// True if the replies of the group with this slot may be added to those in memory.
     pub(crate) fn has_room_for(&self, slot: u64) -> bool {
-        self.held <= REPLY_BYTES_EXPECTED_MAX || slot == self.base
+        self.held <= REPLY_BYTES_EXPECTED_MAX || slot == self.groups.first()
     }
 
     /// True if values are on their way: when they have come, or been postponed, more may be asked for.
@@ -459,8 +456,7 @@ impl Schedule {
     /// Takes back a submission of reads, which has not been executed: it is submitted again. False if there is no such
     /// submission in flight.
     pub(crate) fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {
-        let Some(index) = self.index(slot) else { return false };
-        let group = &mut self.groups[index];
+        let Some(group) = self.groups.get_mut(slot) else { return false };
         if !matches!(group.state, State::InFlight) {
             return false;
         }
@@ -474,8 +470,8 @@ impl Schedule {
 
     /// The values of a submission that has been [postponed](Self::postpone) have so many bytes.
     pub(crate) fn expect(&mut self, slot: u64, bytes: usize) {
-        if let Some(index) = self.index(slot) {
-            self.note_values(self.groups[index].values as usize, bytes);
+        if let Some(group) = self.groups.get(slot) {
+            self.note_values(group.values as usize, bytes);
         }
     }
 
@@ -491,8 +487,7 @@ impl Schedule {
     /// Notes the end of a submission and lets those go that waited for it. False if there is no such
     /// submission in flight.
     pub(crate) fn complete(&mut self, slot: u64, completion: Completion) -> bool {
-        let Some(index) = self.index(slot) else { return false };
-        let group = &mut self.groups[index];
+        let Some(group) = self.groups.get_mut(slot) else { return false };
         if !matches!(group.state, State::InFlight) {
             return false;
         }
@@ -514,8 +509,7 @@ impl Schedule {
         self.gate.leave(passage, &mut granted);
         self.locks.shrink();
         for slot in granted.drain(..) {
-            let Some(index) = self.index(slot) else { continue };
-            let group = &mut self.groups[index];
+            let Some(group) = self.groups.get_mut(slot) else { continue };
             group.waits -= 1;
             if group.waits == 0 {
                 self.ready.push_back(slot);
@@ -528,8 +522,7 @@ impl Schedule {
 
     /// Writes the reply to the next command of a group that has ended, or a part of it.
     pub(crate) fn answer(&mut self, slot: u64, protocol: Protocol, out: &mut Vec<u8>) -> Written {
-        let Some(index) = self.index(slot) else { return Written::Nothing };
-        let group = &mut self.groups[index];
+        let Some(group) = self.groups.get_mut(slot) else { return Written::Nothing };
         let State::Ended { completion, position, elements } = &mut group.state else {
             return Written::Nothing;
         };
@@ -554,7 +547,7 @@ impl Schedule {
                         if *elements > 0 {
                             return Written::Part;
                         }
-                        return self.answered(index);
+                        return self.answered(slot);
                     }
                     // Twice as much as is needed, which growing by itself would take, is too much here.
                     out.reserve_exact(rest + LARGE_REPLY_BYTES);
@@ -583,21 +576,18 @@ impl Schedule {
                 b"OVERLOADED the command was not executed: too many operations are in flight",
             ),
         }
-        self.answered(index)
+        self.answered(slot)
     }
 
     /// The reply to one command more of a group has been written.
-    fn answered(&mut self, index: usize) -> Written {
-        let group = &mut self.groups[index];
-        group.answered += 1;
-        if group.answered == group.commands
-            && let State::Ended { completion, .. } = &mut group.state
-        {
-            self.held -= completion.bytes();
-            *completion = Completion::Done;
-            while self.groups.front().is_some_and(|group| group.answered == group.commands) {
-                self.groups.pop_front();
-                self.base += 1;
+    fn answered(&mut self, slot: u64) -> Written {
+        if let Some(group) = self.groups.get_mut(slot) {
+            group.answered += 1;
+            if group.answered == group.commands
+                && let State::Ended { completion, .. } = &group.state
+            {
+                self.held -= completion.bytes();
+                self.groups.remove(slot);
             }
         }
         Written::Whole
@@ -605,8 +595,7 @@ impl Schedule {
 
     /// Forgets everything; completions of what was in flight will be refused.
     pub(crate) fn abandon(&mut self) {
-        let base = self.base + self.groups.len() as u64;
-        *self = Self { base, ..Self::new() };
+        *self = Self { groups: Window::new(self.groups.end(), GROUPS_MAX), ..Self::new() };
     }
 }
 

@@ -1,13 +1,12 @@
 //! The Redis front end's client of the group, and whose operation is whose.
 
 use std::cell::Cell;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use syros_protocol::client::{Client, Config, Outcome, Token};
 use syros_protocol::message::{Body, Refusal};
 use syros_resp::{Completion, Submission};
-use syros_types::Now;
+use syros_types::{Now, Window};
 use syros_wire::FrameError;
 
 use crate::reply_room::ReplyRoom;
@@ -15,10 +14,8 @@ use crate::reply_room::ReplyRoom;
 /// The front end of a process.
 pub(crate) struct Front {
     pub(crate) client: Client,
-    /// Who waits for each operation, from token `base` on. Operations end in any order; what has ended
-    /// leaves from the front.
-    waiting: VecDeque<Option<Waiting>>,
-    base: u64,
+    /// Who waits for each operation, by token.
+    waiting: Window<Waiting>,
     in_flight_max: usize,
     /// For replies that have been asked for.
     pub(crate) room: ReplyRoom,
@@ -77,9 +74,12 @@ impl Statistics {
     }
 }
 
-/// Ended operations that wait behind one that has not ended, at most: beyond, new ones wait. They take
-/// 32 bytes each.
-const WINDOW_MAX: usize = 1 << 22;
+/// Slots of operations, those of ended ones behind one that has not ended included, beyond which new operations wait.
+/// They take 32 bytes each.
+const SLOTS_PAUSE: usize = 1 << 22;
+
+/// A connection checked below [`SLOTS_PAUSE`] may still hand over all of its commands.
+const SLOTS_MAX: usize = SLOTS_PAUSE + syros_resp::limits::COMMANDS_MAX;
 
 impl Front {
     /// `config.in_flight_max` is raised, so that what is accepted below `in_flight_max` never hits it.
@@ -89,8 +89,7 @@ impl Front {
         config.in_flight_max = 2 * in_flight_max + syros_resp::limits::COMMANDS_MAX;
         Self {
             client: Client::new(config, now),
-            waiting: VecDeque::new(),
-            base: 1,
+            waiting: Window::new(1, SLOTS_MAX),
             in_flight_max,
             room,
             statistics: Statistics::default(),
@@ -99,7 +98,7 @@ impl Front {
 
     /// True if no further operations should be taken for now.
     pub(crate) fn is_full(&self) -> bool {
-        self.client.in_flight() >= self.in_flight_max || self.waiting.len() >= WINDOW_MAX
+        self.client.in_flight() >= self.in_flight_max || self.waiting.slots() >= SLOTS_PAUSE
     }
 
     /// Hands an operation to the client, with so many bytes of room reserved for its reply. Gives back how it ended if it
@@ -112,31 +111,27 @@ impl Front {
         reserved: usize,
     ) -> Option<(u64, Completion)> {
         let Submission { slot, body, class, footprint, read_policy } = submission;
-        match self.client.submit_with(now, body, class, &footprint, read_policy) {
-            Ok(Token(token)) => {
-                debug_assert_eq!(token, self.base + self.waiting.len() as u64, "tokens count up");
-                self.waiting.push_back(Some(Waiting { address, slot, reserved }));
-                None
-            }
-            Err(_) => {
-                self.room.release(reserved);
-                Some((slot, Completion::Overloaded))
-            }
+        if !self.waiting.is_full()
+            && let Ok(Token(token)) = self.client.submit_with(now, body, class, &footprint, read_policy)
+        {
+            let number = self.waiting.push(Waiting { address, slot, reserved });
+            debug_assert_eq!(token, number, "tokens count up");
+            return None;
         }
+        self.room.release(reserved);
+        Some((slot, Completion::Overloaded))
     }
 
     /// Who waits for the read with this number, if it has not ended.
     pub(crate) fn reader(&self, number: u64) -> Option<Waiting> {
         let Token(token) = self.client.token_of_read(number)?;
-        let index = usize::try_from(token.checked_sub(self.base)?).ok()?;
-        *self.waiting.get(index)?
+        self.waiting.get(token).copied()
     }
 
     /// So many bytes of room are reserved for the reply to the read with this number.
     pub(crate) fn set_reserved(&mut self, number: u64, bytes: usize) {
         let Some(Token(token)) = self.client.token_of_read(number) else { return };
-        let index = token.checked_sub(self.base).and_then(|index| usize::try_from(index).ok());
-        if let Some(Some(waiting)) = index.and_then(|index| self.waiting.get_mut(index)) {
+        if let Some(waiting) = self.waiting.get_mut(token) {
             waiting.reserved = bytes;
         }
     }
@@ -150,14 +145,9 @@ impl Front {
 
     /// Who waits for this operation, which has ended.
     pub(crate) fn take(&mut self, token: Token) -> Option<Waiting> {
-        let index = usize::try_from(token.0.checked_sub(self.base)?).ok()?;
-        let waiting = self.waiting.get_mut(index)?.take();
-        self.room.release(waiting.map_or(0, |waiting| waiting.reserved));
-        while let Some(None) = self.waiting.front() {
-            self.waiting.pop_front();
-            self.base += 1;
-        }
-        waiting
+        let waiting = self.waiting.remove(token.0)?;
+        self.room.release(waiting.reserved);
+        Some(waiting)
     }
 }
 
@@ -203,7 +193,7 @@ mod tests {
         assert_eq!(take(3), None, "it has ended already");
         assert_eq!((take(1), take(2)), (Some((10, 1)), Some((20, 2))));
         assert_eq!((take(0), take(1), take(9)), (None, None, None));
-        assert_eq!((front.base, front.waiting.len()), (4, 1));
+        assert_eq!((front.waiting.first(), front.waiting.slots()), (4, 1));
         assert!(front.submit(now, 50, submission(5), 0).is_none());
         assert_eq!(front.take(Token(5)).map(|waiting| waiting.address), Some(50));
     }

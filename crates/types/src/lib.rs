@@ -12,7 +12,9 @@ mod prng;
 mod quorum;
 mod read_policy;
 mod replica_set;
+pub mod room;
 mod time;
+mod window;
 mod write_policy;
 
 pub use class::{Class, Description, Footprint, key_hash};
@@ -22,4 +24,5 @@ pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize};
 pub use read_policy::{ReadPolicy, UnknownReadPolicy};
 pub use replica_set::ReplicaSet;
 pub use time::{Instant, Now, Timestamp, WallTime, micros};
+pub use window::Window;
 pub use write_policy::{UnknownWritePolicy, WritePolicy};

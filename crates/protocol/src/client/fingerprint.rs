@@ -3,11 +3,11 @@
 
 use super::reads::Read;
 use super::updates::{COMPARISON_INTERVAL, Update, WriteTimes};
-use super::{Client, Config, Session, Window};
+use super::{Client, Config, Session};
 use crate::fingerprint::{Clock, Moments};
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
-use syros_types::ReplicaSet;
+use syros_types::{ReplicaSet, Window};
 
 impl Client {
     /// Everything that decides what this client does from now on, but its configuration. To be taken
@@ -86,9 +86,8 @@ fn hash_updates(
     clock: Clock,
     hasher: &mut impl Hasher,
 ) {
-    let Window { first, slots, live: _ } = updates;
-    (first, slots.len()).hash(hasher);
-    for update in slots {
+    (updates.first(), updates.slots()).hash(hasher);
+    for update in updates.iter_slots() {
         update.is_some().hash(hasher);
         let Some(Update {
             token,
@@ -135,9 +134,8 @@ fn hash_reads(
     clock: Clock,
     hasher: &mut impl Hasher,
 ) {
-    let Window { first, slots, live: _ } = reads;
-    (first, slots.len()).hash(hasher);
-    for read in slots {
+    (reads.first(), reads.slots()).hash(hasher);
+    for read in reads.iter_slots() {
         read.is_some().hash(hasher);
         let Some(Read {
             token,

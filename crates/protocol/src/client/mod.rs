@@ -18,16 +18,16 @@ pub use api::{Action, Busy, Config, Event, Outcome, Token};
 pub use reads::ReadCounts;
 pub use updates::WriteCounts;
 
-use crate::hash::shrink_queue;
 use crate::message::{Asked, Body, Message, Refusal};
 use crate::replica::PlantedBug;
 use alloc::collections::VecDeque;
 use clocks::Clocks;
 use core::time::Duration;
 use reads::{Latencies, Read};
+use syros_types::room::shrink_queue;
 use syros_types::{
     Class, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, ReplicaSet, SessionId, View,
-    WallTime, WritePolicy,
+    WallTime, Window, WritePolicy,
 };
 use updates::{Update, WriteTimes};
 
@@ -77,60 +77,6 @@ const fn smooth(old: u64, new: u64) -> u64 {
 
 /// Times that differ by less than this, in nanoseconds, are about equal.
 const NEAR: u64 = 200_000;
-
-/// Operations by number, in order of submission; answered ones leave a hole until they reach the front.
-#[derive(Clone, Debug)]
-struct Window<T> {
-    first: u64,
-    slots: VecDeque<Option<T>>,
-    live: usize,
-}
-
-impl<T> Window<T> {
-    const fn new() -> Self {
-        Self { first: 1, slots: VecDeque::new(), live: 0 }
-    }
-
-    fn push(&mut self, item: T) -> u64 {
-        self.slots.push_back(Some(item));
-        self.live += 1;
-        self.end() - 1
-    }
-
-    /// The number the next item will get.
-    fn end(&self) -> u64 {
-        self.first + self.slots.len() as u64
-    }
-
-    fn get(&self, number: u64) -> Option<&T> {
-        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        self.slots.get(index)?.as_ref()
-    }
-
-    fn get_mut(&mut self, number: u64) -> Option<&mut T> {
-        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        self.slots.get_mut(index)?.as_mut()
-    }
-
-    fn remove(&mut self, number: u64) -> Option<T> {
-        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
-        let item = self.slots.get_mut(index)?.take()?;
-        self.live -= 1;
-        while matches!(self.slots.front(), Some(None)) {
-            self.slots.pop_front();
-            self.first += 1;
-        }
-        shrink_queue(&mut self.slots);
-        Some(item)
-    }
-
-    /// The first number that is still live, from `number` on.
-    fn next_live(&self, number: u64) -> Option<u64> {
-        let start = usize::try_from(number.max(self.first) - self.first).ok()?;
-        let offset = self.slots.iter().skip(start).position(Option::is_some)?;
-        Some(self.first + (start + offset) as u64)
-    }
-}
 
 #[derive(Clone, Copy, Debug)]
 enum Session {
@@ -188,15 +134,15 @@ impl Client {
     pub const fn new(config: Config, now: Now) -> Self {
         Self {
             prng: Prng::new(config.seed),
-            config,
             now,
             view: View(0),
             session: Session::None,
             nonce: 0,
             attached: ReplicaSet(0),
             last_update: now.instant,
-            updates: Window::new(),
-            reads: Window::new(),
+            updates: Window::new(1, config.in_flight_max),
+            reads: Window::new(1, config.in_flight_max),
+            config,
             last_token: Token(0),
             connected: ReplicaSet(0),
             quorum_lost: false,
@@ -255,7 +201,7 @@ impl Client {
         self.now = now;
         let policy = policy.unwrap_or(self.config.read_policy);
         // The slots count, not the live ones: one stuck operation must not let the window grow on.
-        if self.updates.slots.len() + self.held.len() + self.reads.slots.len() >= self.config.in_flight_max {
+        if self.updates.slots() + self.held.len() + self.reads.slots() >= self.config.in_flight_max {
             return Err(Busy { in_flight_max: self.config.in_flight_max });
         }
         self.last_token.0 += 1;
@@ -338,7 +284,7 @@ impl Client {
         if now.instant >= self.scan_at {
             self.scan();
         }
-        if !self.held.is_empty() && self.updates.live == 0 {
+        if !self.held.is_empty() && self.updates.live() == 0 {
             self.refresh_session();
             while let Some(update) = self.held.pop_front() {
                 self.begin_update(update);
@@ -384,7 +330,7 @@ impl Client {
     /// Operations in flight.
     #[must_use]
     pub fn in_flight(&self) -> usize {
-        self.updates.live + self.held.len() + self.reads.live
+        self.updates.live() + self.held.len() + self.reads.live()
     }
 
     /// The token of the read with this number ([`Message::Read`]), if it has not ended.
@@ -523,7 +469,7 @@ impl Client {
 
     /// Sequence numbers begin anew, with another session.
     fn begin_window(&mut self) {
-        self.updates = Window::new();
+        self.updates = Window::new(1, self.config.in_flight_max);
         self.last_micros = 0;
         self.write_times.followed = None;
     }
@@ -532,7 +478,7 @@ impl Client {
     fn refresh_session(&mut self) {
         let idle = self.now.instant.since(self.last_update) >= self.config.session_idle_max;
         let is_outdated = idle || self.is_ahead();
-        if is_outdated && self.updates.live == 0 && matches!(self.session, Session::Active(_)) {
+        if is_outdated && self.updates.live() == 0 && matches!(self.session, Session::Active(_)) {
             self.session = Session::None;
             self.begin_window();
         }
@@ -557,7 +503,7 @@ impl Client {
     }
 
     fn for_each_update(&mut self, mut visit: impl FnMut(&mut Self, u64)) {
-        let (mut number, end) = (self.updates.first, self.updates.end());
+        let (mut number, end) = (self.updates.first(), self.updates.end());
         while let Some(live) = self.updates.next_live(number).filter(|live| *live < end) {
             visit(self, live);
             number = live + 1;
@@ -565,7 +511,7 @@ impl Client {
     }
 
     fn for_each_read(&mut self, mut visit: impl FnMut(&mut Self, u64)) {
-        let (mut number, end) = (self.reads.first, self.reads.end());
+        let (mut number, end) = (self.reads.first(), self.reads.end());
         while let Some(live) = self.reads.next_live(number).filter(|live| *live < end) {
             visit(self, live);
             number = live + 1;
@@ -638,7 +584,7 @@ impl Client {
         if let Session::Registering { sent, .. } = self.session
             && self.now.instant.since(sent) >= self.config.resend
         {
-            if self.updates.live == 0 {
+            if self.updates.live() == 0 {
                 self.session = Session::None;
             } else {
                 self.register();

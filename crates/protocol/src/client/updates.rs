@@ -512,7 +512,7 @@ impl Client {
 
     /// Sends an update for the first time in this view.
     pub(super) fn send_update(&mut self, session: SessionId, sequence: u64) {
-        if self.updates.live == 1 && !self.planted(PlantedBug::BehindForGood) {
+        if self.updates.live() == 1 && !self.planted(PlantedBug::BehindForGood) {
             // What replicas said of earlier updates is no answer to this one: they may have entered the view since.
             if !self.planted(PlantedBug::AttachmentKept) {
                 self.attached = self.attached.except(self.behind);
@@ -521,7 +521,7 @@ impl Client {
         }
         let micros = self.next_micros();
         let fast_quorum_in_reach = self.fast_quorum_in_reach();
-        let (acked_below, now) = (self.updates.first, self.now.instant);
+        let (acked_below, now) = (self.updates.first(), self.now.instant);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let may_be_fast = update.fast && fast_quorum_in_reach;
         let way = if may_be_fast { self.choose_way(sequence) } else { Way::Leader };
@@ -578,7 +578,7 @@ impl Client {
         let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
         let connected = self.connected;
         let acknowledges_more = self.planted(PlantedBug::ResentAcknowledgesMore);
-        let newly_acked_below = self.updates.first;
+        let newly_acked_below = self.updates.first();
         let Some(update) = self.updates.get_mut(sequence) else { return };
         // What goes to one follower alone must not put off what the leader is to be asked.
         if only.is_none_or(|only| only == leader) {

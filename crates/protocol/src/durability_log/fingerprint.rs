@@ -19,11 +19,12 @@ impl KeyIndex {
 impl DurabilityLog {
     /// `kept`: how long it matters when an update arrived.
     pub(crate) fn fingerprint(&self, clock: Clock, kept: Duration, hasher: &mut impl Hasher) {
-        // Derived from the slots: `ids`, `bytes`, `growth`, `unordered`. Numbers are counted from `first`.
-        let Self { slots, first, next_unordered, unordered: _, bytes: _, growth: _, ids: _, keys } = self;
-        next_unordered.saturating_sub(*first).hash(hasher);
-        slots.len().hash(hasher);
-        for slot in slots {
+        // Derived from the slots: `ids`, `bytes`, `growth`, `unordered`. Numbers are counted from the first slot.
+        let Self { slots, length_max: _, next_unordered, unordered: _, bytes: _, growth: _, ids: _, keys } =
+            self;
+        next_unordered.saturating_sub(slots.first()).hash(hasher);
+        slots.slots().hash(hasher);
+        for slot in slots.iter_slots() {
             if let Some(Slot { update, arrived, ordered, recipients }) = slot {
                 (update, ordered, recipients).hash(hasher);
                 clock.past(*arrived, kept, hasher);

@@ -36,7 +36,7 @@ pub use trace::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 
 use crate::digests::Digests;
 use crate::durability_log::{DurabilityLog, KeyIndex};
-use crate::hash::{HashMap, shrink_queue};
+use crate::hash::HashMap;
 use crate::history::ChangeHistory;
 use crate::log::Log;
 use crate::message::{LogEntry, Message, Payload, Peer, Prepared, Request, RoleName, StatusReport};
@@ -52,6 +52,7 @@ use reads::WaitingRead;
 use refusals::Refusals;
 use requests::Waiter;
 use state_transfer::Transfer;
+use syros_types::room::shrink_queue;
 use syros_types::{
     Group, Instant, Now, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet, SessionId, View, WallTime,
 };
@@ -248,7 +249,7 @@ impl Replica {
             commit: OpNumber(0),
             applied: OpNumber(0),
             apply_requested: OpNumber(0),
-            dlog: DurabilityLog::default(),
+            dlog: DurabilityLog::new(config.dlog_length_max),
             ordered: HashMap::default(),
             pending: KeyIndex::default(),
             history: ChangeHistory::default(),

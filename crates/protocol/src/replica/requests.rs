@@ -548,10 +548,7 @@ impl Replica {
         if self.memory_bytes() >= self.config.log_bytes_max {
             return self.refuse_for_now(from, id, Refusal::LogFull);
         }
-        let dlog_full = self.dlog.len() >= self.config.dlog_length_max
-            || self.dlog.slots() >= self.config.dlog_length_max.saturating_mul(2)
-            || self.dlog.bytes() >= self.config.dlog_bytes_max;
-        if dlog_full {
+        if self.dlog.is_full() || self.dlog.bytes() >= self.config.dlog_bytes_max {
             return self.refuse_for_now(from, id, Refusal::Overloaded);
         }
         if self.conflicts(&update, admission) {
@@ -566,7 +563,7 @@ impl Replica {
         let is_evaluated = !update.class.is_nilext() && self.is_leader();
         let request = update.request.clone();
         let evaluated = is_evaluated.then(|| request.body.clone());
-        self.dlog.insert_sent_to(recipients, update, self.now.instant);
+        self.dlog.insert(recipients, update, self.now.instant);
         self.persist_data(|| Record::Accept(request));
         self.counters.fast_updates += 1;
         if self.planted(PlantedBug::OkBeforePersist) {

@@ -804,7 +804,7 @@ impl Replica {
         }
         self.persisted_op = self.log.op_number();
         for update in self.describe_all(dlog) {
-            self.dlog.insert(update, self.now.instant);
+            self.dlog.restore(update, self.now.instant);
         }
         self.rebuild_pending();
         if view > last_normal {

@@ -63,6 +63,7 @@ impl Client {
         let patience = super::patience(config.resend, slowest, config);
         match session {
             Session::None => 0_u8.hash(hasher),
+            Session::Abandoned { nonce } => (1_u8, nonce).hash(hasher),
             Session::Registering { nonce, sent } => {
                 nonce.hash(hasher);
                 clock.past(*sent, config.resend, hasher);

@@ -82,6 +82,10 @@ const NEAR: u64 = 200_000;
 enum Session {
     /// None, and none needed yet.
     None,
+    /// The leader had no room for this registration, or did not answer. It may have taken another copy of it since, and the
+    /// next registration is this one, sent again. With a nonce of its own, each would come when copies of the one before it
+    /// take the room.
+    Abandoned { nonce: u64 },
     /// Asked for.
     Registering { nonce: u64, sent: Instant },
     /// In use.
@@ -299,7 +303,7 @@ impl Client {
         match self.session {
             Session::Active(session) => self.send_update(session, sequence),
             Session::Registering { .. } => {}
-            Session::None => self.register(),
+            Session::None | Session::Abandoned { .. } => self.register(),
         }
     }
 
@@ -431,7 +435,10 @@ impl Client {
 
     /// No session is to be had: what was never sent ends here.
     fn abandon_unsent(&mut self, refusal: Refusal) {
-        self.session = Session::None;
+        self.session = match self.session {
+            Session::Registering { nonce, .. } => Session::Abandoned { nonce },
+            _ => Session::None,
+        };
         self.for_each_update(|client, sequence| {
             client.finish_update(sequence, Outcome::Refused(refusal));
         });
@@ -488,7 +495,9 @@ impl Client {
         let nonce = match self.session {
             // The same registration, sent again.
             Session::Registering { nonce, .. } => nonce,
-            // Never 0, and not used before: an answer to an older registration must not be taken.
+            Session::Abandoned { nonce } if !self.planted(PlantedBug::RegistrationAbandoned) => nonce,
+            // Never 0, and never that of a session that this client has had: an answer to an older registration must not be
+            // taken.
             _ => self.prng.next_u64() | 1,
         };
         self.session = Session::Registering { nonce, sent: self.now.instant };
@@ -560,7 +569,7 @@ impl Client {
                 self.for_each_update(|client, sequence| client.send_update(session, sequence));
             }
             Session::Registering { .. } => self.register(),
-            Session::None => {}
+            Session::None | Session::Abandoned { .. } => {}
         }
         self.for_each_read(Self::restart_read);
     }
@@ -581,11 +590,11 @@ impl Client {
         self.scan_at = Instant::NEVER;
         self.for_each_update(Self::look_after_update);
         self.for_each_read(Self::look_after_read);
-        if let Session::Registering { sent, .. } = self.session
+        if let Session::Registering { sent, nonce } = self.session
             && self.now.instant.since(sent) >= self.config.resend
         {
             if self.updates.live() == 0 {
-                self.session = Session::None;
+                self.session = Session::Abandoned { nonce };
             } else {
                 self.register();
             }

@@ -466,6 +466,41 @@ fn a_silent_leader_is_looked_for() {
     assert!(matches!(sent.as_slice(), [(1, Message::Read { view: View(1), number: 1, .. })]));
 }
 
+/// Found by seed 2800285320: each refused registration was followed by another one, which came while the leader was busy with
+/// what was sent again of the last one, for ever.
+#[test]
+fn a_refused_registration_is_the_next_one() {
+    for bug in [None, Some(PlantedBug::RegistrationAbandoned)] {
+        let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+        #[cfg(feature = "planted-bugs")]
+        (harness.client.config.planted = bug);
+        let registered = |harness: &mut Harness| {
+            let sent = harness.drain().0;
+            sent.iter().find_map(|(_, message)| match message {
+                Message::Register { nonce, .. } => Some(*nonce),
+                _ => None,
+            })
+        };
+        let refused = |harness: &mut Harness, id: OperationId, refusal: Refusal| {
+            let (view, clock) = (View(0), harness.clock());
+            harness.receive(0, Message::Refused { view, id, clock, refusal });
+        };
+        harness.submit(Class::Update);
+        harness.drain();
+        refused(&mut harness, id(2), Refusal::UnknownSession);
+        harness.submit(Class::Update);
+        let first = registered(&mut harness).unwrap();
+        refused(&mut harness, OperationId { session: SessionId(0), sequence: first }, Refusal::Overloaded);
+        assert_eq!(harness.drain().1.len(), 1, "refused");
+        harness.submit(Class::Update);
+        assert_eq!(registered(&mut harness) == Some(first), bug.is_none() || !cfg!(feature = "planted-bugs"));
+        // The leader had taken another copy.
+        harness.receive(0, Message::Registered { view: View(0), nonce: first, session: SessionId(9) });
+        let is_sent = !paths(&harness.drain().0).is_empty();
+        assert_eq!(is_sent, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
+    }
+}
+
 #[test]
 fn the_window_is_bounded_and_an_expired_session_is_replaced() {
     let mut harness = Harness::new(1, FastQuorum::Majority, &[0]);

@@ -126,5 +126,8 @@ planted_bugs! {
     DroppedReplyIsEmpty = "dropped-reply-is-empty": "An update whose reply was not kept is answered with an empty reply.";
     DroppedReplyRunsAgain = "dropped-reply-runs-again": "An update whose reply was not kept counts as never executed.";
     RepliesKeptByOne = "replies-kept-by-one": "The first member keeps every reply.";
+    RegistrationAbandoned = "registration-abandoned": "A client whose registration was refused for now begins another one.";
+    AmnesiacGivesState = "amnesiac-gives-state": "A replica that has lost its memory gives others what it has fetched so far, as if it were of its old view.";
+    AmnesiacGoesBack = "amnesiac-goes-back": "A replica that has lost its memory and fetched entries of a view enters an earlier one.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
 }

@@ -39,6 +39,10 @@ impl Replica {
     }
 
     pub(super) fn on_get_state(&mut self, from: ReplicaId, view: View, first: OpNumber) {
+        // What a replica without its memory has fetched may come from later views than its own, which would say otherwise.
+        if matches!(self.status, Status::Recovering) && !self.planted(PlantedBug::AmnesiacGivesState) {
+            return;
+        }
         if first.0 > 0 && first <= self.log.base() {
             return self.offer_snapshot(from);
         }

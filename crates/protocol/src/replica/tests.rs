@@ -21,6 +21,7 @@ fn describe(body: &[u8]) -> Option<Description> {
     Some(Description { class, footprint, growth: body.len() })
 }
 
+mod amnesia;
 mod clocks;
 mod hostile;
 mod liveness;

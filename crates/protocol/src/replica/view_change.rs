@@ -757,6 +757,11 @@ impl Replica {
             self.abandon_waiters();
             self.persist_view();
         }
+        if matches!(self.status, Status::Recovering) && !self.planted(PlantedBug::AmnesiacGoesBack) {
+            // Entries of this view must not get into the log of an earlier one. What this replica loses when it is started
+            // again is only what it fetches now.
+            self.view = self.view.max(View(view.0.saturating_sub(1)));
+        }
         if self.transfer.as_ref().is_none_or(|transfer| transfer.start.view != view) {
             self.trace(TraceEvent::TransferBegan { view, from, first: self.commit.next() });
         }

@@ -4,3 +4,13 @@
 //! threads report, and carries out what it asks for. The simulator does the same in virtual time, so that both run the
 //! same decisions.
 #![forbid(unsafe_code)]
+
+mod checkpoints;
+mod disk_executor;
+mod read_job;
+
+pub use checkpoints::Checkpoints;
+pub use disk_executor::{
+    DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadWorker, Reading, Report,
+};
+pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};

@@ -46,7 +46,7 @@ impl Execution {
     pub(crate) fn next_expiry(&self) -> Option<WallTime> {
         match self {
             Self::InMemory(memory) => memory.engine.next_expiry(),
-            Self::OnDisk(disk) => disk.deferred.shared().next_expiry(),
+            Self::OnDisk(disk) => disk.threads.shared().next_expiry(),
         }
     }
 
@@ -60,13 +60,13 @@ impl Execution {
 
     /// True if keys have to be counted before it is known how many there are.
     pub(crate) fn has_to_count_keys(&self) -> bool {
-        matches!(self, Self::OnDisk(disk) if disk.deferred.shared().failure().is_none())
+        matches!(self, Self::OnDisk(disk) if disk.threads.shared().failure().is_none())
     }
 
     /// Has an engine on disk count its keys.
     pub(crate) fn count_keys(&self, request: u64) {
         if let Self::OnDisk(disk) = self {
-            disk.deferred.count(request);
+            disk.threads.count(request);
         }
     }
 
@@ -74,7 +74,7 @@ impl Execution {
     pub(crate) fn expired(&self) -> u64 {
         match self {
             Self::InMemory(memory) => memory.engine.expired(),
-            Self::OnDisk(disk) => disk.deferred.shared().expired(),
+            Self::OnDisk(disk) => disk.threads.shared().expired(),
         }
     }
 

@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use mio::Waker;
 use syros_net::Outlet;
+use syros_node::{News, ReadJob, ReadOutcome};
 use syros_protocol::message::{Body, Describe, LogEntry, Message, Payload, Peer, RoleName, Standing};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
-use syros_snapshot::{EvaluateJob, Loaded, ReadJob, ReadOutcome};
+use syros_snapshot::Loaded;
 use syros_storage::{MemoryEngine, StoreCause};
 use syros_types::{Class, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 use syros_wal::{
@@ -21,7 +22,6 @@ use syros_wal::{
 
 use crate::clock::Clock;
 use crate::config::StoreConfig;
-use crate::deferred::News;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk_space::DiskWatch;
 use crate::execution::{self, Execution, InMemory, Opened, Place};
@@ -487,7 +487,7 @@ impl Local {
         let has_appended = self.wal.appended() > self.wal.submitted();
         self.wal.submit();
         if let Execution::OnDisk(disk) = &mut self.execution {
-            disk.deferred.end_turn();
+            disk.threads.end_turn();
         }
         has_appended
     }
@@ -711,7 +711,7 @@ impl Local {
             }
             Execution::OnDisk(disk) => {
                 disk.discard_loaded();
-                disk.flush_if_due(self.persisted);
+                disk.threads.flush_if_due(self.persisted);
             }
         }
         while !self.has_more_news && self.note_one(now) {}
@@ -771,7 +771,7 @@ impl Local {
             Common::Taken { op_number, bytes } => {
                 let bytes = match &mut self.execution {
                     Execution::InMemory(_) => Some(bytes),
-                    Execution::OnDisk(disk) => disk.checkpoints.written(op_number, bytes),
+                    Execution::OnDisk(disk) => disk.threads.executor_mut().written(op_number, bytes),
                 };
                 self.note_taken(op_number, bytes, now);
             }
@@ -825,10 +825,10 @@ impl Local {
     /// Tells the replica what an engine on disk has done.
     fn note_execution(&mut self, now: Now) {
         let Execution::OnDisk(disk) = &mut self.execution else { return };
-        disk.deferred.begin(now);
+        disk.threads.begin(now);
         loop {
             let Execution::OnDisk(disk) = &mut self.execution else { return };
-            let Some(news) = disk.deferred.next_news() else { break };
+            let Some(news) = disk.threads.next_news() else { break };
             match news {
                 News::Executed(executed) => {
                     let replies = executed.replies.into_iter();
@@ -836,25 +836,19 @@ impl Local {
                     self.replica.handle(now, Event::Applied { through: executed.through, replies });
                 }
                 News::Read(outcome) => self.note_read(outcome, now),
-                News::Evaluated(job, Some(message)) => {
-                    self.held.push(Ticket(0), Delayed::Message(job.to, message));
-                }
-                News::Evaluated(EvaluateJob { to, id, .. }, None) => {
-                    self.replica.handle(now, Event::NotEvaluated { to, id });
-                }
+                News::Evaluated(to, message) => self.held.push(Ticket(0), Delayed::Message(to, message)),
+                News::NotEvaluated(to, id) => self.replica.handle(now, Event::NotEvaluated { to, id }),
                 News::Sealed(head, cut) => {
-                    disk.checkpoints.sealed(head.op_number);
                     if let Some(cut) = cut {
                         let bytes = disk.data_bytes();
                         disk.snapshots.begin_cut(head, cut, bytes);
                     }
-                    disk.flush_if_due(self.persisted);
+                    disk.threads.flush_if_due(self.persisted);
                 }
-                News::Flushed(op_number) => {
-                    let bytes = disk.checkpoints.flushed(op_number);
-                    self.note_taken(op_number, bytes, now);
-                }
-                News::Counted(request, census) => {
+                News::Flushed(op_number, bytes) => self.note_taken(op_number, bytes, now),
+                // The commands that need this part of the store find out.
+                News::Counted(_, Err(error)) => log::warn!("{error}; keys were not counted"),
+                News::Counted(request, Ok(census)) => {
                     disk.census = Some(census);
                     self.counted = request;
                 }
@@ -866,7 +860,7 @@ impl Local {
         self.note_expiry(now);
         let Execution::OnDisk(disk) = &self.execution else { return };
         if !self.has_failed()
-            && let Some(error) = disk.deferred.shared().failure()
+            && let Some(error) = disk.threads.shared().failure()
         {
             let (problem, cause) = (error.to_string(), error.cause);
             self.fail_with_engine(&problem, cause);
@@ -889,7 +883,9 @@ impl Local {
             }
             Execution::InMemory(memory) => memory.snapshots.deadline(),
             // Clients that were made to wait are looked at again.
-            Execution::OnDisk(disk) if disk.deferred.is_behind() => disk.deferred.pressure_at(),
+            Execution::OnDisk(disk) if disk.threads.executor().is_behind() => {
+                disk.threads.executor().pressure_at()
+            }
             Execution::OnDisk(_) => Instant::NEVER,
         };
         if self.has_more_news || self.is_overdue {
@@ -991,7 +987,7 @@ impl Local {
         (self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed())
             || match &self.execution {
                 Execution::InMemory(memory) => memory.snapshots.is_behind(&memory.engine),
-                Execution::OnDisk(disk) => disk.deferred.is_behind(),
+                Execution::OnDisk(disk) => disk.threads.executor().is_behind(),
             }
     }
 
@@ -1021,7 +1017,7 @@ impl Local {
         let kept = self.keep_from.map(|(_, ticket)| ticket).filter(|ticket| *ticket > self.persisted);
         let checkpoint = match &self.execution {
             Execution::InMemory(_) => None,
-            Execution::OnDisk(disk) => disk.checkpoints.awaited(),
+            Execution::OnDisk(disk) => disk.threads.executor().awaited(),
         };
         let first = [held, kept, checkpoint, self.replica.awaited()].into_iter().flatten().min();
         let first = if for_any { Some(RecordNumber(0)) } else { first.map(|ticket| self.record(ticket)) };
@@ -1052,13 +1048,13 @@ impl Local {
             Execution::InMemory(_) => self.apply_in_memory(through, now),
             Execution::OnDisk(disk) => {
                 let mut time = WallTime(0);
-                for number in disk.deferred.dispatched().0 + 1..=through.0 {
+                for number in disk.threads.executor().dispatched().0 + 1..=through.0 {
                     let number = OpNumber(number);
                     let entry = self.replica.entry(number);
                     time = entry.time;
-                    disk.deferred.entry(number, entry);
+                    disk.threads.entry(number, entry);
                 }
-                disk.deferred.end_chunk(time);
+                disk.threads.end_chunk(time);
             }
         }
     }
@@ -1150,7 +1146,7 @@ impl Local {
             Execution::InMemory(memory) => &mut **memory,
             Execution::OnDisk(disk) => {
                 let job = ReadJob { to, view, number, body, standing, applied, now, time };
-                disk.deferred.read(job);
+                disk.threads.read(job);
                 return None;
             }
         };
@@ -1178,7 +1174,7 @@ impl Local {
         let InMemory { engine, reply, .. } = match &mut self.execution {
             Execution::InMemory(memory) => &mut **memory,
             Execution::OnDisk(disk) => {
-                disk.deferred.evaluate(to, view, id, body);
+                disk.threads.evaluate(to, view, id, body);
                 return None;
             }
         };

@@ -11,7 +11,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use mio::Waker;
-use syros_snapshot::{ReadJob, ReadOutcome};
+use syros_node::{ReadJob, ReadOutcome};
 use syros_storage::ListedKeys;
 use syros_types::{Instant, WallTime};
 

@@ -7,14 +7,15 @@ use std::sync::Arc;
 
 use mio::Waker;
 use syros_lsm::{DiskStore, StoreOptions};
+use syros_node::PressureLimits;
 use syros_protocol::record::{SnapshotHead, Ticket};
-use syros_snapshot::{Checkpoints, Place, StoreLoader};
+use syros_snapshot::{Place, StoreLoader};
 use syros_storage::{Census, DiskEngine, Store as _, StoreError};
 use syros_types::OpNumber;
 
 use crate::config::{EngineConfig, EngineKind};
-use crate::deferred::{Deferred, PressureLimits, Threads};
 use crate::directory::DataDirectory;
+use crate::disk_threads::{DiskThreads, Threads};
 use crate::snapshots::Snapshots;
 
 /// What the name of a store that is not complete ends with.
@@ -170,14 +171,13 @@ const RUNS_MAX: usize = 20;
 
 /// The engine of a node, on disk.
 pub(crate) struct OnDisk {
-    pub(crate) deferred: Deferred<DiskStore>,
+    pub(crate) threads: DiskThreads<DiskStore>,
     pub(crate) snapshots: Snapshots<(u64, DiskEngine<DiskStore>)>,
     /// The engine of a snapshot that the replica has been told of and not yet adopted.
     loaded: Option<(u64, DiskEngine<DiskStore>)>,
     settings: Settings,
     /// The store in use.
     number: u64,
-    pub(crate) checkpoints: Checkpoints,
     /// The last census of the keys.
     pub(crate) census: Option<Census>,
     waker: Arc<Waker>,
@@ -193,35 +193,18 @@ impl OnDisk {
         waker: Arc<Waker>,
     ) -> io::Result<Self> {
         let Settings { threads, limits, .. } = settings;
-        let deferred = Deferred::start(engine, applied, threads, limits, Arc::clone(&waker))?;
-        Ok(Self {
-            deferred,
-            snapshots,
-            loaded: None,
-            settings,
-            number,
-            checkpoints: Checkpoints::default(),
-            census: None,
-            waker,
-        })
+        let threads = DiskThreads::start(engine, applied, threads, limits, Arc::clone(&waker))?;
+        Ok(Self { threads, snapshots, loaded: None, settings, number, census: None, waker })
     }
 
     /// Begins a checkpoint of what has been executed, and a file of it if one is wanted.
     pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool) {
-        self.checkpoints.begin(head.op_number, ticket, is_file);
-        self.deferred.seal(head, is_file);
-    }
-
-    /// Makes a checkpoint durable, if it is time.
-    pub(crate) fn flush_if_due(&mut self, persisted: Ticket) {
-        if let Some(op_number) = self.checkpoints.flush_if_due(persisted) {
-            self.deferred.flush(op_number);
-        }
+        self.threads.take_snapshot(head, ticket, is_file);
     }
 
     /// There will be no such checkpoint, and no file that goes with it.
     pub(crate) fn failed(&mut self, op_number: OpNumber) {
-        if self.checkpoints.failed(op_number) {
+        if self.threads.executor_mut().give_up(op_number) {
             self.snapshots.give_up();
         }
     }
@@ -248,10 +231,10 @@ impl OnDisk {
         let Some((number, engine)) = self.loaded.take() else { return Ok(false) };
         self.snapshots.give_up();
         let Settings { threads, limits, .. } = self.settings;
-        let next = Deferred::start(engine, op_number, threads, limits, Arc::clone(&self.waker))?;
-        let before = std::mem::replace(&mut self.deferred, next);
+        let next = DiskThreads::start(engine, op_number, threads, limits, Arc::clone(&self.waker))?;
+        let before = std::mem::replace(&mut self.threads, next);
         self.snapshots.discard(before);
-        (self.number, self.checkpoints, self.census) = (number, Checkpoints::default(), None);
+        (self.number, self.census) = (number, None);
         Ok(true)
     }
 
@@ -274,14 +257,14 @@ impl OnDisk {
     /// The last census of the keys; what the store guesses if there was none.
     pub(crate) fn census(&self) -> Census {
         self.census.unwrap_or_else(|| {
-            let keys = self.deferred.shared().store().approximate_len() as u64;
+            let keys = self.threads.shared().store().approximate_len() as u64;
             Census { keys, ..Census::default() }
         })
     }
 
     /// About how many bytes a file of all data takes.
     pub(crate) fn data_bytes(&self) -> usize {
-        usize::try_from(self.deferred.shared().store().disk_bytes()).unwrap_or(usize::MAX)
+        usize::try_from(self.threads.shared().store().disk_bytes()).unwrap_or(usize::MAX)
     }
 
     /// What loads snapshots that are received.

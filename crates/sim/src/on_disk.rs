@@ -1,80 +1,31 @@
-//! The engine of a replica that is on disk: what a server does on threads of its own, one step at a time and in an
-//! order that is drawn. The lanes, the meetings and the engine are the real ones.
+//! The threads of an engine on disk, one step at a time and in an order that is drawn. What they are given, what they do
+//! and what follows from it is the shipped [`DiskExecutor`]'s and its workers'; here is the schedule, and the record of
+//! what each answer may have seen.
 
 use crate::adapter;
 use crate::shelf::Shelf;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_protocol::message::{Body, LogEntry, Message, Peer};
-use syros_protocol::record::{SnapshotHead, Ticket};
-use syros_protocol::replica::{Event, PlantedBug};
-use syros_snapshot::{
-    Checkpoints, DepotError, EvaluateJob, ReadJob, ReadOutcome, StoreLoader, deal_out, seal,
+use syros_node::{
+    DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadWorker, Reading, Report,
 };
-use syros_storage::execution::{Dispatcher, Executed, Item, ReadWay, Step, Worker};
-use syros_storage::{Cut, DiskEngine, Engine as _, MemoryStore, Reader, Shared, StoreError};
-use syros_types::{Description, Footprint, OpNumber, OperationId, Prng, View, WallTime};
+use syros_protocol::record::Ticket;
+use syros_protocol::replica::PlantedBug;
+use syros_snapshot::{DepotError, StoreLoader};
+use syros_storage::execution::Item;
+use syros_storage::{DiskEngine, Engine as _, MemoryStore, Shared, StoreError};
+use syros_types::{Description, Footprint, OpNumber, Prng, WallTime};
 
 /// An engine, and the number of its store.
 pub(crate) type Numbered = (u64, DiskEngine<MemoryStore>);
 
-/// Something that is done by a thread: a reader's, or that of a lane while others wait.
-#[derive(Debug)]
-enum Job {
-    /// A read; of several keys at a meeting, with the log time of it.
-    Read(ReadJob, Option<WallTime>),
-    /// What an update returns.
-    Evaluate(EvaluateJob),
-    /// End a checkpoint; for a file, keep the state as it is now.
-    Seal { head: Box<SnapshotHead>, is_file: bool },
-    /// Remove what has expired.
-    Purge,
-}
-
-/// The answer to a read.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) to: Peer,
-    pub(crate) message: Message,
-    /// It has seen every entry up to here that concerns what it read, and none after it.
-    pub(crate) seen: OpNumber,
-}
-
-/// What the threads have done.
-#[derive(Debug)]
-enum Report {
-    Ended(u64, Vec<(OpNumber, Vec<u8>)>),
-    Answer(Answer),
-    NotRead(Event),
-    NotEvaluated(Peer, OperationId),
-    Sealed(Box<SnapshotHead>, Result<Option<Cut<MemoryStore>>, StoreError>),
-    Flushed(OpNumber, Result<(), StoreError>),
-    Purged,
-}
-
-/// Something that the process has to act on.
-#[derive(Debug)]
-pub(crate) enum News {
-    /// A prefix of the log is executed.
-    Executed(Executed),
-    /// A read is answered, or what an update returns is known.
-    Answer(Answer),
-    /// A read is not answered.
-    NotRead(Event),
-    /// What an update returns cannot be known before it is executed.
-    NotEvaluated(Peer, OperationId),
-    /// A checkpoint is sealed; with the state as it was, if a file was asked for.
-    Sealed(Box<SnapshotHead>, Option<Cut<MemoryStore>>),
-    /// A checkpoint is durable.
-    Flushed(OpNumber),
-    /// A checkpoint failed.
-    Failed(OpNumber),
-}
+/// Clients of the simulator do not wait for the engine.
+const NO_LIMITS: PressureLimits = PressureLimits { unflushed_bytes: u64::MAX, runs: usize::MAX };
 
 /// What a lane has to do next.
 #[derive(Debug)]
 struct Queued {
-    item: Item<Body, Job>,
+    item: LaneItem,
     /// The last entry that had been dealt out.
     through: OpNumber,
     /// For a meeting: one bit for each lane that comes.
@@ -83,7 +34,7 @@ struct Queued {
 
 #[derive(Debug)]
 struct LaneState {
-    worker: Worker<MemoryStore>,
+    worker: LaneWorker<MemoryStore>,
     queue: VecDeque<Queued>,
     /// The last entry it has executed.
     executed: OpNumber,
@@ -98,19 +49,18 @@ pub(crate) struct OnDisk {
     /// The store in use.
     number: u64,
     engine: DiskEngine<MemoryStore>,
-    dispatcher: Dispatcher<Body, Job>,
-    /// The last entry that was dealt out.
-    dispatched: OpNumber,
+    executor: DiskExecutor<MemoryStore>,
     lanes: Vec<LaneState>,
-    /// What is done sooner or later, whatever the lanes do.
-    in_passing: Vec<Job>,
-    reports: VecDeque<Report>,
-    pub(crate) checkpoints: Checkpoints,
+    /// What readers do sooner or later, whatever the lanes do; with the last entry that had been dealt out before, if it
+    /// reads what there was then.
+    readings: Vec<(Reading<MemoryStore>, Option<OpNumber>)>,
+    /// What the threads have told, and the last entry that it goes by: every one up to there that concerns what was read,
+    /// and none after it.
+    reports: VecDeque<(Report<MemoryStore>, OpNumber)>,
     /// What becomes of the flush that is under way.
     flushing: Option<(OpNumber, Result<(), StoreError>)>,
     /// The engine of a snapshot that the core is about to be told of.
     loaded: Option<Numbered>,
-    is_purging: bool,
     /// Nothing is executed any more.
     pub(crate) has_failed: bool,
     planted: Option<PlantedBug>,
@@ -125,31 +75,33 @@ impl OnDisk {
         lanes: usize,
         planted: Option<PlantedBug>,
     ) -> Self {
-        let mut dispatcher = Dispatcher::new(lanes);
-        dispatcher.nobody_meets = planted == Some(PlantedBug::NobodyMeets);
+        let shared = engine.shared();
+        let mut executor = DiskExecutor::new(Arc::clone(shared), applied, lanes, NO_LIMITS);
+        executor.plant(planted);
         let lane = |_| LaneState {
-            worker: Worker::new(Arc::clone(engine.shared())),
+            worker: LaneWorker::new(Arc::clone(shared)),
             queue: VecDeque::new(),
             executed: applied,
             visible: applied,
         };
-        let lanes = (0..lanes).map(lane).collect();
         Self {
+            lanes: (0..executor.lanes()).map(lane).collect(),
             shelf,
             number,
+            executor,
             engine,
-            dispatcher,
-            dispatched: applied,
-            lanes,
-            in_passing: Vec::new(),
+            readings: Vec::new(),
             reports: VecDeque::new(),
-            checkpoints: Checkpoints::default(),
             flushing: None,
             loaded: None,
-            is_purging: false,
             has_failed: false,
             planted,
         }
+    }
+
+    /// What decides for the threads. [`Self::hand_out`] is to be called after what it was told.
+    pub(crate) const fn executor(&mut self) -> &mut DiskExecutor<MemoryStore> {
+        &mut self.executor
     }
 
     fn shared(&self) -> &Arc<Shared<MemoryStore>> {
@@ -163,7 +115,7 @@ impl OnDisk {
 
     /// The last entry that was dealt out.
     pub(crate) const fn dispatched(&self) -> OpNumber {
-        self.dispatched
+        self.executor.dispatched()
     }
 
     /// Digest of the state, which is that after the last entry dealt out if [`Self::is_idle`].
@@ -173,77 +125,19 @@ impl OnDisk {
 
     /// True if all that was dealt out is executed, and has been told.
     pub(crate) fn is_idle(&self) -> bool {
-        self.dispatcher.is_idle()
+        self.executor.is_idle()
     }
 
-    // ---- Dealing out.
-
-    /// Deals out one log entry, the one after the last.
-    pub(crate) fn entry(&mut self, number: OpNumber, entry: &LogEntry) {
-        self.dispatched = number;
-        deal_out(&mut self.dispatcher, number, entry);
-        self.hand_out();
-    }
-
-    /// The end of what is dealt out at a time; `time` is the log time of the last entry.
-    pub(crate) fn end_chunk(&mut self, time: WallTime) {
-        self.dispatcher.end_chunk(self.dispatched, time);
-        self.hand_out();
-    }
-
-    /// Gives the lanes what has just been dealt out: of meetings one at most.
-    fn hand_out(&mut self) {
-        let through = self.dispatched;
-        let items: Vec<_> = core::iter::from_fn(|| self.dispatcher.next_item()).collect();
+    /// Gives the threads what has just been dealt out: of meetings one at most.
+    pub(crate) fn hand_out(&mut self) {
+        let through = self.executor.dispatched();
+        let items: Vec<_> = core::iter::from_fn(|| self.executor.next_item()).collect();
         let meets = items.iter().filter(|(_, item)| matches!(item, Item::Meet(_)));
         let lanes = meets.fold(0, |lanes, (lane, _)| lanes | 1 << lane);
         for (lane, item) in items {
             self.lanes[lane].queue.push_back(Queued { item, through, lanes });
         }
-    }
-
-    fn meet(&mut self, footprint: &Footprint, job: Job) {
-        self.dispatcher.job(footprint, job);
-        self.hand_out();
-    }
-
-    /// Has a read answered.
-    pub(crate) fn read(&mut self, job: ReadJob) {
-        let footprint = match ReadWay::of(&job.body) {
-            ReadWay::AtMeeting(keys) => Some(keys),
-            ReadWay::OfMoment => Some(Footprint::All),
-            ReadWay::InPassing => None,
-        };
-        let is_hasty = match self.planted {
-            Some(PlantedBug::ReadOfSeveralInPassing) => true,
-            // Members are asked for several keys by stale reads only.
-            Some(PlantedBug::StaleOfSeveralInPassing) => job.standing.is_some(),
-            _ => false,
-        };
-        match footprint.filter(|_| !is_hasty) {
-            Some(keys) => {
-                let time = self.dispatcher.time();
-                self.meet(&keys, Job::Read(job, Some(time)));
-            }
-            None => self.in_passing.push(Job::Read(job, None)),
-        }
-    }
-
-    /// Has it found out what an update returns, before anything is executed that is dealt out later.
-    pub(crate) fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body) {
-        let Some(Description { footprint, .. }) = adapter::describe(&body) else { return };
-        let job = Job::Evaluate(EvaluateJob { to, view, id, body, time: self.dispatcher.time() });
-        if self.planted == Some(PlantedBug::EvaluatedInPassing) {
-            return self.in_passing.push(job);
-        }
-        self.meet(&footprint, job);
-    }
-
-    fn purge_if_due(&mut self) {
-        if !self.is_purging && self.shared().has_expired() {
-            self.is_purging = true;
-            self.meet(&Footprint::All, Job::Purge);
-        }
+        self.readings.extend(self.executor.readings().drain(..).map(|reading| (reading, None)));
     }
 
     // ---- What the threads do.
@@ -251,7 +145,7 @@ impl OnDisk {
     /// True if some thread has something to do.
     pub(crate) fn has_work(&self) -> bool {
         !self.has_failed
-            && (!self.in_passing.is_empty() || self.lanes.iter().any(|lane| !lane.queue.is_empty()))
+            && (!self.readings.is_empty() || self.lanes.iter().any(|lane| !lane.queue.is_empty()))
     }
 
     /// Lets one thread that is drawn do the next thing it has to do; readers come round once in so many times.
@@ -260,14 +154,14 @@ impl OnDisk {
     /// If all lanes wait for each other: a bug of the dispatcher.
     pub(crate) fn step(&mut self, prng: &mut Prng, readers_one_in: u64) {
         let busy: Vec<usize> = (0..self.lanes.len()).filter(|at| !self.lanes[*at].queue.is_empty()).collect();
-        let passing = u64::from(!self.in_passing.is_empty() && prng.chance(1, readers_one_in));
+        let passing = u64::from(!self.readings.is_empty() && prng.chance(1, readers_one_in));
         if busy.len() as u64 + passing == 0 {
             return;
         }
         let drawn = prng.below(busy.len() as u64 + passing) as usize;
         if drawn == busy.len() {
-            let job = self.in_passing.swap_remove(prng.below(self.in_passing.len() as u64) as usize);
-            return self.perform(job, self.dispatched);
+            let (reading, seen) = self.readings.swap_remove(prng.below(self.readings.len() as u64) as usize);
+            return self.perform(reading, seen);
         }
         // One that waits cannot go on before another has.
         let mut order = busy[drawn..].iter().chain(&busy[..drawn]);
@@ -279,29 +173,20 @@ impl OnDisk {
         let lane = &mut self.lanes[at];
         let Some(Queued { item, through, lanes }) = lane.queue.front() else { return false };
         let (through, met) = (*through, *lanes);
-        match lane.worker.step(item) {
-            Step::Wait => {
+        let step = lane.worker.step(item);
+        match item {
+            _ if matches!(step, LaneStep::Wait) => {
                 lane.visible = lane.visible.max(lane.executed);
                 return false;
             }
-            Step::Done => match item {
-                Item::Run(tasks) => {
-                    lane.executed = tasks.last().map_or(lane.executed, |task| task.number);
-                }
-                Item::Meet(_) => self.note_met(met, through),
-                Item::End(_) => {}
-            },
-            Step::Ended(chunk, replies) => {
-                lane.visible = through;
-                self.reports.push_back(Report::Ended(chunk, replies));
-            }
-            Step::Job(job) => {
-                self.note_met(met, through);
-                self.perform(job, through);
-                if let Some(Queued { item: Item::Meet(meeting), .. }) = self.lanes[at].queue.front() {
-                    meeting.close();
-                }
-            }
+            Item::Run(tasks) => lane.executed = tasks.last().map_or(lane.executed, |task| task.number),
+            Item::End(_) => lane.visible = through,
+            Item::Meet(_) => self.note_met(met, through),
+        }
+        match step {
+            LaneStep::Done | LaneStep::Wait => {}
+            LaneStep::Report(report) => self.reports.push_back((report, through)),
+            LaneStep::Reading(reading) => self.readings.push((reading, Some(through))),
         }
         self.lanes[at].queue.pop_front();
         true
@@ -317,43 +202,17 @@ impl OnDisk {
         }
     }
 
-    /// Does a job; `through` is the last entry that had been dealt out before it.
-    fn perform(&mut self, job: Job, through: OpNumber) {
-        let report = match job {
-            Job::Read(job, time) => self.answer(job, time, through),
-            Job::Evaluate(job) => match job.perform(self.shared()) {
-                Some(message) => Report::Answer(Answer { to: job.to, message, seen: through }),
-                None => Report::NotEvaluated(job.to, job.id),
-            },
-            Job::Seal { head, is_file } => {
-                let sealed = seal(self.shared(), &head, is_file);
-                Report::Sealed(head, sealed)
-            }
-            Job::Purge => {
-                self.shared().purge();
-                Report::Purged
-            }
-        };
-        self.reports.push_back(report);
-    }
-
-    fn answer(&self, job: ReadJob, time: Option<WallTime>, through: OpNumber) -> Report {
-        let mut reader = Reader::new(Arc::clone(self.shared()));
-        let mut reply = Vec::new();
-        match time {
-            Some(time) => reader.read_at(time, job.now, &job.body, &mut reply),
-            None => reader.read(job.now, &job.body, &mut reply),
-        }
-        let seen = match adapter::describe(&job.body) {
+    /// A reader carries out a read: of what its lane shows, or of what there was after entry `seen`.
+    fn perform(&mut self, reading: Reading<MemoryStore>, seen: Option<OpNumber>) {
+        let dispatched = self.executor.dispatched();
+        let seen = seen.unwrap_or_else(|| match reading.body().and_then(|body| adapter::describe(body)) {
             Some(Description { footprint: Footprint::One(hash), .. }) => {
-                self.lanes[self.dispatcher.lane_of(hash)].visible
+                self.lanes[self.executor.lane_of(hash)].visible
             }
-            _ => through,
-        };
-        match job.answer(&reply, reader.first_expiry()) {
-            ReadOutcome::Answer(to, message) => Report::Answer(Answer { to, message, seen }),
-            ReadOutcome::NotRead(event) => Report::NotRead(event),
-        }
+            _ => dispatched,
+        });
+        let report = ReadWorker::new(Arc::clone(self.shared())).perform(reading);
+        self.reports.push_back((report, seen));
     }
 
     /// True if the threads have something to tell.
@@ -361,57 +220,34 @@ impl OnDisk {
         !self.reports.is_empty()
     }
 
-    /// The next thing that has happened. What was executed is visible to readers when this returns it.
-    pub(crate) fn next_news(&mut self) -> Option<News> {
+    /// The next thing that has happened, and the last entry that it goes by. What was executed is visible to readers when
+    /// this returns it.
+    pub(crate) fn next_news(&mut self) -> Option<(News<MemoryStore>, OpNumber)> {
         if self.has_failed {
             return None;
         }
-        loop {
-            if let Some(executed) = self.dispatcher.next_executed() {
-                self.shared().advance(executed.time);
-                self.purge_if_due();
-                return Some(News::Executed(executed));
-            }
-            match self.reports.pop_front()? {
-                Report::Ended(chunk, replies) => self.dispatcher.ended(chunk, replies),
-                Report::Answer(answer) => return Some(News::Answer(answer)),
-                Report::NotRead(event) => return Some(News::NotRead(event)),
-                Report::NotEvaluated(to, id) => return Some(News::NotEvaluated(to, id)),
-                Report::Sealed(head, Ok(cut)) => return Some(News::Sealed(head, cut)),
-                Report::Sealed(head, Err(_)) => return Some(News::Failed(head.op_number)),
-                Report::Flushed(op_number, Ok(())) => return Some(News::Flushed(op_number)),
-                Report::Flushed(op_number, Err(_)) => return Some(News::Failed(op_number)),
-                Report::Purged => {
-                    self.is_purging = false;
-                    self.purge_if_due();
-                }
-            }
-        }
+        let (executor, reports) = (&mut self.executor, &mut self.reports);
+        let mut seen = executor.dispatched();
+        let news = executor.next_news(|| {
+            let (report, through) = reports.pop_front()?;
+            seen = through;
+            Some(report)
+        });
+        self.hand_out();
+        news.map(|news| (news, seen))
     }
 
     // ---- Checkpoints.
 
-    /// Begins a checkpoint of what has been executed, and a file of it if one is wanted.
-    pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool) {
-        self.checkpoints.begin(head.op_number, ticket, is_file);
-        let job = Job::Seal { head, is_file };
-        if self.planted == Some(PlantedBug::CheckpointInPassing) {
-            self.in_passing.push(job);
-        } else {
-            self.meet(&Footprint::All, job);
-        }
-    }
-
     /// Looks whether a checkpoint is to be made durable, which [`Self::begin_flush`] does: it must be time.
     pub(crate) fn flush_is_due(&mut self, persisted: Ticket) -> bool {
-        let early = self.planted == Some(PlantedBug::CheckpointBeforeRecord);
-        self.checkpoints.flush_if_due(if early { Ticket(u64::MAX) } else { persisted }).is_some()
+        self.executor.flush_if_due(persisted).is_some()
     }
 
     /// Begins to make durable what was sealed; the disk refuses it if it `is_refused`. The store, for
     /// [`Self::end_flush`], unless the checkpoint has been given up.
     pub(crate) fn begin_flush(&mut self, is_refused: bool) -> Option<u64> {
-        let op_number = self.checkpoints.flushing()?;
+        let op_number = self.executor.flushing()?;
         self.shelf.begin_flush(self.number);
         if is_refused {
             self.shared().store().refuse_flushes(1);
@@ -427,7 +263,7 @@ impl OnDisk {
         if number == self.number
             && let Some((op_number, outcome)) = self.flushing.take()
         {
-            self.reports.push_back(Report::Flushed(op_number, outcome));
+            self.reports.push_back((Report::Flushed(op_number, outcome), self.executor.dispatched()));
         }
     }
 

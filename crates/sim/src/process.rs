@@ -5,15 +5,16 @@ use crate::adapter::{self, Engine};
 use crate::clock::{Clock, VirtualTime};
 use crate::invariants::Invariants;
 use crate::journal::{DiskTrouble, FILES, Journal};
-use crate::on_disk::{Answer, News, OnDisk};
+use crate::on_disk::OnDisk;
 use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use syros_node::{News, ReadJob, ReadOutcome};
 use syros_protocol::message::{Body, Message, Peer, Prepared, RoleName, Standing};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Event, Replica, TraceEvent};
-use syros_snapshot::{Depot, DepotError, Loaded, ReadJob};
+use syros_snapshot::{Depot, DepotError, Loaded};
 use syros_storage::{Cut, MemoryEngine, MemoryStore};
 use syros_types::{Now, OpNumber, OperationId, Prng, ReplicaId, View, WallTime};
 use syros_wal::memory_disk::MemoryDisk;
@@ -155,6 +156,15 @@ pub struct Surroundings<'a> {
     pub compare_every: u64,
     /// An engine in memory does not execute every seventh entry, if nobody awaits its reply: a planted bug.
     pub loses_updates: bool,
+}
+
+/// The answer to a read.
+#[derive(Debug)]
+struct Answer {
+    to: Peer,
+    message: Message,
+    /// It has seen every entry up to here that concerns what it read, and none after it.
+    seen: OpNumber,
 }
 
 /// A message that waits for the disk.
@@ -471,7 +481,8 @@ impl ReplicaProcess {
                 self.answer(Answer { to, message, seen }, around);
             }
             Execution::OnDisk(disk) => {
-                disk.read(ReadJob { to, view, number, body, standing, applied, now, time });
+                disk.executor().read(ReadJob { to, view, number, body, standing, applied, now, time });
+                disk.hand_out();
             }
         }
     }
@@ -492,7 +503,8 @@ impl ReplicaProcess {
                 }
             }
             Execution::OnDisk(disk) => {
-                disk.evaluate(to, view, id, body);
+                disk.executor().evaluate(to, view, id, body);
+                disk.hand_out();
             }
         }
     }
@@ -531,7 +543,10 @@ impl ReplicaProcess {
                 self.taking = Some(op_number);
                 self.ask_for_snapshot(head);
             }
-            Execution::OnDisk(disk) => disk.take_snapshot(head, ticket, is_file),
+            Execution::OnDisk(disk) => {
+                disk.executor().take_snapshot(head, ticket, is_file);
+                disk.hand_out();
+            }
         }
     }
 
@@ -579,7 +594,7 @@ impl ReplicaProcess {
     fn note_execution(&mut self, now: Now, around: &mut Surroundings<'_>) {
         loop {
             let Execution::OnDisk(disk) = &mut self.execution else { return };
-            let Some(news) = disk.next_news() else { break };
+            let Some((news, seen)) = disk.next_news() else { break };
             match news {
                 News::Executed(executed) => {
                     let through = executed.through;
@@ -589,28 +604,31 @@ impl ReplicaProcess {
                     let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                     self.core.handle(now, Event::Applied { through, replies });
                 }
-                News::Answer(answer) => self.answer(answer, around),
-                News::NotRead(event) => self.core.handle(now, event),
+                News::Read(ReadOutcome::Answer(to, message)) | News::Evaluated(to, message) => {
+                    self.answer(Answer { to, message, seen }, around);
+                }
+                News::Read(ReadOutcome::NotRead(event)) => self.core.handle(now, event),
                 News::NotEvaluated(to, id) => self.core.handle(now, Event::NotEvaluated { to, id }),
                 News::Sealed(head, cut) => {
-                    disk.checkpoints.sealed(head.op_number);
                     if let Some(cut) = cut {
                         self.taking = Some(head.op_number);
                         self.cut = Some(cut);
                         self.ask_for_snapshot(head);
                     }
                 }
-                News::Flushed(op_number) => {
+                News::Flushed(op_number, bytes) => {
                     around.trace.line(around.time, format_args!("{} has flushed {}", self.id, op_number.0));
                     around.tally.note(Kind::Flushed);
-                    if let Some(bytes) = disk.checkpoints.flushed(op_number) {
+                    if let Some(bytes) = bytes {
                         around.tally.note(Kind::SnapshotTaken);
                         self.core.handle(now, Event::SnapshotTaken { op_number, bytes });
                     }
                 }
-                News::Failed(op_number) => {
+                // Nobody counts keys here.
+                News::Counted(..) => {}
+                News::Failed(op_number, _) => {
                     around.tally.note(Kind::SnapshotFailed);
-                    disk.checkpoints.failed(op_number);
+                    disk.executor().give_up(op_number);
                     if self.taking == Some(op_number) {
                         self.give_up_snapshot();
                     }
@@ -715,7 +733,7 @@ impl ReplicaProcess {
                     self.give_up_snapshot();
                 }
                 if let Execution::OnDisk(disk) = &mut self.execution {
-                    disk.checkpoints.failed(concerns);
+                    disk.executor().give_up(concerns);
                 }
                 Ok(Some(Event::SnapshotFailed { op_number: concerns }))
             }
@@ -758,7 +776,7 @@ impl ReplicaProcess {
                     self.taking = None;
                     let bytes = match &mut self.execution {
                         Execution::InMemory(_) => Some(bytes),
-                        Execution::OnDisk(disk) => disk.checkpoints.written(op_number, bytes),
+                        Execution::OnDisk(disk) => disk.executor().written(op_number, bytes),
                     };
                     return Ok(bytes.map(|bytes| Event::SnapshotTaken { op_number, bytes }));
                 }
@@ -840,10 +858,12 @@ impl ReplicaProcess {
             let entry = self.core.entry(number);
             around.trace.line(around.time, format_args!("{} deals out {}: {entry:?}", self.id, number.0));
             around.invariants.dealt_out(self.id, number, entry);
-            disk.entry(number, entry);
+            disk.executor().entry(number, entry);
+            disk.hand_out();
             time = entry.time;
         }
-        disk.end_chunk(time);
+        disk.executor().end_chunk(time);
+        disk.hand_out();
     }
 
     fn execute(&mut self, through: OpNumber, around: &mut Surroundings<'_>) {

@@ -9,11 +9,9 @@
 //! [`Action::TakeSnapshot`]: syros_protocol::replica::Action::TakeSnapshot
 #![forbid(unsafe_code)]
 
-mod on_disk;
 mod states;
 mod stored;
 
-pub use on_disk::{Checkpoints, EvaluateJob, ReadJob, ReadOutcome, deal_out, seal};
 pub use states::{Place, SnapshotFiles, States, StoreLoader, Stores};
 pub use stored::{Stored, StoredError};
 

@@ -1,0 +1,382 @@
+//! The threads of an engine that is on disk: lanes that execute, readers, one that makes checkpoints durable, one that
+//! compacts and one that counts keys. What they are given, and what follows from what they report, a [`DiskExecutor`]
+//! decides; here are channels, and nothing that would be worth simulating. The event loop never waits for the disk.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use mio::Waker;
+use syros_node::{
+    DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadJob, ReadWorker, Reading, Report,
+};
+use syros_protocol::message::{Body, LogEntry, Peer};
+use syros_protocol::record::{SnapshotHead, Ticket};
+use syros_storage::execution::Item;
+use syros_storage::{Census, DiskEngine, Shared, Store};
+use syros_types::{Now, OpNumber, OperationId, View, WallTime};
+
+/// Reads that a thread takes at a time: a few, so that one that waits for the disk does not hold up many.
+const READS_PER_WAKE: usize = 8;
+
+/// Compaction looks for work this often, if nobody tells it of any.
+const COMPACTION_INTERVAL: Duration = Duration::from_millis(200);
+
+/// After an error, compaction waits for so long.
+const COMPACTION_PAUSE: Duration = Duration::from_secs(2);
+
+/// Tells the event loop that there is something in the channel, once until it looks.
+struct Bell {
+    waker: Arc<Waker>,
+    is_rung: AtomicBool,
+}
+
+impl Bell {
+    fn ring(&self) {
+        if !self.is_rung.swap(true, Ordering::AcqRel) {
+            // Fails only if the loop is gone, and then nobody waits.
+            let _ = self.waker.wake();
+        }
+    }
+}
+
+/// The channel to the event loop.
+struct Reports<S: Store> {
+    sender: Sender<Report<S>>,
+    bell: Arc<Bell>,
+}
+
+impl<S: Store> Clone for Reports<S> {
+    fn clone(&self) -> Self {
+        Self { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
+    }
+}
+
+impl<S: Store> Reports<S> {
+    fn send(&self, report: Report<S>) {
+        // Fails only if the event loop has ended.
+        let _ = self.sender.send(report);
+        self.bell.ring();
+    }
+}
+
+/// Reads that wait for a thread.
+struct ReadQueue<S: Store> {
+    state: Mutex<(VecDeque<Reading<S>>, bool)>,
+    changed: Condvar,
+}
+
+impl<S: Store> ReadQueue<S> {
+    const fn new() -> Self {
+        Self { state: Mutex::new((VecDeque::new(), false)), changed: Condvar::new() }
+    }
+
+    /// Takes what `jobs` has, and wakes as many of `readers` threads as there is work for.
+    fn push(&self, jobs: &mut Vec<Reading<S>>, readers: usize) {
+        let count = jobs.len();
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).0.extend(jobs.drain(..));
+        // Waking a thread takes longer than a read that needs no disk.
+        for _ in 0..count.div_ceil(READS_PER_WAKE).min(readers) {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Moves the next reads to `jobs`; false if there will be none.
+    fn pop(&self, jobs: &mut Vec<Reading<S>>) -> bool {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            // One of all keys may take long: nobody waits behind it.
+            let short = state.0.iter().take(READS_PER_WAKE);
+            let count = short.take_while(|reading| !reading.is_long()).count();
+            let count = if state.0.is_empty() { 0 } else { count.max(1) };
+            if count > 0 {
+                jobs.extend(state.0.drain(..count));
+                return true;
+            }
+            if state.1 {
+                return false;
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn close(&self) {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).1 = true;
+        self.changed.notify_all();
+    }
+}
+
+/// How many threads do what.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Threads {
+    pub(crate) lanes: usize,
+    pub(crate) readers: usize,
+}
+
+/// The threads of a disk engine, and what decides for them.
+pub(crate) struct DiskThreads<S: Store> {
+    executor: DiskExecutor<S>,
+    lanes: Vec<Sender<LaneItem>>,
+    reads: Arc<ReadQueue<S>>,
+    readers: usize,
+    flusher: Option<Sender<OpNumber>>,
+    compactor: Option<Sender<()>>,
+    counter: Option<Sender<u64>>,
+    reports: Receiver<Report<S>>,
+    bell: Arc<Bell>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl<S: Store> DiskThreads<S> {
+    /// Starts the threads of an engine whose last checkpoint holds all up to `applied`.
+    pub(crate) fn start(
+        engine: DiskEngine<S>,
+        applied: OpNumber,
+        threads: Threads,
+        limits: PressureLimits,
+        waker: Arc<Waker>,
+    ) -> io::Result<Self> {
+        let shared = engine.into_shared();
+        let (sender, received) = channel();
+        let bell = Arc::new(Bell { waker, is_rung: AtomicBool::new(false) });
+        let reports = Reports { sender, bell: Arc::clone(&bell) };
+        let executor = DiskExecutor::new(Arc::clone(&shared), applied, threads.lanes, limits);
+        let (mut lanes, mut handles) = (Vec::new(), Vec::new());
+        let spawn =
+            |name: String, work: Box<dyn FnOnce() + Send>| thread::Builder::new().name(name).spawn(work);
+        let reads = Arc::new(ReadQueue::new());
+        for lane in 0..executor.lanes() {
+            let (items, queue) = channel();
+            lanes.push(items);
+            let (worker, reports) = (LaneWorker::new(Arc::clone(&shared)), reports.clone());
+            let reads = Arc::clone(&reads);
+            let work = Box::new(move || execute(worker, &queue, &reads, &reports));
+            handles.push(spawn(format!("lane-{lane}"), work)?);
+        }
+        for reader in 0..threads.readers.max(1) {
+            let (worker, reports) = (ReadWorker::new(Arc::clone(&shared)), reports.clone());
+            let reads = Arc::clone(&reads);
+            let work = Box::new(move || read(worker, &reads, &reports));
+            handles.push(spawn(format!("reader-{reader}"), work)?);
+        }
+        let (flusher, flushes) = channel();
+        let (compactor, wishes) = channel();
+        let (counter, requests) = channel();
+        let (engine, results) = (Arc::clone(&shared), reports.clone());
+        handles.push(spawn("count".to_owned(), Box::new(move || count(&engine, &requests, &results)))?);
+        let (engine, wish) = (Arc::clone(&shared), compactor.clone());
+        let work = Box::new(move || flush(&engine, &flushes, &reports, &wish));
+        handles.push(spawn("flush".to_owned(), work)?);
+        handles.push(spawn("compact".to_owned(), Box::new(move || compact(&shared, &wishes)))?);
+        Ok(Self {
+            executor,
+            lanes,
+            reads,
+            readers: threads.readers.max(1),
+            flusher: Some(flusher),
+            compactor: Some(compactor),
+            counter: Some(counter),
+            reports: received,
+            bell,
+            threads: handles,
+        })
+    }
+
+    /// What decides for the threads.
+    pub(crate) const fn executor(&self) -> &DiskExecutor<S> {
+        &self.executor
+    }
+
+    /// What decides for the threads. What it has for lanes they get with the next call of a method of this value.
+    pub(crate) const fn executor_mut(&mut self) -> &mut DiskExecutor<S> {
+        &mut self.executor
+    }
+
+    /// The engine.
+    pub(crate) const fn shared(&self) -> &Arc<Shared<S>> {
+        self.executor.shared()
+    }
+
+    /// Deals out one log entry, the one after the last.
+    pub(crate) fn entry(&mut self, number: OpNumber, entry: &LogEntry) {
+        self.executor.entry(number, entry);
+    }
+
+    /// The end of what is dealt out at a time; `time` is the log time of the last entry.
+    pub(crate) fn end_chunk(&mut self, time: WallTime) {
+        self.executor.end_chunk(time);
+        self.hand_out();
+    }
+
+    /// Has a read answered.
+    pub(crate) fn read(&mut self, job: ReadJob) {
+        self.executor.read(job);
+        self.hand_out();
+    }
+
+    /// Has it found out what an update returns, before anything is executed that is dealt out later.
+    pub(crate) fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body) {
+        self.executor.evaluate(to, view, id, body);
+        self.hand_out();
+    }
+
+    /// Begins a checkpoint after what has been dealt out.
+    pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool) {
+        self.executor.take_snapshot(head, ticket, is_file);
+        self.hand_out();
+    }
+
+    fn hand_out(&mut self) {
+        while let Some((lane, item)) = self.executor.next_item() {
+            // Fails only if the thread panicked: then nothing is ever executed again, and clients wait.
+            let _ = self.lanes[lane].send(item);
+        }
+    }
+
+    /// Ends a turn of the event loop: gives the reads that have come in it to the threads.
+    pub(crate) fn end_turn(&mut self) {
+        let readings = self.executor.readings();
+        if !readings.is_empty() {
+            self.reads.push(readings, self.readers);
+        }
+    }
+
+    /// Makes a checkpoint durable, if it is time.
+    pub(crate) fn flush_if_due(&mut self, persisted: Ticket) {
+        if let Some(op_number) = self.executor.flush_if_due(persisted)
+            && let Some(flusher) = &self.flusher
+        {
+            // Fails only if the thread panicked: the checkpoint is then never finished, which loses nothing.
+            let _ = flusher.send(op_number);
+        }
+    }
+
+    /// Has a thread count the keys. Requests are numbered upwards; those that come while a census is being taken share
+    /// the next one.
+    pub(crate) fn count(&self, request: u64) {
+        if let Some(counter) = &self.counter {
+            // Fails only if the thread panicked: whoever asked gets an estimate after some time.
+            let _ = counter.send(request);
+        }
+    }
+
+    /// Begins to look for news: what is reported from now on wakes the event loop.
+    pub(crate) fn begin(&mut self, now: Now) {
+        self.bell.is_rung.store(false, Ordering::Release);
+        if self.executor.look_at_pressure(now)
+            && let Some(compactor) = &self.compactor
+        {
+            // Fails only if the thread panicked; clients wait then.
+            let _ = compactor.send(());
+        }
+    }
+
+    /// The next thing that has happened.
+    pub(crate) fn next_news(&mut self) -> Option<News<S>> {
+        let news = self.executor.next_news(|| self.reports.try_recv().ok());
+        // What had expired may have to be removed.
+        self.hand_out();
+        news
+    }
+}
+
+impl<S: Store> Drop for DiskThreads<S> {
+    /// Ends the threads after what they are doing: nobody else may use the store before.
+    fn drop(&mut self) {
+        self.lanes.clear();
+        self.reads.close();
+        self.flusher = None;
+        self.compactor = None;
+        self.counter = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The thread of a lane.
+fn execute<S: Store>(
+    mut worker: LaneWorker<S>,
+    queue: &Receiver<LaneItem>,
+    reads: &ReadQueue<S>,
+    reports: &Reports<S>,
+) {
+    while let Ok(item) = queue.recv() {
+        loop {
+            match worker.step(&item) {
+                LaneStep::Done => {}
+                LaneStep::Report(report) => reports.send(report),
+                LaneStep::Reading(reading) => reads.push(&mut vec![reading], 1),
+                LaneStep::Wait => {
+                    if let Item::Meet(meeting) = &item {
+                        meeting.wait();
+                    }
+                    continue;
+                }
+            }
+            break;
+        }
+    }
+}
+
+/// The thread of a reader.
+fn read<S: Store>(mut worker: ReadWorker<S>, reads: &ReadQueue<S>, reports: &Reports<S>) {
+    let mut jobs = Vec::new();
+    while reads.pop(&mut jobs) {
+        for reading in jobs.drain(..) {
+            reports.send(worker.perform(reading));
+        }
+    }
+}
+
+/// The thread that makes checkpoints durable.
+fn flush<S: Store>(
+    shared: &Arc<Shared<S>>,
+    flushes: &Receiver<OpNumber>,
+    reports: &Reports<S>,
+    compactor: &Sender<()>,
+) {
+    while let Ok(op_number) = flushes.recv() {
+        reports.send(Report::Flushed(op_number, shared.flush()));
+        // Fails only if the thread has ended.
+        let _ = compactor.send(());
+    }
+}
+
+/// The thread that counts keys.
+fn count<S: Store>(shared: &Arc<Shared<S>>, requests: &Receiver<u64>, reports: &Reports<S>) {
+    while let Ok(first) = requests.recv() {
+        let last = requests.try_iter().last().unwrap_or(first);
+        reports.send(Report::Counted(last, Census::take(shared, Census::COUNTED_MAX)));
+    }
+}
+
+/// The thread that compacts.
+fn compact<S: Store>(shared: &Arc<Shared<S>>, wishes: &Receiver<()>) {
+    loop {
+        match wishes.recv_timeout(COMPACTION_INTERVAL) {
+            Ok(()) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        loop {
+            match shared.tidy() {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => {
+                    log::error!("{error}; it is tried again");
+                    thread::sleep(COMPACTION_PAUSE);
+                    break;
+                }
+            }
+            // One step may take seconds; a process that ends should not wait for more than one.
+            while wishes.try_recv().is_ok() {}
+            if let Err(std::sync::mpsc::TryRecvError::Disconnected) = wishes.try_recv() {
+                return;
+            }
+        }
+    }
+}

@@ -12,6 +12,7 @@ use crate::operation::{
 };
 use core::fmt;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
+use syros_types::varint::{InvalidVarint, put_varint, take_varint};
 
 /// Why bytes are no operation, body or reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,15 @@ impl fmt::Display for Malformed {
 }
 
 impl core::error::Error for Malformed {}
+
+impl From<InvalidVarint> for Malformed {
+    fn from(error: InvalidVarint) -> Self {
+        match error {
+            InvalidVarint::Truncated => Self::Truncated,
+            InvalidVarint::TooLong => Self::Number,
+        }
+    }
+}
 
 /// The bit of an opcode that marks a blind operation.
 const BLIND: u8 = 0x80;
@@ -129,14 +139,6 @@ mod deadline_kind {
     pub(super) const INVALID: u8 = 4;
 }
 
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
     put_varint(out, ((value << 1) ^ (value >> 63)) as u64);
 }
@@ -157,23 +159,6 @@ pub(crate) fn take_u8(input: &mut &[u8]) -> Result<u8, Malformed> {
     let (&first, rest) = input.split_first().ok_or(Malformed::Truncated)?;
     *input = rest;
     Ok(first)
-}
-
-pub(crate) fn take_varint(input: &mut &[u8]) -> Result<u64, Malformed> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = take_u8(input)?;
-        let bits = u64::from(byte & 0x7f);
-        if shift == 63 && bits > 1 {
-            return Err(Malformed::Number);
-        }
-        value |= bits << shift;
-        if byte < 0x80 {
-            // A last byte of zero adds nothing: there is a shorter form.
-            return if byte == 0 && shift > 0 { Err(Malformed::Number) } else { Ok(value) };
-        }
-    }
-    Err(Malformed::Number)
 }
 
 pub(crate) fn take_signed(input: &mut &[u8]) -> Result<i64, Malformed> {

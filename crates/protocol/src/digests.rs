@@ -4,7 +4,7 @@
 
 use crate::message::{LogEntry, Payload};
 use alloc::collections::VecDeque;
-use syros_types::OpNumber;
+use syros_types::{OpNumber, fold};
 
 /// Segments that are remembered: those that a slow follower may still report.
 const SEGMENTS_MAX: usize = 64;
@@ -54,24 +54,24 @@ impl Digests {
     }
 }
 
-const fn fold(digest: u64, value: u64) -> u64 {
-    let product = (digest ^ value ^ 0x9e37_79b9_7f4a_7c15) as u128 * 0xa076_1d64_78bd_642f_u128;
-    (product as u64) ^ ((product >> 64) as u64) ^ value.rotate_left(31)
+/// Takes a value into a digest.
+const fn absorb(digest: u64, value: u64) -> u64 {
+    fold(digest ^ value ^ 0x9e37_79b9_7f4a_7c15, 0xa076_1d64_78bd_642f) ^ value.rotate_left(31)
 }
 
 /// A copy of a request that was sent again may have another timestamp and acknowledge something else, which changes nothing
 /// of what it does.
 fn digest(before: u64, entry: &LogEntry) -> u64 {
-    let digest = fold(fold(before, entry.view.0), entry.time.0);
+    let digest = absorb(absorb(before, entry.view.0), entry.time.0);
     match &entry.payload {
         Payload::Update(_) | Payload::Recovered(_) => {
             entry.updates().iter().fold(digest, |digest, update| {
                 let id = update.request.id;
-                fold(fold(fold(digest, id.session.0), id.sequence), update.body_hash.0)
+                absorb(absorb(absorb(digest, id.session.0), id.sequence), update.body_hash.0)
             })
         }
-        Payload::Register { nonce } => fold(fold(digest, 1), *nonce),
-        Payload::Expire(ids) => ids.iter().fold(fold(digest, 2), |digest, id| fold(digest, id.0)),
-        Payload::Tick => fold(digest, 3),
+        Payload::Register { nonce } => absorb(absorb(digest, 1), *nonce),
+        Payload::Expire(ids) => ids.iter().fold(absorb(digest, 2), |digest, id| absorb(digest, id.0)),
+        Payload::Tick => absorb(digest, 3),
     }
 }

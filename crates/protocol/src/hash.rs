@@ -2,6 +2,7 @@
 //! leak into behaviour.
 
 use core::hash::{BuildHasher, Hasher};
+use syros_types::fold;
 use syros_types::room::{CAPACITY_KEPT, is_roomy};
 
 /// A table that is only ever looked up.
@@ -39,8 +40,7 @@ pub(crate) struct FixedHasher(u64);
 
 impl Hasher for FixedHasher {
     fn write_u64(&mut self, word: u64) {
-        let product = u128::from(self.0 ^ word) * 0xe703_7ed1_a0b4_28db_u128;
-        self.0 = (product as u64) ^ ((product >> 64) as u64);
+        self.0 = fold(self.0 ^ word, 0xe703_7ed1_a0b4_28db);
     }
 
     fn write(&mut self, bytes: &[u8]) {

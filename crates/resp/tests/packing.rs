@@ -8,7 +8,7 @@ use std::sync::Arc;
 use syros_commands::{operations, put_array, put_bulk, put_integer, put_nil, put_ok};
 use syros_resp::limits::{COMMANDS_MAX, OPERATION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
 use syros_resp::{Completion, Connection, Context, ServerInfo, ServerReport};
-use syros_types::{Class, Footprint, ReadPolicy, key_hash};
+use syros_types::{Class, Footprint, ReadPolicy, fold, key_hash};
 
 /// Receives lines and returns class and number of operations of what may go.
 fn submitted(connection: &mut Connection, lines: &[&str]) -> Vec<(Class, usize)> {
@@ -167,8 +167,7 @@ fn keys_that_collide() -> [String; 2] {
     const SEED: u64 = 0xa076_1d64_78bd_642f ^ 16u64.wrapping_mul(FACTOR);
     const FACTOR: u64 = 0xe703_7ed1_a0b4_28db;
     let mut keys = (0..u64::MAX).filter_map(|first| {
-        let product = u128::from(SEED ^ first) * u128::from(FACTOR);
-        let second = product as u64 ^ (product >> 64) as u64;
+        let second = fold(SEED ^ first, FACTOR);
         String::from_utf8([first.to_le_bytes(), second.to_le_bytes()].concat()).ok()
     });
     let keys = [(); 2].map(|()| keys.next().expect("one of a few thousand"));

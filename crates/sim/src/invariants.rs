@@ -76,10 +76,9 @@ pub struct Invariants {
     broken: Option<Broken>,
 }
 
-/// Folds a value into a running digest.
+/// Takes a value into a digest.
 const fn fold(digest: u64, value: u64) -> u64 {
-    let product = (digest ^ value) as u128 * 0xa076_1d64_78bd_642f_u128;
-    (product as u64) ^ ((product >> 64) as u64) ^ value.rotate_left(31)
+    syros_types::fold(digest ^ value, 0xa076_1d64_78bd_642f) ^ value.rotate_left(31)
 }
 
 /// Digest of what must be equal in two copies of an entry. A resent request may differ between copies

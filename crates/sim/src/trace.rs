@@ -23,8 +23,7 @@ impl Trace {
 
     /// Folds a number into the hash.
     pub const fn fold(&mut self, value: u64) {
-        let mixed = (self.hash ^ value) as u128 * 0x9e37_79b9_7f4a_7c15_u128;
-        self.hash = (mixed >> 64) as u64 ^ mixed as u64 ^ value.rotate_left(29);
+        self.hash = syros_types::fold(self.hash ^ value, 0x9e37_79b9_7f4a_7c15) ^ value.rotate_left(29);
     }
 
     /// Folds bytes into the hash.

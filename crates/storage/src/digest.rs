@@ -1,6 +1,6 @@
 //! A hash of a whole state, to compare replicas.
 
-use syros_types::{WallTime, key_hash};
+use syros_types::{WallTime, key_hash, mix};
 
 /// Computes [`Engine::digest`](crate::Engine::digest): start with the log time, add every key in any
 /// order, finish.
@@ -9,15 +9,6 @@ pub struct Digest {
     time: WallTime,
     sum: u64,
     count: u64,
-}
-
-/// A bijection of 64 bits in which every bit of the input reaches every bit of the output (the
-/// finalizer of `SplitMix64`).
-const fn mix(value: u64) -> u64 {
-    let mut z = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 impl Digest {

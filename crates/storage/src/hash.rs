@@ -1,6 +1,7 @@
 //! The hash function of the engine's tables.
 
 use core::hash::{BuildHasher, Hasher};
+use syros_types::fold;
 
 /// Builds [`KeyHasher`]s with one seed. The seed changes where a key sits in a table and nothing that
 /// can be observed, so every process may have its own; whoever does not know it cannot choose keys that
@@ -32,11 +33,6 @@ impl BuildHasher for KeyHashBuilder {
 pub(crate) struct KeyHasher {
     hash: u64,
     factor: u64,
-}
-
-const fn fold(a: u64, b: u64) -> u64 {
-    let product = a as u128 * b as u128;
-    (product as u64) ^ ((product >> 64) as u64)
 }
 
 impl Hasher for KeyHasher {

@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use syros_commands::limits::EXPIRY_MS_MAX;
 use syros_types::WallTime;
 use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+use syros_types::varint::{InvalidVarint, put_varint, take_varint};
 
 mod tag {
     pub(super) const HEADER: u8 = 1;
@@ -96,7 +97,7 @@ impl fmt::Display for DamagedSnapshot {
         match self {
             Self::Truncated => f.write_str("a block ends in the middle of a record"),
             Self::Tag(tag) => write!(f, "no record has tag {tag}"),
-            Self::Number => f.write_str("a number exceeds 64 bits"),
+            Self::Number => f.write_str("a number exceeds 64 bits or is longer than it needs"),
             Self::TooLong { length, limit } => write!(f, "length {length} exceeds the limit of {limit}"),
             Self::Expiry(ms) => write!(f, "no key can expire at {ms} ms"),
             Self::Expired(ms) => write!(f, "a key expired at {ms} ms, not after the log time"),
@@ -121,12 +122,13 @@ impl fmt::Display for DamagedSnapshot {
 
 impl core::error::Error for DamagedSnapshot {}
 
-pub(crate) fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
+impl From<InvalidVarint> for DamagedSnapshot {
+    fn from(error: InvalidVarint) -> Self {
+        match error {
+            InvalidVarint::Truncated => Self::Truncated,
+            InvalidVarint::TooLong => Self::Number,
+        }
     }
-    out.push(value as u8);
 }
 
 fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
@@ -172,22 +174,6 @@ fn take_u8(input: &mut &[u8]) -> Result<u8, DamagedSnapshot> {
     let (&first, rest) = input.split_first().ok_or(DamagedSnapshot::Truncated)?;
     *input = rest;
     Ok(first)
-}
-
-pub(crate) fn take_varint(input: &mut &[u8]) -> Result<u64, DamagedSnapshot> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let byte = take_u8(input)?;
-        // The tenth byte has room for one bit.
-        if shift == 63 && byte > 1 {
-            return Err(DamagedSnapshot::Number);
-        }
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Ok(value);
-        }
-    }
-    Err(DamagedSnapshot::Number)
 }
 
 fn take_bytes<'a>(input: &mut &'a [u8], limit: usize) -> Result<&'a [u8], DamagedSnapshot> {

@@ -95,28 +95,16 @@ impl Footprint {
     }
 }
 
-/// Hash of a key: fixed for ever and everywhere, so that every replica and client agrees on what
-/// overlaps. Multiply-and-fold over 8-byte words, after wyhash; not resistant to crafted collisions,
-/// which would only cost their author the fast path.
-#[must_use]
-pub fn key_hash(key: &[u8]) -> u64 {
-    const K0: u64 = 0xa076_1d64_78bd_642f;
-    const K1: u64 = 0xe703_7ed1_a0b4_28db;
-    const fn fold(a: u64, b: u64) -> u64 {
-        let product = a as u128 * b as u128;
-        (product as u64) ^ ((product >> 64) as u64)
-    }
-    let mut hash = K0 ^ (key.len() as u64).wrapping_mul(K1);
-    let mut words = key.chunks_exact(8);
-    for word in &mut words {
-        let mut bytes = [0; 8];
-        bytes.copy_from_slice(word);
-        hash = fold(hash ^ u64::from_le_bytes(bytes), K1);
-    }
-    let mut tail = [0; 8];
-    let rest = words.remainder();
-    tail[..rest.len()].copy_from_slice(rest);
-    fold(fold(hash ^ u64::from_le_bytes(tail), K1) ^ K0, K1)
+/// What the protocol needs to know of an operation: pure functions of its bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// Its class.
+    pub class: Class,
+    /// The keys it touches.
+    pub footprint: Footprint,
+    /// Bytes by which it may make the state grow, at most; 0 if it does not, as a deletion. An operation that does is
+    /// refused while there is no room.
+    pub growth: usize,
 }
 
 #[cfg(test)]
@@ -142,25 +130,4 @@ mod tests {
         assert_eq!(Class::Merge.join(Class::Update), Class::Update);
         assert_eq!(Class::Read.join(Class::Read), Class::Read);
     }
-
-    #[test]
-    fn key_hash_is_fixed_for_ever() {
-        // Golden values: changing them would make old and new processes disagree on overlaps.
-        let golden = [key_hash(b""), key_hash(b"a"), key_hash(b"key:000000000042")];
-        assert_eq!(golden, GOLDEN);
-        assert_ne!(key_hash(b"a"), key_hash(b"a\0"));
-    }
-    const GOLDEN: [u64; 3] = [0x832f_f0d4_5093_5050, 0x3560_7cf0_29fc_1bcc, 0x75f0_ec7a_75c0_b610];
-}
-
-/// What the protocol needs to know of an operation: pure functions of its bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Description {
-    /// Its class.
-    pub class: Class,
-    /// The keys it touches.
-    pub footprint: Footprint,
-    /// Bytes by which it may make the state grow, at most; 0 if it does not, as a deletion. An operation that does is
-    /// refused while there is no room.
-    pub growth: usize,
 }

@@ -6,6 +6,7 @@
 extern crate alloc;
 
 mod class;
+mod hash;
 mod ids;
 pub mod limits;
 mod prng;
@@ -14,12 +15,14 @@ mod read_policy;
 mod replica_set;
 pub mod room;
 mod time;
+pub mod varint;
 mod window;
 mod write_policy;
 
-pub use class::{Class, Description, Footprint, key_hash};
+pub use class::{Class, Description, Footprint};
+pub use hash::{fold, key_hash};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
-pub use prng::Prng;
+pub use prng::{Prng, mix};
 pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize};
 pub use read_policy::{ReadPolicy, UnknownReadPolicy};
 pub use replica_set::ReplicaSet;

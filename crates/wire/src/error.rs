@@ -1,6 +1,7 @@
 //! What can be wrong with bytes.
 
 use core::fmt;
+use syros_types::varint::InvalidVarint;
 
 /// Why bytes are no message, no record, or no handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,3 +75,12 @@ impl fmt::Display for Malformed {
 }
 
 impl core::error::Error for Malformed {}
+
+impl From<InvalidVarint> for Malformed {
+    fn from(error: InvalidVarint) -> Self {
+        match error {
+            InvalidVarint::Truncated => Self::Truncated,
+            InvalidVarint::TooLong => Self::Number,
+        }
+    }
+}

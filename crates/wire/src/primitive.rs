@@ -1,15 +1,7 @@
 //! Numbers, and the two cursors that everything else is written with.
 
 use crate::error::Malformed;
-
-/// Most bytes of a variable-length number.
-const VARINT_BYTES_MAX: usize = 10;
-
-/// A number below this takes at most 8 bytes, and so fits into a machine word with its marks.
-const WORD_VARINT_MAX: u64 = 1 << 56;
-
-/// The high bit of every byte.
-const MARKS: u64 = 0x8080_8080_8080_8080;
+use syros_types::varint::{put_varint, take_varint};
 
 /// Appends fields to the output.
 pub(crate) struct Writer<'a> {
@@ -32,32 +24,8 @@ impl<'a> Writer<'a> {
     /// A small number.
     #[inline]
     pub(crate) fn number(self, value: u64) -> Self {
-        if value < 0x80 {
-            return self.byte(value as u8);
-        }
-        if value >= WORD_VARINT_MAX {
-            return self.long_number(value);
-        }
-        // Without a loop, for the lengths of numbers vary and loops over them are mispredicted: groups
-        // of 7 bits are moved apart by halves, then all but the last are marked.
-        let spread = ((value & 0x00ff_ffff_f000_0000) << 4) | (value & 0x0fff_ffff);
-        let spread = ((spread & 0x0fff_c000_0fff_c000) << 2) | (spread & 0x0000_3fff_0000_3fff);
-        let spread = ((spread & 0x3f80_3f80_3f80_3f80) << 1) | (spread & 0x007f_007f_007f_007f);
-        let length = (70 - value.leading_zeros() as usize) / 7;
-        let marks = MARKS & ((1 << (8 * (length - 1))) - 1);
-        let end = self.out.len() + length;
-        self.out.extend_from_slice(&(spread | marks).to_le_bytes());
-        self.out.truncate(end);
+        put_varint(self.out, value);
         self
-    }
-
-    #[cold]
-    fn long_number(self, mut value: u64) -> Self {
-        while value >= 0x80 {
-            self.out.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.byte(value as u8)
     }
 
     /// A number that is usually large.
@@ -113,47 +81,7 @@ impl<'a> Reader<'a> {
     /// A small number.
     #[inline]
     pub(crate) fn number(&mut self) -> Result<u64, Malformed> {
-        if let [first, rest @ ..] = self.rest
-            && *first < 0x80
-        {
-            self.rest = rest;
-            return Ok(u64::from(*first));
-        }
-        let Some((word, _)) = self.rest.split_first_chunk() else { return self.long_number() };
-        let word = u64::from_le_bytes(*word);
-        let ends = !word & MARKS;
-        if ends == 0 {
-            return self.long_number();
-        }
-        // The reverse of what the writer does, for the bytes up to the first without a mark.
-        let length = ends.trailing_zeros() as usize / 8 + 1;
-        let word = word & (u64::MAX >> (64 - 8 * length));
-        if word >> (8 * (length - 1)) == 0 {
-            return Err(Malformed::Number);
-        }
-        let spread = word & !MARKS;
-        let value = ((spread & 0x7f00_7f00_7f00_7f00) >> 1) | (spread & 0x007f_007f_007f_007f);
-        let value = ((value & 0x3fff_0000_3fff_0000) >> 2) | (value & 0x0000_3fff_0000_3fff);
-        let value = ((value & 0x0fff_ffff_0000_0000) >> 4) | (value & 0x0fff_ffff);
-        self.rest = &self.rest[length..];
-        Ok(value)
-    }
-
-    /// A number of nine or ten bytes, or so near to the end of the input that no word can be read.
-    fn long_number(&mut self) -> Result<u64, Malformed> {
-        let mut value = 0;
-        for (index, byte) in self.rest.iter().take(VARINT_BYTES_MAX).enumerate() {
-            value |= u64::from(byte & 0x7f) << (7 * index);
-            if *byte < 0x80 {
-                // The tenth byte holds one bit; a last byte of zero was not needed.
-                if (index == VARINT_BYTES_MAX - 1 && *byte > 1) || (index > 0 && *byte == 0) {
-                    return Err(Malformed::Number);
-                }
-                self.rest = &self.rest[index + 1..];
-                return Ok(value);
-            }
-        }
-        Err(if self.rest.len() < VARINT_BYTES_MAX { Malformed::Truncated } else { Malformed::Number })
+        Ok(take_varint(&mut self.rest)?)
     }
 
     /// A number that is usually large.

@@ -18,13 +18,13 @@
 
 use crate::execute::Operand;
 use crate::keys::Expiry;
-use crate::snapshot::{put_varint, take_varint};
 use core::num::NonZeroU64;
 use sha2::{Digest as _, Sha256};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use syros_types::key_hash;
 use syros_types::limits::KEY_BYTES_MAX;
+use syros_types::varint::{put_varint, take_varint};
 
 /// A key of the store: usual ones need no allocation.
 pub(super) type StoreKey = SmallVec<[u8; 48]>;

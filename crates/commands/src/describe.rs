@@ -1,8 +1,8 @@
 //! What a body is, told from its bytes alone.
 
-use crate::encoding::Malformed;
 use crate::limits::OPERATIONS_PER_BODY_MAX;
 use crate::operation::Operation;
+use crate::primitive::Malformed;
 use syros_types::limits::BODY_BYTES_MAX;
 use syros_types::{Class, Description, Footprint, key_hash};
 

@@ -15,11 +15,12 @@ mod extended;
 mod number;
 mod operation;
 mod parse;
+mod parsers;
+mod primitive;
 mod reply;
 mod table;
 
 pub use describe::{Operations, describe, operations, overwrites};
-pub use encoding::Malformed;
 pub use error::{CommandError, ExecutionError};
 pub use extended::Extended;
 pub use number::{parse_integer, write_integer};
@@ -28,6 +29,7 @@ pub use operation::{
     Unit,
 };
 pub use parse::{Parsed, parse, parse_numbered};
+pub use primitive::Malformed;
 pub use reply::{
     ArrayRef, Reply, ReplyRef, put_array, put_bulk, put_error, put_integer, put_nil, put_ok, put_simple,
 };

@@ -255,7 +255,7 @@ impl<'a> Iterator for ArgumentsIter<'a> {
             }
             Source::Encoded { count, bytes } => {
                 *count = count.checked_sub(1)?;
-                crate::encoding::take_bytes(bytes).ok()
+                crate::primitive::take_bytes(bytes).ok()
             }
         }
     }

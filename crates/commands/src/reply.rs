@@ -4,7 +4,7 @@
 //! length and bytes for strings and errors, a varint count and that many replies for an array. The
 //! replies to a body are concatenated in the order of its operations.
 
-use crate::encoding::{Malformed, put_bytes, put_signed, take_bytes, take_signed, take_u8};
+use crate::primitive::{Malformed, put_bytes, put_signed, take_bytes, take_signed, take_u8};
 use core::fmt;
 use syros_types::varint::{put_varint, take_varint};
 

@@ -2,7 +2,8 @@
 //! papers on fast updates tell apart.
 
 use crate::distribution::{Distribution, KeyChoice};
-use crate::workload::{InvalidWorkload, Mix};
+use crate::error::InvalidWorkload;
+use crate::workload::Mix;
 use core::fmt;
 use core::str::FromStr;
 use core::time::Duration;

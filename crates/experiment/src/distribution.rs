@@ -1,6 +1,6 @@
 //! How often each key is chosen.
 
-use crate::workload::InvalidWorkload;
+use crate::error::InvalidWorkload;
 use core::fmt;
 use core::str::FromStr;
 use rand_distr::{Distribution as _, Zipf};

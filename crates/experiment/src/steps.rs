@@ -2,7 +2,7 @@
 
 use crate::blend::{Blend, Kind, ReadLatest};
 use crate::distribution::{KeyChoice, Keys};
-use crate::workload::InvalidWorkload;
+use crate::error::InvalidWorkload;
 use core::time::Duration;
 use std::collections::{BTreeSet, VecDeque};
 use syros_types::Prng;

@@ -1,6 +1,7 @@
 //! What clients ask for: YCSB's core workloads A, B and C (Cooper et al., SoCC 2010), and mixes like them.
 
 use crate::distribution::{Distribution, Keys};
+use crate::error::InvalidWorkload;
 use core::fmt;
 use core::str::FromStr;
 use syros_types::Prng;
@@ -22,18 +23,6 @@ impl fmt::Display for Mix {
         }
     }
 }
-
-/// A workload that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct InvalidWorkload(pub(crate) String);
-
-impl fmt::Display for InvalidWorkload {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for InvalidWorkload {}
 
 impl FromStr for Mix {
     type Err = InvalidWorkload;

@@ -1,9 +1,9 @@
 //! The models there are, each with the known-wrong variants that it must show to be wrong.
 
 use crate::machine::Operation::{Append, AppendAndGet, Get, Set};
-use crate::script::{End, Step};
 use crate::search::{Report, search};
 use crate::setup::{Bounded, Budget, Setup, Time};
+use crate::step::{End, Step};
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_types::{FastQuorum, ReadPolicy};
 

@@ -1,7 +1,7 @@
 //! What a model consists of: members, clients, their operations, and how often what may happen.
 
 use crate::machine::Operation;
-use crate::script::Step;
+use crate::step::Step;
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_types::{FastQuorum, ReadPolicy};
 

@@ -8,6 +8,7 @@
 
 mod bytes;
 mod connection;
+mod context;
 mod info;
 mod local;
 mod locks;
@@ -16,7 +17,8 @@ mod schedule;
 mod statistics;
 mod writer;
 
-pub use connection::{Connection, Context, Identity, Unavailable};
+pub use connection::Connection;
+pub use context::{Context, Identity, Unavailable};
 pub use info::{ServerInfo, ServerReport};
 pub use parser::{Parser, ProtocolError, Step, TooLarge};
 pub use schedule::{Completion, Submission};

@@ -5,7 +5,7 @@
 //! that is neither passed nor marked is what was there when the snapshot began.
 
 use crate::Digest;
-use crate::keyspace::{ENTRY_BYTES, Entry, Table};
+use crate::entry::{ENTRY_BYTES, Entry, Table};
 use crate::snapshot::{RECORD_OVERHEAD_MAX, Record, put_end, put_header, put_key};
 use core::num::NonZeroU64;
 use std::collections::VecDeque;

@@ -2,15 +2,16 @@
 
 use crate::glob::glob_matches;
 use crate::keys::{Expiry, Found, Keys, KeysMut};
+use crate::operand::Operand;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_commands::{
     Arguments, Command, Condition, Deadline, ExecutionError, ExpireCondition, Extended, Lifetime, Malformed,
-    Operation, TtlChange, Unit, operations, parse_integer, put_array, put_bulk, put_error, put_integer,
-    put_nil, put_ok, put_simple, write_integer,
+    Operation, TtlChange, Unit, operations, put_array, put_bulk, put_error, put_integer, put_nil, put_ok,
+    put_simple, write_integer,
 };
-use syros_types::limits::{BODY_BYTES_MAX, VALUE_BYTES_MAX};
+use syros_types::limits::BODY_BYTES_MAX;
 use syros_types::{Prng, WallTime};
 
 /// Executes a body at log time `time`: see [`Engine::apply`](crate::Engine::apply).
@@ -426,58 +427,6 @@ fn may_expire<K: Keys>(keys: &K, key: &[u8], new: u64, condition: ExpireConditio
         ExpireCondition::IfLater => old.is_some_and(|old| new > old),
         ExpireCondition::IfEarlier => old.is_none_or(|old| new < old),
         ExpireCondition::IfSomeAndEarlier => old.is_some_and(|old| new < old),
-    }
-}
-
-/// What a blind update of one key does with the old value: see [`KeysMut::merge`].
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Operand<'a> {
-    /// Append.
-    Append(&'a [u8]),
-    /// Add to the number that the value is.
-    Add(i64),
-}
-
-impl<'a> Operand<'a> {
-    /// What the command does with which key, if that is all it does.
-    fn of(command: &Command<'a>) -> Option<(&'a [u8], Self)> {
-        match *command {
-            Command::Append { key, value } => Some((key, Self::Append(value))),
-            Command::IncrBy { key, delta } => Some((key, Self::Add(delta))),
-            _ => None,
-        }
-    }
-
-    /// Changes the value of a key that exists. What it answers is what the command answers.
-    pub(crate) fn change(self, value: &mut Vec<u8>) -> Result<i64, ExecutionError> {
-        match self {
-            Self::Append(tail) if value.len() + tail.len() > VALUE_BYTES_MAX => {
-                Err(ExecutionError::ValueTooLong)
-            }
-            Self::Append(tail) => {
-                value.extend_from_slice(tail);
-                Ok(value.len() as i64)
-            }
-            Self::Add(delta) => {
-                let old = parse_integer(value).ok_or(ExecutionError::NotInteger)?;
-                let new = old.checked_add(delta).ok_or(ExecutionError::IncrementOverflow)?;
-                value.clear();
-                write_integer(value, new);
-                Ok(new)
-            }
-        }
-    }
-
-    /// The value of a key that did not exist, and what the command answers.
-    pub(crate) fn begin(self) -> (Vec<u8>, i64) {
-        match self {
-            Self::Append(tail) => (tail.to_vec(), tail.len() as i64),
-            Self::Add(delta) => {
-                let mut value = Vec::new();
-                write_integer(&mut value, delta);
-                (value, delta)
-            }
-        }
     }
 }
 

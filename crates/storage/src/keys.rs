@@ -1,6 +1,6 @@
 //! What commands need of a store of keys.
 
-use crate::execute::Operand;
+use crate::operand::Operand;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use syros_types::Prng;

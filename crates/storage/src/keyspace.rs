@@ -10,8 +10,9 @@
 //! the records of due keys with the others, and whoever installs it goes on removing where the captured engine was.
 
 use crate::capture::Capture;
+use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, is_due};
 use crate::hash::KeyHashBuilder;
-use crate::keys::{Expiry, Found, Keys, KeysMut};
+use crate::keys::{Expiry, Keys, KeysMut};
 use crate::listing::Listing;
 use core::cell::Cell;
 use core::hash::BuildHasher as _;
@@ -19,37 +20,8 @@ use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
-use smallvec::SmallVec;
 use std::collections::BTreeSet;
 use syros_types::{Prng, WallTime};
-
-/// A key's bytes: short ones lie in the table itself, so that comparing them costs no further cache miss.
-type Key = SmallVec<[u8; 24]>;
-
-/// Keys in the order of their positions.
-pub(crate) type Table = IndexMap<Key, Entry, KeyHashBuilder>;
-
-/// A key's value and expiry.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    value: Vec<u8>,
-    expiry: Expiry,
-}
-
-impl Entry {
-    pub(crate) fn value(&self) -> &[u8] {
-        &self.value
-    }
-
-    pub(crate) const fn expiry(&self) -> Expiry {
-        self.expiry
-    }
-
-    /// Drops the value, of which nobody will ask again.
-    pub(crate) fn give_memory_back(&mut self) {
-        self.value = Vec::new();
-    }
-}
 
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.
 #[derive(Clone, Copy, Debug)]
@@ -109,10 +81,6 @@ pub(crate) struct Keyspace {
     listing: Option<Box<Listing>>,
 }
 
-/// What a heap allocation costs besides its bytes: about the allocator's granularity.
-const ALLOCATION_BYTES: usize = 16;
-/// What a key costs in the table: hash, key, entry, and its slot in the index at the usual load.
-pub(crate) const ENTRY_BYTES: usize = size_of::<(u64, Key, Entry)>() + 12 + 2 * ALLOCATION_BYTES;
 /// What a key costs in the expiry index, at two thirds load of a B-tree's nodes.
 const EXPIRY_BYTES: usize = size_of::<(NonZeroU64, Box<[u8]>)>() * 3 / 2 + ALLOCATION_BYTES;
 
@@ -380,16 +348,6 @@ impl Keyspace {
     }
 }
 
-impl Found for &Entry {
-    fn value(&self) -> &[u8] {
-        &self.value
-    }
-
-    fn expiry(&self) -> Expiry {
-        self.expiry
-    }
-}
-
 impl Keys for Keyspace {
     type Found<'a> = &'a Entry;
 
@@ -519,11 +477,6 @@ impl KeysMut for Keyspace {
         self.has_due = false;
         self.content_bytes = 0;
     }
-}
-
-/// True if a key with this expiry is due.
-pub(crate) fn is_due(expiry: Expiry, time: WallTime) -> bool {
-    expiry.is_some_and(|expiry| expiry.get() <= time.as_millis())
 }
 
 /// The log time at which a key with this expiry is due.

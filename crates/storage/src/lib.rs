@@ -8,6 +8,7 @@ mod capture;
 pub mod conformance;
 mod digest;
 mod disk;
+mod entry;
 mod evaluate;
 mod execute;
 pub mod execution;
@@ -18,6 +19,7 @@ mod keyspace;
 mod listing;
 mod memory;
 mod memory_store;
+mod operand;
 mod snapshot;
 mod store;
 
@@ -25,9 +27,9 @@ pub use digest::Digest;
 pub use disk::{Census, Cut, DiskEngine, DiskLoader, Lane, LoadError, Moment, Reader, Shared, merged};
 pub use glob::glob_matches;
 pub use keyspace::RemovalPace;
-pub use memory::{ListedKeys, MemoryEngine};
+pub use memory::{ListedKeys, Loader, MemoryEngine};
 pub use memory_store::MemoryStore;
-pub use snapshot::{DamagedSnapshot, Loader};
+pub use snapshot::DamagedSnapshot;
 pub use store::{Change, Pressure, Store, StoreCause, StoreError};
 
 use syros_types::WallTime;

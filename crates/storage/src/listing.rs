@@ -5,9 +5,9 @@
 //! neither passed nor marked is what was there when the listing began. Values do not matter: only keys that come and
 //! go do.
 
+use crate::entry::{Entry, Table, is_due};
 use crate::execute::Names;
 use crate::glob::glob_matches;
-use crate::keyspace::{Entry, Table, is_due};
 use syros_commands::ExecutionError;
 use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_types::WallTime;

@@ -52,6 +52,7 @@ mod group_commit;
 mod inspect;
 mod later_record;
 pub mod memory_disk;
+mod options;
 mod recovery;
 mod scrub;
 mod segment;
@@ -72,6 +73,7 @@ pub use inspect::{
     LogInspection, SegmentFault, SegmentInspection, SnapshotInspection, SnapshotsInspection, TornTail,
     inspect_log, inspect_snapshots,
 };
+pub use options::{Options, RESERVE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT};
 pub use recovery::{Cut, Damage, OpenError, Recovery};
 pub use scrub::{Flaw, scrub_log, scrub_snapshots};
 pub use segment::{SegmentContents, SegmentTail, recover_segment};
@@ -81,7 +83,4 @@ pub use snapshot::{
     SnapshotHeader, SnapshotReader, SnapshotReceiver, SnapshotWriter, list_snapshots, remove_snapshot,
     remove_unfinished, snapshot_name,
 };
-pub use wal::{
-    AppendError, Counters, Options, RESERVE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT, Wal,
-    WalError,
-};
+pub use wal::{AppendError, Counters, Wal, WalError};

@@ -6,8 +6,8 @@ use crate::format::{
     FORMAT_VERSION, FORMAT_VERSION_UNMARKED, HEADER_BYTES, HeaderError, NEWEST_SEGMENT_FILE, NameKind,
     RecordFault, RecordNumber, SegmentHeader, name_kind, segment_name, temporary_name,
 };
+use crate::options::Options;
 use crate::segment::{Next, SegmentReader, SegmentTail};
-use crate::wal::Options;
 use std::collections::VecDeque;
 use std::fmt;
 use syros_types::ReplicaId;

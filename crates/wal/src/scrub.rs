@@ -2,12 +2,12 @@
 
 use crate::disk::{Cause, Disk, DiskError};
 use crate::format::{NameKind, RecordNumber, name_kind, segment_name};
+use crate::options::Options;
 use crate::recovery::{Damage, header_damage, noted_newest};
 use crate::segment::{Next, SegmentReader};
 use crate::snapshot::{
     SNAPSHOT_BLOCK_HEADER_BYTES, SnapshotError, SnapshotReader, list_snapshots, open_file, snapshot_name,
 };
-use crate::wal::Options;
 use std::fmt;
 use syros_types::{OpNumber, ReplicaId};
 

@@ -6,7 +6,7 @@
 //! Each such fact narrows the time in which an operation can have taken effect, and narrow times make
 //! a search short. Where values are written once this settles most of a history.
 
-use super::component::{Lock, Placeable, bit, position};
+use super::placeable::{Lock, Placeable, bit, position};
 use crate::history::{Input, Output};
 use crate::store::{integer, may_become_integer};
 

@@ -1,6 +1,7 @@
 //! A violation for people: how far an order goes, and what cannot follow.
 
-use super::component::{Component, Placeable};
+use super::component::Component;
+use super::placeable::Placeable;
 use super::search::DeadEnd;
 use crate::history::{MaybeText, Outcome};
 use crate::store::{Store, agrees, apply};

@@ -8,6 +8,7 @@
 mod component;
 mod evidence;
 mod explain;
+mod placeable;
 mod search;
 mod values;
 

@@ -18,7 +18,8 @@
 //!   have no order from there on. (Linearizability is local: real-time order adds no constraint
 //!   between keys.) A choice that touches none of these keys has no better alternative.
 
-use super::component::{Component, KeyMask, Lock, Placeable, bit};
+use super::component::Component;
+use super::placeable::{KeyMask, Lock, Placeable, bit};
 use super::values::{MISSING, Quick, ValueId, Values};
 use crate::history::Output;
 use std::collections::HashMap;

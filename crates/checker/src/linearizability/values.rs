@@ -1,6 +1,7 @@
 //! Values as small numbers, and what an operation makes of them, computed once.
 
-use super::component::{Component, Placeable};
+use super::component::Component;
+use super::placeable::Placeable;
 use crate::history::{Input, Output};
 use crate::store::{Store, agrees, apply, integer, may_become_integer};
 use std::collections::HashMap;

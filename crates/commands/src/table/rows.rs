@@ -1,7 +1,7 @@
 //! The rows of the table: names, arities, key positions, flags and categories as in Redis 7.0.
 
 use super::{CommandSpec, KeyPositions, Kind, Local};
-use crate::parse;
+use crate::parsers;
 use syros_types::Class;
 
 const NO_KEYS: KeyPositions = KeyPositions { first: 0, last: 0, step: 0 };
@@ -21,7 +21,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.0.0",
         group: "string",
         summary: "Appends a string to the value of a key; creates the key if it does not exist.",
-        parser: parse::append,
+        parser: parsers::append,
     },
     CommandSpec {
         name: "blind",
@@ -33,7 +33,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "7.0.0",
         group: "generic",
         summary: "Runs an update without its reply, in one round trip: BLIND <command> [argument ...].",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "client",
@@ -45,7 +45,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.4.0",
         group: "connection",
         summary: "Concerns this connection: its name, its id, its settings.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "command",
@@ -57,7 +57,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.8.13",
         group: "server",
         summary: "Describes the commands.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "config",
@@ -69,7 +69,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.0.0",
         group: "server",
         summary: "Reads and changes settings of the server.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "dbsize",
@@ -81,7 +81,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "server",
         summary: "Returns the number of keys.",
-        parser: parse::db_size,
+        parser: parsers::db_size,
     },
     CommandSpec {
         name: "decr",
@@ -93,7 +93,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Decrements the integer value of a key by one.",
-        parser: parse::decr,
+        parser: parsers::decr,
     },
     CommandSpec {
         name: "decrby",
@@ -105,7 +105,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Decrements the integer value of a key by a number.",
-        parser: parse::decr_by,
+        parser: parsers::decr_by,
     },
     CommandSpec {
         name: "del",
@@ -117,7 +117,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "generic",
         summary: "Deletes keys.",
-        parser: parse::del,
+        parser: parsers::del,
     },
     CommandSpec {
         name: "echo",
@@ -129,7 +129,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "connection",
         summary: "Returns its argument.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "exists",
@@ -141,7 +141,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "generic",
         summary: "Counts how many of the named keys exist.",
-        parser: parse::exists,
+        parser: parsers::exists,
     },
     CommandSpec {
         name: "expire",
@@ -153,7 +153,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "generic",
         summary: "Sets the time to live of a key in seconds.",
-        parser: parse::expire,
+        parser: parsers::expire,
     },
     CommandSpec {
         name: "expireat",
@@ -165,7 +165,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.2.0",
         group: "generic",
         summary: "Sets the expiry of a key to a Unix time in seconds.",
-        parser: parse::expire_at,
+        parser: parsers::expire_at,
     },
     CommandSpec {
         name: "expiretime",
@@ -177,7 +177,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "7.0.0",
         group: "generic",
         summary: "Returns the expiry of a key as a Unix time in seconds.",
-        parser: parse::expire_time,
+        parser: parsers::expire_time,
     },
     CommandSpec {
         name: "flushall",
@@ -189,7 +189,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "server",
         summary: "Deletes all keys.",
-        parser: parse::flush,
+        parser: parsers::flush,
     },
     CommandSpec {
         name: "flushdb",
@@ -201,7 +201,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "server",
         summary: "Deletes all keys: there is one database.",
-        parser: parse::flush,
+        parser: parsers::flush,
     },
     CommandSpec {
         name: "get",
@@ -213,7 +213,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Returns the value of a key.",
-        parser: parse::get,
+        parser: parsers::get,
     },
     CommandSpec {
         name: "getdel",
@@ -225,7 +225,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "6.2.0",
         group: "string",
         summary: "Returns the value of a key and deletes the key.",
-        parser: parse::get_del,
+        parser: parsers::get_del,
     },
     CommandSpec {
         name: "getex",
@@ -237,7 +237,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "6.2.0",
         group: "string",
         summary: "Returns the value of a key and optionally changes its expiry.",
-        parser: parse::get_ex,
+        parser: parsers::get_ex,
     },
     CommandSpec {
         name: "getrange",
@@ -249,7 +249,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.4.0",
         group: "string",
         summary: "Returns a part of the value of a key.",
-        parser: parse::get_range,
+        parser: parsers::get_range,
     },
     CommandSpec {
         name: "getset",
@@ -261,7 +261,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Sets the value of a key and returns the old value.",
-        parser: parse::get_set,
+        parser: parsers::get_set,
     },
     CommandSpec {
         name: "hello",
@@ -273,7 +273,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "6.0.0",
         group: "connection",
         summary: "Chooses the protocol version and introduces the server.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "incr",
@@ -285,7 +285,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Increments the integer value of a key by one.",
-        parser: parse::incr,
+        parser: parsers::incr,
     },
     CommandSpec {
         name: "incrby",
@@ -297,7 +297,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Increments the integer value of a key by a number.",
-        parser: parse::incr_by,
+        parser: parsers::incr_by,
     },
     CommandSpec {
         name: "incrbyfloat",
@@ -309,7 +309,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.6.0",
         group: "string",
         summary: "Increments the floating point value of a key by a number.",
-        parser: parse::incr_by_float,
+        parser: parsers::incr_by_float,
     },
     CommandSpec {
         name: "info",
@@ -321,7 +321,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "server",
         summary: "Returns information about the server, and statistics.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "keys",
@@ -333,7 +333,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "generic",
         summary: "Returns all keys that match a pattern.",
-        parser: parse::keys,
+        parser: parsers::keys,
     },
     CommandSpec {
         name: "mget",
@@ -345,7 +345,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Returns the values of several keys.",
-        parser: parse::mget,
+        parser: parsers::mget,
     },
     CommandSpec {
         name: "mset",
@@ -357,7 +357,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.1",
         group: "string",
         summary: "Sets several keys, all at once.",
-        parser: parse::mset,
+        parser: parsers::mset,
     },
     CommandSpec {
         name: "msetnx",
@@ -369,7 +369,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.1",
         group: "string",
         summary: "Sets several keys, all at once, if none of them exists.",
-        parser: parse::mset_nx,
+        parser: parsers::mset_nx,
     },
     CommandSpec {
         name: "persist",
@@ -381,7 +381,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.2.0",
         group: "generic",
         summary: "Removes the expiry of a key.",
-        parser: parse::persist,
+        parser: parsers::persist,
     },
     CommandSpec {
         name: "pexpire",
@@ -393,7 +393,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.6.0",
         group: "generic",
         summary: "Sets the time to live of a key in milliseconds.",
-        parser: parse::pexpire,
+        parser: parsers::pexpire,
     },
     CommandSpec {
         name: "pexpireat",
@@ -405,7 +405,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.6.0",
         group: "generic",
         summary: "Sets the expiry of a key to a Unix time in milliseconds.",
-        parser: parse::pexpire_at,
+        parser: parsers::pexpire_at,
     },
     CommandSpec {
         name: "pexpiretime",
@@ -417,7 +417,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "7.0.0",
         group: "generic",
         summary: "Returns the expiry of a key as a Unix time in milliseconds.",
-        parser: parse::pexpire_time,
+        parser: parsers::pexpire_time,
     },
     CommandSpec {
         name: "ping",
@@ -429,7 +429,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "connection",
         summary: "Answers PONG, or its argument.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "psetex",
@@ -441,7 +441,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.6.0",
         group: "string",
         summary: "Sets the value of a key and its time to live in milliseconds.",
-        parser: parse::pset_ex,
+        parser: parsers::pset_ex,
     },
     CommandSpec {
         name: "pttl",
@@ -453,7 +453,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.6.0",
         group: "generic",
         summary: "Returns the time to live of a key in milliseconds.",
-        parser: parse::pttl,
+        parser: parsers::pttl,
     },
     CommandSpec {
         name: "quit",
@@ -465,7 +465,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "connection",
         summary: "Closes the connection.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "randomkey",
@@ -477,7 +477,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "generic",
         summary: "Returns some key.",
-        parser: parse::random_key,
+        parser: parsers::random_key,
     },
     CommandSpec {
         name: "rename",
@@ -489,7 +489,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "generic",
         summary: "Renames a key, over one that has the new name.",
-        parser: parse::rename,
+        parser: parsers::rename,
     },
     CommandSpec {
         name: "renamenx",
@@ -501,7 +501,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "generic",
         summary: "Renames a key if none has the new name.",
-        parser: parse::rename_nx,
+        parser: parsers::rename_nx,
     },
     CommandSpec {
         name: "reset",
@@ -513,7 +513,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "6.2.0",
         group: "connection",
         summary: "Brings the connection back to its first state.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "scan",
@@ -525,7 +525,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.8.0",
         group: "generic",
         summary: "Walks through the keys, some at a time.",
-        parser: parse::scan,
+        parser: parsers::scan,
     },
     CommandSpec {
         name: "select",
@@ -537,7 +537,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "connection",
         summary: "Chooses the database: there is only number 0.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "set",
@@ -549,7 +549,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Sets the value of a key, and its expiry; optionally depending on whether it exists.",
-        parser: parse::set,
+        parser: parsers::set,
     },
     CommandSpec {
         name: "setex",
@@ -561,7 +561,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.0.0",
         group: "string",
         summary: "Sets the value of a key and its time to live in seconds.",
-        parser: parse::set_ex,
+        parser: parsers::set_ex,
     },
     CommandSpec {
         name: "setnx",
@@ -573,7 +573,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Sets the value of a key if it does not exist.",
-        parser: parse::set_nx,
+        parser: parsers::set_nx,
     },
     CommandSpec {
         name: "setrange",
@@ -585,7 +585,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.2.0",
         group: "string",
         summary: "Overwrites a part of the value of a key, from an offset on.",
-        parser: parse::set_range,
+        parser: parsers::set_range,
     },
     CommandSpec {
         name: "strlen",
@@ -597,7 +597,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.2.0",
         group: "string",
         summary: "Returns the length of the value of a key.",
-        parser: parse::str_len,
+        parser: parsers::str_len,
     },
     CommandSpec {
         name: "substr",
@@ -609,7 +609,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "string",
         summary: "Returns a part of the value of a key; the old name of GETRANGE.",
-        parser: parse::get_range,
+        parser: parsers::get_range,
     },
     CommandSpec {
         name: "time",
@@ -621,7 +621,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "2.6.0",
         group: "server",
         summary: "Returns the time of the server.",
-        parser: parse::no_data,
+        parser: parsers::no_data,
     },
     CommandSpec {
         name: "ttl",
@@ -633,7 +633,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "generic",
         summary: "Returns the time to live of a key in seconds.",
-        parser: parse::ttl,
+        parser: parsers::ttl,
     },
     CommandSpec {
         name: "type",
@@ -645,7 +645,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "1.0.0",
         group: "generic",
         summary: "Returns the type of the value of a key: every value is a string.",
-        parser: parse::key_type,
+        parser: parsers::key_type,
     },
     CommandSpec {
         name: "unlink",
@@ -657,6 +657,6 @@ pub(super) const ROWS: [CommandSpec; 54] = [
         since: "4.0.0",
         group: "generic",
         summary: "Deletes keys.",
-        parser: parse::del,
+        parser: parsers::del,
     },
 ];

@@ -3,9 +3,10 @@
 use super::Shared;
 use super::layout::{StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record};
 use super::reader::{At, Read, each, random, scan};
-use crate::execute::{self, Operand};
+use crate::execute;
 use crate::hash::KeyHashBuilder;
 use crate::keys::{Expiry, Found as _, Keys, KeysMut};
+use crate::operand::Operand;
 use crate::store::{Change, Store};
 use core::fmt;
 use core::num::NonZeroU64;

@@ -16,8 +16,8 @@
 //! Entries under `e` are written when a key gets an expiry and left alone when it loses it: whether one is right, the
 //! key's own record says. So setting a key never reads.
 
-use crate::execute::Operand;
 use crate::keys::Expiry;
+use crate::operand::Operand;
 use core::num::NonZeroU64;
 use sha2::{Digest as _, Sha256};
 use smallvec::SmallVec;

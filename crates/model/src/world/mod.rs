@@ -3,6 +3,8 @@
 //! Members, clients and messages are kept once each, in tables; a state holds their numbers. A turn of
 //! a member depends on nothing but the member and the event, so it is run once and remembered.
 
+mod script;
+
 use crate::customer::{self, Customer};
 use crate::history::{History, OPERATIONS_MAX, Progress};
 use crate::node::{self, Envelope, Node};
@@ -289,17 +291,6 @@ impl World {
             self.settle(&mut state);
         }
         self.settle_after_heartbeat(&mut state);
-        state
-    }
-
-    /// Where the search begins.
-    fn run_script(&self, mut state: State) -> State {
-        for step in self.setup.script {
-            step.take(self, &mut state);
-        }
-        state.budget = self.setup.budget;
-        // The last turns of the warming up are nobody's turns yet.
-        state.acted = 0;
         state
     }
 

@@ -1,12 +1,17 @@
 //! The in-memory engine.
 
+mod loader;
+
+pub use loader::Loader;
+
+use crate::entry::Entry;
 use crate::evaluate::evaluate;
 use crate::execute;
 use crate::keys::Keys as _;
 pub(crate) use crate::keyspace::moment;
-use crate::keyspace::{Entry, Keyspace, RemovalPace};
+use crate::keyspace::{Keyspace, RemovalPace};
 use crate::listing::Listing;
-use crate::{Digest, Engine, Loader};
+use crate::{Digest, Engine};
 use core::hint::black_box;
 use core::num::NonZeroU64;
 use smallvec::SmallVec;

@@ -5,7 +5,7 @@ mod command;
 mod config;
 mod hello;
 
-use crate::connection::{Context, Identity};
+use crate::context::{Context, Identity};
 use crate::info::info_text;
 use crate::statistics::Statistics;
 use crate::writer::{

@@ -1,0 +1,54 @@
+//! The table of keys of the in-memory engine.
+
+use crate::hash::KeyHashBuilder;
+use crate::keys::{Expiry, Found};
+use indexmap::IndexMap;
+use smallvec::SmallVec;
+use syros_types::WallTime;
+
+/// A key's bytes: short ones lie in the table itself, so that comparing them costs no further cache miss.
+pub(crate) type Key = SmallVec<[u8; 24]>;
+
+/// Keys in the order of their positions.
+pub(crate) type Table = IndexMap<Key, Entry, KeyHashBuilder>;
+
+/// A key's value and expiry.
+#[derive(Clone, Debug)]
+pub(crate) struct Entry {
+    pub(crate) value: Vec<u8>,
+    pub(crate) expiry: Expiry,
+}
+
+impl Entry {
+    pub(crate) fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    pub(crate) const fn expiry(&self) -> Expiry {
+        self.expiry
+    }
+
+    /// Drops the value, of which nobody will ask again.
+    pub(crate) fn give_memory_back(&mut self) {
+        self.value = Vec::new();
+    }
+}
+
+/// What a heap allocation costs besides its bytes: about the allocator's granularity.
+pub(crate) const ALLOCATION_BYTES: usize = 16;
+/// What a key costs in the table: hash, key, entry, and its slot in the index at the usual load.
+pub(crate) const ENTRY_BYTES: usize = size_of::<(u64, Key, Entry)>() + 12 + 2 * ALLOCATION_BYTES;
+impl Found for &Entry {
+    fn value(&self) -> &[u8] {
+        &self.value
+    }
+
+    fn expiry(&self) -> Expiry {
+        self.expiry
+    }
+}
+
+/// True if a key with this expiry is due.
+pub(crate) fn is_due(expiry: Expiry, time: WallTime) -> bool {
+    expiry.is_some_and(|expiry| expiry.get() <= time.as_millis())
+}

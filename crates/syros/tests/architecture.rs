@@ -44,6 +44,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("model", &["types", "protocol"]),
+    ("fuzz", &["types", "protocol", "wire", "commands", "storage", "wal", "resp"]),
     ("bench", &["types", "protocol", "wire", "net", "client", "commands", "experiment"]),
     ("syros", &["types", "protocol", "runtime", "client", "bench", "checker", "sim", "model", "experiment"]),
 ];

@@ -1,0 +1,179 @@
+//! Inputs to begin with: valid ones of every kind.
+
+/// Messages and records of every kind, as the tests of the codec make them.
+#[path = "../../wire/tests/codec/random.rs"]
+mod random;
+
+use core::time::Duration;
+use random::{MESSAGE_KINDS, RECORD_KINDS};
+use syros_protocol::agreement::{EngineName, SharedSettings};
+use syros_protocol::formation::{Declaration, DiskId, Roster, Stage};
+use syros_protocol::replica::Durability;
+use syros_storage::conformance::body_of;
+use syros_storage::{Engine as _, MemoryEngine};
+use syros_types::{Description, FastQuorum, Group, Prng, ReplicaId, WallTime};
+use syros_wire::{Hello, Member, Sender};
+
+/// Commands of all shapes. A seed is a run of some of them.
+const COMMANDS: [&str; 24] = [
+    "SET k v",
+    "SET k 1 EX 100 GET",
+    "SET k v PXAT 1000000 NX",
+    "GET k",
+    "MSET a 1 b 2 c 3",
+    "MGET a b c none",
+    "INCRBY k -9223372036854775808",
+    "INCRBYFLOAT k 1.5e3",
+    "APPEND k text",
+    "SETRANGE k 5 x",
+    "GETRANGE k -3 -1",
+    "DEL a b",
+    "RENAME k other",
+    "RENAMENX other k",
+    "EXPIRE k 10 GT",
+    "PEXPIREAT k 2000000",
+    "GETEX k PERSIST",
+    "GETDEL k",
+    "TTL k",
+    "STRLEN k",
+    "TYPE k",
+    "KEYS *[a-c]?\\*",
+    "SCAN 0 MATCH k* COUNT 5 TYPE string",
+    "FLUSHALL",
+];
+
+/// Seeds for each kind of input.
+const SEEDS_EACH: usize = 4;
+
+fn words(command: &str) -> Vec<&[u8]> {
+    command.split(' ').map(str::as_bytes).collect()
+}
+
+pub(crate) fn bodies(prng: &mut Prng) -> Vec<Vec<u8>> {
+    let alone = COMMANDS.map(|command| body_of(&words(command)));
+    // The last three are never packed.
+    let packed = (0..COMMANDS.len()).map(|_| {
+        (0..2 + prng.below(4))
+            .flat_map(|_| alone[prng.below(COMMANDS.len() as u64 - 3) as usize].clone())
+            .collect()
+    });
+    let packed: Vec<Vec<u8>> = packed.collect();
+    [alone.to_vec(), packed].concat()
+}
+
+pub(crate) fn replies(prng: &mut Prng) -> Vec<Vec<u8>> {
+    let mut engine = MemoryEngine::new();
+    let mut replies = Vec::new();
+    for body in bodies(prng) {
+        let mut reply = Vec::new();
+        engine.apply(WallTime(1_000_000), &body, &mut reply);
+        replies.push(reply);
+    }
+    replies
+}
+
+pub(crate) fn requests(prng: &mut Prng) -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for _ in 0..SEEDS_EACH * COMMANDS.len() {
+        let mut input = vec![prng.next_u64() as u8];
+        for _ in 0..=prng.below(6) {
+            let command = COMMANDS[prng.below(COMMANDS.len() as u64) as usize];
+            if prng.chance(1, 4) {
+                input.extend_from_slice(command.as_bytes());
+                input.extend_from_slice(b"\r\n");
+                continue;
+            }
+            let words = words(command);
+            input.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+            for word in words {
+                input.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+                input.extend_from_slice(word);
+                input.extend_from_slice(b"\r\n");
+            }
+        }
+        seeds.push(input);
+    }
+    seeds
+}
+
+pub(crate) fn segments(prng: &mut Prng) -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for count in 0..16 {
+        let mut input = vec![count];
+        for _ in 0..count {
+            let length = 1 + prng.below(40) as u8;
+            input.push(length);
+            input.extend((0..length).map(|_| prng.next_u64() as u8));
+        }
+        input.extend_from_slice(&[prng.below(30) as u8, 0]);
+        seeds.push(input);
+    }
+    seeds
+}
+
+pub(crate) fn hellos(prng: &mut Prng) -> Vec<Vec<u8>> {
+    let nonces = [None, Some(core::array::from_fn(|_| prng.next_u64() as u8))];
+    let hellos = nonces.map(|nonce| Hello { cluster: prng.next_u64(), nonce, sender: Sender::Client });
+    let encoded = hellos.into_iter().chain([member()]).map(|hello| {
+        let mut out = Vec::new();
+        hello.encode(&mut out);
+        out
+    });
+    encoded.collect()
+}
+
+/// As member 2 of 3 says it.
+fn member() -> Hello {
+    let group = Group::new(3).expect("3 is a group size");
+    let disk = |number| DiskId::new(number).expect("it is not 0");
+    let roster = Roster::unknown(group).with(ReplicaId(0), disk(0xaa)).with(ReplicaId(2), disk(0x1122));
+    let stage = Stage::Acting(roster);
+    let member = Member {
+        declaration: Declaration { replica: ReplicaId(2), disk: disk(0x1122), stage },
+        process: 0x33,
+        settings: SharedSettings {
+            group,
+            fast_quorum: FastQuorum::Supermajority,
+            durability: Durability::Fsync,
+            engine: EngineName::new("memory").expect("it is printable"),
+            lease: Duration::from_micros(100),
+            clock_drift_ppm: 50,
+            session_timeout: Duration::from_micros(300),
+        },
+    };
+    Hello { cluster: 7, nonce: None, sender: Sender::Replica(Box::new(member)) }
+}
+
+/// Some of each kind.
+fn each(prng: &mut Prng, kinds: u64, encode: impl Fn(&mut Prng, u64, &mut Vec<u8>)) -> Vec<Vec<u8>> {
+    let mut seeds = Vec::new();
+    for kind in 0..kinds {
+        for _ in 0..SEEDS_EACH {
+            let mut out = Vec::new();
+            encode(prng, kind, &mut out);
+            seeds.push(out);
+        }
+    }
+    seeds
+}
+
+pub(crate) fn messages(prng: &mut Prng) -> Vec<Vec<u8>> {
+    each(prng, MESSAGE_KINDS, |prng, kind, out| {
+        syros_wire::encode_message(&random::message(prng, kind), out);
+    })
+}
+
+pub(crate) fn records(prng: &mut Prng) -> Vec<Vec<u8>> {
+    each(prng, RECORD_KINDS, |prng, kind, out| {
+        syros_wire::encode_record(&random::record(prng, kind), out);
+    })
+}
+
+pub(crate) fn snapshot_heads(prng: &mut Prng) -> Vec<Vec<u8>> {
+    each(prng, 8, |prng, _, out| syros_wire::encode_snapshot_head(&random::snapshot_head(prng), out))
+}
+
+/// What the seeds' bodies mean: the toy state machine of the codec's tests.
+pub(crate) fn describe(body: &[u8]) -> Option<Description> {
+    random::describe(body)
+}

@@ -1,0 +1,190 @@
+//! The targets: each takes any bytes, panics if something is wrong, and says whether it accepted the input.
+
+use crate::seeds::{self, describe};
+use std::convert::Infallible;
+use syros_commands::ReplyRef;
+use syros_resp::{
+    Completion, Connection, Context, Identity, Protocol, ServerInfo, ServerReport, write_reply,
+};
+use syros_storage::{Engine, MemoryEngine};
+use syros_types::{Prng, ReplicaId, WallTime};
+use syros_wal::memory_disk::MemoryDisk;
+use syros_wal::{Disk as _, Options, Wal};
+
+/// Something that reads bytes from outside.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name.
+    pub name: &'static str,
+    /// Reads an input; true if it accepts it.
+    pub run: fn(&[u8]) -> bool,
+    /// Inputs to begin with.
+    pub seeds: fn(&mut Prng) -> Vec<Vec<u8>>,
+}
+
+/// Every target.
+pub const TARGETS: [Target; 8] = [
+    Target { name: "encoded_reply", run: encoded_reply, seeds: seeds::replies },
+    Target { name: "operation_body", run: operation_body, seeds: seeds::bodies },
+    Target { name: "resp_connection", run: resp_connection, seeds: seeds::requests },
+    Target { name: "wal_segment", run: wal_segment, seeds: seeds::segments },
+    Target { name: "wire_hello", run: wire_hello, seeds: seeds::hellos },
+    Target { name: "wire_message", run: wire_message, seeds: seeds::messages },
+    Target { name: "wire_record", run: wire_record, seeds: seeds::records },
+    Target { name: "wire_snapshot_head", run: wire_snapshot_head, seeds: seeds::snapshot_heads },
+];
+
+/// Replies as a client receives them from a replica.
+#[must_use]
+pub fn encoded_reply(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    while let Ok(reply) = ReplyRef::decode(&mut rest) {
+        let mut out = Vec::new();
+        write_reply(&mut out, Protocol::Resp2, reply);
+        write_reply(&mut out, Protocol::Resp3, reply);
+        if rest.is_empty() {
+            return true;
+        }
+    }
+    false
+}
+
+/// Operations as replicas receive them: described, and executed if they are any.
+#[must_use]
+pub fn operation_body(bytes: &[u8]) -> bool {
+    let described = syros_commands::describe(bytes);
+    if described.is_ok() {
+        assert!(syros_commands::operations(bytes).all(|operation| operation.is_ok()));
+    }
+    let mut engine = MemoryEngine::new();
+    let mut reply = Vec::new();
+    engine.apply(WallTime(1_000_000), bytes, &mut reply);
+    engine.read(WallTime(1_000_000), bytes, &mut reply);
+    let mut rest = reply.as_slice();
+    while !rest.is_empty() {
+        ReplyRef::decode(&mut rest).expect("an engine's reply decodes");
+    }
+    described.is_ok()
+}
+
+struct NoServer;
+
+impl ServerInfo for NoServer {
+    fn report(&self) -> ServerReport {
+        ServerReport::default()
+    }
+    fn reset_statistics(&self) {}
+}
+
+/// What a Redis client may send, in pieces as long as the first byte says; every submission is answered. Accepts what
+/// holds an operation.
+#[must_use]
+pub fn resp_connection(input: &[u8]) -> bool {
+    let Some((piece, bytes)) = input.split_first() else { return false };
+    let identity = Identity { id: 1, address: String::new(), local_address: String::new() };
+    let mut connection = Connection::new(identity, WallTime(0));
+    let context = Context { now: WallTime(0), info: &NoServer, unavailable: None };
+    let (mut start, mut end, mut submissions) = (0, 0, 0);
+    while end < bytes.len() {
+        end = (end + 1 + usize::from(*piece)).min(bytes.len());
+        start += connection.receive(&bytes[start..end], &context);
+        while let Some(submission) = connection.poll_submit() {
+            assert!(syros_commands::describe(&submission.body).is_ok());
+            connection.complete(submission.slot, Completion::Unknown);
+            submissions += 1;
+        }
+        let written = connection.output().len();
+        connection.sent(written);
+    }
+    submissions > 0
+}
+
+/// A segment of the write-ahead log as found on disk: whole records, then bytes changed and the end
+/// cut off. What is recovered is a prefix of what was written; anything else never panics.
+///
+/// The input: how many records, the length of each and its bytes; two bytes of how much is cut off; changes of three
+/// bytes each.
+///
+/// # Panics
+/// If a log in memory cannot be written.
+#[must_use]
+pub fn wal_segment(input: &[u8]) -> bool {
+    let Some((count, mut rest)) = input.split_first() else { return false };
+    let mut payloads = Vec::new();
+    for _ in 0..count % 16 {
+        let Some((length, after)) = rest.split_first() else { break };
+        let (payload, after) = after.split_at(after.len().min(usize::from(*length)));
+        rest = after;
+        if !payload.is_empty() {
+            payloads.push(payload);
+        }
+    }
+    let (cut, changes) = match rest {
+        [low, high, changes @ ..] => (usize::from(u16::from_le_bytes([*low, *high])), changes),
+        _ => (0, rest),
+    };
+    let mut disk = MemoryDisk::new();
+    let options = Options { may_create: true, reserve_bytes: 64, ..Options::new(7, ReplicaId(1)) };
+    let opened = Wal::open(disk.clone(), options, |_, _| Ok::<(), Infallible>(()));
+    let Ok((mut wal, _)) = opened else { panic!("a new log opens") };
+    for payload in &payloads {
+        wal.append(&[payload]).expect("there is room");
+    }
+    wal.flush().expect("the disk works");
+    wal.sync().expect("the disk works");
+    let name = disk.list().expect("the disk works").into_iter().find(|name| name.ends_with(".log"));
+    let mut bytes = disk.contents(&name.expect("there is a segment")).expect("it can be read");
+    for change in changes.as_chunks::<3>().0 {
+        let at = usize::from(u16::from_le_bytes([change[0], change[1]])) % bytes.len();
+        bytes[at] ^= change[2];
+    }
+    bytes.truncate(bytes.len().saturating_sub(cut));
+    let Ok(contents) = syros_wal::recover_segment(&bytes) else { return false };
+    for (recovered, written) in contents.records.iter().zip(&payloads) {
+        assert_eq!(recovered, written);
+    }
+    assert!(contents.records.len() <= payloads.len());
+    true
+}
+
+/// The first bytes of every connection.
+#[must_use]
+pub fn wire_hello(bytes: &[u8]) -> bool {
+    let Ok(hello) = syros_wire::Hello::decode(bytes) else { return false };
+    let mut encoded = Vec::new();
+    hello.encode(&mut encoded);
+    assert_eq!(encoded, bytes);
+    true
+}
+
+/// A message that decodes encodes to something that decodes to the same message.
+#[must_use]
+pub fn wire_message(bytes: &[u8]) -> bool {
+    let _ = syros_wire::split_frame(bytes, 1 << 20);
+    let _ = syros_wire::decode_client_message(bytes);
+    let Ok(message) = syros_wire::decode_message(bytes, describe) else { return false };
+    let mut encoded = Vec::new();
+    syros_wire::encode_message(&message, &mut encoded);
+    assert_eq!(syros_wire::decode_message(&encoded, describe).ok(), Some(message));
+    true
+}
+
+/// A record that decodes encodes to something that decodes to the same record.
+#[must_use]
+pub fn wire_record(bytes: &[u8]) -> bool {
+    let Ok(record) = syros_wire::decode_record(bytes, describe) else { return false };
+    let mut encoded = Vec::new();
+    syros_wire::encode_record(&record, &mut encoded);
+    assert_eq!(syros_wire::decode_record(&encoded, describe).ok(), Some(record));
+    true
+}
+
+/// The head of a snapshot that decodes encodes to something that decodes to the same head.
+#[must_use]
+pub fn wire_snapshot_head(bytes: &[u8]) -> bool {
+    let Ok(head) = syros_wire::decode_snapshot_head(bytes) else { return false };
+    let mut encoded = Vec::new();
+    syros_wire::encode_snapshot_head(&head, &mut encoded);
+    assert_eq!(syros_wire::decode_snapshot_head(&encoded).ok(), Some(head));
+    true
+}

@@ -25,8 +25,7 @@ impl Replica {
             applied,
             apply_requested,
             dlog,
-            ordered,
-            pending,
+            backlog,
             history,
             sessions,
             attachments: _,
@@ -35,24 +34,14 @@ impl Replica {
             differing: _,
             diverged: _,
             sessions_ended_at: _,
-            expiring,
             next_expiry,
-            disk_failed,
-            memory_room,
-            disk_is_short,
+            resources,
             actions,
-            ticket,
-            persisted,
-            view_ticket,
-            appends,
-            persisted_op,
+            persistence,
             progress,
             batch,
             batch_bytes,
             batch_bodies,
-            uncommitted_bytes,
-            unexecuted_bytes,
-            ordered_growth,
             overtaken,
             waiters,
             waiting: _,
@@ -105,21 +94,12 @@ impl Replica {
         }
         (now.wall, view, last_normal, log, commit, applied, apply_requested).hash(hasher);
         dlog.fingerprint(clock, config.forward_after, hasher);
-        let mut ordered: Vec<_> = ordered.iter().collect();
-        ordered.sort_unstable();
-        ordered.hash(hasher);
-        pending.fingerprint(hasher);
+        backlog.fingerprint(hasher);
         history.fingerprint(hasher);
         reading.fingerprint(hasher);
         view_began_at.max(applied).hash(hasher);
-        (sessions, expiring, next_expiry, disk_failed, memory_room, disk_is_short).hash(hasher);
-        // Tickets only count up: what matters is what is still to come.
-        (ticket.0 - persisted.0).hash(hasher);
-        view_ticket.0.saturating_sub(persisted.0).hash(hasher);
-        for (appended, op_number) in appends {
-            (appended.0 - persisted.0, op_number).hash(hasher);
-        }
-        persisted_op.hash(hasher);
+        (sessions, next_expiry, resources).hash(hasher);
+        persistence.fingerprint(hasher);
         for Progress { op_number, applied, heard, promised_until, disk_short, fetched, fetched_at } in
             progress
         {
@@ -138,18 +118,7 @@ impl Replica {
             clock.exact(*confirmed_until, hasher);
         }
         clock_off_since.is_some().hash(hasher);
-        (
-            batch,
-            batch_bytes,
-            batch_bodies,
-            uncommitted_bytes,
-            unexecuted_bytes,
-            ordered_growth,
-            waiters,
-            abandoned,
-            refusals,
-        )
-            .hash(hasher);
+        (batch, batch_bytes, batch_bodies, waiters, abandoned, refusals).hash(hasher);
         for (number, reads) in reads_unapplied {
             number.hash(hasher);
             reads.iter().for_each(|read| read.fingerprint(clock, hasher));
@@ -189,6 +158,6 @@ impl Replica {
     /// True if the update is in the log and not yet applied.
     #[must_use]
     pub fn is_ordered(&self, id: syros_types::OperationId) -> bool {
-        self.ordered.contains_key(&id)
+        self.backlog.ordered.contains_key(&id)
     }
 }

@@ -7,16 +7,19 @@
 
 mod api;
 mod attachments;
+mod backlog;
 mod clocks;
 mod divergence;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod ordering;
+mod persistence;
 mod planted;
 mod plausible;
 mod reads;
 mod refusals;
 mod requests;
+mod resources;
 mod restore;
 mod snapshots;
 mod state_transfer;
@@ -46,16 +49,17 @@ use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
+use backlog::Backlog;
 use core::time::Duration;
 use ordering::Parked;
+use persistence::Persistence;
 use reads::WaitingRead;
 use refusals::Refusals;
 use requests::Waiter;
+use resources::Resources;
 use state_transfer::Transfer;
 use syros_types::room::shrink_queue;
-use syros_types::{
-    Group, Instant, Now, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet, SessionId, View, WallTime,
-};
+use syros_types::{Group, Instant, Now, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet, View, WallTime};
 use view_change::ViewChange;
 
 /// A follower that has seen nothing to append hears of a commit within this time.
@@ -111,10 +115,7 @@ pub struct Replica {
     applied: OpNumber,
     apply_requested: OpNumber,
     dlog: DurabilityLog,
-    /// Updates in the log and not yet applied.
-    ordered: HashMap<OperationId, OpNumber>,
-    /// Keys of the updates in the log that are neither applied nor in the durability log.
-    pending: KeyIndex,
+    backlog: Backlog,
     /// What the newest part of the log changes: what is not applied here, and, at the leader, what is not at
     /// every follower.
     history: ChangeHistory,
@@ -129,24 +130,11 @@ pub struct Replica {
     diverged: Option<OpNumber>,
     /// When sessions were last ended because there were too many.
     sessions_ended_at: Instant,
-    /// Sessions that entries of the log end which are not yet applied.
-    expiring: BTreeSet<SessionId>,
     next_expiry: Option<WallTime>,
-    disk_failed: bool,
-    /// The state may grow by so many bytes; negative if it has more than it may.
-    memory_room: i64,
-    /// The disk is nearly full.
-    disk_is_short: bool,
+    resources: Resources,
 
     actions: VecDeque<Action>,
-    ticket: Ticket,
-    persisted: Ticket,
-    /// The record that makes the current view durable.
-    view_ticket: Ticket,
-    /// (record, last op number it holds), oldest first, not yet on disk.
-    appends: VecDeque<(Ticket, OpNumber)>,
-    /// The log is on disk up to here.
-    persisted_op: OpNumber,
+    persistence: Persistence,
 
     // Leader.
     progress: Vec<Progress>,
@@ -155,11 +143,6 @@ pub struct Replica {
     batch_bytes: usize,
     /// Of those in `batch` whose clients have not sent them to everybody: which they are, and who has been sent them.
     batch_bodies: Vec<(usize, Request, ReplicaSet)>,
-    uncommitted_bytes: usize,
-    /// Bytes of log entries that are committed and not executed.
-    unexecuted_bytes: usize,
-    /// Leader: bytes by which what is ordered and not executed may make the state grow.
-    ordered_growth: usize,
     /// An entry that `f` followers have on disk and this leader has not, and since when that is known.
     overtaken: Option<(OpNumber, Instant)>,
     waiters: BTreeMap<OpNumber, Vec<Waiter>>,
@@ -250,8 +233,7 @@ impl Replica {
             applied: OpNumber(0),
             apply_requested: OpNumber(0),
             dlog: DurabilityLog::new(config.dlog_length_max),
-            ordered: HashMap::default(),
-            pending: KeyIndex::default(),
+            backlog: Backlog::default(),
             history: ChangeHistory::default(),
             sessions: Sessions::default(),
             attachments: attachments::Attachments::default(),
@@ -260,24 +242,14 @@ impl Replica {
             differing: None,
             diverged: None,
             sessions_ended_at: Instant(0),
-            expiring: BTreeSet::new(),
             next_expiry: None,
-            disk_failed: false,
-            memory_room: i64::MAX,
-            disk_is_short: false,
+            resources: Resources::new(),
             actions: VecDeque::new(),
-            ticket: Ticket(0),
-            persisted: Ticket(0),
-            view_ticket: Ticket(0),
-            appends: VecDeque::new(),
-            persisted_op: OpNumber(0),
+            persistence: Persistence::default(),
             progress: vec![Progress::default(); members],
             batch: Vec::new(),
             batch_bytes: 0,
             batch_bodies: Vec::new(),
-            uncommitted_bytes: 0,
-            unexecuted_bytes: 0,
-            ordered_growth: 0,
             overtaken: None,
             waiters: BTreeMap::new(),
             abandoned: BTreeSet::new(),
@@ -350,8 +322,8 @@ impl Replica {
                 self.on_not_read(to, number, body, time, expiry);
             }
             Event::NextExpiry(moment) => self.next_expiry = moment,
-            Event::MemoryRoom(bytes) => self.memory_room = bytes,
-            Event::DiskShort(is_short) => self.disk_is_short = is_short,
+            Event::MemoryRoom(bytes) => self.resources.memory_room = bytes,
+            Event::DiskShort(is_short) => self.resources.disk_is_short = is_short,
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::MemberConnected(client) => self.attachments.note_member(client),
             Event::StepDown => self.step_down(HandOverReason::Stopping),
@@ -388,9 +360,9 @@ impl Replica {
     /// that wait for them may be on their way already.
     #[must_use]
     pub fn awaited(&self) -> Option<Ticket> {
-        let view = (self.view_ticket > self.persisted).then_some(self.view_ticket);
+        let view = (!self.persistence.has_view()).then_some(self.persistence.view_ticket());
         // A leader counts itself among those that have an entry on disk.
-        let append = self.appends.front().filter(|_| self.is_leader()).map(|(ticket, _)| *ticket);
+        let append = self.persistence.first_append().filter(|_| self.is_leader());
         [view, append].into_iter().flatten().min()
     }
 
@@ -471,7 +443,7 @@ impl Replica {
             diverged: self.diverged.is_some(),
             silent_ms: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
             no_quorum: silent >= self.config.suspect_after,
-            disk_failed: self.disk_failed || self.disk_is_short,
+            disk_failed: self.resources.disk_failed || self.resources.disk_is_short,
         }
     }
 
@@ -648,13 +620,13 @@ impl Replica {
 
     /// Sends once the current view is on disk.
     fn send(&mut self, to: Peer, message: Message) {
-        let after = self.view_ticket;
+        let after = self.persistence.view_ticket();
         self.actions.push_back(Action::Send { to, message, after });
     }
 
     /// Sends once everything emitted so far is on disk.
     fn send_durable(&mut self, to: Peer, message: Message) {
-        let after = self.ticket;
+        let after = self.persistence.last_ticket();
         self.actions.push_back(Action::Send { to, message, after });
     }
 
@@ -665,9 +637,9 @@ impl Replica {
     }
 
     fn persist(&mut self, record: Record) -> Ticket {
-        self.ticket.0 += 1;
-        self.actions.push_back(Action::Persist { ticket: self.ticket, record });
-        self.ticket
+        let ticket = self.persistence.next_ticket();
+        self.actions.push_back(Action::Persist { ticket, record });
+        ticket
     }
 
     /// Persists what only `fsync` durability keeps.
@@ -681,26 +653,19 @@ impl Replica {
         if self.planted(PlantedBug::ViewChangeBeforePersist) {
             return;
         }
-        self.view_ticket = self.persist(Record::View { view: self.view, last_normal: self.last_normal });
+        let ticket = self.persist(Record::View { view: self.view, last_normal: self.last_normal });
+        self.persistence.set_view_ticket(ticket);
     }
 
     /// Whether a crash leaves this replica in its view. Messages wait for that; what the engine is asked for on
     /// behalf of clients does not, and must not be asked for before. A leader that has told a client what an update
     /// returns, crashes, and leads the same view again with another log would be believed.
     fn has_settled(&self) -> bool {
-        self.view_ticket <= self.persisted || self.planted(PlantedBug::ToldBeforePersist)
+        self.persistence.has_view() || self.planted(PlantedBug::ToldBeforePersist)
     }
 
     fn on_persisted(&mut self, ticket: Ticket) {
-        assert!(ticket <= self.ticket, "only what was emitted can be on disk");
-        self.persisted = self.persisted.max(ticket);
-        while let Some((appended, op_number)) = self.appends.front().copied()
-            && appended <= self.persisted
-        {
-            self.appends.pop_front();
-            self.persisted_op = self.persisted_op.max(op_number);
-        }
-        shrink_queue(&mut self.appends);
+        self.persistence.on_persisted(ticket);
         if self.is_leader() {
             self.advance_commit();
             self.watch_disk();
@@ -708,15 +673,12 @@ impl Replica {
     }
 
     fn on_persist_failed(&mut self) {
-        self.disk_failed = true;
+        self.resources.disk_failed = true;
     }
 
     /// The log ends with entries that the record just emitted holds.
     fn note_append(&mut self) {
-        match self.config.durability {
-            Durability::Fsync => self.appends.push_back((self.ticket, self.log.op_number())),
-            Durability::Replicated => self.persisted_op = self.log.op_number(),
-        }
+        self.persistence.on_append(self.log.op_number(), self.config.durability);
     }
 
     const fn memory_bytes(&self) -> usize {
@@ -727,19 +689,19 @@ impl Replica {
         let number = self.log.op_number().next();
         for update in entry.updates() {
             let id = update.request.id;
-            self.ordered.insert(id, number);
+            self.backlog.ordered.insert(id, number);
             let held = self.dlog.get(id);
             if held.is_some_and(|held| held.contradicts(update)) && !self.planted(PlantedBug::ReferenceById) {
                 // What the log has under an id is what takes effect under it.
                 self.dlog.remove(id);
-                self.pending.add(&update.footprint, update.request.timestamp());
+                self.backlog.pending.add(&update.footprint, update.request.timestamp());
             } else if held.is_none() {
-                self.pending.add(&update.footprint, update.request.timestamp());
+                self.backlog.pending.add(&update.footprint, update.request.timestamp());
             }
             self.history.note(number, &update.footprint);
         }
         if let Payload::Expire(ids) = &entry.payload {
-            self.expiring.extend(ids);
+            self.backlog.expiring.extend(ids);
         }
         self.log.append(entry)
     }
@@ -765,7 +727,7 @@ impl Replica {
         assert!(self.applied <= self.commit, "applied {:?} > commit {:?}", self.applied, self.commit);
         assert!(self.commit <= self.log.op_number(), "commit beyond the log");
         assert!(self.log.base() <= self.applied, "what is not applied stays in the log");
-        assert!(self.persisted_op <= self.log.op_number(), "persisted beyond the log");
+        assert!(self.persistence.persisted_op() <= self.log.op_number(), "persisted beyond the log");
         assert!(self.last_normal <= self.view, "normal in a view not reached");
         if self.is_normal() {
             assert!(self.last_normal == self.view, "a normal replica is normal in its view");

@@ -2,10 +2,10 @@
 //! A Prepare ships ids of what the followers should have in their durability logs, and bodies of the
 //! rest; no body is sent or written to disk twice.
 
+use super::backlog::Backlog;
 use super::{
     Action, COMMIT_DELAY, HandOverReason, PlantedBug, Progress, Replica, TraceEvent, ViewChangeCause,
 };
-use crate::hash::shrink_table;
 use crate::message::{
     Body, BodyHash, LogEntry, Message, Payload, Peer, Prepared, Request, Update, ViewChangeReason,
 };
@@ -98,8 +98,7 @@ impl Replica {
         if let Prepared::Full(request) = &prepared {
             self.batch_bytes += request.body.len();
         }
-        self.uncommitted_bytes += entry.memory_bytes();
-        self.ordered_growth += entry.growth();
+        self.backlog.on_ordered(&entry);
         self.batch.push(prepared);
         let number = self.append_entry(entry);
         if self.batch.len() >= self.config.batch_max || self.batch_bytes >= self.config.batch_bytes_max {
@@ -205,7 +204,7 @@ impl Replica {
         // A group of one has nobody to hear.
         let is_alone = self.config.group.faults() == 0;
         // What it has sent may take long to arrive, and what follows waits behind it.
-        let carrying = super::view_change::carrying_time(self.uncommitted_bytes) * 2;
+        let carrying = super::view_change::carrying_time(self.backlog.uncommitted_bytes) * 2;
         if silence >= self.config.suspect_after * UNHEARD_MAX + carrying && !stays && !is_alone {
             self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Unheard(silence));
         }
@@ -216,7 +215,7 @@ impl Replica {
         if !self.is_leader() {
             return;
         }
-        if self.disk_failed {
+        if self.resources.disk_failed {
             // It can make nothing durable any more: its silence lets the followers choose another leader.
             self.heartbeat_at = Instant::NEVER;
             return;
@@ -298,7 +297,7 @@ impl Replica {
             return;
         }
         let to = Peer::Replica(self.leader());
-        if self.disk_is_short {
+        if self.resources.disk_is_short {
             let view = self.view;
             self.send(to, Message::DiskShort { view });
         }
@@ -314,8 +313,8 @@ impl Replica {
             self.send(to, message);
         } else {
             // Waits for no more than the log: updates accepted since need not be on disk for it.
-            let after = self.appends.back().map_or(self.view_ticket, |(ticket, _)| *ticket);
-            self.actions.push_back(Action::Send { to, message, after: after.max(self.view_ticket) });
+            let after = self.persistence.log_ticket();
+            self.actions.push_back(Action::Send { to, message, after });
         }
     }
 
@@ -337,7 +336,7 @@ impl Replica {
         } else {
             let known = usize::try_from(expected.0 - first.0).unwrap_or(usize::MAX);
             let last_time = self.parked.back().map_or(self.log.last_time(), |parked| parked.time);
-            if known < entries.len() && !self.disk_failed && (last_time <= time || trusts) {
+            if known < entries.len() && !self.resources.disk_failed && (last_time <= time || trusts) {
                 entries.drain(..known);
                 first = expected;
                 self.parked.push_back(Parked { first, commit, time, entries, complete: 0 });
@@ -572,7 +571,7 @@ impl Replica {
     /// Leader: takes note of an entry that `f` followers have on disk and this replica has not. Updates
     /// are not answered before their leader has them on disk.
     pub(super) fn watch_disk(&mut self) {
-        if self.overtaken.is_some_and(|(number, _)| self.persisted_op >= number) {
+        if self.overtaken.is_some_and(|(number, _)| self.persistence.persisted_op() >= number) {
             self.overtaken = None;
         }
         let faults = self.config.group.faults();
@@ -581,7 +580,7 @@ impl Replica {
         }
         // Beyond what this disk has, those are all followers.
         let number = self.durable_at(faults);
-        if number > self.persisted_op {
+        if number > self.persistence.persisted_op() {
             self.overtaken = Some((number, self.now.instant));
         }
     }
@@ -621,7 +620,7 @@ impl Replica {
     /// Leader: true if the disks of a majority are not known to be nearly full.
     pub(super) fn majority_has_space(&self) -> bool {
         let is_short = |progress: &&Progress| progress.disk_short.is_some_and(|at| self.is_recent(at));
-        let short = self.progress.iter().filter(is_short).count() + usize::from(self.disk_is_short);
+        let short = self.progress.iter().filter(is_short).count() + usize::from(self.resources.disk_is_short);
         self.config.group.size() - short >= self.config.group.majority()
     }
 
@@ -638,7 +637,7 @@ impl Replica {
         let has_heard = self
             .entered_at
             .is_none_or(|entered| self.now.instant >= entered.after(self.config.suspect_after));
-        if self.disk_is_short && has_heard && self.majority_has_space() {
+        if self.resources.disk_is_short && has_heard && self.majority_has_space() {
             let suitable = self.members_with_space();
             self.hand_over_to_longest_log(suitable, HandOverReason::FullDisk);
         }
@@ -650,7 +649,7 @@ impl Replica {
         for (place, progress) in durable.iter_mut().zip(&self.progress) {
             *place = progress.op_number;
         }
-        durable[self.config.replica.index()] = self.persisted_op;
+        durable[self.config.replica.index()] = self.persistence.persisted_op();
         durable.sort_unstable_by(|a, b| b.cmp(a));
         durable[members - 1]
     }
@@ -667,8 +666,7 @@ impl Replica {
         }
         for number in self.commit.0 + 1..=candidate.0 {
             let bytes = self.log.entry(OpNumber(number)).map_or(0, LogEntry::memory_bytes);
-            self.uncommitted_bytes = self.uncommitted_bytes.saturating_sub(bytes);
-            self.unexecuted_bytes += bytes;
+            self.backlog.on_committed(bytes);
         }
         self.commit = candidate;
         self.heartbeat_at = self.heartbeat_at.min(self.now.instant.after(COMMIT_DELAY));
@@ -690,7 +688,7 @@ impl Replica {
                 Payload::Expire(ids) => {
                     self.sessions.expire(ids);
                     for id in ids {
-                        self.expiring.remove(id);
+                        self.backlog.expiring.remove(id);
                     }
                 }
                 Payload::Tick | Payload::Update(_) | Payload::Recovered(_) => {}
@@ -708,16 +706,15 @@ impl Replica {
                 let (id, acked_below, time) = (request.id, request.acked_below, entry.time);
                 let unkept = self.sessions.complete(id, acked_below, reply, time, reply_bytes_max);
                 dropped.extend(unkept.map(|reply| (id, reply)));
-                self.ordered.remove(&request.id);
+                self.backlog.ordered.remove(&request.id);
                 let dropped_early = self.planted(PlantedBug::DlogDropsOrdered);
                 if self.dlog.remove(request.id).is_none() && !dropped_early {
-                    self.pending.remove(&update.footprint);
+                    self.backlog.pending.remove(&update.footprint);
                 }
             }
             let segment = self.digests.executed(number, entry);
-            self.ordered_growth = self.ordered_growth.saturating_sub(entry.growth());
             let bytes = entry.memory_bytes();
-            self.unexecuted_bytes = self.unexecuted_bytes.saturating_sub(bytes);
+            self.backlog.on_executed(entry, bytes);
             self.snapshots.note_applied(bytes);
             self.applied = number;
             if !self.waiters.is_empty() {
@@ -728,7 +725,7 @@ impl Replica {
                 self.on_segment(number, digest);
             }
         }
-        shrink_table(&mut self.ordered);
+        self.backlog.shrink();
         self.trim_history();
         self.answer_applied_reads();
         self.trim_log();
@@ -743,30 +740,12 @@ impl Replica {
 
     /// Recomputes what is derived from the unapplied part of the log, after a view was entered.
     pub(super) fn rebuild_pending(&mut self) {
-        self.ordered.clear();
-        self.pending.clear();
-        self.expiring.clear();
-        self.uncommitted_bytes = 0;
-        self.unexecuted_bytes = 0;
-        self.ordered_growth = 0;
+        self.backlog = Backlog::of_log(&self.log, self.applied, self.commit, &self.dlog);
         self.history.restart(self.applied);
-        for number in self.applied.0 + 1..=self.log.op_number().0 {
-            let Some(entry) = self.log.entry(OpNumber(number)) else { continue };
-            self.ordered_growth += entry.growth();
-            if number > self.commit.0 {
-                self.uncommitted_bytes += entry.memory_bytes();
-            } else {
-                self.unexecuted_bytes += entry.memory_bytes();
-            }
-            if let Payload::Expire(ids) = &entry.payload {
-                self.expiring.extend(ids);
-            }
-            for update in entry.updates() {
-                self.ordered.insert(update.request.id, OpNumber(number));
-                if !self.dlog.contains(update.request.id) {
-                    self.pending.add(&update.footprint, update.request.timestamp());
-                }
-                self.history.note(OpNumber(number), &update.footprint);
+        for number in (self.applied.0 + 1..=self.log.op_number().0).map(OpNumber) {
+            let updates = self.log.entry(number).map_or(&[][..], LogEntry::updates);
+            for update in updates {
+                self.history.note(number, &update.footprint);
             }
         }
         if self.planted(PlantedBug::AcceptedForgotten) {
@@ -778,17 +757,7 @@ impl Replica {
     pub(super) fn pop_entry(&mut self) {
         assert!(self.log.op_number() > self.commit, "committed entries stay");
         let Some(entry) = self.log.pop() else { return };
-        if let Payload::Expire(ids) = &entry.payload {
-            for id in ids {
-                self.expiring.remove(id);
-            }
-        }
-        for update in entry.updates() {
-            self.ordered.remove(&update.request.id);
-            if !self.dlog.contains(update.request.id) {
-                self.pending.remove(&update.footprint);
-            }
-        }
+        self.backlog.on_removed(&entry, &self.dlog);
     }
 
     /// Describes what travelled, for entries that came as requests.

@@ -101,7 +101,7 @@ impl Replica {
             || (self.planted(PlantedBug::MetaSkipsPending) && read.asked == Asked::LastChange);
         let pending = !skips
             && (self.dlog.overlaps(&read.footprint)
-                || self.pending.overlaps(&read.footprint)
+                || self.backlog.pending.overlaps(&read.footprint)
                 || (self.applied < self.view_began_at && !self.planted(PlantedBug::FollowersAhead)));
         if !pending && self.leadership_is_certain(self.now.instant) {
             self.counters.fast_reads += 1;
@@ -224,7 +224,7 @@ impl Replica {
         self.dlog.overlaps(footprint)
             && !self.planted(PlantedBug::QuorumSkipsDlog)
             && self.dlog.iter().any(|update| {
-                !self.ordered.contains_key(&update.request.id) && update.footprint.overlaps(footprint)
+                !self.backlog.ordered.contains_key(&update.request.id) && update.footprint.overlaps(footprint)
             })
     }
 

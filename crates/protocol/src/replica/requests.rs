@@ -179,7 +179,7 @@ impl Replica {
             // There is when the client has heard answers, as beyond its window.
             return self.refuse_without_room(from, id, (path, recipients), Refusal::Overloaded);
         }
-        if self.disk_failed {
+        if self.resources.disk_failed {
             return self.refuse(from, id, Refusal::DiskFailed);
         }
         if let Some(refusal) = self.remembered_refusal(id, recipients) {
@@ -199,15 +199,11 @@ impl Replica {
 
     /// Why an update is refused that would make the state grow, if there is no room for that.
     fn lacks_room_for(&self, update: &Update) -> Option<Refusal> {
-        let lacks_memory = self.memory_room != i64::MAX && {
-            let margin = if self.is_leader() { self.config.leader_memory_margin } else { 0 };
-            // What is accepted or ordered and not executed is yet to be added to the state.
-            let pending = self.dlog.growth().max(self.ordered_growth);
-            let needed = pending.saturating_add(update.growth);
-            let margin = i64::try_from(margin).unwrap_or(i64::MAX);
-            i64::try_from(needed).unwrap_or(i64::MAX) > self.memory_room.saturating_add(margin)
-        };
-        let lacks_space = self.disk_is_short || (self.is_leader() && !self.majority_has_space());
+        // What is accepted or ordered and not executed is yet to be added to the state.
+        let needed = || self.dlog.growth().max(self.backlog.ordered_growth).saturating_add(update.growth);
+        let margin = if self.is_leader() { self.config.leader_memory_margin } else { 0 };
+        let lacks_memory = self.resources.lacks_memory(needed, margin);
+        let lacks_space = self.resources.disk_is_short || (self.is_leader() && !self.majority_has_space());
         if update.growth == 0 {
             None
         } else if lacks_memory {
@@ -223,9 +219,9 @@ impl Replica {
     /// updates in the durability logs for dealt with, and would not recover them: vouching for one now
     /// could lose it.
     fn is_expiring(&self, session: SessionId) -> bool {
-        !self.expiring.is_empty()
+        !self.backlog.expiring.is_empty()
             && self.is_leader()
-            && self.expiring.contains(&session)
+            && self.backlog.expiring.contains(&session)
             && !self.planted(PlantedBug::ExpiringSessionAccepted)
     }
 
@@ -245,7 +241,7 @@ impl Replica {
             return false;
         }
         // Most often, and at the cost of two look-ups only.
-        if !self.dlog.contains(id) && !self.ordered.contains_key(&id) {
+        if !self.dlog.contains(id) && !self.backlog.ordered.contains_key(&id) {
             return false;
         }
         if self.find_pending(id).is_some_and(|held| held.request.body != update.request.body)
@@ -260,7 +256,7 @@ impl Replica {
     /// The update with this id in the durability log, or in the part of the log that is not executed.
     pub(super) fn find_pending(&self, id: OperationId) -> Option<&Update> {
         self.dlog.get(id).or_else(|| {
-            let entry = self.log.entry(*self.ordered.get(&id)?)?;
+            let entry = self.log.entry(*self.backlog.ordered.get(&id)?)?;
             entry.updates().iter().find(|update| update.request.id == id)
         })
     }
@@ -335,7 +331,7 @@ impl Replica {
             self.send_durable(from, Message::Ok { view, id, clock });
             return true;
         }
-        if let Some(number) = self.ordered.get(&id).copied() {
+        if let Some(number) = self.backlog.ordered.get(&id).copied() {
             // A leader that has ordered an update without accepting it (it met a conflict, or came
             // by the ordered path) vouches for it only once it is committed: its timestamp may be
             // below that of a completed update, and recovery would then drop it.
@@ -352,7 +348,7 @@ impl Replica {
         if held.is_some() {
             // Its client asks because it cannot have the fast quorum: somebody has refused it.
             self.order_all_with_body_of(Some(id));
-            if let Some(number) = self.ordered.get(&id).copied() {
+            if let Some(number) = self.backlog.ordered.get(&id).copied() {
                 self.counters.slow_updates += 1;
                 self.wait(number, Waiter { to: from, what: Awaited::Update(id) });
             }
@@ -375,12 +371,13 @@ impl Replica {
 
     /// Why the leader can order nothing more at present.
     fn no_room_in_log(&self) -> Option<Refusal> {
-        if self.disk_failed {
+        if self.resources.disk_failed {
             Some(Refusal::DiskFailed)
         } else if self.memory_bytes() >= self.config.log_bytes_max {
             Some(Refusal::LogFull)
-        } else if self.uncommitted_bytes >= self.config.uncommitted_bytes_max
-            || (self.config.engine_is_durable && self.unexecuted_bytes >= self.config.unexecuted_bytes_max)
+        } else if self.backlog.uncommitted_bytes >= self.config.uncommitted_bytes_max
+            || (self.config.engine_is_durable
+                && self.backlog.unexecuted_bytes >= self.config.unexecuted_bytes_max)
             || self.waiting >= self.config.waiting_max
         {
             Some(Refusal::Overloaded)
@@ -426,7 +423,7 @@ impl Replica {
         // One entry's worth; the rest goes with a later scan.
         const EXPIRED_AT_ONCE_MAX: usize = 1024;
         let mut idle = self.sessions.idle(self.log_time(), self.config.session_timeout, EXPIRED_AT_ONCE_MAX);
-        idle.retain(|id| !self.expiring.contains(id));
+        idle.retain(|id| !self.backlog.expiring.contains(id));
         if !idle.is_empty() && self.dlog.is_empty() && self.no_room_in_log().is_none() {
             let idle = idle.into_boxed_slice();
             self.append_ordered(Payload::Expire(idle.clone()), Prepared::Expire(idle));
@@ -460,7 +457,7 @@ impl Replica {
         let entries =
             (self.applied.0 + 1..=self.log.op_number().0).filter_map(|n| self.log.entry(OpNumber(n)));
         let registered = entries.filter(|entry| matches!(entry.payload, Payload::Register { .. })).count();
-        (self.sessions.len() + registered).saturating_sub(self.expiring.len())
+        (self.sessions.len() + registered).saturating_sub(self.backlog.expiring.len())
     }
 
     /// Leader: all sessions are taken. Ends some through the log: first those that were never used, then those that have
@@ -486,7 +483,7 @@ impl Replica {
         let busy: BTreeSet<SessionId> =
             unexecuted.flat_map(LogEntry::updates).map(|update| update.request.id.session).collect();
         let mut ended = self.sessions.least_recently_used(self.log_time(), UNUSED_MIN, IDLE_MIN, |id| {
-            !busy.contains(&id) && !self.expiring.contains(&id)
+            !busy.contains(&id) && !self.backlog.expiring.contains(&id)
         });
         ended.truncate(ENDED_AT_ONCE_MAX);
         if !ended.is_empty() {
@@ -509,7 +506,7 @@ impl Replica {
             || (self.planted(PlantedBug::SharedKeysAtLeaderOnly) && !self.is_leader());
         !ignored
             && (self.dlog.overlaps_shared(footprint)
-                || self.pending.overlaps_shared(footprint)
+                || self.backlog.pending.overlaps_shared(footprint)
                 || self.reading.overlaps_shared(footprint))
     }
 
@@ -530,8 +527,8 @@ impl Replica {
             Admission::IfNothingOverlaps => {
                 let is_evaluated = self.is_leader() && !update.class.is_nilext();
                 let ignored = self.planted(PlantedBug::OverlapIgnored) && !self.is_leader();
-                let is_executed =
-                    !self.pending.overlaps(footprint) || self.planted(PlantedBug::EvaluatedBeforeExecuted);
+                let is_executed = !self.backlog.pending.overlaps(footprint)
+                    || self.planted(PlantedBug::EvaluatedBeforeExecuted);
                 (self.dlog.overlaps(footprint) && !ignored)
                     || (is_evaluated && !(is_executed && self.has_settled()))
             }
@@ -637,7 +634,7 @@ impl Replica {
             let is_remembered = self.planted(PlantedBug::RefusalIsForGood) && self.refusals.get(id).is_some();
             let new = self.sessions.lookup(id) == Known::New
                 && !self.dlog.contains(id)
-                && !self.ordered.contains_key(&id)
+                && !self.backlog.ordered.contains_key(&id)
                 && !is_remembered
                 && self.lacks_room_for(&update).is_none()
                 && !self.is_expiring(id.session)

@@ -141,7 +141,7 @@ impl Replica {
         (due || wanted)
             && taking.is_none()
             && !self.snapshots.is_installing()
-            && !self.disk_failed
+            && !self.resources.disk_failed
             && self.now.instant >= *retry_at
             && !matches!(self.status, Status::Recovering)
     }
@@ -195,7 +195,7 @@ impl Replica {
     /// Puts on disk all that the snapshot at `applied` does not hold.
     fn persist_checkpoint(&mut self) -> Ticket {
         if self.config.durability != super::Durability::Fsync {
-            return self.view_ticket;
+            return self.persistence.view_ticket();
         }
         let base = self.applied;
         let checkpoint = Checkpoint {
@@ -327,7 +327,7 @@ impl Replica {
         if !awaits
             || op_number <= self.applied
             || bytes == 0
-            || self.disk_failed
+            || self.resources.disk_failed
             || self.is_downloading()
             || self.now.instant < self.snapshots.retry_at
         {
@@ -460,10 +460,7 @@ impl Replica {
         self.apply_requested = op_number;
         self.commit = self.commit.max(op_number);
         let end = self.log.op_number();
-        self.persisted_op = self.persisted_op.clamp(op_number, end);
-        for (_, appended) in &mut self.appends {
-            *appended = (*appended).clamp(op_number, end);
-        }
+        self.persistence.replace(op_number, end);
         self.forget_executed();
         self.rebuild_pending();
         self.snapshots.taking = None;

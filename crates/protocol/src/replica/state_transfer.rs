@@ -126,7 +126,7 @@ impl Replica {
             self.log.view_at(base) <= Some(entry.view) && self.log.last_time() <= entry.time
         });
         let trusts = self.planted(PlantedBug::PeersNotValidated);
-        if known < entries.len() && !self.disk_failed && (fits || trusts) {
+        if known < entries.len() && !self.resources.disk_failed && (fits || trusts) {
             // What is parked overlaps; whatever follows is asked for again.
             self.forget_parked();
             let new = entries.split_off(known);
@@ -202,10 +202,7 @@ impl Replica {
         while self.log.op_number() > last {
             self.pop_entry();
         }
-        self.persisted_op = self.persisted_op.min(last);
-        for (_, op_number) in &mut self.appends {
-            *op_number = (*op_number).min(last);
-        }
+        self.persistence.truncate(last);
     }
 
     /// True if everything up to `base` is in the log and agrees with whoever names it.

@@ -1118,7 +1118,7 @@ fn a_replica_whose_disk_takes_nothing_tells_its_status() {
     // Its view never reaches the disk.
     cluster.unwritten.insert(0, Ticket(0));
     cluster.event(0, Event::StepDown);
-    assert!(cluster.replicas[0].view_ticket > cluster.replicas[0].persisted);
+    assert!(!cluster.replicas[0].persistence.has_view());
     let now = cluster.clock(0);
     cluster.replicas[0].handle(now, Event::PersistFailed);
     cluster.replicas[0].handle(now, Event::Message { from: CLIENT, message: Message::StatusRequest });
@@ -1128,7 +1128,7 @@ fn a_replica_whose_disk_takes_nothing_tells_its_status() {
     });
     let (report, after) = answer.unwrap();
     assert!(report.disk_failed && report.role == RoleName::ViewChange, "{report:?}");
-    assert!(after <= cluster.replicas[0].persisted, "it waits for {after:?}");
+    assert!(after <= cluster.replicas[0].persistence.persisted(), "it waits for {after:?}");
 }
 
 #[test]

@@ -181,7 +181,7 @@ impl Replica {
         let jitter = Duration::from_nanos(self.prng.below((timeout / 4).as_nanos() as u64));
         let attempts = (timeout.as_nanos() / self.config.view_change_timeout.as_nanos().max(1)) as u32;
         // What members hold goes to the new leader, and comes back as the log of the view.
-        let carrying = carrying_time(self.dlog.bytes() + self.uncommitted_bytes) * 2 * attempts;
+        let carrying = carrying_time(self.dlog.bytes() + self.backlog.uncommitted_bytes) * 2 * attempts;
         self.status = Status::ViewChange(Box::new(ViewChange {
             resend_at: self.now.instant.after(self.config.resend),
             resend_change_at: self.now.instant.after(self.config.resend.max(carrying)),
@@ -197,7 +197,8 @@ impl Replica {
 
     /// What the durability log holds that the log does not.
     pub(super) fn unordered_requests(&self) -> Vec<Request> {
-        let unordered = self.dlog.iter().filter(|update| !self.ordered.contains_key(&update.request.id));
+        let unordered =
+            self.dlog.iter().filter(|update| !self.backlog.ordered.contains_key(&update.request.id));
         unordered.map(|update| update.request.clone()).collect()
     }
 
@@ -602,7 +603,7 @@ impl Replica {
     }
 
     pub(super) fn may_recover(&self, id: OperationId) -> bool {
-        !self.ordered.contains_key(&id) && !self.is_dealt_with(id)
+        !self.backlog.ordered.contains_key(&id) && !self.is_dealt_with(id)
     }
 
     /// True if what was executed here includes the update, or the end of its session.
@@ -668,7 +669,8 @@ impl Replica {
             super::Durability::Fsync => {
                 let (view, commit) = (self.view, self.commit);
                 let suffix = self.log.suffix(unchanged);
-                self.view_ticket = self.persist(Record::EnterView { view, base: unchanged, commit, suffix });
+                let ticket = self.persist(Record::EnterView { view, base: unchanged, commit, suffix });
+                self.persistence.set_view_ticket(ticket);
             }
             super::Durability::Replicated => self.persist_view(),
         }
@@ -807,7 +809,7 @@ impl Replica {
             self.sessions = head.sessions;
             self.restored_from(head.op_number, bytes);
         }
-        self.persisted_op = self.log.op_number();
+        self.persistence.restore(self.log.op_number());
         for update in self.describe_all(dlog) {
             self.dlog.restore(update, self.now.instant);
         }

@@ -7,6 +7,7 @@
 //! never ahead of all right ones, whoever has not been heard. If at most `f` members in total are dead or have a wrong
 //! clock, log time is not behind all right ones either, once all others have been heard.
 
+use super::role::Role;
 use super::{ClockError, HandOverReason, Replica, TraceEvent};
 use core::time::Duration;
 use syros_types::{Group, Instant, ReplicaId, ReplicaSet, WallTime};
@@ -89,7 +90,7 @@ impl Replica {
     /// than a majority of the clocks is known.
     pub(super) fn group_time(&self) -> Option<WallTime> {
         // A follower stamps nothing. By its own clock it tells a reader that a value may be due, who then asks the leader.
-        let is_follower = self.is_normal() && !self.is_leader();
+        let is_follower = matches!(self.role, Role::Follower(_));
         if is_follower || self.planted(super::PlantedBug::LogTimeByOneClock) {
             return Some(self.now.wall);
         }
@@ -100,9 +101,10 @@ impl Replica {
     /// Log time of what is appended now.
     pub(super) fn log_time(&self) -> WallTime {
         let last = self.log.last_time();
+        let is_empty = self.role.leading().is_none_or(|leader| leader.batch.entries.is_empty());
         // A batch has one time. Before the leader of a new group has heard of a majority of the clocks it can commit
         // nothing but registrations, which need none.
-        if self.batch.is_empty() { self.group_time().map_or(last, |time| time.max(last)) } else { last }
+        if is_empty { self.group_time().map_or(last, |time| time.max(last)) } else { last }
     }
 
     /// How long until log time is at `moment`.
@@ -126,8 +128,9 @@ impl Replica {
     /// timestamps of such a clock are refused by the followers.
     pub(super) fn leave_with_wrong_clock(&mut self) {
         let Some(agreed) = self.group_clock() else { return };
+        let Role::Leader(leader) = &mut self.role else { return };
         if agreed.includes(self.now.wall, self.config.clock_skew_max) {
-            self.clock_off_since = None;
+            leader.clock_off_since = None;
             return;
         }
         let now = self.now.instant;
@@ -135,11 +138,13 @@ impl Replica {
         let nearest = if ahead { agreed.high } else { agreed.low };
         let off = Duration::from_micros(self.now.wall.0.abs_diff(nearest.0));
         let error = ClockError { off, ahead };
-        let since = *self.clock_off_since.get_or_insert(now);
+        let since = *leader.clock_off_since.get_or_insert(now);
         if now < since.after(CLOCK_OFF_AFTER) || !self.has_led_for_long(CLOCK_OFF_AFTER) {
             return;
         }
-        self.clock_off_since = None;
+        if let Role::Leader(leader) = &mut self.role {
+            leader.clock_off_since = None;
+        }
         // Not before: while all clocks are set, this member's may be the first or the last.
         self.trace(TraceEvent::WrongClock(error));
         let tolerance = self.config.clock_skew_max;

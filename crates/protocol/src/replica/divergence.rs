@@ -1,9 +1,11 @@
 //! Replicas compare digests of what they have executed. One that differs from a majority says so, and answers no reads.
 
+use super::role::Role;
 use super::trace::{HandOverReason, TraceEvent};
 use super::{PlantedBug, Replica};
 use crate::digests::Digests;
 use crate::message::{Message, Peer};
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use syros_types::{Group, OpNumber, ReplicaId, View};
 
@@ -11,7 +13,47 @@ use syros_types::{Group, OpNumber, ReplicaId, View};
 const COMPARED_MAX: usize = 16;
 
 /// What members have reported of one segment of the log.
-pub(super) type Reported = [Option<u64>; Group::SIZE_MAX];
+type Reported = [Option<u64>; Group::SIZE_MAX];
+
+/// What a leader knows of what members have executed.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Comparison {
+    /// Digests of segments of the log, as members report them.
+    reported: BTreeMap<OpNumber, Reported>,
+    /// The last segment of which members have different digests.
+    differing: Option<OpNumber>,
+}
+
+impl Comparison {
+    /// A member has this digest of the segment that ends with this entry, of which the leader has the digest `own`. Gives back
+    /// all that is known of it.
+    fn add(
+        &mut self,
+        op_number: OpNumber,
+        member: (ReplicaId, u64),
+        own: (ReplicaId, Option<u64>),
+    ) -> Reported {
+        let reported = self.reported.entry(op_number).or_default();
+        reported[member.0.index()] = Some(member.1);
+        if own.1.is_some() {
+            reported[own.0.index()] = own.1;
+        }
+        let reported = *reported;
+        while self.reported.len() > COMPARED_MAX {
+            self.reported.pop_first();
+        }
+        reported
+    }
+
+    /// Members differ in this segment: true if they did in none so late.
+    fn differs_first(&mut self, op_number: OpNumber) -> bool {
+        let is_first = self.differing.is_none_or(|last| last < op_number);
+        if is_first {
+            self.differing = Some(op_number);
+        }
+        is_first
+    }
+}
 
 impl Replica {
     /// A segment has been executed whole.
@@ -34,22 +76,14 @@ impl Replica {
     fn compare(&mut self, member: ReplicaId, op_number: OpNumber, digest: u64) {
         let mine = self.digests.of(op_number);
         let me = self.config.replica;
-        let reported = self.reported.entry(op_number).or_default();
-        reported[member.index()] = Some(digest);
-        if let Some(mine) = mine {
-            reported[me.index()] = Some(mine);
-        }
-        let reported = *reported;
-        while self.reported.len() > COMPARED_MAX {
-            self.reported.pop_first();
-        }
+        let Role::Leader(leader) = &mut self.role else { return };
+        let reported = leader.comparison.add(op_number, (member, digest), (me, mine));
         let known: Vec<(ReplicaId, u64)> =
             self.config.group.members().filter_map(|id| Some((id, reported[id.index()]?))).collect();
         if known.iter().all(|(_, other)| *other == digest) {
             return;
         }
-        if self.differing.is_none_or(|last| last < op_number) {
-            self.differing = Some(op_number);
+        if leader.comparison.differs_first(op_number) {
             self.counters.divergences += 1;
             self.trace(TraceEvent::Differing { op_number });
         }
@@ -74,12 +108,6 @@ impl Replica {
         if self.diverged.is_some() && self.has_led_for_long(self.config.heartbeat) {
             self.step_down(HandOverReason::Diverged);
         }
-    }
-
-    /// What members have reported belongs to the view that ends.
-    pub(super) fn forget_reported(&mut self) {
-        self.reported.clear();
-        self.differing = None;
     }
 
     /// The state of this replica is now the one after this entry, as another member has sent it or the disk has it.

@@ -1,25 +1,29 @@
 //! What a model checker sees of a replica. Every field is named, so that a new one does not compile
 //! before somebody has decided whether it belongs in the fingerprint.
 
-use super::{Progress, Replica, Status};
+use super::Replica;
+use super::api::Config;
+use super::follower::{Follower, MissingBodies};
+use super::leader::{Contact, Leader, Progress};
+use super::role::{InView, Recovering, Role};
 use crate::fingerprint::{Clock, Moments};
 use crate::message::Update;
 use alloc::vec::Vec;
 use core::hash::{Hash, Hasher};
+use core::time::Duration;
+use syros_types::Instant;
 
 impl Replica {
     /// Everything that decides what this replica does from now on, but its configuration, its jitter,
     /// its counters and what it has told of itself. To be taken between events, when `poll` has run dry.
-    #[expect(clippy::too_many_lines, reason = "a line per field")]
     pub fn fingerprint(&self, moments: Moments, hasher: &mut impl Hasher) {
         let Self {
             config,
             now,
             prng: _,
-            status,
+            role,
             view,
             last_normal,
-            entered_at,
             log,
             commit,
             applied,
@@ -30,52 +34,18 @@ impl Replica {
             sessions,
             attachments: _,
             digests: _,
-            reported: _,
-            differing: _,
             diverged: _,
             sessions_ended_at: _,
             next_expiry,
             resources,
             actions,
             persistence,
-            progress,
-            batch,
-            batch_bytes,
-            batch_bodies,
-            overtaken,
-            waiters,
-            waiting: _,
             abandoned,
-            refusals,
-            view_began_at,
-            reads_unapplied,
-            reading,
-            reads_unconfirmed,
-            heartbeat_due,
-            heartbeat_at,
-            order_at,
-            sessions_at: _,
-            leader_commit,
-            parked,
-            fetched,
-            fetch_at,
-            fetch_asked,
-            ack_due,
-            forward_at,
-            leader_contact,
             promised_until,
-            suspect_at,
-            suspecting,
             clocks: _,
-            unheard_signs,
-            unheard_again_at,
-            confirmed_until,
-            clock_off_since,
             wants,
-            transfer,
-            snapshots,
-            state_requested,
             start_view_requested,
+            snapshots,
             traced: _,
             counters: _,
         } = self;
@@ -84,70 +54,30 @@ impl Replica {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        match status {
-            Status::Normal => 0_u8.hash(hasher),
-            Status::ViewChange(change) => {
-                1_u8.hash(hasher);
-                change.fingerprint(clock, hasher);
-            }
-            Status::Recovering => 2_u8.hash(hasher),
-        }
         (now.wall, view, last_normal, log, commit, applied, apply_requested).hash(hasher);
+        core::mem::discriminant(role).hash(hasher);
+        match role {
+            Role::Leader(leader) => {
+                leader.view_began_at.max(*applied).hash(hasher);
+                leader.fingerprint(config, clock, hasher);
+            }
+            Role::Follower(follower) => follower.fingerprint(config, clock, hasher),
+            Role::ViewChange(change) => change.fingerprint(clock, hasher),
+            Role::Recovering(recovering) => recovering.fingerprint(clock, hasher),
+        }
         dlog.fingerprint(clock, config.forward_after, hasher);
         backlog.fingerprint(hasher);
         history.fingerprint(hasher);
-        reading.fingerprint(hasher);
-        view_began_at.max(applied).hash(hasher);
-        (sessions, next_expiry, resources).hash(hasher);
+        (sessions, next_expiry, resources, abandoned, snapshots).hash(hasher);
         persistence.fingerprint(hasher);
-        for Progress { op_number, applied, heard, promised_until, disk_short, fetched, fetched_at } in
-            progress
-        {
-            (op_number, applied, heard.is_some(), disk_short.is_some(), fetched).hash(hasher);
-            heard.iter().chain(fetched_at).for_each(|heard| clock.exact(*heard, hasher));
-            clock.deadline(*promised_until, hasher);
-        }
         // In models all replicas' clocks say the same, and time passes in steps far below the microsecond that they count.
         self.group_clock().is_some().hash(hasher);
-        // How many signs of life were not answered matters only when they are nearly too many.
-        let most = config.suspect_after.as_nanos() / config.heartbeat.as_nanos().max(1);
-        let few = u32::try_from(most).unwrap_or(u32::MAX);
-        unheard_signs.saturating_sub(few).hash(hasher);
-        if *unheard_signs > few {
-            clock.deadline(*unheard_again_at, hasher);
-            clock.exact(*confirmed_until, hasher);
-        }
-        clock_off_since.is_some().hash(hasher);
-        (batch, batch_bytes, batch_bodies, waiters, abandoned, refusals).hash(hasher);
-        for (number, reads) in reads_unapplied {
-            number.hash(hasher);
-            reads.iter().for_each(|read| read.fingerprint(clock, hasher));
-        }
-        reads_unconfirmed.len().hash(hasher);
-        reads_unconfirmed.iter().for_each(|read| read.fingerprint(clock, hasher));
-        (heartbeat_due, leader_commit, parked, fetch_asked, suspecting, transfer, snapshots).hash(hasher);
-        let mut fetched: Vec<_> = fetched.iter().collect();
-        fetched.sort_unstable_by_key(|(id, _)| **id);
-        fetched.hash(hasher);
-        for moment in [heartbeat_at, order_at, fetch_at, forward_at, suspect_at, promised_until] {
-            clock.deadline(*moment, hasher);
-        }
-        ack_due.is_some().hash(hasher);
-        clock.past(*leader_contact, config.lease, hasher);
+        clock.deadline(*promised_until, hasher);
         for want in wants {
             want.is_some().hash(hasher);
             want.iter().for_each(|want| want.fingerprint(clock, config.resend * 4, hasher));
         }
-        overtaken.map(|(number, _)| number).hash(hasher);
-        let entered = (entered_at, config.view_change_timeout);
-        let overtaken = (&overtaken.map(|(_, since)| since), config.slow_disk_after);
-        for (since, lasting) in
-            [entered, overtaken, (state_requested, config.resend), (start_view_requested, config.resend)]
-        {
-            let end = since.map(|at| at.after(lasting)).filter(|end| now.instant < *end);
-            end.is_some().hash(hasher);
-            end.iter().for_each(|end| clock.deadline(*end, hasher));
-        }
+        hash_since(*start_view_requested, config.resend, clock, hasher);
     }
 
     /// The updates in the durability log, in order of arrival.
@@ -159,5 +89,120 @@ impl Replica {
     #[must_use]
     pub fn is_ordered(&self, id: syros_types::OperationId) -> bool {
         self.backlog.ordered.contains_key(&id)
+    }
+}
+
+/// Something that has been so since a moment, if it has, and matters until it has been for as long as `lasting`.
+fn hash_since(since: Option<Instant>, lasting: Duration, clock: Clock, hasher: &mut impl Hasher) {
+    let end = since.map(|at| at.after(lasting)).filter(|end| clock.now < *end);
+    end.is_some().hash(hasher);
+    end.iter().for_each(|end| clock.deadline(*end, hasher));
+}
+
+impl InView {
+    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { refusals, waiting: _, reads_unapplied } = self;
+        refusals.hash(hasher);
+        for (number, reads) in reads_unapplied {
+            number.hash(hasher);
+            reads.iter().for_each(|read| read.fingerprint(clock, hasher));
+        }
+    }
+}
+
+impl Leader {
+    fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
+        let Self {
+            in_view,
+            entered_at,
+            // Matters as long as it is not executed.
+            view_began_at: _,
+            progress,
+            batch,
+            overtaken,
+            waiters,
+            reading,
+            reads_unconfirmed,
+            comparison: _,
+            contact,
+            clock_off_since,
+            heartbeat_due,
+            heartbeat_at,
+            order_at,
+            sessions_at: _,
+        } = self;
+        in_view.fingerprint(clock, hasher);
+        for Progress { op_number, applied, heard, promised_until, disk_short, fetched, fetched_at } in
+            progress
+        {
+            (op_number, applied, heard.is_some(), disk_short.is_some(), fetched).hash(hasher);
+            heard.iter().chain(fetched_at).for_each(|heard| clock.exact(*heard, hasher));
+            clock.deadline(*promised_until, hasher);
+        }
+        (batch, waiters, heartbeat_due, clock_off_since.is_some()).hash(hasher);
+        reading.fingerprint(hasher);
+        reads_unconfirmed.len().hash(hasher);
+        reads_unconfirmed.iter().for_each(|read| read.fingerprint(clock, hasher));
+        contact.fingerprint(config, clock, hasher);
+        clock.deadline(*heartbeat_at, hasher);
+        clock.deadline(*order_at, hasher);
+        overtaken.map(|(number, _)| number).hash(hasher);
+        hash_since(overtaken.map(|(_, since)| since), config.slow_disk_after, clock, hasher);
+        hash_since(*entered_at, config.view_change_timeout, clock, hasher);
+    }
+}
+
+impl Contact {
+    fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { unheard_signs, unheard_again_at, confirmed_until } = self;
+        unheard_signs.hash(hasher);
+        clock.deadline(*unheard_again_at, hasher);
+        // When the last ones were answered matters only when there are nearly too many.
+        let most = config.suspect_after.as_nanos() / config.heartbeat.as_nanos().max(1);
+        if u128::from(*unheard_signs) > most {
+            clock.exact(*confirmed_until, hasher);
+        }
+    }
+}
+
+impl Follower {
+    fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
+        let Self {
+            in_view,
+            leader_commit,
+            ack_due,
+            leader_contact,
+            suspect_at,
+            suspecting,
+            forward_at,
+            missing,
+            state_requested,
+        } = self;
+        in_view.fingerprint(clock, hasher);
+        (leader_commit, ack_due.is_some(), suspecting).hash(hasher);
+        clock.past(*leader_contact, config.lease, hasher);
+        clock.deadline(*suspect_at, hasher);
+        clock.deadline(*forward_at, hasher);
+        missing.fingerprint(clock, hasher);
+        hash_since(*state_requested, config.resend, clock, hasher);
+    }
+}
+
+impl MissingBodies {
+    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { parked, fetched, fetch_at, fetch_asked } = self;
+        (parked, fetch_asked).hash(hasher);
+        let mut fetched: Vec<_> = fetched.iter().collect();
+        fetched.sort_unstable_by_key(|(id, _)| **id);
+        fetched.hash(hasher);
+        clock.deadline(*fetch_at, hasher);
+    }
+}
+
+impl Recovering {
+    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { rejoin_at, transfer } = self;
+        clock.deadline(*rejoin_at, hasher);
+        transfer.hash(hasher);
     }
 }

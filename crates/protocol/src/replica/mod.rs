@@ -12,6 +12,8 @@ mod clocks;
 mod divergence;
 #[cfg(feature = "model")]
 mod fingerprint;
+mod follower;
+mod leader;
 mod ordering;
 mod persistence;
 mod planted;
@@ -21,6 +23,7 @@ mod refusals;
 mod requests;
 mod resources;
 mod restore;
+mod role;
 mod snapshots;
 mod state_transfer;
 mod trace;
@@ -38,63 +41,26 @@ pub use restore::{InvalidRecord, Restored};
 pub use trace::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 
 use crate::digests::Digests;
-use crate::durability_log::{DurabilityLog, KeyIndex};
-use crate::hash::HashMap;
+use crate::durability_log::DurabilityLog;
 use crate::history::ChangeHistory;
 use crate::log::Log;
-use crate::message::{LogEntry, Message, Payload, Peer, Prepared, Request, RoleName, StatusReport};
+use crate::message::{LogEntry, Message, Payload, Peer, RoleName, StatusReport};
 use crate::record::{Record, Ticket};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::{BTreeSet, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
 use backlog::Backlog;
 use core::time::Duration;
-use ordering::Parked;
 use persistence::Persistence;
-use reads::WaitingRead;
-use refusals::Refusals;
-use requests::Waiter;
 use resources::Resources;
-use state_transfer::Transfer;
+use role::{Recovering, Role};
 use syros_types::room::shrink_queue;
-use syros_types::{Group, Instant, Now, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet, View, WallTime};
-use view_change::ViewChange;
+use syros_types::{Group, Instant, Now, OpNumber, Prng, ReplicaId, View, WallTime};
 
 /// A follower that has seen nothing to append hears of a commit within this time.
 const COMMIT_DELAY: Duration = Duration::from_millis(2);
-
-/// What a replica is doing (VR 4: status).
-#[derive(Clone, Debug)]
-enum Status {
-    /// Takes part in its view.
-    Normal,
-    /// Has left its last view and has not entered the next.
-    ViewChange(Box<ViewChange>),
-    /// Lost its memory; waits for a view newer than the one it may have acted in.
-    Recovering,
-}
-
-/// What a leader knows of a member.
-#[derive(Clone, Copy, Debug, Default)]
-struct Progress {
-    /// Its log is durable up to here, in this view.
-    op_number: OpNumber,
-    /// It has executed its log up to here.
-    applied: OpNumber,
-    /// The newest `sent_at` it has answered: it had not left the view when it did.
-    heard: Option<Instant>,
-    /// Until then, on this leader's clock, it has promised not to leave the view; less what clocks may drift.
-    promised_until: Instant,
-    /// When it last said that its disk is nearly full.
-    disk_short: Option<Instant>,
-    /// The furthest part of the log, or of a snapshot that replaces its beginning, that it has asked this leader for in
-    /// order to enter the view: an entry and an offset.
-    fetched: (OpNumber, u64),
-    /// When that was.
-    fetched_at: Option<Instant>,
-}
 
 /// One member of the group.
 ///
@@ -105,11 +71,9 @@ pub struct Replica {
     config: Config,
     now: Now,
     prng: Prng,
-    status: Status,
+    role: Role,
     view: View,
     last_normal: View,
-    /// When this replica entered its view; `None` for the first one of its life.
-    entered_at: Option<Instant>,
     log: Log,
     commit: OpNumber,
     applied: OpNumber,
@@ -122,10 +86,6 @@ pub struct Replica {
     sessions: Sessions,
     attachments: attachments::Attachments,
     digests: Digests,
-    /// Leader: digests of segments of the log, as members report them.
-    reported: BTreeMap<OpNumber, divergence::Reported>,
-    /// Leader: the last segment of which members have different digests.
-    differing: Option<OpNumber>,
     /// The end of a segment after which this replica's state is known not to be that of the majority.
     diverged: Option<OpNumber>,
     /// When sessions were last ended because there were too many.
@@ -136,62 +96,16 @@ pub struct Replica {
     actions: VecDeque<Action>,
     persistence: Persistence,
 
-    // Leader.
-    progress: Vec<Progress>,
-    /// Entries at the end of the log that no Prepare has carried yet.
-    batch: Vec<Prepared>,
-    batch_bytes: usize,
-    /// Of those in `batch` whose clients have not sent them to everybody: which they are, and who has been sent them.
-    batch_bodies: Vec<(usize, Request, ReplicaSet)>,
-    /// An entry that `f` followers have on disk and this leader has not, and since when that is known.
-    overtaken: Option<(OpNumber, Instant)>,
-    waiters: BTreeMap<OpNumber, Vec<Waiter>>,
-    waiting: usize,
     /// Clients whose requests met a change of views: they are told of the next view once it has begun.
     abandoned: BTreeSet<u64>,
-    refusals: Refusals,
-    /// The log as it was when this leader's view began: others may have executed it.
-    view_began_at: OpNumber,
-    reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
-    /// Keys of the reads of several keys that wait for this leader's answer.
-    reading: KeyIndex,
-    reads_unconfirmed: VecDeque<WaitingRead>,
-    heartbeat_due: bool,
-    heartbeat_at: Instant,
-    order_at: Instant,
-    sessions_at: Instant,
-
-    // Follower.
-    leader_commit: OpNumber,
-    parked: VecDeque<Parked>,
-    fetched: HashMap<OperationId, crate::message::Update>,
-    fetch_at: Instant,
-    /// The last op number whose body has been asked for, since parked Prepares began to wait.
-    fetch_asked: OpNumber,
-    ack_due: Option<Instant>,
-    forward_at: Instant,
-    /// Last sign of life of the leader: until one lease later, a promise not to change views.
-    leader_contact: Instant,
     /// Until then, what the replica promised before it started.
     promised_until: Instant,
-    suspect_at: Instant,
-    suspecting: bool,
     /// What the members have last told of their wall clocks.
     clocks: [Option<clocks::ClockReading>; Group::SIZE_MAX],
-    /// Leader: signs of life that it has sent since `f` followers have answered one.
-    unheard_signs: u32,
-    /// Leader: when the next of them counts.
-    unheard_again_at: Instant,
-    /// Leader: the newest sign of life that `f` followers have answered.
-    confirmed_until: Instant,
-    /// Leader: since when its own clock has contradicted the group's.
-    clock_off_since: Option<Instant>,
     /// Per member: the newest view it wanted to move to, when, and whether it has moved.
     wants: Vec<Option<view_change::Want>>,
-    transfer: Option<Transfer>,
-    snapshots: snapshots::Snapshots,
-    state_requested: Option<Instant>,
     start_view_requested: Option<Instant>,
+    snapshots: snapshots::Snapshots,
 
     traced: trace::Traced,
     counters: Counters,
@@ -224,10 +138,10 @@ impl Replica {
         let mut replica = Self {
             now,
             prng,
-            status: Status::Normal,
+            // What it boots as says what it does.
+            role: Role::Recovering(Recovering { rejoin_at: now.instant, transfer: None }),
             view: View(0),
             last_normal: View(0),
-            entered_at: None,
             log: Log::new(),
             commit: OpNumber(0),
             applied: OpNumber(0),
@@ -238,62 +152,27 @@ impl Replica {
             sessions: Sessions::default(),
             attachments: attachments::Attachments::default(),
             digests: Digests::after(OpNumber(0), config.digest_entries),
-            reported: BTreeMap::new(),
-            differing: None,
             diverged: None,
             sessions_ended_at: Instant(0),
             next_expiry: None,
             resources: Resources::new(),
             actions: VecDeque::new(),
             persistence: Persistence::default(),
-            progress: vec![Progress::default(); members],
-            batch: Vec::new(),
-            batch_bytes: 0,
-            batch_bodies: Vec::new(),
-            overtaken: None,
-            waiters: BTreeMap::new(),
             abandoned: BTreeSet::new(),
-            waiting: 0,
-            refusals: Refusals::default(),
-            view_began_at: OpNumber(0),
-            reads_unapplied: BTreeMap::new(),
-            reading: KeyIndex::default(),
-            reads_unconfirmed: VecDeque::new(),
-            heartbeat_due: false,
-            heartbeat_at: now.instant,
-            order_at: Instant::NEVER,
-            sessions_at: now.instant,
-            leader_commit: OpNumber(0),
-            parked: VecDeque::new(),
-            fetched: HashMap::default(),
-            fetch_at: Instant::NEVER,
-            fetch_asked: OpNumber(0),
-            ack_due: None,
-            forward_at: now.instant.after(config.forward_after),
-            leader_contact: now.instant,
             promised_until: now.instant.after(config.promised_before),
-            suspect_at: Instant::NEVER,
-            suspecting: false,
             clocks: [None; Group::SIZE_MAX],
-            unheard_signs: 0,
-            unheard_again_at: Instant(0),
-            confirmed_until: Instant(0),
-            clock_off_since: None,
             wants: vec![None; members],
-            transfer: None,
-            snapshots: snapshots::Snapshots::new(members, &config),
-            state_requested: None,
             start_view_requested: None,
+            snapshots: snapshots::Snapshots::new(members, &config),
             traced: trace::Traced::new(now.instant),
             counters: Counters::default(),
             config,
         };
-        replica.hear_leader();
         match boot {
             Boot::Fresh => {
+                replica.role = replica.role_in_view(None);
                 // On disk before anything depends on it, so that a restart knows this life took place.
                 replica.persist_view();
-                replica.schedule_leader_work();
             }
             Boot::Restored(restored) => replica.boot_restored(*restored),
             Boot::Amnesiac { view } => replica.boot_amnesiac(view),
@@ -344,13 +223,11 @@ impl Replica {
     /// When to call `handle` with [`Event::Tick`] if nothing else happens before.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        let deadline = match &self.status {
-            Status::Normal if self.is_leader() => {
-                self.heartbeat_at.min(self.order_at).min(self.sessions_at).min(self.expiry_deadline())
-            }
-            Status::Normal => self.suspect_at.min(self.fetch_at).min(self.forward_at),
-            Status::ViewChange(change) => change.deadline(),
-            Status::Recovering => self.suspect_at,
+        let deadline = match &self.role {
+            Role::Leader(leader) => leader.deadline().min(self.expiry_deadline()),
+            Role::Follower(follower) => follower.deadline(),
+            Role::ViewChange(change) => change.deadline(),
+            Role::Recovering(recovering) => recovering.rejoin_at,
         };
         deadline.min(self.snapshots.deadline())
     }
@@ -395,25 +272,20 @@ impl Replica {
 
     /// True if the replica is normal and leads its view.
     #[must_use]
-    pub fn is_leader(&self) -> bool {
-        self.is_normal() && self.leader() == self.config.replica
+    pub const fn is_leader(&self) -> bool {
+        matches!(self.role, Role::Leader(_))
     }
 
     /// True if the replica takes part in its view.
     #[must_use]
     pub const fn is_normal(&self) -> bool {
-        matches!(self.status, Status::Normal)
+        self.role.is_normal()
     }
 
     /// What the replica is doing.
     #[must_use]
-    pub fn role(&self) -> RoleName {
-        match self.status {
-            Status::Normal if self.is_leader() => RoleName::Leader,
-            Status::Normal => RoleName::Follower,
-            Status::ViewChange(_) => RoleName::ViewChange,
-            Status::Recovering => RoleName::Recovering,
-        }
+    pub const fn role(&self) -> RoleName {
+        self.role.name()
     }
 
     /// What there is to tell.
@@ -528,21 +400,23 @@ impl Replica {
 
     fn on_tick(&mut self) {
         self.on_download_tick();
-        match self.status {
-            Status::Normal if self.is_leader() => self.on_leader_tick(),
-            Status::Normal => self.on_follower_tick(),
-            Status::ViewChange(_) => self.on_view_change_tick(),
-            Status::Recovering => self.on_recovering_tick(),
+        match self.role {
+            Role::Leader(_) => self.on_leader_tick(),
+            Role::Follower(_) => self.on_follower_tick(),
+            Role::ViewChange(_) => self.on_view_change_tick(),
+            Role::Recovering(_) => self.on_recovering_tick(),
         }
     }
 
     fn on_leader_tick(&mut self) {
         let now = self.now.instant;
-        if now >= self.order_at {
+        if self.role.leading().is_some_and(|leader| now >= leader.order_at) {
             self.order_all();
         }
-        if now >= self.heartbeat_at {
-            self.heartbeat_due = true;
+        if let Some(leader) = self.role.leading_mut()
+            && now >= leader.heartbeat_at
+        {
+            leader.heartbeat_due = true;
             self.leave_diverged();
             self.leave_with_slow_disk();
             self.leave_with_full_disk();
@@ -558,8 +432,10 @@ impl Replica {
             let again = WallTime(self.log_time().0 + AGAIN.as_micros() as u64);
             self.next_expiry = if self.append_tick() { None } else { Some(again) };
         }
-        if now >= self.sessions_at {
-            self.sessions_at = now.after(self.config.session_timeout / 8);
+        if let Some(leader) = self.role.leading_mut()
+            && now >= leader.sessions_at
+        {
+            leader.sessions_at = now.after(self.config.session_timeout / 8);
             self.expire_sessions();
         }
         self.trace_quorum();
@@ -567,14 +443,19 @@ impl Replica {
 
     fn on_follower_tick(&mut self) {
         let now = self.now.instant;
-        if now >= self.fetch_at {
+        let Some(follower) = self.role.following_mut() else { return };
+        let (fetches, forwards) = (now >= follower.missing.fetch_at, now >= follower.forward_at);
+        let suspects = now >= follower.suspect_at;
+        if forwards {
+            follower.forward_at = now.after(self.config.forward_after / 2);
+        }
+        if fetches {
             self.fetch_missing_bodies();
         }
-        if now >= self.forward_at {
-            self.forward_at = now.after(self.config.forward_after / 2);
+        if forwards {
             self.forward_old_updates();
         }
-        if now >= self.suspect_at {
+        if suspects {
             self.suspect();
         }
     }
@@ -582,12 +463,8 @@ impl Replica {
     /// Emits what several events may share.
     fn flush_deferred(&mut self) {
         self.emit_batch();
-        if self.heartbeat_due {
-            self.emit_heartbeat();
-        }
-        if let Some(sent_at) = self.ack_due.take() {
-            self.emit_prepare_ok(sent_at);
-        }
+        self.emit_heartbeat();
+        self.emit_prepare_ok();
         self.take_due_snapshot();
         self.install_when_idle();
         self.ask_for_execution();

@@ -3,9 +3,10 @@
 //! rest; no body is sent or written to disk twice.
 
 use super::backlog::Backlog;
-use super::{
-    Action, COMMIT_DELAY, HandOverReason, PlantedBug, Progress, Replica, TraceEvent, ViewChangeCause,
-};
+use super::follower::MissingBodies;
+use super::leader::{Batch, Leader, Progress};
+use super::role::Role;
+use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
     Body, BodyHash, LogEntry, Message, Payload, Peer, Prepared, Request, Update, ViewChangeReason,
 };
@@ -13,7 +14,7 @@ use crate::record::Record;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{Class, Group, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, View, WallTime};
+use syros_types::{Class, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, View, WallTime};
 
 /// A leader that has just begun does not look for something that takes some time to show in its disk or its clock for
 /// this many times as long.
@@ -35,7 +36,7 @@ pub(super) struct Parked {
     time: WallTime,
     entries: Vec<Prepared>,
     /// Entries before this one are known to be complete.
-    complete: usize,
+    pub(super) complete: usize,
 }
 
 impl Parked {
@@ -50,7 +51,10 @@ impl Replica {
         if self.dlog.unordered() >= self.config.batch_max {
             self.order_all();
         } else {
-            self.order_at = self.order_at.min(self.now.instant.after(self.config.order_delay));
+            let order_at = self.now.instant.after(self.config.order_delay);
+            if let Some(leader) = self.role.leading_mut() {
+                leader.order_at = leader.order_at.min(order_at);
+            }
         }
     }
 
@@ -62,7 +66,9 @@ impl Replica {
     /// As [`Self::order_all`]; followers are sent the body of this update, because some of them are known not to have
     /// taken it.
     pub(super) fn order_all_with_body_of(&mut self, refused: Option<OperationId>) {
-        self.order_at = Instant::NEVER;
+        if let Some(leader) = self.role.leading_mut() {
+            leader.order_at = Instant::NEVER;
+        }
         while let Some((update, recipients)) = self.dlog.order_next() {
             let id = update.request.id;
             let prepared = if refused == Some(id) {
@@ -85,23 +91,24 @@ impl Replica {
         if self.others().all(|other| recipients.contains(other)) {
             return;
         }
-        self.batch_bytes += request.body.len();
-        self.batch_bodies.push((self.batch.len(), request.clone(), recipients));
+        if let Some(leader) = self.role.leading_mut() {
+            leader.batch.note_unsent(request, recipients);
+        }
     }
 
     /// Leader: appends an entry that the next Prepare will carry.
     pub(super) fn append_to_batch(&mut self, mut entry: LogEntry, prepared: Prepared) -> OpNumber {
+        let Role::Leader(leader) = &mut self.role else { unreachable!("only a leader orders") };
         // A batch has one time.
-        if !self.batch.is_empty() {
+        if !leader.batch.entries.is_empty() {
             entry.time = self.log.last_time();
         }
-        if let Prepared::Full(request) = &prepared {
-            self.batch_bytes += request.body.len();
-        }
+        leader.batch.push(prepared);
+        let is_full = leader.batch.entries.len() >= self.config.batch_max
+            || leader.batch.bytes >= self.config.batch_bytes_max;
         self.backlog.on_ordered(&entry);
-        self.batch.push(prepared);
         let number = self.append_entry(entry);
-        if self.batch.len() >= self.config.batch_max || self.batch_bytes >= self.config.batch_bytes_max {
+        if is_full {
             self.emit_batch();
         }
         number
@@ -109,12 +116,11 @@ impl Replica {
 
     /// Leader: sends and persists the entries appended since the last time.
     pub(super) fn emit_batch(&mut self) {
-        if self.batch.is_empty() {
+        let Role::Leader(leader) = &mut self.role else { return };
+        if leader.batch.entries.is_empty() {
             return;
         }
-        let entries = core::mem::take(&mut self.batch);
-        let bodies = core::mem::take(&mut self.batch_bodies);
-        self.batch_bytes = 0;
+        let Batch { entries, bodies, bytes: _ } = core::mem::take(&mut leader.batch);
         let first = OpNumber(self.log.op_number().0 + 1 - entries.len() as u64);
         let (view, commit, time) = (self.view, self.announced_commit(), self.log.last_time());
         let sent_at = self.now.instant;
@@ -130,63 +136,54 @@ impl Replica {
         }
         self.persist_data(|| Record::Append { first, view, time, commit, entries });
         self.note_append();
-        self.heartbeat_due = false;
-        self.heartbeat_at = sent_at.after(self.config.heartbeat);
-        self.count_sign_of_life();
-        self.advance_commit();
-    }
-
-    /// Leader: sends a sign of life, which the followers are to answer. Counted are those that stay without an answer of
-    /// `f` followers, and no more of them than heartbeats there would be.
-    fn count_sign_of_life(&mut self) {
-        if self.now.instant >= self.unheard_again_at {
-            self.unheard_again_at = self.now.instant.after(self.config.heartbeat);
-            self.unheard_signs = self.unheard_signs.saturating_add(1);
+        if let Role::Leader(leader) = &mut self.role {
+            leader.heartbeat_due = false;
+            leader.heartbeat_at = sent_at.after(self.config.heartbeat);
+            leader.contact.on_sign_sent(sent_at, self.config.heartbeat);
         }
+        self.advance_commit();
     }
 
     /// Leader: followers have answered, or have got further with what they fetch. If they are `f`, one of whom may be this
     /// one that has just done it, the leader can commit, or will be able to: another view would only keep them from it.
     fn count_heard_followers(&mut self) {
         // This is asked with every answer, and hardly ever does somebody fetch.
-        let counts_fetching = self.progress.iter().any(|progress| progress.fetched_at.is_some())
+        let Role::Leader(leader) = &self.role else { return };
+        let counts_fetching = leader.progress.iter().any(|progress| progress.fetched_at.is_some())
             && !self.planted(PlantedBug::FetchingUnheard)
-            && !self.others_may_go_on();
+            && !self.others_may_go_on(leader);
         let Some(heard_at) = self.newest_of_followers(|progress| {
             if counts_fetching { progress.heard.max(progress.fetched_at) } else { progress.heard }
         }) else {
             return;
         };
-        if self.confirmed_until < heard_at {
-            self.confirmed_until = heard_at;
-            self.unheard_signs = 0;
+        if let Role::Leader(leader) = &mut self.role {
+            leader.contact.on_heard(heard_at);
         }
     }
 
     /// Leader: true if it has waited long enough for who fetches, because others may be able to go on without both: those
     /// that have answered of late, and those that it does not hear, are a majority. They may be dead as well, so each view
     /// that commits nothing lets the next one wait twice as long.
-    fn others_may_go_on(&self) -> bool {
+    fn others_may_go_on(&self, leader: &Leader) -> bool {
         let is_recent = |at: Option<Instant>| {
             at.is_some_and(|at| self.now.instant < at.after(self.config.suspect_after * UNHEARD_MAX))
         };
         let others = self.others().filter(|other| {
-            let progress = &self.progress[other.index()];
+            let progress = &leader.progress[other.index()];
             is_recent(progress.heard) || !is_recent(progress.fetched_at)
         });
         let committed_in = self.log.view_at(self.commit).unwrap_or_default();
         let fruitless = (self.view.0 - committed_in.0).min(3) as u32;
         let patience = self.config.suspect_after * UNHEARD_MAX * (1 << fruitless);
-        let since = self.confirmed_at().max(self.entered_at).unwrap_or_default();
+        let since = self.confirmed_at().max(leader.entered_at).unwrap_or_default();
         others.count() >= self.config.group.majority() && self.now.instant >= since.after(patience)
     }
 
     /// Leader: a member asks for a part of the log, or of a snapshot. One that gets no further is no sign of life.
     pub(super) fn hear_fetching(&mut self, from: ReplicaId, part: (OpNumber, u64)) {
-        if !self.is_leader() {
-            return;
-        }
-        let progress = &mut self.progress[from.index()];
+        let Role::Leader(leader) = &mut self.role else { return };
+        let progress = &mut leader.progress[from.index()];
         if progress.fetched < part {
             progress.fetched = part;
             progress.fetched_at = Some(self.now.instant);
@@ -198,7 +195,8 @@ impl Replica {
     /// it all the same, and as long as they do no other member can lead. Counted are signs sent, not time: a leader that
     /// was stopped has to send first, and to read the answers.
     pub(super) fn leave_unheard(&mut self) {
-        let silence = self.config.heartbeat * self.unheard_signs;
+        let Role::Leader(leader) = &self.role else { return };
+        let silence = self.config.heartbeat * leader.contact.unheard_signs;
         let stays =
             self.planted(PlantedBug::UnheardLeaderStays) || self.planted(PlantedBug::DeposedLeaderStays);
         // A group of one has nobody to hear.
@@ -210,19 +208,20 @@ impl Replica {
         }
     }
 
+    /// Leader: a sign of life, if one is due.
     pub(super) fn emit_heartbeat(&mut self) {
-        self.heartbeat_due = false;
-        if !self.is_leader() {
+        let Role::Leader(leader) = &mut self.role else { return };
+        if !core::mem::take(&mut leader.heartbeat_due) {
             return;
         }
         if self.resources.disk_failed {
             // It can make nothing durable any more: its silence lets the followers choose another leader.
-            self.heartbeat_at = Instant::NEVER;
+            leader.heartbeat_at = Instant::NEVER;
             return;
         }
-        self.count_sign_of_life();
         let sent_at = self.now.instant;
-        self.heartbeat_at = sent_at.after(self.config.heartbeat);
+        leader.contact.on_sign_sent(sent_at, self.config.heartbeat);
+        leader.heartbeat_at = sent_at.after(self.config.heartbeat);
         let (view, commit, op_number) = (self.view, self.announced_commit(), self.log.op_number());
         self.broadcast(&Message::Commit { view, commit, op_number, sent_at });
     }
@@ -235,13 +234,6 @@ impl Replica {
         } else {
             self.commit
         }
-    }
-
-    /// Leader: work that starts with a view.
-    pub(super) fn schedule_leader_work(&mut self) {
-        self.heartbeat_due = self.is_leader();
-        self.heartbeat_at = self.now.instant;
-        self.sessions_at = self.now.instant.after(self.config.session_timeout / 8);
     }
 
     pub(super) fn expiry_deadline(&self) -> Instant {
@@ -273,29 +265,28 @@ impl Replica {
     }
 
     /// Starts the time after which the leader is suspected, and with it the promise made to it.
-    pub(super) fn hear_leader(&mut self) {
-        if core::mem::take(&mut self.suspecting) {
+    fn hear_leader(&mut self) {
+        let suspect_at = self.next_suspicion();
+        let Role::Follower(follower) = &mut self.role else { return };
+        follower.leader_contact = self.now.instant;
+        follower.suspect_at = suspect_at;
+        if core::mem::take(&mut follower.suspecting) {
             self.trace(TraceEvent::LeaderReturned { view: self.view });
         }
-        self.leader_contact = self.now.instant;
-        // Spread, so that not all followers suspect at one moment; never before the promise ends.
+    }
+
+    /// When a leader is suspected that has been heard now. Spread, so that not all followers suspect at one moment; never
+    /// before the promise ends.
+    pub(super) fn next_suspicion(&mut self) -> Instant {
         let jitter = self.prng.below((self.config.suspect_after / 8).as_nanos() as u64);
-        self.suspect_at =
-            self.now.instant.after(self.config.suspect_after).after(Duration::from_nanos(jitter));
-        if !self.planted(PlantedBug::EarlierPromiseForgotten) {
-            self.suspect_at = self.suspect_at.max(self.promised_until);
-        }
+        let at = self.now.instant.after(self.config.suspect_after).after(Duration::from_nanos(jitter));
+        if self.planted(PlantedBug::EarlierPromiseForgotten) { at } else { at.max(self.promised_until) }
     }
 
-    /// Answers with the newest leader clock heard, once for all messages handled together.
-    pub(super) fn owe_ack(&mut self, sent_at: Instant) {
-        self.ack_due = Some(self.ack_due.map_or(sent_at, |due| due.max(sent_at)));
-    }
-
-    pub(super) fn emit_prepare_ok(&mut self, sent_at: Instant) {
-        if !self.is_normal() || self.is_leader() {
-            return;
-        }
+    /// Follower: answers the leader, if that is due.
+    pub(super) fn emit_prepare_ok(&mut self) {
+        let Role::Follower(follower) = &mut self.role else { return };
+        let Some(sent_at) = follower.ack_due.take() else { return };
         let to = Peer::Replica(self.leader());
         if self.resources.disk_is_short {
             let view = self.view;
@@ -327,19 +318,21 @@ impl Replica {
         time: WallTime,
         mut entries: Vec<Prepared>,
     ) {
-        self.owe_ack(sent_at);
-        self.leader_commit = self.leader_commit.max(commit);
         let trusts = self.planted(PlantedBug::PeersNotValidated);
-        let expected = self.parked.back().map_or(self.log.op_number(), Parked::last).next();
-        if first > expected || self.parked.len() >= PARKED_MAX {
+        let Role::Follower(follower) = &mut self.role else { return };
+        follower.owe_ack(sent_at);
+        follower.hear_commit(commit);
+        let parked = &mut follower.missing.parked;
+        let expected = parked.back().map_or(self.log.op_number(), Parked::last).next();
+        if first > expected || parked.len() >= PARKED_MAX {
             self.request_state();
         } else {
             let known = usize::try_from(expected.0 - first.0).unwrap_or(usize::MAX);
-            let last_time = self.parked.back().map_or(self.log.last_time(), |parked| parked.time);
+            let last_time = parked.back().map_or(self.log.last_time(), |parked| parked.time);
             if known < entries.len() && !self.resources.disk_failed && (last_time <= time || trusts) {
                 entries.drain(..known);
                 first = expected;
-                self.parked.push_back(Parked { first, commit, time, entries, complete: 0 });
+                parked.push_back(Parked { first, commit, time, entries, complete: 0 });
                 self.append_parked();
             }
         }
@@ -349,24 +342,24 @@ impl Replica {
     /// Follower: appends the parked Prepares that are complete.
     pub(super) fn append_parked(&mut self) {
         let mut has_advanced = false;
-        while let Some(parked) = self.parked.front() {
+        while let Role::Follower(follower) = &self.role
+            && let Some(parked) = follower.missing.parked.front()
+        {
             let known = parked.complete;
-            let missing = parked.entries[known..].iter().position(|entry| !self.is_complete(entry));
+            let missing = &follower.missing;
+            let is_missing = |entry| !self.is_complete(missing, entry);
+            let missing = parked.entries[known..].iter().position(is_missing);
             let complete = known + missing.unwrap_or(parked.entries.len() - known);
             has_advanced |= complete > known;
             if missing.is_some() {
                 // What is missing now is another body than the one that may have been asked for.
                 let number = OpNumber(parked.first.0 + complete as u64);
-                let is_asked = number <= self.fetch_asked;
-                if self.fetch_at == Instant::NEVER || (has_advanced && !is_asked) {
-                    self.fetch_at = self.now.instant.after(self.config.fetch_delay);
-                }
-                if let Some(parked) = self.parked.front_mut() {
-                    parked.complete = complete;
-                }
-                return;
+                let fetch_at = self.now.instant.after(self.config.fetch_delay);
+                let Role::Follower(follower) = &mut self.role else { return };
+                return follower.missing.wait_for(number, (complete, has_advanced), fetch_at);
             }
-            if let Some(parked) = self.parked.pop_front() {
+            let Role::Follower(follower) = &mut self.role else { return };
+            if let Some(parked) = follower.missing.parked.pop_front() {
                 self.append_prepared(parked);
             }
         }
@@ -376,41 +369,43 @@ impl Replica {
 
     /// Follower: no Prepare waits for bodies any more.
     pub(super) fn forget_parked(&mut self) {
-        self.parked.clear();
-        self.fetched.clear();
-        self.fetch_at = Instant::NEVER;
-        self.fetch_asked = OpNumber(0);
+        if let Role::Follower(follower) = &mut self.role {
+            follower.missing.clear();
+        }
     }
 
     /// Follower: true if nothing of an entry is missing here.
-    fn is_complete(&self, entry: &Prepared) -> bool {
+    fn is_complete(&self, missing: &MissingBodies, entry: &Prepared) -> bool {
         match entry {
-            Prepared::Reference { id, body_hash } => self.has_body(*id, *body_hash),
+            Prepared::Reference { id, body_hash } => self.has_body(missing, *id, *body_hash),
             _ => true,
         }
     }
 
     /// Follower: true if the body that a reference means is here. Another one under the same id is not.
-    fn has_body(&self, id: OperationId, body_hash: BodyHash) -> bool {
+    fn has_body(&self, missing: &MissingBodies, id: OperationId, body_hash: BodyHash) -> bool {
         if self.planted(PlantedBug::ReferenceById) {
-            return self.dlog.contains(id) || self.fetched.contains_key(&id);
+            return self.dlog.contains(id) || missing.fetched.contains_key(&id);
         }
         self.dlog.holds(id, body_hash)
-            || self.fetched.get(&id).is_some_and(|update| update.body_hash == body_hash)
+            || missing.fetched.get(&id).is_some_and(|update| update.body_hash == body_hash)
     }
 
     /// Follower: the updates that parked Prepares refer to and that are not here, with their op numbers and the hashes of
     /// their bodies.
     fn missing_bodies(&self) -> impl Iterator<Item = (OpNumber, OperationId, BodyHash)> {
-        let entries = self.parked.iter().flat_map(|parked| {
-            let numbers = parked.first.0..;
-            numbers.zip(&parked.entries)
-        });
-        entries.filter_map(|(number, entry)| match entry {
-            Prepared::Reference { id, body_hash } if !self.has_body(*id, *body_hash) => {
-                Some((OpNumber(number), *id, *body_hash))
-            }
-            _ => None,
+        let missing = self.role.following().map(|follower| &follower.missing);
+        missing.into_iter().flat_map(|missing| {
+            let entries = missing.parked.iter().flat_map(|parked| {
+                let numbers = parked.first.0..;
+                numbers.zip(&parked.entries)
+            });
+            entries.filter_map(|(number, entry)| match entry {
+                Prepared::Reference { id, body_hash } if !self.has_body(missing, *id, *body_hash) => {
+                    Some((OpNumber(number), *id, *body_hash))
+                }
+                _ => None,
+            })
         })
     }
 
@@ -453,25 +448,27 @@ impl Replica {
             true => self.dlog.order(id),
             false => self.dlog.order_body(id, body_hash),
         };
+        let fetched = self.role.following_mut().and_then(|follower| follower.missing.fetched.remove(&id));
         if let Some(update) = held {
-            self.fetched.remove(&id);
             return (Payload::Update(update), Prepared::Reference { id, body_hash });
         }
-        let update = self.fetched.remove(&id).expect("complete Prepares have every body");
+        let update = fetched.expect("complete Prepares have every body");
         let request = update.request.clone();
         (Payload::Update(update), Prepared::Full(request))
     }
 
     /// Follower: asks for bodies that have not come by themselves.
     pub(super) fn fetch_missing_bodies(&mut self) {
-        self.fetch_at = Instant::NEVER;
         // The leader gives no more at a time.
         let missing = self.missing_bodies().take(self.config.batch_max);
         let (numbers, ids): (Vec<OpNumber>, Vec<OperationId>) =
             missing.map(|(number, id, _)| (number, id)).unzip();
-        self.fetch_asked = numbers.last().copied().unwrap_or_default();
+        let again = if ids.is_empty() { Instant::NEVER } else { self.now.instant.after(self.config.resend) };
+        if let Role::Follower(follower) = &mut self.role {
+            follower.missing.fetch_asked = numbers.last().copied().unwrap_or_default();
+            follower.missing.fetch_at = again;
+        }
         if !ids.is_empty() {
-            self.fetch_at = self.now.instant.after(self.config.resend);
             let message = Message::FetchBodies { view: self.view, ids };
             self.send(Peer::Replica(self.leader()), message);
         }
@@ -497,36 +494,44 @@ impl Replica {
 
     /// The follower waits for bodies that are no longer at hand by id: it gets the entries.
     fn send_state_after_parked(&mut self, to: ReplicaId) {
-        let known = self.progress[to.index()].op_number;
+        let Role::Leader(leader) = &self.role else { return };
+        let known = leader.progress[to.index()].op_number;
         self.on_get_state(to, self.view, known.next());
     }
 
     pub(super) fn on_bodies(&mut self, view: View, requests: Vec<Request>) {
-        if !self.is_normal() || view != self.view || self.parked.is_empty() {
+        if view != self.view || !self.has_parked() {
             return;
         }
         // Clients' own copies may have come meanwhile.
         let missing: BTreeSet<(OperationId, BodyHash)> =
             self.missing_bodies().map(|(_, id, body_hash)| (id, body_hash)).collect();
+        let mut fetched = Vec::new();
         for request in requests {
             if let Some(update) = Update::describe(self.config.describe, request)
                 && missing.contains(&(update.request.id, update.body_hash))
             {
-                self.fetched.insert(update.request.id, update);
+                fetched.push(update);
             }
         }
-        self.append_parked();
-        if self.is_normal() {
-            let sent_at = Instant(0);
-            self.owe_ack(sent_at);
+        if let Role::Follower(follower) = &mut self.role {
+            follower.missing.fetched.extend(fetched.into_iter().map(|update| (update.request.id, update)));
+            follower.owe_ack(Instant(0));
         }
+        self.append_parked();
+    }
+
+    /// Follower: true if Prepares wait for bodies.
+    pub(super) fn has_parked(&self) -> bool {
+        self.role.following().is_some_and(|follower| !follower.missing.parked.is_empty())
     }
 
     /// Follower: heartbeat and commit number.
     pub(super) fn on_commit(&mut self, commit: OpNumber, op_number: OpNumber, sent_at: Instant) {
-        self.owe_ack(sent_at);
-        self.leader_commit = self.leader_commit.max(commit);
-        let expected = self.parked.back().map_or(self.log.op_number(), Parked::last);
+        let Role::Follower(follower) = &mut self.role else { return };
+        follower.owe_ack(sent_at);
+        follower.hear_commit(commit);
+        let expected = follower.missing.parked.back().map_or(self.log.op_number(), Parked::last);
         if op_number > expected {
             self.request_state();
         }
@@ -535,8 +540,8 @@ impl Replica {
 
     /// Follower: commits what the leader has committed and this log holds.
     pub(super) fn follow_commit(&mut self) {
-        if self.is_normal() {
-            self.commit = self.commit.max(self.leader_commit.min(self.log.op_number()));
+        if let Role::Follower(follower) = &self.role {
+            self.commit = self.commit.max(follower.leader_commit.min(self.log.op_number()));
         }
     }
 
@@ -548,11 +553,12 @@ impl Replica {
         (op_number, applied): (OpNumber, OpNumber),
         (sent_at, promise, clock): (Instant, Duration, WallTime),
     ) {
-        if !self.is_leader() || view != self.view || op_number > self.log.op_number() {
+        let lease = self.lease_of(promise);
+        let Role::Leader(leader) = &mut self.role else { return };
+        if view != self.view || op_number > self.log.op_number() {
             return;
         }
-        let lease = self.lease_of(promise);
-        let progress = &mut self.progress[from.index()];
+        let progress = &mut leader.progress[from.index()];
         progress.op_number = progress.op_number.max(op_number);
         progress.applied = progress.applied.max(applied);
         // Zero answers no heartbeat and promises nothing.
@@ -571,27 +577,30 @@ impl Replica {
     /// Leader: takes note of an entry that `f` followers have on disk and this replica has not. Updates
     /// are not answered before their leader has them on disk.
     pub(super) fn watch_disk(&mut self) {
-        if self.overtaken.is_some_and(|(number, _)| self.persistence.persisted_op() >= number) {
-            self.overtaken = None;
-        }
+        let persisted_op = self.persistence.persisted_op();
+        let Role::Leader(leader) = &mut self.role else { return };
+        leader.overtaken.take_if(|(number, _)| persisted_op >= *number);
         let faults = self.config.group.faults();
-        if faults == 0 || self.overtaken.is_some() {
+        if faults == 0 || leader.overtaken.is_some() {
             return;
         }
         // Beyond what this disk has, those are all followers.
-        let number = self.durable_at(faults);
-        if number > self.persistence.persisted_op() {
-            self.overtaken = Some((number, self.now.instant));
+        let number = leader.durable_at(faults, self.config.replica, persisted_op);
+        if number > persisted_op {
+            leader.overtaken = Some((number, self.now.instant));
         }
     }
 
     /// Leader: lets another member lead if this one's disk has been much slower.
     pub(super) fn leave_with_slow_disk(&mut self) {
-        let behind = self.overtaken.map(|(_, since)| self.now.instant.since(since));
+        let Role::Leader(leader) = &self.role else { return };
+        let behind = leader.overtaken.map(|(_, since)| self.now.instant.since(since));
         // Where all disks are slow by turns, leadership should not go round.
         let has_rested = self.has_led_for_long(self.config.slow_disk_after);
         if let Some(behind) = behind.filter(|behind| has_rested && *behind >= self.config.slow_disk_after) {
-            self.overtaken = None;
+            if let Role::Leader(leader) = &mut self.role {
+                leader.overtaken = None;
+            }
             self.step_down(HandOverReason::SlowDisk(behind));
         }
     }
@@ -599,14 +608,15 @@ impl Replica {
     /// Leader: true if it has led its view for much longer than what it may be left for takes to show. Where all members
     /// are as bad, leadership should not go round.
     pub(super) fn has_led_for_long(&self, shows_after: Duration) -> bool {
-        self.entered_at.is_none_or(|entered| self.now.instant >= entered.after(shows_after * REST))
+        let entered_at = self.role.leading().and_then(|leader| leader.entered_at);
+        entered_at.is_none_or(|entered| self.now.instant >= entered.after(shows_after * REST))
     }
 
     /// Leader: a member's disk is nearly full.
     pub(super) fn on_disk_short(&mut self, from: ReplicaId, view: View) {
-        if self.is_leader()
+        if let Role::Leader(leader) = &mut self.role
             && view == self.view
-            && let Some(progress) = self.progress.get_mut(from.index())
+            && let Some(progress) = leader.progress.get_mut(from.index())
         {
             progress.disk_short = Some(self.now.instant);
         }
@@ -620,13 +630,15 @@ impl Replica {
     /// Leader: true if the disks of a majority are not known to be nearly full.
     pub(super) fn majority_has_space(&self) -> bool {
         let is_short = |progress: &&Progress| progress.disk_short.is_some_and(|at| self.is_recent(at));
-        let short = self.progress.iter().filter(is_short).count() + usize::from(self.resources.disk_is_short);
+        let Role::Leader(leader) = &self.role else { return true };
+        let short =
+            leader.progress.iter().filter(is_short).count() + usize::from(self.resources.disk_is_short);
         self.config.group.size() - short >= self.config.group.majority()
     }
 
     /// Leader: the others whose disks are not known to be nearly full.
-    fn members_with_space(&self) -> ReplicaSet {
-        let members = self.progress.iter().zip(self.config.group.members());
+    fn members_with_space(&self, leader: &Leader) -> ReplicaSet {
+        let members = leader.progress.iter().zip(self.config.group.members());
         let has_space = |progress: &Progress| !progress.disk_short.is_some_and(|at| self.is_recent(at));
         members.filter(|(progress, _)| has_space(progress)).map(|(_, member)| member).collect()
     }
@@ -634,33 +646,22 @@ impl Replica {
     /// Leader: lets another member lead if this one's disk is nearly full, and those of a majority are not. By then it
     /// has heard what all say of theirs.
     pub(super) fn leave_with_full_disk(&mut self) {
-        let has_heard = self
+        let Role::Leader(leader) = &self.role else { return };
+        let has_heard = leader
             .entered_at
             .is_none_or(|entered| self.now.instant >= entered.after(self.config.suspect_after));
         if self.resources.disk_is_short && has_heard && self.majority_has_space() {
-            let suitable = self.members_with_space();
+            let suitable = self.members_with_space(leader);
             self.hand_over_to_longest_log(suitable, HandOverReason::FullDisk);
         }
     }
 
-    /// Leader: the last entry that as many members, itself among them, have on disk.
-    fn durable_at(&self, members: usize) -> OpNumber {
-        let mut durable = [OpNumber(0); Group::SIZE_MAX];
-        for (place, progress) in durable.iter_mut().zip(&self.progress) {
-            *place = progress.op_number;
-        }
-        durable[self.config.replica.index()] = self.persistence.persisted_op();
-        durable.sort_unstable_by(|a, b| b.cmp(a));
-        durable[members - 1]
-    }
-
     /// Leader: commits what a majority, counting durable copies only, has.
     pub(super) fn advance_commit(&mut self) {
-        if !self.is_leader() {
-            return;
-        }
         let enough = self.config.group.majority() - usize::from(self.planted(PlantedBug::CommitTooEarly));
-        let candidate = self.durable_at(enough.max(1));
+        let Role::Leader(leader) = &mut self.role else { return };
+        let persisted_op = self.persistence.persisted_op();
+        let candidate = leader.durable_at(enough.max(1), self.config.replica, persisted_op);
         if candidate <= self.commit {
             return;
         }
@@ -669,7 +670,7 @@ impl Replica {
             self.backlog.on_committed(bytes);
         }
         self.commit = candidate;
-        self.heartbeat_at = self.heartbeat_at.min(self.now.instant.after(COMMIT_DELAY));
+        leader.heartbeat_at = leader.heartbeat_at.min(self.now.instant.after(COMMIT_DELAY));
     }
 
     /// Entries have been executed: record completions, finalize, answer.
@@ -717,7 +718,7 @@ impl Replica {
             self.backlog.on_executed(entry, bytes);
             self.snapshots.note_applied(bytes);
             self.applied = number;
-            if !self.waiters.is_empty() {
+            if self.role.leading().is_some_and(|leader| !leader.waiters.is_empty()) {
                 self.answer_waiters(number, &dropped);
             }
             dropped.clear();

@@ -16,13 +16,13 @@
 #[cfg(feature = "model")]
 mod fingerprint;
 
-use super::{Action, PlantedBug, Progress, Replica, Status};
+use super::leader::Progress;
+use super::role::Role;
+use super::{Action, PlantedBug, Replica};
 use crate::history::ChangeHistory;
 use crate::message::{Asked, Body, Message, Peer, Refusal, Standing};
 use core::time::Duration;
-use syros_types::{
-    Class, Description, Footprint, Group, Instant, OpNumber, ReplicaId, Timestamp, View, WallTime,
-};
+use syros_types::{Class, Description, Footprint, Group, Instant, OpNumber, ReplicaId, View, WallTime};
 
 /// A read that cannot be answered yet.
 #[derive(Clone, Debug)]
@@ -36,6 +36,16 @@ pub(super) struct WaitingRead {
     invoked: Instant,
     /// Log time of what the leader would have ordered when the read came: what has expired by then is not shown.
     time: Option<WallTime>,
+}
+
+impl WaitingRead {
+    pub(super) const fn client(&self) -> Peer {
+        self.to
+    }
+
+    pub(super) const fn footprint(&self) -> &Footprint {
+        &self.footprint
+    }
 }
 
 impl Replica {
@@ -73,7 +83,7 @@ impl Replica {
             Asked::Answer | Asked::LastChange => self.read_as_leader(read),
             Asked::Value { after } => self.read_as_member(read, after),
             Asked::StaleValue
-                if matches!(self.status, Status::Recovering)
+                if matches!(self.role, Role::Recovering(_))
                     && !self.planted(PlantedBug::StaleWithoutMemory) =>
             {
                 self.refuse_read(from, number, Refusal::NotNormal);
@@ -99,30 +109,31 @@ impl Replica {
         let skips = skips_all
             || self.planted(PlantedBug::ReadSkipsPending)
             || (self.planted(PlantedBug::MetaSkipsPending) && read.asked == Asked::LastChange);
+        let Role::Leader(leader) = &self.role else { return };
         let pending = !skips
             && (self.dlog.overlaps(&read.footprint)
                 || self.backlog.pending.overlaps(&read.footprint)
-                || (self.applied < self.view_began_at && !self.planted(PlantedBug::FollowersAhead)));
+                || (self.applied < leader.view_began_at && !self.planted(PlantedBug::FollowersAhead)));
         if !pending && self.leadership_is_certain(self.now.instant) {
             self.counters.fast_reads += 1;
             return self.answer_read(read);
         }
-        if self.waiting >= self.config.waiting_max {
+        if self.role.waiting() >= self.config.waiting_max {
             return self.refuse_read(read.to, read.number, Refusal::Overloaded);
         }
         self.counters.slow_reads += 1;
-        self.waiting += 1;
-        if !read.footprint.is_one_key() {
-            self.reading.add(&read.footprint, Timestamp::default());
-        }
         if pending {
             self.order_all();
             // Once it is executed here, nobody else need be asked.
             read.asked = Asked::Answer;
-            self.reads_unapplied.entry(self.log.op_number()).or_default().push(read);
+        }
+        let Role::Leader(leader) = &mut self.role else { return };
+        leader.on_read_waits(&read.footprint);
+        if pending {
+            leader.in_view.reads_unapplied.entry(self.log.op_number()).or_default().push(read);
         } else {
-            self.heartbeat_due = true;
-            self.reads_unconfirmed.push_back(read);
+            leader.heartbeat_due = true;
+            leader.reads_unconfirmed.push_back(read);
         }
     }
 
@@ -148,7 +159,7 @@ impl Replica {
         let invoked = self.now.instant;
         let mut read =
             WaitingRead { to, number, asked: Asked::Answer, body, footprint, invoked, time: Some(time) };
-        if self.waiting >= self.config.waiting_max {
+        if self.role.waiting() >= self.config.waiting_max {
             return self.refuse_read(to, number, Refusal::Overloaded);
         }
         if self.log.last_time() < expiry && self.log_time() >= expiry && self.append_tick() {
@@ -160,11 +171,10 @@ impl Replica {
             read.time = None;
             return self.read_as_leader(read);
         }
-        self.waiting += 1;
-        if !read.footprint.is_one_key() {
-            self.reading.add(&read.footprint, Timestamp::default());
+        if let Role::Leader(leader) = &mut self.role {
+            leader.on_read_waits(&read.footprint);
+            leader.in_view.reads_unapplied.entry(self.log.op_number()).or_default().push(read);
         }
-        self.reads_unapplied.entry(self.log.op_number()).or_default().push(read);
         self.answer_applied_reads();
     }
 
@@ -175,11 +185,11 @@ impl Replica {
             self.refuse_read(read.to, read.number, Refusal::NotNormal);
         } else if after <= self.applied {
             self.answer_read(read);
-        } else if self.waiting >= self.config.waiting_max {
+        } else if self.role.waiting() >= self.config.waiting_max {
             self.refuse_read(read.to, read.number, Refusal::Overloaded);
-        } else {
-            self.waiting += 1;
-            self.reads_unapplied.entry(after).or_default().push(read);
+        } else if let Some(in_view) = self.role.in_view_mut() {
+            in_view.waiting += 1;
+            in_view.reads_unapplied.entry(after).or_default().push(read);
         }
     }
 
@@ -212,7 +222,9 @@ impl Replica {
             return self.history.known_change(footprint);
         }
         let change = self.history.last_change(footprint);
-        let executed = |member: ReplicaId| self.progress[member.index()].applied >= change;
+        let executed = |member: ReplicaId| {
+            self.role.leading().is_some_and(|leader| leader.progress[member.index()].applied >= change)
+        };
         if self.planted(PlantedBug::FreshnessByLeader) && self.others().any(executed) {
             return OpNumber(0);
         }
@@ -231,8 +243,8 @@ impl Replica {
     /// Forgets what every member that matters has executed: no reader is told to wait for it.
     pub(super) fn trim_history(&mut self) {
         let mut executed = self.applied;
-        if self.is_leader() {
-            for progress in &self.progress {
+        if let Role::Leader(leader) = &self.role {
+            for progress in &leader.progress {
                 // Whoever has been silent for long may be dead, and must not make the others' readers wait.
                 let active = |heard: Instant| self.now.instant < heard.after(self.config.suspect_after);
                 if progress.heard.is_some_and(active) {
@@ -256,9 +268,10 @@ impl Replica {
         &self,
         moment: impl Fn(&Progress) -> Option<Instant>,
     ) -> Option<Instant> {
+        let Role::Leader(leader) = &self.role else { return None };
         let faults = self.config.group.faults();
         let mut heard = [None; Group::SIZE_MAX];
-        for (index, progress) in self.progress.iter().enumerate() {
+        for (index, progress) in leader.progress.iter().enumerate() {
             if index != self.config.replica.index() {
                 heard[index] = moment(progress);
             }
@@ -283,7 +296,8 @@ impl Replica {
             return Instant::NEVER;
         }
         let mut promised = [Instant(0); Group::SIZE_MAX];
-        for (index, progress) in self.progress.iter().enumerate() {
+        let progress = self.role.leading().map_or(&[][..], |leader| &leader.progress);
+        for (index, progress) in progress.iter().enumerate() {
             if index != self.config.replica.index() {
                 promised[index] = progress.promised_until;
             }
@@ -303,17 +317,19 @@ impl Replica {
 
     /// Entries have been applied: reads that waited for them go on.
     pub(super) fn answer_applied_reads(&mut self) {
-        while let Some(entry) = self.reads_unapplied.first_entry()
+        while let Some(in_view) = self.role.in_view_mut()
+            && let Some(entry) = in_view.reads_unapplied.first_entry()
             && *entry.key() <= self.applied
         {
             for read in entry.remove() {
                 if matches!(read.asked, Asked::Value { .. }) || self.leadership_is_certain(read.invoked) {
                     self.end_waiting(&read.footprint);
                     self.answer_read(read);
-                } else {
-                    self.heartbeat_due = true;
-                    let place = self.reads_unconfirmed.partition_point(|other| other.invoked <= read.invoked);
-                    self.reads_unconfirmed.insert(place, read);
+                } else if let Role::Leader(leader) = &mut self.role {
+                    leader.heartbeat_due = true;
+                    let unconfirmed = &mut leader.reads_unconfirmed;
+                    let place = unconfirmed.partition_point(|other| other.invoked <= read.invoked);
+                    unconfirmed.insert(place, read);
                 }
             }
         }
@@ -321,43 +337,22 @@ impl Replica {
 
     /// A heartbeat was answered: reads that waited for leadership to be confirmed go on.
     pub(super) fn answer_confirmed_reads(&mut self) {
-        while let Some(read) = self.reads_unconfirmed.front()
-            && self.leadership_is_certain(read.invoked)
+        while let Role::Leader(leader) = &self.role
+            && let Some(invoked) = leader.reads_unconfirmed.front().map(|read| read.invoked)
+            && self.leadership_is_certain(invoked)
         {
-            let Some(read) = self.reads_unconfirmed.pop_front() else { return };
-            self.end_waiting(&read.footprint);
+            let Role::Leader(leader) = &mut self.role else { return };
+            let Some(read) = leader.reads_unconfirmed.pop_front() else { return };
+            leader.on_read_ends(&read.footprint);
             self.answer_read(read);
         }
     }
 
     fn end_waiting(&mut self, footprint: &Footprint) {
-        self.waiting -= 1;
-        if !footprint.is_one_key() {
-            self.reading.remove(footprint);
-        }
-    }
-
-    pub(super) fn forget_reads_of(&mut self, client: Peer) {
-        self.reads_unapplied.retain(|_: &OpNumber, reads| {
-            reads.retain(|read| read.to != client);
-            !reads.is_empty()
-        });
-        self.reads_unconfirmed.retain(|read| read.to != client);
-        self.reading.clear();
-        for read in self.reads_unapplied.values().flatten().chain(&self.reads_unconfirmed) {
-            self.waiting += 1;
-            if !read.footprint.is_one_key() {
-                self.reading.add(&read.footprint, Timestamp::default());
-            }
-        }
-    }
-
-    pub(super) fn forget_all_reads(&mut self) {
-        let unapplied = core::mem::take(&mut self.reads_unapplied).into_values().flatten();
-        let unconfirmed = core::mem::take(&mut self.reads_unconfirmed);
-        self.reading.clear();
-        for read in unapplied.chain(unconfirmed) {
-            self.tell_of_next_view(read.to);
+        match &mut self.role {
+            Role::Leader(leader) => leader.on_read_ends(footprint),
+            Role::Follower(follower) => follower.in_view.waiting -= 1,
+            Role::ViewChange(_) | Role::Recovering(_) => {}
         }
     }
 }

@@ -59,13 +59,6 @@ impl Refusals {
             self.order.remove(&number);
         }
     }
-
-    /// Forgets all.
-    pub(super) fn clear(&mut self) {
-        self.refused.clear();
-        self.order.clear();
-        self.forgotten = None;
-    }
 }
 
 #[cfg(test)]
@@ -94,7 +87,5 @@ mod tests {
         let until = then.after(COPIES_COME_WITHIN);
         assert_eq!(refusals.forgotten(Instant(until.0 - 1)), Some(Refusal::DiskFull));
         assert_eq!(refusals.forgotten(until), None);
-        refusals.clear();
-        assert_eq!(refusals.forgotten(now), None);
     }
 }

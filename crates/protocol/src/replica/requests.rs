@@ -1,5 +1,6 @@
 //! Requests of clients: sessions, the accept rule (Skyros 4.2, with timestamps), duplicates.
 
+use super::role::Role;
 use super::{Action, PlantedBug, Replica};
 use crate::message::{Body, LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
 use crate::record::{Record, empty_body};
@@ -59,7 +60,9 @@ impl Replica {
         };
         if is_remembered {
             // A copy that was delayed on its way must not be taken when there is room again.
-            self.refusals.insert(id, refusal, self.now.instant);
+            if let Some(in_view) = self.role.in_view_mut() {
+                in_view.refusals.insert(id, refusal, self.now.instant);
+            }
         }
         self.refuse_for_now(to, id, refusal);
     }
@@ -100,7 +103,7 @@ impl Replica {
 
     /// Why an update was refused of which another copy has come, unless that copy is welcome.
     fn remembered_refusal(&mut self, id: OperationId, recipients: ReplicaSet) -> Option<Refusal> {
-        let refusal = self.refusals.get(id)?;
+        let refusal = self.role.in_view()?.refusals.get(id)?;
         let is_shared = self.goes_to_others(recipients);
         let is_kept =
             [PlantedBug::CrowdedOutForGood, PlantedBug::RefusedForGood, PlantedBug::RefusalByRecipients]
@@ -115,7 +118,7 @@ impl Replica {
         if is_final {
             return Some(refusal);
         }
-        self.refusals.remove(id);
+        self.role.in_view_mut()?.refusals.remove(id);
         None
     }
 
@@ -133,7 +136,8 @@ impl Replica {
         let registering = |waiters: &Vec<Waiter>| {
             waiters.iter().any(|other| matches!(other.what, Awaited::Registration { nonce: n } if n == nonce))
         };
-        if let Some(number) = self.waiters.iter().find(|(_, w)| registering(w)).map(|(number, _)| *number) {
+        let Role::Leader(leader) = &self.role else { return };
+        if let Some(number) = leader.waiters.iter().find(|(_, w)| registering(w)).map(|(number, _)| *number) {
             // Sent again before it was answered.
             return self.wait(number, waiter);
         }
@@ -211,7 +215,7 @@ impl Replica {
         } else if lacks_space {
             Some(Refusal::DiskFull)
         } else {
-            self.refusals.forgotten(self.now.instant)
+            self.role.in_view().and_then(|in_view| in_view.refusals.forgotten(self.now.instant))
         }
     }
 
@@ -378,7 +382,7 @@ impl Replica {
         } else if self.backlog.uncommitted_bytes >= self.config.uncommitted_bytes_max
             || (self.config.engine_is_durable
                 && self.backlog.unexecuted_bytes >= self.config.unexecuted_bytes_max)
-            || self.waiting >= self.config.waiting_max
+            || self.role.waiting() >= self.config.waiting_max
         {
             Some(Refusal::Overloaded)
         } else {
@@ -507,7 +511,7 @@ impl Replica {
         !ignored
             && (self.dlog.overlaps_shared(footprint)
                 || self.backlog.pending.overlaps_shared(footprint)
-                || self.reading.overlaps_shared(footprint))
+                || self.role.leading().is_some_and(|leader| leader.reading.overlaps_shared(footprint)))
     }
 
     /// True if an update must not enter the durability log because of what is there, or in the log.
@@ -573,7 +577,7 @@ impl Replica {
         }
         if self.is_leader() {
             self.schedule_ordering();
-        } else if !self.parked.is_empty() {
+        } else if self.has_parked() {
             self.append_parked();
         }
     }
@@ -590,15 +594,17 @@ impl Replica {
     }
 
     pub(super) fn wait(&mut self, number: OpNumber, waiter: Waiter) {
-        self.waiting += 1;
-        self.waiters.entry(number).or_default().push(waiter);
+        let Role::Leader(leader) = &mut self.role else { return };
+        leader.in_view.waiting += 1;
+        leader.waiters.entry(number).or_default().push(waiter);
     }
 
     /// Answers those who waited for an entry. `dropped` are the replies of its updates that the session table does not
     /// keep.
     pub(super) fn answer_waiters(&mut self, number: OpNumber, dropped: &[(OperationId, Body)]) {
-        let Some(waiters) = self.waiters.remove(&number) else { return };
-        self.waiting -= waiters.len();
+        let Role::Leader(leader) = &mut self.role else { return };
+        let Some(waiters) = leader.waiters.remove(&number) else { return };
+        leader.in_view.waiting -= waiters.len();
         let (view, clock) = (self.view, self.now.wall);
         for Waiter { to, what } in waiters {
             let message = match what {
@@ -631,7 +637,9 @@ impl Replica {
         for request in requests {
             let id = request.id;
             let Some(update) = Update::describe(self.config.describe, request) else { continue };
-            let is_remembered = self.planted(PlantedBug::RefusalIsForGood) && self.refusals.get(id).is_some();
+            let refusals = self.role.in_view().map(|in_view| &in_view.refusals);
+            let is_remembered = self.planted(PlantedBug::RefusalIsForGood)
+                && refusals.is_some_and(|refusals| refusals.get(id).is_some());
             let new = self.sessions.lookup(id) == Known::New
                 && !self.dlog.contains(id)
                 && !self.backlog.ordered.contains_key(&id)
@@ -678,24 +686,8 @@ impl Replica {
     }
 
     pub(super) fn on_client_gone(&mut self, client: u64) {
-        let gone = Peer::Client(client);
         self.abandoned.remove(&client);
         self.attachments.remove(client);
-        self.waiters.retain(|_, waiters| {
-            waiters.retain(|waiter| waiter.to != gone);
-            !waiters.is_empty()
-        });
-        self.waiting = self.waiters.values().map(Vec::len).sum();
-        self.forget_reads_of(gone);
-    }
-
-    /// The replica leaves its view. Those who wait are not told of the next before it has begun: it may
-    /// never, and a client that believed in it would be lost to the view that goes on.
-    pub(super) fn abandon_waiters(&mut self) {
-        for waiter in core::mem::take(&mut self.waiters).into_values().flatten() {
-            self.tell_of_next_view(waiter.to);
-        }
-        self.waiting = 0;
-        self.forget_all_reads();
+        self.role.forget_client(Peer::Client(client));
     }
 }

@@ -8,7 +8,8 @@
 //! A snapshot holds a committed prefix, so it is true in every view. What the receiver's own log holds
 //! after it stays if the two agree about the snapshot's last entry: the replica may have vouched for it.
 
-use super::{Action, PlantedBug, Replica, Status, TraceEvent};
+use super::role::Role;
+use super::{Action, PlantedBug, Replica, TraceEvent};
 use crate::message::{Message, Peer};
 use crate::record::{Checkpoint, Record, SnapshotHead, Ticket};
 use crate::sessions::Sessions;
@@ -143,7 +144,7 @@ impl Replica {
             && !self.snapshots.is_installing()
             && !self.resources.disk_failed
             && self.now.instant >= *retry_at
-            && !matches!(self.status, Status::Recovering)
+            && !matches!(self.role, Role::Recovering(_))
     }
 
     /// True if the engine is to have nothing to do, for a snapshot that is due or one that has been received.
@@ -207,8 +208,7 @@ impl Replica {
             commit: self.commit,
             suffix: self.log.suffix(base),
             dlog: self.unordered_requests(),
-            amnesiac: matches!(self.status, Status::Recovering)
-                && !self.planted(PlantedBug::AmnesiaForgotten),
+            amnesiac: matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiaForgotten),
         };
         self.persist(Record::Checkpoint(Box::new(checkpoint)))
     }
@@ -318,11 +318,10 @@ impl Replica {
     }
 
     pub(super) fn on_snapshot_offer(&mut self, from: ReplicaId, view: View, op_number: OpNumber, bytes: u64) {
-        let awaits = match self.status {
-            Status::Normal => !self.is_leader() && view == self.view,
-            Status::ViewChange(_) | Status::Recovering => {
-                self.awaits_transfer() && !self.is_left_behind(view)
-            }
+        let awaits = match self.role {
+            Role::Leader(_) => false,
+            Role::Follower(_) => view == self.view,
+            Role::ViewChange(_) | Role::Recovering(_) => self.awaits_transfer() && !self.is_left_behind(view),
         };
         if !awaits
             || op_number <= self.applied
@@ -470,20 +469,20 @@ impl Replica {
         let ticket = self.persist_checkpoint();
         self.note_append();
         // That it lost its memory a restart has to know, until the replica has entered a view.
-        if !matches!(self.status, Status::Recovering) || self.planted(PlantedBug::AmnesiaForgotten) {
+        if !matches!(self.role, Role::Recovering(_)) || self.planted(PlantedBug::AmnesiaForgotten) {
             self.actions.push_back(Action::KeepFrom { op_number, ticket });
         }
-        match self.status {
-            Status::Normal => {
+        match &mut self.role {
+            Role::Leader(_) => {}
+            Role::Follower(follower) => {
+                follower.state_requested = None;
                 self.follow_commit();
-                self.owe_ack(Instant(0));
-                self.state_requested = None;
+                self.owe_ack();
                 self.request_state();
             }
-            Status::ViewChange(_) | Status::Recovering => {
+            Role::ViewChange(_) | Role::Recovering(_) => {
                 self.try_install();
                 if self.awaits_transfer() {
-                    self.state_requested = None;
                     self.request_transfer();
                 }
             }

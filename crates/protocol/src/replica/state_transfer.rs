@@ -3,7 +3,8 @@
 //! for in an earlier view may be truncated only where a committed entry proves it never committed,
 //! or when the new view's whole log is installed at once.
 
-use super::{PlantedBug, Replica, Status};
+use super::role::Role;
+use super::{PlantedBug, Replica};
 use crate::message::{LogEntry, Message, Peer, StartView};
 use crate::record::Record;
 use alloc::boxed::Box;
@@ -21,7 +22,8 @@ pub(super) struct Transfer {
 impl Replica {
     /// Follower: asks the leader for what follows the log; not again until `resend` has passed.
     pub(super) fn request_state(&mut self) {
-        let again = self.state_requested.map(|at| at.after(self.config.resend));
+        let Role::Follower(follower) = &self.role else { return };
+        let again = follower.state_requested.map(|at| at.after(self.config.resend));
         if again.is_some_and(|again| self.now.instant < again) {
             return;
         }
@@ -33,14 +35,16 @@ impl Replica {
         if self.is_downloading() {
             return;
         }
-        self.state_requested = Some(self.now.instant);
+        if let Role::Follower(follower) = &mut self.role {
+            follower.state_requested = Some(self.now.instant);
+        }
         let view = self.view;
         self.send(Peer::Replica(source), Message::GetState { view, from: first });
     }
 
     pub(super) fn on_get_state(&mut self, from: ReplicaId, view: View, first: OpNumber) {
         // What a replica without its memory has fetched may come from later views than its own, which would say otherwise.
-        if matches!(self.status, Status::Recovering) && !self.planted(PlantedBug::AmnesiacGivesState) {
+        if matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiacGivesState) {
             return;
         }
         if first.0 > 0 && first <= self.log.base() {
@@ -103,7 +107,7 @@ impl Replica {
 
     /// The view that this replica is in, or about to enter.
     pub(super) fn entering(&self) -> View {
-        self.transfer.as_ref().map_or(self.view, |transfer| transfer.start.view)
+        self.role.transfer().map_or(self.view, |transfer| transfer.start.view)
     }
 
     /// Between views: true if the sender of a part of the log has left the view behind that this replica
@@ -111,7 +115,9 @@ impl Replica {
     pub(super) fn is_left_behind(&mut self, view: View) -> bool {
         let left_behind = view > self.entering();
         if left_behind {
-            self.transfer = None;
+            if let Some(transfer) = self.role.transfer_mut() {
+                *transfer = None;
+            }
             self.ask_for_start_view(view);
         }
         left_behind
@@ -119,7 +125,8 @@ impl Replica {
 
     /// Normal follower: appends what the leader's log has after this one.
     fn continue_log(&mut self, first: OpNumber, commit: OpNumber, mut entries: Vec<LogEntry>) {
-        self.leader_commit = self.leader_commit.max(commit);
+        let Role::Follower(follower) = &mut self.role else { return };
+        follower.hear_commit(commit);
         let base = self.log.op_number();
         let known = usize::try_from(base.0 + 1 - first.0).unwrap_or(usize::MAX);
         let fits = entries.get(known).is_some_and(|entry| {
@@ -138,7 +145,7 @@ impl Replica {
             }
             self.persist_data(|| Record::Transfer { base, entries: new });
             self.note_append();
-            self.owe_ack(syros_types::Instant(0));
+            self.owe_ack();
             self.request_state_from(self.leader(), self.log.op_number().next());
         }
         self.follow_commit();
@@ -211,15 +218,18 @@ impl Replica {
     }
 
     pub(super) fn awaits_transfer(&self) -> bool {
-        self.transfer.is_some()
-            || matches!(&self.status, Status::ViewChange(change) if change.source.is_some())
+        match &self.role {
+            Role::ViewChange(change) => change.transfer.is_some() || change.source.is_some(),
+            Role::Recovering(recovering) => recovering.transfer.is_some(),
+            Role::Leader(_) | Role::Follower(_) => false,
+        }
     }
 
     /// Asks for the next part of what keeps this replica from entering the view.
     pub(super) fn request_transfer(&mut self) {
-        let source = match (&self.transfer, &self.status) {
+        let source = match (self.role.transfer(), &self.role) {
             (Some(transfer), _) => Some(transfer.from),
-            (None, Status::ViewChange(change)) => change.source,
+            (None, Role::ViewChange(change)) => change.source,
             _ => None,
         };
         if let Some(source) = source {
@@ -229,17 +239,17 @@ impl Replica {
 
     /// Enters the view if nothing is missing any more.
     pub(super) fn try_install(&mut self) {
-        if let Some(transfer) = self.transfer.take() {
+        if let Some(transfer) = self.role.transfer_mut().and_then(Option::take) {
             if self.agrees_up_to(transfer.start.base, transfer.start.base_view) {
                 if self.continues(transfer.start.base, &transfer.start.suffix) {
                     self.enter_as_follower(*transfer.start);
                 } else {
                     self.counters.refused += 1;
                 }
-            } else {
-                self.transfer = Some(transfer);
+            } else if let Some(place) = self.role.transfer_mut() {
+                *place = Some(transfer);
             }
-        } else if matches!(self.status, Status::ViewChange(_)) {
+        } else if matches!(self.role, Role::ViewChange(_)) {
             self.try_start_view();
         }
     }

@@ -2,11 +2,11 @@
 //! is true afterwards. Random ones are the simulator's.
 
 use super::*;
-use crate::message::{Asked, Body, Path, Payload, Request, ViewChangeReason};
+use crate::message::{Asked, Body, Path, Payload, Prepared, Request, ViewChangeReason};
 use crate::record::Checkpoint;
 use alloc::string::String;
 use std::collections::{BTreeMap, BTreeSet};
-use syros_types::{Class, Description, FastQuorum, Footprint, Group, ReplicaSet, SessionId};
+use syros_types::{Class, Description, FastQuorum, Footprint, Group, OperationId, ReplicaSet, SessionId};
 
 /// Operations here are `CK...`: class letter, key letter, anything.
 fn describe(body: &[u8]) -> Option<Description> {
@@ -521,7 +521,12 @@ fn those_that_a_client_spares_get_the_body_from_the_leader() {
     let request = cluster.request(session, 3, 7, Path::Durability, "oC1");
     cluster.send(&[0, 1, 2, 3, 4], &request);
     cluster.replicas[0].order_all();
-    assert!(cluster.replicas[0].batch_bodies.is_empty() && cluster.replicas[0].batch_bytes == 0);
+    assert!(
+        cluster.replicas[0]
+            .role
+            .leading()
+            .is_some_and(|leader| leader.batch.bodies.is_empty() && leader.batch.bytes == 0)
+    );
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! reach. Emitted as [`Action::Trace`](super::Action::Trace) when something changes, never for each operation.
 //! The driver logs them; nothing that the replica does depends on them.
 
-use super::{Action, Replica, Status};
+use super::role::Role;
+use super::{Action, Replica};
 use core::time::Duration;
 use syros_types::{Group, Instant, OpNumber, ReplicaId, ReplicaSet, View};
 
@@ -258,7 +259,7 @@ impl Replica {
     /// view that it is still to get, or it waits without its memory to be let in.
     #[must_use]
     pub fn quorum_silence(&self, now: Instant) -> Option<Duration> {
-        let is_elsewhere = matches!(self.status, Status::Recovering) || self.awaits_transfer();
+        let is_elsewhere = matches!(self.role, Role::Recovering(_)) || self.awaits_transfer();
         (!is_elsewhere).then(|| now.since(self.quorum_contact()))
     }
 
@@ -266,10 +267,10 @@ impl Replica {
     /// followers answered; as a follower, because its leader spoke; or because it had just started or changed views.
     #[must_use]
     pub fn quorum_contact(&self) -> Instant {
-        let heard = match self.status {
-            Status::Normal if self.is_leader() => self.confirmed_at().unwrap_or_default(),
-            Status::Normal => self.leader_contact,
-            Status::ViewChange(_) | Status::Recovering => Instant(0),
+        let heard = match &self.role {
+            Role::Leader(_) => self.confirmed_at().unwrap_or_default(),
+            Role::Follower(follower) => follower.leader_contact,
+            Role::ViewChange(_) | Role::Recovering(_) => Instant(0),
         };
         heard.max(self.traced.since)
     }

@@ -9,7 +9,11 @@
 #[cfg(feature = "model")]
 mod fingerprint;
 
-use super::{HandOverReason, PlantedBug, Progress, Replica, Status, TraceEvent, ViewChangeCause};
+use super::follower::Follower;
+use super::leader::Leader;
+use super::role::{Recovering, Role};
+use super::state_transfer::Transfer;
+use super::{HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
     BodyHash, DoViewChange, LogEntry, Message, Payload, Peer, Request, StartView, Update, ViewChangeReason,
 };
@@ -18,7 +22,6 @@ use crate::recovery::{Recoverable, recover};
 use crate::sessions::Known;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{
@@ -55,6 +58,8 @@ pub(super) struct ViewChange {
     clocks_until: Option<Instant>,
     /// New leader: whom it fetches committed entries from before it can start the view.
     pub(super) source: Option<ReplicaId>,
+    /// The view's log, which has to be fetched first.
+    pub(super) transfer: Option<Transfer>,
 }
 
 impl ViewChange {
@@ -95,22 +100,29 @@ impl Recoverable for Update {
 impl Replica {
     /// Follower: the leader has been silent for too long.
     pub(super) fn suspect(&mut self) {
+        let may_forget = self.planted(PlantedBug::EarlierPromiseForgotten);
+        let Role::Follower(follower) = &mut self.role else { return };
         assert!(
-            self.now.instant >= self.leader_contact.after(self.config.lease),
+            self.now.instant >= follower.leader_contact.after(self.config.lease),
             "a promise to the leader is waited out"
         );
         assert!(
-            self.now.instant >= self.promised_until || self.planted(PlantedBug::EarlierPromiseForgotten),
+            self.now.instant >= self.promised_until || may_forget,
             "a promise of before the start is waited out"
         );
-        if !core::mem::replace(&mut self.suspecting, true) {
-            let silent = self.now.instant.since(self.leader_contact);
+        let silent = self.now.instant.since(follower.leader_contact);
+        follower.suspect_at = self.now.instant.after(self.config.resend);
+        if !core::mem::replace(&mut follower.suspecting, true) {
             self.trace(TraceEvent::Suspected { view: self.view, leader: self.leader(), silent });
         }
-        self.suspect_at = self.now.instant.after(self.config.resend);
         let view = View(self.view.0 + 1);
         self.broadcast(&Message::StartViewChange { view, reason: ViewChangeReason::Suspicion });
         self.move_if_others_agree();
+    }
+
+    /// Follower: true if it misses its leader.
+    fn is_suspecting(&self) -> bool {
+        self.role.following().is_some_and(|follower| follower.suspecting)
     }
 
     /// Members heard lately to want a view that `wanted` accepts.
@@ -124,7 +136,7 @@ impl Replica {
     /// behind it and have no leader count as well: they go along with any later view.
     fn move_if_others_agree(&mut self) {
         let view = self.view;
-        let misses = self.is_normal() && self.suspecting && !self.planted(PlantedBug::DeposedLeaderStays);
+        let misses = self.is_suspecting() && !self.planted(PlantedBug::DeposedLeaderStays);
         if self.count_wants(|want| misses || want.view > view) >= self.config.group.faults() {
             self.move_with_others();
         }
@@ -137,52 +149,39 @@ impl Replica {
         self.move_to(highest.max(View(self.view.0 + 1)), ViewChangeReason::Moved, cause);
     }
 
-    /// Leaves what belongs to the current view only.
-    fn leave_view(&mut self) {
+    /// Gives up its view, and its role in it, for `view`, which is to begin within `timeout`.
+    fn leave_for(&mut self, view: View, timeout: Duration) {
         // What is in the log must be on disk before a record that builds upon it.
-        if self.is_leader() {
-            self.emit_batch();
-        }
-        self.suspecting = false;
-        self.heartbeat_due = false;
-        self.ack_due = None;
-        self.order_at = Instant::NEVER;
-        self.forget_parked();
-        self.transfer = None;
-        self.state_requested = None;
+        self.emit_batch();
         self.start_view_requested = None;
-        self.refusals.clear();
-        self.progress = vec![Progress::default(); self.config.group.size()];
-        self.overtaken = None;
-        self.forget_reported();
+        self.view = view;
+        self.begin_view_change(timeout);
     }
 
     /// Moves to `view`, which begins when `f` others have moved too.
     pub(super) fn move_to(&mut self, view: View, reason: ViewChangeReason, cause: ViewChangeCause) {
         assert!(view > self.view, "views only grow");
         self.trace_left(view, cause);
-        let timeout = match &self.status {
-            Status::ViewChange(change) => {
+        let timeout = match &self.role {
+            Role::ViewChange(change) => {
                 (change.timeout * 2).min(self.config.view_change_timeout * BACK_OFF_MAX)
             }
             _ => self.config.view_change_timeout,
         };
-        self.leave_view();
-        self.view = view;
-        self.begin_view_change(timeout);
-        self.abandon_waiters();
+        self.leave_for(view, timeout);
         self.persist_view();
         self.broadcast(&Message::StartViewChange { view, reason });
         self.send_do_view_change();
     }
 
-    /// Status view-change, with its timers.
+    /// Gives up its role for a view change that is to end within `timeout`. Those who wait for answers are not told of the
+    /// next view before it has begun: it may never, and a client that believed in it would be lost to the view that goes on.
     pub(super) fn begin_view_change(&mut self, timeout: Duration) {
         let jitter = Duration::from_nanos(self.prng.below((timeout / 4).as_nanos() as u64));
         let attempts = (timeout.as_nanos() / self.config.view_change_timeout.as_nanos().max(1)) as u32;
         // What members hold goes to the new leader, and comes back as the log of the view.
         let carrying = carrying_time(self.dlog.bytes() + self.backlog.uncommitted_bytes) * 2 * attempts;
-        self.status = Status::ViewChange(Box::new(ViewChange {
+        let role = Role::ViewChange(Box::new(ViewChange {
             resend_at: self.now.instant.after(self.config.resend),
             resend_change_at: self.now.instant.after(self.config.resend.max(carrying)),
             carrying,
@@ -192,7 +191,12 @@ impl Replica {
             chosen: Vec::new(),
             clocks_until: None,
             source: None,
+            transfer: None,
         }));
+        let last = core::mem::replace(&mut self.role, role);
+        for client in last.waiting_clients() {
+            self.tell_of_next_view(client);
+        }
     }
 
     /// What the durability log holds that the log does not.
@@ -227,14 +231,14 @@ impl Replica {
 
     pub(super) fn on_view_change_tick(&mut self) {
         let now = self.now.instant;
-        let Status::ViewChange(change) = &mut self.status else { return };
+        let Role::ViewChange(change) = &mut self.role else { return };
         if change.clocks_until.is_some_and(|until| now >= until) {
             return self.try_start_view();
         }
         let timed_out = now >= change.timeout_at;
         if now >= change.resend_at {
             change.resend_at = now.after(self.config.resend);
-            let waits = self.transfer.is_some() || change.source.is_some();
+            let waits = change.transfer.is_some() || change.source.is_some();
             // One that is on its way for long would only be followed by more of the same.
             let is_due = now >= change.resend_change_at;
             if is_due {
@@ -264,7 +268,7 @@ impl Replica {
             return self.move_with_others();
         }
         // Alone. Others that are normal in this view may miss its leader too: tell them.
-        let Status::ViewChange(change) = &mut self.status else { return };
+        let Role::ViewChange(change) = &mut self.role else { return };
         change.timeout_at = self.now.instant.after(self.config.resend);
         self.trace_alone();
         let next = View(view.0 + 1);
@@ -272,12 +276,13 @@ impl Replica {
     }
 
     pub(super) fn on_recovering_tick(&mut self) {
-        if self.now.instant < self.suspect_at {
+        let Role::Recovering(recovering) = &mut self.role else { return };
+        if self.now.instant < recovering.rejoin_at {
             return;
         }
-        self.suspect_at = self.now.instant.after(self.config.resend);
+        recovering.rejoin_at = self.now.instant.after(self.config.resend);
         let view = self.view;
-        if self.transfer.is_some() {
+        if recovering.transfer.is_some() {
             self.request_transfer();
         } else {
             self.trace_memory_gone();
@@ -292,17 +297,17 @@ impl Replica {
 
     pub(super) fn on_start_view_change(&mut self, from: ReplicaId, view: View, reason: ViewChangeReason) {
         let moved = reason != ViewChangeReason::Suspicion;
-        match &self.status {
-            Status::Normal if view <= self.view => {
+        match &self.role {
+            Role::Leader(_) | Role::Follower(_) if view <= self.view => {
                 let current = self.view;
                 self.send(Peer::Replica(from), Message::WrongView { view: current });
-                if self.suspecting {
+                if self.is_suspecting() {
                     // It has no leader either, and may not be able to enter this replica's view: the leader may be dead.
                     self.note_want(from, view, moved);
                     self.move_if_others_agree();
                 }
             }
-            Status::Normal => {
+            Role::Leader(_) | Role::Follower(_) => {
                 self.note_want(from, view, moved);
                 if moved && from == self.leader() {
                     // The leader has left this view for good, and its lease with it.
@@ -317,7 +322,7 @@ impl Replica {
                     }
                 } else if self.planted(PlantedBug::PromiseForgotten) {
                     self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Followed(from));
-                } else if self.suspecting {
+                } else if self.is_suspecting() {
                     // One that has moved had the agreement of `f` others, or was let go by its leader.
                     if moved && !self.planted(PlantedBug::UnheardLeaderStays) {
                         self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Followed(from));
@@ -326,7 +331,7 @@ impl Replica {
                     }
                 }
             }
-            Status::ViewChange(_) if view >= self.view => {
+            Role::ViewChange(_) if view >= self.view => {
                 self.note_want(from, view, moved);
                 if moved && view > self.view {
                     self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Followed(from));
@@ -335,7 +340,7 @@ impl Replica {
                     self.move_if_others_agree();
                 }
             }
-            Status::ViewChange(_) | Status::Recovering => {}
+            Role::ViewChange(_) | Role::Recovering(_) => {}
         }
     }
 
@@ -358,7 +363,8 @@ impl Replica {
         let soon = |entered: Instant| self.now.instant < entered.after(self.config.view_change_timeout);
         let heard =
             self.confirmed_at().is_some_and(|at| self.now.instant < at.after(self.config.suspect_after));
-        let established = heard && !self.entered_at.is_some_and(soon);
+        let entered_at = self.role.leading().and_then(|leader| leader.entered_at);
+        let established = heard && !entered_at.is_some_and(soon);
         if established && reason != ViewChangeReason::Abdication {
             self.abdicate(view, ViewChangeCause::Challenged(to));
         } else {
@@ -384,9 +390,10 @@ impl Replica {
     /// under way is recovered as in any view change.
     pub(super) fn on_hand_over(&mut self, to: ReplicaId, reason: HandOverReason) {
         // One that has not answered of late may be dead, and the view that it leads would not begin.
-        let heard = self.progress.get(to.index()).and_then(|progress| progress.heard);
+        let Role::Leader(leader) = &self.role else { return };
+        let heard = leader.progress.get(to.index()).and_then(|progress| progress.heard);
         let alive = heard.is_some_and(|heard| self.now.instant < heard.after(self.config.suspect_after));
-        if !self.is_leader() || to == self.config.replica || !alive {
+        if to == self.config.replica || !alive {
             return;
         }
         let cause = ViewChangeCause::HandedOver(to, reason);
@@ -400,7 +407,8 @@ impl Replica {
 
     /// Leader: hands over to the member with the longest log among those that suit.
     pub(super) fn hand_over_to_longest_log(&mut self, suitable: ReplicaSet, reason: HandOverReason) {
-        let members = self.progress.iter().zip(self.config.group.members());
+        let Role::Leader(leader) = &self.role else { return };
+        let members = leader.progress.iter().zip(self.config.group.members());
         let heard =
             members.filter(|(progress, member)| progress.heard.is_some() && suitable.contains(*member));
         let best = heard.max_by_key(|(progress, _)| (progress.op_number, progress.heard));
@@ -411,7 +419,7 @@ impl Replica {
 
     /// A replica that lost its memory may enter only a view in whose making it took no part.
     pub(super) fn on_rejoin(&mut self, from: ReplicaId, view: View) {
-        if matches!(self.status, Status::Recovering) {
+        if matches!(self.role, Role::Recovering(_)) {
             self.note_without_memory(from);
         }
         if !self.is_leader() {
@@ -427,7 +435,7 @@ impl Replica {
 
     pub(super) fn on_do_view_change(&mut self, from: ReplicaId, change: DoViewChange) {
         let view = change.view;
-        if matches!(self.status, Status::Recovering) {
+        if matches!(self.role, Role::Recovering(_)) {
             return;
         }
         if view < self.view || (view == self.view && self.is_normal()) {
@@ -447,7 +455,7 @@ impl Replica {
     }
 
     fn add_change(&mut self, from: ReplicaId, change: DoViewChange) {
-        let Status::ViewChange(state) = &mut self.status else { return };
+        let Role::ViewChange(state) = &mut self.role else { return };
         if !state.chosen.is_empty() {
             // It has brought a clock, if nothing else.
             return self.try_start_view();
@@ -467,7 +475,7 @@ impl Replica {
     /// New leader: starts the view once it has `f + 1` DoViewChanges and the best log's beginning.
     pub(super) fn try_start_view(&mut self) {
         let suffice = self.clocks_suffice();
-        let Status::ViewChange(state) = &mut self.status else { return };
+        let Role::ViewChange(state) = &mut self.role else { return };
         let waits = !suffice && state.clocks_until.is_some_and(|until| self.now.instant < until);
         if state.chosen.is_empty() || waits {
             return;
@@ -513,7 +521,7 @@ impl Replica {
             // No right member has such a log. There may be others to go by.
             all.remove(&source);
             self.counters.refused += 1;
-            if let Status::ViewChange(state) = &mut self.status {
+            if let Role::ViewChange(state) = &mut self.role {
                 state.changes = all;
             }
             return;
@@ -550,7 +558,6 @@ impl Replica {
         self.commit = self.commit.max(commit.min(self.log.op_number()));
         self.become_normal(unchanged);
         self.send_start_view_to_all();
-        self.schedule_leader_work();
         self.advance_commit();
     }
 
@@ -649,22 +656,13 @@ impl Replica {
 
     /// Normal in the current view, with a log that was left as it was up to `unchanged`.
     fn become_normal(&mut self, unchanged: OpNumber) {
-        self.status = Status::Normal;
-        self.unheard_signs = 0;
-        self.unheard_again_at = self.now.instant;
-        self.confirmed_until = Instant(0);
-        self.clock_off_since = None;
-        self.entered_at = Some(self.now.instant);
+        self.role = self.role_in_view(Some(self.now.instant));
         self.last_normal = self.view;
         self.counters.view_changes += 1;
-        self.suspecting = false;
-        self.transfer = None;
-        self.state_requested = None;
         self.rebuild_pending();
         if !self.planted(PlantedBug::AnyViewAccepted) {
             self.attachments.forget_sessions();
         }
-        self.view_began_at = self.log.op_number();
         match self.config.durability {
             super::Durability::Fsync => {
                 let (view, commit) = (self.view, self.commit);
@@ -675,13 +673,30 @@ impl Replica {
             super::Durability::Replicated => self.persist_view(),
         }
         self.note_append();
-        self.hear_leader();
         self.trace_entered();
         let view = self.view;
         for address in core::mem::take(&mut self.abandoned) {
             self.send(Peer::Client(address), Message::WrongView { view });
         }
-        self.forward_at = self.now.instant.after(self.config.forward_after);
+    }
+
+    /// The role that this replica has in its view if it takes part in it, as it has since `entered_at`; `None` if it starts
+    /// with it.
+    pub(super) fn role_in_view(&mut self, entered_at: Option<Instant>) -> Role {
+        let now = self.now.instant;
+        let suspect_at = self.next_suspicion();
+        if self.leader() == self.config.replica {
+            Role::Leader(Leader::new(&self.config, now, entered_at, self.log.op_number()))
+        } else {
+            Role::Follower(Follower::new(now, suspect_at, now.after(self.config.forward_after)))
+        }
+    }
+
+    /// Follower: the leader is to be told how far this replica's log is, in answer to nothing that it has sent.
+    pub(super) fn owe_ack(&mut self) {
+        if let Role::Follower(follower) = &mut self.role {
+            follower.owe_ack(Instant(0));
+        }
     }
 
     fn start_view_message(&self) -> Message {
@@ -708,11 +723,11 @@ impl Replica {
     /// Asks to be let into a view that has started without this replica.
     pub(super) fn ask_for_start_view(&mut self, view: View) {
         let entered = view == self.view && self.is_normal();
-        let forbidden = view == self.view && matches!(self.status, Status::Recovering);
+        let forbidden = view == self.view && matches!(self.role, Role::Recovering(_));
         let leader = self.config.group.leader(view);
         // While one view's log is on its way that view is not asked for again. The source may have died since, so a later
         // view is.
-        let is_coming = self.transfer.as_ref().is_some_and(|transfer| {
+        let is_coming = self.role.transfer().is_some_and(|transfer| {
             transfer.start.view >= view || self.planted(PlantedBug::DeadSourceAskedOn)
         });
         if view < self.view || entered || forbidden || leader == self.config.replica || is_coming {
@@ -736,8 +751,8 @@ impl Replica {
     pub(super) fn on_start_view(&mut self, from: ReplicaId, start: StartView) {
         let view = start.view;
         let entered = view == self.view && self.is_normal();
-        let forbidden = view == self.view && matches!(self.status, Status::Recovering);
-        let is_older = self.transfer.as_ref().is_some_and(|transfer| transfer.start.view > view);
+        let forbidden = view == self.view && matches!(self.role, Role::Recovering(_));
+        let is_older = self.role.transfer().is_some_and(|transfer| transfer.start.view > view);
         if from != self.config.group.leader(view) || view < self.view || entered || forbidden || is_older {
             return;
         }
@@ -749,25 +764,24 @@ impl Replica {
             }
             return;
         }
-        if !matches!(self.status, Status::Recovering) && view > self.view {
+        if !matches!(self.role, Role::Recovering(_)) && view > self.view {
             // The group has moved on: this replica stops acting in its view before it takes over
             // entries of later ones.
             self.trace_left(view, ViewChangeCause::Followed(from));
-            self.leave_view();
-            self.view = view;
-            self.begin_view_change(self.config.view_change_timeout);
-            self.abandon_waiters();
+            self.leave_for(view, self.config.view_change_timeout);
             self.persist_view();
         }
-        if matches!(self.status, Status::Recovering) && !self.planted(PlantedBug::AmnesiacGoesBack) {
+        if matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiacGoesBack) {
             // Entries of this view must not get into the log of an earlier one. What this replica loses when it is started
             // again is only what it fetches now.
             self.view = self.view.max(View(view.0.saturating_sub(1)));
         }
-        if self.transfer.as_ref().is_none_or(|transfer| transfer.start.view != view) {
+        if self.role.transfer().is_none_or(|transfer| transfer.start.view != view) {
             self.trace(TraceEvent::TransferBegan { view, from, first: self.commit.next() });
         }
-        self.transfer = Some(super::Transfer { from, start: Box::new(start) });
+        if let Some(transfer) = self.role.transfer_mut() {
+            *transfer = Some(Transfer { from, start: Box::new(start) });
+        }
         self.request_transfer();
     }
 
@@ -777,11 +791,8 @@ impl Replica {
         if self.is_normal() {
             self.trace_left(view, ViewChangeCause::Followed(self.config.group.leader(view)));
         }
-        self.leave_view();
-        self.view = view;
         // Not normal while the log changes hands.
-        self.begin_view_change(self.config.view_change_timeout);
-        self.abandon_waiters();
+        self.leave_for(view, self.config.view_change_timeout);
         let end = OpNumber(base.0 + suffix.len() as u64);
         let (unchanged, _) = self.reconcile(base, suffix);
         // A transfer may have brought entries that were committed after this StartView was sent.
@@ -789,15 +800,18 @@ impl Replica {
         if !self.planted(PlantedBug::DlogNotCleared) {
             self.dlog.clear();
         }
-        self.leader_commit = commit;
         self.commit = self.commit.max(commit.min(self.log.op_number()));
         self.become_normal(unchanged);
-        self.owe_ack(Instant(0));
+        if let Role::Follower(follower) = &mut self.role {
+            follower.leader_commit = commit;
+            follower.owe_ack(Instant(0));
+        }
     }
 
     pub(super) fn boot_restored(&mut self, restored: super::Restored) {
         let super::restore::Parts { view, last_normal, commit, log, dlog, snapshot } = restored.into_parts();
         self.view = view;
+        self.role = self.role_in_view(None);
         self.last_normal = last_normal;
         self.log = log;
         self.commit = commit;
@@ -819,7 +833,7 @@ impl Replica {
             self.send_do_view_change();
         } else if self.leader() == self.config.replica {
             if self.planted(PlantedBug::RestartedLeaderResumes) {
-                return self.schedule_leader_work();
+                return;
             }
             // It may have sent Prepares that it never wrote down: it must not fill those numbers
             // with anything else in the same view.
@@ -830,11 +844,13 @@ impl Replica {
     pub(super) fn boot_amnesiac(&mut self, view: View) {
         self.view = view;
         self.last_normal = view;
+        // Takes its part of the randomness even if it has none in the view.
+        let role = self.role_in_view(None);
         if self.planted(PlantedBug::AmnesiacRejoinsAtOnce) {
-            return self.schedule_leader_work();
+            self.role = role;
+            return;
         }
-        self.status = Status::Recovering;
-        self.suspect_at = self.now.instant;
+        self.role = Role::Recovering(Recovering { rejoin_at: self.now.instant, transfer: None });
         // What an earlier attempt to come back has written does not count.
         self.persist_data(|| Record::Forgot { view });
     }

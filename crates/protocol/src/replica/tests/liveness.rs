@@ -87,8 +87,10 @@ fn a_leader_that_was_stopped_listens_first() {
     let view = cluster.replicas[0].view();
     // The whole machine slept: nobody's time-outs have run while nobody could hear.
     for replica in &mut cluster.replicas {
-        replica.leader_contact = Instant(cluster.now.instant.0 + 60_000_000_000);
-        replica.suspect_at = Instant(cluster.now.instant.0 + 60_500_000_000);
+        if let Some(follower) = replica.role.following_mut() {
+            follower.leader_contact = Instant(cluster.now.instant.0 + 60_000_000_000);
+            follower.suspect_at = Instant(cluster.now.instant.0 + 60_500_000_000);
+        }
     }
     cluster.now.instant.0 += 60_000_000_000;
     cluster.pass(100);
@@ -110,7 +112,7 @@ fn a_transfer_from_a_source_that_died_ends_with_the_next_view() {
         cluster.cut.remove(&(1, 4));
         cluster.event(0, Event::Message { from: CLIENT, message: Message::HandOver { to: ReplicaId(1) } });
         cluster.settle();
-        assert!(cluster.replicas[1].is_leader() && cluster.replicas[4].transfer.is_some());
+        assert!(cluster.replicas[1].is_leader() && cluster.replicas[4].role.transfer().is_some());
         cluster.down.insert(1);
         cluster.pass(1000);
         let leader = cluster.leader();

@@ -17,12 +17,13 @@ impl ViewChange {
             chosen,
             clocks_until,
             source,
+            transfer,
         } = self;
         clock.deadline(*resend_at, hasher);
         clock.deadline(*resend_change_at, hasher);
         clock.deadline(*timeout_at, hasher);
         clocks_until.iter().for_each(|until| clock.deadline(*until, hasher));
-        (carrying, timeout, changes, chosen, source).hash(hasher);
+        (carrying, timeout, changes, chosen, source, transfer).hash(hasher);
     }
 }
 

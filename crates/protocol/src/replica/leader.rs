@@ -1,0 +1,187 @@
+//! What a leader knows, for as long as it leads its view.
+
+use super::api::Config;
+use super::divergence::Comparison;
+use super::reads::WaitingRead;
+use super::requests::Waiter;
+use super::role::InView;
+use crate::durability_log::KeyIndex;
+use crate::message::{Prepared, Request};
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+use syros_types::{Footprint, Group, Instant, OpNumber, ReplicaId, ReplicaSet, Timestamp};
+
+/// The member that leads a view.
+#[derive(Clone, Debug)]
+pub(super) struct Leader {
+    pub(super) in_view: InView,
+    /// When it entered its view; `None` for the first one of its life.
+    pub(super) entered_at: Option<Instant>,
+    /// The log as it was when the view began: others may have executed it.
+    pub(super) view_began_at: OpNumber,
+    pub(super) progress: Vec<Progress>,
+    pub(super) batch: Batch,
+    /// An entry that `f` followers have on disk and this leader has not, and since when that is known.
+    pub(super) overtaken: Option<(OpNumber, Instant)>,
+    pub(super) waiters: BTreeMap<OpNumber, Vec<Waiter>>,
+    /// Keys of the reads of several keys that wait for this leader's answer.
+    pub(super) reading: KeyIndex,
+    pub(super) reads_unconfirmed: VecDeque<WaitingRead>,
+    pub(super) comparison: Comparison,
+    pub(super) contact: Contact,
+    /// Since when its own clock has contradicted the group's.
+    pub(super) clock_off_since: Option<Instant>,
+    pub(super) heartbeat_due: bool,
+    pub(super) heartbeat_at: Instant,
+    pub(super) order_at: Instant,
+    pub(super) sessions_at: Instant,
+}
+
+/// What a leader knows of a member.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Progress {
+    /// Its log is durable up to here, in this view.
+    pub(super) op_number: OpNumber,
+    /// It has executed its log up to here.
+    pub(super) applied: OpNumber,
+    /// The newest `sent_at` it has answered: it had not left the view when it did.
+    pub(super) heard: Option<Instant>,
+    /// Until then, on this leader's clock, it has promised not to leave the view; less what clocks may drift.
+    pub(super) promised_until: Instant,
+    /// When it last said that its disk is nearly full.
+    pub(super) disk_short: Option<Instant>,
+    /// The furthest part of the log, or of a snapshot that replaces its beginning, that it has asked this leader for in
+    /// order to enter the view: an entry and an offset.
+    pub(super) fetched: (OpNumber, u64),
+    /// When that was.
+    pub(super) fetched_at: Option<Instant>,
+}
+
+/// Entries at the end of the log that no Prepare has carried yet.
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "model", derive(Hash))]
+pub(super) struct Batch {
+    pub(super) entries: Vec<Prepared>,
+    /// Of the bodies that it carries.
+    pub(super) bytes: usize,
+    /// Of those entries whose clients have not sent them to everybody: which they are, and who has been sent them.
+    pub(super) bodies: Vec<(usize, Request, ReplicaSet)>,
+}
+
+impl Batch {
+    /// The next entry is this update; those its client has not sent it to get it with the Prepare.
+    pub(super) fn note_unsent(&mut self, request: &Request, recipients: ReplicaSet) {
+        self.bytes += request.body.len();
+        self.bodies.push((self.entries.len(), request.clone(), recipients));
+    }
+
+    pub(super) fn push(&mut self, prepared: Prepared) {
+        if let Prepared::Full(request) = &prepared {
+            self.bytes += request.body.len();
+        }
+        self.entries.push(prepared);
+    }
+}
+
+/// Whether `f` followers answer the leader's signs of life.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Contact {
+    /// Signs of life that it has sent since `f` followers have answered one.
+    pub(super) unheard_signs: u32,
+    /// When the next of them counts.
+    pub(super) unheard_again_at: Instant,
+    /// The newest sign of life that `f` followers have answered.
+    pub(super) confirmed_until: Instant,
+}
+
+impl Contact {
+    /// The leader sends a sign of life, which the followers are to answer. Counted are those that stay without an answer of
+    /// `f` followers, and no more of them than heartbeats there would be.
+    pub(super) fn on_sign_sent(&mut self, now: Instant, heartbeat: Duration) {
+        if now >= self.unheard_again_at {
+            self.unheard_again_at = now.after(heartbeat);
+            self.unheard_signs = self.unheard_signs.saturating_add(1);
+        }
+    }
+
+    /// `f` followers have answered what was sent at this moment, or have got further at this moment.
+    pub(super) fn on_heard(&mut self, heard_at: Instant) {
+        if self.confirmed_until < heard_at {
+            self.confirmed_until = heard_at;
+            self.unheard_signs = 0;
+        }
+    }
+}
+
+impl Leader {
+    /// One that has just entered its view, with a log that ends with `view_began_at`.
+    pub(super) fn new(
+        config: &Config,
+        now: Instant,
+        entered_at: Option<Instant>,
+        view_began_at: OpNumber,
+    ) -> Self {
+        Self {
+            in_view: InView::default(),
+            entered_at,
+            view_began_at,
+            progress: vec![Progress::default(); config.group.size()],
+            batch: Batch::default(),
+            overtaken: None,
+            waiters: BTreeMap::new(),
+            reading: KeyIndex::default(),
+            reads_unconfirmed: VecDeque::new(),
+            comparison: Comparison::default(),
+            contact: Contact { unheard_signs: 0, unheard_again_at: now, confirmed_until: Instant(0) },
+            clock_off_since: None,
+            heartbeat_due: true,
+            heartbeat_at: now,
+            order_at: Instant::NEVER,
+            sessions_at: now.after(config.session_timeout / 8),
+        }
+    }
+
+    pub(super) fn deadline(&self) -> Instant {
+        self.heartbeat_at.min(self.order_at).min(self.sessions_at)
+    }
+
+    /// The last entry that as many members have on disk, among them this leader, which has its log up to `own`.
+    pub(super) fn durable_at(&self, members: usize, me: ReplicaId, own: OpNumber) -> OpNumber {
+        let mut durable = [OpNumber(0); Group::SIZE_MAX];
+        for (place, progress) in durable.iter_mut().zip(&self.progress) {
+            *place = progress.op_number;
+        }
+        durable[me.index()] = own;
+        durable.sort_unstable_by(|a, b| b.cmp(a));
+        durable[members - 1]
+    }
+
+    /// A read waits for this leader's answer.
+    pub(super) fn on_read_waits(&mut self, footprint: &Footprint) {
+        self.in_view.waiting += 1;
+        if !footprint.is_one_key() {
+            self.reading.add(footprint, Timestamp::default());
+        }
+    }
+
+    /// A read does not wait any more.
+    pub(super) fn on_read_ends(&mut self, footprint: &Footprint) {
+        self.in_view.waiting -= 1;
+        if !footprint.is_one_key() {
+            self.reading.remove(footprint);
+        }
+    }
+
+    /// Computes anew which keys the waiting reads of several keys have.
+    pub(super) fn count_reading(&mut self) {
+        self.reading.clear();
+        let unapplied = self.in_view.reads_unapplied.values().flatten();
+        for read in unapplied.chain(&self.reads_unconfirmed) {
+            if !read.footprint().is_one_key() {
+                self.reading.add(read.footprint(), Timestamp::default());
+            }
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! What a replica does at present: it leads its view, follows, changes views, or waits without its memory. Each role owns
+//! what belongs to it. Entering a role makes a new value, and drops with the old one all that the replica knew in it.
+
+use super::follower::Follower;
+use super::leader::Leader;
+use super::reads::WaitingRead;
+use super::refusals::Refusals;
+use super::requests::Waiter;
+use super::state_transfer::Transfer;
+use super::view_change::ViewChange;
+use crate::message::{Peer, RoleName};
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use syros_types::{Instant, OpNumber};
+
+/// What a replica is doing (VR 4: status).
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a replica has one, and every message to a leader looks into it"
+)]
+pub(super) enum Role {
+    /// Takes part in its view, and leads it.
+    Leader(Leader),
+    /// Takes part in its view.
+    Follower(Follower),
+    /// Has left its last view and has not entered the next.
+    ViewChange(Box<ViewChange>),
+    /// Lost its memory; waits for a view newer than the one it may have acted in.
+    Recovering(Recovering),
+}
+
+/// What a leader and a follower know of the clients of their view.
+#[derive(Clone, Debug, Default)]
+pub(super) struct InView {
+    pub(super) refusals: Refusals,
+    /// Reads, and updates that a leader has ordered, which are not answered yet.
+    pub(super) waiting: usize,
+    /// Reads that wait until an entry is applied.
+    pub(super) reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
+}
+
+/// A replica without memory.
+#[derive(Clone, Debug)]
+pub(super) struct Recovering {
+    /// When it asks again to be let into a view.
+    pub(super) rejoin_at: Instant,
+    pub(super) transfer: Option<Transfer>,
+}
+
+impl Role {
+    /// True if the replica takes part in its view.
+    pub(super) const fn is_normal(&self) -> bool {
+        matches!(self, Self::Leader(_) | Self::Follower(_))
+    }
+
+    pub(super) const fn name(&self) -> RoleName {
+        match self {
+            Self::Leader(_) => RoleName::Leader,
+            Self::Follower(_) => RoleName::Follower,
+            Self::ViewChange(_) => RoleName::ViewChange,
+            Self::Recovering(_) => RoleName::Recovering,
+        }
+    }
+
+    pub(super) const fn leading(&self) -> Option<&Leader> {
+        match self {
+            Self::Leader(leader) => Some(leader),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn leading_mut(&mut self) -> Option<&mut Leader> {
+        match self {
+            Self::Leader(leader) => Some(leader),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn following(&self) -> Option<&Follower> {
+        match self {
+            Self::Follower(follower) => Some(follower),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn following_mut(&mut self) -> Option<&mut Follower> {
+        match self {
+            Self::Follower(follower) => Some(follower),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn in_view(&self) -> Option<&InView> {
+        match self {
+            Self::Leader(leader) => Some(&leader.in_view),
+            Self::Follower(follower) => Some(&follower.in_view),
+            _ => None,
+        }
+    }
+
+    pub(super) const fn in_view_mut(&mut self) -> Option<&mut InView> {
+        match self {
+            Self::Leader(leader) => Some(&mut leader.in_view),
+            Self::Follower(follower) => Some(&mut follower.in_view),
+            _ => None,
+        }
+    }
+
+    /// The view that the replica is about to enter once it has that view's log.
+    pub(super) const fn transfer(&self) -> Option<&Transfer> {
+        match self {
+            Self::ViewChange(change) => change.transfer.as_ref(),
+            Self::Recovering(recovering) => recovering.transfer.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Between views: where that is kept.
+    pub(super) const fn transfer_mut(&mut self) -> Option<&mut Option<Transfer>> {
+        match self {
+            Self::ViewChange(change) => Some(&mut change.transfer),
+            Self::Recovering(recovering) => Some(&mut recovering.transfer),
+            _ => None,
+        }
+    }
+
+    /// Operations that wait for an answer.
+    pub(super) const fn waiting(&self) -> usize {
+        match self.in_view() {
+            Some(in_view) => in_view.waiting,
+            None => 0,
+        }
+    }
+
+    /// Those who wait for an answer.
+    pub(super) fn waiting_clients(&self) -> impl Iterator<Item = Peer> {
+        let leader = self.leading();
+        let waiters = leader.into_iter().flat_map(|leader| leader.waiters.values().flatten());
+        let unapplied = self.in_view().into_iter().flat_map(|view| view.reads_unapplied.values().flatten());
+        let unconfirmed = leader.into_iter().flat_map(|leader| &leader.reads_unconfirmed);
+        waiters.map(|waiter| waiter.to).chain(unapplied.chain(unconfirmed).map(WaitingRead::client))
+    }
+
+    /// Forgets what a client waits for.
+    pub(super) fn forget_client(&mut self, client: Peer) {
+        if let Self::Leader(leader) = self {
+            leader.waiters.retain(|_, waiters: &mut Vec<Waiter>| {
+                waiters.retain(|waiter| waiter.to != client);
+                !waiters.is_empty()
+            });
+            leader.reads_unconfirmed.retain(|read| read.client() != client);
+        }
+        let Some(in_view) = self.in_view_mut() else { return };
+        in_view.reads_unapplied.retain(|_, reads| {
+            reads.retain(|read| read.client() != client);
+            !reads.is_empty()
+        });
+        let waiting = self.waiting_clients().count();
+        if let Some(in_view) = self.in_view_mut() {
+            in_view.waiting = waiting;
+        }
+        if let Self::Leader(leader) = self {
+            leader.count_reading();
+        }
+    }
+}

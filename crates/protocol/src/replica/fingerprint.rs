@@ -5,7 +5,7 @@ use super::Replica;
 use super::api::Config;
 use super::follower::{Follower, MissingBodies};
 use super::leader::{Contact, Leader, Progress};
-use super::role::{InView, Recovering, Role};
+use super::role::{InView, Role};
 use crate::fingerprint::{Clock, Moments};
 use crate::message::Update;
 use alloc::vec::Vec;
@@ -22,6 +22,7 @@ impl Replica {
             now,
             prng: _,
             role,
+            timers,
             view,
             last_normal,
             log,
@@ -63,8 +64,9 @@ impl Replica {
             }
             Role::Follower(follower) => follower.fingerprint(config, clock, hasher),
             Role::ViewChange(change) => change.fingerprint(clock, hasher),
-            Role::Recovering(recovering) => recovering.fingerprint(clock, hasher),
+            Role::Recovering(recovering) => recovering.hash(hasher),
         }
+        timers.fingerprint(clock, hasher);
         dlog.fingerprint(clock, config.forward_after, hasher);
         backlog.fingerprint(hasher);
         history.fingerprint(hasher);
@@ -127,9 +129,6 @@ impl Leader {
             contact,
             clock_off_since,
             heartbeat_due,
-            heartbeat_at,
-            order_at,
-            sessions_at: _,
         } = self;
         in_view.fingerprint(clock, hasher);
         for Progress { op_number, applied, heard, promised_until, disk_short, fetched, fetched_at } in
@@ -144,8 +143,6 @@ impl Leader {
         reads_unconfirmed.len().hash(hasher);
         reads_unconfirmed.iter().for_each(|read| read.fingerprint(clock, hasher));
         contact.fingerprint(config, clock, hasher);
-        clock.deadline(*heartbeat_at, hasher);
-        clock.deadline(*order_at, hasher);
         overtaken.map(|(number, _)| number).hash(hasher);
         hash_since(overtaken.map(|(_, since)| since), config.slow_disk_after, clock, hasher);
         hash_since(*entered_at, config.view_change_timeout, clock, hasher);
@@ -167,42 +164,22 @@ impl Contact {
 
 impl Follower {
     fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
-        let Self {
-            in_view,
-            leader_commit,
-            ack_due,
-            leader_contact,
-            suspect_at,
-            suspecting,
-            forward_at,
-            missing,
-            state_requested,
-        } = self;
+        let Self { in_view, leader_commit, ack_due, leader_contact, suspecting, missing, state_requested } =
+            self;
         in_view.fingerprint(clock, hasher);
         (leader_commit, ack_due.is_some(), suspecting).hash(hasher);
         clock.past(*leader_contact, config.lease, hasher);
-        clock.deadline(*suspect_at, hasher);
-        clock.deadline(*forward_at, hasher);
-        missing.fingerprint(clock, hasher);
+        missing.fingerprint(hasher);
         hash_since(*state_requested, config.resend, clock, hasher);
     }
 }
 
 impl MissingBodies {
-    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { parked, fetched, fetch_at, fetch_asked } = self;
+    fn fingerprint(&self, hasher: &mut impl Hasher) {
+        let Self { parked, fetched, fetch_asked } = self;
         (parked, fetch_asked).hash(hasher);
         let mut fetched: Vec<_> = fetched.iter().collect();
         fetched.sort_unstable_by_key(|(id, _)| **id);
         fetched.hash(hasher);
-        clock.deadline(*fetch_at, hasher);
-    }
-}
-
-impl Recovering {
-    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { rejoin_at, transfer } = self;
-        clock.deadline(*rejoin_at, hasher);
-        transfer.hash(hasher);
     }
 }

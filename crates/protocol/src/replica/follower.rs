@@ -2,6 +2,7 @@
 
 use super::ordering::Parked;
 use super::role::InView;
+use super::timers::{Timer, Timers};
 use crate::hash::HashMap;
 use crate::message::Update;
 use alloc::collections::VecDeque;
@@ -15,9 +16,7 @@ pub(super) struct Follower {
     pub(super) ack_due: Option<Instant>,
     /// Last sign of life of the leader: until one lease later, a promise not to change views.
     pub(super) leader_contact: Instant,
-    pub(super) suspect_at: Instant,
     pub(super) suspecting: bool,
-    pub(super) forward_at: Instant,
     pub(super) missing: MissingBodies,
     /// When it last asked the leader for a part of the log.
     pub(super) state_requested: Option<Instant>,
@@ -28,7 +27,6 @@ pub(super) struct Follower {
 pub(super) struct MissingBodies {
     pub(super) parked: VecDeque<Parked>,
     pub(super) fetched: HashMap<OperationId, Update>,
-    pub(super) fetch_at: Instant,
     /// The last op number whose body has been asked for, since parked Prepares began to wait.
     pub(super) fetch_asked: OpNumber,
 }
@@ -36,12 +34,7 @@ pub(super) struct MissingBodies {
 impl MissingBodies {
     /// No Prepare waits.
     pub(super) fn none() -> Self {
-        Self {
-            parked: VecDeque::new(),
-            fetched: HashMap::default(),
-            fetch_at: Instant::NEVER,
-            fetch_asked: OpNumber(0),
-        }
+        Self { parked: VecDeque::new(), fetched: HashMap::default(), fetch_asked: OpNumber(0) }
     }
 
     /// The first parked Prepare has so many complete entries, some of which have become so just now, and waits for the body
@@ -50,11 +43,11 @@ impl MissingBodies {
         &mut self,
         number: OpNumber,
         (complete, has_advanced): (usize, bool),
-        fetch_at: Instant,
+        (timers, fetch_at): (&mut Timers, Instant),
     ) {
         let is_asked = number <= self.fetch_asked;
-        if self.fetch_at == Instant::NEVER || (has_advanced && !is_asked) {
-            self.fetch_at = fetch_at;
+        if timers.get(Timer::FetchBodies) == Instant::NEVER || (has_advanced && !is_asked) {
+            timers.set(Timer::FetchBodies, fetch_at);
         }
         if let Some(parked) = self.parked.front_mut() {
             parked.complete = complete;
@@ -65,22 +58,19 @@ impl MissingBodies {
     pub(super) fn clear(&mut self) {
         self.parked.clear();
         self.fetched.clear();
-        self.fetch_at = Instant::NEVER;
         self.fetch_asked = OpNumber(0);
     }
 }
 
 impl Follower {
     /// One that has just entered its view.
-    pub(super) fn new(now: Instant, suspect_at: Instant, forward_at: Instant) -> Self {
+    pub(super) fn new(now: Instant) -> Self {
         Self {
             in_view: InView::default(),
             leader_commit: OpNumber(0),
             ack_due: None,
             leader_contact: now,
-            suspect_at,
             suspecting: false,
-            forward_at,
             missing: MissingBodies::none(),
             state_requested: None,
         }
@@ -94,9 +84,5 @@ impl Follower {
     /// The leader has committed its log up to here.
     pub(super) fn hear_commit(&mut self, commit: OpNumber) {
         self.leader_commit = self.leader_commit.max(commit);
-    }
-
-    pub(super) fn deadline(&self) -> Instant {
-        self.suspect_at.min(self.missing.fetch_at).min(self.forward_at)
     }
 }

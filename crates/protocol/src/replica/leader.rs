@@ -34,9 +34,6 @@ pub(super) struct Leader {
     /// Since when its own clock has contradicted the group's.
     pub(super) clock_off_since: Option<Instant>,
     pub(super) heartbeat_due: bool,
-    pub(super) heartbeat_at: Instant,
-    pub(super) order_at: Instant,
-    pub(super) sessions_at: Instant,
 }
 
 /// What a leader knows of a member.
@@ -137,14 +134,7 @@ impl Leader {
             contact: Contact { unheard_signs: 0, unheard_again_at: now, confirmed_until: Instant(0) },
             clock_off_since: None,
             heartbeat_due: true,
-            heartbeat_at: now,
-            order_at: Instant::NEVER,
-            sessions_at: now.after(config.session_timeout / 8),
         }
-    }
-
-    pub(super) fn deadline(&self) -> Instant {
-        self.heartbeat_at.min(self.order_at).min(self.sessions_at)
     }
 
     /// The last entry that as many members have on disk, among them this leader, which has its log up to `own`.

@@ -26,6 +26,7 @@ mod restore;
 mod role;
 mod snapshots;
 mod state_transfer;
+mod timers;
 mod trace;
 mod view_change;
 
@@ -58,6 +59,7 @@ use resources::Resources;
 use role::{Recovering, Role};
 use syros_types::room::shrink_queue;
 use syros_types::{Group, Instant, Now, OpNumber, Prng, ReplicaId, View, WallTime};
+use timers::{Timer, Timers};
 
 /// A follower that has seen nothing to append hears of a commit within this time.
 const COMMIT_DELAY: Duration = Duration::from_millis(2);
@@ -72,6 +74,7 @@ pub struct Replica {
     now: Now,
     prng: Prng,
     role: Role,
+    timers: Timers,
     view: View,
     last_normal: View,
     log: Log,
@@ -139,7 +142,8 @@ impl Replica {
             now,
             prng,
             // What it boots as says what it does.
-            role: Role::Recovering(Recovering { rejoin_at: now.instant, transfer: None }),
+            role: Role::Recovering(Recovering { transfer: None }),
+            timers: Timers::stopped(),
             view: View(0),
             last_normal: View(0),
             log: Log::new(),
@@ -170,7 +174,7 @@ impl Replica {
         };
         match boot {
             Boot::Fresh => {
-                replica.role = replica.role_in_view(None);
+                replica.take_part(None);
                 // On disk before anything depends on it, so that a restart knows this life took place.
                 replica.persist_view();
             }
@@ -223,13 +227,8 @@ impl Replica {
     /// When to call `handle` with [`Event::Tick`] if nothing else happens before.
     #[must_use]
     pub fn deadline(&self) -> Instant {
-        let deadline = match &self.role {
-            Role::Leader(leader) => leader.deadline().min(self.expiry_deadline()),
-            Role::Follower(follower) => follower.deadline(),
-            Role::ViewChange(change) => change.deadline(),
-            Role::Recovering(recovering) => recovering.rejoin_at,
-        };
-        deadline.min(self.snapshots.deadline())
+        let next = self.timers.next();
+        if self.is_leader() { next.min(self.expiry_deadline()) } else { next }
     }
 
     /// The first record that this replica itself waits for, if it does: something goes on when it hears
@@ -410,11 +409,11 @@ impl Replica {
 
     fn on_leader_tick(&mut self) {
         let now = self.now.instant;
-        if self.role.leading().is_some_and(|leader| now >= leader.order_at) {
+        if self.timers.is_due(Timer::Order, now) {
             self.order_all();
         }
         if let Some(leader) = self.role.leading_mut()
-            && now >= leader.heartbeat_at
+            && self.timers.is_due(Timer::Heartbeat, now)
         {
             leader.heartbeat_due = true;
             self.leave_diverged();
@@ -432,10 +431,8 @@ impl Replica {
             let again = WallTime(self.log_time().0 + AGAIN.as_micros() as u64);
             self.next_expiry = if self.append_tick() { None } else { Some(again) };
         }
-        if let Some(leader) = self.role.leading_mut()
-            && now >= leader.sessions_at
-        {
-            leader.sessions_at = now.after(self.config.session_timeout / 8);
+        if self.timers.is_due(Timer::Sessions, now) {
+            self.timers.set(Timer::Sessions, now.after(self.config.session_timeout / 8));
             self.expire_sessions();
         }
         self.trace_quorum();
@@ -443,19 +440,14 @@ impl Replica {
 
     fn on_follower_tick(&mut self) {
         let now = self.now.instant;
-        let Some(follower) = self.role.following_mut() else { return };
-        let (fetches, forwards) = (now >= follower.missing.fetch_at, now >= follower.forward_at);
-        let suspects = now >= follower.suspect_at;
-        if forwards {
-            follower.forward_at = now.after(self.config.forward_after / 2);
-        }
-        if fetches {
+        if self.timers.is_due(Timer::FetchBodies, now) {
             self.fetch_missing_bodies();
         }
-        if forwards {
+        if self.timers.is_due(Timer::Forward, now) {
+            self.timers.set(Timer::Forward, now.after(self.config.forward_after / 2));
             self.forward_old_updates();
         }
-        if suspects {
+        if self.timers.is_due(Timer::Suspect, now) {
             self.suspect();
         }
     }

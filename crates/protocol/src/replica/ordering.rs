@@ -6,6 +6,7 @@ use super::backlog::Backlog;
 use super::follower::MissingBodies;
 use super::leader::{Batch, Leader, Progress};
 use super::role::Role;
+use super::timers::Timer;
 use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
     Body, BodyHash, LogEntry, Message, Payload, Peer, Prepared, Request, Update, ViewChangeReason,
@@ -51,10 +52,7 @@ impl Replica {
         if self.dlog.unordered() >= self.config.batch_max {
             self.order_all();
         } else {
-            let order_at = self.now.instant.after(self.config.order_delay);
-            if let Some(leader) = self.role.leading_mut() {
-                leader.order_at = leader.order_at.min(order_at);
-            }
+            self.timers.set_earlier(Timer::Order, self.now.instant.after(self.config.order_delay));
         }
     }
 
@@ -66,9 +64,7 @@ impl Replica {
     /// As [`Self::order_all`]; followers are sent the body of this update, because some of them are known not to have
     /// taken it.
     pub(super) fn order_all_with_body_of(&mut self, refused: Option<OperationId>) {
-        if let Some(leader) = self.role.leading_mut() {
-            leader.order_at = Instant::NEVER;
-        }
+        self.timers.stop(Timer::Order);
         while let Some((update, recipients)) = self.dlog.order_next() {
             let id = update.request.id;
             let prepared = if refused == Some(id) {
@@ -138,7 +134,7 @@ impl Replica {
         self.note_append();
         if let Role::Leader(leader) = &mut self.role {
             leader.heartbeat_due = false;
-            leader.heartbeat_at = sent_at.after(self.config.heartbeat);
+            self.timers.set(Timer::Heartbeat, sent_at.after(self.config.heartbeat));
             leader.contact.on_sign_sent(sent_at, self.config.heartbeat);
         }
         self.advance_commit();
@@ -216,12 +212,12 @@ impl Replica {
         }
         if self.resources.disk_failed {
             // It can make nothing durable any more: its silence lets the followers choose another leader.
-            leader.heartbeat_at = Instant::NEVER;
+            self.timers.stop(Timer::Heartbeat);
             return;
         }
         let sent_at = self.now.instant;
         leader.contact.on_sign_sent(sent_at, self.config.heartbeat);
-        leader.heartbeat_at = sent_at.after(self.config.heartbeat);
+        self.timers.set(Timer::Heartbeat, sent_at.after(self.config.heartbeat));
         let (view, commit, op_number) = (self.view, self.announced_commit(), self.log.op_number());
         self.broadcast(&Message::Commit { view, commit, op_number, sent_at });
     }
@@ -269,7 +265,7 @@ impl Replica {
         let suspect_at = self.next_suspicion();
         let Role::Follower(follower) = &mut self.role else { return };
         follower.leader_contact = self.now.instant;
-        follower.suspect_at = suspect_at;
+        self.timers.set(Timer::Suspect, suspect_at);
         if core::mem::take(&mut follower.suspecting) {
             self.trace(TraceEvent::LeaderReturned { view: self.view });
         }
@@ -356,7 +352,11 @@ impl Replica {
                 let number = OpNumber(parked.first.0 + complete as u64);
                 let fetch_at = self.now.instant.after(self.config.fetch_delay);
                 let Role::Follower(follower) = &mut self.role else { return };
-                return follower.missing.wait_for(number, (complete, has_advanced), fetch_at);
+                return follower.missing.wait_for(
+                    number,
+                    (complete, has_advanced),
+                    (&mut self.timers, fetch_at),
+                );
             }
             let Role::Follower(follower) = &mut self.role else { return };
             if let Some(parked) = follower.missing.parked.pop_front() {
@@ -371,6 +371,7 @@ impl Replica {
     pub(super) fn forget_parked(&mut self) {
         if let Role::Follower(follower) = &mut self.role {
             follower.missing.clear();
+            self.timers.stop(Timer::FetchBodies);
         }
     }
 
@@ -466,7 +467,7 @@ impl Replica {
         let again = if ids.is_empty() { Instant::NEVER } else { self.now.instant.after(self.config.resend) };
         if let Role::Follower(follower) = &mut self.role {
             follower.missing.fetch_asked = numbers.last().copied().unwrap_or_default();
-            follower.missing.fetch_at = again;
+            self.timers.set(Timer::FetchBodies, again);
         }
         if !ids.is_empty() {
             let message = Message::FetchBodies { view: self.view, ids };
@@ -670,7 +671,7 @@ impl Replica {
             self.backlog.on_committed(bytes);
         }
         self.commit = candidate;
-        leader.heartbeat_at = leader.heartbeat_at.min(self.now.instant.after(COMMIT_DELAY));
+        self.timers.set_earlier(Timer::Heartbeat, self.now.instant.after(COMMIT_DELAY));
     }
 
     /// Entries have been executed: record completions, finalize, answer.

@@ -12,7 +12,7 @@ use crate::message::{Peer, RoleName};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use syros_types::{Instant, OpNumber};
+use syros_types::OpNumber;
 
 /// What a replica is doing (VR 4: status).
 #[derive(Clone, Debug)]
@@ -43,9 +43,8 @@ pub(super) struct InView {
 
 /// A replica without memory.
 #[derive(Clone, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
 pub(super) struct Recovering {
-    /// When it asks again to be let into a view.
-    pub(super) rejoin_at: Instant,
     pub(super) transfer: Option<Transfer>,
 }
 

@@ -9,6 +9,7 @@
 //! after it stays if the two agree about the snapshot's last entry: the replica may have vouched for it.
 
 use super::role::Role;
+use super::timers::Timer;
 use super::{Action, PlantedBug, Replica, TraceEvent};
 use crate::message::{Message, Peer};
 use crate::record::{Checkpoint, Record, SnapshotHead, Ticket};
@@ -79,8 +80,8 @@ pub(super) struct Download {
     received: u64,
     /// How often the next part was asked for.
     asks: u32,
-    /// When to ask (again).
-    ask_at: Instant,
+    /// When to ask for the next part, once the last one is written.
+    resume_at: Instant,
     /// A part is being written to disk: nothing to ask for meanwhile.
     writing: bool,
     /// The file is whole and being loaded; nothing is executed meanwhile.
@@ -100,12 +101,6 @@ impl Snapshots {
             readers: vec![None; members],
             download: None,
         }
-    }
-
-    pub(super) fn deadline(&self) -> Instant {
-        self.download.as_ref().map_or(Instant::NEVER, |download| {
-            if download.writing { Instant::NEVER } else { download.ask_at }
-        })
     }
 
     pub(super) fn is_installing(&self) -> bool {
@@ -259,7 +254,9 @@ impl Replica {
             // What has been applied since counts on; somebody may still need it.
             self.snapshots.bytes_since = self.snapshots.due_after;
         }
-        self.snapshots.download.take_if(|download| download.op_number == op_number);
+        if self.is_downloading_to(op_number) {
+            self.end_download();
+        }
     }
 
     // ---- Dropping log entries.
@@ -317,6 +314,17 @@ impl Replica {
         self.snapshots.download.is_some()
     }
 
+    /// True if it is the snapshot at this entry.
+    fn is_downloading_to(&self, op_number: OpNumber) -> bool {
+        self.snapshots.download.as_ref().is_some_and(|download| download.op_number == op_number)
+    }
+
+    /// Nothing more is asked for of the snapshot that was being received.
+    fn end_download(&mut self) -> Option<Download> {
+        self.timers.stop(Timer::FetchSnapshot);
+        self.snapshots.download.take()
+    }
+
     pub(super) fn on_snapshot_offer(&mut self, from: ReplicaId, view: View, op_number: OpNumber, bytes: u64) {
         let awaits = match self.role {
             Role::Leader(_) => false,
@@ -338,7 +346,7 @@ impl Replica {
             bytes,
             received: 0,
             asks: 0,
-            ask_at: self.now.instant,
+            resume_at: self.now.instant,
             writing: false,
             installing: false,
         });
@@ -351,20 +359,22 @@ impl Replica {
         let Some(download) = &mut self.snapshots.download else { return };
         download.asks += 1;
         // Parts are large and may take their time.
-        download.ask_at = self.now.instant.after(resend * 2 * download.asks);
+        self.timers.set(Timer::FetchSnapshot, self.now.instant.after(resend * 2 * download.asks));
         let (to, op_number, offset) = (download.from, download.op_number, download.received);
         self.send(Peer::Replica(to), Message::GetSnapshot { op_number, offset });
     }
 
     pub(super) fn on_download_tick(&mut self) {
-        let due = |download: &&mut Download| !download.writing && self.now.instant >= download.ask_at;
-        let Some(download) = self.snapshots.download.as_mut().filter(due) else { return };
+        if !self.timers.is_due(Timer::FetchSnapshot, self.now.instant) {
+            return;
+        }
+        let Some(download) = &mut self.snapshots.download else { return };
         if download.installing {
             // The source has to keep what follows the snapshot.
             download.asks = 0;
         } else if download.asks >= ASKS_MAX {
             // The source is gone, or has another snapshot by now. The next GetState finds out.
-            self.snapshots.download = None;
+            self.end_download();
             return;
         }
         self.ask_for_part();
@@ -394,7 +404,8 @@ impl Replica {
         // What the transfer takes of the network and of the disks it must not take from clients.
         let nanos = u128::from(length) * 1_000_000_000 / u128::from(self.config.transfer_rate.max(1));
         let pause = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-        download.ask_at = self.now.instant.after(pause);
+        download.resume_at = self.now.instant.after(pause);
+        self.timers.stop(Timer::FetchSnapshot);
         self.actions.push_back(Action::WriteSnapshotPart { op_number, offset, part });
     }
 
@@ -406,8 +417,9 @@ impl Replica {
         }
         download.writing = false;
         download.received = received;
+        self.timers.set(Timer::FetchSnapshot, download.resume_at);
         if received < download.bytes {
-            if self.now.instant >= download.ask_at {
+            if self.now.instant >= download.resume_at {
                 self.ask_for_part();
             }
         } else {
@@ -424,7 +436,7 @@ impl Replica {
             && self.apply_requested == self.applied
         {
             download.installing = true;
-            download.ask_at = self.now.instant.after(self.config.resend);
+            self.timers.set(Timer::FetchSnapshot, self.now.instant.after(self.config.resend));
             let op_number = download.op_number;
             self.actions.push_back(Action::LoadSnapshot { op_number });
         }
@@ -432,10 +444,10 @@ impl Replica {
 
     /// A received snapshot is whole, durable and loaded. Takes it over, unless it has become useless.
     pub(super) fn on_snapshot_loaded(&mut self, head: SnapshotHead, bytes: u64) {
-        let Some(download) = self.snapshots.download.take_if(|download| download.op_number == head.op_number)
-        else {
+        if !self.is_downloading_to(head.op_number) {
             return;
-        };
+        }
+        let Some(download) = self.end_download() else { return };
         assert!(download.installing && self.apply_requested == self.applied, "nothing is executed meanwhile");
         // A leader has promised answers about what it executes; a log may not get ahead of its view.
         if head.op_number <= self.applied

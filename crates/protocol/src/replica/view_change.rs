@@ -13,6 +13,7 @@ use super::follower::Follower;
 use super::leader::Leader;
 use super::role::{Recovering, Role};
 use super::state_transfer::Transfer;
+use super::timers::{Timer, Timers};
 use super::{HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
     BodyHash, DoViewChange, LogEntry, Message, Payload, Peer, Request, StartView, Update, ViewChangeReason,
@@ -44,28 +45,18 @@ pub(super) const fn carrying_time(bytes: usize) -> Duration {
 /// A view change under way.
 #[derive(Clone, Debug)]
 pub(super) struct ViewChange {
-    resend_at: Instant,
     /// When the DoViewChange is sent again, and how long that takes if it is large.
     resend_change_at: Instant,
     carrying: Duration,
-    timeout_at: Instant,
     timeout: Duration,
     /// New leader: what it was sent, its own included.
     changes: BTreeMap<ReplicaId, DoViewChange>,
     /// New leader: the `f + 1` senders it goes by, once it has as many.
     chosen: Vec<ReplicaId>,
-    /// New leader: until then it waits for more members to tell their clocks, if those it knows contradict each other.
-    clocks_until: Option<Instant>,
     /// New leader: whom it fetches committed entries from before it can start the view.
     pub(super) source: Option<ReplicaId>,
     /// The view's log, which has to be fetched first.
     pub(super) transfer: Option<Transfer>,
-}
-
-impl ViewChange {
-    pub(super) fn deadline(&self) -> Instant {
-        self.resend_at.min(self.timeout_at).min(self.clocks_until.unwrap_or(Instant::NEVER))
-    }
 }
 
 /// What a member was last heard to want.
@@ -111,7 +102,7 @@ impl Replica {
             "a promise of before the start is waited out"
         );
         let silent = self.now.instant.since(follower.leader_contact);
-        follower.suspect_at = self.now.instant.after(self.config.resend);
+        self.timers.set(Timer::Suspect, self.now.instant.after(self.config.resend));
         if !core::mem::replace(&mut follower.suspecting, true) {
             self.trace(TraceEvent::Suspected { view: self.view, leader: self.leader(), silent });
         }
@@ -174,6 +165,12 @@ impl Replica {
         self.send_do_view_change();
     }
 
+    /// Enters a role, with its timers. Those of the last one stop; a snapshot is received on.
+    fn enter(&mut self, role: Role, timers: Timers) -> Role {
+        self.timers = timers.with(Timer::FetchSnapshot, self.timers.get(Timer::FetchSnapshot));
+        core::mem::replace(&mut self.role, role)
+    }
+
     /// Gives up its role for a view change that is to end within `timeout`. Those who wait for answers are not told of the
     /// next view before it has begun: it may never, and a client that believed in it would be lost to the view that goes on.
     pub(super) fn begin_view_change(&mut self, timeout: Duration) {
@@ -182,18 +179,19 @@ impl Replica {
         // What members hold goes to the new leader, and comes back as the log of the view.
         let carrying = carrying_time(self.dlog.bytes() + self.backlog.uncommitted_bytes) * 2 * attempts;
         let role = Role::ViewChange(Box::new(ViewChange {
-            resend_at: self.now.instant.after(self.config.resend),
             resend_change_at: self.now.instant.after(self.config.resend.max(carrying)),
             carrying,
-            timeout_at: self.now.instant.after(timeout).after(jitter).after(carrying),
             timeout,
             changes: BTreeMap::new(),
             chosen: Vec::new(),
-            clocks_until: None,
             source: None,
             transfer: None,
         }));
-        let last = core::mem::replace(&mut self.role, role);
+        let now = self.now.instant;
+        let timers = Timers::stopped()
+            .with(Timer::ResendViewChange, now.after(self.config.resend))
+            .with(Timer::ViewChangeTimeout, now.after(timeout).after(jitter).after(carrying));
+        let last = self.enter(role, timers);
         for client in last.waiting_clients() {
             self.tell_of_next_view(client);
         }
@@ -232,12 +230,12 @@ impl Replica {
     pub(super) fn on_view_change_tick(&mut self) {
         let now = self.now.instant;
         let Role::ViewChange(change) = &mut self.role else { return };
-        if change.clocks_until.is_some_and(|until| now >= until) {
+        if self.timers.is_due(Timer::AwaitClocks, now) {
             return self.try_start_view();
         }
-        let timed_out = now >= change.timeout_at;
-        if now >= change.resend_at {
-            change.resend_at = now.after(self.config.resend);
+        let timed_out = self.timers.is_due(Timer::ViewChangeTimeout, now);
+        if self.timers.is_due(Timer::ResendViewChange, now) {
+            self.timers.set(Timer::ResendViewChange, now.after(self.config.resend));
             let waits = change.transfer.is_some() || change.source.is_some();
             // One that is on its way for long would only be followed by more of the same.
             let is_due = now >= change.resend_change_at;
@@ -267,20 +265,23 @@ impl Replica {
         {
             return self.move_with_others();
         }
+        if !matches!(self.role, Role::ViewChange(_)) {
+            // It has begun just now, with what was sent again.
+            return;
+        }
         // Alone. Others that are normal in this view may miss its leader too: tell them.
-        let Role::ViewChange(change) = &mut self.role else { return };
-        change.timeout_at = self.now.instant.after(self.config.resend);
+        self.timers.set(Timer::ViewChangeTimeout, self.now.instant.after(self.config.resend));
         self.trace_alone();
         let next = View(view.0 + 1);
         self.broadcast(&Message::StartViewChange { view: next, reason: ViewChangeReason::Suspicion });
     }
 
     pub(super) fn on_recovering_tick(&mut self) {
-        let Role::Recovering(recovering) = &mut self.role else { return };
-        if self.now.instant < recovering.rejoin_at {
+        let Role::Recovering(recovering) = &self.role else { return };
+        if !self.timers.is_due(Timer::Rejoin, self.now.instant) {
             return;
         }
-        recovering.rejoin_at = self.now.instant.after(self.config.resend);
+        self.timers.set(Timer::Rejoin, self.now.instant.after(self.config.resend));
         let view = self.view;
         if recovering.transfer.is_some() {
             self.request_transfer();
@@ -467,7 +468,7 @@ impl Replica {
             let others = state.changes.keys().copied().filter(|sender| *sender != me);
             // Exactly f + 1: with more, two recovered updates need not share a log.
             state.chosen = core::iter::once(me).chain(others.take(quorum - 1)).collect();
-            state.clocks_until = Some(self.now.instant.after(self.config.resend));
+            self.timers.set(Timer::AwaitClocks, self.now.instant.after(self.config.resend));
             self.try_start_view();
         }
     }
@@ -476,11 +477,11 @@ impl Replica {
     pub(super) fn try_start_view(&mut self) {
         let suffice = self.clocks_suffice();
         let Role::ViewChange(state) = &mut self.role else { return };
-        let waits = !suffice && state.clocks_until.is_some_and(|until| self.now.instant < until);
+        let waits = !suffice && self.timers.is_running(Timer::AwaitClocks, self.now.instant);
         if state.chosen.is_empty() || waits {
             return;
         }
-        state.clocks_until = None;
+        self.timers.stop(Timer::AwaitClocks);
         let chosen: Vec<(ReplicaId, &DoViewChange)> =
             state.chosen.iter().map(|sender| (*sender, &state.changes[sender])).collect();
         #[cfg(feature = "planted-bugs")]
@@ -656,7 +657,7 @@ impl Replica {
 
     /// Normal in the current view, with a log that was left as it was up to `unchanged`.
     fn become_normal(&mut self, unchanged: OpNumber) {
-        self.role = self.role_in_view(Some(self.now.instant));
+        self.take_part(Some(self.now.instant));
         self.last_normal = self.view;
         self.counters.view_changes += 1;
         self.rebuild_pending();
@@ -680,15 +681,21 @@ impl Replica {
         }
     }
 
-    /// The role that this replica has in its view if it takes part in it, as it has since `entered_at`; `None` if it starts
-    /// with it.
-    pub(super) fn role_in_view(&mut self, entered_at: Option<Instant>) -> Role {
+    /// Takes part in its view, as it has since `entered_at`; `None` if it starts with it.
+    pub(super) fn take_part(&mut self, entered_at: Option<Instant>) {
         let now = self.now.instant;
         let suspect_at = self.next_suspicion();
         if self.leader() == self.config.replica {
-            Role::Leader(Leader::new(&self.config, now, entered_at, self.log.op_number()))
+            let leader = Leader::new(&self.config, now, entered_at, self.log.op_number());
+            let timers = Timers::stopped()
+                .with(Timer::Heartbeat, now)
+                .with(Timer::Sessions, now.after(self.config.session_timeout / 8));
+            self.enter(Role::Leader(leader), timers);
         } else {
-            Role::Follower(Follower::new(now, suspect_at, now.after(self.config.forward_after)))
+            let timers = Timers::stopped()
+                .with(Timer::Suspect, suspect_at)
+                .with(Timer::Forward, now.after(self.config.forward_after));
+            self.enter(Role::Follower(Follower::new(now)), timers);
         }
     }
 
@@ -811,7 +818,7 @@ impl Replica {
     pub(super) fn boot_restored(&mut self, restored: super::Restored) {
         let super::restore::Parts { view, last_normal, commit, log, dlog, snapshot } = restored.into_parts();
         self.view = view;
-        self.role = self.role_in_view(None);
+        self.take_part(None);
         self.last_normal = last_normal;
         self.log = log;
         self.commit = commit;
@@ -844,13 +851,13 @@ impl Replica {
     pub(super) fn boot_amnesiac(&mut self, view: View) {
         self.view = view;
         self.last_normal = view;
-        // Takes its part of the randomness even if it has none in the view.
-        let role = self.role_in_view(None);
+        self.take_part(None);
         if self.planted(PlantedBug::AmnesiacRejoinsAtOnce) {
-            self.role = role;
             return;
         }
-        self.role = Role::Recovering(Recovering { rejoin_at: self.now.instant, transfer: None });
+        // It takes no part until a later view takes it in.
+        let timers = Timers::stopped().with(Timer::Rejoin, self.now.instant);
+        self.enter(Role::Recovering(Recovering { transfer: None }), timers);
         // What an earlier attempt to come back has written does not count.
         self.persist_data(|| Record::Forgot { view });
     }

@@ -89,8 +89,8 @@ fn a_leader_that_was_stopped_listens_first() {
     for replica in &mut cluster.replicas {
         if let Some(follower) = replica.role.following_mut() {
             follower.leader_contact = Instant(cluster.now.instant.0 + 60_000_000_000);
-            follower.suspect_at = Instant(cluster.now.instant.0 + 60_500_000_000);
         }
+        replica.timers.set(Timer::Suspect, Instant(cluster.now.instant.0 + 60_500_000_000));
     }
     cluster.now.instant.0 += 60_000_000_000;
     cluster.pass(100);

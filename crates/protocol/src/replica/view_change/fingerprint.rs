@@ -7,22 +7,8 @@ use core::time::Duration;
 
 impl ViewChange {
     pub(in crate::replica) fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
-        let Self {
-            resend_at,
-            resend_change_at,
-            carrying,
-            timeout_at,
-            timeout,
-            changes,
-            chosen,
-            clocks_until,
-            source,
-            transfer,
-        } = self;
-        clock.deadline(*resend_at, hasher);
+        let Self { resend_change_at, carrying, timeout, changes, chosen, source, transfer } = self;
         clock.deadline(*resend_change_at, hasher);
-        clock.deadline(*timeout_at, hasher);
-        clocks_until.iter().for_each(|until| clock.deadline(*until, hasher));
         (carrying, timeout, changes, chosen, source, transfer).hash(hasher);
     }
 }

@@ -1,13 +1,15 @@
 //! What a model checker sees of a client. Every field is named, so that a new one does not compile
 //! before somebody has decided whether it belongs in the fingerprint.
 
+use super::members::Members;
 use super::reads::Read;
-use super::updates::{COMPARISON_INTERVAL, Update, WriteTimes};
-use super::{Client, Config, Session};
+use super::session::{Active, COMPARISON_INTERVAL, Session};
+use super::updates::{Update, WriteTimes};
+use super::{Client, Config};
 use crate::fingerprint::{Clock, Moments};
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
-use syros_types::{ReplicaSet, Window};
+use syros_types::Window;
 
 impl Client {
     /// Everything that decides what this client does from now on, but its configuration. To be taken
@@ -19,23 +21,14 @@ impl Client {
             prng,
             view,
             session,
-            nonce: _,
-            attached: _,
             last_update,
             updates,
             reads,
             last_token,
-            connected,
-            quorum_lost,
-            slow,
-            behind,
-            leader_heard,
-            probed,
+            members,
             clocks,
-            last_micros,
             held,
             scan_at,
-            latency,
             write_times,
             write_counts: _,
             latencies,
@@ -47,17 +40,11 @@ impl Client {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        (now.wall, prng, view, last_token, last_micros, latency, latencies).hash(hasher);
+        (now.wall, prng, view, last_token, latencies).hash(hasher);
         clocks.fingerprint(hasher);
         assert!(held.is_empty(), "no clock in a model is so far ahead that a session is replaced");
-        let WriteTimes { oks, distances, ordered, followed } = write_times;
-        (oks, distances.map(|distance| distance.shortest), ordered, followed.map(|(sequence, _)| sequence))
-            .hash(hasher);
-        if let Some((_, began)) = followed {
-            clock.past(*began, COMPARISON_INTERVAL, hasher);
-        }
-        let bits = |replicas: &ReplicaSet| replicas.0;
-        (bits(connected), bits(slow), bits(behind), quorum_lost).hash(hasher);
+        let WriteTimes { oks, distances, ordered, latency } = write_times;
+        (oks, distances.map(|distance| distance.shortest), ordered, latency).hash(hasher);
         // No timeout that starts with something being sent is longer than this.
         let slowest = latencies.slowest().max(write_times.slowest()).max(*latency);
         let patience = super::patience(config.resend, slowest, config);
@@ -68,15 +55,33 @@ impl Client {
                 nonce.hash(hasher);
                 clock.past(*sent, config.resend, hasher);
             }
-            Session::Active(id) => id.hash(hasher),
+            Session::Active(session) => session.fingerprint(clock, hasher),
         }
         clock.past(*last_update, config.session_idle_max, hasher);
         let patience = patience.max(config.sync_after);
         hash_updates(updates, config, patience, clock, hasher);
         hash_reads(reads, config, patience, clock, hasher);
+        members.fingerprint(patience, clock, hasher);
+        clock.deadline(*scan_at, hasher);
+    }
+}
+
+impl Active {
+    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { id, nonce: _, shown: _, last_micros, followed } = self;
+        (id, last_micros, followed.map(|(sequence, _)| sequence)).hash(hasher);
+        if let Some((_, began)) = followed {
+            clock.past(*began, COMPARISON_INTERVAL, hasher);
+        }
+    }
+}
+
+impl Members {
+    fn fingerprint(&self, patience: Duration, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { connected, quorum_lost, slow, behind, leader_heard, probed } = self;
+        (connected.0, slow.0, behind.0, quorum_lost).hash(hasher);
         clock.past(*leader_heard, patience, hasher);
         clock.past(*probed, patience, hasher);
-        clock.deadline(*scan_at, hasher);
     }
 }
 

@@ -9,7 +9,9 @@ mod api;
 mod clocks;
 #[cfg(feature = "model")]
 mod fingerprint;
+mod members;
 mod reads;
+mod session;
 #[cfg(test)]
 mod tests;
 mod updates;
@@ -23,11 +25,13 @@ use crate::replica::PlantedBug;
 use alloc::collections::VecDeque;
 use clocks::Clocks;
 use core::time::Duration;
+use members::Members;
 use reads::{Latencies, Read};
+use session::{Active, Session};
 use syros_types::room::shrink_queue;
 use syros_types::{
-    Class, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, ReplicaSet, SessionId, View,
-    WallTime, Window, WritePolicy,
+    Class, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, ReplicaSet, View, WallTime,
+    Window, WritePolicy,
 };
 use updates::{Update, WriteTimes};
 
@@ -78,20 +82,6 @@ const fn smooth(old: u64, new: u64) -> u64 {
 /// Times that differ by less than this, in nanoseconds, are about equal.
 const NEAR: u64 = 200_000;
 
-#[derive(Clone, Copy, Debug)]
-enum Session {
-    /// None, and none needed yet.
-    None,
-    /// The leader had no room for this registration, or did not answer. It may have taken another copy of it since, and the
-    /// next registration is this one, sent again. With a nonce of its own, each would come when copies of the one before it
-    /// take the room.
-    Abandoned { nonce: u64 },
-    /// Asked for.
-    Registering { nonce: u64, sent: Instant },
-    /// In use.
-    Active(SessionId),
-}
-
 /// One client of a cluster, with one session.
 #[derive(Clone, Debug)]
 pub struct Client {
@@ -100,31 +90,15 @@ pub struct Client {
     prng: Prng,
     view: View,
     session: Session,
-    /// What the session was registered with.
-    nonce: u64,
-    /// Who has been shown that the session is this client's, on the present connection.
-    attached: ReplicaSet,
     last_update: Instant,
     updates: Window<Update>,
     reads: Window<Read>,
     last_token: Token,
-    connected: ReplicaSet,
-    /// The driver knows that no majority can be reached.
-    quorum_lost: bool,
-    /// Replicas that did not answer in time; not waited for until they do answer.
-    slow: ReplicaSet,
-    /// Replicas that have last said that they are in an earlier view: they accept nothing at present.
-    behind: ReplicaSet,
-    leader_heard: Instant,
-    probed: Instant,
+    members: Members,
     clocks: Clocks,
-    /// Timestamp of the last update of the session: those of one session only grow.
-    last_micros: u64,
     /// Updates that wait for another session, because this one's timestamps are too far ahead.
     held: VecDeque<Update>,
     scan_at: Instant,
-    /// Smoothed time from sending an update to its end, nanoseconds; 0 if not known.
-    latency: u64,
     write_times: WriteTimes,
     write_counts: WriteCounts,
     latencies: Latencies,
@@ -141,24 +115,15 @@ impl Client {
             now,
             view: View(0),
             session: Session::None,
-            nonce: 0,
-            attached: ReplicaSet(0),
             last_update: now.instant,
             updates: Window::new(1, config.in_flight_max),
             reads: Window::new(1, config.in_flight_max),
             config,
             last_token: Token(0),
-            connected: ReplicaSet(0),
-            quorum_lost: false,
-            slow: ReplicaSet(0),
-            behind: ReplicaSet(0),
-            leader_heard: now.instant,
-            probed: now.instant,
+            members: Members::new(now.instant),
             clocks: Clocks::new(),
-            last_micros: 0,
             held: VecDeque::new(),
             scan_at: Instant::NEVER,
-            latency: 0,
             write_times: WriteTimes::new(),
             write_counts: WriteCounts { fast: 0, leader: 0, ordered: 0 },
             latencies: Latencies::new(),
@@ -210,7 +175,7 @@ impl Client {
         }
         self.last_token.0 += 1;
         let token = self.last_token;
-        if self.quorum_lost && !(class == Class::Read && self.may_answer(policy)) {
+        if self.members.quorum_lost && !(class == Class::Read && self.may_answer(policy)) {
             let (outcome, applied) = (Outcome::NoQuorum, None);
             self.actions.push_back(Action::Completed { token, outcome, applied });
             return Ok(token);
@@ -238,25 +203,21 @@ impl Client {
         match event {
             Event::Message { from, message } => {
                 if from.index() < self.config.group.size() {
-                    let was_silent = self.slow.contains(from);
-                    self.slow = self.slow.without(from);
                     let is_behind = matches!(message, Message::WrongView { view } if view < self.view);
-                    let may_enter = is_behind || self.behind.contains(from) || was_silent;
+                    let may_enter = self.members.on_heard(from, is_behind);
                     if may_enter && !self.planted(PlantedBug::AttachmentKept) {
                         // When it enters the view, it forgets what it has been shown.
-                        self.attached = self.attached.without(from);
+                        self.session.forget_shown(ReplicaSet::default().with(from));
                     }
-                    self.behind = if is_behind { self.behind.with(from) } else { self.behind.without(from) };
                     if from == self.leader() {
-                        self.leader_heard = now.instant;
+                        self.members.leader_heard = now.instant;
                     }
                     self.on_message(from, message);
                 }
             }
             Event::Connected(replica) => {
-                self.connected = self.connected.with(replica);
-                self.attached = self.attached.without(replica);
-                self.slow = self.slow.without(replica);
+                self.members.on_connected(replica);
+                self.session.forget_shown(ReplicaSet::default().with(replica));
                 self.send_outstanding_to(replica);
                 if self.in_flight() > 0 && replica != self.leader() {
                     // It may know of a later view.
@@ -264,8 +225,8 @@ impl Client {
                 }
             }
             Event::Disconnected(replica) => {
-                self.connected = self.connected.without(replica);
-                if self.quorum_lost {
+                self.members.connected = self.members.connected.without(replica);
+                if self.members.quorum_lost {
                     self.give_up_all();
                 }
                 self.for_each_update(|client, sequence| {
@@ -278,7 +239,7 @@ impl Client {
                 });
             }
             Event::QuorumReachable(reachable) => {
-                self.quorum_lost = !reachable;
+                self.members.quorum_lost = !reachable;
                 if !reachable {
                     self.give_up_all();
                 }
@@ -301,7 +262,7 @@ impl Client {
     fn begin_update(&mut self, update: Update) {
         let sequence = self.updates.push(update);
         match self.session {
-            Session::Active(session) => self.send_update(session, sequence),
+            Session::Active(Active { id, .. }) => self.send_update(id, sequence),
             Session::Registering { .. } => {}
             Session::None | Session::Abandoned { .. } => self.register(),
         }
@@ -311,10 +272,8 @@ impl Client {
     /// wrong for a moment, or this process's own clock was. Timestamps of a session only grow, so its updates would
     /// take the longer way until the clocks have caught up. Another session begins anew.
     fn is_ahead(&self) -> bool {
-        let is_active = matches!(self.session, Session::Active(_));
-        is_active
-            && self.clocks.is_ahead(self.last_micros, self.now)
-            && !self.planted(PlantedBug::ClockOfAnybody)
+        let Session::Active(session) = &self.session else { return false };
+        self.clocks.is_ahead(session.last_micros, self.now) && !self.planted(PlantedBug::ClockOfAnybody)
     }
 
     /// The next thing to do; `None` when there is nothing.
@@ -415,9 +374,7 @@ impl Client {
             }
             Message::Registered { view, nonce, session } => {
                 if matches!(self.session, Session::Registering { nonce: mine, .. } if mine == nonce) {
-                    self.session = Session::Active(session);
-                    self.nonce = nonce;
-                    self.attached = ReplicaSet(0);
+                    self.session = Session::Active(Active::new(session, nonce));
                     self.for_each_update(|client, sequence| client.send_update(session, sequence));
                 }
                 self.observe_view(view);
@@ -430,7 +387,7 @@ impl Client {
 
     /// The sequence number of an operation of this session.
     fn own(&self, id: OperationId) -> Option<u64> {
-        matches!(self.session, Session::Active(session) if session == id.session).then_some(id.sequence)
+        (self.session.id() == Some(id.session)).then_some(id.sequence)
     }
 
     /// No session is to be had: what was never sent ends here.
@@ -447,7 +404,7 @@ impl Client {
     /// True if a read may be answered though nobody is known to lead: any replica's state will do, or so many replicas
     /// are connected that they may answer it as a quorum.
     fn may_answer(&self, policy: ReadPolicy) -> bool {
-        policy == ReadPolicy::Stale || self.connected.len() >= self.config.group.majority()
+        policy == ReadPolicy::Stale || self.members.connected.len() >= self.config.group.majority()
     }
 
     /// No majority can be reached: what is in flight ends now, and tells what is known of it.
@@ -470,15 +427,13 @@ impl Client {
     /// The session has expired. What was sent under it may have been executed before that.
     fn end_session(&mut self) {
         self.for_each_update(|client, sequence| client.finish_update(sequence, Outcome::Unknown));
-        self.session = Session::None;
-        self.begin_window();
+        self.leave_session();
     }
 
     /// Sequence numbers begin anew, with another session.
-    fn begin_window(&mut self) {
+    fn leave_session(&mut self) {
+        self.session = Session::None;
         self.updates = Window::new(1, self.config.in_flight_max);
-        self.last_micros = 0;
-        self.write_times.followed = None;
     }
 
     /// Replaces a session that the cluster may be about to expire, while nothing depends on it.
@@ -486,8 +441,7 @@ impl Client {
         let idle = self.now.instant.since(self.last_update) >= self.config.session_idle_max;
         let is_outdated = idle || self.is_ahead();
         if is_outdated && self.updates.live() == 0 && matches!(self.session, Session::Active(_)) {
-            self.session = Session::None;
-            self.begin_window();
+            self.leave_session();
         }
     }
 
@@ -506,7 +460,7 @@ impl Client {
     }
 
     fn send(&mut self, to: ReplicaId, message: Message) {
-        if self.connected.contains(to) {
+        if self.members.connected.contains(to) {
             self.actions.push_back(Action::Send { to: ReplicaSet::default().with(to), message });
         }
     }
@@ -531,7 +485,7 @@ impl Client {
     fn send_outstanding_to(&mut self, replica: ReplicaId) {
         let leads = replica == self.leader();
         match self.session {
-            Session::Active(session) => self.for_each_update(|client, sequence| {
+            Session::Active(Active { id: session, .. }) => self.for_each_update(|client, sequence| {
                 let unsent = client.updates.get_mut(sequence).is_some_and(|u| u.attempts == 0);
                 if unsent {
                     client.send_update(session, sequence);
@@ -560,13 +514,13 @@ impl Client {
         }
         self.view = view;
         // Replicas forget it with the view that they leave.
-        self.attached = ReplicaSet(0);
-        self.leader_heard = self.now.instant;
+        self.session.forget_shown(ReplicaSet::ALL);
+        self.members.leader_heard = self.now.instant;
         self.write_times.forget_leader();
         self.latencies.forget_leader();
         match self.session {
-            Session::Active(session) => {
-                self.for_each_update(|client, sequence| client.send_update(session, sequence));
+            Session::Active(Active { id, .. }) => {
+                self.for_each_update(|client, sequence| client.send_update(id, sequence));
             }
             Session::Registering { .. } => self.register(),
             Session::None | Session::Abandoned { .. } => {}
@@ -618,19 +572,19 @@ impl Client {
         let leader = self.leader();
         // How far the leader is, and not how long it takes to do what it is asked for: of the kinds of operations that took
         // long there may be none any more. One that cannot be reached is not waited for at all.
-        let usual = if self.connected.contains(leader) { self.distance(leader) } else { 0 };
+        let usual = if self.members.connected.contains(leader) { self.distance(leader) } else { 0 };
         let patience = if self.planted(PlantedBug::PatienceByAverages) {
             let averages = [self.latencies.value(leader), self.write_times.oks[leader.index()]];
-            let others = self.write_times.ordered.max(self.latency);
+            let others = self.write_times.ordered.max(self.write_times.latency);
             let usual = averages.into_iter().fold(others, u64::max);
             self.config.sync_after.max(Duration::from_nanos(usual.saturating_mul(4)))
         } else {
             patience(self.config.sync_after, usual, &self.config)
         };
-        if now.since(self.leader_heard) < patience || now.since(self.probed) < patience {
+        if now.since(self.members.leader_heard) < patience || now.since(self.members.probed) < patience {
             return;
         }
-        self.probed = now;
+        self.members.probed = now;
         for to in self.config.group.members() {
             self.ask_view(to);
         }

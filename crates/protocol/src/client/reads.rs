@@ -381,7 +381,7 @@ impl Client {
 
     /// Replicas that can be expected to answer.
     pub(super) const fn usable(&self) -> ReplicaSet {
-        self.connected.except(self.slow)
+        self.members.usable()
     }
 
     /// Begins a read anew in another view: what has been said of entries of the last one may not hold.
@@ -485,7 +485,7 @@ impl Client {
     /// So many of the nearest replicas; of those that are about equally near the least busy.
     fn nearest(&mut self, count: usize) -> Option<ReplicaSet> {
         let usable = self.usable();
-        let usable = if usable.len() < count { self.connected } else { usable };
+        let usable = if usable.len() < count { self.members.connected } else { usable };
         let size = self.config.group.size();
         let mut chosen = ReplicaSet(0);
         while chosen.len() < count {
@@ -556,7 +556,7 @@ impl Client {
     /// Has a replica that nothing has been heard of for a while answer along with a read.
     fn sample(&mut self, number: u64) {
         let now = self.now.instant;
-        let (connected, latencies) = (self.connected, &self.latencies);
+        let (connected, latencies) = (self.members.connected, &self.latencies);
         let overdue = |member: ReplicaId| latencies.sampled[member.index()].after(SAMPLE_INTERVAL) <= now;
         let unheard = |member: &ReplicaId| {
             connected.contains(*member) && overdue(*member) && latencies.awaits_none(*member, now)
@@ -736,7 +736,7 @@ impl Client {
             // Others will do; but if all say so, it is a matter of time.
             Refusal::NotNormal | Refusal::Overloaded if waited_for => {
                 let again = read.attempts <= self.config.group.size() as u32;
-                self.slow = self.slow.with(from);
+                self.members.on_silent(ReplicaSet::default().with(from));
                 if again {
                     self.send_read(number);
                 } else {
@@ -754,7 +754,7 @@ impl Client {
     pub(super) fn look_after_read(&mut self, number: u64) {
         let now = self.now.instant;
         let awaits_refused = self.planted(PlantedBug::RefusedReadAwaited);
-        let (connected, leader) = (self.connected, self.leader());
+        let (connected, leader) = (self.members.connected, self.leader());
         let Some(read) = self.reads.get_mut(number) else { return };
         if now.since(read.invoked) >= self.config.give_up_after {
             return self.finish_read(number, None, Outcome::TimedOut);
@@ -795,7 +795,7 @@ impl Client {
         let patience =
             if read.refused && !awaits_refused { patience.min(self.config.resend) } else { patience };
         if now.since(read.sent) >= patience {
-            self.slow = self.slow.and(ReplicaSet(silent.0 & connected.0));
+            self.members.slow = self.members.slow.and(ReplicaSet(silent.0 & connected.0));
             if matches!(read.course, Course::Rinse { .. }) {
                 read.evidence = Evidence::default();
             }

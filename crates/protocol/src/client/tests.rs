@@ -6,7 +6,7 @@ use crate::message::Path;
 use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, WritePolicy};
+use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, SessionId, WritePolicy};
 
 type Sent = Vec<(u8, Message)>;
 type Done = Vec<(Token, Outcome)>;

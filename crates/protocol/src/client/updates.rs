@@ -9,7 +9,8 @@
 //! Which is faster is measured: where the leader alone would answer clearly sooner than the fast quorum does,
 //! some updates go both ways, and tell.
 
-use super::{Action, Client, Distance, NEAR, Outcome, Session, Token, patience, smooth};
+use super::session::{Active, Session};
+use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
 use crate::message::{Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
@@ -83,9 +84,6 @@ pub(super) enum Way {
 /// sync at all. Sessions begin with different ones.
 pub(super) const TURN_UPDATES: u64 = 1024;
 
-/// How often updates go both ways, where it matters.
-pub(super) const COMPARISON_INTERVAL: Duration = Duration::from_secs(1);
-
 /// How updates were answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct WriteCounts {
@@ -115,9 +113,8 @@ pub(super) struct WriteTimes {
     pub(super) distances: [Distance; Group::SIZE_MAX],
     /// Smoothed time until the leader has an update committed that it is to order at once.
     pub(super) ordered: u64,
-    /// An update whose `Ok`s are awaited even after it has ended, and when it was sent: the last one that went
-    /// both ways, or one sent before the fast quorum's distance was known.
-    pub(super) followed: Option<(u64, Instant)>,
+    /// Smoothed time from sending an update to its end.
+    pub(super) latency: u64,
 }
 
 impl WriteTimes {
@@ -126,7 +123,7 @@ impl WriteTimes {
             oks: [0; Group::SIZE_MAX],
             distances: [Distance::UNKNOWN; Group::SIZE_MAX],
             ordered: 0,
-            followed: None,
+            latency: 0,
         }
     }
 
@@ -145,11 +142,6 @@ impl WriteTimes {
     /// What is known of a leader does not hold for the next.
     pub(super) const fn forget_leader(&mut self) {
         self.ordered = 0;
-    }
-
-    /// True if it is time to send an update to all, only to know how far everybody is.
-    fn comparison_is_due(&self, now: Instant) -> bool {
-        self.followed.is_none_or(|(_, began)| began.after(COMPARISON_INTERVAL) <= now)
     }
 
     /// The leader and so many of `usable` followers as make the fast quorum: the nearest ones, and those that are about
@@ -243,12 +235,13 @@ impl Client {
         }
         let now = self.now.instant;
         let usable = self.usable();
-        let times = &mut self.write_times;
+        let times = &self.write_times;
+        let Session::Active(session) = &mut self.session else { return Way::Fast };
         let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
-        let is_due = times.comparison_is_due(now);
+        let is_due = session.comparison_is_due(now);
         let Some(fast) = times.fast(quorum, leader, usable) else {
             if is_due {
-                times.followed = Some((sequence, now));
+                session.followed = Some((sequence, now));
             }
             return Way::Fast;
         };
@@ -258,7 +251,7 @@ impl Client {
             return Way::Fast;
         }
         if is_due || times.ordered == 0 {
-            times.followed = Some((sequence, now));
+            session.followed = Some((sequence, now));
             return Way::Both;
         }
         if times.ordered + times.ordered / 8 < fast { Way::Leader } else { Way::Fast }
@@ -267,23 +260,23 @@ impl Client {
     /// To whom an update goes that may be fast.
     fn choose_recipients(&mut self, sequence: u64, way: Way) -> ReplicaSet {
         let everybody = self.config.group.members().collect();
-        let Session::Active(session) = self.session else { return everybody };
         if self.config.write_policy != WritePolicy::Thrifty || way != Way::Fast {
             return everybody;
         }
         let now = self.now.instant;
         let (leader, usable) = (self.leader(), self.usable());
         let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
-        if self.write_times.comparison_is_due(now) {
-            self.write_times.followed = Some((sequence, now));
+        let Session::Active(session) = &mut self.session else { return everybody };
+        if session.comparison_is_due(now) {
+            session.followed = Some((sequence, now));
             return everybody;
         }
-        self.write_times.fewest(quorum, leader, (session, sequence), usable).unwrap_or(everybody)
+        self.write_times.fewest(quorum, leader, (session.id, sequence), usable).unwrap_or(everybody)
     }
 
     /// Sends an update to those, too, that it was not sent to for thrift.
     pub(super) fn widen(&mut self, sequence: u64) {
-        let Session::Active(session) = self.session else { return };
+        let Some(session) = self.session.id() else { return };
         let everybody: ReplicaSet = self.config.group.members().collect();
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let others = everybody.except(update.recipients);
@@ -303,7 +296,7 @@ impl Client {
         }
         let now = self.now.instant;
         let Some(update) = self.updates.get_mut(sequence) else {
-            if let Some((followed, began)) = self.write_times.followed
+            if let Session::Active(Active { followed: Some((followed, began)), .. }) = self.session
                 && followed == sequence
             {
                 self.write_times.note_ok(from, now.since(began).as_nanos() as u64, now);
@@ -425,7 +418,7 @@ impl Client {
             Refusal::ClockSkew | Refusal::NotNormal => self.on_no_ok(from, sequence),
             // What was to show that the session is this client's is lost, or came too early.
             Refusal::NotAttached => {
-                self.attached = self.attached.without(from);
+                self.session.forget_shown(ReplicaSet::default().with(from));
                 let was_resent = update.is_resent;
                 self.transmit_again(id.session, sequence, Some(from));
                 // It has not taken the copy before this one.
@@ -475,7 +468,7 @@ impl Client {
     /// Ends an update that has been refused for want of room, if it is certain that it will not be executed, or that this
     /// will not be known.
     fn end_without_room(&mut self, sequence: u64, refusal: Refusal) {
-        let (leader, connected) = (self.leader(), self.connected);
+        let (leader, connected) = (self.leader(), self.members.connected);
         let is_enough = self.planted(PlantedBug::LeaderRefusalIsEnough);
         let forgets_copies = self.planted(PlantedBug::RefusalOutlivesProcess);
         let Some(update) = self.updates.get_mut(sequence) else { return };
@@ -506,8 +499,10 @@ impl Client {
         } else {
             self.clocks.time(self.now)
         };
-        self.last_micros = clock.max(self.last_micros + 1);
-        self.last_micros
+        match &mut self.session {
+            Session::Active(session) => session.next_micros(clock),
+            Session::None | Session::Abandoned { .. } | Session::Registering { .. } => clock,
+        }
     }
 
     /// Sends an update for the first time in this view.
@@ -515,9 +510,9 @@ impl Client {
         if self.updates.live() == 1 && !self.planted(PlantedBug::BehindForGood) {
             // What replicas said of earlier updates is no answer to this one: they may have entered the view since.
             if !self.planted(PlantedBug::AttachmentKept) {
-                self.attached = self.attached.except(self.behind);
+                self.session.forget_shown(self.members.behind);
             }
-            self.behind = ReplicaSet(0);
+            self.members.behind = ReplicaSet(0);
         }
         let micros = self.next_micros();
         let fast_quorum_in_reach = self.fast_quorum_in_reach();
@@ -552,7 +547,7 @@ impl Client {
 
     /// Has the leader order an update, which it may have in its durability log already.
     pub(super) fn order(&mut self, sequence: u64) {
-        let Session::Active(session) = self.session else { return };
+        let Some(session) = self.session.id() else { return };
         if let Some(update) = self.updates.get_mut(sequence) {
             update.path = Path::Ordered;
             self.transmit(session, sequence, None);
@@ -576,7 +571,7 @@ impl Client {
     /// Puts an update on the wire, as its path says: to its recipients, or to the leader; or to `only`.
     pub(super) fn transmit(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
         let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
-        let connected = self.connected;
+        let connected = self.members.connected;
         let acknowledges_more = self.planted(PlantedBug::ResentAcknowledgesMore);
         let newly_acked_below = self.updates.first();
         let Some(update) = self.updates.get_mut(sequence) else { return };
@@ -608,10 +603,8 @@ impl Client {
         update.asked = ReplicaSet(update.asked.0 | to.0);
         update.attempts = update.attempts.saturating_add(to.len() as u32);
         update.shared |= !to.without(leader).is_empty();
-        let strangers = to.except(self.attached);
-        if !strangers.is_empty() {
-            self.attached = self.attached.and(strangers);
-            let message = Message::Attach { session, nonce: self.nonce };
+        if let Some((strangers, nonce)) = self.session.show(to) {
+            let message = Message::Attach { session, nonce };
             self.actions.push_back(Action::Send { to: strangers, message });
         }
         // A leader that has no room for what nobody else has been sent refuses it for good: it cannot come to it by another
@@ -629,18 +622,22 @@ impl Client {
         let (now, group, leader) = (self.now.instant, self.config.group, self.leader());
         let quorum = group.fast_quorum(self.config.fast_quorum);
         let fast = self.write_times.fast(quorum, leader, self.usable()).unwrap_or_default();
-        let sync_after = patience(self.config.sync_after, fast.max(self.latency), &self.config);
+        let sync_after = patience(self.config.sync_after, fast.max(self.write_times.latency), &self.config);
         // The leader has to be asked before the session ends.
         let sync_after = sync_after.min(self.config.session_idle_max);
         let widen_after = (self.config.sync_after / 4).max(Duration::from_nanos(fast.saturating_mul(2)));
-        let resend = patience(self.config.resend, self.write_times.ordered.max(self.latency), &self.config);
+        let resend = patience(
+            self.config.resend,
+            self.write_times.ordered.max(self.write_times.latency),
+            &self.config,
+        );
         let Some(update) = self.updates.get_mut(sequence) else { return };
         if now.since(update.invoked) >= self.config.give_up_after {
             let outcome = if update.attempts == 0 { Outcome::TimedOut } else { Outcome::Unknown };
             return self.finish_update(sequence, outcome);
         }
-        let Session::Active(session) = self.session else { return };
-        let refusing = ReplicaSet(self.behind.0 & update.recipients.0);
+        let Some(session) = self.session.id() else { return };
+        let refusing = ReplicaSet(self.members.behind.0 & update.recipients.0);
         let refusing = refusing.except(update.oks).except(update.refusals);
         if update.path == Path::Durability && !refusing.is_empty() {
             refusing.iter().for_each(|replica| self.on_no_ok(replica, sequence));
@@ -658,19 +655,19 @@ impl Client {
             }
         } else if update.path == Path::Durability && now.since(update.began) >= sync_after {
             // However often it was sent again meanwhile.
-            let missing = ReplicaSet(self.connected.0 & update.recipients.0);
+            let missing = ReplicaSet(self.members.connected.0 & update.recipients.0);
             let missing = missing.except(update.oks).except(update.refusals);
-            self.slow = self.slow.and(missing);
+            self.members.on_silent(missing);
             self.order(sequence);
         } else if silent >= resend {
             self.transmit_again(session, sequence, None);
         } else if silent >= widen_after && update.path == Path::Durability {
             // The next updates go to others at once.
-            let missing = ReplicaSet(self.connected.0 & update.recipients.0);
+            let missing = ReplicaSet(self.members.connected.0 & update.recipients.0);
             let missing = missing.except(update.oks).except(update.refusals).without(leader);
             let is_thrifty = update.recipients.len() < group.size();
             if is_thrifty {
-                self.slow = self.slow.and(missing);
+                self.members.on_silent(missing);
                 self.widen(sequence);
             }
         }
@@ -682,7 +679,7 @@ impl Client {
             let is_done = matches!(outcome, Outcome::Done | Outcome::Reply(_));
             if update.attempts > 0 && (is_done || self.planted(PlantedBug::FailuresMeasured)) {
                 let took = self.now.instant.since(update.sent).as_nanos() as u64;
-                self.latency = smooth(self.latency, took);
+                self.write_times.latency = smooth(self.write_times.latency, took);
             }
             let applied = None;
             self.actions.push_back(Action::Completed { token: update.token, outcome, applied });

@@ -4,6 +4,7 @@
 use super::Replica;
 use super::api::Config;
 use super::follower::{Follower, MissingBodies};
+use super::later_views::{LaterViews, Want};
 use super::leader::{Contact, Leader, Progress};
 use super::role::{InView, Role};
 use crate::fingerprint::{Clock, Moments};
@@ -41,11 +42,9 @@ impl Replica {
             resources,
             actions,
             persistence,
-            abandoned,
             promised_until,
             clocks: _,
-            wants,
-            start_view_requested,
+            later_views,
             snapshots,
             traced: _,
             counters: _,
@@ -70,16 +69,12 @@ impl Replica {
         dlog.fingerprint(clock, config.forward_after, hasher);
         backlog.fingerprint(hasher);
         history.fingerprint(hasher);
-        (sessions, next_expiry, resources, abandoned, snapshots).hash(hasher);
+        (sessions, next_expiry, resources, snapshots).hash(hasher);
         persistence.fingerprint(hasher);
         // In models all replicas' clocks say the same, and time passes in steps far below the microsecond that they count.
         self.group_clock().is_some().hash(hasher);
         clock.deadline(*promised_until, hasher);
-        for want in wants {
-            want.is_some().hash(hasher);
-            want.iter().for_each(|want| want.fingerprint(clock, config.resend * 4, hasher));
-        }
-        hash_since(*start_view_requested, config.resend, clock, hasher);
+        later_views.fingerprint(config, clock, hasher);
     }
 
     /// The updates in the durability log, in order of arrival.
@@ -181,5 +176,20 @@ impl MissingBodies {
         let mut fetched: Vec<_> = fetched.iter().collect();
         fetched.sort_unstable_by_key(|(id, _)| **id);
         fetched.hash(hasher);
+    }
+}
+
+impl LaterViews {
+    fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { wants, clients, start_view_requested } = self;
+        clients.hash(hasher);
+        for want in wants {
+            want.is_some().hash(hasher);
+            let Some(Want { view, moved, at }) = want else { continue };
+            (view, moved).hash(hasher);
+            // It counts up to and including the last moment.
+            clock.past(*at, Want::kept(config.resend) + Duration::from_nanos(1), hasher);
+        }
+        hash_since(*start_view_requested, config.resend, clock, hasher);
     }
 }

@@ -13,6 +13,7 @@ mod divergence;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod follower;
+mod later_views;
 mod leader;
 mod ordering;
 mod persistence;
@@ -49,11 +50,10 @@ use crate::message::{LogEntry, Message, Payload, Peer, RoleName, StatusReport};
 use crate::record::{Record, Ticket};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
-use alloc::collections::{BTreeSet, VecDeque};
-use alloc::vec;
-use alloc::vec::Vec;
+use alloc::collections::VecDeque;
 use backlog::Backlog;
 use core::time::Duration;
+use later_views::LaterViews;
 use persistence::Persistence;
 use resources::Resources;
 use role::{Recovering, Role};
@@ -99,15 +99,11 @@ pub struct Replica {
     actions: VecDeque<Action>,
     persistence: Persistence,
 
-    /// Clients whose requests met a change of views: they are told of the next view once it has begun.
-    abandoned: BTreeSet<u64>,
     /// Until then, what the replica promised before it started.
     promised_until: Instant,
     /// What the members have last told of their wall clocks.
     clocks: [Option<clocks::ClockReading>; Group::SIZE_MAX],
-    /// Per member: the newest view it wanted to move to, when, and whether it has moved.
-    wants: Vec<Option<view_change::Want>>,
-    start_view_requested: Option<Instant>,
+    later_views: LaterViews,
     snapshots: snapshots::Snapshots,
 
     traced: trace::Traced,
@@ -162,11 +158,9 @@ impl Replica {
             resources: Resources::new(),
             actions: VecDeque::new(),
             persistence: Persistence::default(),
-            abandoned: BTreeSet::new(),
             promised_until: now.instant.after(config.promised_before),
             clocks: [None; Group::SIZE_MAX],
-            wants: vec![None; members],
-            start_view_requested: None,
+            later_views: LaterViews::new(members),
             snapshots: snapshots::Snapshots::new(members, &config),
             traced: trace::Traced::new(now.instant),
             counters: Counters::default(),

@@ -42,12 +42,8 @@ impl Replica {
 
     /// A client's request cannot be dealt with before the next view.
     pub(super) fn tell_of_next_view(&mut self, client: Peer) {
-        // Each is a connection, of which there are no more; those beyond ask around by themselves.
-        const ABANDONED_MAX: usize = 65_536;
-        if let Peer::Client(address) = client
-            && self.abandoned.len() < ABANDONED_MAX
-        {
-            self.abandoned.insert(address);
+        if let Peer::Client(address) = client {
+            self.later_views.on_client_abandoned(address);
         }
     }
 
@@ -686,7 +682,7 @@ impl Replica {
     }
 
     pub(super) fn on_client_gone(&mut self, client: u64) {
-        self.abandoned.remove(&client);
+        self.later_views.on_client_gone(client);
         self.attachments.remove(client);
         self.role.forget_client(Peer::Client(client));
     }

@@ -5,6 +5,8 @@ use super::*;
 use crate::message::{Asked, Body, Path, Payload, Prepared, Request, ViewChangeReason};
 use crate::record::Checkpoint;
 use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
 use std::collections::{BTreeMap, BTreeSet};
 use syros_types::{Class, Description, FastQuorum, Footprint, Group, OperationId, ReplicaSet, SessionId};
 

@@ -10,6 +10,7 @@
 mod fingerprint;
 
 use super::follower::Follower;
+use super::later_views::Want;
 use super::leader::Leader;
 use super::role::{Recovering, Role};
 use super::state_transfer::Transfer;
@@ -57,14 +58,6 @@ pub(super) struct ViewChange {
     pub(super) source: Option<ReplicaId>,
     /// The view's log, which has to be fetched first.
     pub(super) transfer: Option<Transfer>,
-}
-
-/// What a member was last heard to want.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Want {
-    view: View,
-    moved: bool,
-    at: Instant,
 }
 
 impl Recoverable for Update {
@@ -118,9 +111,7 @@ impl Replica {
 
     /// Members heard lately to want a view that `wanted` accepts.
     fn count_wants(&self, wanted: impl Fn(&Want) -> bool) -> usize {
-        let horizon = self.config.resend * 4;
-        let recent = |want: &&Want| want.at.after(horizon) >= self.now.instant;
-        self.wants.iter().flatten().filter(recent).filter(|want| wanted(want)).count()
+        self.later_views.count_wants(self.now.instant, self.config.resend, wanted)
     }
 
     /// Moves on if `f` others want a later view than this one. To a replica that misses its leader, members that are
@@ -135,7 +126,7 @@ impl Replica {
 
     /// Moves to the view that others want.
     fn move_with_others(&mut self) {
-        let highest = self.wants.iter().flatten().map(|want| want.view).max().unwrap_or_default();
+        let highest = self.later_views.highest_wanted();
         let cause = if self.is_normal() { ViewChangeCause::LeaderSilent } else { ViewChangeCause::NotBegun };
         self.move_to(highest.max(View(self.view.0 + 1)), ViewChangeReason::Moved, cause);
     }
@@ -144,7 +135,7 @@ impl Replica {
     fn leave_for(&mut self, view: View, timeout: Duration) {
         // What is in the log must be on disk before a record that builds upon it.
         self.emit_batch();
-        self.start_view_requested = None;
+        self.later_views.on_left();
         self.view = view;
         self.begin_view_change(timeout);
     }
@@ -291,11 +282,6 @@ impl Replica {
         }
     }
 
-    fn note_want(&mut self, from: ReplicaId, view: View, moved: bool) {
-        let at = self.now.instant;
-        self.wants[from.index()] = Some(Want { view, moved, at });
-    }
-
     pub(super) fn on_start_view_change(&mut self, from: ReplicaId, view: View, reason: ViewChangeReason) {
         let moved = reason != ViewChangeReason::Suspicion;
         match &self.role {
@@ -304,12 +290,12 @@ impl Replica {
                 self.send(Peer::Replica(from), Message::WrongView { view: current });
                 if self.is_suspecting() {
                     // It has no leader either, and may not be able to enter this replica's view: the leader may be dead.
-                    self.note_want(from, view, moved);
+                    self.later_views.on_wanted(from, Want { view, moved, at: self.now.instant });
                     self.move_if_others_agree();
                 }
             }
             Role::Leader(_) | Role::Follower(_) => {
-                self.note_want(from, view, moved);
+                self.later_views.on_wanted(from, Want { view, moved, at: self.now.instant });
                 if moved && from == self.leader() {
                     // The leader has left this view for good, and its lease with it.
                     self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::LeaderLeft);
@@ -333,7 +319,7 @@ impl Replica {
                 }
             }
             Role::ViewChange(_) if view >= self.view => {
-                self.note_want(from, view, moved);
+                self.later_views.on_wanted(from, Want { view, moved, at: self.now.instant });
                 if moved && view > self.view {
                     self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Followed(from));
                 } else {
@@ -676,7 +662,7 @@ impl Replica {
         self.note_append();
         self.trace_entered();
         let view = self.view;
-        for address in core::mem::take(&mut self.abandoned) {
+        for address in self.later_views.take_clients() {
             self.send(Peer::Client(address), Message::WrongView { view });
         }
     }
@@ -740,11 +726,9 @@ impl Replica {
         if view < self.view || entered || forbidden || leader == self.config.replica || is_coming {
             return;
         }
-        let again = self.start_view_requested.map(|at| at.after(self.config.resend));
-        if again.is_some_and(|again| self.now.instant < again) {
+        if !self.later_views.may_ask(self.now.instant, self.config.resend) {
             return;
         }
-        self.start_view_requested = Some(self.now.instant);
         let commit = self.commit;
         self.send(Peer::Replica(leader), Message::GetStartView { view, commit });
     }

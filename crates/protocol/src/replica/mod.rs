@@ -4,6 +4,10 @@
 //! Prepare for all that was ordered, one PrepareOk for all that was appended, one heartbeat for all
 //! reads that need one) is emitted when `poll` runs dry, so a driver that handles everything its
 //! sockets had ready before it drains gets batching without any timer.
+//!
+//! The fields of [`Replica`] belong to it in every role. What belongs to one role only is in that variant of `Role`: the
+//! replica drops it when it enters another role. Every moment at which the replica does something by itself is a `Timer`; entering
+//! a role stops the timers of the last one.
 
 mod api;
 mod attachments;

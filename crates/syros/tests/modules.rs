@@ -42,9 +42,7 @@ const KNOWN: &[(&str, &[&str])] = &[
 
 /// Modules that are still a file beside their folder.
 const BESIDE: &[&str] = &[
-    "protocol/src/replica/reads.rs",
     "protocol/src/replica/tests.rs",
-    "protocol/src/replica/view_change.rs",
     "sim/src/swarm.rs",
     "sim/src/verdict.rs",
     "sim/src/world.rs",

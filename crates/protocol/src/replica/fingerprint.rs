@@ -3,10 +3,10 @@
 
 use super::Replica;
 use super::api::Config;
-use super::follower::{Follower, MissingBodies};
 use super::later_views::{LaterViews, Want};
-use super::leader::{Contact, Leader, Progress};
-use super::role::{InView, Role};
+use super::role::{
+    Contact, Follower, InView, Leader, MissingBodies, Progress, Role, ViewChange, WaitingRead,
+};
 use crate::fingerprint::{Clock, Moments};
 use crate::message::Update;
 use alloc::vec::Vec;
@@ -191,5 +191,21 @@ impl LaterViews {
             clock.past(*at, Want::kept(config.resend) + Duration::from_nanos(1), hasher);
         }
         hash_since(*start_view_requested, config.resend, clock, hasher);
+    }
+}
+
+impl ViewChange {
+    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { resend_change_at, carrying, timeout, changes, chosen, source, transfer } = self;
+        clock.deadline(*resend_change_at, hasher);
+        (carrying, timeout, changes, chosen, source, transfer).hash(hasher);
+    }
+}
+
+impl WaitingRead {
+    fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
+        let Self { to, number, asked, body, footprint: _, invoked, time } = self;
+        (to, number, asked, body, time).hash(hasher);
+        clock.exact(*invoked, hasher);
     }
 }

@@ -16,9 +16,7 @@ mod clocks;
 mod divergence;
 #[cfg(feature = "model")]
 mod fingerprint;
-mod follower;
 mod later_views;
-mod leader;
 mod ordering;
 mod persistence;
 mod planted;

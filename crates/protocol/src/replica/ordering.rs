@@ -3,9 +3,7 @@
 //! rest; no body is sent or written to disk twice.
 
 use super::backlog::Backlog;
-use super::follower::MissingBodies;
-use super::leader::{Batch, Leader, Progress};
-use super::role::Role;
+use super::role::{Batch, Leader, MissingBodies, Parked, Progress, Role};
 use super::timers::Timer;
 use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
@@ -27,24 +25,6 @@ const UNHEARD_MAX: u32 = 4;
 
 /// Prepares a follower holds back while bodies are missing; later ones come by state transfer.
 const PARKED_MAX: usize = 256;
-
-/// A Prepare whose entries are not all here yet.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "model", derive(Hash))]
-pub(super) struct Parked {
-    first: OpNumber,
-    commit: OpNumber,
-    time: WallTime,
-    entries: Vec<Prepared>,
-    /// Entries before this one are known to be complete.
-    pub(super) complete: usize,
-}
-
-impl Parked {
-    const fn last(&self) -> OpNumber {
-        OpNumber(self.first.0 + self.entries.len() as u64 - 1)
-    }
-}
 
 impl Replica {
     /// Leader: what was accepted is ordered soon, or at once when there is a batch of it.

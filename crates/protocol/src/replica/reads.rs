@@ -13,40 +13,12 @@
 //! was before an update that completed, on the fast path, before that entry did: nobody could say when such a
 //! read took place. The leader answers those, and meanwhile vouches for no update of their keys.
 
-#[cfg(feature = "model")]
-mod fingerprint;
-
-use super::leader::Progress;
-use super::role::Role;
+use super::role::{Progress, Role, WaitingRead};
 use super::{Action, PlantedBug, Replica};
 use crate::history::ChangeHistory;
 use crate::message::{Asked, Body, Message, Peer, Refusal, Standing};
 use core::time::Duration;
 use syros_types::{Class, Description, Footprint, Group, Instant, OpNumber, ReplicaId, View, WallTime};
-
-/// A read that cannot be answered yet.
-#[derive(Clone, Debug)]
-pub(super) struct WaitingRead {
-    to: Peer,
-    number: u64,
-    asked: Asked,
-    body: Body,
-    footprint: Footprint,
-    /// Leadership must be confirmed as of this moment, unless there is a lease.
-    invoked: Instant,
-    /// Log time of what the leader would have ordered when the read came: what has expired by then is not shown.
-    time: Option<WallTime>,
-}
-
-impl WaitingRead {
-    pub(super) const fn client(&self) -> Peer {
-        self.to
-    }
-
-    pub(super) const fn footprint(&self) -> &Footprint {
-        &self.footprint
-    }
-}
 
 impl Replica {
     pub(super) fn on_read(&mut self, from: Peer, view: View, number: u64, asked: Asked, body: Body) {

@@ -1,6 +1,6 @@
 //! Requests of clients: sessions, the accept rule (Skyros 4.2, with timestamps), duplicates.
 
-use super::role::Role;
+use super::role::{Awaited, Role, Waiter};
 use super::{Action, PlantedBug, Replica};
 use crate::message::{Body, LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
 use crate::record::{Record, empty_body};
@@ -9,21 +9,6 @@ use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{Admission, Class, Footprint, OpNumber, OperationId, ReplicaSet, SessionId, View};
-
-/// Someone to answer when an entry has been executed.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "model", derive(Hash))]
-pub(super) struct Waiter {
-    pub(super) to: Peer,
-    pub(super) what: Awaited,
-}
-
-#[derive(Clone, Copy, Debug)]
-#[cfg_attr(feature = "model", derive(Hash))]
-pub(super) enum Awaited {
-    Update(OperationId),
-    Registration { nonce: u64 },
-}
 
 impl Replica {
     /// True if the replica may act on a client's request of this view; tells the client if not.

@@ -5,19 +5,10 @@
 
 use super::role::Role;
 use super::{PlantedBug, Replica};
-use crate::message::{LogEntry, Message, Peer, StartView};
+use crate::message::{LogEntry, Message, Peer};
 use crate::record::Record;
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use syros_types::{OpNumber, ReplicaId, View};
-
-/// A StartView that cannot be installed before the log up to its base is here.
-#[derive(Clone, Debug)]
-#[cfg_attr(feature = "model", derive(Hash))]
-pub(super) struct Transfer {
-    pub(super) from: ReplicaId,
-    pub(super) start: Box<StartView>,
-}
 
 impl Replica {
     /// Follower: asks the leader for what follows the log; not again until `resend` has passed.

@@ -6,14 +6,8 @@
 //! - a leader that learns of a replica stuck in a newer view, or of one that lost its memory, starts
 //!   a new view itself and stays leader.
 
-#[cfg(feature = "model")]
-mod fingerprint;
-
-use super::follower::Follower;
 use super::later_views::Want;
-use super::leader::Leader;
-use super::role::{Recovering, Role};
-use super::state_transfer::Transfer;
+use super::role::{Follower, Leader, Recovering, Role, Transfer, ViewChange};
 use super::timers::{Timer, Timers};
 use super::{HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
@@ -41,23 +35,6 @@ const LINK_BYTES_PER_MILLISECOND: usize = 32 * 1024;
 /// How long a message with so many bytes of logs is on its way; nothing if it is small.
 pub(super) const fn carrying_time(bytes: usize) -> Duration {
     Duration::from_millis((bytes / LINK_BYTES_PER_MILLISECOND) as u64)
-}
-
-/// A view change under way.
-#[derive(Clone, Debug)]
-pub(super) struct ViewChange {
-    /// When the DoViewChange is sent again, and how long that takes if it is large.
-    resend_change_at: Instant,
-    carrying: Duration,
-    timeout: Duration,
-    /// New leader: what it was sent, its own included.
-    changes: BTreeMap<ReplicaId, DoViewChange>,
-    /// New leader: the `f + 1` senders it goes by, once it has as many.
-    chosen: Vec<ReplicaId>,
-    /// New leader: whom it fetches committed entries from before it can start the view.
-    pub(super) source: Option<ReplicaId>,
-    /// The view's log, which has to be fetched first.
-    pub(super) transfer: Option<Transfer>,
 }
 
 impl Recoverable for Update {
@@ -672,7 +649,7 @@ impl Replica {
         let now = self.now.instant;
         let suspect_at = self.next_suspicion();
         if self.leader() == self.config.replica {
-            let leader = Leader::new(&self.config, now, entered_at, self.log.op_number());
+            let leader = Leader::new(self.config.group.size(), now, entered_at, self.log.op_number());
             let timers = Timers::stopped()
                 .with(Timer::Heartbeat, now)
                 .with(Timer::Sessions, now.after(self.config.session_timeout / 8));

@@ -1,10 +1,8 @@
 //! What a leader knows, for as long as it leads its view.
 
-use super::api::Config;
-use super::divergence::Comparison;
-use super::reads::WaitingRead;
-use super::requests::Waiter;
-use super::role::InView;
+use super::InView;
+use super::comparison::Comparison;
+use super::waiting::{Waiter, WaitingRead};
 use crate::durability_log::KeyIndex;
 use crate::message::{Prepared, Request};
 use alloc::collections::{BTreeMap, VecDeque};
@@ -15,66 +13,66 @@ use syros_types::{Footprint, Group, Instant, OpNumber, ReplicaId, ReplicaSet, Ti
 
 /// The member that leads a view.
 #[derive(Clone, Debug)]
-pub(super) struct Leader {
-    pub(super) in_view: InView,
+pub(in crate::replica) struct Leader {
+    pub(in crate::replica) in_view: InView,
     /// When it entered its view; `None` for the first one of its life.
-    pub(super) entered_at: Option<Instant>,
+    pub(in crate::replica) entered_at: Option<Instant>,
     /// The log as it was when the view began: others may have executed it.
-    pub(super) view_began_at: OpNumber,
-    pub(super) progress: Vec<Progress>,
-    pub(super) batch: Batch,
+    pub(in crate::replica) view_began_at: OpNumber,
+    pub(in crate::replica) progress: Vec<Progress>,
+    pub(in crate::replica) batch: Batch,
     /// An entry that `f` followers have on disk and this leader has not, and since when that is known.
-    pub(super) overtaken: Option<(OpNumber, Instant)>,
-    pub(super) waiters: BTreeMap<OpNumber, Vec<Waiter>>,
+    pub(in crate::replica) overtaken: Option<(OpNumber, Instant)>,
+    pub(in crate::replica) waiters: BTreeMap<OpNumber, Vec<Waiter>>,
     /// Keys of the reads of several keys that wait for this leader's answer.
-    pub(super) reading: KeyIndex,
-    pub(super) reads_unconfirmed: VecDeque<WaitingRead>,
-    pub(super) comparison: Comparison,
-    pub(super) contact: Contact,
+    pub(in crate::replica) reading: KeyIndex,
+    pub(in crate::replica) reads_unconfirmed: VecDeque<WaitingRead>,
+    pub(in crate::replica) comparison: Comparison,
+    pub(in crate::replica) contact: Contact,
     /// Since when its own clock has contradicted the group's.
-    pub(super) clock_off_since: Option<Instant>,
-    pub(super) heartbeat_due: bool,
+    pub(in crate::replica) clock_off_since: Option<Instant>,
+    pub(in crate::replica) heartbeat_due: bool,
 }
 
 /// What a leader knows of a member.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress {
+pub(in crate::replica) struct Progress {
     /// Its log is durable up to here, in this view.
-    pub(super) op_number: OpNumber,
+    pub(in crate::replica) op_number: OpNumber,
     /// It has executed its log up to here.
-    pub(super) applied: OpNumber,
+    pub(in crate::replica) applied: OpNumber,
     /// The newest `sent_at` it has answered: it had not left the view when it did.
-    pub(super) heard: Option<Instant>,
+    pub(in crate::replica) heard: Option<Instant>,
     /// Until then, on this leader's clock, it has promised not to leave the view; less what clocks may drift.
-    pub(super) promised_until: Instant,
+    pub(in crate::replica) promised_until: Instant,
     /// When it last said that its disk is nearly full.
-    pub(super) disk_short: Option<Instant>,
+    pub(in crate::replica) disk_short: Option<Instant>,
     /// The furthest part of the log, or of a snapshot that replaces its beginning, that it has asked this leader for in
     /// order to enter the view: an entry and an offset.
-    pub(super) fetched: (OpNumber, u64),
+    pub(in crate::replica) fetched: (OpNumber, u64),
     /// When that was.
-    pub(super) fetched_at: Option<Instant>,
+    pub(in crate::replica) fetched_at: Option<Instant>,
 }
 
 /// Entries at the end of the log that no Prepare has carried yet.
 #[derive(Clone, Debug, Default)]
 #[cfg_attr(feature = "model", derive(Hash))]
-pub(super) struct Batch {
-    pub(super) entries: Vec<Prepared>,
+pub(in crate::replica) struct Batch {
+    pub(in crate::replica) entries: Vec<Prepared>,
     /// Of the bodies that it carries.
-    pub(super) bytes: usize,
+    pub(in crate::replica) bytes: usize,
     /// Of those entries whose clients have not sent them to everybody: which they are, and who has been sent them.
-    pub(super) bodies: Vec<(usize, Request, ReplicaSet)>,
+    pub(in crate::replica) bodies: Vec<(usize, Request, ReplicaSet)>,
 }
 
 impl Batch {
     /// The next entry is this update; those its client has not sent it to get it with the Prepare.
-    pub(super) fn note_unsent(&mut self, request: &Request, recipients: ReplicaSet) {
+    pub(in crate::replica) fn note_unsent(&mut self, request: &Request, recipients: ReplicaSet) {
         self.bytes += request.body.len();
         self.bodies.push((self.entries.len(), request.clone(), recipients));
     }
 
-    pub(super) fn push(&mut self, prepared: Prepared) {
+    pub(in crate::replica) fn push(&mut self, prepared: Prepared) {
         if let Prepared::Full(request) = &prepared {
             self.bytes += request.body.len();
         }
@@ -84,19 +82,19 @@ impl Batch {
 
 /// Whether `f` followers answer the leader's signs of life.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Contact {
+pub(in crate::replica) struct Contact {
     /// Signs of life that it has sent since `f` followers have answered one.
-    pub(super) unheard_signs: u32,
+    pub(in crate::replica) unheard_signs: u32,
     /// When the next of them counts.
-    pub(super) unheard_again_at: Instant,
+    pub(in crate::replica) unheard_again_at: Instant,
     /// The newest sign of life that `f` followers have answered.
-    pub(super) confirmed_until: Instant,
+    pub(in crate::replica) confirmed_until: Instant,
 }
 
 impl Contact {
     /// The leader sends a sign of life, which the followers are to answer. Counted are those that stay without an answer of
     /// `f` followers, and no more of them than heartbeats there would be.
-    pub(super) fn on_sign_sent(&mut self, now: Instant, heartbeat: Duration) {
+    pub(in crate::replica) fn on_sign_sent(&mut self, now: Instant, heartbeat: Duration) {
         if now >= self.unheard_again_at {
             self.unheard_again_at = now.after(heartbeat);
             self.unheard_signs = self.unheard_signs.saturating_add(1);
@@ -104,7 +102,7 @@ impl Contact {
     }
 
     /// `f` followers have answered what was sent at this moment, or have got further at this moment.
-    pub(super) fn on_heard(&mut self, heard_at: Instant) {
+    pub(in crate::replica) fn on_heard(&mut self, heard_at: Instant) {
         if self.confirmed_until < heard_at {
             self.confirmed_until = heard_at;
             self.unheard_signs = 0;
@@ -114,8 +112,8 @@ impl Contact {
 
 impl Leader {
     /// One that has just entered its view, with a log that ends with `view_began_at`.
-    pub(super) fn new(
-        config: &Config,
+    pub(in crate::replica) fn new(
+        members: usize,
         now: Instant,
         entered_at: Option<Instant>,
         view_began_at: OpNumber,
@@ -124,7 +122,7 @@ impl Leader {
             in_view: InView::default(),
             entered_at,
             view_began_at,
-            progress: vec![Progress::default(); config.group.size()],
+            progress: vec![Progress::default(); members],
             batch: Batch::default(),
             overtaken: None,
             waiters: BTreeMap::new(),
@@ -138,7 +136,7 @@ impl Leader {
     }
 
     /// The last entry that as many members have on disk, among them this leader, which has its log up to `own`.
-    pub(super) fn durable_at(&self, members: usize, me: ReplicaId, own: OpNumber) -> OpNumber {
+    pub(in crate::replica) fn durable_at(&self, members: usize, me: ReplicaId, own: OpNumber) -> OpNumber {
         let mut durable = [OpNumber(0); Group::SIZE_MAX];
         for (place, progress) in durable.iter_mut().zip(&self.progress) {
             *place = progress.op_number;
@@ -149,7 +147,7 @@ impl Leader {
     }
 
     /// A read waits for this leader's answer.
-    pub(super) fn on_read_waits(&mut self, footprint: &Footprint) {
+    pub(in crate::replica) fn on_read_waits(&mut self, footprint: &Footprint) {
         self.in_view.waiting += 1;
         if !footprint.is_one_key() {
             self.reading.add(footprint, Timestamp::default());
@@ -157,7 +155,7 @@ impl Leader {
     }
 
     /// A read does not wait any more.
-    pub(super) fn on_read_ends(&mut self, footprint: &Footprint) {
+    pub(in crate::replica) fn on_read_ends(&mut self, footprint: &Footprint) {
         self.in_view.waiting -= 1;
         if !footprint.is_one_key() {
             self.reading.remove(footprint);
@@ -165,12 +163,12 @@ impl Leader {
     }
 
     /// Computes anew which keys the waiting reads of several keys have.
-    pub(super) fn count_reading(&mut self) {
+    pub(in crate::replica) fn count_reading(&mut self) {
         self.reading.clear();
         let unapplied = self.in_view.reads_unapplied.values().flatten();
         for read in unapplied.chain(&self.reads_unconfirmed) {
-            if !read.footprint().is_one_key() {
-                self.reading.add(read.footprint(), Timestamp::default());
+            if !read.footprint.is_one_key() {
+                self.reading.add(&read.footprint, Timestamp::default());
             }
         }
     }

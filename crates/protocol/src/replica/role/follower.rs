@@ -1,45 +1,63 @@
 //! What a follower knows, for as long as it follows the leader of its view.
 
-use super::ordering::Parked;
-use super::role::InView;
-use super::timers::{Timer, Timers};
+use super::InView;
 use crate::hash::HashMap;
-use crate::message::Update;
+use crate::message::{Prepared, Update};
+use crate::replica::timers::{Timer, Timers};
 use alloc::collections::VecDeque;
-use syros_types::{Instant, OpNumber, OperationId};
+use alloc::vec::Vec;
+use syros_types::{Instant, OpNumber, OperationId, WallTime};
 
 /// A member that takes part in a view and does not lead it.
 #[derive(Clone, Debug)]
-pub(super) struct Follower {
-    pub(super) in_view: InView,
-    pub(super) leader_commit: OpNumber,
-    pub(super) ack_due: Option<Instant>,
+pub(in crate::replica) struct Follower {
+    pub(in crate::replica) in_view: InView,
+    pub(in crate::replica) leader_commit: OpNumber,
+    pub(in crate::replica) ack_due: Option<Instant>,
     /// Last sign of life of the leader: until one lease later, a promise not to change views.
-    pub(super) leader_contact: Instant,
-    pub(super) suspecting: bool,
-    pub(super) missing: MissingBodies,
+    pub(in crate::replica) leader_contact: Instant,
+    pub(in crate::replica) suspecting: bool,
+    pub(in crate::replica) missing: MissingBodies,
     /// When it last asked the leader for a part of the log.
-    pub(super) state_requested: Option<Instant>,
+    pub(in crate::replica) state_requested: Option<Instant>,
+}
+
+/// A Prepare whose entries are not all here yet.
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "model", derive(Hash))]
+pub(in crate::replica) struct Parked {
+    pub(in crate::replica) first: OpNumber,
+    pub(in crate::replica) commit: OpNumber,
+    pub(in crate::replica) time: WallTime,
+    pub(in crate::replica) entries: Vec<Prepared>,
+    /// Entries before this one are known to be complete.
+    pub(in crate::replica) complete: usize,
+}
+
+impl Parked {
+    pub(in crate::replica) const fn last(&self) -> OpNumber {
+        OpNumber(self.first.0 + self.entries.len() as u64 - 1)
+    }
 }
 
 /// Prepares that wait for bodies, and what is known of those.
 #[derive(Clone, Debug)]
-pub(super) struct MissingBodies {
-    pub(super) parked: VecDeque<Parked>,
-    pub(super) fetched: HashMap<OperationId, Update>,
+pub(in crate::replica) struct MissingBodies {
+    pub(in crate::replica) parked: VecDeque<Parked>,
+    pub(in crate::replica) fetched: HashMap<OperationId, Update>,
     /// The last op number whose body has been asked for, since parked Prepares began to wait.
-    pub(super) fetch_asked: OpNumber,
+    pub(in crate::replica) fetch_asked: OpNumber,
 }
 
 impl MissingBodies {
     /// No Prepare waits.
-    pub(super) fn none() -> Self {
+    pub(in crate::replica) fn none() -> Self {
         Self { parked: VecDeque::new(), fetched: HashMap::default(), fetch_asked: OpNumber(0) }
     }
 
     /// The first parked Prepare has so many complete entries, some of which have become so just now, and waits for the body
     /// of the entry with this number. It is asked for at `fetch_at`, unless one is asked for before that will do.
-    pub(super) fn wait_for(
+    pub(in crate::replica) fn wait_for(
         &mut self,
         number: OpNumber,
         (complete, has_advanced): (usize, bool),
@@ -55,7 +73,7 @@ impl MissingBodies {
     }
 
     /// No Prepare waits for bodies any more.
-    pub(super) fn clear(&mut self) {
+    pub(in crate::replica) fn clear(&mut self) {
         self.parked.clear();
         self.fetched.clear();
         self.fetch_asked = OpNumber(0);
@@ -64,7 +82,7 @@ impl MissingBodies {
 
 impl Follower {
     /// One that has just entered its view.
-    pub(super) fn new(now: Instant) -> Self {
+    pub(in crate::replica) fn new(now: Instant) -> Self {
         Self {
             in_view: InView::default(),
             leader_commit: OpNumber(0),
@@ -77,12 +95,12 @@ impl Follower {
     }
 
     /// Answers with the newest leader clock heard, once for all messages handled together.
-    pub(super) fn owe_ack(&mut self, sent_at: Instant) {
+    pub(in crate::replica) fn owe_ack(&mut self, sent_at: Instant) {
         self.ack_due = Some(self.ack_due.map_or(sent_at, |due| due.max(sent_at)));
     }
 
     /// The leader has committed its log up to here.
-    pub(super) fn hear_commit(&mut self, commit: OpNumber) {
+    pub(in crate::replica) fn hear_commit(&mut self, commit: OpNumber) {
         self.leader_commit = self.leader_commit.max(commit);
     }
 }

@@ -1,13 +1,18 @@
 //! What a replica does at present: it leads its view, follows, changes views, or waits without its memory. Each role owns
 //! what belongs to it. Entering a role makes a new value, and drops with the old one all that the replica knew in it.
 
-use super::follower::Follower;
-use super::leader::Leader;
-use super::reads::WaitingRead;
+mod comparison;
+mod follower;
+mod leader;
+mod view_change;
+mod waiting;
+
+pub(in crate::replica) use follower::{Follower, MissingBodies, Parked};
+pub(in crate::replica) use leader::{Batch, Contact, Leader, Progress};
+pub(in crate::replica) use view_change::{Transfer, ViewChange};
+pub(in crate::replica) use waiting::{Awaited, Waiter, WaitingRead};
+
 use super::refusals::Refusals;
-use super::requests::Waiter;
-use super::state_transfer::Transfer;
-use super::view_change::ViewChange;
 use crate::message::{Peer, RoleName};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -20,7 +25,7 @@ use syros_types::OpNumber;
     clippy::large_enum_variant,
     reason = "a replica has one, and every message to a leader looks into it"
 )]
-pub(super) enum Role {
+pub(in crate::replica) enum Role {
     /// Takes part in its view, and leads it.
     Leader(Leader),
     /// Takes part in its view.
@@ -33,28 +38,28 @@ pub(super) enum Role {
 
 /// What a leader and a follower know of the clients of their view.
 #[derive(Clone, Debug, Default)]
-pub(super) struct InView {
-    pub(super) refusals: Refusals,
+pub(in crate::replica) struct InView {
+    pub(in crate::replica) refusals: Refusals,
     /// Reads, and updates that a leader has ordered, which are not answered yet.
-    pub(super) waiting: usize,
+    pub(in crate::replica) waiting: usize,
     /// Reads that wait until an entry is applied.
-    pub(super) reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
+    pub(in crate::replica) reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
 }
 
 /// A replica without memory.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
-pub(super) struct Recovering {
-    pub(super) transfer: Option<Transfer>,
+pub(in crate::replica) struct Recovering {
+    pub(in crate::replica) transfer: Option<Transfer>,
 }
 
 impl Role {
     /// True if the replica takes part in its view.
-    pub(super) const fn is_normal(&self) -> bool {
+    pub(in crate::replica) const fn is_normal(&self) -> bool {
         matches!(self, Self::Leader(_) | Self::Follower(_))
     }
 
-    pub(super) const fn name(&self) -> RoleName {
+    pub(in crate::replica) const fn name(&self) -> RoleName {
         match self {
             Self::Leader(_) => RoleName::Leader,
             Self::Follower(_) => RoleName::Follower,
@@ -63,35 +68,35 @@ impl Role {
         }
     }
 
-    pub(super) const fn leading(&self) -> Option<&Leader> {
+    pub(in crate::replica) const fn leading(&self) -> Option<&Leader> {
         match self {
             Self::Leader(leader) => Some(leader),
             _ => None,
         }
     }
 
-    pub(super) const fn leading_mut(&mut self) -> Option<&mut Leader> {
+    pub(in crate::replica) const fn leading_mut(&mut self) -> Option<&mut Leader> {
         match self {
             Self::Leader(leader) => Some(leader),
             _ => None,
         }
     }
 
-    pub(super) const fn following(&self) -> Option<&Follower> {
+    pub(in crate::replica) const fn following(&self) -> Option<&Follower> {
         match self {
             Self::Follower(follower) => Some(follower),
             _ => None,
         }
     }
 
-    pub(super) const fn following_mut(&mut self) -> Option<&mut Follower> {
+    pub(in crate::replica) const fn following_mut(&mut self) -> Option<&mut Follower> {
         match self {
             Self::Follower(follower) => Some(follower),
             _ => None,
         }
     }
 
-    pub(super) const fn in_view(&self) -> Option<&InView> {
+    pub(in crate::replica) const fn in_view(&self) -> Option<&InView> {
         match self {
             Self::Leader(leader) => Some(&leader.in_view),
             Self::Follower(follower) => Some(&follower.in_view),
@@ -99,7 +104,7 @@ impl Role {
         }
     }
 
-    pub(super) const fn in_view_mut(&mut self) -> Option<&mut InView> {
+    pub(in crate::replica) const fn in_view_mut(&mut self) -> Option<&mut InView> {
         match self {
             Self::Leader(leader) => Some(&mut leader.in_view),
             Self::Follower(follower) => Some(&mut follower.in_view),
@@ -108,7 +113,7 @@ impl Role {
     }
 
     /// The view that the replica is about to enter once it has that view's log.
-    pub(super) const fn transfer(&self) -> Option<&Transfer> {
+    pub(in crate::replica) const fn transfer(&self) -> Option<&Transfer> {
         match self {
             Self::ViewChange(change) => change.transfer.as_ref(),
             Self::Recovering(recovering) => recovering.transfer.as_ref(),
@@ -117,7 +122,7 @@ impl Role {
     }
 
     /// Between views: where that is kept.
-    pub(super) const fn transfer_mut(&mut self) -> Option<&mut Option<Transfer>> {
+    pub(in crate::replica) const fn transfer_mut(&mut self) -> Option<&mut Option<Transfer>> {
         match self {
             Self::ViewChange(change) => Some(&mut change.transfer),
             Self::Recovering(recovering) => Some(&mut recovering.transfer),
@@ -126,7 +131,7 @@ impl Role {
     }
 
     /// Operations that wait for an answer.
-    pub(super) const fn waiting(&self) -> usize {
+    pub(in crate::replica) const fn waiting(&self) -> usize {
         match self.in_view() {
             Some(in_view) => in_view.waiting,
             None => 0,
@@ -134,26 +139,26 @@ impl Role {
     }
 
     /// Those who wait for an answer.
-    pub(super) fn waiting_clients(&self) -> impl Iterator<Item = Peer> {
+    pub(in crate::replica) fn waiting_clients(&self) -> impl Iterator<Item = Peer> {
         let leader = self.leading();
         let waiters = leader.into_iter().flat_map(|leader| leader.waiters.values().flatten());
         let unapplied = self.in_view().into_iter().flat_map(|view| view.reads_unapplied.values().flatten());
         let unconfirmed = leader.into_iter().flat_map(|leader| &leader.reads_unconfirmed);
-        waiters.map(|waiter| waiter.to).chain(unapplied.chain(unconfirmed).map(WaitingRead::client))
+        waiters.map(|waiter| waiter.to).chain(unapplied.chain(unconfirmed).map(|read| read.to))
     }
 
     /// Forgets what a client waits for.
-    pub(super) fn forget_client(&mut self, client: Peer) {
+    pub(in crate::replica) fn forget_client(&mut self, client: Peer) {
         if let Self::Leader(leader) = self {
             leader.waiters.retain(|_, waiters: &mut Vec<Waiter>| {
                 waiters.retain(|waiter| waiter.to != client);
                 !waiters.is_empty()
             });
-            leader.reads_unconfirmed.retain(|read| read.client() != client);
+            leader.reads_unconfirmed.retain(|read| read.to != client);
         }
         let Some(in_view) = self.in_view_mut() else { return };
         in_view.reads_unapplied.retain(|_, reads| {
-            reads.retain(|read| read.client() != client);
+            reads.retain(|read| read.to != client);
             !reads.is_empty()
         });
         let waiting = self.waiting_clients().count();

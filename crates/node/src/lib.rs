@@ -14,3 +14,4 @@ pub use disk_executor::{
     DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadWorker, Reading, Report,
 };
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
+pub mod snapshots;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use mio::Waker;
+use syros_node::snapshots::{EngineFiles, StateOf};
 use syros_protocol::replica::{Config, Restored};
 use syros_snapshot::{Stored, Stores};
 use syros_storage::Census;
@@ -17,15 +18,12 @@ use crate::long_reads::LongReads;
 use crate::machine_memory::machine_memory;
 use crate::on_disk::{OnDisk, Settings};
 use crate::resident::{Resident, ResidentFiles};
-use crate::snapshots::Snapshots;
+use crate::snapshots::SnapshotThread;
 use crate::store::{Store, ViewFile};
 
 /// An engine in memory, executed by the event loop itself: that takes less than to tell another thread.
 pub(crate) struct InMemory {
     pub(crate) engine: Resident,
-    pub(crate) snapshots: Snapshots<Resident>,
-    /// The engine of a snapshot that the replica has been told of and not yet adopted.
-    pub(crate) loaded: Option<Resident>,
     /// Entries it may still execute, about, in this turn of the event loop.
     pub(crate) allowance: u64,
     /// To be executed when it may.
@@ -85,6 +83,25 @@ impl Execution {
             Self::OnDisk(_) => None,
         }
     }
+
+    /// Where the state of snapshots comes from.
+    pub(crate) fn snapshot_state(&mut self) -> StateOf<'_> {
+        match self {
+            Self::InMemory(memory) => match &mut memory.engine {
+                Resident::Keys(keys) => StateOf::Memory(keys),
+                Resident::Machine(_) => StateOf::Copy,
+            },
+            Self::OnDisk(disk) => StateOf::Checkpoints(disk.threads.executor_mut().checkpoints()),
+        }
+    }
+
+    /// The store in use, of an engine on disk.
+    pub(crate) const fn store(&self) -> Option<u64> {
+        match self {
+            Self::InMemory(_) => None,
+            Self::OnDisk(disk) => Some(disk.number),
+        }
+    }
 }
 
 /// Where a node's things are.
@@ -104,6 +121,7 @@ pub(crate) struct Opened {
     pub(crate) view: ViewFile,
     pub(crate) recovery: Recovery,
     pub(crate) restored: Restored,
+    pub(crate) snapshots: SnapshotThread,
     pub(crate) execution: Execution,
 }
 
@@ -119,21 +137,19 @@ pub(crate) fn open_in_memory(
         Store::open(config, cluster, directory, segment_bytes, reserve, || files).map_err(LogError::Store)?;
     let Store { wal, stored, view } = store;
     let Stored { recovery, restored, depot, engine, .. } = stored;
-    let loader = move || Ok(files.loader());
-    let snapshots = Snapshots::start(depot, directory.snapshots(), loader, Arc::clone(waker))
-        .map_err(LogError::Thread)?;
+    let snapshots =
+        SnapshotThread::start(depot, directory.snapshots(), EngineFiles::InMemory(files), Arc::clone(waker))
+            .map_err(LogError::Thread)?;
     let engine = engine.unwrap_or_else(|| Resident::empty(&files));
     let memory = InMemory {
         engine,
-        snapshots,
-        loaded: None,
         allowance: 0,
         apply_later: None,
         long_reads: LongReads::new(Arc::clone(waker)),
         reply: Vec::new(),
     };
     let execution = Execution::InMemory(Box::new(memory));
-    Ok(Opened { wal, view, recovery, restored, execution })
+    Ok(Opened { wal, view, recovery, restored, snapshots, execution })
 }
 
 /// Refuses to load a snapshot that is longer than the memory that this process may take: else the system would end it
@@ -158,12 +174,12 @@ pub(crate) fn open_on_disk(
     let Store { wal, stored, view } = store;
     let Stored { recovery, restored, depot, engine, snapshot } = stored;
     let (_, number, engine) = stores.into_engine(engine).map_err(LogError::Engine)?;
-    let loader = OnDisk::loader(&settings.files);
-    let snapshots = Snapshots::start(depot, directory.snapshots(), loader, Arc::clone(waker))
+    let files = EngineFiles::OnDisk(settings.files.clone());
+    let snapshots = SnapshotThread::start(depot, directory.snapshots(), files, Arc::clone(waker))
         .map_err(LogError::Thread)?;
     let applied = snapshot.map_or(OpNumber(0), |(op_number, _)| op_number);
-    let disk = OnDisk::start((number, engine), applied, settings, snapshots, Arc::clone(waker))
-        .map_err(LogError::Thread)?;
+    let disk =
+        OnDisk::start((number, engine), applied, settings, Arc::clone(waker)).map_err(LogError::Thread)?;
     let execution = Execution::OnDisk(Box::new(disk));
-    Ok(Opened { wal, view, recovery, restored, execution })
+    Ok(Opened { wal, view, recovery, restored, snapshots, execution })
 }

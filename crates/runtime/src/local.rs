@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use mio::Waker;
 use syros_net::Outlet;
+use syros_node::snapshots::{LoadedEngine, SnapshotNews};
 use syros_node::{News, ReadJob, ReadOutcome};
 use syros_protocol::message::{Body, Describe, LogEntry, Message, Payload, Peer, RoleName, Standing};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
-use syros_snapshot::Loaded;
 use syros_storage::{MemoryEngine, StoreCause};
 use syros_types::{Class, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 use syros_wal::{
@@ -28,10 +28,10 @@ use crate::execution::{self, Execution, InMemory, Opened, Place};
 use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::on_disk;
 use crate::release::Releases;
-use crate::resident::ResidentFiles;
+use crate::resident::{PieceCutter, Resident, ResidentFiles};
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
-use crate::snapshots::{Common, Done};
+use crate::snapshots::{Schedule, SnapshotThread};
 use crate::store::{Owner, StoreError, ViewFile};
 use crate::waiting::Waiting;
 
@@ -188,6 +188,7 @@ pub(crate) struct Local {
     pub(crate) me: ReplicaId,
     pub(crate) replica: Replica,
     pub(crate) execution: Execution,
+    snapshots: SnapshotThread,
     pub(crate) durability: Durability,
     /// What the state machine says of an operation.
     pub(crate) describe: Describe,
@@ -214,8 +215,6 @@ pub(crate) struct Local {
     told: Option<(View, RoleName)>,
     /// The snapshots' thread has more to tell than what was looked at last.
     has_more_news: bool,
-    /// What becomes needless once this record is on disk.
-    keep_from: Option<(OpNumber, Ticket)>,
     scrub: Option<Scrub>,
     /// What is on disk is damaged, and others can repair it.
     is_damaged: bool,
@@ -283,7 +282,7 @@ impl Local {
             reserve: disk_watch.reserve(),
             waker: &waker,
         };
-        let Opened { wal, view, recovery, restored, execution } = match on_disk {
+        let Opened { wal, view, recovery, restored, snapshots, execution } = match on_disk {
             None => execution::open_in_memory(&config, &place, in_memory)?,
             Some(settings) => execution::open_on_disk(&config, &place, settings)?,
         };
@@ -326,6 +325,7 @@ impl Local {
             me,
             replica,
             execution,
+            snapshots,
             durability,
             describe,
             wal: GroupCommit::start(wal, on_progress).map_err(LogError::Thread)?,
@@ -343,7 +343,6 @@ impl Local {
             complain_at: Instant(0),
             told: None,
             has_more_news: false,
-            keep_from: None,
             scrub: scrub.transpose().map_err(LogError::Thread)?,
             is_damaged: false,
             clock,
@@ -702,98 +701,54 @@ impl Local {
 
     /// Lets the work on snapshots go on, and tells the replica of it.
     fn note_snapshots(&mut self, now: Now) {
-        self.has_more_news = false;
-        match &mut self.execution {
-            Execution::InMemory(memory) => {
-                if let Some(engine) = memory.loaded.take() {
-                    memory.snapshots.discard(engine);
-                }
-            }
-            Execution::OnDisk(disk) => {
-                disk.discard_loaded();
-                disk.threads.flush_if_due(self.persisted);
-            }
+        self.snapshots.decide(Schedule::discard_loaded);
+        if let Execution::OnDisk(disk) = &mut self.execution {
+            disk.threads.flush_if_due(self.persisted);
         }
-        while !self.has_more_news && self.note_one(now) {}
-        self.remove_what_is_replaced();
-        if let Execution::InMemory(memory) = &mut self.execution {
-            let InMemory { engine, snapshots, .. } = &mut **memory;
-            let clock = self.clock;
-            snapshots.go_on(engine, || clock.now().instant);
+        while !self.snapshots.schedule().has_loaded() && self.note_one(now) {}
+        // What comes of a snapshot that is loaded has to be carried out before the rest is looked at.
+        self.has_more_news = self.snapshots.schedule().has_loaded();
+        let (persisted, store) = (self.persisted, self.execution.store());
+        if let Some(ticket) = self.snapshots.decide(|schedule| schedule.remove_if_due(persisted, store)) {
+            self.wal.remove_before(self.record(ticket));
+        }
+        self.cut_snapshot(now);
+    }
+
+    /// Cuts the next block of the snapshot of an engine in memory, if it is time.
+    fn cut_snapshot(&mut self, now: Now) {
+        if self.snapshots.schedule().deadline() > now.instant {
+            return;
+        }
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        let Resident::Keys(keys) = &mut memory.engine else { return };
+        let clock = self.clock;
+        let time = || clock.now().instant;
+        let cut = self.snapshots.decide(|schedule| schedule.cut_next(keys, time(), time));
+        if let Some((op_number, took)) = cut {
+            log::debug!("snapshot at entry {} cut in {took:?}", op_number.0);
         }
     }
 
-    /// Has snapshots, stores and records removed that the newest checkpoint replaces, once its record is on disk and the
-    /// removal before has ended.
-    fn remove_what_is_replaced(&mut self) {
-        let is_removing = match &self.execution {
-            Execution::InMemory(memory) => memory.snapshots.is_removing(),
-            Execution::OnDisk(disk) => disk.snapshots.is_removing(),
-        };
-        let persisted = self.persisted;
-        let due = |(_, ticket): &mut (OpNumber, Ticket)| *ticket <= persisted && !is_removing;
-        let Some((op_number, ticket)) = self.keep_from.take_if(due) else { return };
-        match &mut self.execution {
-            Execution::InMemory(memory) => memory.snapshots.remove_before(op_number, || {}),
-            Execution::OnDisk(disk) => disk.remove_before(op_number),
-        }
-        self.wal.remove_before(self.record(ticket));
-    }
-
-    /// Tells the replica of the next thing that the snapshots' thread has done; false if there is none.
+    /// Acts on the next thing that the snapshots' thread has done; false if there is none.
     fn note_one(&mut self, now: Now) -> bool {
-        let event = match &mut self.execution {
-            Execution::InMemory(memory) => {
-                let Some(done) = memory.snapshots.next_done() else { return false };
-                match done {
-                    Done::Common(done) => done,
-                    Done::Loaded(loaded) => {
-                        let Loaded { head, engine, bytes } = *loaded;
-                        memory.loaded = Some(engine);
-                        return self.note_loaded(head, bytes, now);
-                    }
-                }
+        let Some(report) = self.snapshots.next_report() else { return false };
+        let state = self.execution.snapshot_state();
+        match self.snapshots.decide(|schedule| schedule.on_report(report, state)) {
+            None => {}
+            Some(SnapshotNews::Event(Event::SnapshotTaken { op_number, bytes })) => {
+                self.note_taken(op_number, Some(bytes), now);
             }
-            Execution::OnDisk(disk) => {
-                let Some(done) = disk.snapshots.next_done() else { return false };
-                match done {
-                    Done::Common(done) => done,
-                    Done::Loaded(loaded) => {
-                        let Loaded { head, engine, bytes } = *loaded;
-                        disk.keep_loaded(engine);
-                        return self.note_loaded(head, bytes, now);
-                    }
-                }
-            }
-        };
-        match event {
-            Common::State(_) | Common::Removed => {}
-            Common::Taken { op_number, bytes } => {
-                let bytes = match &mut self.execution {
-                    Execution::InMemory(_) => Some(bytes),
-                    Execution::OnDisk(disk) => disk.threads.executor_mut().written(op_number, bytes),
-                };
-                self.note_taken(op_number, bytes, now);
-            }
-            Common::PartRead { to, op_number, offset, part } => {
-                let message = Message::SnapshotPart { op_number, offset, part: part.into() };
-                // Released at the end of this turn: nothing of it waits for the disk.
-                self.held.push(Ticket(0), Delayed::Message(Peer::Replica(to), message));
-            }
-            Common::PartWritten { op_number, received } => {
-                self.replica.handle(now, Event::SnapshotPartWritten { op_number, received });
-            }
-            Common::Failed { op_number, error } => {
+            Some(SnapshotNews::Event(event)) => self.replica.handle(now, event),
+            Some(SnapshotNews::Failed { op_number, error }) => {
                 self.note_failed_snapshot(op_number, &error.to_string(), now);
             }
+            // Released at the end of this turn: nothing of it waits for the disk.
+            Some(SnapshotNews::Send(to, message)) => {
+                self.held.push(Ticket(0), Delayed::Message(Peer::Replica(to), message));
+            }
+            Some(SnapshotNews::Warning(warning)) => log::warn!("{warning}"),
         }
-        true
-    }
-
-    fn note_loaded(&mut self, head: SnapshotHead, bytes: u64, now: Now) -> bool {
-        self.replica.handle(now, Event::SnapshotLoaded { head: Box::new(head), bytes });
-        // What comes of it has to be carried out first.
-        self.has_more_news = true;
         true
     }
 
@@ -814,10 +769,6 @@ impl Local {
         if now.instant >= self.complain_at {
             self.complain_at = now.instant.after(COMPLAINT_INTERVAL);
             log::error!("{} cannot make the snapshot at entry {}: {error}", self.me, op_number.0);
-        }
-        match &mut self.execution {
-            Execution::InMemory(memory) => memory.engine.end_snapshot(),
-            Execution::OnDisk(disk) => disk.failed(op_number),
         }
         self.replica.handle(now, Event::SnapshotFailed { op_number });
     }
@@ -841,7 +792,7 @@ impl Local {
                 News::Sealed(head, cut) => {
                     if let Some(cut) = cut {
                         let bytes = disk.data_bytes();
-                        disk.snapshots.begin_cut(head, cut, bytes);
+                        self.snapshots.decide(|schedule| schedule.begin_cut(head, Box::new(cut), bytes));
                     }
                     disk.threads.flush_if_due(self.persisted);
                 }
@@ -853,6 +804,8 @@ impl Local {
                     self.counted = request;
                 }
                 News::Failed(op_number, error) => {
+                    let state = self.execution.snapshot_state();
+                    self.snapshots.decide(|schedule| schedule.failed(op_number, state));
                     self.note_failed_snapshot(op_number, &error.to_string(), now);
                 }
             }
@@ -881,7 +834,7 @@ impl Local {
             Execution::InMemory(memory) if memory.apply_later.is_some() || memory.long_reads.has_work() => {
                 Instant(0)
             }
-            Execution::InMemory(memory) => memory.snapshots.deadline(),
+            Execution::InMemory(_) => self.snapshots.schedule().deadline(),
             // Clients that were made to wait are looked at again.
             Execution::OnDisk(disk) if disk.threads.executor().is_behind() => {
                 disk.threads.executor().pressure_at()
@@ -905,60 +858,60 @@ impl Local {
             return self.note_failed_snapshot(head.op_number, &error, now);
         }
         match &mut self.execution {
-            Execution::InMemory(memory) => memory.snapshots.begin(&mut memory.engine, head, now),
+            Execution::InMemory(memory) => {
+                let engine = &mut memory.engine;
+                self.snapshots.decide(|schedule| match engine {
+                    Resident::Keys(keys) => schedule.begin(head, keys, now.instant),
+                    Resident::Machine(machine) => {
+                        let pieces = PieceCutter::new(machine.snapshot());
+                        schedule.begin_cut(head, Box::new(pieces), machine.snapshot_bytes());
+                    }
+                });
+            }
             Execution::OnDisk(disk) => disk.take_snapshot(head, ticket, is_file),
         }
     }
 
     /// Older snapshots and records go once the record with this ticket is on disk.
-    pub(crate) const fn keep_from(&mut self, op_number: OpNumber, ticket: Ticket) {
-        self.keep_from = Some((op_number, ticket));
+    pub(crate) fn keep_from(&mut self, op_number: OpNumber, ticket: Ticket) {
+        self.snapshots.decide(|schedule| schedule.keep_from(op_number, ticket));
     }
 
     /// Reads a part of a snapshot, and sends it.
-    pub(crate) fn read_part(&self, to: ReplicaId, op_number: OpNumber, offset: u64) {
-        match &self.execution {
-            Execution::InMemory(memory) => memory.snapshots.read_part(to, op_number, offset),
-            Execution::OnDisk(disk) => disk.snapshots.read_part(to, op_number, offset),
-        }
+    pub(crate) fn read_part(&mut self, to: ReplicaId, op_number: OpNumber, offset: u64) {
+        self.snapshots.decide(|schedule| schedule.read_part(to, op_number, offset));
     }
 
     /// Writes a part of a snapshot that is being received.
-    pub(crate) fn write_part(&self, op_number: OpNumber, offset: u64, part: Body) {
-        match &self.execution {
-            Execution::InMemory(memory) => memory.snapshots.write_part(op_number, offset, part),
-            Execution::OnDisk(disk) => disk.snapshots.write_part(op_number, offset, part),
-        }
+    pub(crate) fn write_part(&mut self, op_number: OpNumber, offset: u64, part: Body) {
+        self.snapshots.decide(|schedule| schedule.write_part(op_number, offset, part));
     }
 
     /// Loads a snapshot that has been received.
-    pub(crate) fn load(&self, op_number: OpNumber) {
-        match &self.execution {
-            Execution::InMemory(memory) => memory.snapshots.load(op_number),
-            Execution::OnDisk(disk) => disk.snapshots.load(op_number),
-        }
+    pub(crate) fn load(&mut self, op_number: OpNumber) {
+        self.snapshots.decide(|schedule| schedule.load(op_number));
     }
 
     /// Has the state of the snapshot that was just loaded take the place of what was executed.
     pub(crate) fn adopt(&mut self, op_number: OpNumber, now: Now) {
         log::info!("{} takes over the state at entry {} from another replica", self.me, op_number.0);
-        let is_adopted = match &mut self.execution {
-            Execution::InMemory(memory) => {
-                let loaded = memory.loaded.take().map(|engine| {
-                    memory.snapshots.give_up();
-                    let before = std::mem::replace(&mut memory.engine, engine);
-                    memory.long_reads.begin_again();
-                    memory.snapshots.discard(before);
-                });
-                Ok(loaded.is_some())
+        let loaded = self.snapshots.decide(Schedule::adopt);
+        match (&mut self.execution, loaded.expect("a snapshot is adopted when it has been loaded")) {
+            (Execution::InMemory(memory), LoadedEngine::InMemory(engine)) => {
+                let before = std::mem::replace(&mut memory.engine, engine);
+                memory.long_reads.begin_again();
+                self.snapshots.decide(|schedule| schedule.discard(before));
             }
-            Execution::OnDisk(disk) => disk.adopt(op_number),
-        };
-        match is_adopted {
-            Ok(is_adopted) => assert!(is_adopted, "a snapshot is adopted when it has been loaded"),
-            Err(error) => {
-                self.fail(&format!("cannot start a thread of the engine: {error}"), DiskState::Failed);
+            (Execution::OnDisk(disk), LoadedEngine::OnDisk(store, engine)) => {
+                match disk.adopt(op_number, (store, *engine)) {
+                    Ok(before) => self.snapshots.decide(|schedule| schedule.discard(before)),
+                    Err(error) => {
+                        let problem = format!("cannot start a thread of the engine: {error}");
+                        self.fail(&problem, DiskState::Failed);
+                    }
+                }
             }
+            _ => unreachable!("engines are loaded where the engine is"),
         }
         self.next_expiry = self.execution.next_expiry();
         self.replica.handle(now, Event::NextExpiry(self.next_expiry));
@@ -986,7 +939,10 @@ impl Local {
     pub(crate) fn is_behind(&self) -> bool {
         (self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed())
             || match &self.execution {
-                Execution::InMemory(memory) => memory.snapshots.is_behind(&memory.engine),
+                Execution::InMemory(memory) => match &memory.engine {
+                    Resident::Keys(keys) => self.snapshots.schedule().is_behind(keys),
+                    Resident::Machine(_) => false,
+                },
                 Execution::OnDisk(disk) => disk.threads.executor().is_behind(),
             }
     }
@@ -1014,7 +970,7 @@ impl Local {
     /// Has the log's thread wake the event loop for the first record that is waited for here, or for any.
     pub(crate) fn ask_to_be_woken(&mut self, for_any: bool) {
         let held = self.held.first();
-        let kept = self.keep_from.map(|(_, ticket)| ticket).filter(|ticket| *ticket > self.persisted);
+        let kept = self.snapshots.schedule().awaited(self.persisted);
         let checkpoint = match &self.execution {
             Execution::InMemory(_) => None,
             Execution::OnDisk(disk) => disk.threads.executor().awaited(),

@@ -9,14 +9,13 @@ use mio::Waker;
 use syros_lsm::{DiskStore, StoreOptions};
 use syros_node::PressureLimits;
 use syros_protocol::record::{SnapshotHead, Ticket};
-use syros_snapshot::{Place, StoreLoader};
+use syros_snapshot::Place;
 use syros_storage::{Census, DiskEngine, Store as _, StoreError};
 use syros_types::OpNumber;
 
 use crate::config::{EngineConfig, EngineKind};
 use crate::directory::DataDirectory;
 use crate::disk_threads::{DiskThreads, Threads};
-use crate::snapshots::Snapshots;
 
 /// What the name of a store that is not complete ends with.
 const UNFINISHED: &str = ".new";
@@ -64,19 +63,7 @@ impl Files {
         self.sync()
     }
 
-    /// Removes the stores with smaller numbers; nobody uses them any more.
-    fn remove_before(&mut self, number: u64) -> Result<(), StoreError> {
-        let mut old = self.names()?;
-        old.retain(|name| name.parse().is_ok_and(|other: u64| other < number));
-        // After nearly every checkpoint there is none.
-        if old.is_empty() {
-            return Ok(());
-        }
-        old.iter().try_for_each(|name| self.remove(name))?;
-        self.sync()
-    }
-
-    fn remove(&self, name: &str) -> Result<(), StoreError> {
+    fn remove_directory(&self, name: &str) -> Result<(), StoreError> {
         let path = self.path.join(name);
         fs::remove_dir_all(&path).map_err(error("remove an old store", &path))
     }
@@ -103,7 +90,7 @@ impl Place for Files {
         for name in names {
             match name.parse() {
                 Ok(number) => numbers.push(number),
-                Err(_) if name.ends_with(UNFINISHED) => self.remove(&name)?,
+                Err(_) if name.ends_with(UNFINISHED) => self.remove_directory(&name)?,
                 // Whatever it is, it is not ours.
                 Err(_) => {}
             }
@@ -134,10 +121,25 @@ impl Place for Files {
         let keep = number.map(|number| number.to_string());
         for name in self.names()? {
             if name.parse::<u64>().is_ok() && Some(&name) != keep.as_ref() {
-                self.remove(&name)?;
+                self.remove_directory(&name)?;
             }
         }
         self.sync()
+    }
+
+    fn remove_before(&mut self, number: u64) -> Result<(), StoreError> {
+        let mut old = self.names()?;
+        old.retain(|name| name.parse().is_ok_and(|other: u64| other < number));
+        // After nearly every checkpoint there is none.
+        if old.is_empty() {
+            return Ok(());
+        }
+        old.iter().try_for_each(|name| self.remove_directory(name))?;
+        self.sync()
+    }
+
+    fn remove(&mut self, number: u64) -> Result<(), StoreError> {
+        self.remove_directory(&number.to_string())
     }
 }
 
@@ -172,12 +174,9 @@ const RUNS_MAX: usize = 20;
 /// The engine of a node, on disk.
 pub(crate) struct OnDisk {
     pub(crate) threads: DiskThreads<DiskStore>,
-    pub(crate) snapshots: Snapshots<(u64, DiskEngine<DiskStore>)>,
-    /// The engine of a snapshot that the replica has been told of and not yet adopted.
-    loaded: Option<(u64, DiskEngine<DiskStore>)>,
     settings: Settings,
     /// The store in use.
-    number: u64,
+    pub(crate) number: u64,
     /// The last census of the keys.
     pub(crate) census: Option<Census>,
     waker: Arc<Waker>,
@@ -189,12 +188,11 @@ impl OnDisk {
         (number, engine): (u64, DiskEngine<DiskStore>),
         applied: OpNumber,
         settings: Settings,
-        snapshots: Snapshots<(u64, DiskEngine<DiskStore>)>,
         waker: Arc<Waker>,
     ) -> io::Result<Self> {
         let Settings { threads, limits, .. } = settings;
         let threads = DiskThreads::start(engine, applied, threads, limits, Arc::clone(&waker))?;
-        Ok(Self { threads, snapshots, loaded: None, settings, number, census: None, waker })
+        Ok(Self { threads, settings, number, census: None, waker })
     }
 
     /// Begins a checkpoint of what has been executed, and a file of it if one is wanted.
@@ -202,51 +200,17 @@ impl OnDisk {
         self.threads.take_snapshot(head, ticket, is_file);
     }
 
-    /// There will be no such checkpoint, and no file that goes with it.
-    pub(crate) fn failed(&mut self, op_number: OpNumber) {
-        if self.threads.executor_mut().give_up(op_number) {
-            self.snapshots.give_up();
-        }
-    }
-
-    /// Keeps the engine of a snapshot until it is adopted, or not.
-    pub(crate) fn keep_loaded(&mut self, loaded: (u64, DiskEngine<DiskStore>)) {
-        self.loaded = Some(loaded);
-    }
-
-    /// Whatever was loaded and not adopted is not needed.
-    pub(crate) fn discard_loaded(&mut self) {
-        if let Some((number, engine)) = self.loaded.take() {
-            let path = self.settings.files.store(number);
-            self.snapshots.then(move || {
-                drop(engine);
-                // If it fails, the next process removes it.
-                let _ = fs::remove_dir_all(path);
-            });
-        }
-    }
-
-    /// Has the engine that was loaded take the place of the present one. False if nothing was loaded.
-    pub(crate) fn adopt(&mut self, op_number: OpNumber) -> io::Result<bool> {
-        let Some((number, engine)) = self.loaded.take() else { return Ok(false) };
-        self.snapshots.give_up();
+    /// Has an engine that was loaded, which goes up to `op_number`, take the place of the present one, whose threads are
+    /// given back: to end them takes its time.
+    pub(crate) fn adopt(
+        &mut self,
+        op_number: OpNumber,
+        (number, engine): (u64, DiskEngine<DiskStore>),
+    ) -> io::Result<DiskThreads<DiskStore>> {
         let Settings { threads, limits, .. } = self.settings;
         let next = DiskThreads::start(engine, op_number, threads, limits, Arc::clone(&self.waker))?;
-        let before = std::mem::replace(&mut self.threads, next);
-        self.snapshots.discard(before);
         (self.number, self.census) = (number, None);
-        Ok(true)
-    }
-
-    /// Files of snapshots before this one, and stores before the one in use, are not needed any more. (One that comes
-    /// after it holds a snapshot that was received, and may be about to be adopted.)
-    pub(crate) fn remove_before(&mut self, op_number: OpNumber) {
-        let (mut files, number) = (self.settings.files.clone(), self.number);
-        self.snapshots.remove_before(op_number, move || {
-            if let Err(error) = files.remove_before(number) {
-                log::warn!("{error}");
-            }
-        });
+        Ok(std::mem::replace(&mut self.threads, next))
     }
 
     /// See [`Files::mark_damaged`].
@@ -265,13 +229,5 @@ impl OnDisk {
     /// About how many bytes a file of all data takes.
     pub(crate) fn data_bytes(&self) -> usize {
         usize::try_from(self.threads.shared().store().disk_bytes()).unwrap_or(usize::MAX)
-    }
-
-    /// What loads snapshots that are received.
-    pub(crate) fn loader(
-        files: &Files,
-    ) -> impl Fn() -> Result<StoreLoader<Files>, syros_snapshot::DepotError> + use<> {
-        let files = files.clone();
-        move || Ok(StoreLoader::create(files.clone())?)
     }
 }

@@ -1,6 +1,7 @@
 //! What an engine in memory is: the store of keys, or a state machine of somebody's own.
 
 use syros_machine::{Executor, Kind, Pieces};
+use syros_node::snapshots::Blocks;
 use syros_snapshot::{Depot, DepotError, Load, Loaded, States};
 use syros_storage::{Census, Engine, ListedKeys, Loader, MemoryEngine, StoreError};
 use syros_types::{OpNumber, WallTime};
@@ -127,14 +128,6 @@ impl Resident {
             Self::Machine(_) => None,
         }
     }
-
-    /// Abandons the snapshot under way, if the event loop cuts it.
-    pub(crate) fn end_snapshot(&mut self) {
-        match self {
-            Self::Keys(keys) => keys.end_snapshot(),
-            Self::Machine(_) => {}
-        }
-    }
 }
 
 /// Snapshot files of an engine in memory.
@@ -223,7 +216,7 @@ impl PieceCutter {
     }
 }
 
-impl crate::snapshots::Blocks for PieceCutter {
+impl Blocks for PieceCutter {
     fn block(&mut self, bytes: usize, block: &mut Vec<u8>) -> Result<bool, StoreError> {
         while block.len() < bytes {
             if self.taken == self.piece.len() {
@@ -241,7 +234,6 @@ impl crate::snapshots::Blocks for PieceCutter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshots::Blocks as _;
     use syros_machine::{Class, Footprint, StateMachine, Unreadable};
 
     /// Remembers the last operation.

@@ -89,21 +89,6 @@ impl Engine {
     pub(crate) fn digest(&self) -> u64 {
         self.0.digest()
     }
-
-    pub(crate) fn begin_snapshot(&mut self) {
-        self.0.begin_snapshot();
-    }
-
-    /// The next block of the snapshot, and whether more follow.
-    pub(crate) fn snapshot_block(&mut self, bytes: usize) -> (Vec<u8>, bool) {
-        let mut block = Vec::new();
-        let more = self.0.snapshot_block(bytes, &mut block);
-        (block, more)
-    }
-
-    pub(crate) fn end_snapshot(&mut self) {
-        self.0.end_snapshot();
-    }
 }
 
 /// The first of the replies in a body, if it is a string.

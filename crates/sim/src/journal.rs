@@ -99,6 +99,11 @@ impl Disk {
         }
     }
 
+    /// True if the machine has stopped in the middle of an operation.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.disk.has_stopped()
+    }
+
     /// Takes back what was planned and not met.
     pub fn cancel_faults(&self) {
         self.disk.cancel_faults();
@@ -157,6 +162,10 @@ pub struct Journal {
     encoded: Vec<u8>,
     /// A sync is under way.
     syncing: bool,
+    /// Records before this one may go after the next sync.
+    remove_before: Option<Ticket>,
+    /// Records before this one go after the sync that is under way.
+    removing: Option<Ticket>,
     /// Record by which the replica entered a view after its disk was replaced; 0 if it was not.
     remembers_from: Option<u64>,
 }
@@ -199,17 +208,22 @@ impl Journal {
         disk.rotten = false;
         let RecordNumber(base) = stored.recovery.last;
         let remembers_from = (!stored.restored.is_amnesiac()).then_some(0);
-        let journal = Self { wal, base, encoded: Vec::new(), syncing: false, remembers_from };
+        let journal = Self {
+            wal,
+            base,
+            encoded: Vec::new(),
+            syncing: false,
+            remove_before: None,
+            removing: None,
+            remembers_from,
+        };
         Ok((journal, stored))
     }
 
-    /// Removes what only records before this one needed.
-    ///
-    /// # Errors
-    /// [`DiskTrouble`].
-    pub fn remove_before(&mut self, ticket: Ticket) -> Result<(), DiskTrouble> {
-        self.wal.remove_before(RecordNumber(self.base + ticket.0))?;
-        Ok(())
+    /// Has the records before this one removed after the next sync: see
+    /// [`GroupCommit::remove_before`](syros_wal::GroupCommit::remove_before).
+    pub fn remove_before(&mut self, ticket: Ticket) {
+        self.remove_before = self.remove_before.max(Some(ticket));
     }
 
     /// Takes a record.
@@ -234,7 +248,8 @@ impl Journal {
     /// True if something waits for the disk and no sync is under way.
     #[must_use]
     pub const fn wants_sync(&self) -> bool {
-        !self.syncing && self.wal.error().is_none() && self.wal.appended().0 > self.wal.persisted().0
+        let has_work = self.wal.appended().0 > self.wal.persisted().0 || self.remove_before.is_some();
+        !self.syncing && self.wal.error().is_none() && has_work
     }
 
     /// True if all that the replica has promised is on this disk: not while it is a replacement whose
@@ -250,17 +265,21 @@ impl Journal {
     /// [`DiskTrouble`].
     pub fn write(&mut self) -> Result<Ticket, DiskTrouble> {
         self.syncing = true;
+        self.removing = self.remove_before.take();
         self.wal.flush()?;
         Ok(Ticket(self.wal.appended().0 - self.base))
     }
 
-    /// Makes durable what was written.
+    /// Makes durable what was written, and then removes the records that may go.
     ///
     /// # Errors
     /// [`DiskTrouble`].
     pub fn sync(&mut self) -> Result<(), DiskTrouble> {
         self.syncing = false;
         self.wal.sync()?;
+        if let Some(ticket) = self.removing.take() {
+            self.wal.remove_before(RecordNumber(self.base + ticket.0))?;
+        }
         Ok(())
     }
 }

@@ -11,7 +11,6 @@ use syros_node::{
 };
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::PlantedBug;
-use syros_snapshot::{DepotError, StoreLoader};
 use syros_storage::execution::Item;
 use syros_storage::{DiskEngine, Engine as _, MemoryStore, Shared, StoreError};
 use syros_types::{Description, Footprint, OpNumber, Prng, WallTime};
@@ -59,8 +58,6 @@ pub(crate) struct OnDisk {
     reports: VecDeque<(Report<MemoryStore>, OpNumber)>,
     /// What becomes of the flush that is under way.
     flushing: Option<(OpNumber, Result<(), StoreError>)>,
-    /// The engine of a snapshot that the core is about to be told of.
-    loaded: Option<Numbered>,
     /// Nothing is executed any more.
     pub(crate) has_failed: bool,
     planted: Option<PlantedBug>,
@@ -93,7 +90,6 @@ impl OnDisk {
             readings: Vec::new(),
             reports: VecDeque::new(),
             flushing: None,
-            loaded: None,
             has_failed: false,
             planted,
         }
@@ -269,29 +265,8 @@ impl OnDisk {
 
     // ---- Snapshots of others.
 
-    /// What loads a snapshot that was received.
-    pub(crate) fn loader(&self) -> Result<StoreLoader<Shelf>, DepotError> {
-        Ok(StoreLoader::create(self.shelf.clone())?)
-    }
-
-    /// Keeps the engine of a snapshot until it is adopted, or not.
-    pub(crate) fn keep_loaded(&mut self, loaded: Numbered) {
-        self.loaded = Some(loaded);
-    }
-
-    /// Whatever was loaded and not adopted is not needed.
-    pub(crate) fn discard_loaded(&mut self) {
-        if let Some((number, _)) = self.loaded.take() {
-            self.shelf.remove(number);
-        }
-    }
-
-    /// Has the engine that was loaded take the place of the present one.
-    ///
-    /// # Panics
-    /// If nothing was loaded.
-    pub(crate) fn adopt(&mut self, op_number: OpNumber) {
-        let loaded = self.loaded.take().expect("a snapshot is adopted when it has been loaded");
+    /// Has an engine that was loaded take the place of the present one.
+    pub(crate) fn adopt(&mut self, op_number: OpNumber, loaded: Numbered) {
         let next = Self::new(self.shelf.clone(), loaded, op_number, self.lanes.len(), self.planted);
         let has_failed = self.has_failed;
         *self = Self { has_failed, ..next };
@@ -300,10 +275,5 @@ impl OnDisk {
     /// The store in use.
     pub(crate) const fn number(&self) -> u64 {
         self.number
-    }
-
-    /// Removes the stores before this one, which was in use when that was asked for.
-    pub(crate) fn remove_before(&self, number: u64) {
-        self.shelf.remove_before(number);
     }
 }

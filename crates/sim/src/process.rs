@@ -4,19 +4,25 @@
 use crate::adapter::{self, Engine};
 use crate::clock::{Clock, VirtualTime};
 use crate::invariants::Invariants;
-use crate::journal::{DiskTrouble, FILES, Journal};
+use crate::journal::Journal;
 use crate::on_disk::OnDisk;
+use crate::shelf::Shelf;
 use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
+use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use syros_node::snapshots::{
+    EngineFiles, LoadedEngine, SnapshotJob, SnapshotNews, SnapshotReport, SnapshotSchedule, SnapshotSizes,
+    SnapshotWorker, StateOf,
+};
 use syros_node::{News, ReadJob, ReadOutcome};
 use syros_protocol::message::{Body, Message, Peer, Prepared, RoleName, Standing};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Event, Replica, TraceEvent};
-use syros_snapshot::{Depot, DepotError, Loaded};
-use syros_storage::{Cut, MemoryEngine, MemoryStore};
-use syros_types::{Now, OpNumber, OperationId, Prng, ReplicaId, View, WallTime};
+use syros_snapshot::{Depot, SnapshotFiles};
+use syros_storage::{MemoryEngine, MemoryStore};
+use syros_types::{Instant, Now, OpNumber, OperationId, Prng, ReplicaId, View, WallTime};
 use syros_wal::memory_disk::MemoryDisk;
 
 /// What a process wants of the world after it ran.
@@ -60,8 +66,6 @@ pub(crate) struct InMemory {
     engine: Engine,
     /// The last entry it has executed.
     executed: OpNumber,
-    /// The engine of a snapshot that the core is about to be told of.
-    loaded: Option<MemoryEngine>,
 }
 
 /// What executes the log.
@@ -77,7 +81,7 @@ impl Execution {
     /// An engine in memory that goes up to `executed`.
     pub(crate) fn in_memory(engine: Option<MemoryEngine>, executed: OpNumber) -> Self {
         let engine = Engine(engine.unwrap_or_else(adapter::empty_engine));
-        Self::InMemory(Box::new(InMemory { engine, executed, loaded: None }))
+        Self::InMemory(Box::new(InMemory { engine, executed }))
     }
 
     fn next_expiry(&self) -> Option<WallTime> {
@@ -101,38 +105,22 @@ impl Execution {
             Self::OnDisk(disk) => disk.digest(),
         }
     }
-}
 
-/// Something to be done with snapshots, in the order in which it was asked for.
-#[derive(Debug)]
-enum Job {
-    /// Begin to write one.
-    Begin(Box<SnapshotHead>),
-    /// Forget one that was begun, for this one.
-    GiveUp(OpNumber),
-    /// Write the next block of the one that was begun.
-    State(OpNumber),
-    /// Everything is written but the end.
-    Finish(OpNumber),
-    /// Write a part of one that is being received.
-    Part { op_number: OpNumber, offset: u64, part: Body },
-    /// Load one that has been received.
-    Load(OpNumber),
-    /// Remove what is not needed once there is this one and this record.
-    KeepFrom(OpNumber, Ticket),
-    /// Remove the records before the one that goes with this snapshot, which is there.
-    RemoveRecords(OpNumber, Ticket),
-    /// Remove files before this one, and stores before the one that was in use then.
-    Remove { op_number: OpNumber, store: u64 },
-}
+    /// Where the state of snapshots comes from.
+    fn snapshot_state(&mut self) -> StateOf<'_> {
+        match self {
+            Self::InMemory(memory) => StateOf::Memory(&mut memory.engine.0),
+            Self::OnDisk(disk) => StateOf::Checkpoints(disk.executor().checkpoints()),
+        }
+    }
 
-/// Sizes that a server has as constants.
-#[derive(Clone, Copy, Debug)]
-pub struct SnapshotSizes {
-    /// About how many bytes of state are written at a time.
-    pub block_bytes: usize,
-    /// Bytes in a part that is sent.
-    pub part_bytes: usize,
+    /// The store in use, of an engine on disk.
+    const fn store(&self) -> Option<u64> {
+        match self {
+            Self::InMemory(_) => None,
+            Self::OnDisk(disk) => Some(disk.number()),
+        }
+    }
 }
 
 /// What a process needs from the world while it runs.
@@ -195,17 +183,14 @@ pub struct ReplicaProcess {
     next_expiry: Option<WallTime>,
     /// Until when the reports of executed entries are delayed.
     pub applied_until: VirtualTime,
-    depot: Depot<MemoryDisk>,
-    sizes: SnapshotSizes,
-    jobs: VecDeque<Job>,
-    /// The next step on snapshots is planned.
+    /// The snapshots, as the owner of the engine sees them, with the jobs that the worker has not begun.
+    snapshots: SnapshotSchedule<MemoryEngine, MemoryStore>,
+    /// What a server has a thread for.
+    worker: SnapshotWorker<MemoryDisk, SnapshotFiles, Shelf>,
+    /// What the worker has done and the owner has not looked at.
+    reports: VecDeque<SnapshotReport<MemoryEngine, MemoryStore>>,
+    /// The next step of the worker is planned.
     pub step_planned: bool,
-    /// The snapshot being written; what is left of an earlier one is void.
-    taking: Option<OpNumber>,
-    /// The state that goes into it, of an engine on disk.
-    cut: Option<Cut<MemoryStore>>,
-    /// What becomes needless once this record is on disk.
-    keep_from: Option<(OpNumber, Ticket)>,
     /// The next step of an engine on disk is planned.
     pub engine_planned: bool,
     /// The entry after which the state of an engine on disk was compared last.
@@ -222,6 +207,9 @@ pub struct ReplicaProcess {
     told_disk_is_short: bool,
 }
 
+/// How long it takes to cut a block of a snapshot.
+const CUT_TIME: Duration = Duration::from_micros(2);
+
 /// Most actions a core may ask for in one go: more is a loop.
 const ACTIONS_MAX: usize = 1_000_000;
 
@@ -231,12 +219,15 @@ impl ReplicaProcess {
     pub(crate) fn new(
         config: Config,
         boot: Boot,
-        (journal, depot, sizes): (Journal, Depot<MemoryDisk>, SnapshotSizes),
+        (journal, depot): (Journal, Depot<MemoryDisk>),
+        (files, sizes): (EngineFiles<SnapshotFiles, Shelf>, SnapshotSizes),
         execution: Execution,
         clock: Clock,
         time: VirtualTime,
     ) -> Self {
         let id = config.replica;
+        let mut snapshots = SnapshotSchedule::new(sizes);
+        snapshots.plant(config.planted);
         let core = Replica::new(config, boot, clock.now(time));
         assert!(core.applied() == execution.executed(), "the engine goes as far as the core takes it to go");
         let next_expiry = execution.next_expiry();
@@ -259,13 +250,10 @@ impl ReplicaProcess {
             untold: None,
             next_expiry,
             applied_until: 0,
-            depot,
-            sizes,
-            jobs: VecDeque::new(),
+            snapshots,
+            worker: SnapshotWorker::new(depot, files, sizes),
+            reports: VecDeque::new(),
             step_planned: false,
-            taking: None,
-            cut: None,
-            keep_from: None,
             engine_planned: false,
             compared: OpNumber(0),
             normal_in,
@@ -302,13 +290,17 @@ impl ReplicaProcess {
     /// When the process wants to run if nothing arrives; `None` if never.
     #[must_use]
     pub fn deadline(&self) -> Option<VirtualTime> {
-        self.clock.when(self.core.deadline())
+        if !self.reports.is_empty() {
+            return self.clock.when(Instant(0));
+        }
+        self.clock.when(self.core.deadline().min(self.snapshots.deadline()))
     }
 
     /// Handles everything in the inbox, a deadline that has passed, and what comes of it.
     pub fn run(&mut self, around: &mut Surroundings<'_>) {
         let now = self.clock.now(around.time);
         self.note_execution(now, around);
+        self.note_snapshots(now, around);
         self.tell_room(now);
         self.tell_persisted(now);
         for event in core::mem::take(&mut self.inbox) {
@@ -323,7 +315,7 @@ impl ReplicaProcess {
             }
             self.core.handle(now, event);
         }
-        self.note_record(around);
+        self.note_record(now, around);
         if self.core.deadline() <= now.instant {
             self.core.handle(now, Event::Tick);
         }
@@ -340,13 +332,9 @@ impl ReplicaProcess {
             }
             self.tell_persisted(now);
         }
-        match &mut self.execution {
-            Execution::InMemory(memory) => memory.loaded = None,
-            Execution::OnDisk(disk) => disk.discard_loaded(),
-        }
         self.note_view(around.tally);
         self.release(around);
-        if !self.step_planned && !self.jobs.is_empty() {
+        if !self.step_planned && self.wants_step() {
             self.step_planned = true;
             around.effects.push(Effect::Snapshots);
         }
@@ -427,23 +415,14 @@ impl ReplicaProcess {
             Action::TakeSnapshot { head, ticket, is_file } => {
                 self.take_snapshot(head, ticket, is_file, around);
             }
-            Action::KeepFrom { op_number, ticket } => match &self.execution {
-                Execution::InMemory(_) => self.jobs.push_back(Job::KeepFrom(op_number, ticket)),
-                Execution::OnDisk(_) => self.keep_from = Some((op_number, ticket)),
-            },
+            Action::KeepFrom { op_number, ticket } => self.snapshots.keep_from(op_number, ticket),
             Action::SendSnapshotPart { to, op_number, offset } => {
-                // What cannot be read is not sent; the other one asks again.
-                if let Ok(Some(part)) = self.depot.read_part(op_number, offset, self.sizes.part_bytes) {
-                    let part = part.into();
-                    let message = Message::SnapshotPart { op_number, offset, part };
-                    let effect = self.send(Peer::Replica(to), &message);
-                    around.effects.push(effect);
-                }
+                self.snapshots.read_part(to, op_number, offset);
             }
             Action::WriteSnapshotPart { op_number, offset, part } => {
-                self.jobs.push_back(Job::Part { op_number, offset, part });
+                self.snapshots.write_part(op_number, offset, part);
             }
-            Action::LoadSnapshot { op_number } => self.jobs.push_back(Job::Load(op_number)),
+            Action::LoadSnapshot { op_number } => self.snapshots.load(op_number),
             Action::AdoptSnapshot { op_number } => self.adopt(op_number, around),
             Action::Trace(event) => {
                 around.trace.line(around.time, format_args!("{} reports {event:?}", self.id));
@@ -539,9 +518,8 @@ impl ReplicaProcess {
         around.tally.note(Kind::SnapshotBegun);
         match &mut self.execution {
             Execution::InMemory(memory) => {
-                memory.engine.begin_snapshot();
-                self.taking = Some(op_number);
-                self.ask_for_snapshot(head);
+                let now = self.clock.now(around.time);
+                self.snapshots.begin(head, &mut memory.engine.0, now.instant);
             }
             Execution::OnDisk(disk) => {
                 disk.executor().take_snapshot(head, ticket, is_file);
@@ -552,40 +530,23 @@ impl ReplicaProcess {
 
     fn adopt(&mut self, op_number: OpNumber, around: &mut Surroundings<'_>) {
         around.trace.line(around.time, format_args!("{} takes over a snapshot of {}", self.id, op_number.0));
-        match &mut self.execution {
-            Execution::InMemory(memory) => {
-                let engine = memory.loaded.take().expect("a snapshot is adopted when it has been loaded");
-                memory.engine = Engine(engine);
+        let loaded = self.snapshots.adopt();
+        match (&mut self.execution, loaded.expect("a snapshot is adopted when it has been loaded")) {
+            (Execution::InMemory(memory), LoadedEngine::InMemory(engine)) => {
+                let before = core::mem::replace(&mut memory.engine, Engine(engine));
                 memory.executed = op_number;
+                self.snapshots.discard(before.0);
             }
-            Execution::OnDisk(disk) => disk.adopt(op_number),
+            (Execution::OnDisk(disk), LoadedEngine::OnDisk(store, engine)) => {
+                disk.adopt(op_number, (store, *engine));
+            }
+            _ => unreachable!("engines are loaded where the engine is"),
         }
-        self.give_up_snapshot();
         around.tally.note(Kind::SnapshotInstalled);
         around.invariants.installed(self.id, op_number, self.execution.digest());
         self.next_expiry = self.execution.next_expiry();
         let now = self.clock.now(around.time);
         self.core.handle(now, Event::NextExpiry(self.next_expiry));
-    }
-
-    /// Has a snapshot written. What is left to do for one that was given up would be taken for this one's if both have the
-    /// same number.
-    fn ask_for_snapshot(&mut self, head: Box<SnapshotHead>) {
-        let before = self.jobs.len();
-        self.jobs.retain(|job| !matches!(job, Job::Begin(_) | Job::State(_) | Job::Finish(_)));
-        if self.jobs.len() < before {
-            self.jobs.push_back(Job::GiveUp(head.op_number));
-        }
-        self.jobs.push_back(Job::Begin(head));
-    }
-
-    /// Whatever snapshot is being written is not wanted any more.
-    fn give_up_snapshot(&mut self) {
-        self.taking = None;
-        self.cut = None;
-        if let Execution::InMemory(memory) = &mut self.execution {
-            memory.engine.end_snapshot();
-        }
     }
 
     // ---- An engine on disk.
@@ -611,9 +572,7 @@ impl ReplicaProcess {
                 News::NotEvaluated(to, id) => self.core.handle(now, Event::NotEvaluated { to, id }),
                 News::Sealed(head, cut) => {
                     if let Some(cut) = cut {
-                        self.taking = Some(head.op_number);
-                        self.cut = Some(cut);
-                        self.ask_for_snapshot(head);
+                        self.snapshots.begin_cut(head, Box::new(cut), 0);
                     }
                 }
                 News::Flushed(op_number, bytes) => {
@@ -628,10 +587,7 @@ impl ReplicaProcess {
                 News::Counted(..) => {}
                 News::Failed(op_number, _) => {
                     around.tally.note(Kind::SnapshotFailed);
-                    disk.executor().give_up(op_number);
-                    if self.taking == Some(op_number) {
-                        self.give_up_snapshot();
-                    }
+                    self.snapshots.failed(op_number, StateOf::Checkpoints(disk.executor().checkpoints()));
                     self.core.handle(now, Event::SnapshotFailed { op_number });
                 }
             }
@@ -653,19 +609,19 @@ impl ReplicaProcess {
         }
     }
 
-    /// With an engine on disk, looks for what has waited for a record.
-    fn note_record(&mut self, around: &mut Surroundings<'_>) {
-        let Execution::OnDisk(disk) = &mut self.execution else { return };
-        if disk.flush_is_due(self.persisted) {
+    /// Looks for what has waited for a record, and lets a snapshot that is being taken go on.
+    fn note_record(&mut self, now: Now, around: &mut Surroundings<'_>) {
+        if let Execution::OnDisk(disk) = &mut self.execution
+            && disk.flush_is_due(self.persisted)
+        {
             around.effects.push(Effect::Flush);
         }
-        // Checkpoints may come faster than the thread removes what they replace: one removal at a time.
-        let is_removing = self.jobs.iter().any(|job| matches!(job, Job::Remove { .. }));
-        let persisted = self.persisted;
-        let due = |(_, ticket): &mut (OpNumber, Ticket)| *ticket <= persisted && !is_removing;
-        if let Some((op_number, ticket)) = self.keep_from.take_if(due) {
-            self.jobs.push_back(Job::RemoveRecords(op_number, ticket));
-            self.jobs.push_back(Job::Remove { op_number, store: disk.number() });
+        if let Some(ticket) = self.snapshots.remove_if_due(self.persisted, self.execution.store()) {
+            self.journal.remove_before(ticket);
+        }
+        if let Execution::InMemory(memory) = &mut self.execution {
+            let end = || now.instant.after(CUT_TIME);
+            self.snapshots.cut_next(&mut memory.engine.0, now.instant, end);
         }
     }
 
@@ -707,137 +663,52 @@ impl ReplicaProcess {
 
     // ---- Snapshots.
 
-    /// Does the next thing there is to do with snapshots. Returns what the core is to be told.
-    ///
-    /// # Errors
-    /// [`DiskTrouble::Stopped`]; any other trouble the core is told of.
-    pub fn step_snapshots(&mut self) -> Result<Option<Event>, DiskTrouble> {
-        self.step_planned = false;
-        let Some(job) = self.jobs.pop_front() else { return Ok(None) };
-        let concerns = match &job {
-            Job::Begin(head) => head.op_number,
-            Job::State(op_number)
-            | Job::GiveUp(op_number)
-            | Job::Finish(op_number)
-            | Job::Load(op_number)
-            | Job::Part { op_number, .. }
-            | Job::KeepFrom(op_number, _)
-            | Job::RemoveRecords(op_number, _)
-            | Job::Remove { op_number, .. } => *op_number,
+    /// Lets the worker do the next thing that it has to do. True if the process is to be told of it.
+    pub fn step_snapshots(&mut self) -> bool {
+        let report = match self.snapshots.next_job() {
+            Some(job) => self.worker.work(job, |_| Ok(())),
+            None => self.worker.cut_next(),
         };
-        match self.work_on_snapshots(job) {
-            Ok(event) => Ok(event),
-            Err(DiskTrouble::Stopped) => Err(DiskTrouble::Stopped),
-            Err(DiskTrouble::Failed | DiskTrouble::Damaged) => {
-                if self.taking == Some(concerns) {
-                    self.give_up_snapshot();
-                }
-                if let Execution::OnDisk(disk) = &mut self.execution {
-                    disk.executor().give_up(concerns);
-                }
-                Ok(Some(Event::SnapshotFailed { op_number: concerns }))
-            }
-        }
+        let has_report = report.is_some();
+        self.reports.extend(report);
+        has_report
     }
 
-    /// True if there is more to do with snapshots.
+    /// True if the worker has something to do.
     #[must_use]
     pub fn wants_step(&self) -> bool {
-        !self.jobs.is_empty()
+        self.snapshots.first_job().is_some() || self.worker.is_cutting()
     }
 
     /// True if a whole snapshot is to be loaded next.
     #[must_use]
     pub fn loads_next(&self) -> bool {
-        matches!(self.jobs.front(), Some(Job::Load(_)))
+        matches!(self.snapshots.first_job(), Some(SnapshotJob::Load(_)))
     }
 
-    fn work_on_snapshots(&mut self, job: Job) -> Result<Option<Event>, DiskTrouble> {
-        match job {
-            Job::Begin(head) => {
-                if self.taking == Some(head.op_number) {
-                    self.depot.begin(&head)?;
-                    self.jobs.push_back(Job::State(head.op_number));
+    /// Acts on what the worker has done.
+    fn note_snapshots(&mut self, now: Now, around: &mut Surroundings<'_>) {
+        self.snapshots.discard_loaded();
+        // What comes of a snapshot that is loaded has to be carried out before the rest is looked at.
+        while !self.snapshots.has_loaded()
+            && let Some(report) = self.reports.pop_front()
+        {
+            match self.snapshots.on_report(report, self.execution.snapshot_state()) {
+                Some(SnapshotNews::Event(event)) => {
+                    if matches!(event, Event::SnapshotTaken { .. }) {
+                        around.tally.note(Kind::SnapshotTaken);
+                    }
+                    self.core.handle(now, event);
                 }
-            }
-            Job::GiveUp(_) => self.depot.give_up()?,
-            Job::State(op_number) => {
-                if self.taking == Some(op_number) {
-                    let (block, more) = self.snapshot_block()?;
-                    self.depot.state(&block)?;
-                    self.jobs.push_back(if more { Job::State(op_number) } else { Job::Finish(op_number) });
-                } else {
-                    self.depot.give_up()?;
+                Some(SnapshotNews::Failed { op_number, .. }) => {
+                    around.tally.note(Kind::SnapshotFailed);
+                    self.core.handle(now, Event::SnapshotFailed { op_number });
                 }
-            }
-            Job::Finish(op_number) => {
-                if self.taking == Some(op_number) {
-                    let bytes = self.depot.finish()?;
-                    self.taking = None;
-                    let bytes = match &mut self.execution {
-                        Execution::InMemory(_) => Some(bytes),
-                        Execution::OnDisk(disk) => disk.executor().written(op_number, bytes),
-                    };
-                    return Ok(bytes.map(|bytes| Event::SnapshotTaken { op_number, bytes }));
+                Some(SnapshotNews::Send(to, message)) => {
+                    let effect = self.send(Peer::Replica(to), &message);
+                    around.effects.push(effect);
                 }
-                self.depot.give_up()?;
-            }
-            Job::Part { op_number, offset, part } => {
-                let received = self.depot.write_part(op_number, offset, &part)?;
-                return Ok(Some(Event::SnapshotPartWritten { op_number, received }));
-            }
-            Job::Load(op_number) => {
-                let (head, bytes) = self.load(op_number)?;
-                return Ok(Some(Event::SnapshotLoaded { head: Box::new(head), bytes }));
-            }
-            Job::RemoveRecords(_, ticket) => self.journal.remove_before(ticket)?,
-            Job::Remove { op_number, store } => {
-                if let Execution::OnDisk(disk) = &mut self.execution {
-                    disk.remove_before(store);
-                }
-                self.depot.remove_before(op_number)?;
-            }
-            Job::KeepFrom(op_number, ticket) => {
-                if self.persisted >= ticket {
-                    self.depot.remove_before(op_number)?;
-                    self.journal.remove_before(ticket)?;
-                } else {
-                    self.jobs.push_back(Job::KeepFrom(op_number, ticket));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// The next block of the snapshot being written, and whether more follow.
-    fn snapshot_block(&mut self) -> Result<(Vec<u8>, bool), DepotError> {
-        let bytes = self.sizes.block_bytes;
-        match (&mut self.execution, &mut self.cut) {
-            (Execution::InMemory(memory), _) => Ok(memory.engine.snapshot_block(bytes)),
-            (Execution::OnDisk(_), Some(cut)) => {
-                let mut block = Vec::new();
-                let more = cut.block(bytes, &mut block)?;
-                if !more {
-                    self.cut = None;
-                }
-                Ok((block, more))
-            }
-            (Execution::OnDisk(_), None) => unreachable!("what is written was cut before"),
-        }
-    }
-
-    /// Loads a snapshot that has been received.
-    fn load(&mut self, op_number: OpNumber) -> Result<(SnapshotHead, u64), DepotError> {
-        match &mut self.execution {
-            Execution::InMemory(memory) => {
-                let Loaded { head, engine, bytes } = self.depot.receive(op_number, FILES.loader())?;
-                memory.loaded = Some(engine);
-                Ok((head, bytes))
-            }
-            Execution::OnDisk(disk) => {
-                let Loaded { head, engine, bytes } = self.depot.receive(op_number, disk.loader()?)?;
-                disk.keep_loaded(engine);
-                Ok((head, bytes))
+                Some(SnapshotNews::Warning(_)) | None => {}
             }
         }
     }

@@ -56,20 +56,6 @@ impl Shelf {
         stock.is_damaged |= !stock.complete.is_empty();
         stock.is_damaged
     }
-
-    /// Removes the stores before this one. One after it may have been loaded and not adopted yet.
-    pub(crate) fn remove_before(&self, number: u64) {
-        let stock = &mut *self.0.borrow_mut();
-        stock.complete.retain(|other, _| *other >= number);
-        stock.flushing.retain(|other, _| *other >= number);
-    }
-
-    /// Removes one store.
-    pub(crate) fn remove(&self, number: u64) {
-        let stock = &mut *self.0.borrow_mut();
-        stock.complete.remove(&number);
-        stock.flushing.remove(&number);
-    }
 }
 
 /// What [`Place`] asks of a store that is not there.
@@ -116,6 +102,20 @@ impl Place for Shelf {
         let stock = &mut *self.0.borrow_mut();
         stock.complete.retain(|other, _| Some(*other) == number);
         stock.flushing.retain(|other, _| Some(*other) == number);
+        Ok(())
+    }
+
+    fn remove_before(&mut self, number: u64) -> Result<(), StoreError> {
+        let stock = &mut *self.0.borrow_mut();
+        stock.complete.retain(|other, _| *other >= number);
+        stock.flushing.retain(|other, _| *other >= number);
+        Ok(())
+    }
+
+    fn remove(&mut self, number: u64) -> Result<(), StoreError> {
+        let stock = &mut *self.0.borrow_mut();
+        stock.complete.remove(&number);
+        stock.flushing.remove(&number);
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use crate::invariants::Invariants;
 use crate::journal::{Disk, DiskFault, DiskTrouble, Sizes};
 use crate::nemesis::Fault;
 use crate::network::{Fate, Network, NodeIndex};
-use crate::process::{Effect, ReplicaProcess, SnapshotSizes, Surroundings};
+use crate::process::{Effect, ReplicaProcess, Surroundings};
 use crate::scheduler::Scheduler;
 use crate::swarm::{MILLI, Swarm};
 use crate::tally::{Kind, Tally};
@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use strangers::BrokenClient;
 use syros_experiment::Cost;
+use syros_node::snapshots::SnapshotSizes;
 use syros_protocol::agreement::SharedSettings;
 use syros_protocol::client;
 use syros_protocol::history::ChangeHistory;
@@ -535,7 +536,7 @@ impl World {
         let strike = self.draw_stop(replica, 20);
         let opened = self.open(replica, &config);
         self.replicas[replica].disk.cancel_faults();
-        let Opened { journal, restored, depot, execution } = match opened {
+        let Opened { journal, restored, depot, files, execution } = match opened {
             Ok(opened) => opened,
             Err(DiskTrouble::Damaged) => {
                 self.found_damage(replica);
@@ -557,16 +558,22 @@ impl World {
             _ => Boot::Amnesiac { view: restored.view() },
         };
         let settings = &self.swarm.protocol;
+        let block_bytes = settings.snapshot_block_bytes;
         let sizes = SnapshotSizes {
-            block_bytes: settings.snapshot_block_bytes,
+            block_bytes,
             part_bytes: settings.snapshot_part_bytes,
+            // A few blocks: the disk is what takes the time.
+            unwritten_max: 2 * block_bytes + 1,
+            hurry_bytes: 4 * block_bytes,
+            ..SnapshotSizes::SERVER
         };
         if matches!(boot, Boot::Amnesiac { .. }) {
             self.tally.note(Kind::MemoryLost);
         }
         let clock = self.clock(self.replicas[replica].wall_offset);
         let now = self.now();
-        let mut process = ReplicaProcess::new(config, boot, (journal, depot, sizes), execution, clock, now);
+        let mut process =
+            ReplicaProcess::new(config, boot, (journal, depot), (files, sizes), execution, clock, now);
         process.maxmemory = self.swarm.maxmemory;
         self.trace.fold(0x5741_5254 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));
@@ -657,6 +664,11 @@ impl World {
         let slot = &mut self.replicas[replica];
         let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
         process.inbox.push(event);
+        self.rouse(replica);
+    }
+
+    /// Has a process look soon at what has come for it.
+    fn rouse(&mut self, replica: usize) {
         let delay = self.swarm.service_delay;
         if delay == 0 {
             self.run_replica(replica);
@@ -897,27 +909,19 @@ impl World {
         self.draw_failure(replica, |prng| DiskFault::Write(prng.below(200) as usize));
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
-        let done = process.step_snapshots();
+        let has_report = process.step_snapshots();
         let again = process.wants_step();
         process.step_planned = again;
         slot.disk.cancel_faults();
-        match done {
-            Ok(event) => {
-                if again {
-                    self.plan_snapshot_step(replica);
-                }
-                if let Some(event) = event {
-                    let before = self.tally.moments();
-                    match &event {
-                        replica::Event::SnapshotTaken { .. } => self.tally.note(Kind::SnapshotTaken),
-                        replica::Event::SnapshotFailed { .. } => self.tally.note(Kind::SnapshotFailed),
-                        _ => {}
-                    }
-                    self.strike_at_moments(before);
-                    self.tell(replica, life, event);
-                }
-            }
-            Err(trouble) => self.in_trouble(replica, trouble, Kind::SnapshotFailed),
+        if slot.disk.has_stopped() {
+            // The worker may go on without what failed; the machine does not.
+            return self.in_trouble(replica, DiskTrouble::Stopped, Kind::SnapshotFailed);
+        }
+        if again {
+            self.plan_snapshot_step(replica);
+        }
+        if has_report {
+            self.rouse(replica);
         }
     }
 

@@ -103,6 +103,18 @@ pub trait Place {
     /// # Errors
     /// What the disk says.
     fn keep_only(&mut self, number: Option<u64>) -> Result<(), StoreError>;
+
+    /// Removes the stores with smaller numbers than this one; nobody uses them any more.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn remove_before(&mut self, number: u64) -> Result<(), StoreError>;
+
+    /// Removes one store, which nobody uses any more.
+    ///
+    /// # Errors
+    /// What the disk says.
+    fn remove(&mut self, number: u64) -> Result<(), StoreError>;
 }
 
 /// The stores of a disk engine. There is one but for the time in which a snapshot from another replica takes its

@@ -17,7 +17,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         &[
             "accept",
             "config",
-            "deferred",
             "descriptors",
             "directory",
             "disk_space",
@@ -31,7 +30,6 @@ const KNOWN: &[(&str, &[&str])] = &[
             "node",
             "on_disk",
             "reply_room",
-            "resident",
             "scrub",
             "snapshots",
             "store",
@@ -217,7 +215,7 @@ impl Crate {
             let stem = path.file_stem().expect("a file has a name").to_string_lossy().into_owned();
             let is_root = ["lib", "main", "mod"].contains(&stem.as_str());
             let is_source = path.extension().is_some_and(|extension| extension == "rs");
-            let inner = [name, &[stem.clone()]].concat();
+            let inner = [name, std::slice::from_ref(&stem)].concat();
             if is_root || tests.contains(&stem) {
                 continue;
             }

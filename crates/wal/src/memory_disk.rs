@@ -252,6 +252,12 @@ impl MemoryDisk {
         self.state().stop_at = Some(operations);
     }
 
+    /// True if the machine has stopped, and [`MemoryDisk::crash`] has not been called since.
+    #[must_use]
+    pub fn has_stopped(&self) -> bool {
+        self.state().stopped
+    }
+
     /// Takes back every fault that was planned and not met.
     pub fn cancel_faults(&self) {
         let mut state = self.state();

@@ -170,7 +170,7 @@ fn a_checkpoint_is_durable_after_its_record_and_with_its_file() {
     assert_eq!(harness.executor.flush_if_due(Ticket(8)), None, "told once");
     harness.reports.push_back(Report::Flushed(at, harness.executor.shared().flush()));
     assert!(matches!(harness.news(), Some(News::Flushed(_, None))), "its file is missing");
-    assert_eq!(harness.executor.written(at, 100), Some(100));
+    assert_eq!(harness.executor.checkpoints().written(at, 100), Some(100));
 
     let head = harness.head();
     harness.executor.take_snapshot(head, Ticket(8), false);
@@ -180,7 +180,7 @@ fn a_checkpoint_is_durable_after_its_record_and_with_its_file() {
     harness.executor.shared().store().refuse_flushes(1);
     harness.reports.push_back(Report::Flushed(at, harness.executor.shared().flush()));
     assert!(matches!(harness.news(), Some(News::Failed(failed, _)) if failed == at));
-    assert!(harness.executor.give_up(at) && !harness.executor.give_up(at));
+    assert!(harness.executor.checkpoints().failed(at) && !harness.executor.checkpoints().failed(at));
 }
 
 #[test]

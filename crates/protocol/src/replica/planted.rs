@@ -60,6 +60,8 @@ planted_bugs! {
     StaleLogChosen = "stale-log-chosen": "The new leader takes the longest log whatever view it was last normal in.";
     SnapshotWithoutSessions = "snapshot-without-sessions": "A snapshot that is installed brings no session table.";
     LogDroppedBeforeSnapshot = "log-dropped-before-snapshot": "The write-ahead log before a snapshot goes when the snapshot begins, not when it is on disk.";
+    SnapshotCutShort = "snapshot-cut-short": "A snapshot that cannot be received ends the one that is being taken, whose file ends there.";
+    RemovedBeforeRecord = "removed-before-record": "Snapshots and records go before the record that replaces them is on disk.";
     SuffixDroppedForSnapshot = "suffix-dropped-for-snapshot": "Installing a snapshot drops the entries after it that this replica vouched for.";
     AmnesiaForgotten = "amnesia-forgotten": "A replica that lost its memory and received a snapshot lets its log begin with that.";
     MetaSkipsPending = "meta-skips-pending": "The leader says which entry changed a key last without a look at what is pending.";

@@ -4,9 +4,11 @@ use super::{Happening, World};
 use crate::journal::{DiskTrouble, FILES, Journal};
 use crate::on_disk::OnDisk;
 use crate::process::Execution;
+use crate::shelf::Shelf;
 use crate::tally::Kind;
+use syros_node::snapshots::EngineFiles;
 use syros_protocol::replica::{Config, Restored};
-use syros_snapshot::{Depot, Stored, Stores};
+use syros_snapshot::{Depot, SnapshotFiles, Stored, Stores};
 use syros_types::{OpNumber, ReplicaId};
 use syros_wal::memory_disk::MemoryDisk;
 
@@ -15,6 +17,7 @@ pub(super) struct Opened {
     pub(super) journal: Journal,
     pub(super) restored: Restored,
     pub(super) depot: Depot<MemoryDisk>,
+    pub(super) files: EngineFiles<SnapshotFiles, Shelf>,
     pub(super) execution: Execution,
 }
 
@@ -27,7 +30,7 @@ impl World {
             let (journal, stored) = Journal::open(&mut slot.disk, config, &mut { FILES })?;
             let Stored { restored, depot, engine, snapshot, .. } = stored;
             let execution = Execution::in_memory(engine, up_to(snapshot));
-            return Ok(Opened { journal, restored, depot, execution });
+            return Ok(Opened { journal, restored, depot, files: EngineFiles::InMemory(FILES), execution });
         };
         let mut stores = Stores::new(slot.disk.shelf());
         let (journal, stored) = Journal::open(&mut slot.disk, config, &mut stores)?;
@@ -37,9 +40,10 @@ impl World {
         }
         let (shelf, number, engine) = stores.into_engine(engine).expect("stores in memory work");
         let applied = up_to(snapshot);
+        let files = EngineFiles::OnDisk(shelf.clone());
         let disk = OnDisk::new(shelf, (number, engine), applied, settings.lanes, config.planted);
         self.invariants.holds(ReplicaId(replica as u8), applied, disk.digest(), "as found on disk");
-        Ok(Opened { journal, restored, depot, execution: Execution::OnDisk(Box::new(disk)) })
+        Ok(Opened { journal, restored, depot, files, execution: Execution::OnDisk(Box::new(disk)) })
     }
 
     /// Lets the threads of a replica's engine go on after a while.

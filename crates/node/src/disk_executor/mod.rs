@@ -522,14 +522,9 @@ impl<S: Store> DiskExecutor<S> {
         self.checkpoints.flushing()
     }
 
-    /// The file of a checkpoint is written. Its length, if all of the checkpoint is durable.
-    pub fn written(&mut self, op_number: OpNumber, bytes: u64) -> Option<u64> {
-        self.checkpoints.written(op_number, bytes)
-    }
-
-    /// There will be no such checkpoint; false if there was none.
-    pub fn give_up(&mut self, op_number: OpNumber) -> bool {
-        self.checkpoints.failed(op_number)
+    /// The checkpoint that is being made, for its file: see [`StateOf::Checkpoints`](crate::snapshots::StateOf).
+    pub const fn checkpoints(&mut self) -> &mut Checkpoints {
+        &mut self.checkpoints
     }
 
     // ---- What clients wait for.

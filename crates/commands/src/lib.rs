@@ -12,6 +12,7 @@ mod describe;
 mod encoding;
 mod error;
 mod extended;
+mod glob;
 mod number;
 mod operation;
 mod parse;
@@ -23,6 +24,7 @@ mod table;
 pub use describe::{Operations, describe, operations, overwrites};
 pub use error::{CommandError, ExecutionError};
 pub use extended::Extended;
+pub use glob::{glob_matches, glob_matches_in_any_case};
 pub use number::{parse_integer, write_integer};
 pub use operation::{
     Arguments, ArgumentsIter, Command, Condition, Deadline, ExpireCondition, Lifetime, Operation, TtlChange,

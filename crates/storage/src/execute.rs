@@ -1,6 +1,5 @@
 //! What each command does.
 
-use crate::glob::glob_matches;
 use crate::keys::{Expiry, Found, Keys, KeysMut};
 use crate::operand::Operand;
 use core::num::NonZeroU64;
@@ -8,8 +7,8 @@ use core::ops::ControlFlow;
 use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_commands::{
     Arguments, Command, Condition, Deadline, ExecutionError, ExpireCondition, Extended, Lifetime, Malformed,
-    Operation, TtlChange, Unit, operations, put_array, put_bulk, put_error, put_integer, put_nil, put_ok,
-    put_simple, write_integer,
+    Operation, TtlChange, Unit, glob_matches, operations, put_array, put_bulk, put_error, put_integer,
+    put_nil, put_ok, put_simple, write_integer,
 };
 use syros_types::limits::BODY_BYTES_MAX;
 use syros_types::{Prng, WallTime};

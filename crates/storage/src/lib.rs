@@ -12,7 +12,6 @@ mod entry;
 mod evaluate;
 mod execute;
 pub mod execution;
-mod glob;
 mod hash;
 mod keys;
 mod keyspace;
@@ -25,7 +24,6 @@ mod store;
 
 pub use digest::Digest;
 pub use disk::{Census, Cut, DiskEngine, DiskLoader, Lane, LoadError, Moment, Reader, Shared, merged};
-pub use glob::glob_matches;
 pub use keyspace::RemovalPace;
 pub use memory::{ListedKeys, Loader, MemoryEngine};
 pub use memory_store::MemoryStore;

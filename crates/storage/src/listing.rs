@@ -7,9 +7,8 @@
 
 use crate::entry::{Entry, Table, is_due};
 use crate::execute::Names;
-use crate::glob::glob_matches;
-use syros_commands::ExecutionError;
 use syros_commands::limits::REPLY_BYTES_MAX;
+use syros_commands::{ExecutionError, glob_matches};
 use syros_types::WallTime;
 
 /// A listing under way.

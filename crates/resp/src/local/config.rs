@@ -3,7 +3,7 @@
 use super::{SHOWN_BYTES_MAX, Session, Subcommand, subcommand, write_command_error};
 use crate::info::{ServerInfo, settings};
 use crate::writer::{Protocol, write_bulk, write_error, write_map, write_simple};
-use syros_commands::CommandError;
+use syros_commands::{CommandError, glob_matches_in_any_case};
 
 const SUBCOMMANDS: [Subcommand; 4] = [
     Subcommand {
@@ -119,7 +119,7 @@ fn get(patterns: &[&[u8]], protocol: Protocol, info: &dyn ServerInfo, out: &mut 
     let settings = settings(&info.report());
     let named: Vec<_> = settings
         .iter()
-        .filter(|(name, _)| patterns.iter().any(|pattern| matches(pattern, name.as_bytes())))
+        .filter(|(name, _)| patterns.iter().any(|pattern| glob_matches_in_any_case(pattern, name.as_bytes())))
         .collect();
     write_map(out, protocol, named.len());
     for (name, value) in named {
@@ -128,41 +128,9 @@ fn get(patterns: &[&[u8]], protocol: Protocol, info: &dyn ServerInfo, out: &mut 
     }
 }
 
-/// True if a pattern matches a whole name, in any case. `*` is any text, `?` any byte, and `\` takes the
-/// byte that follows it literally. On a mismatch it goes back to the last `*` only, which is enough,
-/// and keeps the work to the product of the lengths.
-pub(super) fn matches(mut pattern: &[u8], mut text: &[u8]) -> bool {
-    let mut retry: Option<(&[u8], &[u8])> = None;
-    loop {
-        match (pattern, text) {
-            ([b'*', rest @ ..], _) => {
-                pattern = rest;
-                retry = Some((rest, text));
-                continue;
-            }
-            ([], []) => return true,
-            ([b'?', rest @ ..], [_, after @ ..]) => {
-                (pattern, text) = (rest, after);
-                continue;
-            }
-            ([b'\\', byte, rest @ ..] | [byte, rest @ ..], [first, after @ ..])
-                if byte.eq_ignore_ascii_case(first) =>
-            {
-                (pattern, text) = (rest, after);
-                continue;
-            }
-            _ => {}
-        }
-        // Let the last `*` stand for one byte more.
-        let Some((after_star, [_, shorter @ ..])) = retry else { return false };
-        (pattern, text) = (after_star, shorter);
-        retry = Some((after_star, shorter));
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{matches, parse_memory};
+    use super::parse_memory;
 
     #[test]
     fn memory_is_read_as_by_redis() {
@@ -185,32 +153,5 @@ mod tests {
         ] {
             assert_eq!(parse_memory(text.as_bytes()), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn patterns_match_as_in_redis() {
-        for (pattern, text, expected) in [
-            ("save", "save", true),
-            ("SAVE", "save", true),
-            ("sav", "save", false),
-            ("saves", "save", false),
-            ("*", "", true),
-            ("*", "save", true),
-            ("max*", "maxmemory", true),
-            ("max*y", "maxmemory-policy", true),
-            ("max*z", "maxmemory-policy", false),
-            ("*mem*pol*", "maxmemory-policy", true),
-            ("s?ve", "save", true),
-            ("s?ve", "sve", false),
-            ("s\\ave", "save", true),
-            ("s\\*ve", "save", false),
-            ("s\\*ve", "s*ve", true),
-            ("", "", true),
-            ("", "a", false),
-        ] {
-            assert_eq!(matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
-        }
-        // Would take for ever if every `*` were tried at every place.
-        assert!(!matches(&b"*a".repeat(5000), &b"a".repeat(64)));
     }
 }

@@ -1,12 +1,12 @@
 //! The dumb twin: a second, naive implementation that engines are compared with. It looks up a key
 //! several times rather than think, and shares nothing with the engines but the types of operations.
 
-use crate::{Digest, glob_matches};
+use crate::Digest;
 use std::collections::BTreeMap;
 use syros_commands::limits::EXPIRY_MS_MAX;
 use syros_commands::{
     Command, Condition, Deadline, ExpireCondition, Extended, Lifetime, Operation, Reply, TtlChange, Unit,
-    parse_integer,
+    glob_matches, parse_integer,
 };
 use syros_types::WallTime;
 use syros_types::limits::VALUE_BYTES_MAX;

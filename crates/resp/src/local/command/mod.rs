@@ -2,14 +2,13 @@
 
 mod details;
 
-use super::config::matches;
 use super::{Subcommand, subcommand, write_command_error};
 use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_set,
     write_simple,
 };
 use details::{DETAILS, Details, SUBCOMMANDS as INFORMATION, SubcommandInfo};
-use syros_commands::{CommandError, CommandSpec, commands, lookup};
+use syros_commands::{CommandError, CommandSpec, commands, glob_matches_in_any_case, lookup};
 
 const SUBCOMMANDS: [Subcommand; 6] = [
     Subcommand {
@@ -107,9 +106,10 @@ fn list(words: &[&[u8]], out: &mut Vec<u8>) {
     let all = all.chain(INFORMATION.iter().map(|info| (info.name, info.categories)));
     let names: Vec<&str> = match words {
         [] => all.map(|(name, _)| name).collect(),
-        [by, kind, argument] if is(by, "filterby") && is(kind, "pattern") => {
-            all.map(|(name, _)| name).filter(|name| matches(argument, name.as_bytes())).collect()
-        }
+        [by, kind, argument] if is(by, "filterby") && is(kind, "pattern") => all
+            .map(|(name, _)| name)
+            .filter(|name| glob_matches_in_any_case(argument, name.as_bytes()))
+            .collect(),
         [by, kind, argument] if is(by, "filterby") && is(kind, "aclcat") => {
             let has = |categories: &[&str]| categories.iter().any(|category| is(argument, &category[1..]));
             all.filter(|(_, categories)| has(categories)).map(|(name, _)| name).collect()

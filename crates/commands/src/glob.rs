@@ -1,4 +1,4 @@
-//! Patterns of KEYS and SCAN.
+//! Patterns of KEYS and SCAN, and of commands that list names.
 
 /// True if `text` matches `pattern` as Redis's `stringmatchlen` decides it: `*`, `?`, `[...]` with
 /// ranges and `^`, and `\` before a literal; an unclosed class is closed by the end of the pattern.
@@ -10,6 +10,16 @@
 /// and the ends of a range are compared as signed bytes.
 #[must_use]
 pub fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
+    matches::<false>(pattern, text)
+}
+
+/// As [`glob_matches`], but letters match in either case, as Redis has it where names of its own are listed.
+#[must_use]
+pub fn glob_matches_in_any_case(pattern: &[u8], text: &[u8]) -> bool {
+    matches::<true>(pattern, text)
+}
+
+fn matches<const ANY_CASE: bool>(pattern: &[u8], text: &[u8]) -> bool {
     if pattern == b"*" {
         return true;
     }
@@ -23,7 +33,7 @@ pub fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
         if let [b'*', after @ ..] = rest {
             rest = after;
             retry = Some((after, position));
-        } else if let Some(after) = match_byte(rest, byte) {
+        } else if let Some(after) = match_byte::<ANY_CASE>(rest, byte) {
             rest = after;
             position += 1;
         } else if let Some((after, tried)) = retry {
@@ -37,19 +47,27 @@ pub fn glob_matches(pattern: &[u8], text: &[u8]) -> bool {
     rest.iter().all(|byte| *byte == b'*')
 }
 
+const fn folded<const ANY_CASE: bool>(byte: u8) -> u8 {
+    if ANY_CASE { byte.to_ascii_lowercase() } else { byte }
+}
+
+const fn same<const ANY_CASE: bool>(a: u8, b: u8) -> bool {
+    folded::<ANY_CASE>(a) == folded::<ANY_CASE>(b)
+}
+
 /// What is left of `pattern`, which does not start with `*`, if its first part matches `byte`.
-fn match_byte(pattern: &[u8], byte: u8) -> Option<&[u8]> {
+fn match_byte<const ANY_CASE: bool>(pattern: &[u8], byte: u8) -> Option<&[u8]> {
     let (matched, rest) = match pattern {
         [] => return None,
         [b'?', rest @ ..] => (true, rest),
-        [b'[', rest @ ..] => match_class(rest, byte),
-        [b'\\', literal, rest @ ..] | [literal, rest @ ..] => (*literal == byte, rest),
+        [b'[', rest @ ..] => match_class::<ANY_CASE>(rest, byte),
+        [b'\\', literal, rest @ ..] | [literal, rest @ ..] => (same::<ANY_CASE>(*literal, byte), rest),
     };
     matched.then_some(rest)
 }
 
 /// Whether `byte` is in the class whose `[` was just read, and what follows the class.
-fn match_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
+fn match_class<const ANY_CASE: bool>(class: &[u8], byte: u8) -> (bool, &[u8]) {
     let (negated, mut rest) = match class {
         [b'^', rest @ ..] => (true, rest),
         _ => (false, class),
@@ -58,18 +76,21 @@ fn match_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
     loop {
         rest = match rest {
             [b'\\', literal, rest @ ..] => {
-                found |= *literal == byte;
+                found |= same::<ANY_CASE>(*literal, byte);
                 rest
             }
             [b']', rest @ ..] => return (found != negated, rest),
             [] => return (found != negated, rest),
             [low, b'-', high, rest @ ..] => {
-                let (low, high, byte) = (*low as i8, *high as i8, byte as i8);
-                found |= (low.min(high)..=low.max(high)).contains(&byte);
+                // Redis puts the ends into order before it makes letters small.
+                let (low, high) = (*low as i8, *high as i8);
+                let [low, high] =
+                    [low.min(high), low.max(high)].map(|end| folded::<ANY_CASE>(end as u8) as i8);
+                found |= (low..=high).contains(&(folded::<ANY_CASE>(byte) as i8));
                 rest
             }
             [literal, rest @ ..] => {
-                found |= *literal == byte;
+                found |= same::<ANY_CASE>(*literal, byte);
                 rest
             }
         };
@@ -78,7 +99,7 @@ fn match_class(class: &[u8], byte: u8) -> (bool, &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::glob_matches;
+    use super::{glob_matches, glob_matches_in_any_case};
 
     #[test]
     fn patterns_match_as_in_redis() {
@@ -115,9 +136,30 @@ mod tests {
             ("[]", "]", false),
             ("[^]", "x", true),
         ] {
-            assert_eq!(glob_matches(pattern.as_bytes(), text.as_bytes()), expected, "{pattern} {text}");
+            let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+            assert_eq!(glob_matches(pattern, text), expected, "{pattern:?} {text:?}");
+            assert_eq!(glob_matches_in_any_case(pattern, text), expected, "{pattern:?} {text:?}");
         }
         assert!(glob_matches(b"[\x01-\xff]", b"\xff") && !glob_matches(b"[\x01-\xff]", b"\x02"));
+    }
+
+    #[test]
+    fn letters_match_in_either_case_only_if_asked_to() {
+        for (pattern, text, expected) in [
+            ("SAVE", "save", true),
+            ("max*Y", "maxmemory-policy", true),
+            ("max*z", "maxmemory-policy", false),
+            ("s[A-C]ve", "save", true),
+            ("s[a-c]ve", "SAVE", true),
+            ("s\\Ave", "save", true),
+            ("s\\*ve", "s*VE", true),
+            ("sav", "SAVE", false),
+        ] {
+            let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+            assert_eq!(glob_matches_in_any_case(pattern, text), expected, "{pattern:?} {text:?}");
+            assert!(!glob_matches(pattern, text), "{pattern:?} {text:?}");
+        }
+        assert!(glob_matches(b"s[^A]ve", b"save") && !glob_matches_in_any_case(b"s[^A]ve", b"save"));
     }
 
     #[test]

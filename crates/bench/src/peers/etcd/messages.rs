@@ -1,5 +1,8 @@
 //! The messages of etcd's gRPC interface that a load takes (etcd 3.4, `rpc.proto` and `kv.proto`), by hand: fields
-//! that are zero or empty are left out, and unknown ones are skipped, as protocol buffers have it.
+//! that are zero or empty are left out, and unknown ones are skipped, as protocol buffers have it. Numbers are in their shortest
+//! form, as etcd writes them.
+
+use syros_types::varint::{put_varint, take_varint};
 
 /// How a field is encoded, in the lowest three bits before it.
 const VARINT: u64 = 0;
@@ -7,20 +10,11 @@ const FIXED_64: u64 = 1;
 const BYTES: u64 = 2;
 const FIXED_32: u64 = 5;
 
-/// Appends a number in groups of seven bits, the lowest first.
-fn put_varint(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
 /// Appends a field of bytes, unless there are none.
 fn put_bytes(field: u64, bytes: &[u8], out: &mut Vec<u8>) {
     if !bytes.is_empty() {
-        put_varint(field << 3 | BYTES, out);
-        put_varint(bytes.len() as u64, out);
+        put_varint(out, field << 3 | BYTES);
+        put_varint(out, bytes.len() as u64);
         out.extend_from_slice(bytes);
     }
 }
@@ -45,20 +39,6 @@ enum Value<'a> {
     Bytes(&'a [u8]),
 }
 
-/// Takes a number from the beginning.
-fn take_varint(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
-}
-
 /// Takes so many bytes from the beginning.
 fn take<'a>(count: u64, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
     let (taken, rest) = bytes.split_at_checked(usize::try_from(count).ok()?)?;
@@ -68,14 +48,14 @@ fn take<'a>(count: u64, bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
 
 /// Takes a field, with its number, from the beginning.
 fn take_field<'a>(bytes: &mut &'a [u8]) -> Option<(u64, Value<'a>)> {
-    let tag = take_varint(bytes)?;
+    let tag = take_varint(bytes).ok()?;
     let little_endian = |taken: &[u8]| taken.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
     let value = match tag & 7 {
-        VARINT => Value::Number(take_varint(bytes)?),
+        VARINT => Value::Number(take_varint(bytes).ok()?),
         FIXED_64 => Value::Number(little_endian(take(8, bytes)?)),
         FIXED_32 => Value::Number(little_endian(take(4, bytes)?)),
         BYTES => {
-            let count = take_varint(bytes)?;
+            let count = take_varint(bytes).ok()?;
             Value::Bytes(take(count, bytes)?)
         }
         _ => return None,

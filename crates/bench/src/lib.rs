@@ -30,7 +30,6 @@ mod load;
 mod options;
 pub mod peers;
 mod process;
-pub mod relay;
 mod report;
 
 pub use error::Error;

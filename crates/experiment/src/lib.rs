@@ -1,7 +1,7 @@
-//! What an experiment is, whether it runs in virtual time or with real processes: the regions that replicas
-//! and clients are in and the lines between them ([`Regions`], [`Line`]), what clients ask for
-//! ([`Workload`], and [`Steps`] with all the kinds of operations of a [`Blend`]), the protocol that is measured ([`Protocol`]),
-//! what CPU costs where time is virtual ([`Cost`]); and what came of it ([`Row`]).
+//! What an experiment is, whether it runs in virtual time or with real processes: what clients ask for
+//! ([`Workload`], and [`Steps`] with all the kinds of operations of a [`Blend`]),
+//! what CPU costs where time is virtual ([`Cost`]); and what came of it ([`Row`]). Which protocol is measured
+//! ([`Protocol`](syros_types::Protocol)) and where replicas and clients are (`syros_regions`) are settings of servers, too.
 
 #![forbid(unsafe_code)]
 
@@ -9,9 +9,6 @@ mod blend;
 mod cost;
 mod distribution;
 mod error;
-mod line;
-mod protocol;
-mod regions;
 mod row;
 mod steps;
 mod workload;
@@ -20,9 +17,6 @@ pub use blend::{Blend, Blends, Kind, Part, ReadLatest};
 pub use cost::{Cost, InvalidCost};
 pub use distribution::{Distribution, KeyChoice};
 pub use error::InvalidWorkload;
-pub use line::{Line, Traffic};
-pub use protocol::{Execution, Protocol, UnknownProtocol};
-pub use regions::{Problem, Regions};
 pub use row::{Measured, Paths, Row, VirtualRun};
 pub use steps::{APPENDS_PER_KEY, Records, SCAN_RECORDS_MAX, Step, Steps};
 pub use workload::{Asked, Mix, Workload};

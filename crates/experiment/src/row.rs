@@ -1,11 +1,12 @@
 //! What came of an experiment: one row for each region that clients were in.
 
 use crate::blend::{Kind, Part};
-use crate::protocol::Protocol;
+
 use core::fmt;
 use core::time::Duration;
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
+use syros_types::Protocol;
 
 /// Longest latency told apart from longer ones, in nanoseconds.
 const LATENCY_NANOS_MAX: u64 = 100_000_000_000;

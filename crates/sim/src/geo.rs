@@ -11,13 +11,12 @@ use crate::verdict;
 use crate::workload::Step;
 use crate::world::World;
 use core::time::Duration;
-use syros_experiment::{
-    Blend, Cost, KeyChoice, Kind, Part, Paths, Protocol, Records, Regions, Row, Steps, VirtualRun,
-};
+use syros_experiment::{Blend, Cost, KeyChoice, Kind, Part, Paths, Records, Row, Steps, VirtualRun};
 use syros_protocol::client::Outcome;
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
-use syros_types::Prng;
+use syros_regions::Regions;
+use syros_types::{Prng, Protocol};
 
 /// Most clients: there is a line between any two of them and the replicas.
 pub const CLIENTS_MAX: usize = 256;

@@ -5,7 +5,7 @@
 //! link is cut arrives all the same unless the swarm says otherwise.
 
 use crate::clock::VirtualTime;
-use syros_experiment::{Line, Traffic};
+use syros_regions::{Line, Traffic};
 use syros_types::Prng;
 
 /// A process as the network sees it: replicas first, then client slots.

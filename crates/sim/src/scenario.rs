@@ -259,7 +259,7 @@ impl Play {
     pub fn set_bandwidth(&mut self, one: Node, other: Node, bytes_per_second: u64) {
         let (one, other) = (self.index(one), self.index(other));
         let delay = Duration::from_nanos(DELAY);
-        let line = syros_experiment::Line { delay, bytes_per_second, ..syros_experiment::Line::default() };
+        let line = syros_regions::Line { delay, bytes_per_second, ..syros_regions::Line::default() };
         for (from, to) in [(one, other), (other, one)] {
             self.world.network.set_line(from, to, line);
         }

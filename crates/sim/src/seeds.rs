@@ -11,9 +11,8 @@ use core::fmt;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
-use syros_experiment::Protocol;
 use syros_protocol::replica::PlantedBug;
-use syros_types::Group;
+use syros_types::{Group, Protocol};
 
 /// Longest safety phase, in virtual time, divided by the swarm's speed. Operations that were not issued
 /// by then are not issued at all.

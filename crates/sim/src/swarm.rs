@@ -11,11 +11,10 @@ pub use hunts::Hunt;
 use crate::network::NetworkFaults;
 use crate::workload::{ALL_KEYS_MAX, ALL_KEYS_OPERATIONS_MAX};
 use core::time::Duration;
-use syros_experiment::{Execution, Protocol};
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
 use syros_protocol::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
-use syros_types::{FastQuorum, Group, Prng, ReadPolicy, WritePolicy};
+use syros_types::{Execution, FastQuorum, Group, Prng, Protocol, ReadPolicy, WritePolicy};
 
 /// Nanoseconds in a microsecond.
 pub const MICRO: u64 = 1_000;

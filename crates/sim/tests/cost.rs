@@ -1,7 +1,8 @@
 //! Workloads and costs in virtual time: what arithmetic says of them.
 
 use core::time::Duration;
-use syros_experiment::{Cost, Measured, Regions, VirtualRun};
+use syros_experiment::{Cost, Measured, VirtualRun};
+use syros_regions::Regions;
 use syros_sim::geo::Geo;
 
 fn together(replicas: usize, rtt_ms: f64) -> Regions {

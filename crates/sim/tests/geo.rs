@@ -1,6 +1,7 @@
 //! Distance, in virtual time: what protocols cost where replicas and clients are far from each other.
 
-use syros_experiment::{Cost, Distribution, Regions, Row};
+use syros_experiment::{Cost, Distribution, Row};
+use syros_regions::Regions;
 use syros_sim::geo::Geo;
 use syros_sim::scenario::DELAY as D;
 use syros_sim::workload::Step;

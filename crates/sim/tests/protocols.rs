@@ -1,14 +1,13 @@
 //! What every protocol costs, exactly, in round trips of virtual time: without faults, every link one [`D`] long, and
 //! nothing else takes time.
 
-use syros_experiment::Protocol;
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_sim::scenario::DELAY as D;
 use syros_sim::swarm::MILLI;
 use syros_sim::workload::Step;
 use syros_sim::{Node, Play, Scenario};
-use syros_types::FastQuorum;
+use syros_types::{FastQuorum, Protocol};
 
 /// A round trip.
 const TRIP: u64 = 2 * D;

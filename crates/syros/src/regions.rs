@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
-use syros_experiment::Regions;
+use syros_regions::Regions;
 use syros_types::ReplicaId;
 
 /// Longest description that is read, in bytes: many times what the most regions and lines take.

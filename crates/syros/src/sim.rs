@@ -4,10 +4,9 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use syros_experiment::Protocol;
 use syros_protocol::replica::PlantedBug;
 use syros_sim::{Options as SimOptions, SeedReport, Shown, Summary, replay_command, run_planted, run_seed};
-use syros_types::Group;
+use syros_types::{Group, Protocol};
 
 /// Options of `syros sim`.
 #[derive(Args, Debug)]

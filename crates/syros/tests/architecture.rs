@@ -27,6 +27,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("checker", &["types"]),
+    ("regions", &["types"]),
+    ("relay", &["types", "regions"]),
     ("experiment", &["types"]),
     (
         "sim",
@@ -40,13 +42,29 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "snapshot",
             "node",
             "checker",
+            "regions",
             "experiment",
         ],
     ),
     ("model", &["types", "protocol"]),
     ("fuzz", &["types", "protocol", "wire", "commands", "storage", "wal", "resp"]),
-    ("bench", &["types", "protocol", "wire", "net", "client", "commands", "experiment"]),
-    ("syros", &["types", "protocol", "runtime", "client", "bench", "checker", "sim", "model", "experiment"]),
+    ("bench", &["types", "protocol", "wire", "net", "client", "commands", "regions", "relay", "experiment"]),
+    (
+        "syros",
+        &[
+            "types",
+            "protocol",
+            "runtime",
+            "client",
+            "regions",
+            "relay",
+            "bench",
+            "checker",
+            "sim",
+            "model",
+            "experiment",
+        ],
+    ),
 ];
 
 /// What the core may use from outside: nothing that could do I/O.

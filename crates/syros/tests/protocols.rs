@@ -5,7 +5,7 @@ mod common;
 
 use common::{Dev, Redis, Scratch, free_ports};
 use std::thread;
-use syros_experiment::Protocol;
+use syros_types::Protocol;
 
 /// Increments of each client.
 const INCREMENTS: usize = 60;

@@ -1,5 +1,5 @@
 //! Plain values shared by every other crate: identifiers, time, timestamps, quorum arithmetic,
-//! operation classes, footprints and limits. No I/O, no clock, no randomness: `no_std`.
+//! operation classes, footprints, limits and the names of protocols. No I/O, no clock, no randomness: `no_std`.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -10,6 +10,7 @@ mod hash;
 mod ids;
 pub mod limits;
 mod prng;
+mod protocol;
 mod quorum;
 mod read_policy;
 mod replica_set;
@@ -23,6 +24,7 @@ pub use class::{Class, Description, Footprint};
 pub use hash::{fold, key_hash};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::{Prng, mix};
+pub use protocol::{Execution, Protocol, UnknownProtocol};
 pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize};
 pub use read_policy::{ReadPolicy, UnknownReadPolicy};
 pub use replica_set::ReplicaSet;

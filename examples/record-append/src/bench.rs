@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use record_append::{FileStore, Files};
 use syros_client::Options;
-use syros_experiment::{Measured, Protocol};
+use syros_experiment::Measured;
 use syros_runtime::{Durability, Node, NodeConfig, ReplicaId, Stopper};
+use syros_types::Protocol;
 
 use crate::nodes::install_logger;
 

@@ -6,7 +6,6 @@ mod network;
 pub use error::Error;
 pub use network::Place;
 
-use crate::relay::Relay;
 use core::time::Duration;
 use network::Network;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,8 +15,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 use syros_client::{StatusReport, status};
-use syros_experiment::Regions;
 use syros_protocol::message::RoleName;
+use syros_regions::Regions;
+use syros_relay::Relay;
 use syros_types::ReplicaId;
 
 /// A replica that does not tell its status within this time counts as away.

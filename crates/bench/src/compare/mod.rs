@@ -30,10 +30,11 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::time::Instant;
 use syros_client::{Endpoint, Options, Outcome, StatusReport};
-use syros_experiment::{APPENDS_PER_KEY, Blend, KeyChoice, Kind, Protocol, Regions, Steps};
+use syros_experiment::{APPENDS_PER_KEY, Blend, KeyChoice, Kind, Steps};
 use syros_protocol::message::RoleName;
-use syros_types::Prng;
+use syros_regions::Regions;
 use syros_types::limits::VALUE_BYTES_MAX;
+use syros_types::{Prng, Protocol};
 
 /// How long a cluster may take to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(30);

@@ -2,10 +2,10 @@
 
 use crate::cluster;
 use crate::error::Error;
-use crate::relay::CONNECTIONS_MAX;
 use core::fmt;
 use syros_client::ConnectError;
 use syros_experiment::InvalidWorkload;
+use syros_relay::CONNECTIONS_MAX;
 
 /// Why an experiment with distance came to nothing.
 #[derive(Debug)]

@@ -11,14 +11,15 @@ pub use error::GeoError;
 use crate::clients::key_name;
 use crate::cluster::{Cluster, ClusterOptions};
 use crate::error::Error;
-use crate::relay::CONNECTIONS_MAX;
 use core::time::Duration;
 use rustix::process::{Resource, getrlimit};
 use std::path::PathBuf;
 use syros_client::{Client, Options};
-use syros_experiment::{Distribution, Mix, Protocol, Regions, Row, Workload};
+use syros_experiment::{Distribution, Mix, Row, Workload};
+use syros_regions::Regions;
+use syros_relay::CONNECTIONS_MAX;
 use syros_types::limits::VALUE_BYTES_MAX;
-use syros_types::{Group, Prng};
+use syros_types::{Group, Prng, Protocol};
 
 /// How long the cluster may take to become ready, besides [`ROUND_TRIPS`].
 const READY_WITHIN: Duration = Duration::from_secs(30);

@@ -8,7 +8,8 @@ use core::fmt;
 use core::time::Duration;
 use std::path::PathBuf;
 use std::process::ExitStatus;
-use syros_experiment::{Blend, Protocol};
+use syros_experiment::Blend;
+use syros_types::Protocol;
 
 /// Why peers could not be measured.
 #[derive(Debug)]

@@ -26,8 +26,8 @@ use servers::Servers;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
-use syros_experiment::{Blend, Kind, Protocol};
-use syros_types::{Prng, WritePolicy};
+use syros_experiment::{Blend, Kind};
+use syros_types::{Prng, Protocol, WritePolicy};
 
 /// Clients that write records before the measurement.
 const FILLERS: usize = 64;

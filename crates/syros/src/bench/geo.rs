@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_bench::geo::{GeoCluster, GeoError, GeoLoad};
-use syros_experiment::{Distribution, Mix, Protocol, Regions, Row};
+use syros_experiment::{Distribution, Mix, Row};
+use syros_regions::Regions;
+use syros_types::Protocol;
 
 use super::{parse_size, parse_time};
 use crate::{regions, signals};
@@ -27,7 +29,7 @@ const REPLACEMENTS_MAX: usize = 3;
 Protocols: vr-nobatch, vr, vr-pe, pqr, skyros, skyros-comm, curp-c, syros, ionia-lr, ionia, default; each also with another way to read or to write, as in
 default+quorum or skyros+writes=auto. Starts a cluster of its own for each, on this machine, in memory, with a relay
 that delays what is sent between regions; or simulates them (--virtual), which is exact: nothing takes time but
-distance, and the answers are checked. The format of files: see crates/experiment/regions. Times are in microseconds; '1 RTT' is the share of reads that took one round trip to those that were asked first. Exit
+distance, and the answers are checked. The format of files: see crates/regions/regions. Times are in microseconds; '1 RTT' is the share of reads that took one round trip to those that were asked first. Exit
 status 1: an operation failed.")]
 pub(super) struct Geo {
     /// Where replicas and clients are: a file, or far-leader, near-majority, five-continents, one-data-center or

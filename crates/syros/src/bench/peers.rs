@@ -9,9 +9,9 @@ use clap::{Args, ValueEnum};
 use rustix::fs::statfs;
 use syros_bench::compare::{CompareError, CompareLoad, Comparison, Entry, Facts, Sample, machine, order};
 use syros_bench::peers::{Peer, PeerError, PeerKind, PeerOptions, Promises};
-use syros_experiment::{Blends, KeyChoice, Protocol};
+use syros_experiment::{Blends, KeyChoice};
 use syros_runtime::durability_name;
-use syros_types::Group;
+use syros_types::{Group, Protocol};
 
 use super::compare::{check_file, command, shared};
 use super::directory::in_directory;

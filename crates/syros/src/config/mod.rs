@@ -6,10 +6,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use syros_experiment::{Execution, Protocol};
 use syros_protocol::replica::Durability;
 use syros_runtime::{EngineConfig, EngineKind, FrontConfig, NodeConfig, StoreConfig};
-use syros_types::{FastQuorum, Group, ReadPolicy, ReplicaId, WritePolicy};
+use syros_types::{Execution, FastQuorum, Group, Protocol, ReadPolicy, ReplicaId, WritePolicy};
 
 pub(crate) use reader::{BytesText, ConfigError, Reader, parse_bytes, parse_duration};
 

@@ -16,8 +16,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
-use syros_bench::relay::Relay;
 use syros_protocol::replica::Durability;
+use syros_relay::Relay;
 use syros_runtime::{EngineKind, durability_name, read_formation, read_identity};
 use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 

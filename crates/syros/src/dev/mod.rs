@@ -11,11 +11,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use syros_experiment::{Protocol, Regions};
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
+use syros_regions::Regions;
 use syros_runtime::{EngineKind, durability_name};
-use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
+use syros_types::{FastQuorum, Group, Protocol, ReadPolicy, WritePolicy};
 
 use crate::config::{BytesText, LOG_MEMORY_MIN, parse_bytes};
 use crate::{regions, signals, status};
@@ -96,7 +96,7 @@ pub(crate) struct Options {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     emulate_reads: Option<u32>,
     /// Place the nodes in regions that are as far from each other as described by a file (for its format see
-    /// crates/experiment/regions), or by far-leader, near-majority, five-continents, one-data-center or three-zones, which come
+    /// crates/regions/regions), or by far-leader, near-majority, five-continents, one-data-center or three-zones, which come
     /// with the program. Redis clients of a node are where the node is
     #[arg(long, value_name = "FILE|NAME")]
     regions: Option<String>,

@@ -1,7 +1,7 @@
 //! A development cluster whose nodes are far from each other.
 
-use syros_bench::relay::Relay;
-use syros_experiment::Regions;
+use syros_regions::Regions;
+use syros_relay::Relay;
 
 use super::layout::{Cluster, comma_separated, replica_addresses};
 use crate::regions::client_names;

@@ -78,7 +78,9 @@ mod tests {
     use super::*;
     use crate::figure::Outcome;
     use std::collections::BTreeSet;
-    use syros_experiment::{Blend, KeyChoice, Protocol, Regions};
+    use syros_experiment::{Blend, KeyChoice};
+    use syros_regions::Regions;
+    use syros_types::Protocol;
 
     /// What the issue names.
     fn wanted() -> Vec<String> {

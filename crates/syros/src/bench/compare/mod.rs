@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_bench::compare::{CompareLoad, Comparison, Entry, Facts, Line, Sample, WAITING_MAX, machine, page};
-use syros_experiment::{Blends, Cost, KeyChoice, Protocol};
+use syros_experiment::{Blends, Cost, KeyChoice};
 use syros_runtime::{EngineKind, durability_name};
-use syros_types::Group;
+use syros_types::{Group, Protocol};
 
 use super::{parse_size, parse_time};
 use crate::dev::{DurabilityName, EngineName};

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use syros_bench::compare::{CompareError, CompareLoad, Contender, Sample, order};
-use syros_experiment::Protocol;
 use syros_runtime::durability_name;
+use syros_types::Protocol;
 
 use super::{Compare, Job, Printer};
 use crate::bench::directory::in_directory;

@@ -1,9 +1,10 @@
 //! Clusters in virtual time: distance takes time, and what replicas do if it is said what; answers are checked.
 
 #[cfg(feature = "sim")]
-use syros_experiment::{Protocol, Regions};
+use syros_regions::Regions;
 #[cfg(feature = "sim")]
 use syros_sim::geo::Geo;
+use syros_types::Protocol;
 
 use super::{Compare, Job, Printer};
 

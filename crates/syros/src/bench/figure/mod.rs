@@ -11,8 +11,9 @@ use std::time::Duration;
 use clap::Args;
 use syros_bench::compare::{Facts, Sample, machine};
 use syros_bench::figure::{Cell, Figure as Shown, Outcome, Storage, catalogue, names, text};
-use syros_experiment::{Blend, Cost, KeyChoice, Protocol};
+use syros_experiment::{Blend, Cost, KeyChoice};
 use syros_runtime::EngineKind;
+use syros_types::Protocol;
 
 use super::compare::{check_file, command};
 use super::parse_time;

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use syros_bench::compare::{CompareError, CompareLoad, Contender, Sample, order};
 use syros_bench::figure::{Figure, Load, SLOW_READS, Storage};
 use syros_bench::geo::{GeoCluster, GeoError, GeoLoad};
-use syros_experiment::{Distribution, Mix, Regions};
+use syros_experiment::{Distribution, Mix};
+use syros_regions::Regions;
 use syros_runtime::EngineKind;
 
 use super::{FAR_TIMES, Figure as Options, Printer, Understood, VALUE_BYTES};

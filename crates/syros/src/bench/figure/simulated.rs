@@ -12,7 +12,8 @@ mod measure {
 
     use syros_bench::compare::Sample;
     use syros_bench::figure::{SLOW_READS_VIRTUAL, Storage};
-    use syros_experiment::{Cost, Regions};
+    use syros_experiment::Cost;
+    use syros_regions::Regions;
     use syros_sim::geo::Geo;
 
     use super::super::{Figure as Options, Understood};

@@ -6,9 +6,11 @@
 //! ```
 //!
 //! Whoever is in a region reaches a replica at the address that the relay has for the two. What is sent on
-//! such a connection waits in the relay until [`Traffic`](syros_experiment::Traffic) says that it has arrived. One
+//! such a connection waits in the relay until [`Traffic`](syros_regions::Traffic) says that it has arrived. One
 //! thread does it all, and a timer of the system tells it the time: a delay is exact to some ten microseconds
 //! as long as the machine has a processor to spare.
+
+#![forbid(unsafe_code)]
 
 mod connection;
 mod event_loop;
@@ -26,7 +28,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use syros_experiment::Regions;
+use syros_regions::Regions;
 use syros_types::Prng;
 
 /// A relay at work. Its connections are closed and its thread ends when it is dropped.

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write};
-use syros_experiment::Traffic;
+use syros_regions::Traffic;
 
 /// Most bytes that are under way in one direction of one connection, which is then not read from until some
 /// have arrived: as many as Linux lets be under way on one (`net.ipv4.tcp_rmem` ends with 6 MiB), so that a
 /// long line is as slow as a real one, and a receiver that does not read costs no more memory than that.
-pub(super) const UNDER_WAY_BYTES_MAX: usize = 6 << 20;
+pub(crate) const UNDER_WAY_BYTES_MAX: usize = 6 << 20;
 
 /// What a part counts in addition to its bytes, lest a flood of small ones take far more than the limit.
 const PART_BYTES: usize = 64;
@@ -25,7 +25,7 @@ enum Part {
 
 /// How far a delivery got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Delivered {
+pub(crate) enum Delivered {
     /// Whatever has arrived.
     All,
     /// The receiver takes no more at present.
@@ -38,7 +38,7 @@ pub(super) enum Delivered {
 
 /// One direction of a connection. Times are in nanoseconds of the relay's clock.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     traffic: Traffic,
     parts: VecDeque<(u64, Part)>,
     /// At most [`UNDER_WAY_BYTES_MAX`] and one part.
@@ -48,11 +48,11 @@ pub(super) struct Flow {
     /// End or reset has been delivered, or there is nobody to deliver to.
     is_over: bool,
     /// When the relay will look at it again.
-    pub(super) scheduled: Option<u64>,
+    pub(crate) scheduled: Option<u64>,
 }
 
 impl Flow {
-    pub(super) const fn new(traffic: Traffic) -> Self {
+    pub(crate) const fn new(traffic: Traffic) -> Self {
         Self {
             traffic,
             parts: VecDeque::new(),
@@ -64,32 +64,32 @@ impl Flow {
     }
 
     /// More may be read from the sender.
-    pub(super) const fn takes_more(&self) -> bool {
+    pub(crate) const fn takes_more(&self) -> bool {
         !self.is_complete && self.under_way < UNDER_WAY_BYTES_MAX
     }
 
     /// Nothing will ever be delivered again.
-    pub(super) const fn is_over(&self) -> bool {
+    pub(crate) const fn is_over(&self) -> bool {
         self.is_over
     }
 
     /// When the first part that waits arrives.
-    pub(super) fn due(&self) -> Option<u64> {
+    pub(crate) fn due(&self) -> Option<u64> {
         self.parts.front().map(|(arrival, _)| *arrival)
     }
 
-    pub(super) fn send(&mut self, now: u64, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, now: u64, bytes: &[u8]) {
         assert!(!self.is_complete, "nothing comes after the end");
         self.under_way += bytes.len() + PART_BYTES;
         let arrival = self.traffic.arrival(now, bytes.len());
         self.parts.push_back((arrival, Part::Bytes(bytes.to_vec(), 0)));
     }
 
-    pub(super) fn send_end(&mut self, now: u64) {
+    pub(crate) fn send_end(&mut self, now: u64) {
         self.complete(now, Part::End);
     }
 
-    pub(super) fn send_reset(&mut self, now: u64) {
+    pub(crate) fn send_reset(&mut self, now: u64) {
         self.complete(now, Part::Reset);
     }
 
@@ -105,7 +105,7 @@ impl Flow {
     }
 
     /// The receiver is gone.
-    pub(super) fn drop_all(&mut self) {
+    pub(crate) fn drop_all(&mut self) {
         self.parts.clear();
         (self.under_way, self.is_complete, self.is_over) = (0, true, true);
     }
@@ -114,7 +114,7 @@ impl Flow {
     ///
     /// # Errors
     /// The receiver's: it is gone.
-    pub(super) fn deliver(&mut self, now: u64, receiver: &mut impl Write) -> io::Result<Delivered> {
+    pub(crate) fn deliver(&mut self, now: u64, receiver: &mut impl Write) -> io::Result<Delivered> {
         while let Some((arrival, part)) = self.parts.front_mut()
             && *arrival <= now
         {
@@ -149,7 +149,7 @@ impl Flow {
 mod tests {
     use super::*;
     use core::time::Duration;
-    use syros_experiment::Line;
+    use syros_regions::Line;
     use syros_types::Prng;
 
     fn flow() -> Flow {

@@ -1,8 +1,12 @@
-//! The protocols that can be measured: settings of one implementation.
+//! The protocols of the papers, by their names: settings of one implementation. The configuration of a server names one,
+//! and so do simulations and measurements.
 
+use crate::{FastQuorum, ReadPolicy, WritePolicy};
+use alloc::borrow::ToOwned;
+use alloc::string::String;
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
-use syros_types::{FastQuorum, ReadPolicy, WritePolicy};
 
 /// In which order updates are executed by an engine that could execute several at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,7 +115,7 @@ impl fmt::Display for UnknownProtocol {
     }
 }
 
-impl std::error::Error for UnknownProtocol {}
+impl core::error::Error for UnknownProtocol {}
 
 impl fmt::Display for Protocol {
     /// As it can be read again.
@@ -151,6 +155,7 @@ impl FromStr for Protocol {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::string::ToString;
 
     #[test]
     fn names_are_read_back_and_others_refused() {

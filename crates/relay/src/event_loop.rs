@@ -1,7 +1,7 @@
 //! The relay's only thread.
 
-use super::connection::{Connection, DIALER, REPLICA};
-use super::flow::Flow;
+use crate::connection::{Connection, DIALER, REPLICA};
+use crate::flow::Flow;
 use core::cmp::Reverse;
 use core::time::Duration;
 use mio::net::{TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
-use syros_experiment::{Line, Traffic};
+use syros_regions::{Line, Traffic};
 use syros_types::Prng;
 
 /// Most connections through one relay; more are closed at once. Each takes two files of the usual 1024 or
@@ -30,16 +30,16 @@ const EVENTS_MAX: usize = 256;
 /// After the system had no file for a connection it is asked again after this long.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(50);
 
-pub(super) const WAKE: Token = Token(usize::MAX);
+pub(crate) const WAKE: Token = Token(usize::MAX);
 const TIMER: Token = Token(usize::MAX - 1);
 
 /// A listening socket, and where its connections go.
 #[derive(Debug)]
-pub(super) struct Door {
-    pub(super) listener: TcpListener,
-    pub(super) to: SocketAddr,
+pub(crate) struct Door {
+    pub(crate) listener: TcpListener,
+    pub(crate) to: SocketAddr,
     /// There, and back.
-    pub(super) lines: [Line; 2],
+    pub(crate) lines: [Line; 2],
 }
 
 /// What is to be looked at when: a flow by its connection and the end it comes from.
@@ -47,7 +47,7 @@ type Appointment = Reverse<(u64, usize, usize)>;
 
 /// Everything that the thread owns.
 #[derive(Debug)]
-pub(super) struct EventLoop {
+pub(crate) struct EventLoop {
     poll: Poll,
     /// Unlike the system's waiting for events, it is exact to far less than a millisecond.
     timer: OwnedFd,
@@ -75,7 +75,7 @@ fn token(doors: usize, connection: usize, side: usize) -> Token {
 }
 
 impl EventLoop {
-    pub(super) fn new(
+    pub(crate) fn new(
         poll: Poll,
         mut doors: Vec<Door>,
         prng: Prng,
@@ -110,7 +110,7 @@ impl EventLoop {
         self.started.elapsed().as_nanos() as u64
     }
 
-    pub(super) fn run(&mut self) -> io::Result<()> {
+    pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut events = Events::with_capacity(EVENTS_MAX);
         while !self.is_stopped.load(Ordering::Acquire) {
             self.wait(&mut events)?;

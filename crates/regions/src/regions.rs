@@ -149,7 +149,7 @@ impl Regions {
         ))
     }
 
-    /// Reads a description: TOML, see the files in `crates/experiment/regions`.
+    /// Reads a description: TOML, see the files in `crates/regions/regions`.
     ///
     /// # Errors
     /// [`Problem`] names what is missing, unknown or out of range.

@@ -1,6 +1,6 @@
 //! A connection through the relay: two sockets, and a flow from each to the other.
 
-use super::flow::{Delivered, Flow};
+use crate::flow::{Delivered, Flow};
 use mio::net::TcpStream;
 use std::io::{ErrorKind, Read};
 use std::net::Shutdown;
@@ -12,10 +12,10 @@ const READ_BYTES: usize = 16 << 10;
 const READS_MAX: usize = 16;
 
 /// The end that was dialed from outside.
-pub(super) const DIALER: usize = 0;
+pub(crate) const DIALER: usize = 0;
 
 /// The end at the replica.
-pub(super) const REPLICA: usize = 1;
+pub(crate) const REPLICA: usize = 1;
 
 /// A socket.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ struct End {
 
 /// Two sockets.
 #[derive(Debug)]
-pub(super) struct Connection {
+pub(crate) struct Connection {
     ends: [End; 2],
     /// From each end to the other.
     flows: [Flow; 2],
@@ -37,14 +37,14 @@ pub(super) struct Connection {
 
 impl Connection {
     /// `replica` may be under way still.
-    pub(super) const fn new(dialer: TcpStream, replica: TcpStream, flows: [Flow; 2]) -> Self {
+    pub(crate) const fn new(dialer: TcpStream, replica: TcpStream, flows: [Flow; 2]) -> Self {
         let dialer = End { stream: dialer, is_connected: true, is_readable: true, is_writable: true };
         let replica = End { stream: replica, is_connected: false, is_readable: false, is_writable: false };
         Self { ends: [dialer, replica], flows }
     }
 
     /// When there is something to be delivered to an end, if that is to be looked at anew.
-    pub(super) fn schedule(&mut self, side: usize) -> Option<u64> {
+    pub(crate) fn schedule(&mut self, side: usize) -> Option<u64> {
         // What the receiver has no room for waits for the receiver.
         let is_waited_for = self.ends[1 - side].is_writable;
         let flow = &mut self.flows[side];
@@ -54,12 +54,12 @@ impl Connection {
     }
 
     /// The time for which a flow was scheduled has come.
-    pub(super) const fn unschedule(&mut self, side: usize) {
+    pub(crate) const fn unschedule(&mut self, side: usize) {
         self.flows[side].scheduled = None;
     }
 
     /// Takes note of an event of one end.
-    pub(super) fn note(&mut self, side: usize, event: &mio::event::Event, now: u64) {
+    pub(crate) fn note(&mut self, side: usize, event: &mio::event::Event, now: u64) {
         let end = &mut self.ends[side];
         end.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
         if end.is_connected {
@@ -75,14 +75,14 @@ impl Connection {
     }
 
     /// One socket is of no use any more: the other end hears of it when it can.
-    pub(super) fn lose(&mut self, side: usize, now: u64) {
+    pub(crate) fn lose(&mut self, side: usize, now: u64) {
         self.ends[side].is_readable = false;
         self.flows[side].send_reset(now);
         self.flows[1 - side].drop_all();
     }
 
     /// Reads what one end has sent. True if there may be more now.
-    pub(super) fn read(&mut self, side: usize, clock: impl Fn() -> u64) -> bool {
+    pub(crate) fn read(&mut self, side: usize, clock: impl Fn() -> u64) -> bool {
         let mut buffer = [0; READ_BYTES];
         for _ in 0..READS_MAX {
             let (end, flow) = (&mut self.ends[side], &mut self.flows[side]);
@@ -104,7 +104,7 @@ impl Connection {
     }
 
     /// Delivers what one end has sent and has arrived at the other.
-    pub(super) fn deliver(&mut self, side: usize, now: u64) {
+    pub(crate) fn deliver(&mut self, side: usize, now: u64) {
         let receiver = &mut self.ends[1 - side];
         if !receiver.is_writable {
             return;
@@ -123,12 +123,12 @@ impl Connection {
     }
 
     /// Nothing will ever come of it again.
-    pub(super) const fn is_over(&self) -> bool {
+    pub(crate) const fn is_over(&self) -> bool {
         self.flows[0].is_over() && self.flows[1].is_over()
     }
 
     /// The sockets, to be registered.
-    pub(super) const fn streams(&mut self) -> [&mut TcpStream; 2] {
+    pub(crate) const fn streams(&mut self) -> [&mut TcpStream; 2] {
         let [dialer, replica] = &mut self.ends;
         [&mut dialer.stream, &mut replica.stream]
     }

@@ -27,7 +27,7 @@ pub enum Distribution {
     },
 }
 
-/// How often each key is chosen, also where keys are added: what `syros bench compare` knows.
+/// How often each key is chosen, also where keys are added: what `syros-lab bench compare` knows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum KeyChoice {
     /// As where no keys are added.

@@ -19,6 +19,10 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+/// Whether the known-wrong variants are compiled in that the simulator must find. A release build of the server refuses
+/// to be built with them.
+pub const HAS_PLANTED_BUGS: bool = cfg!(feature = "planted-bugs");
+
 pub mod agreement;
 pub mod client;
 pub mod digests;

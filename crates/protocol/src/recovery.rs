@@ -2,7 +2,7 @@
 //!
 //! Skyros orders the recovered updates by pairwise majorities between the surviving logs. With five
 //! replicas those majorities can form a cycle, and no rule that sees only the logs' order can be
-//! right: `syros check recovery --rule paper --replicas 5` prints a counterexample. Here timestamps
+//! right: `syros-lab check recovery --rule paper --replicas 5` prints a counterexample. Here timestamps
 //! decide; see `docs/PROTOCOL.md` for the argument.
 
 use crate::message::BodyHash;

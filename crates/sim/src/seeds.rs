@@ -99,7 +99,7 @@ pub fn replay_command(seed: u64, options: &Options) -> String {
     let replicas = options.replicas.map(|group| format!(" --replicas {}", group.size())).unwrap_or_default();
     let permanent = if options.permanent { " --permanent" } else { "" };
     let service = if options.service { " --service" } else { "" };
-    format!("syros sim --seed {seed}{planted}{protocol}{replicas}{permanent}{service}")
+    format!("syros-lab sim --seed {seed}{planted}{protocol}{replicas}{permanent}{service}")
 }
 
 thread_local! {

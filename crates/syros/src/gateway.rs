@@ -5,11 +5,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use syros_cli::{check_address, signals};
 use syros_runtime::{FrontConfig, GatewayConfig, GatewayNode};
 use syros_types::{ReadPolicy, WritePolicy};
 
-use crate::config::check_address;
-use crate::{logger, signals};
+use crate::logger;
 
 /// Options of `syros gateway`.
 #[derive(Args, Debug)]

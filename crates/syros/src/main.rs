@@ -1,31 +1,31 @@
 //! The `syros` binary: subcommands and wiring, no protocol.
 #![forbid(unsafe_code)]
 
-mod bench;
-mod check;
 mod config;
 mod dev;
 mod gateway;
 mod inspect;
 mod lead;
 mod logger;
-#[cfg(feature = "model")]
-mod model;
-mod regions;
 mod secret;
 mod server;
-mod signals;
-#[cfg(feature = "sim")]
-mod sim;
 mod status;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Parser, Subcommand};
+
+// Cargo unifies the features of all packages that one command builds. Tests run what comes of that; users must not.
+#[cfg(not(debug_assertions))]
+const _: () = assert!(
+    !syros_protocol::HAS_PLANTED_BUGS,
+    "the laboratory's known-wrong variants would be in the server: build it alone, with cargo build --release -p syros"
+);
 
 /// A replicated linearizable key-value store that speaks the Redis protocol.
 #[derive(Parser, Debug)]
-#[command(name = "syros", version, max_term_width = 100)]
+#[command(name = "syros", version = syros_cli::VERSION, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Subcommands,
@@ -45,38 +45,39 @@ enum Subcommands {
     Lead(lead::Options),
     /// Show what a data directory holds and what is wrong with it, without changing it
     Inspect(inspect::Options),
-    /// Put load on a cluster and measure what it costs
-    Bench(bench::Options),
-    /// Check parts of the protocol exhaustively
-    Check(check::Options),
-    /// Run whole clusters in a deterministic simulation with faults
-    #[cfg(feature = "sim")]
-    Sim(sim::Options),
 }
 
-/// Ends a command that only prints when nobody reads what it prints any more, as `| head` does: with the exit status of a
-/// process that SIGPIPE ends, and without a word.
-fn end_when_nobody_reads() {
-    const ENDED_BY_SIGPIPE: i32 = 128 + 13;
-    let before = std::panic::take_hook();
-    std::panic::set_hook(Box::new(move |info| {
-        // What `println!` says.
-        let is_unread = info.payload().downcast_ref::<String>().is_some_and(|text| {
-            text.starts_with("failed printing to stdout") && text.contains("Broken pipe")
-        });
-        if is_unread {
-            std::process::exit(ENDED_BY_SIGPIPE);
-        }
-        before(info);
-    }));
+/// Subcommands of `syros-lab`, of which this program had some once.
+const OF_THE_LABORATORY: [&str; 3] = ["bench", "check", "sim"];
+
+/// Where a subcommand is to be found that is not one of this program, if it is one of the laboratory.
+fn elsewhere(error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
+    let is_ours = error.kind() == ErrorKind::InvalidSubcommand && OF_THE_LABORATORY.contains(&name.as_str());
+    is_ours.then(|| {
+        format!(
+            "'{name}' is a command of syros-lab, the program with all instruments; \
+             build it with: cargo build --release -p syros-lab"
+        )
+    })
 }
 
 fn main() -> ExitCode {
-    let command = Cli::parse().command;
+    let command = match Cli::try_parse() {
+        Ok(Cli { command }) => command,
+        Err(error) => match elsewhere(&error) {
+            // The status of all mistakes on the command line.
+            Some(problem) => {
+                eprintln!("syros: {problem}");
+                return ExitCode::from(2);
+            }
+            None => error.exit(),
+        },
+    };
     // Those that run nodes go on: their clients are elsewhere.
     let is_node = matches!(command, Subcommands::Dev(_) | Subcommands::Server(_) | Subcommands::Gateway(_));
     if !is_node {
-        end_when_nobody_reads();
+        syros_cli::end_when_nobody_reads();
     }
     let result = match command {
         Subcommands::Dev(options) => dev::run(&options),
@@ -85,10 +86,6 @@ fn main() -> ExitCode {
         Subcommands::Status(options) => status::run(&options),
         Subcommands::Lead(options) => lead::run(&options),
         Subcommands::Inspect(options) => Ok(inspect::run(&options)),
-        Subcommands::Bench(options) => bench::run(&options),
-        Subcommands::Check(options) => check::run(&options),
-        #[cfg(feature = "sim")]
-        Subcommands::Sim(options) => sim::run(&options),
     };
     result.unwrap_or_else(|problem| {
         eprintln!("syros: {problem}");
@@ -99,7 +96,29 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::Cli;
-    use clap::CommandFactory;
+    use clap::{CommandFactory, Parser};
+
+    #[test]
+    fn who_asks_for_an_instrument_is_told_where_it_is() {
+        for name in super::OF_THE_LABORATORY {
+            let error = Cli::try_parse_from(["syros", name, "--seed", "17"]).unwrap_err();
+            let problem = super::elsewhere(&error).unwrap();
+            assert!(problem.contains("cargo build --release -p syros-lab"), "{problem}");
+        }
+        let typo = Cli::try_parse_from(["syros", "serve"]).unwrap_err();
+        assert_eq!(super::elsewhere(&typo), None);
+        assert!(typo.to_string().contains("'server'"), "{typo}");
+    }
+
+    /// The help of one of them names all.
+    #[test]
+    fn regions_that_come_with_the_program_are_named() {
+        let mut command = Cli::command();
+        let help = command.find_subcommand_mut("dev").unwrap().render_long_help().to_string();
+        for name in syros_regions::Regions::shipped() {
+            assert!(help.contains(name), "{name}");
+        }
+    }
 
     #[test]
     fn options_are_consistent_and_every_subcommand_has_examples() {

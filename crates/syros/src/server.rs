@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use syros_cli::signals;
 use syros_runtime::Node;
 
-use crate::{config, logger, signals};
+use crate::{config, logger};
 
 /// Options of `syros server`.
 #[derive(Args, Debug)]

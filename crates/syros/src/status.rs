@@ -7,10 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use syros_cli::check_address;
 use syros_client::{Endpoint, StatusReport};
 use syros_protocol::message::RoleName;
-
-use crate::config::check_address;
 
 /// A node that does not answer within this time counts as down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);

@@ -1,8 +1,9 @@
 //! The import rules of ARCHITECTURE.md, read from the manifests: what a crate may import is a test,
 //! not a wish.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::process::Command;
 
 /// Each crate with those of ours that it may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
@@ -49,15 +50,17 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &["types", "protocol"]),
     ("fuzz", &["types", "protocol", "wire", "commands", "storage", "wal", "resp"]),
     ("bench", &["types", "protocol", "wire", "net", "client", "commands", "regions", "relay", "experiment"]),
+    ("cli", &["types", "protocol", "runtime", "regions"]),
+    ("syros", &["types", "protocol", "runtime", "client", "cli", "regions", "relay"]),
     (
-        "syros",
+        "lab",
         &[
             "types",
             "protocol",
             "runtime",
             "client",
+            "cli",
             "regions",
-            "relay",
             "bench",
             "checker",
             "sim",
@@ -69,6 +72,62 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
 
 /// What the core may use from outside: nothing that could do I/O.
 const CORE_MAY_USE: &[&str] = &["hashbrown", "xxhash-rust"];
+
+/// What is not to be in the server: the instruments, and what only they need.
+const OF_THE_LABORATORY: &[&str] = &[
+    "h2",
+    "hdrhistogram",
+    "indicatif",
+    "stateright",
+    "syros-bench",
+    "syros-checker",
+    "syros-experiment",
+    "syros-model",
+    "syros-sim",
+    "tokio",
+];
+
+/// Features with which our crates have more than servers need: known-wrong variants, and what models look at.
+const FEATURES_OF_THE_LABORATORY: &[&str] = &["planted-bugs", "model"];
+
+/// All packages that are in a program if cargo builds it alone, with their features.
+fn packages_in(program: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args(["tree", "--locked", "--offline", "--edges", "normal,build", "--prefix", "none"]);
+    let output = tree.args(["--package", program, "--format", "{p}|{f}"]).output().expect("cargo is there");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut packages: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for line in String::from_utf8_lossy(&output.stdout).lines() {
+        let (package, features) = line.split_once('|').expect("it has the format that was asked for");
+        let name = package.split(' ').next().unwrap_or_default().to_owned();
+        // A package that is in the tree twice is marked the second time.
+        let features = features.trim_end_matches("(*)").split(',').map(str::trim);
+        let features = features.filter(|feature| !feature.is_empty()).map(str::to_owned);
+        packages.entry(name).or_default().extend(features);
+    }
+    packages
+}
+
+/// Those packages and features in a program that are of the laboratory.
+fn instruments_in(program: &str) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for (name, features) in packages_in(program) {
+        if name.starts_with("syros-") {
+            let known = |feature: &String| FEATURES_OF_THE_LABORATORY.contains(&feature.as_str());
+            found.extend(features.into_iter().filter(known));
+        }
+        found.extend(Some(name).filter(|name| OF_THE_LABORATORY.contains(&name.as_str())));
+    }
+    found
+}
+
+#[test]
+fn the_server_has_no_instrument_and_the_laboratory_has_all() {
+    let everything = OF_THE_LABORATORY.iter().chain(FEATURES_OF_THE_LABORATORY);
+    assert_eq!(instruments_in("syros-lab"), everything.map(|name| (*name).to_owned()).collect());
+    assert_eq!(instruments_in("syros"), BTreeSet::new());
+    assert!(packages_in("syros").contains_key("syros-runtime"), "the list is that of the server");
+}
 
 fn dependencies(name: &str) -> BTreeSet<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name).join("Cargo.toml");

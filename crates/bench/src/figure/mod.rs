@@ -68,7 +68,7 @@ pub const SLOW_READS_VIRTUAL: u32 = 20_000;
 /// What clients ask for, and whom.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Load {
-    /// As `syros bench compare` names workloads.
+    /// As `syros-lab bench compare` names workloads.
     pub workload: String,
     /// As it names distributions.
     pub distribution: &'static str,

@@ -26,8 +26,6 @@ pub enum GeoError {
         /// The limit (`ulimit -Hn`).
         limit: u64,
     },
-    /// It cannot be found out which program this is.
-    Program(std::io::Error),
     /// Something cannot be done to the cluster.
     Cluster(cluster::Error),
     /// A client cannot reach the cluster, or cannot be made.
@@ -57,7 +55,6 @@ impl fmt::Display for GeoError {
             Self::Files { files, limit } => {
                 write!(f, "connections need {files} open files; the system's limit is {limit} (ulimit -Hn)")
             }
-            Self::Program(error) => write!(f, "cannot find this program: {error}"),
             Self::Cluster(error) => error.fmt(f),
             Self::Client(error) => error.fmt(f),
             Self::Connect(error) => error.fmt(f),

@@ -70,6 +70,12 @@ impl PeerKind {
         }
     }
 
+    /// Whether its servers are this project's.
+    #[must_use]
+    pub const fn is_syros(self) -> bool {
+        matches!(self, Self::Syros | Self::SyrosResp)
+    }
+
     /// Servers of it where so many replicas are asked for.
     #[must_use]
     pub const fn replicas(self, asked: usize) -> usize {

@@ -6,11 +6,12 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use syros_cli::check_address;
 use syros_protocol::replica::Durability;
 use syros_runtime::{EngineConfig, EngineKind, FrontConfig, NodeConfig, StoreConfig};
 use syros_types::{Execution, FastQuorum, Group, Protocol, ReadPolicy, ReplicaId, WritePolicy};
 
-pub(crate) use reader::{BytesText, ConfigError, Reader, parse_bytes, parse_duration};
+pub(crate) use reader::{ConfigError, Reader};
 
 const MICROSECOND: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -147,15 +148,6 @@ fn check_addresses(root: &Reader, replicas: &[String]) -> Result<Group, ConfigEr
         }
     }
     Ok(group)
-}
-
-/// Checks that `address` is `host:port`.
-pub(crate) fn check_address(address: &str) -> Result<(), String> {
-    let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse());
-    match port {
-        Some(Ok(1..=u16::MAX)) => Ok(()),
-        _ => Err(format!("\"{address}\" is not host:port with a port from 1 to 65535")),
-    }
 }
 
 fn address(

@@ -177,3 +177,14 @@ fn missing_keys_are_named() {
     let error = parse(&names, Path::new(""), false).unwrap_err();
     assert_eq!(error.key, "listen.replicas", "{error}");
 }
+
+#[test]
+fn what_the_longest_delays_need_is_within_the_limits() {
+    let regions = "replicas = ['a', 'b', 'b']\nclients = ['a']\n[[line]]\nwithin-each = true\nrtt-ms = 1\n\
+                   [[line]]\nbetween = ['a', 'b']\ndelay-ms = 10000\n";
+    let regions = syros_regions::Regions::parse(regions).unwrap();
+    let timing = syros_cli::regions::timing_of(Some(&regions));
+    let node = format!("cluster = 1\nreplica = 0\nreplicas = [\"127.0.0.1:1\"]\ndirectory = \"d\"\n{timing}");
+    assert!(timing.contains("lease"), "{timing}");
+    assert!(parse(&node, Path::new("/"), false).is_ok(), "{timing}");
+}

@@ -11,14 +11,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
+use syros_cli::{BytesText, DurabilityName, EngineName, parse_bytes, regions, signals};
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_regions::Regions;
 use syros_runtime::{EngineKind, durability_name};
 use syros_types::{FastQuorum, Group, Protocol, ReadPolicy, WritePolicy};
 
-use crate::config::{BytesText, LOG_MEMORY_MIN, parse_bytes};
-use crate::{regions, signals, status};
+use crate::config::LOG_MEMORY_MIN;
+use crate::status;
 use children::{Children, Ended};
 use layout::{Cluster, Layout, Settings, comma_separated, redis_port, replica_addresses};
 use places::Places;
@@ -45,7 +46,7 @@ const DEFAULT_PORT: u16 = 6379;
   syros dev --engine disk --fresh               data on disk, which may exceed the memory
   syros dev --exec 'redis-benchmark -p {port} -t set,get -q'
   syros dev --regions far-leader --fresh        five nodes, one of them on another continent
-  syros dev --regions my.toml --exec 'syros bench write --cluster {cluster:paris} --writers 1'
+  syros dev --regions my.toml --exec 'syros-lab bench write --cluster {cluster:paris} --writers 1'
 
 The data is in ./syros-data and is there again the next time. kill -9 a node: the others go on, and it is
 started again and catches up.")]
@@ -113,15 +114,6 @@ pub(crate) struct Options {
     quiet: bool,
 }
 
-/// [`Durability`] on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum DurabilityName {
-    /// After it is on the disks of f + 1 replicas
-    Fsync,
-    /// After it is in the memory of f + 1 replicas
-    Replicated,
-}
-
 /// [`FastQuorum`] on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FastQuorumName {
@@ -135,37 +127,6 @@ enum FastQuorumName {
     /// As many, for every update, but only where nothing pending concerns its keys
     #[value(name = "curp")]
     Commutative,
-}
-
-/// [`EngineKind`] on the command line.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum EngineName {
-    /// In memory; the disk has log and snapshots
-    Memory,
-    /// On disk, in a log-structured merge tree
-    Disk,
-    /// On disk, in RocksDB, if it was built in
-    #[value(name = "rocksdb")]
-    RocksDb,
-}
-
-impl From<EngineName> for EngineKind {
-    fn from(name: EngineName) -> Self {
-        match name {
-            EngineName::Memory => Self::Memory,
-            EngineName::Disk => Self::Disk,
-            EngineName::RocksDb => Self::RocksDb,
-        }
-    }
-}
-
-impl From<DurabilityName> for Durability {
-    fn from(name: DurabilityName) -> Self {
-        match name {
-            DurabilityName::Fsync => Self::Fsync,
-            DurabilityName::Replicated => Self::Replicated,
-        }
-    }
 }
 
 impl From<FastQuorumName> for FastQuorum {

@@ -1,10 +1,10 @@
 //! A development cluster whose nodes are far from each other.
 
+use syros_cli::regions::client_names;
 use syros_regions::Regions;
 use syros_relay::Relay;
 
 use super::layout::{Cluster, comma_separated, replica_addresses};
-use crate::regions::client_names;
 
 /// Seed of the jitter and the losses of the lines: which ones there are makes no difference.
 const SEED: u64 = 1;
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn only_regions_with_clients_have_addresses_for_them() {
-        let regions = crate::regions::load("far-leader").unwrap();
+        let regions = syros_cli::regions::load("far-leader").unwrap();
         assert_eq!(check_command("syros {cluster} {cluster:wisconsin}", &regions), Ok(()));
         for command in ["{cluster:paris}", "{cluster:wisconsin ", "{cluster:}"] {
             let problem = check_command(command, &regions).unwrap_err();

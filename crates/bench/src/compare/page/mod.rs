@@ -154,8 +154,10 @@ mod tests {
 
     #[test]
     fn the_page_is_well_formed_and_names_everybody() {
-        let facts =
-            Facts { command: "syros bench compare --dir 'a<b>&\"c\"\u{1}'".to_owned(), ..Facts::default() };
+        let facts = Facts {
+            command: "syros-lab bench compare --dir 'a<b>&\"c\"\u{1}'".to_owned(),
+            ..Facts::default()
+        };
         let mut several = vec![comparison(), comparison()];
         several[1].workload = "a".to_owned();
         several.push(Comparison { clients: 20, ..comparison() });

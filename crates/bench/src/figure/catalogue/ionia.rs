@@ -312,7 +312,7 @@ fn failures() -> Figure {
             ),
         ],
         differs: "Not over time: followers fail before the measurement. The statements about two of them are not the paper's. \
-                  How long a leader that fails is missed: `syros bench failover`.",
+                  How long a leader that fails is missed: `syros-lab bench failover`.",
         ..figure("ionia-16", "5.9", "Performance under failures")
     }
 }

@@ -148,7 +148,7 @@ mod tests {
     fn every_figure_is_drawn_well_formed_and_says_where_it_is_from() {
         let figures = catalogue();
         let outcome = outcome(&figures);
-        let command = "syros bench figure 'a<b>&\"c\"'".to_owned();
+        let command = "syros-lab bench figure 'a<b>&\"c\"'".to_owned();
         let facts = Facts { command, commit: "abcdef".to_owned(), ..Facts::default() };
         for figure in &figures {
             let text = svg(figure, &outcome, &facts);

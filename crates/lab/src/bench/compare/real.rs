@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use syros_bench::compare::{CompareError, CompareLoad, Contender, Sample, order};
+use syros_cli::regions::{self, timing_of};
 use syros_runtime::durability_name;
 use syros_types::Protocol;
 
 use super::{Compare, Job, Printer};
 use crate::bench::directory::in_directory;
 use crate::bench::progress::Progress;
-use crate::regions::{self, timing_of};
 
 /// Everything that runs.
 struct Arena<'a> {
@@ -20,26 +20,31 @@ struct Arena<'a> {
 }
 
 /// Measures.
-pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) -> Result<(), String> {
+pub(super) fn run(
+    options: &Compare,
+    program: &Path,
+    jobs: Vec<Job>,
+    printer: &mut Printer<'_>,
+) -> Result<(), String> {
     in_directory(options.dir.as_ref(), "compare", |directory, is_interrupted| {
-        measure(options, jobs, directory, printer, &*is_interrupted)
+        measure(options, program, jobs, directory, printer, &*is_interrupted)
     })
 }
 
 fn measure(
     options: &Compare,
+    program: &Path,
     jobs: Vec<Job>,
     directory: &Path,
     printer: &mut Printer<'_>,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<(), String> {
-    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let runs = jobs.len() * options.protocols.len() * options.rounds as usize;
     let runs = u32::try_from(runs).unwrap_or(u32::MAX);
     let whole = (options.warm_up + options.duration).saturating_mul(runs);
     let mut arena = Arena { options, contenders: Vec::new(), progress: Progress::new(whole), is_interrupted };
     for (number, protocol) in options.protocols.iter().enumerate() {
-        arena.start(*protocol, &program, &directory.join(format!("{number}-{protocol}")))?;
+        arena.start(*protocol, program, &directory.join(format!("{number}-{protocol}")))?;
     }
     for mut job in jobs {
         for round in 0..options.rounds as usize {

@@ -1,18 +1,19 @@
 //! Clusters in virtual time: distance takes time, and what replicas do if it is said what; answers are checked.
 
-#[cfg(feature = "sim")]
+use std::time::Duration;
+
+use syros_bench::compare::{Sample, order};
 use syros_regions::Regions;
-#[cfg(feature = "sim")]
 use syros_sim::geo::Geo;
 use syros_types::Protocol;
 
 use super::{Compare, Job, Printer};
+use crate::bench::progress::Progress;
 
 /// There and back in milliseconds, if nothing else is asked for.
 pub(in crate::bench) const RTT_MS: f64 = 0.2;
 
 /// Everybody in one place, as far from each other as is asked for.
-#[cfg(feature = "sim")]
 fn regions(options: &Compare, protocol: Protocol) -> Result<Regions, String> {
     let rtt_ms = options.rtt_ms.unwrap_or(RTT_MS);
     Regions::one_place(protocol.replicas(options.replicas), rtt_ms, options.jitter_ms)
@@ -20,7 +21,6 @@ fn regions(options: &Compare, protocol: Protocol) -> Result<Regions, String> {
 }
 
 /// An experiment, whose round is counted from 0.
-#[cfg(feature = "sim")]
 fn geo<'a>(options: &Compare, job: &Job, protocol: Protocol, regions: &'a Regions, round: usize) -> Geo<'a> {
     Geo {
         regions,
@@ -38,7 +38,6 @@ fn geo<'a>(options: &Compare, job: &Job, protocol: Protocol, regions: &'a Region
 }
 
 /// Everything that can be known to be wrong before anything is simulated.
-#[cfg(feature = "sim")]
 pub(super) fn check(options: &Compare, job: &Job) -> Result<(), String> {
     let protocol = Protocol::default();
     let regions = regions(options, protocol)?;
@@ -46,12 +45,8 @@ pub(super) fn check(options: &Compare, job: &Job) -> Result<(), String> {
 }
 
 /// Simulates.
-#[cfg(feature = "sim")]
 pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) -> Result<(), String> {
-    use crate::bench::progress::Progress;
-    use syros_bench::compare::{Sample, order};
-
-    let progress = Progress::new(std::time::Duration::ZERO);
+    let progress = Progress::new(Duration::ZERO);
     for mut job in jobs {
         for round in 0..options.rounds as usize {
             for contender in order(options.protocols.len(), round) {
@@ -68,14 +63,4 @@ pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) 
         progress.suspend(|| printer.finish(job));
     }
     Ok(())
-}
-
-#[cfg(not(feature = "sim"))]
-pub(super) const fn check(_options: &Compare, _job: &Job) -> Result<(), String> {
-    Ok(())
-}
-
-#[cfg(not(feature = "sim"))]
-pub(super) fn run(_options: &Compare, _jobs: Vec<Job>, _printer: &mut Printer<'_>) -> Result<(), String> {
-    Err("--virtual: this program was built without the simulator".to_owned())
 }

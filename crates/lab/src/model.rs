@@ -1,4 +1,4 @@
-//! `syros check model`: runs models, right ones and known-wrong ones, and tells what came of it.
+//! `syros-lab check model`: runs models, right ones and known-wrong ones, and tells what came of it.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -10,14 +10,14 @@ use syros_model::{Model, PlantedBug, Report, models};
 /// a minute on one slow core.
 const QUICK_TRANSITIONS_MAX: usize = 400_000;
 
-/// Options of `syros check model`.
+/// Options of `syros-lab check model`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros check model --list                 the models there are
-  syros check model majority               one, and its known-wrong variants with their traces
-  syros check model majority --plant recover-nothing      one variant only
-  syros check model --all                  every one
-  syros check model --all --quick          every one, the right ones only in part: what CI runs
+  syros-lab check model --list                 the models there are
+  syros-lab check model majority               one, and its known-wrong variants with their traces
+  syros-lab check model majority --plant recover-nothing      one variant only
+  syros-lab check model --all                  every one
+  syros-lab check model --all --quick          every one, the right ones only in part: what CI runs
 
 Each line tells the states explored, the time, and what came of it. A search that stopped at its bound
 says so, and how far it went; the others visited every state within the bounds that docs/MODEL.md

@@ -1,4 +1,4 @@
-//! `syros bench compare`: protocols side by side, under the same loads, in turns.
+//! `syros-lab bench compare`: protocols side by side, under the same loads, in turns.
 
 pub(super) mod real;
 pub(super) mod simulated;
@@ -9,24 +9,24 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_bench::compare::{CompareLoad, Comparison, Entry, Facts, Line, Sample, WAITING_MAX, machine, page};
+use syros_cli::{DurabilityName, EngineName, regions};
 use syros_experiment::{Blends, Cost, KeyChoice};
 use syros_runtime::{EngineKind, durability_name};
 use syros_types::{Group, Protocol};
 
-use super::{parse_size, parse_time};
-use crate::dev::{DurabilityName, EngineName};
-use crate::regions;
+use super::{directory, parse_size, parse_time};
+use crate::program::Binary;
 
-/// Options of `syros bench compare`.
+/// Options of `syros-lab bench compare`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros bench compare --protocols vr,skyros,default --replicas 5 --clients 10 --workload nilext --rounds 3 --duration 5s
-  syros bench compare --protocols vr,default --workload a,b,c,d,e,f,load --distribution zipfian --json
-  syros bench compare --protocols vr,default --workload load --rate 20000 --html report.html
-  syros bench compare --protocols vr,skyros-comm,curp-c --workload mix:45,45,10 --clients 1,4,16 --html sweep.html
-  syros bench compare --protocols vr,default --workload a --virtual
-  syros bench compare --protocols vr,skyros --virtual --cost measured --clients 1,10,50,200 --html curve.html
-  syros bench compare --protocols default --replicas 9 --virtual --jitter-ms 0.1
+  syros-lab bench compare --protocols vr,skyros,default --replicas 5 --clients 10 --workload nilext --rounds 3 --duration 5s
+  syros-lab bench compare --protocols vr,default --workload a,b,c,d,e,f,load --distribution zipfian --json
+  syros-lab bench compare --protocols vr,default --workload load --rate 20000 --html report.html
+  syros-lab bench compare --protocols vr,skyros-comm,curp-c --workload mix:45,45,10 --clients 1,4,16 --html sweep.html
+  syros-lab bench compare --protocols vr,default --workload a --virtual
+  syros-lab bench compare --protocols vr,skyros --virtual --cost measured --clients 1,10,50,200 --html curve.html
+  syros-lab bench compare --protocols default --replicas 9 --virtual --jitter-ms 0.1
 
 Protocols: unreplicated, vr-nobatch, vr, vr-pe, pqr, skyros, skyros-comm, curp-c, syros, ionia-lr, ionia, default; each
 also with another way to read or to write, as in default+quorum or skyros+writes=auto. One that is named twice
@@ -96,6 +96,8 @@ pub(super) struct Compare {
     /// Where the clusters' data is; deleted in the end [default: a new directory for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    binary: Binary,
     /// One JSON object a line for each protocol and round
     #[arg(long)]
     json: bool,
@@ -103,7 +105,7 @@ pub(super) struct Compare {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// Simulate, in virtual time, in which nothing but distance takes any, and what --cost says
-    #[arg(long = "virtual", conflicts_with_all = ["dir", "value_bytes", "connections", "duration", "warm_up", "rate", "durability", "engine"])]
+    #[arg(long = "virtual", conflicts_with_all = ["dir", "binary", "value_bytes", "connections", "duration", "warm_up", "rate", "durability", "engine"])]
     is_virtual: bool,
     /// With --virtual: operations in each round, over all clients
     #[arg(long, value_name = "N", default_value_t = 20_000, requires = "is_virtual",
@@ -194,8 +196,8 @@ impl Compare {
         })
     }
 
-    /// What does not change.
-    fn facts(&self) -> Facts {
+    /// What does not change; servers are of this commit.
+    fn facts(&self, commit: &str) -> Facts {
         let Self { rounds, warm_up, duration, .. } = self;
         let load = match self.rate {
             _ if self.is_virtual => format!(
@@ -226,7 +228,7 @@ impl Compare {
             value_bytes: (!self.is_virtual).then_some(self.value_bytes),
             keys: self.keys,
             load,
-            commit: env!("SYROS_COMMIT").to_owned(),
+            commit: commit.to_owned(),
             machine: machine(),
             command: command(),
         }
@@ -240,6 +242,7 @@ impl Compare {
                 return Err("--jitter-ms: there is none without --rtt-ms or --virtual".to_owned());
             }
             regions::one_place(self.replicas, self.rtt_ms, self.jitter_ms)?;
+            self.dir.as_deref().map_or(Ok(()), directory::check)?;
         }
         for job in jobs {
             let are_far = !self.is_virtual && self.rtt_ms.is_some();
@@ -276,7 +279,7 @@ pub(super) fn command() -> String {
             false => format!("'{}'", word.replace('\'', r"'\''")),
         }
     });
-    core::iter::once("syros".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+    core::iter::once("syros-lab".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// Prints what comes, as it comes, and writes the page in the end.
@@ -325,17 +328,19 @@ pub(super) fn run(options: &Compare) -> Result<ExitCode, String> {
     let jobs = options.jobs();
     options.check(&jobs)?;
     let baseline = options.baseline()?;
-    let mut printer = Printer { options, facts: options.facts(), baseline, finished: Vec::new(), failed: 0 };
+    let program = if options.is_virtual { None } else { Some(options.binary.find()?) };
+    let commit = program.as_ref().map_or(syros_cli::COMMIT, |program| &program.commit);
+    let facts = options.facts(commit);
+    let mut printer = Printer { options, facts, baseline, finished: Vec::new(), failed: 0 };
     if !options.json {
         let Facts { replicas, load, durability, engine, commit, machine, .. } = &printer.facts;
         let records = printer.facts.records();
         println!("{replicas} replicas, {durability}, engine {engine}, {records}; {load}");
         println!("commit {commit}; {machine}\n");
     }
-    if options.is_virtual {
-        simulated::run(options, jobs, &mut printer)?;
-    } else {
-        real::run(options, jobs, &mut printer)?;
+    match &program {
+        Some(program) => real::run(options, &program.path, jobs, &mut printer)?,
+        None => simulated::run(options, jobs, &mut printer)?,
     }
     printer.page()?;
     Ok(if printer.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

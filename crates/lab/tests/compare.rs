@@ -1,8 +1,8 @@
-//! `syros bench compare` with real processes.
+//! `syros-lab bench compare` with real processes.
 
 mod common;
 
-use common::{Scratch, run, syros, text};
+use common::{Scratch, lab, run, text};
 use std::collections::BTreeSet;
 use std::process::Output;
 
@@ -34,7 +34,7 @@ const FIELDS: [&str; 23] = [
 ];
 
 fn compare(more: &[&str]) -> Output {
-    let mut command = syros();
+    let mut command = lab();
     command.args(["bench", "compare", "--rounds", "1", "--warm-up", "100ms", "--duration", "300ms"]);
     run(command.args(["--keys", "200", "--clients", "4"]).args(more))
 }
@@ -101,10 +101,9 @@ fn operations_that_are_due_are_asked_for_and_one_replica_needs_nobody() {
     assert!(lines[0]["fast_share"].as_f64() > Some(0.5), "{lines:?}");
 }
 
-#[cfg(feature = "sim")]
 #[test]
 fn virtual_time_is_exact() {
-    let mut command = syros();
+    let mut command = lab();
     command.args(["bench", "compare", "--virtual", "--operations", "300", "--rounds", "1", "--json"]);
     let lines = lines(&run(command.args(["--protocols", "vr,skyros", "--clients", "2"])));
     let mean = |line: usize| lines[line]["mean_us"].as_f64().unwrap();
@@ -113,10 +112,9 @@ fn virtual_time_is_exact() {
     assert!(lines[0]["cpu_us_per_op"].is_null() && lines[0]["busiest_share"].is_null());
 }
 
-#[cfg(feature = "sim")]
 #[test]
 fn in_virtual_time_work_takes_what_it_is_said_to() {
-    let mut command = syros();
+    let mut command = lab();
     command.args(["bench", "compare", "--virtual", "--operations", "300", "--rounds", "1", "--json"]);
     command.args(["--protocols", "unreplicated,skyros", "--clients", "1", "--rtt-ms", "1"]);
     let lines =

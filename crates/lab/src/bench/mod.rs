@@ -1,4 +1,4 @@
-//! `syros bench`: load on a cluster, and what it costs; protocols side by side, and Syros beside others; and what failures and distance
+//! `syros-lab bench`: load on a cluster, and what it costs; protocols side by side, and Syros beside others; and what failures and distance
 //! cost.
 
 mod compare;
@@ -14,21 +14,20 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use syros_bench::Report;
+use syros_cli::{check_address, parse_bytes, parse_duration};
 use syros_client::{Endpoint, ReadPolicy, WritePolicy};
 use syros_experiment::Distribution;
 
-use crate::config::{check_address, parse_bytes, parse_duration};
-
-/// Options of `syros bench`.
+/// Options of `syros-lab bench`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
-  syros bench compare --protocols vr,skyros,default --replicas 5 --clients 10 --workload nilext
-  syros bench peers --systems etcd,syros --clients 50
-  syros bench failover --kills 20
-  syros bench figure skyros-8a --virtual
-  syros bench geo --regions far-leader --workload a,b,c --protocols vr,skyros,default
-  syros dev --quiet --exec 'syros bench write --cluster {cluster} --writers 50 --duration 10s'")]
+  syros-lab bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
+  syros-lab bench compare --protocols vr,skyros,default --replicas 5 --clients 10 --workload nilext
+  syros-lab bench peers --systems etcd,syros --clients 50
+  syros-lab bench failover --kills 20
+  syros-lab bench figure skyros-8a --virtual
+  syros-lab bench geo --regions far-leader --workload a,b,c --protocols vr,skyros,default
+  syros dev --quiet --exec 'syros-lab bench write --cluster {cluster} --writers 50 --duration 10s'")]
 pub(crate) struct Options {
     #[command(subcommand)]
     workload: Workload,
@@ -50,11 +49,11 @@ enum Workload {
     Geo(geo::Geo),
 }
 
-/// Options of `syros bench write`.
+/// Options of `syros-lab bench write`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
-  syros bench write --cluster .. --reads-percent 95 --value-bytes 1KiB --json")]
+  syros-lab bench write --cluster 127.0.0.1:6479,127.0.0.1:6480,127.0.0.1:6481
+  syros-lab bench write --cluster .. --reads-percent 95 --value-bytes 1KiB --json")]
 struct WriteOptions {
     /// Where the replicas listen for each other, in the order of their ids, as host:port
     #[arg(long, value_name = "H:P,..", value_delimiter = ',', required = true, value_parser = resolve)]
@@ -162,9 +161,9 @@ fn write(write: &WriteOptions) -> Result<ExitCode, String> {
 mod tests {
     use clap::Parser;
 
-    /// What is wrong with a command line of `syros bench`, given without these two words.
+    /// What is wrong with a command line of `syros-lab bench`, given without these two words.
     pub(super) fn problem(words: &[&str]) -> String {
-        match crate::Cli::try_parse_from(["syros", "bench"].iter().chain(words)) {
+        match crate::Cli::try_parse_from(["syros-lab", "bench"].iter().chain(words)) {
             Err(error) => error.to_string(),
             Ok(crate::Cli { command: crate::Subcommands::Bench(options) }) => {
                 super::run(&options).map_or_else(|problem| problem, |_| "nothing".to_owned())

@@ -7,7 +7,10 @@ use signal_hook::iterator::Signals;
 
 /// Calls `on_signal` with the signal's number, on a thread of its own, whenever SIGINT or SIGTERM comes, or SIGHUP: a
 /// program that runs in a terminal ends with it.
-pub(crate) fn watch(mut on_signal: impl FnMut(i32) + Send + 'static) -> Result<(), String> {
+///
+/// # Errors
+/// The system lets nobody watch them.
+pub fn watch(mut on_signal: impl FnMut(i32) + Send + 'static) -> Result<(), String> {
     let mut signals =
         Signals::new([SIGINT, SIGTERM, SIGHUP]).map_err(|error| format!("cannot watch signals: {error}"))?;
     std::thread::spawn(move || signals.forever().for_each(&mut on_signal));
@@ -16,7 +19,10 @@ pub(crate) fn watch(mut on_signal: impl FnMut(i32) + Send + 'static) -> Result<(
 
 /// As [`watch`], for services: SIGHUP does not end them. To those that have a log file it says to open it anew; the log
 /// of a node is standard error, and there is nothing to open.
-pub(crate) fn watch_as_service(mut on_end: impl FnMut(i32) + Send + 'static) -> Result<(), String> {
+///
+/// # Errors
+/// As [`watch`].
+pub fn watch_as_service(mut on_end: impl FnMut(i32) + Send + 'static) -> Result<(), String> {
     watch(move |signal| match signal {
         SIGHUP => log::info!("SIGHUP: nothing to do, the log goes to standard error"),
         signal => on_end(signal),
@@ -24,7 +30,10 @@ pub(crate) fn watch_as_service(mut on_end: impl FnMut(i32) + Send + 'static) -> 
 }
 
 /// Sends the number of every such signal to `sender`.
-pub(crate) fn forward(sender: Sender<i32>) -> Result<(), String> {
+///
+/// # Errors
+/// As [`watch`].
+pub fn forward(sender: Sender<i32>) -> Result<(), String> {
     watch(move |signal| {
         // Nobody listens any more: the process is about to end anyway.
         let _ = sender.send(signal);
@@ -32,7 +41,8 @@ pub(crate) fn forward(sender: Sender<i32>) -> Result<(), String> {
 }
 
 /// Name of a signal that [`watch`] watches.
-pub(crate) fn name(signal: i32) -> &'static str {
+#[must_use]
+pub fn name(signal: i32) -> &'static str {
     match signal {
         SIGINT => "SIGINT",
         SIGTERM => "SIGTERM",

@@ -1,12 +1,12 @@
-//! `syros bench figure`.
+//! `syros-lab bench figure`.
 
 mod common;
 
-use common::{Scratch, run, syros, text};
+use common::{Scratch, lab, run, text};
 use std::process::Output;
 
 fn figure(more: &[&str]) -> Output {
-    let mut command = syros();
+    let mut command = lab();
     run(command.args(["bench", "figure"]).args(more))
 }
 
@@ -45,7 +45,6 @@ fn an_unknown_figure_is_named_with_those_that_there_are() {
     assert!(problem.contains("'skyros-99'") && problem.contains("skyros-8a") && problem.contains("curp-9"));
 }
 
-#[cfg(feature = "sim")]
 #[test]
 fn a_figure_in_virtual_time_gives_lines_a_plot_and_a_document() {
     let scratch = Scratch::new("figure");
@@ -73,7 +72,6 @@ fn a_figure_in_virtual_time_gives_lines_a_plot_and_a_document() {
     assert!(document.contains("![Skyros, figure 8b-i") && document.contains("| the paper's statement |"));
 }
 
-#[cfg(feature = "sim")]
 #[test]
 fn what_cannot_be_measured_is_said() {
     let output = figure(&["skyros-13", "ionia-11", "--virtual", "--quick"]);

@@ -1,4 +1,4 @@
-//! `syros check`: exhaustive checks of parts of the protocol.
+//! `syros-lab check`: exhaustive checks of parts of the protocol.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -9,12 +9,12 @@ use syros_protocol::message::BodyHash;
 use syros_protocol::recovery::{Recoverable, recover};
 use syros_types::{FastQuorum, Group, OperationId, SessionId, Timestamp};
 
-/// Options of `syros check`.
+/// Options of `syros-lab check`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros check recovery --replicas 5 --ops 3 --rule paper       finds violations
-  syros check recovery --replicas 5 --ops 3 --rule majority    finds none
-  syros check model --all --quick                              what CI runs of the models
+  syros-lab check recovery --replicas 5 --ops 3 --rule paper       finds violations
+  syros-lab check recovery --replicas 5 --ops 3 --rule majority    finds none
+  syros-lab check model --all --quick                              what CI runs of the models
 
 Exit status 1: a violation was found, or something known to be wrong passed.")]
 pub(crate) struct Options {
@@ -27,20 +27,19 @@ enum What {
     /// Try every durability log that replicas can hold when a view change recovers them
     Recovery(RecoveryOptions),
     /// Run the replicas' and clients' own code in every order of events, within bounds
-    #[cfg(feature = "model")]
     Model(crate::model::Options),
 }
 
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros check recovery --replicas 5 --ops 3 --rule paper
-  syros check recovery --replicas 7 --ops 3 --rule supermajority
+  syros-lab check recovery --replicas 5 --ops 3 --rule paper
+  syros-lab check recovery --replicas 7 --ops 3 --rule supermajority
 
 `majority` and `supermajority` run the code that replicas run. The last line reads
 `N configurations, N violations`; the first violation is printed before it.")]
 struct RecoveryOptions {
     /// Size of the group: 1, 3, 5, 7 or 9
-    #[arg(long, value_name = "N", default_value = "5", value_parser = parse_group)]
+    #[arg(long, value_name = "N", default_value = "5", value_parser = syros_cli::parse_group)]
     replicas: Group,
     /// Number of updates, all of one key
     #[arg(long, value_name = "K", default_value = "3", value_parser = clap::value_parser!(u8).range(1..=OPERATIONS_MAX as i64))]
@@ -60,16 +59,10 @@ enum Rule {
     Supermajority,
 }
 
-pub(crate) fn parse_group(text: &str) -> Result<Group, String> {
-    let size = text.parse().map_err(|_| "a number is expected".to_owned())?;
-    Group::new(size).map_err(|problem| problem.to_string())
-}
-
 /// Runs the check asked for.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     match &options.what {
         What::Recovery(options) => Ok(run_recovery(options)),
-        #[cfg(feature = "model")]
         What::Model(options) => crate::model::run(options),
     }
 }

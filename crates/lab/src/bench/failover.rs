@@ -1,4 +1,4 @@
-//! `syros bench failover`: how long nothing can be written when a leader fails.
+//! `syros-lab bench failover`: how long nothing can be written when a leader fails.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -6,19 +6,20 @@ use std::sync::mpsc::channel;
 
 use clap::{Args, ValueEnum};
 use syros_bench::{FailoverError, FailoverOptions, Fault, Round};
+use syros_cli::{DurabilityName, signals};
 use syros_runtime::durability_name;
 use syros_types::Group;
 
-use crate::dev::DurabilityName;
-use crate::signals;
+use super::directory;
+use crate::program::{Binary, Program};
 
-/// Options of `syros bench failover`.
+/// Options of `syros-lab bench failover`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros bench failover --kills 20
-  syros bench failover --kills 20 --kind stop --replicas 5 --durability replicated --json
-  syros bench failover --kills 20 --timing lease=150ms --timing suspect-after=150ms
-  sudo syros bench failover --kills 20 --kind cut       needs root and iproute2
+  syros-lab bench failover --kills 20
+  syros-lab bench failover --kills 20 --kind stop --replicas 5 --durability replicated --json
+  syros-lab bench failover --kills 20 --timing lease=150ms --timing suspect-after=150ms
+  sudo syros-lab bench failover --kills 20 --kind cut       needs root and iproute2
 
 Starts a cluster of its own, with default settings but for those given. Exit status 1: a write that was acknowledged is lost.")]
 pub(super) struct Failover {
@@ -43,6 +44,8 @@ pub(super) struct Failover {
     /// Where the cluster's data is; deleted in the end [default: a new directory for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    binary: Binary,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -86,13 +89,11 @@ pub(super) fn run(options: &Failover) -> Result<ExitCode, String> {
     let (sender, ended_by) = channel();
     signals::forward(sender)?;
     Group::new(options.replicas).map_err(|error| format!("--replicas: {error}"))?;
-    let program = std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
     let temporary = || std::env::temp_dir().join(format!("syros-failover-{}", std::process::id()));
     let directory = options.dir.clone().unwrap_or_else(temporary);
     let name = directory.display();
-    if directory.exists() {
-        return Err(format!("{name} exists already; choose another directory with --dir"));
-    }
+    directory::check(&directory)?;
+    let Program { path: program, .. } = options.binary.find()?;
     std::fs::create_dir_all(&directory).map_err(|error| format!("cannot create {name}: {error}"))?;
     let measured = syros_bench::failover(
         &FailoverOptions {
@@ -115,7 +116,7 @@ pub(super) fn run(options: &Failover) -> Result<ExitCode, String> {
     };
     if is_worth_keeping && std::fs::remove_dir(&directory).is_err() {
         // It is not empty.
-        eprintln!("syros bench: data and logs of the nodes are in {name}");
+        eprintln!("syros-lab bench: data and logs of the nodes are in {name}");
     } else if !is_worth_keeping {
         std::fs::remove_dir_all(&directory).map_err(|error| format!("cannot delete {name}: {error}"))?;
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use syros_bench::compare::CompareError;
 
-use crate::signals;
+use syros_cli::signals;
 
 /// The directory of everything; deleted with it, whatever happens.
 struct Directory(PathBuf);
@@ -18,9 +18,7 @@ impl Directory {
     fn new(asked: Option<&PathBuf>, command: &str) -> Result<Self, String> {
         let temporary = || std::env::temp_dir().join(format!("syros-{command}-{}", std::process::id()));
         let path = asked.cloned().unwrap_or_else(temporary);
-        if path.exists() {
-            return Err(format!("{} exists already; choose another directory with --dir", path.display()));
-        }
+        check(&path)?;
         std::fs::create_dir_all(&path)
             .map_err(|error| format!("cannot create {}: {error}", path.display()))?;
         Ok(Self(path))
@@ -30,8 +28,16 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         if let Err(error) = std::fs::remove_dir_all(&self.0) {
-            eprintln!("syros bench: cannot delete {}: {error}", self.0.display());
+            eprintln!("syros-lab bench: cannot delete {}: {error}", self.0.display());
         }
+    }
+}
+
+/// Checks that a directory for data does not exist yet: it is deleted in the end.
+pub(super) fn check(path: &Path) -> Result<(), String> {
+    match path.exists() {
+        true => Err(format!("{} exists already; choose another directory with --dir", path.display())),
+        false => Ok(()),
     }
 }
 

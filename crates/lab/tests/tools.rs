@@ -1,14 +1,14 @@
-//! The subcommands that are tools: check, sim, bench.
+//! The instruments: check, sim, bench.
 
 mod common;
 
-use common::{Scratch, free_ports, run, syros, text};
-use std::process::Stdio;
+use common::{Scratch, free_ports, lab, lab_alone, run, server, text};
+use std::process::{Command, Stdio};
 
 #[test]
 fn the_published_recovery_rule_fails_and_ours_do_not() {
     let check = |rule: &str, replicas: &str, ops: &str| {
-        run(syros().args(["check", "recovery", "--replicas", replicas, "--ops", ops, "--rule", rule]))
+        run(lab_alone().args(["check", "recovery", "--replicas", replicas, "--ops", ops, "--rule", rule]))
     };
     let paper = check("paper", "5", "3");
     assert_eq!(paper.status.code(), Some(1), "{}", text(&paper));
@@ -20,27 +20,26 @@ fn the_published_recovery_rule_fails_and_ours_do_not() {
     assert!(text(&check("majority", "4", "2")).contains("1, 3, 5, 7 or 9 replicas, not 4"));
 }
 
-#[cfg(feature = "sim")]
 #[test]
 fn a_simulated_seed_runs_the_same_twice() {
-    let simulate = || text(&run(syros().args(["sim", "--seed", "7"])));
+    let simulate = || text(&run(lab_alone().args(["sim", "--seed", "7"])));
     let hash = |text: &str| text.lines().find(|line| line.contains("trace hash")).map(str::to_owned);
     let first = simulate();
     assert!(first.contains(" 0 violations"), "{first}");
     assert!(hash(&first).is_some() && hash(&first) == hash(&simulate()), "{first}");
-    let planted = text(&run(syros().args(["sim", "--list-planted"])));
+    let planted = text(&run(lab_alone().args(["sim", "--list-planted"])));
     assert!(planted.contains("no-conflict-check"), "{planted}");
 }
 
 #[test]
 fn bench_measures_a_running_cluster() {
     let (scratch, port) = (Scratch::new("bench"), free_ports());
-    let program = syros().get_program().to_string_lossy().into_owned();
+    let program = lab().get_program().to_string_lossy().into_owned();
     let exec = format!(
         "'{program}' bench write --cluster {{cluster}} --writers 8 --connections 2 --warm-up 100ms \
          --duration 500ms --reads-percent 50 --json"
     );
-    let mut command = syros();
+    let mut command = Command::new(server());
     command.arg("dev").arg("--dir").arg(scratch.0.join("cluster")).args(["--port", &port.to_string()]);
     let output = run(command.args(["--exec", &exec]));
     assert!(output.status.success(), "{}", text(&output));
@@ -53,7 +52,7 @@ fn bench_measures_failovers_and_loses_nothing() {
     let scratch = Scratch::new("failover");
     let directory = scratch.0.join("cluster");
     for kind in ["kill", "stop"] {
-        let mut command = syros();
+        let mut command = lab();
         command.args(["bench", "failover", "--kills", "1", "--json", "--kind", kind]);
         let output = run(command.arg("--dir").arg(&directory));
         assert!(output.status.success(), "{}", text(&output));
@@ -63,17 +62,17 @@ fn bench_measures_failovers_and_loses_nothing() {
         }
         assert!(!directory.exists(), "it cleans up");
     }
-    let alone = run(syros().args(["bench", "failover", "--kills", "1", "--replicas", "1"]));
+    let alone = run(lab().args(["bench", "failover", "--kills", "1", "--replicas", "1"]));
     assert!(!alone.status.success() && text(&alone).contains("nobody can take over"), "{}", text(&alone));
     std::fs::create_dir(&directory).unwrap();
-    let output = run(syros().args(["bench", "failover", "--kills", "1"]).arg("--dir").arg(&directory));
+    let output = run(lab().args(["bench", "failover", "--kills", "1"]).arg("--dir").arg(&directory));
     assert!(!output.status.success() && text(&output).contains("exists already"), "{}", text(&output));
 }
 
 #[test]
 fn bench_cuts_links_only_as_root() {
     if !rustix::process::geteuid().is_root() {
-        let output = run(syros().args(["bench", "failover", "--kills", "1", "--kind", "cut"]));
+        let output = run(lab().args(["bench", "failover", "--kills", "1", "--kind", "cut"]));
         assert!(!output.status.success() && text(&output).contains("take root"), "{}", text(&output));
     }
 }
@@ -87,7 +86,7 @@ fn bench_measures_what_distance_costs() {
                        [[line]]\nwithin-each = true\nrtt-ms = 0.1\n[[line]]\nbetween = ['far', 'here']\nrtt-ms = 60\n";
     std::fs::write(&file, description).unwrap();
     let geo = |more: &[&str]| {
-        let mut command = syros();
+        let mut command = lab();
         command.args(["bench", "geo", "--json", "--warm-up", "1s", "--duration", "30s"]);
         command.arg("--dir").arg(&directory).arg("--regions").arg(&file);
         run(command.args(more))
@@ -127,10 +126,10 @@ fn bench_measures_what_distance_costs() {
     }
 }
 
-/// As in `syros sim .. | head -1`.
+/// As in `syros-lab sim .. | head -1`.
 #[test]
 fn a_command_whose_output_nobody_reads_ends_quietly() {
-    let mut command = syros();
+    let mut command = lab_alone();
     command.args(["check", "recovery", "--replicas", "3", "--ops", "2", "--rule", "majority"]);
     let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(process.stdout.take());

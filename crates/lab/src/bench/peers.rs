@@ -1,4 +1,4 @@
-//! `syros bench peers`: Syros beside etcd and Redis under the same load, each through its own protocol.
+//! `syros-lab bench peers`: Syros beside etcd and Redis under the same load, each through its own protocol.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,26 +9,27 @@ use clap::{Args, ValueEnum};
 use rustix::fs::statfs;
 use syros_bench::compare::{CompareError, CompareLoad, Comparison, Entry, Facts, Sample, machine, order};
 use syros_bench::peers::{Peer, PeerError, PeerKind, PeerOptions, Promises};
+use syros_cli::DurabilityName;
 use syros_experiment::{Blends, KeyChoice};
 use syros_runtime::durability_name;
 use syros_types::{Group, Protocol};
 
 use super::compare::{check_file, command, shared};
-use super::directory::in_directory;
+use super::directory::{self, in_directory};
 use super::progress::Progress;
 use super::{parse_size, parse_time};
-use crate::dev::DurabilityName;
+use crate::program::Binary;
 
 /// What statfs(2) says of file systems in memory: tmpfs and ramfs.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Options of `syros bench peers`.
+/// Options of `syros-lab bench peers`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros bench peers --systems etcd,syros,syros-resp --replicas 3 --clients 50
-  syros bench peers --systems redis,redis-wait,redis-fsync,syros-resp --workload nilext,a,b --json
-  syros bench peers --durability replicated --clients 1,10,50 --workload a --html peers.html
-  syros bench peers --systems syros,etcd --baseline etcd --dir /mnt/disk/peers --rounds 5 --duration 10s
+  syros-lab bench peers --systems etcd,syros,syros-resp --replicas 3 --clients 50
+  syros-lab bench peers --systems redis,redis-wait,redis-fsync,syros-resp --workload nilext,a,b --json
+  syros-lab bench peers --durability replicated --clients 1,10,50 --workload a --html peers.html
+  syros-lab bench peers --systems syros,etcd --baseline etcd --dir /mnt/disk/peers --rounds 5 --duration 10s
 
 Systems: etcd (members that replicate by Raft, asked through gRPC); redis (one redis-server, in memory); redis-wait (a primary
 with replicas; each SET is followed by WAIT for as many as make a majority with the primary); redis-fsync (one redis-server with
@@ -97,6 +98,8 @@ pub(super) struct Peers {
     /// files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    binary: Binary,
     /// One JSON object a line for each system and round
     #[arg(long)]
     json: bool,
@@ -161,8 +164,7 @@ impl Peers {
     }
 
     fn options(&self) -> Result<PeerOptions, String> {
-        let program =
-            std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
+        let program = self.binary.path()?;
         let spread = self.connect == Connect::All;
         let Self { replicas, protocol, .. } = *self;
         Ok(PeerOptions { program, replicas, fsync: self.fsyncs(), spread, protocol })
@@ -177,8 +179,8 @@ impl Peers {
         })
     }
 
-    /// What does not change.
-    fn facts(&self) -> Facts {
+    /// What does not change; servers of Syros are of this commit.
+    fn facts(&self, commit: String) -> Facts {
         let Self { rounds, warm_up, duration, .. } = self;
         let connect = if self.connect == Connect::All { "all nodes" } else { "the leader" };
         Facts {
@@ -191,7 +193,7 @@ impl Peers {
                 "closed loop, clients at {connect}{}; {rounds} x {duration:?} after {warm_up:?}",
                 shared(self.connections)
             ),
-            commit: env!("SYROS_COMMIT").to_owned(),
+            commit,
             machine: machine(),
             command: command(),
         }
@@ -203,6 +205,7 @@ impl Peers {
         for job in jobs {
             options.check(&self.systems, &job.load).map_err(|error| error.to_string())?;
         }
+        self.dir.as_deref().map_or(Ok(()), directory::check)?;
         self.html.as_deref().map_or(Ok(()), |html| check_file("--html", html))
     }
 }
@@ -221,7 +224,7 @@ impl Peers {
             ));
         }
         for kind in self.systems.iter().filter(|kind| kind.always_fsyncs()) {
-            eprintln!("syros bench: {name} is in memory: what {kind} fsyncs gets to no disk");
+            eprintln!("syros-lab bench: {name} is in memory: what {kind} fsyncs gets to no disk");
         }
         Ok(())
     }
@@ -246,9 +249,15 @@ struct Arena<'a> {
 
 /// Measures and prints.
 pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
-    let (jobs, peer_options) = (options.jobs(), options.options()?);
+    let (jobs, mut peer_options) = (options.jobs(), options.options()?);
     options.check(&jobs, &peer_options)?;
-    let (baseline, facts) = (options.baseline()?, options.facts());
+    let baseline = options.baseline()?;
+    let mut commit = syros_cli::COMMIT.to_owned();
+    if options.systems.iter().any(|kind| kind.is_syros()) {
+        let program = options.binary.find()?;
+        (peer_options.program, commit) = (program.path, program.commit);
+    }
+    let facts = options.facts(commit);
     let promises =
         Promises::of(&options.systems, &peer_options, &facts.commit).map_err(|error| error.to_string())?;
     in_directory(options.dir.as_ref(), "peers", |directory, is_interrupted| {

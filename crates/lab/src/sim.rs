@@ -1,4 +1,4 @@
-//! `syros sim`: the deterministic simulation of a whole cluster.
+//! `syros-lab sim`: the deterministic simulation of a whole cluster.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -8,17 +8,17 @@ use syros_protocol::replica::PlantedBug;
 use syros_sim::{Options as SimOptions, SeedReport, Shown, Summary, replay_command, run_planted, run_seed};
 use syros_types::{Group, Protocol};
 
-/// Options of `syros sim`.
+/// Options of `syros-lab sim`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros sim --seed 42                       one seed
-  syros sim --seed 42 --trace               with everything that happened, line by line
-  syros sim --seeds 1..1000                 a range
-  syros sim --minutes 60                    new seeds for an hour
-  syros sim --seeds 1..1000 --protocol skyros-comm --replicas 9
-  syros sim --seeds 1..1000 --plant no-conflict-check    must find a violation
-  syros sim --planted                       every known-wrong variant; fails if one is not found
-  syros sim --list-planted                  the known-wrong variants
+  syros-lab sim --seed 42                       one seed
+  syros-lab sim --seed 42 --trace               with everything that happened, line by line
+  syros-lab sim --seeds 1..1000                 a range
+  syros-lab sim --minutes 60                    new seeds for an hour
+  syros-lab sim --seeds 1..1000 --protocol skyros-comm --replicas 9
+  syros-lab sim --seeds 1..1000 --plant no-conflict-check    must find a violation
+  syros-lab sim --planted                       every known-wrong variant; fails if one is not found
+  syros-lab sim --list-planted                  the known-wrong variants
 
 The same seed gives the same run, on every machine. Exit status 1: a violation was found.")]
 pub(crate) struct Options {
@@ -31,11 +31,11 @@ pub(crate) struct Options {
     /// Run seeds for so long, from a seed that the time of day gives, or from A of --seeds
     #[arg(long, value_name = "M", conflicts_with_all = ["seed", "planted"], value_parser = clap::value_parser!(u64).range(1..=10_000))]
     minutes: Option<u64>,
-    /// Give every world the settings of this protocol: vr, skyros-comm, ..; see syros bench compare --help
+    /// Give every world the settings of this protocol: vr, skyros-comm, ..; see syros-lab bench compare --help
     #[arg(long, value_name = "NAME")]
     protocol: Option<Protocol>,
     /// Give every world so many replicas: 1, 3, 5, 7 or 9 [default: what each seed draws]
-    #[arg(long, value_name = "N", conflicts_with = "planted", value_parser = crate::check::parse_group)]
+    #[arg(long, value_name = "N", conflicts_with = "planted", value_parser = syros_cli::parse_group)]
     replicas: Option<Group>,
     /// Give every world permanent faults: replicas stay dead and links stay cut while clients must be served
     #[arg(long, conflicts_with = "planted")]

@@ -1,10 +1,11 @@
 //! Figures of clusters of real processes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use syros_bench::compare::{CompareError, CompareLoad, Contender, Sample, order};
 use syros_bench::figure::{Figure, Load, SLOW_READS, Storage};
 use syros_bench::geo::{GeoCluster, GeoError, GeoLoad};
+use syros_cli::{BytesText, regions};
 use syros_experiment::{Distribution, Mix};
 use syros_regions::Regions;
 use syros_runtime::EngineKind;
@@ -12,8 +13,6 @@ use syros_runtime::EngineKind;
 use super::{FAR_TIMES, Figure as Options, Printer, Understood, VALUE_BYTES};
 use crate::bench::directory::in_directory;
 use crate::bench::progress::{Progress, REPETITIONS_MAX};
-use crate::config::BytesText;
-use crate::regions;
 
 /// What of a load makes a cluster another one.
 #[derive(PartialEq, Eq)]
@@ -64,7 +63,7 @@ enum Problem {
 struct Arena<'a> {
     options: &'a Options,
     directory: &'a Path,
-    program: PathBuf,
+    program: &'a Path,
     progress: Progress,
     is_interrupted: &'a dyn Fn() -> bool,
     /// Clusters started so far.
@@ -72,11 +71,9 @@ struct Arena<'a> {
 }
 
 /// Measures.
-pub(super) fn run(figures: &[Figure], printer: &mut Printer<'_>) -> Result<(), String> {
+pub(super) fn run(figures: &[Figure], program: &Path, printer: &mut Printer<'_>) -> Result<(), String> {
     let options = printer.options;
     in_directory(options.dir.as_ref(), "figure", |directory, is_interrupted| {
-        let program =
-            std::env::current_exe().map_err(|error| format!("cannot find this program: {error}"))?;
         let mut cells: Vec<_> = figures.iter().flat_map(Figure::cells).collect();
         cells.sort_unstable();
         cells.dedup();
@@ -151,7 +148,7 @@ impl Arena<'_> {
         self.progress.says(&format!("{protocol}: starting {} replicas", protocol.replicas(place.replicas)));
         let directory = self.directory.join(format!("{}-{protocol}", self.started));
         self.started += 1;
-        let program = self.program.clone();
+        let program = self.program.to_owned();
         match place.regions {
             None => {
                 let replicas = protocol.replicas(place.replicas);

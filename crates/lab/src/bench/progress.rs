@@ -49,7 +49,6 @@ impl Progress {
     }
 
     /// There is no terminal: each thing that is said is a line.
-    #[cfg(feature = "sim")]
     pub(in crate::bench) fn is_hidden(&self) -> bool {
         self.bar.is_hidden()
     }

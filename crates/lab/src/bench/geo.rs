@@ -1,4 +1,4 @@
-//! `syros bench geo`: what distance costs, by protocol.
+//! `syros-lab bench geo`: what distance costs, by protocol.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -8,23 +8,24 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_bench::geo::{GeoCluster, GeoError, GeoLoad};
+use syros_cli::{regions, signals};
 use syros_experiment::{Distribution, Mix, Row};
 use syros_regions::Regions;
 use syros_types::Protocol;
 
-use super::{parse_size, parse_time};
-use crate::{regions, signals};
+use super::{directory, parse_size, parse_time};
+use crate::program::{Binary, Program};
 
 /// A cluster in which another replica came to lead is replaced by a new one; so often for each protocol.
 const REPLACEMENTS_MAX: usize = 3;
 
-/// Options of `syros bench geo`.
+/// Options of `syros-lab bench geo`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros bench geo --regions far-leader
-  syros bench geo --regions far-leader --distribution zipfian --virtual
-  syros bench geo --regions five-continents --workload a,90% --protocols vr,default --json
-  syros bench geo --regions my.toml --distribution uniform,zipfian:0.99 --clients 8 --duration 30s
+  syros-lab bench geo --regions far-leader
+  syros-lab bench geo --regions far-leader --distribution zipfian --virtual
+  syros-lab bench geo --regions five-continents --workload a,90% --protocols vr,default --json
+  syros-lab bench geo --regions my.toml --distribution uniform,zipfian:0.99 --clients 8 --duration 30s
 
 Protocols: vr-nobatch, vr, vr-pe, pqr, skyros, skyros-comm, curp-c, syros, ionia-lr, ionia, default; each also with another way to read or to write, as in
 default+quorum or skyros+writes=auto. Starts a cluster of its own for each, on this machine, in memory, with a relay
@@ -69,7 +70,7 @@ pub(super) struct Geo {
     #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     history: Option<u64>,
     /// Simulate, in virtual time
-    #[arg(long = "virtual", conflicts_with_all = ["dir", "value_bytes", "duration", "warm_up"])]
+    #[arg(long = "virtual", conflicts_with_all = ["dir", "binary", "value_bytes", "duration", "warm_up"])]
     is_virtual: bool,
     /// End after so many operations, over all clients, if that is earlier [default with --virtual: 20000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -80,6 +81,8 @@ pub(super) struct Geo {
     /// Where the clusters' data is; deleted in the end [default: a new directory for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    binary: Binary,
     /// One JSON object for each line
     #[arg(long)]
     json: bool,
@@ -150,11 +153,9 @@ pub(super) fn run(options: &Geo) -> Result<ExitCode, String> {
 }
 
 /// Operations of an experiment in virtual time, unless told otherwise.
-#[cfg(feature = "sim")]
 const OPERATIONS: u64 = 20_000;
 
 /// Runs everything in virtual time.
-#[cfg(feature = "sim")]
 fn simulate(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<(), String> {
     for load in options.loads() {
         for protocol in &options.protocols {
@@ -183,11 +184,6 @@ fn simulate(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<(
     Ok(())
 }
 
-#[cfg(not(feature = "sim"))]
-fn simulate(_options: &Geo, _regions: &Regions, _printer: &mut Printer) -> Result<(), String> {
-    Err("--virtual: this program was built without the simulator".to_owned())
-}
-
 /// Measures real processes.
 fn measure(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<(), String> {
     for load in options.loads() {
@@ -203,18 +199,17 @@ fn measure(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<()
     let temporary = || std::env::temp_dir().join(format!("syros-geo-{}", std::process::id()));
     let directory = options.dir.clone().unwrap_or_else(temporary);
     let name = directory.display();
-    if directory.exists() {
-        return Err(format!("{name} exists already; choose another directory with --dir"));
-    }
+    directory::check(&directory)?;
+    let Program { path: program, .. } = options.binary.find()?;
     std::fs::create_dir_all(&directory).map_err(|error| format!("cannot create {name}: {error}"))?;
     let measured = options.protocols.iter().enumerate().try_for_each(|(number, protocol)| {
         let directory = directory.join(number.to_string());
-        one_protocol(*protocol, options, regions, &directory, printer, &is_interrupted)
+        one_protocol(*protocol, options, regions, &program, &directory, printer, &is_interrupted)
     });
     if matches!(measured, Ok(()) | Err(GeoError::Interrupted)) {
         std::fs::remove_dir_all(&directory).map_err(|error| format!("cannot delete {name}: {error}"))?;
     } else {
-        eprintln!("syros bench: data and logs of the nodes are in {name}");
+        eprintln!("syros-lab bench: data and logs of the nodes are in {name}");
     }
     measured.map_err(|error| error.to_string())
 }
@@ -223,14 +218,14 @@ fn one_protocol(
     protocol: Protocol,
     options: &Geo,
     regions: &Regions,
+    program: &Path,
     directory: &Path,
     printer: &mut Printer,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<(), GeoError> {
-    let program = std::env::current_exe().map_err(GeoError::Program)?;
     let mut settings = regions::timing_of(Some(regions));
     if let Some(bytes) = options.history {
-        settings += &format!("\n[limits]\nhistory = \"{}\"\n", crate::config::BytesText(bytes));
+        settings += &format!("\n[limits]\nhistory = \"{}\"\n", syros_cli::BytesText(bytes));
     }
     let mut cluster = None;
     let mut replacements = 0;
@@ -245,7 +240,13 @@ fn one_protocol(
                 none => {
                     eprintln!("{protocol}: starting {} replicas", regions.group().size());
                     let directory = directory.join(format!("{protocol}-{replacements}"));
-                    none.insert(GeoCluster::start(program.clone(), directory, regions, protocol, &settings)?)
+                    none.insert(GeoCluster::start(
+                        program.to_owned(),
+                        directory,
+                        regions,
+                        protocol,
+                        &settings,
+                    )?)
                 }
             };
             let GeoLoad { mix, distribution, warm_up, duration, .. } = load;

@@ -1,4 +1,4 @@
-//! `syros bench figure`: the papers' figures, reproduced, beside what the papers say.
+//! `syros-lab bench figure`: the papers' figures, reproduced, beside what the papers say.
 
 mod documents;
 mod real;
@@ -11,13 +11,14 @@ use std::time::Duration;
 use clap::Args;
 use syros_bench::compare::{Facts, Sample, machine};
 use syros_bench::figure::{Cell, Figure as Shown, Outcome, Storage, catalogue, names, text};
+use syros_cli::regions;
 use syros_experiment::{Blend, Cost, KeyChoice};
 use syros_runtime::EngineKind;
 use syros_types::Protocol;
 
 use super::compare::{check_file, command};
-use super::parse_time;
-use crate::regions;
+use super::{directory, parse_time};
+use crate::program::Binary;
 
 /// All of them.
 const ALL: &str = "all";
@@ -39,16 +40,16 @@ const FAR_TIMES: u32 = 5;
 /// Length of a value of real processes.
 const VALUE_BYTES: usize = 100;
 
-/// Options of `syros bench figure`.
+/// Options of `syros-lab bench figure`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  syros bench figure --list
-  syros bench figure skyros-8a --virtual
-  syros bench figure skyros-8a --quick --svg skyros-8a.svg
-  syros bench figure syros-5 syros-6 syros-7 --virtual --json
-  syros bench figure skyros-8b-i --rtt-ms 4
-  syros bench figure ionia-10 --duration 5s --rounds 3 --html ionia-10.html
-  syros bench figure all --virtual --out docs/figures
+  syros-lab bench figure --list
+  syros-lab bench figure skyros-8a --virtual
+  syros-lab bench figure skyros-8a --quick --svg skyros-8a.svg
+  syros-lab bench figure syros-5 syros-6 syros-7 --virtual --json
+  syros-lab bench figure skyros-8b-i --rtt-ms 4
+  syros-lab bench figure ionia-10 --duration 5s --rounds 3 --html ionia-10.html
+  syros-lab bench figure all --virtual --out docs/figures
 
 Without --virtual, clusters of real processes on this machine, which all share its cores, so that messages count more than
 round trips do unless --rtt-ms makes those longer; with it, the simulator, in which
@@ -63,7 +64,7 @@ pub(super) struct Figure {
     #[arg(long)]
     list: bool,
     /// Simulate, in virtual time
-    #[arg(long = "virtual", conflicts_with_all = ["dir", "duration", "warm_up"])]
+    #[arg(long = "virtual", conflicts_with_all = ["dir", "binary", "duration", "warm_up"])]
     is_virtual: bool,
     /// A few points with little load: to see that it works, not what the figure is about
     #[arg(long)]
@@ -94,6 +95,8 @@ pub(super) struct Figure {
     /// Where the clusters' data is; deleted in the end [default: a new directory for temporary files]
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
+    #[command(flatten)]
+    binary: Binary,
     /// One JSON object a line for each protocol, load and round, and for each statement
     #[arg(long)]
     json: bool,
@@ -134,7 +137,6 @@ impl Figure {
     }
 
     /// Operations of a load in virtual time.
-    #[cfg(feature = "sim")]
     fn operations_of(&self, load: &syros_bench::figure::Load) -> u64 {
         let asked = self.operations();
         match load.storage {
@@ -153,8 +155,8 @@ impl Figure {
         }
     }
 
-    /// What does not change.
-    fn facts(&self) -> Facts {
+    /// What does not change; servers are of this commit.
+    fn facts(&self, commit: &str) -> Facts {
         let Self { rounds, cost, .. } = self;
         let s = if *rounds == 1 { "" } else { "s" };
         let load = if self.is_virtual {
@@ -185,7 +187,7 @@ impl Figure {
             durability: "replicated".to_owned(),
             value_bytes: (!self.is_virtual).then_some(VALUE_BYTES as u64),
             load,
-            commit: env!("SYROS_COMMIT").to_owned(),
+            commit: commit.to_owned(),
             machine: machine(),
             command: command(),
             ..Facts::default()
@@ -204,6 +206,7 @@ impl Figure {
         for (name, path) in [("--svg", &self.svg), ("--html", &self.html)] {
             path.as_deref().map_or(Ok(()), |path| check_file(name, path))?;
         }
+        self.dir.as_deref().map_or(Ok(()), directory::check)?;
         if let Some(out) = self.out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
             return Err(format!("--out: {} is no directory", out.display()));
         }
@@ -302,15 +305,17 @@ pub(super) fn run(options: &Figure) -> Result<ExitCode, String> {
     }
     let figures = options.figures()?;
     options.check(&figures)?;
-    let mut printer = Printer { options, facts: options.facts(), outcome: Outcome::new(options.is_virtual) };
+    let program = if options.is_virtual { None } else { Some(options.binary.find()?) };
+    let commit = program.as_ref().map_or(syros_cli::COMMIT, |program| &program.commit);
+    let facts = options.facts(commit);
+    let mut printer = Printer { options, facts, outcome: Outcome::new(options.is_virtual) };
     if !options.json {
         let Facts { load, commit, machine, .. } = &printer.facts;
         println!("{load}\nCommit {commit}; {machine}\n");
     }
-    let measured = if options.is_virtual {
-        simulated::run(&figures, &mut printer)
-    } else {
-        real::run(&figures, &mut printer)
+    let measured = match &program {
+        Some(program) => real::run(&figures, &program.path, &mut printer),
+        None => simulated::run(&figures, &mut printer),
     };
     // What was measured before something went wrong may have taken long.
     if measured.is_ok() || !printer.outcome.is_empty() {

@@ -1,4 +1,4 @@
-//! `syros bench peers`: other systems' servers beside Syros. Where a server is not installed, what would need it says so
+//! `syros-lab bench peers`: other systems' servers beside Syros. Where a server is not installed, what would need it says so
 //! and is left out; a fake stands in for what can be tested without it.
 
 mod common;
@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use common::{Scratch, kill, run, syros, text, wait_for, wait_for_end};
+use common::{Scratch, kill, lab, run, text, wait_for, wait_for_end};
 use rustix::process::Signal;
 
 /// Whether a program is in PATH; if not, says that what needs it is left out.
@@ -26,7 +26,7 @@ fn has(program: &str, package: &str) -> bool {
 
 /// Short rounds with data in this directory, which the command deletes.
 fn peers(directory: &Path, more: &[&str]) -> Command {
-    let mut command = syros();
+    let mut command = lab();
     command.args(["bench", "peers", "--rounds", "1", "--warm-up", "100ms", "--duration", "300ms"]);
     // A directory for temporary files may be in memory.
     command.args(["--keys", "100", "--clients", "4", "--durability", "replicated", "--dir"]).arg(directory);

@@ -1,0 +1,19 @@
+//! What the command lines of `syros` and `syros-lab` share: the values that options take, regions by their names, signals,
+//! and what happens to a command whose output nobody reads.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod output;
+pub mod regions;
+pub mod signals;
+mod units;
+
+pub use arguments::{DurabilityName, EngineName, check_address, parse_group};
+pub use output::end_when_nobody_reads;
+pub use units::{BytesText, parse_bytes, parse_duration};
+
+/// The commit that the programs are built from, or "unknown": it is part of every report of a measurement.
+pub const COMMIT: &str = env!("SYROS_COMMIT");
+
+/// What `--version` prints after a program's name: the laboratory reads the commit of a server from it.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (commit ", env!("SYROS_COMMIT"), ")");

@@ -161,7 +161,7 @@ impl Connection {
     }
 
     /// True, once, if the connection waits until the keys have been counted: an INFO is to tell their number. The driver
-    /// calls [`counted`](Self::counted) when [`ServerInfo::report`] knows a number that was counted after this call, or
+    /// calls [`counted`](Self::counted) when [`ServerInfo::report`](crate::ServerInfo::report) knows a number that was counted after this call, or
     /// when that takes too long.
     pub const fn takes_count(&mut self) -> bool {
         std::mem::replace(&mut self.front.wants_count, false)

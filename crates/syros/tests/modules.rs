@@ -39,12 +39,8 @@ const KNOWN: &[(&str, &[&str])] = &[
 ];
 
 /// Modules that are still a file beside their folder.
-const BESIDE: &[&str] = &[
-    "protocol/src/replica/tests.rs",
-    "sim/src/swarm.rs",
-    "sim/src/verdict.rs",
-    "sim/src/world.rs",
-];
+const BESIDE: &[&str] =
+    &["protocol/src/replica/tests.rs", "sim/src/swarm.rs", "sim/src/verdict.rs", "sim/src/world.rs"];
 
 /// A module by the names that lead to it from the root of its crate.
 type Name = Vec<String>;

@@ -15,7 +15,7 @@
 //!
 //! [`figure`] has the figures of the papers as data, and draws what was measured in their place.
 //!
-//! [`geo`] has clusters and clients in regions that are far from each other, as a [`relay`] makes them.
+//! [`geo`] has clusters and clients in regions that are far from each other, as the crate `syros-relay` makes them.
 #![forbid(unsafe_code)]
 
 mod clients;

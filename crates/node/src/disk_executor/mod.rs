@@ -128,7 +128,7 @@ pub enum News<S: Store> {
     /// The engine's part of a checkpoint is durable. The length of the checkpoint's file (0 without one), if that is
     /// complete as well, or was not asked for.
     Flushed(OpNumber, Option<u64>),
-    /// A checkpoint failed: [`DiskExecutor::give_up`] is to be called.
+    /// A checkpoint failed: [`Checkpoints::failed`] is to be called.
     Failed(OpNumber, StoreError),
     /// A census that began after the request with this number; or why there is none.
     Counted(u64, Result<Census, StoreError>),

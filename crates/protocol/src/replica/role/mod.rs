@@ -8,7 +8,9 @@ mod view_change;
 mod waiting;
 
 pub(in crate::replica) use follower::{Follower, MissingBodies, Parked};
-pub(in crate::replica) use leader::{Batch, Contact, Leader, Progress};
+#[cfg(feature = "model")]
+pub(in crate::replica) use leader::Contact;
+pub(in crate::replica) use leader::{Batch, Leader, Progress};
 pub(in crate::replica) use view_change::{Transfer, ViewChange};
 pub(in crate::replica) use waiting::{Awaited, Waiter, WaitingRead};
 

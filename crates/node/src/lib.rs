@@ -7,11 +7,15 @@
 
 mod checkpoints;
 mod disk_executor;
+mod long_reads;
+mod memory_executor;
 mod read_job;
 
 pub use checkpoints::Checkpoints;
 pub use disk_executor::{
     DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadWorker, Reading, Report,
 };
+pub use long_reads::LongReply;
+pub use memory_executor::{ENTRIES_PER_TURN, InMemory, MemoryExecutor, Observer};
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
 pub mod snapshots;

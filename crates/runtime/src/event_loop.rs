@@ -23,6 +23,7 @@ use std::time::Duration;
 use mio::event::Event as IoEvent;
 use mio::{Events, Poll, Token};
 use syros_net::{FlushOutcome, ReadOutcome};
+use syros_node::{InMemory as _, ReadJob};
 use syros_protocol::client;
 use syros_protocol::formation::Roster;
 use syros_protocol::message::{Body, Message, Peer, Standing};
@@ -933,13 +934,13 @@ impl EventLoop {
             (Peer::Client(address), Execution::InMemory(memory))
                 if address != OWN_FRONT
                     && local.slow_reads.is_none()
-                    && !memory.engine.is_long(&body)
-                    && time.is_none_or(|time| local.expired(time, &body).is_none()) =>
+                    && !memory.executor.engine().is_long(&body)
+                    && local.expired(time, &body).is_none() =>
             {
                 let Self { table, dirty, output_bytes_max, memory: client_memory, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
-                let engine = &memory.engine;
+                let engine = memory.executor.engine();
                 open.put_for_client(*output_bytes_max, |out| {
                     let read = |out: &mut Vec<u8>| engine.read(now, &body, out);
                     match standing {
@@ -954,10 +955,9 @@ impl EventLoop {
                 soil(open, index, dirty);
             }
             _ => {
-                let Some(message) = local.read(clock, to, request, applied, body, (standing, time, now))
-                else {
-                    return;
-                };
+                let (view, number) = request;
+                let job = ReadJob { to, view, number, body, standing, applied, now, time };
+                let Some(message) = local.read(clock, job) else { return };
                 self.has_large_news |= is_large(&message);
                 match &mut local.slow_reads {
                     Some(slow_reads) => slow_reads.hold(clock.instant, to, message),

@@ -4,17 +4,18 @@
 use std::sync::Arc;
 
 use mio::Waker;
+use syros_node::MemoryExecutor;
 use syros_node::snapshots::{EngineFiles, StateOf};
-use syros_protocol::replica::{Config, Restored};
+use syros_protocol::replica::{Config, Event, Restored};
 use syros_snapshot::{Stored, Stores};
 use syros_storage::Census;
-use syros_types::{OpNumber, WallTime};
+use syros_types::OpNumber;
 use syros_wal::{FileDisk, Recovery, Wal};
 
 use crate::directory::DataDirectory;
 use crate::disk_space::Reserve;
 use crate::local::LogError;
-use crate::long_reads::LongReads;
+use crate::long_replies::LongReplies;
 use crate::machine_memory::machine_memory;
 use crate::on_disk::{OnDisk, Settings};
 use crate::resident::{Resident, ResidentFiles};
@@ -23,14 +24,8 @@ use crate::store::{Store, ViewFile};
 
 /// An engine in memory, executed by the event loop itself: that takes less than to tell another thread.
 pub(crate) struct InMemory {
-    pub(crate) engine: Resident,
-    /// Entries it may still execute, about, in this turn of the event loop.
-    pub(crate) allowance: u64,
-    /// To be executed when it may.
-    pub(crate) apply_later: Option<OpNumber>,
-    /// Reads of all keys.
-    pub(crate) long_reads: LongReads,
-    pub(crate) reply: Vec<u8>,
+    pub(crate) executor: MemoryExecutor<Resident>,
+    pub(crate) long_replies: LongReplies,
 }
 
 /// What executes the log.
@@ -40,18 +35,26 @@ pub(crate) enum Execution {
 }
 
 impl Execution {
-    /// No key expires before this.
-    pub(crate) fn next_expiry(&self) -> Option<WallTime> {
+    /// What the replica is to be told before which no key expires, if that has changed.
+    pub(crate) fn expiry_news(&mut self) -> Option<Event> {
         match self {
-            Self::InMemory(memory) => memory.engine.next_expiry(),
-            Self::OnDisk(disk) => disk.threads.shared().next_expiry(),
+            Self::InMemory(memory) => memory.executor.expiry_news(),
+            Self::OnDisk(disk) => disk.threads.executor_mut().expiry_news(),
+        }
+    }
+
+    /// What the replica is to be told before which no key expires, whether or not that has changed.
+    pub(crate) fn expiry(&mut self) -> Event {
+        match self {
+            Self::InMemory(memory) => memory.executor.expiry(),
+            Self::OnDisk(disk) => disk.threads.executor_mut().expiry(),
         }
     }
 
     /// How many keys there are, and how many of these have an expiry; of an engine on disk, when they were counted last.
     pub(crate) fn census(&self) -> Census {
         match self {
-            Self::InMemory(memory) => memory.engine.census(),
+            Self::InMemory(memory) => memory.executor.engine().census(),
             Self::OnDisk(disk) => disk.census(),
         }
     }
@@ -71,7 +74,7 @@ impl Execution {
     /// How many keys have expired.
     pub(crate) fn expired(&self) -> u64 {
         match self {
-            Self::InMemory(memory) => memory.engine.expired(),
+            Self::InMemory(memory) => memory.executor.engine().expired(),
             Self::OnDisk(disk) => disk.threads.shared().expired(),
         }
     }
@@ -79,7 +82,7 @@ impl Execution {
     /// Bytes of memory that the data takes, of an engine that keeps it in memory.
     pub(crate) fn data_bytes(&self) -> Option<usize> {
         match self {
-            Self::InMemory(memory) => memory.engine.data_bytes(),
+            Self::InMemory(memory) => memory.executor.engine().data_bytes(),
             Self::OnDisk(_) => None,
         }
     }
@@ -87,7 +90,7 @@ impl Execution {
     /// Where the state of snapshots comes from.
     pub(crate) fn snapshot_state(&mut self) -> StateOf<'_> {
         match self {
-            Self::InMemory(memory) => match &mut memory.engine {
+            Self::InMemory(memory) => match memory.executor.engine_mut() {
                 Resident::Keys(keys) => StateOf::Memory(keys),
                 Resident::Machine(_) => StateOf::Copy,
             },
@@ -136,17 +139,15 @@ pub(crate) fn open_in_memory(
     let (store, _) =
         Store::open(config, cluster, directory, segment_bytes, reserve, || files).map_err(LogError::Store)?;
     let Store { wal, stored, view } = store;
-    let Stored { recovery, restored, depot, engine, .. } = stored;
+    let Stored { recovery, restored, depot, engine, snapshot } = stored;
     let snapshots =
         SnapshotThread::start(depot, directory.snapshots(), EngineFiles::InMemory(files), Arc::clone(waker))
             .map_err(LogError::Thread)?;
     let engine = engine.unwrap_or_else(|| Resident::empty(&files));
+    let applied = snapshot.map_or(OpNumber(0), |(op_number, _)| op_number);
     let memory = InMemory {
-        engine,
-        allowance: 0,
-        apply_later: None,
-        long_reads: LongReads::new(Arc::clone(waker)),
-        reply: Vec::new(),
+        executor: MemoryExecutor::new(engine, applied),
+        long_replies: LongReplies::new(Arc::clone(waker)),
     };
     let execution = Execution::InMemory(Box::new(memory));
     Ok(Opened { wal, view, recovery, restored, snapshots, execution })

@@ -30,7 +30,7 @@ mod links;
 mod loading;
 mod local;
 mod log_limit;
-mod long_reads;
+mod long_replies;
 mod machine_memory;
 mod node;
 mod on_disk;

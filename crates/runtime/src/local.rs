@@ -2,19 +2,18 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mio::Waker;
 use syros_net::Outlet;
 use syros_node::snapshots::{LoadedEngine, SnapshotNews};
-use syros_node::{News, ReadJob, ReadOutcome};
-use syros_protocol::message::{Body, Describe, LogEntry, Message, Payload, Peer, RoleName, Standing};
+use syros_node::{ENTRIES_PER_TURN, News, ReadJob, ReadOutcome};
+use syros_protocol::message::{Body, Describe, Message, Peer, RoleName};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
-use syros_storage::{MemoryEngine, StoreCause};
-use syros_types::{Class, Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
+use syros_storage::StoreCause;
+use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 use syros_wal::{
     AppendError, Cause, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, Recovery, WalError,
     WriteError,
@@ -24,7 +23,7 @@ use crate::clock::Clock;
 use crate::config::StoreConfig;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk_space::DiskWatch;
-use crate::execution::{self, Execution, InMemory, Opened, Place};
+use crate::execution::{self, Execution, Opened, Place};
 use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::on_disk;
 use crate::release::Releases;
@@ -41,23 +40,6 @@ const WAITING_BYTES_PAUSE: usize = syros_wal::WAITING_BYTES_DEFAULT / 2;
 
 /// How often a node looks whether space has returned to its disk.
 const PROBE_INTERVAL: Duration = Duration::from_secs(1);
-
-/// Log entries executed in one turn, about: a few milliseconds' worth.
-const EXECUTED_PER_TURN: u64 = 16_384;
-
-/// The entries executed in one turn end when they have returned so many bytes, and are one at least: what an entry returns
-/// is charged to its client's connection before the next turn.
-const RETURNED_PER_TURN: usize = 4 << 20;
-
-/// The entries executed in one turn end when they have taken so long, and are one at least: leases and heartbeats are far
-/// longer.
-const EXECUTION_TIME: Duration = Duration::from_millis(5);
-
-/// So many entries with short bodies are executed between two looks at the clock; after a long one there is a look at once.
-const ENTRIES_PER_LOOK: u64 = 8;
-
-/// A body from this many bytes on is long.
-const LONG_BODY: usize = 1 << 10;
 
 /// How long to wait for room in a log that is full.
 const FULL_LOG_PAUSE: Duration = Duration::from_millis(1);
@@ -206,7 +188,6 @@ pub(crate) struct Local {
     releases: Arc<Releases>,
     /// Something that was waited for has reached the disk, and nobody has looked since.
     is_overdue: bool,
-    next_expiry: Option<WallTime>,
     view: ViewFile,
     pub(crate) slow_reads: Option<SlowReads>,
     /// When a snapshot that cannot be made is complained of again.
@@ -282,7 +263,7 @@ impl Local {
             reserve: disk_watch.reserve(),
             waker: &waker,
         };
-        let Opened { wal, view, recovery, restored, snapshots, execution } = match on_disk {
+        let Opened { wal, view, recovery, restored, snapshots, mut execution } = match on_disk {
             None => execution::open_in_memory(&config, &place, in_memory)?,
             Some(settings) => execution::open_on_disk(&config, &place, settings)?,
         };
@@ -317,9 +298,8 @@ impl Local {
             }
         };
         let mut replica = Replica::new(config, boot, clock.now());
-        let next_expiry = execution.next_expiry();
-        if next_expiry.is_some() {
-            replica.handle(clock.now(), Event::NextExpiry(next_expiry));
+        if let Some(event) = execution.expiry_news() {
+            replica.handle(clock.now(), event);
         }
         let mut local = Self {
             me,
@@ -337,7 +317,6 @@ impl Local {
             held: Waiting::default(),
             releases,
             is_overdue: false,
-            next_expiry,
             view,
             slow_reads: settings.emulated_reads.map(SlowReads::new),
             complain_at: Instant(0),
@@ -494,21 +473,23 @@ impl Local {
     /// Lets an engine in memory execute what it was to, and what it is told to until [`Local::pause_execution`].
     pub(crate) fn execute(&mut self, now: Now) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
-        memory.allowance = EXECUTED_PER_TURN;
-        if let Some(through) = memory.apply_later.take() {
+        if let Some(through) = memory.executor.resume(ENTRIES_PER_TURN) {
             self.apply_in_memory(through, now);
         }
         let Execution::InMemory(memory) = &mut self.execution else { return };
-        let InMemory { engine, long_reads, .. } = &mut **memory;
         let clock = self.clock;
-        long_reads.go_on(engine, || clock.now().instant);
+        if let Some(reply) = memory.executor.go_on(|| clock.now().instant)
+            && let Err(error) = memory.long_replies.put_together(reply)
+        {
+            log::warn!("cannot start a thread for the reply to KEYS: {error}");
+        }
     }
 
     /// Takes note of reads of all keys that have ended.
     fn note_long_reads(&mut self, now: Now) {
         loop {
             let Execution::InMemory(memory) = &self.execution else { return };
-            let Some(outcome) = memory.long_reads.next_finished() else { return };
+            let Some(outcome) = memory.long_replies.next_finished() else { return };
             self.note_read(outcome, now);
         }
     }
@@ -527,7 +508,7 @@ impl Local {
     /// From now on an engine in memory notes what it is to execute, and does not.
     pub(crate) fn pause_execution(&mut self) {
         if let Execution::InMemory(memory) = &mut self.execution {
-            memory.allowance = 0;
+            memory.executor.pause();
         }
     }
 
@@ -721,7 +702,7 @@ impl Local {
             return;
         }
         let Execution::InMemory(memory) = &mut self.execution else { return };
-        let Resident::Keys(keys) = &mut memory.engine else { return };
+        let Resident::Keys(keys) = memory.executor.engine_mut() else { return };
         let clock = self.clock;
         let time = || clock.now().instant;
         let cut = self.snapshots.decide(|schedule| schedule.cut_next(keys, time(), time));
@@ -821,19 +802,15 @@ impl Local {
     }
 
     fn note_expiry(&mut self, now: Now) {
-        let next_expiry = self.execution.next_expiry();
-        if next_expiry != self.next_expiry {
-            self.next_expiry = next_expiry;
-            self.replica.handle(now, Event::NextExpiry(next_expiry));
+        if let Some(event) = self.execution.expiry_news() {
+            self.replica.handle(now, event);
         }
     }
 
     /// When there is something to do even if nothing happens until then.
     pub(crate) fn deadline(&self) -> Instant {
         let snapshots = match &self.execution {
-            Execution::InMemory(memory) if memory.apply_later.is_some() || memory.long_reads.has_work() => {
-                Instant(0)
-            }
+            Execution::InMemory(memory) if memory.executor.has_work() => Instant(0),
             Execution::InMemory(_) => self.snapshots.schedule().deadline(),
             // Clients that were made to wait are looked at again.
             Execution::OnDisk(disk) if disk.threads.executor().is_behind() => {
@@ -859,7 +836,7 @@ impl Local {
         }
         match &mut self.execution {
             Execution::InMemory(memory) => {
-                let engine = &mut memory.engine;
+                let engine = memory.executor.engine_mut();
                 self.snapshots.decide(|schedule| match engine {
                     Resident::Keys(keys) => schedule.begin(head, keys, now.instant),
                     Resident::Machine(machine) => {
@@ -898,8 +875,7 @@ impl Local {
         let loaded = self.snapshots.decide(Schedule::adopt);
         match (&mut self.execution, loaded.expect("a snapshot is adopted when it has been loaded")) {
             (Execution::InMemory(memory), LoadedEngine::InMemory(engine)) => {
-                let before = std::mem::replace(&mut memory.engine, engine);
-                memory.long_reads.begin_again();
+                let before = memory.executor.adopt(engine, op_number);
                 self.snapshots.decide(|schedule| schedule.discard(before));
             }
             (Execution::OnDisk(disk), LoadedEngine::OnDisk(store, engine)) => {
@@ -913,8 +889,7 @@ impl Local {
             }
             _ => unreachable!("engines are loaded where the engine is"),
         }
-        self.next_expiry = self.execution.next_expiry();
-        self.replica.handle(now, Event::NextExpiry(self.next_expiry));
+        self.replica.handle(now, self.execution.expiry());
         self.note_memory(now);
     }
 
@@ -939,7 +914,7 @@ impl Local {
     pub(crate) fn is_behind(&self) -> bool {
         (self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed())
             || match &self.execution {
-                Execution::InMemory(memory) => match &memory.engine {
+                Execution::InMemory(memory) => match memory.executor.engine() {
                     Resident::Keys(keys) => self.snapshots.schedule().is_behind(keys),
                     Resident::Machine(_) => false,
                 },
@@ -997,10 +972,6 @@ impl Local {
     /// Executes the log up to `through`, now or later, and tells the replica.
     pub(crate) fn apply_soon(&mut self, through: OpNumber, now: Now) {
         match &mut self.execution {
-            // After a restart there may be millions to execute. Heartbeats must not wait for that.
-            Execution::InMemory(memory) if memory.allowance == 0 => {
-                memory.apply_later = Some(through);
-            }
             Execution::InMemory(_) => self.apply_in_memory(through, now),
             Execution::OnDisk(disk) => {
                 let mut time = WallTime(0);
@@ -1017,105 +988,30 @@ impl Local {
 
     fn apply_in_memory(&mut self, through: OpNumber, now: Now) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
-        let InMemory { engine, allowance, reply, .. } = &mut **memory;
-        let mut replies: Vec<(OpNumber, Body)> = Vec::new();
-        let mut returned_bytes = 0;
-        let deadline = self.clock.now().instant.after(EXECUTION_TIME);
-        let clock = &self.clock;
-        let is_late = |number: OpNumber, entry: &LogEntry| {
-            let is_long = entry.updates().iter().any(|update| update.request.body.len() >= LONG_BODY);
-            (is_long || number.0.is_multiple_of(ENTRIES_PER_LOOK)) && clock.now().instant >= deadline
-        };
-        let entries =
-            |numbers: RangeInclusive<u64>| numbers.map(|number| self.replica.entry(OpNumber(number)));
-        let before = self.replica.applied().0;
-        let mut first = before + 1;
-        'turn: while first <= through.0 {
-            let last = through.0.min(first + (MemoryEngine::TOUCHED_AT_ONCE as u64 - 1));
-            // One alone gains nothing by it.
-            if first < last {
-                let updates = entries(first..=last).flat_map(LogEntry::updates);
-                engine.touch(updates.map(|update| &*update.request.body));
-            }
-            for (number, entry) in (first..).map(OpNumber).zip(entries(first..=last)) {
-                for update in entry.updates() {
-                    reply.clear();
-                    engine.apply(entry.time, &update.request.body, reply);
-                    if update.class == Class::Update {
-                        returned_bytes += reply.len();
-                        replies.push((number, Body::from(reply.as_slice())));
-                    }
-                }
-                if matches!(entry.payload, Payload::Register { .. } | Payload::Expire(_) | Payload::Tick) {
-                    engine.advance(entry.time);
-                }
-                if returned_bytes >= RETURNED_PER_TURN || is_late(number, entry) {
-                    first = number.0 + 1;
-                    break 'turn;
-                }
-            }
-            first = last + 1;
-        }
-        let executed = OpNumber(first - 1);
-        *allowance = allowance.saturating_sub(executed.0 - before);
-        if executed < through {
-            // The rest is for the next turn.
-            *allowance = 0;
-            memory.apply_later = Some(through);
-        }
-        let through = executed;
-        self.replica.handle(now, Event::Applied { through, replies });
+        let clock = self.clock;
+        let executed = memory.executor.apply(&self.replica, through, || clock.now().instant, &mut ());
+        let Some(executed) = executed else { return };
+        self.replica.handle(now, executed);
         self.note_expiry(now);
         self.note_memory(now);
     }
 
     /// The first expiry of the keys of a read on the engine in memory, if that is at `time` or before.
-    pub(crate) fn expired(&self, time: WallTime, body: &[u8]) -> Option<WallTime> {
+    pub(crate) fn expired(&self, time: Option<WallTime>, body: &[u8]) -> Option<WallTime> {
         let Execution::InMemory(memory) = &self.execution else { return None };
-        // Hardly ever is anything due, and then no key has to be looked up.
-        self.next_expiry.filter(|next| *next <= time)?;
-        memory.engine.first_expiry(body).filter(|expiry| *expiry <= time)
+        memory.executor.expired(time, body)
     }
 
     /// Executes a read, now or later; its answer, if now.
-    pub(crate) fn read(
-        &mut self,
-        clock: Now,
-        to: Peer,
-        (view, number): (View, u64),
-        applied: OpNumber,
-        body: Body,
-        (standing, time, now): (Option<Standing>, Option<WallTime>, WallTime),
-    ) -> Option<Message> {
-        if let Some(time) = time
-            && let Some(expiry) = self.expired(time, &body)
-        {
-            self.replica.handle(clock, Event::NotRead { to, number, body, time, expiry });
-            return None;
+    pub(crate) fn read(&mut self, clock: Now, job: ReadJob) -> Option<Message> {
+        match &mut self.execution {
+            Execution::InMemory(memory) => match memory.executor.read(job)? {
+                ReadOutcome::Answer(_, message) => return Some(message),
+                ReadOutcome::NotRead(event) => self.replica.handle(clock, event),
+            },
+            Execution::OnDisk(disk) => disk.threads.read(job),
         }
-        let InMemory { engine, reply, .. } = match &mut self.execution {
-            Execution::InMemory(memory) if memory.engine.is_long(&body) => {
-                let job = ReadJob { to, view, number, body, standing, applied, now, time };
-                memory.long_reads.add(job);
-                return None;
-            }
-            Execution::InMemory(memory) => &mut **memory,
-            Execution::OnDisk(disk) => {
-                let job = ReadJob { to, view, number, body, standing, applied, now, time };
-                disk.threads.read(job);
-                return None;
-            }
-        };
-        reply.clear();
-        engine.read(now, &body, reply);
-        let reply = Body::from(reply.as_slice());
-        Some(match standing {
-            None => Message::ReadReply { view, number, reply },
-            Some(standing) => {
-                let expiry = engine.first_expiry(&body).unwrap_or_default();
-                Message::MemberReply { view, number, applied, standing, expiry, reply }
-            }
-        })
+        None
     }
 
     /// Finds out what an update returns, now or later; what to send to the client, if now.
@@ -1127,18 +1023,15 @@ impl Local {
         id: OperationId,
         body: Body,
     ) -> Option<Message> {
-        let InMemory { engine, reply, .. } = match &mut self.execution {
-            Execution::InMemory(memory) => &mut **memory,
-            Execution::OnDisk(disk) => {
-                disk.threads.evaluate(to, view, id, body);
-                return None;
+        match &mut self.execution {
+            Execution::InMemory(memory) => {
+                if let Some(reply) = memory.executor.evaluate(&body) {
+                    return Some(Message::Evaluated { view, id, reply });
+                }
+                self.replica.handle(now, Event::NotEvaluated { to, id });
             }
-        };
-        reply.clear();
-        if engine.evaluate(&body, reply) {
-            return Some(Message::Evaluated { view, id, reply: Body::from(reply.as_slice()) });
+            Execution::OnDisk(disk) => disk.threads.evaluate(to, view, id, body),
         }
-        self.replica.handle(now, Event::NotEvaluated { to, id });
         None
     }
 

@@ -1,6 +1,7 @@
 //! What an engine in memory is: the store of keys, or a state machine of somebody's own.
 
 use syros_machine::{Executor, Kind, Pieces};
+use syros_node::InMemory;
 use syros_node::snapshots::Blocks;
 use syros_snapshot::{Depot, DepotError, Load, Loaded, States};
 use syros_storage::{Census, Engine, ListedKeys, Loader, MemoryEngine, StoreError};
@@ -20,85 +21,6 @@ impl Resident {
         match &files.machine {
             None => Self::Keys(MemoryEngine::with_hash_seed(files.hash_seed)),
             Some(kind) => Self::Machine(kind.empty()),
-        }
-    }
-
-    /// Has the processor fetch what the first of these bodies need when they are executed.
-    pub(crate) fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>) {
-        if let Self::Keys(keys) = self {
-            keys.touch(bodies);
-        }
-    }
-
-    /// Executes the body of an update.
-    pub(crate) fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        match self {
-            Self::Keys(keys) => keys.apply(time, body, reply),
-            Self::Machine(machine) => machine.execute(time, body, reply),
-        }
-    }
-
-    /// Executes the body of a read.
-    pub(crate) fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        match self {
-            Self::Keys(keys) => keys.read(now, body, reply),
-            Self::Machine(machine) => machine.read(body, reply),
-        }
-    }
-
-    /// True if this read takes so long that it is to be executed in steps: see [`MemoryEngine::begin_keys`].
-    pub(crate) fn is_long(&self, body: &[u8]) -> bool {
-        match self {
-            Self::Keys(keys) => keys.is_long(body),
-            Self::Machine(_) => false,
-        }
-    }
-
-    /// Begins a read that takes long.
-    pub(crate) fn begin_keys(&mut self, body: &[u8]) {
-        if let Self::Keys(keys) = self {
-            keys.begin_keys(body);
-        }
-    }
-
-    /// Goes on with the read that takes long; what it has found, when it is complete.
-    pub(crate) fn go_on_keys(&mut self) -> Option<ListedKeys> {
-        match self {
-            Self::Keys(keys) => keys.go_on_keys(),
-            Self::Machine(_) => None,
-        }
-    }
-
-    /// See [`Engine::evaluate`].
-    pub(crate) fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
-        match self {
-            Self::Keys(keys) => keys.evaluate(body, reply),
-            Self::Machine(machine) => machine.evaluate(body, reply),
-        }
-    }
-
-    /// The log time at which the first key of a read expires.
-    pub(crate) fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
-        match self {
-            Self::Keys(keys) => keys.first_expiry(body),
-            Self::Machine(_) => None,
-        }
-    }
-
-    /// Moves log time on.
-    pub(crate) fn advance(&mut self, time: WallTime) {
-        match self {
-            Self::Keys(keys) => keys.advance(time),
-            // It hears of time with what it executes.
-            Self::Machine(_) => {}
-        }
-    }
-
-    /// No key expires before this.
-    pub(crate) fn next_expiry(&self) -> Option<WallTime> {
-        match self {
-            Self::Keys(keys) => keys.next_expiry(),
-            Self::Machine(_) => None,
         }
     }
 
@@ -125,6 +47,77 @@ impl Resident {
     pub(crate) fn data_bytes(&self) -> Option<usize> {
         match self {
             Self::Keys(keys) => Some(keys.memory_bytes()),
+            Self::Machine(_) => None,
+        }
+    }
+}
+
+impl InMemory for Resident {
+    fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>) {
+        if let Self::Keys(keys) = self {
+            InMemory::touch(keys, bodies);
+        }
+    }
+
+    fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        match self {
+            Self::Keys(keys) => InMemory::apply(keys, time, body, reply),
+            Self::Machine(machine) => machine.execute(time, body, reply),
+        }
+    }
+
+    fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        match self {
+            Self::Keys(keys) => InMemory::read(keys, now, body, reply),
+            Self::Machine(machine) => machine.read(body, reply),
+        }
+    }
+
+    fn is_long(&self, body: &[u8]) -> bool {
+        match self {
+            Self::Keys(keys) => InMemory::is_long(keys, body),
+            Self::Machine(_) => false,
+        }
+    }
+
+    fn begin_keys(&mut self, body: &[u8]) {
+        if let Self::Keys(keys) = self {
+            InMemory::begin_keys(keys, body);
+        }
+    }
+
+    fn go_on_keys(&mut self) -> Option<ListedKeys> {
+        match self {
+            Self::Keys(keys) => InMemory::go_on_keys(keys),
+            Self::Machine(_) => None,
+        }
+    }
+
+    fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        match self {
+            Self::Keys(keys) => InMemory::evaluate(keys, body, reply),
+            Self::Machine(machine) => machine.evaluate(body, reply),
+        }
+    }
+
+    fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
+        match self {
+            Self::Keys(keys) => InMemory::first_expiry(keys, body),
+            Self::Machine(_) => None,
+        }
+    }
+
+    fn advance(&mut self, time: WallTime) {
+        match self {
+            Self::Keys(keys) => InMemory::advance(keys, time),
+            // It hears of time with what it executes.
+            Self::Machine(_) => {}
+        }
+    }
+
+    fn next_expiry(&self) -> Option<WallTime> {
+        match self {
+            Self::Keys(keys) => InMemory::next_expiry(keys),
             Self::Machine(_) => None,
         }
     }

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 use syros_commands::Reply;
-use syros_protocol::message::{Body, Message};
-use syros_storage::{Engine as _, MemoryEngine, RemovalPace};
-use syros_types::{Description, WallTime};
+use syros_protocol::message::Message;
+use syros_storage::{MemoryEngine, RemovalPace};
+use syros_types::Description;
 
 /// What the state machine says of an operation.
 pub(crate) fn describe(body: &[u8]) -> Option<Description> {
@@ -47,48 +47,6 @@ pub(crate) const PACE: RemovalPace = RemovalPace::SLOW;
 /// An engine in memory that has executed nothing.
 pub(crate) fn empty_engine() -> MemoryEngine {
     MemoryEngine::with_pace(0, PACE)
-}
-
-/// The engine of a replica.
-#[derive(Debug)]
-pub(crate) struct Engine(pub(crate) MemoryEngine);
-
-impl Engine {
-    pub(crate) fn apply(&mut self, time: WallTime, body: &[u8]) -> Body {
-        let mut reply = Vec::new();
-        self.0.apply(time, body, &mut reply);
-        reply.into()
-    }
-
-    /// The answer to a read, and when the first of its keys expires; 0 if none does.
-    pub(crate) fn read(&self, now: WallTime, body: &[u8]) -> (Body, WallTime) {
-        let mut reply = Vec::new();
-        self.0.read(now, body, &mut reply);
-        (reply.into(), self.0.first_expiry(body).unwrap_or_default())
-    }
-
-    /// What an update would return, if that can be said.
-    pub(crate) fn evaluate(&self, body: &[u8]) -> Option<Body> {
-        let mut reply = Vec::new();
-        self.0.evaluate(body, &mut reply).then(|| reply.into())
-    }
-
-    pub(crate) fn advance(&mut self, time: WallTime) {
-        self.0.advance(time);
-    }
-
-    /// Bytes of memory that the data takes.
-    pub(crate) fn data_bytes(&self) -> usize {
-        self.0.memory_bytes()
-    }
-
-    pub(crate) fn next_expiry(&self) -> Option<WallTime> {
-        self.0.next_expiry()
-    }
-
-    pub(crate) fn digest(&self) -> u64 {
-        self.0.digest()
-    }
 }
 
 /// The first of the replies in a body, if it is a string.

@@ -13,7 +13,7 @@ use syros_protocol::record::Ticket;
 use syros_protocol::replica::PlantedBug;
 use syros_storage::execution::Item;
 use syros_storage::{DiskEngine, Engine as _, MemoryStore, Shared, StoreError};
-use syros_types::{Description, Footprint, OpNumber, Prng, WallTime};
+use syros_types::{Description, Footprint, OpNumber, Prng};
 
 /// An engine, and the number of its store.
 pub(crate) type Numbered = (u64, DiskEngine<MemoryStore>);
@@ -102,11 +102,6 @@ impl OnDisk {
 
     fn shared(&self) -> &Arc<Shared<MemoryStore>> {
         self.engine.shared()
-    }
-
-    /// The earliest expiry of a key.
-    pub(crate) fn next_expiry(&self) -> Option<WallTime> {
-        self.shared().next_expiry()
     }
 
     /// The last entry that was dealt out.

@@ -1,7 +1,7 @@
 //! One life of a replica process: the real core, the real write-ahead log on a virtual disk, the real
 //! engine, and what stands between them in a server.
 
-use crate::adapter::{self, Engine};
+use crate::adapter;
 use crate::clock::{Clock, VirtualTime};
 use crate::invariants::Invariants;
 use crate::journal::Journal;
@@ -16,12 +16,12 @@ use syros_node::snapshots::{
     EngineFiles, LoadedEngine, SnapshotJob, SnapshotNews, SnapshotReport, SnapshotSchedule, SnapshotSizes,
     SnapshotWorker, StateOf,
 };
-use syros_node::{News, ReadJob, ReadOutcome};
-use syros_protocol::message::{Body, Message, Peer, Prepared, RoleName, Standing};
+use syros_node::{MemoryExecutor, News, Observer, ReadJob, ReadOutcome};
+use syros_protocol::message::{Body, LogEntry, Message, Peer, Prepared, RoleName, Standing};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Event, Replica, TraceEvent};
 use syros_snapshot::{Depot, SnapshotFiles};
-use syros_storage::{MemoryEngine, MemoryStore};
+use syros_storage::{Engine as _, MemoryEngine, MemoryStore};
 use syros_types::{Instant, Now, OpNumber, OperationId, Prng, ReplicaId, View, WallTime};
 use syros_wal::memory_disk::MemoryDisk;
 
@@ -45,13 +45,8 @@ pub enum Effect {
         /// Encoded.
         bytes: Rc<[u8]>,
     },
-    /// Entries were executed; the core is to be told later.
-    Executed {
-        /// The last one.
-        through: OpNumber,
-        /// Results of those that have one.
-        replies: Vec<(OpNumber, Body)>,
-    },
+    /// An engine in memory has something to execute, later: see [`ReplicaProcess::execute_soon`].
+    Execute,
     /// There is work on snapshots: see [`ReplicaProcess::step_snapshots`].
     Snapshots,
     /// An engine on disk has something to execute: see [`ReplicaProcess::step_engine`].
@@ -63,9 +58,7 @@ pub enum Effect {
 /// An engine in memory.
 #[derive(Debug)]
 pub(crate) struct InMemory {
-    engine: Engine,
-    /// The last entry it has executed.
-    executed: OpNumber,
+    executor: MemoryExecutor<MemoryEngine>,
 }
 
 /// What executes the log.
@@ -78,30 +71,41 @@ pub(crate) enum Execution {
 }
 
 impl Execution {
-    /// An engine in memory that goes up to `executed`.
-    pub(crate) fn in_memory(engine: Option<MemoryEngine>, executed: OpNumber) -> Self {
-        let engine = Engine(engine.unwrap_or_else(adapter::empty_engine));
-        Self::InMemory(Box::new(InMemory { engine, executed }))
+    /// An engine in memory that goes up to `executed`, and may have a planted bug.
+    pub(crate) fn in_memory(engine: Option<MemoryEngine>, executed: OpNumber, loses_updates: bool) -> Self {
+        let engine = engine.unwrap_or_else(adapter::empty_engine);
+        let mut executor = MemoryExecutor::new(engine, executed);
+        if loses_updates {
+            executor.lose_updates();
+        }
+        Self::InMemory(Box::new(InMemory { executor }))
     }
 
-    fn next_expiry(&self) -> Option<WallTime> {
+    fn expiry_news(&mut self) -> Option<Event> {
         match self {
-            Self::InMemory(memory) => memory.engine.next_expiry(),
-            Self::OnDisk(disk) => disk.next_expiry(),
+            Self::InMemory(memory) => memory.executor.expiry_news(),
+            Self::OnDisk(disk) => disk.executor().expiry_news(),
+        }
+    }
+
+    fn expiry(&mut self) -> Event {
+        match self {
+            Self::InMemory(memory) => memory.executor.expiry(),
+            Self::OnDisk(disk) => disk.executor().expiry(),
         }
     }
 
     /// The last entry that was executed, or dealt out to be.
     pub(crate) const fn executed(&self) -> OpNumber {
         match self {
-            Self::InMemory(memory) => memory.executed,
+            Self::InMemory(memory) => memory.executor.executed(),
             Self::OnDisk(disk) => disk.dispatched(),
         }
     }
 
     pub(crate) fn digest(&self) -> u64 {
         match self {
-            Self::InMemory(memory) => memory.engine.digest(),
+            Self::InMemory(memory) => memory.executor.engine().digest(),
             Self::OnDisk(disk) => disk.digest(),
         }
     }
@@ -109,7 +113,7 @@ impl Execution {
     /// Where the state of snapshots comes from.
     fn snapshot_state(&mut self) -> StateOf<'_> {
         match self {
-            Self::InMemory(memory) => StateOf::Memory(&mut memory.engine.0),
+            Self::InMemory(memory) => StateOf::Memory(memory.executor.engine_mut()),
             Self::OnDisk(disk) => StateOf::Checkpoints(disk.executor().checkpoints()),
         }
     }
@@ -136,14 +140,14 @@ pub struct Surroundings<'a> {
     pub tally: &'a mut Tally,
     /// What is to be done.
     pub effects: &'a mut Vec<Effect>,
-    /// Tell the core of executed entries at once.
+    /// An engine in memory executes in the turn in which it is asked to, as far as it may.
     pub apply_at_once: bool,
+    /// Entries that an engine in memory executes in one turn.
+    pub entries_per_turn: u64,
     /// Updates that were executed.
     pub executed: u64,
     /// States of engines in memory are compared after every entry whose number this divides.
     pub compare_every: u64,
-    /// An engine in memory does not execute every seventh entry, if nobody awaits its reply: a planted bug.
-    pub loses_updates: bool,
 }
 
 /// The answer to a read.
@@ -180,9 +184,10 @@ pub struct ReplicaProcess {
     persisted: Ticket,
     /// What the core has not been told of that.
     untold: Option<Ticket>,
-    next_expiry: Option<WallTime>,
-    /// Until when the reports of executed entries are delayed.
-    pub applied_until: VirtualTime,
+    /// The next turn executes.
+    executes: bool,
+    /// Such a turn is planned.
+    execution_planned: bool,
     /// The snapshots, as the owner of the engine sees them, with the jobs that the worker has not begun.
     snapshots: SnapshotSchedule<MemoryEngine, MemoryStore>,
     /// What a server has a thread for.
@@ -221,7 +226,7 @@ impl ReplicaProcess {
         boot: Boot,
         (journal, depot): (Journal, Depot<MemoryDisk>),
         (files, sizes): (EngineFiles<SnapshotFiles, Shelf>, SnapshotSizes),
-        execution: Execution,
+        mut execution: Execution,
         clock: Clock,
         time: VirtualTime,
     ) -> Self {
@@ -230,13 +235,10 @@ impl ReplicaProcess {
         snapshots.plant(config.planted);
         let core = Replica::new(config, boot, clock.now(time));
         assert!(core.applied() == execution.executed(), "the engine goes as far as the core takes it to go");
-        let next_expiry = execution.next_expiry();
         let normal_in = core.is_normal().then(|| core.view());
         let without_memory = core.status().role == RoleName::Recovering;
         let mut inbox = Vec::new();
-        if next_expiry.is_some() {
-            inbox.push(Event::NextExpiry(next_expiry));
-        }
+        inbox.extend(execution.expiry_news());
         Self {
             id,
             core,
@@ -248,8 +250,8 @@ impl ReplicaProcess {
             held: Vec::new(),
             persisted: Ticket(0),
             untold: None,
-            next_expiry,
-            applied_until: 0,
+            executes: false,
+            execution_planned: false,
             snapshots,
             worker: SnapshotWorker::new(depot, files, sizes),
             reports: VecDeque::new(),
@@ -319,18 +321,17 @@ impl ReplicaProcess {
         if self.core.deadline() <= now.instant {
             self.core.handle(now, Event::Tick);
         }
-        let mut actions = 0;
-        loop {
-            while let Some(action) = self.core.poll() {
-                actions += 1;
-                assert!(actions < ACTIONS_MAX, "the core never stops asking for actions");
-                self.act(action, around);
+        self.act_on_all(now, around);
+        if core::mem::take(&mut self.executes) || around.apply_at_once {
+            self.resume_execution(around);
+            self.act_on_all(now, around);
+        }
+        if let Execution::InMemory(memory) = &mut self.execution {
+            memory.executor.pause();
+            if memory.executor.has_work() && !self.execution_planned {
+                self.execution_planned = true;
+                around.effects.push(Effect::Execute);
             }
-            // It may wait for it now.
-            if !self.untold.is_some_and(|ticket| self.is_awaited(ticket)) {
-                break;
-            }
-            self.tell_persisted(now);
         }
         self.note_view(around.tally);
         self.release(around);
@@ -345,6 +346,23 @@ impl ReplicaProcess {
         around.invariants.observe(self.id, &self.core);
     }
 
+    /// Does what the core asks for, until it asks for nothing more.
+    fn act_on_all(&mut self, now: Now, around: &mut Surroundings<'_>) {
+        let mut actions = 0;
+        loop {
+            while let Some(action) = self.core.poll() {
+                actions += 1;
+                assert!(actions < ACTIONS_MAX, "the core never stops asking for actions");
+                self.act(action, around);
+            }
+            // It may wait for it now.
+            if !self.untold.is_some_and(|ticket| self.is_awaited(ticket)) {
+                break;
+            }
+            self.tell_persisted(now);
+        }
+    }
+
     /// Tells the core by how much the data may grow, and whether the disk is nearly full.
     fn tell_room(&mut self, now: Now) {
         if self.told_disk_is_short != self.disk_is_short {
@@ -352,7 +370,7 @@ impl ReplicaProcess {
             self.core.handle(now, Event::DiskShort(self.disk_is_short));
         }
         if let (Some(limit), Execution::InMemory(memory)) = (self.maxmemory, &self.execution) {
-            let room = limit as i64 - memory.engine.data_bytes() as i64;
+            let room = limit as i64 - memory.executor.engine().memory_bytes() as i64;
             self.core.handle(now, Event::MemoryRoom(room));
         }
     }
@@ -442,25 +460,15 @@ impl ReplicaProcess {
         (standing, time, now): (Option<Standing>, Option<WallTime>, WallTime),
         around: &mut Surroundings<'_>,
     ) {
+        let job = ReadJob { to, view, number, body, standing, applied, now, time };
         match &mut self.execution {
             Execution::InMemory(memory) => {
-                let (reply, expiry) = memory.engine.read(now, &body);
-                if let Some(time) = time
-                    && expiry.0 > 0
-                    && expiry <= time
-                {
-                    let clock = self.clock.now(around.time);
-                    return self.core.handle(clock, Event::NotRead { to, number, body, time, expiry });
-                }
-                let message = match standing {
-                    None => Message::ReadReply { view, number, reply },
-                    Some(standing) => Message::MemberReply { view, number, applied, standing, expiry, reply },
-                };
-                let seen = memory.executed;
-                self.answer(Answer { to, message, seen }, around);
+                let seen = memory.executor.executed();
+                let outcome = memory.executor.read(job);
+                self.end_read(outcome, seen, around);
             }
             Execution::OnDisk(disk) => {
-                disk.executor().read(ReadJob { to, view, number, body, standing, applied, now, time });
+                disk.executor().read(job);
                 disk.hand_out();
             }
         }
@@ -469,8 +477,8 @@ impl ReplicaProcess {
     fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body, around: &mut Surroundings<'_>) {
         match &mut self.execution {
             Execution::InMemory(memory) => {
-                let seen = memory.executed;
-                match memory.engine.evaluate(&body) {
+                let seen = memory.executor.executed();
+                match memory.executor.evaluate(&body) {
                     Some(reply) => {
                         let message = Message::Evaluated { view, id, reply };
                         self.answer(Answer { to, message, seen }, around);
@@ -519,7 +527,7 @@ impl ReplicaProcess {
         match &mut self.execution {
             Execution::InMemory(memory) => {
                 let now = self.clock.now(around.time);
-                self.snapshots.begin(head, &mut memory.engine.0, now.instant);
+                self.snapshots.begin(head, memory.executor.engine_mut(), now.instant);
             }
             Execution::OnDisk(disk) => {
                 disk.executor().take_snapshot(head, ticket, is_file);
@@ -533,9 +541,8 @@ impl ReplicaProcess {
         let loaded = self.snapshots.adopt();
         match (&mut self.execution, loaded.expect("a snapshot is adopted when it has been loaded")) {
             (Execution::InMemory(memory), LoadedEngine::InMemory(engine)) => {
-                let before = core::mem::replace(&mut memory.engine, Engine(engine));
-                memory.executed = op_number;
-                self.snapshots.discard(before.0);
+                let before = memory.executor.adopt(engine, op_number);
+                self.snapshots.discard(before);
             }
             (Execution::OnDisk(disk), LoadedEngine::OnDisk(store, engine)) => {
                 disk.adopt(op_number, (store, *engine));
@@ -544,9 +551,8 @@ impl ReplicaProcess {
         }
         around.tally.note(Kind::SnapshotInstalled);
         around.invariants.installed(self.id, op_number, self.execution.digest());
-        self.next_expiry = self.execution.next_expiry();
         let now = self.clock.now(around.time);
-        self.core.handle(now, Event::NextExpiry(self.next_expiry));
+        self.core.handle(now, self.execution.expiry());
     }
 
     // ---- An engine on disk.
@@ -565,10 +571,8 @@ impl ReplicaProcess {
                     let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                     self.core.handle(now, Event::Applied { through, replies });
                 }
-                News::Read(ReadOutcome::Answer(to, message)) | News::Evaluated(to, message) => {
-                    self.answer(Answer { to, message, seen }, around);
-                }
-                News::Read(ReadOutcome::NotRead(event)) => self.core.handle(now, event),
+                News::Read(outcome) => self.end_read(Some(outcome), seen, around),
+                News::Evaluated(to, message) => self.answer(Answer { to, message, seen }, around),
                 News::NotEvaluated(to, id) => self.core.handle(now, Event::NotEvaluated { to, id }),
                 News::Sealed(head, cut) => {
                     if let Some(cut) = cut {
@@ -602,10 +606,8 @@ impl ReplicaProcess {
     }
 
     fn note_expiry(&mut self, now: Now) {
-        let next_expiry = self.execution.next_expiry();
-        if next_expiry != self.next_expiry {
-            self.next_expiry = next_expiry;
-            self.core.handle(now, Event::NextExpiry(next_expiry));
+        if let Some(event) = self.execution.expiry_news() {
+            self.core.handle(now, event);
         }
     }
 
@@ -621,7 +623,7 @@ impl ReplicaProcess {
         }
         if let Execution::InMemory(memory) = &mut self.execution {
             let end = || now.instant.after(CUT_TIME);
-            self.snapshots.cut_next(&mut memory.engine.0, now.instant, end);
+            self.snapshots.cut_next(memory.executor.engine_mut(), now.instant, end);
         }
     }
 
@@ -737,39 +739,46 @@ impl ReplicaProcess {
         disk.hand_out();
     }
 
+    /// Has an engine in memory execute entries, now or in a later turn.
     fn execute(&mut self, through: OpNumber, around: &mut Surroundings<'_>) {
         let Execution::InMemory(memory) = &mut self.execution else { return };
-        let InMemory { engine, executed, .. } = &mut **memory;
-        let mut replies = Vec::new();
-        while *executed < through {
-            let number = executed.next();
-            let entry = self.core.entry(number);
-            around.trace.line(around.time, format_args!("{} executes {}: {entry:?}", self.id, number.0));
-            for update in entry.updates() {
-                around.executed += 1;
-                if around.loses_updates && number.0.is_multiple_of(7) && update.class.is_nilext() {
-                    engine.advance(entry.time);
-                    continue;
-                }
-                let reply = engine.apply(entry.time, &update.request.body);
-                if !update.class.is_nilext() {
-                    replies.push((number, reply));
-                }
-            }
-            if entry.updates().is_empty() {
-                engine.advance(entry.time);
-            }
-            let is_compared = number.0.is_multiple_of(around.compare_every);
-            let digest = if is_compared { engine.digest() } else { 0 };
-            around.invariants.executed(self.id, number, entry, digest);
-            *executed = number;
-        }
         let now = self.clock.now(around.time);
-        self.note_expiry(now);
-        if around.apply_at_once {
-            self.core.handle(now, Event::Applied { through, replies });
-        } else {
-            around.effects.push(Effect::Executed { through, replies });
+        let mut watch = Watch { replica: self.id, around };
+        let executed = memory.executor.apply(&self.core, through, || now.instant, &mut watch);
+        if let Some(event) = executed {
+            self.core.handle(now, event);
+            self.note_expiry(now);
+        }
+    }
+
+    /// An engine in memory executes in the next turn what it was to.
+    pub const fn execute_soon(&mut self) {
+        self.executes = true;
+        self.execution_planned = false;
+    }
+
+    /// Executes what there was to be executed, and lets what comes of it be executed until the turn ends.
+    fn resume_execution(&mut self, around: &mut Surroundings<'_>) {
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        if let Some(through) = memory.executor.resume(around.entries_per_turn) {
+            self.execute(through, around);
+        }
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        let (now, seen) = (self.clock.now(around.time).instant, memory.executor.executed());
+        if let Some(reply) = memory.executor.go_on(|| now) {
+            self.end_read(Some(reply.put_together()), seen, around);
+        }
+    }
+
+    /// Sends the answer to a read that has seen what was executed up to `seen`, or tells the core that there is none.
+    fn end_read(&mut self, outcome: Option<ReadOutcome>, seen: OpNumber, around: &mut Surroundings<'_>) {
+        match outcome {
+            None => {}
+            Some(ReadOutcome::Answer(to, message)) => self.answer(Answer { to, message, seen }, around),
+            Some(ReadOutcome::NotRead(event)) => {
+                let now = self.clock.now(around.time);
+                self.core.handle(now, event);
+            }
         }
     }
 
@@ -784,6 +793,23 @@ impl ReplicaProcess {
         for held in self.held.extract_if(.., |held| held.after <= persisted) {
             around.effects.push(held.effect);
         }
+    }
+}
+
+/// Looks on while a replica executes its log.
+struct Watch<'a, 'b> {
+    replica: ReplicaId,
+    around: &'a mut Surroundings<'b>,
+}
+
+impl Observer<MemoryEngine> for Watch<'_, '_> {
+    fn on_executed(&mut self, number: OpNumber, entry: &LogEntry, engine: &MemoryEngine) {
+        let Self { replica, around } = self;
+        around.trace.line(around.time, format_args!("{replica} executes {}: {entry:?}", number.0));
+        around.executed += entry.updates().len() as u64;
+        let is_compared = number.0.is_multiple_of(around.compare_every);
+        let digest = if is_compared { engine.digest() } else { 0 };
+        around.invariants.executed(*replica, number, entry, digest);
     }
 }
 

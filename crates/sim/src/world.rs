@@ -51,8 +51,8 @@ pub(crate) enum Happening {
     Wake { node: NodeIndex, life: u64 },
     /// A disk has finished a sync.
     Synced { replica: usize, life: u64, ticket: Ticket },
-    /// Entries executed earlier are reported to the core.
-    Executed { replica: usize, life: u64, through: OpNumber, replies: Vec<(OpNumber, Body)> },
+    /// A replica with an engine in memory executes what it was to.
+    Execute { replica: usize, life: u64 },
     /// A replica does the next thing there is to do with its snapshots.
     StepSnapshots { replica: usize, life: u64 },
     /// Threads of an engine on disk do the next things they have to do.
@@ -396,9 +396,7 @@ impl World {
             Happening::EndTurn { replica, life } => self.end_turn(replica, life),
             Happening::Wake { node, life } => self.wake(node, life),
             Happening::Synced { replica, life, ticket } => self.synced(replica, life, ticket),
-            Happening::Executed { replica, life, through, replies } => {
-                self.tell(replica, life, replica::Event::Applied { through, replies });
-            }
+            Happening::Execute { replica, life } => self.execute(replica, life),
             Happening::StepSnapshots { replica, life } => self.step_snapshots(replica, life),
             Happening::StepEngine { replica, life } => self.step_engine(replica, life),
             Happening::Flushed { replica, life, store } => self.flushed(replica, life, store),
@@ -744,10 +742,9 @@ impl World {
             tally: &mut self.tally,
             effects: &mut effects,
             apply_at_once: self.swarm.apply_delay == 0,
+            entries_per_turn: self.swarm.entries_per_turn(),
             executed: 0,
             compare_every: self.swarm.compare_every,
-            loses_updates: self.planted == Some(PlantedBug::EngineLosesUpdate)
-                && replica + 1 == self.group.size(),
         };
         process.run(&mut around);
         let executed_now = around.executed;
@@ -769,12 +766,9 @@ impl World {
                         departures.push(Departure { to, entries, answers_read, parcel });
                     }
                 }
-                Effect::Executed { through, replies } => {
-                    let delay = self.dice.service.below(self.swarm.apply_delay);
-                    let Some(process) = &mut self.replicas[replica].process else { continue };
-                    let at = process.applied_until.max(time + delay);
-                    process.applied_until = at;
-                    self.scheduler.schedule(at, Happening::Executed { replica, life, through, replies });
+                Effect::Execute => {
+                    let delay = self.dice.service.below(self.swarm.apply_delay + 1);
+                    self.scheduler.schedule(time + 1 + delay, Happening::Execute { replica, life });
                 }
                 Effect::Snapshots => self.plan_snapshot_step(replica),
                 Effect::Engine => self.plan_engine_step(replica),

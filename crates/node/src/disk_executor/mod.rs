@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use syros_protocol::message::{Body, LogEntry, Message, Payload, Peer};
 use syros_protocol::record::{SnapshotHead, Ticket};
+use syros_protocol::replica::Event;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_storage::execution::{Dispatcher, Executed, Item, ReadWay, Step, Task, Worker};
@@ -275,6 +276,8 @@ pub struct DiskExecutor<S: Store> {
     /// Reads that have not been answered.
     unanswered: usize,
     is_purging: bool,
+    /// What the replica has been told that no key expires before.
+    next_expiry: Option<WallTime>,
     checkpoints: Checkpoints,
     limits: PressureLimits,
     pressure: Pressure,
@@ -294,6 +297,7 @@ impl<S: Store> DiskExecutor<S> {
             readings: Vec::new(),
             unanswered: 0,
             is_purging: false,
+            next_expiry: None,
             checkpoints: Checkpoints::default(),
             limits,
             pressure: Pressure::default(),
@@ -356,6 +360,19 @@ impl<S: Store> DiskExecutor<S> {
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.dispatcher.is_idle()
+    }
+
+    /// What the replica is to be told before which no key expires, if that has changed.
+    pub fn expiry_news(&mut self) -> Option<Event> {
+        let before = self.next_expiry;
+        let event = self.expiry();
+        (self.next_expiry != before).then_some(event)
+    }
+
+    /// What the replica is to be told before which no key expires, whether or not that has changed.
+    pub fn expiry(&mut self) -> Event {
+        self.next_expiry = self.shared.next_expiry();
+        Event::NextExpiry(self.next_expiry)
     }
 
     // ---- Dealing out.

@@ -7,7 +7,7 @@ use crate::process::Execution;
 use crate::shelf::Shelf;
 use crate::tally::Kind;
 use syros_node::snapshots::EngineFiles;
-use syros_protocol::replica::{Config, Restored};
+use syros_protocol::replica::{Config, PlantedBug, Restored};
 use syros_snapshot::{Depot, SnapshotFiles, Stored, Stores};
 use syros_types::{OpNumber, ReplicaId};
 use syros_wal::memory_disk::MemoryDisk;
@@ -29,7 +29,9 @@ impl World {
         let Some(settings) = &self.swarm.disk_engine else {
             let (journal, stored) = Journal::open(&mut slot.disk, config, &mut { FILES })?;
             let Stored { restored, depot, engine, snapshot, .. } = stored;
-            let execution = Execution::in_memory(engine, up_to(snapshot));
+            let is_last = replica + 1 == self.group.size();
+            let loses_updates = is_last && self.planted == Some(PlantedBug::EngineLosesUpdate);
+            let execution = Execution::in_memory(engine, up_to(snapshot), loses_updates);
             return Ok(Opened { journal, restored, depot, files: EngineFiles::InMemory(FILES), execution });
         };
         let mut stores = Stores::new(slot.disk.shelf());
@@ -44,6 +46,17 @@ impl World {
         let disk = OnDisk::new(shelf, (number, engine), applied, settings.lanes, config.planted);
         self.invariants.holds(ReplicaId(replica as u8), applied, disk.digest(), "as found on disk");
         Ok(Opened { journal, restored, depot, files, execution: Execution::OnDisk(Box::new(disk)) })
+    }
+
+    /// Lets an engine in memory execute what it was to.
+    pub(super) fn execute(&mut self, replica: usize, life: u64) {
+        if self.replicas[replica].life != life {
+            return;
+        }
+        if let Some(process) = &mut self.replicas[replica].process {
+            process.execute_soon();
+            self.run_replica(replica);
+        }
     }
 
     /// Lets the threads of a replica's engine go on after a while.

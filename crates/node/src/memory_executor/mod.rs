@@ -1,0 +1,333 @@
+//! Execution by an engine in memory, which takes less than to tell another thread: the thread that drives the replica
+//! executes the log itself, in pieces that keep nobody else waiting for long.
+
+use std::time::Duration;
+
+use syros_protocol::message::{Body, LogEntry, Message, Payload};
+use syros_protocol::replica::{Event, Replica};
+use syros_storage::{ListedKeys, MemoryEngine};
+use syros_types::{Class, Instant, OpNumber, WallTime};
+
+use crate::long_reads::{LongReads, LongReply};
+use crate::read_job::{ReadJob, ReadOutcome};
+
+/// Entries that are executed without a pause, about: a few milliseconds' worth.
+pub const ENTRIES_PER_TURN: u64 = 16_384;
+
+/// The entries executed in one turn end when they have returned so many bytes, and are one at least: what an entry returns
+/// is charged to its client's connection before the next turn.
+const RETURNED_PER_TURN: usize = 4 << 20;
+
+/// The entries executed in one turn end when they have taken so long, and are one at least: leases and heartbeats are far
+/// longer.
+const EXECUTION_TIME: Duration = Duration::from_millis(5);
+
+/// So many entries with short bodies are executed between two looks at the clock; after a long one there is a look at once.
+const ENTRIES_PER_LOOK: u64 = 8;
+
+/// A body from this many bytes on is long.
+const LONG_BODY: usize = 1 << 10;
+
+/// The number of entries that share one fetch of what they need from memory.
+const FETCHED_AT_ONCE: u64 = MemoryEngine::TOUCHED_AT_ONCE as u64;
+
+/// With the known-wrong variant, entries whose number this divides are not executed.
+const LOST_EVERY: u64 = 7;
+
+/// An engine in memory: the store of keys, or another state machine.
+pub trait InMemory {
+    /// Has the processor fetch what the first of these bodies need when they are executed.
+    fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>);
+    /// Executes the body of an update: see [`Engine::apply`](syros_storage::Engine::apply).
+    fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>);
+    /// Executes the body of a read: see [`Engine::read`](syros_storage::Engine::read).
+    fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>);
+    /// What an update would return: see [`Engine::evaluate`](syros_storage::Engine::evaluate).
+    fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool;
+    /// The log time at which the first key of a body expires.
+    fn first_expiry(&self, body: &[u8]) -> Option<WallTime>;
+    /// Moves log time on.
+    fn advance(&mut self, time: WallTime);
+    /// No key expires before this.
+    fn next_expiry(&self) -> Option<WallTime>;
+    /// True if this read takes so long that it is to be executed in steps.
+    fn is_long(&self, body: &[u8]) -> bool;
+    /// Begins a read that takes long: see [`MemoryEngine::begin_keys`].
+    fn begin_keys(&mut self, body: &[u8]);
+    /// Goes on with the read that takes long; what it has found, when it is complete.
+    fn go_on_keys(&mut self) -> Option<ListedKeys>;
+}
+
+impl InMemory for MemoryEngine {
+    fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>) {
+        Self::touch(self, bodies);
+    }
+
+    fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        syros_storage::Engine::apply(self, time, body, reply);
+    }
+
+    fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        syros_storage::Engine::read(self, now, body, reply);
+    }
+
+    fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        syros_storage::Engine::evaluate(self, body, reply)
+    }
+
+    fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
+        syros_storage::Engine::first_expiry(self, body)
+    }
+
+    fn advance(&mut self, time: WallTime) {
+        syros_storage::Engine::advance(self, time);
+    }
+
+    fn next_expiry(&self) -> Option<WallTime> {
+        syros_storage::Engine::next_expiry(self)
+    }
+
+    fn is_long(&self, body: &[u8]) -> bool {
+        Self::is_long(self, body)
+    }
+
+    fn begin_keys(&mut self, body: &[u8]) {
+        Self::begin_keys(self, body);
+    }
+
+    fn go_on_keys(&mut self) -> Option<ListedKeys> {
+        Self::go_on_keys(self)
+    }
+}
+
+/// Looks on while entries are executed.
+pub trait Observer<E> {
+    /// The engine has executed this entry, and all before it.
+    fn on_executed(&mut self, number: OpNumber, entry: &LogEntry, engine: &E);
+}
+
+/// Nobody looks on.
+impl<E> Observer<E> for () {
+    fn on_executed(&mut self, _: OpNumber, _: &LogEntry, _: &E) {}
+}
+
+/// Executes the log with an engine in memory.
+#[derive(Debug)]
+pub struct MemoryExecutor<E> {
+    engine: E,
+    /// The last entry that was executed.
+    executed: OpNumber,
+    /// Entries that may still be executed, about, before [`Self::pause`].
+    allowance: u64,
+    /// To be executed when it may.
+    apply_later: Option<OpNumber>,
+    /// What the replica has been told that no key expires before.
+    next_expiry: Option<WallTime>,
+    long_reads: LongReads,
+    reply: Vec<u8>,
+    #[cfg(feature = "planted-bugs")]
+    loses_updates: bool,
+}
+
+impl<E: InMemory> MemoryExecutor<E> {
+    /// For an engine that has executed all up to this entry.
+    #[must_use]
+    pub fn new(engine: E, executed: OpNumber) -> Self {
+        Self {
+            engine,
+            executed,
+            allowance: 0,
+            apply_later: None,
+            next_expiry: None,
+            long_reads: LongReads::default(),
+            reply: Vec::new(),
+            #[cfg(feature = "planted-bugs")]
+            loses_updates: false,
+        }
+    }
+
+    /// Makes it wrong: every seventh entry is not executed, if nobody awaits its reply.
+    #[cfg(feature = "planted-bugs")]
+    pub const fn lose_updates(&mut self) {
+        self.loses_updates = true;
+    }
+
+    fn is_lost(&self, number: OpNumber, class: Class) -> bool {
+        #[cfg(feature = "planted-bugs")]
+        let loses_updates = self.loses_updates;
+        #[cfg(not(feature = "planted-bugs"))]
+        let loses_updates = false;
+        loses_updates && number.0.is_multiple_of(LOST_EVERY) && class.is_nilext()
+    }
+
+    /// The engine.
+    #[must_use]
+    pub const fn engine(&self) -> &E {
+        &self.engine
+    }
+
+    /// The engine, for its snapshots.
+    pub const fn engine_mut(&mut self) -> &mut E {
+        &mut self.engine
+    }
+
+    /// The last entry that was executed.
+    #[must_use]
+    pub const fn executed(&self) -> OpNumber {
+        self.executed
+    }
+
+    /// Another engine takes the place of this one, which is returned: the state after this entry.
+    pub fn adopt(&mut self, engine: E, executed: OpNumber) -> E {
+        (self.executed, self.apply_later) = (executed, None);
+        self.long_reads.begin_again();
+        std::mem::replace(&mut self.engine, engine)
+    }
+
+    /// What the replica is to be told before which no key expires, if that has changed.
+    pub fn expiry_news(&mut self) -> Option<Event> {
+        let before = self.next_expiry;
+        let event = self.expiry();
+        (self.next_expiry != before).then_some(event)
+    }
+
+    /// What the replica is to be told before which no key expires, whether or not that has changed.
+    pub fn expiry(&mut self) -> Event {
+        self.next_expiry = self.engine.next_expiry();
+        Event::NextExpiry(self.next_expiry)
+    }
+
+    // ---- Updates.
+
+    /// From now on [`Self::apply`] executes this many entries, about. What was left by then is to be executed with it first:
+    /// the last of those entries.
+    pub const fn resume(&mut self, allowance: u64) -> Option<OpNumber> {
+        self.allowance = allowance;
+        self.apply_later.take()
+    }
+
+    /// From now on [`Self::apply`] takes note of what is to be executed, and does not.
+    pub const fn pause(&mut self) {
+        self.allowance = 0;
+    }
+
+    /// True if something is to be gone on with after [`Self::resume`].
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.apply_later.is_some() || self.long_reads.has_work()
+    }
+
+    /// Executes the log of a replica up to `through`, or as far as it may now: what the replica is to hear of it
+    /// ([`Event::Applied`]). `clock` tells how long that takes.
+    pub fn apply(
+        &mut self,
+        replica: &Replica,
+        through: OpNumber,
+        clock: impl Fn() -> Instant,
+        observer: &mut impl Observer<E>,
+    ) -> Option<Event> {
+        // After a restart there may be millions to execute. Heartbeats must not wait for that.
+        if self.allowance == 0 {
+            self.apply_later = Some(through);
+            return None;
+        }
+        let mut replies: Vec<(OpNumber, Body)> = Vec::new();
+        let mut returned_bytes = 0;
+        let deadline = clock().after(EXECUTION_TIME);
+        let is_late = |number: OpNumber, entry: &LogEntry| {
+            let is_long = entry.updates().iter().any(|update| update.request.body.len() >= LONG_BODY);
+            (is_long || number.0.is_multiple_of(ENTRIES_PER_LOOK)) && clock() >= deadline
+        };
+        let before = self.executed.0;
+        let last_allowed = through.0.min(before.saturating_add(self.allowance));
+        let mut fetched = before;
+        for number in before + 1..=last_allowed {
+            if number > fetched {
+                fetched = last_allowed.min(number + FETCHED_AT_ONCE - 1);
+                // One alone gains nothing by it.
+                if number < fetched {
+                    let entries = (number..=fetched).map(|number| replica.entry(OpNumber(number)));
+                    let updates = entries.flat_map(LogEntry::updates);
+                    self.engine.touch(updates.map(|update| &*update.request.body));
+                }
+            }
+            let number = OpNumber(number);
+            let entry = replica.entry(number);
+            for update in entry.updates() {
+                if self.is_lost(number, update.class) {
+                    self.engine.advance(entry.time);
+                    continue;
+                }
+                self.reply.clear();
+                self.engine.apply(entry.time, &update.request.body, &mut self.reply);
+                if update.class == Class::Update {
+                    returned_bytes += self.reply.len();
+                    replies.push((number, Body::from(self.reply.as_slice())));
+                }
+            }
+            if matches!(entry.payload, Payload::Register { .. } | Payload::Expire(_) | Payload::Tick) {
+                self.engine.advance(entry.time);
+            }
+            self.executed = number;
+            observer.on_executed(number, entry, &self.engine);
+            if returned_bytes >= RETURNED_PER_TURN || is_late(number, entry) {
+                break;
+            }
+        }
+        self.allowance = self.allowance.saturating_sub(self.executed.0 - before);
+        if self.executed < through {
+            // The rest is for the next turn.
+            self.allowance = 0;
+            self.apply_later = Some(through);
+        }
+        Some(Event::Applied { through: self.executed, replies })
+    }
+
+    /// What an update returns; `None` if that cannot be known before it is executed.
+    pub fn evaluate(&mut self, body: &[u8]) -> Option<Body> {
+        self.reply.clear();
+        self.engine.evaluate(body, &mut self.reply).then(|| Body::from(self.reply.as_slice()))
+    }
+
+    // ---- Reads.
+
+    /// The first expiry of the keys of a read, if that is at `time` or before: then the read must not be answered.
+    #[must_use]
+    pub fn expired(&self, time: Option<WallTime>, body: &[u8]) -> Option<WallTime> {
+        // Hardly ever is anything due, and then no key has to be looked up.
+        let time = time.filter(|time| self.next_expiry.is_some_and(|next| next <= *time))?;
+        self.engine.first_expiry(body).filter(|expiry| *expiry <= time)
+    }
+
+    /// Executes a read. `None` if it takes long: [`Self::go_on`] goes on with it.
+    pub fn read(&mut self, job: ReadJob) -> Option<ReadOutcome> {
+        if let (Some(expiry), Some(time)) = (self.expired(job.time, &job.body), job.time) {
+            let ReadJob { to, number, body, .. } = job;
+            return Some(ReadOutcome::NotRead(Event::NotRead { to, number, body, time, expiry }));
+        }
+        if self.engine.is_long(&job.body) {
+            self.long_reads.add(job);
+            return None;
+        }
+        let ReadJob { to, view, number, body, standing, applied, now, .. } = job;
+        self.reply.clear();
+        self.engine.read(now, &body, &mut self.reply);
+        let reply = Body::from(self.reply.as_slice());
+        let message = match standing {
+            None => Message::ReadReply { view, number, reply },
+            Some(standing) => {
+                let expiry = self.engine.first_expiry(&body).unwrap_or_default();
+                Message::MemberReply { view, number, applied, standing, expiry, reply }
+            }
+        };
+        Some(ReadOutcome::Answer(to, message))
+    }
+
+    /// Goes on with reads that take long, for a while; what has been found, if one of them has ended.
+    pub fn go_on(&mut self, clock: impl Fn() -> Instant) -> Option<LongReply> {
+        self.long_reads.go_on(&mut self.engine, clock)
+    }
+}
+
+#[cfg(test)]
+mod tests;

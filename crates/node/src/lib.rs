@@ -10,6 +10,7 @@ mod disk_executor;
 mod long_reads;
 mod memory_executor;
 mod read_job;
+mod ticket_queue;
 
 pub use checkpoints::Checkpoints;
 pub use disk_executor::{
@@ -18,4 +19,6 @@ pub use disk_executor::{
 pub use long_reads::LongReply;
 pub use memory_executor::{ENTRIES_PER_TURN, InMemory, MemoryExecutor, Observer};
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
+pub use ticket_queue::TicketQueue;
+
 pub mod snapshots;

@@ -44,7 +44,6 @@ mod socket;
 mod stop;
 mod store;
 mod trace;
-mod waiting;
 
 pub use config::{
     EngineConfig, EngineKind, FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, StoreConfig,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mio::Waker;
 use syros_net::Outlet;
 use syros_node::snapshots::{LoadedEngine, SnapshotNews};
-use syros_node::{ENTRIES_PER_TURN, News, ReadJob, ReadOutcome};
+use syros_node::{ENTRIES_PER_TURN, News, ReadJob, ReadOutcome, TicketQueue};
 use syros_protocol::message::{Body, Describe, Message, Peer, RoleName};
 use syros_protocol::record::{Record, SnapshotHead, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
@@ -32,7 +32,6 @@ use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
 use crate::snapshots::{Schedule, SnapshotThread};
 use crate::store::{Owner, StoreError, ViewFile};
-use crate::waiting::Waiting;
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
 /// so that what other replicas send in the meantime still fits.
@@ -183,7 +182,7 @@ pub(crate) struct Local {
     /// When to try next whether a disk that refused a write takes writes again.
     pub(crate) probe_at: Instant,
     /// What the event loop sends when records are on disk.
-    held: Waiting<Ticket, Delayed>,
+    held: TicketQueue<Ticket, Delayed>,
     /// Messages that the log's thread sends.
     releases: Arc<Releases>,
     /// Something that was waited for has reached the disk, and nobody has looked since.
@@ -314,7 +313,7 @@ impl Local {
             disk: DiskState::Works,
             has_told_loss: false,
             probe_at: Instant::NEVER,
-            held: Waiting::default(),
+            held: TicketQueue::default(),
             releases,
             is_overdue: false,
             view,

@@ -8,15 +8,14 @@ use std::iter;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use syros_net::Outlet;
+use syros_node::TicketQueue;
 use syros_wal::RecordNumber;
-
-use crate::waiting::Waiting;
 
 #[derive(Debug, Default)]
 struct State {
     /// Frames for connections. Nearly all answer an update whose record waits for the disk, and are shorter than that:
     /// the limit of the log's waiting bytes bounds them as well.
-    waiting: Waiting<RecordNumber, (Outlet, Vec<u8>)>,
+    waiting: TicketQueue<RecordNumber, (Outlet, Vec<u8>)>,
     /// The event loop is woken when this record is on disk.
     wake_at: Option<RecordNumber>,
 }

@@ -16,7 +16,7 @@ use syros_node::snapshots::{
     EngineFiles, LoadedEngine, SnapshotJob, SnapshotNews, SnapshotReport, SnapshotSchedule, SnapshotSizes,
     SnapshotWorker, StateOf,
 };
-use syros_node::{MemoryExecutor, News, Observer, ReadJob, ReadOutcome};
+use syros_node::{MemoryExecutor, News, Observer, ReadJob, ReadOutcome, TicketQueue};
 use syros_protocol::message::{Body, LogEntry, Message, Peer, Prepared, RoleName, Standing};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Event, Replica, TraceEvent};
@@ -159,13 +159,6 @@ struct Answer {
     seen: OpNumber,
 }
 
-/// A message that waits for the disk.
-#[derive(Debug)]
-struct Held {
-    after: Ticket,
-    effect: Effect,
-}
-
 /// One life of a replica process.
 #[derive(Debug)]
 pub struct ReplicaProcess {
@@ -180,7 +173,8 @@ pub struct ReplicaProcess {
     pub inbox: Vec<Event>,
     /// When the process is to run next; wake-ups for other times are void.
     pub wake_at: Option<VirtualTime>,
-    held: Vec<Held>,
+    /// Messages that wait for the disk.
+    held: TicketQueue<Ticket, Effect>,
     persisted: Ticket,
     /// What the core has not been told of that.
     untold: Option<Ticket>,
@@ -247,7 +241,7 @@ impl ReplicaProcess {
             clock,
             inbox,
             wake_at: None,
-            held: Vec::new(),
+            held: TicketQueue::default(),
             persisted: Ticket(0),
             untold: None,
             executes: false,
@@ -415,7 +409,7 @@ impl ReplicaProcess {
                 if after <= self.persisted {
                     around.effects.push(effect);
                 } else {
-                    self.held.push(Held { after, effect });
+                    self.held.push(after, effect);
                 }
             }
             Action::Persist { ticket, record } => {
@@ -789,9 +783,8 @@ impl ReplicaProcess {
 
     /// Lets go of the messages whose records are on disk.
     fn release(&mut self, around: &mut Surroundings<'_>) {
-        let persisted = self.persisted;
-        for held in self.held.extract_if(.., |held| held.after <= persisted) {
-            around.effects.push(held.effect);
+        while let Some(effect) = self.held.pop(self.persisted) {
+            around.effects.push(effect);
         }
     }
 }

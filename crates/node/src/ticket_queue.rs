@@ -1,19 +1,21 @@
-//! What waits until something that is numbered has reached a number.
+//! What waits until a record is durable.
 
 use std::collections::VecDeque;
 
-/// A queue by number, and then in the order in which it was filled.
+/// A queue by ticket, and for one ticket in the order in which it was filled. Tickets are those of a replica, or the numbers
+/// of its records.
 #[derive(Debug)]
-pub(crate) struct Waiting<N, T>(VecDeque<(N, T)>);
+pub struct TicketQueue<N, T>(VecDeque<(N, T)>);
 
-impl<N, T> Default for Waiting<N, T> {
+impl<N, T> Default for TicketQueue<N, T> {
     fn default() -> Self {
         Self(VecDeque::new())
     }
 }
 
-impl<N: Copy + Ord, T> Waiting<N, T> {
-    pub(crate) fn push(&mut self, after: N, what: T) {
+impl<N: Copy + Ord, T> TicketQueue<N, T> {
+    /// Adds something that may leave when `after` is durable.
+    pub fn push(&mut self, after: N, what: T) {
         // Nearly always the largest number so far.
         let place = match self.0.back() {
             Some((last, _)) if *last > after => self.0.partition_point(|(number, _)| *number <= after),
@@ -23,7 +25,7 @@ impl<N: Copy + Ord, T> Waiting<N, T> {
     }
 
     /// The next that need not wait any longer.
-    pub(crate) fn pop(&mut self, reached: N) -> Option<T> {
+    pub fn pop(&mut self, reached: N) -> Option<T> {
         if self.first()? > reached {
             return None;
         }
@@ -31,7 +33,8 @@ impl<N: Copy + Ord, T> Waiting<N, T> {
     }
 
     /// What the next waits for.
-    pub(crate) fn first(&self) -> Option<N> {
+    #[must_use]
+    pub fn first(&self) -> Option<N> {
         self.0.front().map(|(after, _)| *after)
     }
 }
@@ -42,7 +45,7 @@ mod tests {
 
     #[test]
     fn each_leaves_when_its_own_number_is_reached() {
-        let mut waiting = Waiting::default();
+        let mut waiting = TicketQueue::default();
         for (after, view) in [(3, 1), (5, 2), (4, 3), (3, 4), (5, 5)] {
             waiting.push(after, view);
         }

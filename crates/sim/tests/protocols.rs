@@ -4,7 +4,7 @@
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_sim::scenario::DELAY as D;
-use syros_sim::swarm::MILLI;
+use syros_sim::swarm::{DiskEngineSettings, MILLI};
 use syros_sim::workload::Step;
 use syros_sim::{Node, Play, Scenario};
 use syros_types::{FastQuorum, Protocol};
@@ -137,7 +137,16 @@ fn what_an_update_returns_is_evaluated_once() {
     let play = |bug: Option<PlantedBug>| {
         let scenario = Scenario::new(5).durability(Durability::Replicated).with(|swarm| {
             swarm.fast_quorum = FastQuorum::NilextOrCommutative;
-            swarm.apply_delay = 400 * MILLI;
+            swarm.disk_engine = Some(DiskEngineSettings {
+                lanes: 1,
+                apply_ahead: 1_000,
+                step_delay: 20 * MILLI,
+                steps_max: 1,
+                readers_one_in: 2,
+                report_delay: 0,
+                flush_delay: 0,
+                refused_percent: 0,
+            });
             swarm.protocol.client_reconnect = core::time::Duration::from_millis(3);
             swarm.protocol.sync_after = core::time::Duration::from_secs(4);
         });

@@ -7,6 +7,7 @@
 
 mod checkpoints;
 mod disk_executor;
+mod in_memory;
 mod long_reads;
 mod memory_executor;
 mod read_job;
@@ -16,8 +17,9 @@ pub use checkpoints::Checkpoints;
 pub use disk_executor::{
     DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadWorker, Reading, Report,
 };
+pub use in_memory::InMemory;
 pub use long_reads::LongReply;
-pub use memory_executor::{ENTRIES_PER_TURN, InMemory, MemoryExecutor, Observer};
+pub use memory_executor::{ENTRIES_PER_TURN, MemoryExecutor, Observer};
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
 pub use ticket_queue::TicketQueue;
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use syros_storage::ListedKeys;
 use syros_types::{Instant, WallTime};
 
-use crate::memory_executor::InMemory;
+use crate::in_memory::InMemory;
 use crate::read_job::{ReadJob, ReadOutcome};
 
 /// Reads that wait for the one under way, at most; beyond, they are dropped, and their clients ask again.

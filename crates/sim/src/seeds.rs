@@ -274,7 +274,15 @@ pub fn run_planted(bug: PlantedBug, protocol: Option<Protocol>, seeds_max: u64) 
     let options = Options { protocol, ..aim(bug) };
     let sound = Options { planted: None, ..options };
     let fails = |seed, options: &Options| run_seed(seed, options).violation.is_some();
-    let is_aimed = |seed: &u64| hunt(bug).is_none_or(|hunt| Swarm::draw(*seed).hunt == Some(hunt));
+    let is_aimed = |seed: &u64| {
+        let mut swarm = Swarm::draw(*seed);
+        if options.permanent {
+            swarm.draw_permanent();
+        }
+        let chases = swarm.permanent.as_ref().is_some_and(|permanent| permanent.chases);
+        hunt(bug).is_none_or(|hunt| swarm.hunt == Some(hunt))
+            && (chases || bug != PlantedBug::DeadSourceAskedOn)
+    };
     let mut seeds = (1..).filter(is_aimed).take(usize::try_from(seeds_max).unwrap_or(usize::MAX));
     seeds.find(|seed| fails(*seed, &options) && !fails(*seed, &sound)).map(Shown::Seed)
 }

@@ -587,7 +587,7 @@ impl Swarm {
     fn make_sources_die(&mut self) {
         if let Some(permanent) = &mut self.permanent {
             permanent.chases = true;
-            permanent.rounds = permanent.rounds.max(2);
+            permanent.rounds = permanent.rounds.max(4);
             self.protocol.transfer_entries_max = 1;
         }
     }

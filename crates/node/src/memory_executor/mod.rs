@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use syros_protocol::message::{Body, LogEntry, Message, Payload};
 use syros_protocol::replica::{Event, Replica};
-use syros_storage::{ListedKeys, MemoryEngine};
+use syros_storage::MemoryEngine;
 use syros_types::{Class, Instant, OpNumber, WallTime};
 
+use crate::in_memory::InMemory;
 use crate::long_reads::{LongReads, LongReply};
 use crate::read_job::{ReadJob, ReadOutcome};
 
@@ -33,72 +34,6 @@ const FETCHED_AT_ONCE: u64 = MemoryEngine::TOUCHED_AT_ONCE as u64;
 
 /// With the known-wrong variant, entries whose number this divides are not executed.
 const LOST_EVERY: u64 = 7;
-
-/// An engine in memory: the store of keys, or another state machine.
-pub trait InMemory {
-    /// Has the processor fetch what the first of these bodies need when they are executed.
-    fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>);
-    /// Executes the body of an update: see [`Engine::apply`](syros_storage::Engine::apply).
-    fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>);
-    /// Executes the body of a read: see [`Engine::read`](syros_storage::Engine::read).
-    fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>);
-    /// What an update would return: see [`Engine::evaluate`](syros_storage::Engine::evaluate).
-    fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool;
-    /// The log time at which the first key of a body expires.
-    fn first_expiry(&self, body: &[u8]) -> Option<WallTime>;
-    /// Moves log time on.
-    fn advance(&mut self, time: WallTime);
-    /// No key expires before this.
-    fn next_expiry(&self) -> Option<WallTime>;
-    /// True if this read takes so long that it is to be executed in steps.
-    fn is_long(&self, body: &[u8]) -> bool;
-    /// Begins a read that takes long: see [`MemoryEngine::begin_keys`].
-    fn begin_keys(&mut self, body: &[u8]);
-    /// Goes on with the read that takes long; what it has found, when it is complete.
-    fn go_on_keys(&mut self) -> Option<ListedKeys>;
-}
-
-impl InMemory for MemoryEngine {
-    fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>) {
-        Self::touch(self, bodies);
-    }
-
-    fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        syros_storage::Engine::apply(self, time, body, reply);
-    }
-
-    fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        syros_storage::Engine::read(self, now, body, reply);
-    }
-
-    fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
-        syros_storage::Engine::evaluate(self, body, reply)
-    }
-
-    fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
-        syros_storage::Engine::first_expiry(self, body)
-    }
-
-    fn advance(&mut self, time: WallTime) {
-        syros_storage::Engine::advance(self, time);
-    }
-
-    fn next_expiry(&self) -> Option<WallTime> {
-        syros_storage::Engine::next_expiry(self)
-    }
-
-    fn is_long(&self, body: &[u8]) -> bool {
-        Self::is_long(self, body)
-    }
-
-    fn begin_keys(&mut self, body: &[u8]) {
-        Self::begin_keys(self, body);
-    }
-
-    fn go_on_keys(&mut self) -> Option<ListedKeys> {
-        Self::go_on_keys(self)
-    }
-}
 
 /// Looks on while entries are executed.
 pub trait Observer<E> {

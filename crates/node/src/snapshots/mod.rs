@@ -189,10 +189,12 @@ pub enum SnapshotReport<M, S: Store> {
     },
     /// A part of a snapshot cannot be read. The member asks again, or elsewhere.
     PartNotRead {
+        /// The member.
+        to: ReplicaId,
         /// The snapshot.
         op_number: OpNumber,
-        /// Why.
-        error: DepotError,
+        /// Why, unless there is no such part.
+        error: Option<DepotError>,
     },
     /// A part of a snapshot that is being received is written.
     PartWritten {

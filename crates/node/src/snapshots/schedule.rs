@@ -3,7 +3,7 @@
 use super::{Attempt, Blocks, LoadedEngine, SnapshotJob, SnapshotReport, SnapshotSizes};
 use crate::checkpoints::Checkpoints;
 use core::time::Duration;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use syros_protocol::message::{Body, Message};
 use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::Event;
@@ -63,6 +63,17 @@ struct Taking {
     cutting: Cutting,
 }
 
+/// A part of a snapshot, by the snapshot and where the part begins.
+type Part = (OpNumber, u64);
+
+/// What the worker reads for a member.
+#[derive(Clone, Copy, Debug)]
+struct Reading {
+    part: Part,
+    /// What the member has asked for since, if that is another part.
+    next: Option<Part>,
+}
+
 /// What the owner of an engine knows of its snapshots. `M` is what is loaded into memory, `S` the store of one on disk.
 ///
 /// Every call may leave jobs for the worker: [`SnapshotSchedule::next_job`]. There are never more of them than the core has
@@ -79,6 +90,9 @@ pub struct SnapshotSchedule<M, S: Store> {
     keep_from: Option<(OpNumber, Ticket)>,
     /// The worker has not reported yet what it removed last.
     is_removing: bool,
+    /// One for each member at most: a member that waits for a part asks for it again, and copies of what it asks for would
+    /// keep a busy worker from ever reading what it needs next.
+    readings: BTreeMap<ReplicaId, Reading>,
     jobs: VecDeque<SnapshotJob>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
@@ -95,6 +109,7 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
             loaded: None,
             keep_from: None,
             is_removing: false,
+            readings: BTreeMap::new(),
             jobs: VecDeque::new(),
             #[cfg(feature = "planted-bugs")]
             planted: None,
@@ -216,7 +231,23 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
 
     /// Has a part of a snapshot read, for a member.
     pub fn read_part(&mut self, to: ReplicaId, op_number: OpNumber, offset: u64) {
-        self.jobs.push_back(SnapshotJob::ReadPart { to, op_number, offset });
+        let part = (op_number, offset);
+        match self.readings.get_mut(&to) {
+            Some(reading) => reading.next = Some(part).filter(|part| *part != reading.part),
+            None => {
+                self.readings.insert(to, Reading { part, next: None });
+                self.jobs.push_back(SnapshotJob::ReadPart { to, op_number, offset });
+            }
+        }
+    }
+
+    /// The worker has read a part for a member, or cannot. True if the member still waits for that one.
+    fn end_reading(&mut self, to: ReplicaId) -> bool {
+        let next = self.readings.remove(&to).and_then(|reading| reading.next);
+        if let Some((op_number, offset)) = next {
+            self.read_part(to, op_number, offset);
+        }
+        next.is_none()
     }
 
     /// Has a part of a snapshot written that is being received.
@@ -311,12 +342,15 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
             }
             SnapshotReport::PartRead { to, op_number, offset, part } => {
                 let message = Message::SnapshotPart { op_number, offset, part: part.into() };
-                Some(SnapshotNews::Send(to, message))
+                self.end_reading(to).then_some(SnapshotNews::Send(to, message))
             }
-            SnapshotReport::PartNotRead { op_number, error } => Some(SnapshotNews::Warning(format!(
-                "cannot send a part of the snapshot at entry {}: {error}",
-                op_number.0
-            ))),
+            SnapshotReport::PartNotRead { to, op_number, error } => {
+                self.end_reading(to);
+                let of = op_number.0;
+                let told =
+                    error.map(|error| format!("cannot send a part of the snapshot at entry {of}: {error}"));
+                told.map(SnapshotNews::Warning)
+            }
             SnapshotReport::PartWritten { op_number, received } => {
                 Some(SnapshotNews::Event(Event::SnapshotPartWritten { op_number, received }))
             }

@@ -330,6 +330,36 @@ fn a_removal_that_the_disk_refuses_is_told_and_does_not_stop_the_next() {
     assert!(harness.schedule.remove_if_due(Ticket(2), None).is_some());
 }
 
+/// Found by seed 747756033038: three members waited for parts, and copies of what they had asked for kept the worker busy for
+/// longer than it took them to ask again.
+#[test]
+fn a_member_that_asks_again_for_a_part_gets_one_copy() {
+    let mut source = Harness::new(20);
+    source.begin(9);
+    assert_eq!(taken(&source.finish()), Some(9));
+    let read = |job: &SnapshotJob| matches!(job, SnapshotJob::ReadPart { .. });
+    for _ in 0..3 {
+        for member in 1..3 {
+            source.schedule.read_part(ReplicaId(member), OpNumber(9), 0);
+        }
+    }
+    assert_eq!(source.schedule.jobs_of(read), 2, "one for each member");
+    // The first has got the part by other means, and asks for the next one.
+    source.schedule.read_part(ReplicaId(1), OpNumber(9), 64);
+    let mut sent = Vec::new();
+    while source.schedule.jobs_of(read) > 0 {
+        if let Some(SnapshotNews::Send(to, Message::SnapshotPart { offset, .. })) = source.step() {
+            sent.push((to.0, offset));
+        }
+    }
+    assert_eq!(sent, [(2, 0), (1, 64)]);
+    // A part that does not exist is not waited for.
+    source.schedule.read_part(ReplicaId(1), OpNumber(8), 0);
+    assert!(source.step().is_none());
+    source.schedule.read_part(ReplicaId(1), OpNumber(9), 0);
+    assert!(matches!(source.step(), Some(SnapshotNews::Send(ReplicaId(1), _))));
+}
+
 #[test]
 fn a_snapshot_goes_to_another_replica_part_by_part_and_is_adopted_or_not() {
     let mut source = Harness::new(20);

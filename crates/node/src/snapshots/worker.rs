@@ -79,10 +79,11 @@ impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
                 None
             }
             SnapshotJob::ReadPart { to, op_number, offset } => {
-                match self.depot.read_part(op_number, offset, self.sizes.part_bytes) {
-                    Ok(part) => part.map(|part| SnapshotReport::PartRead { to, op_number, offset, part }),
-                    Err(error) => Some(SnapshotReport::PartNotRead { op_number, error }),
-                }
+                Some(match self.depot.read_part(op_number, offset, self.sizes.part_bytes) {
+                    Ok(Some(part)) => SnapshotReport::PartRead { to, op_number, offset, part },
+                    Ok(None) => SnapshotReport::PartNotRead { to, op_number, error: None },
+                    Err(error) => SnapshotReport::PartNotRead { to, op_number, error: Some(error) },
+                })
             }
             SnapshotJob::WritePart { op_number, offset, part } => {
                 Some(match self.depot.write_part(op_number, offset, &part) {

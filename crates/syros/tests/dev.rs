@@ -95,7 +95,7 @@ fn nodes_do_not_outlive_a_killed_dev() {
 }
 
 #[test]
-fn regions_are_as_far_as_they_are_said_to_be() {
+fn regions_that_are_not_known_are_refused() {
     let (scratch, port) = (Scratch::new("regions"), free_ports());
     let dir = scratch.0.join("cluster");
     let dev = |regions: &str, more: &[&str]| {
@@ -112,24 +112,4 @@ fn regions_are_as_far_as_they_are_said_to_be() {
         assert!(!output.status.success() && text(&output).contains(complaint), "{}", text(&output));
         assert!(!dir.exists(), "it made something");
     }
-    let file = scratch.0.join("moon.toml");
-    let description = "replicas = ['earth', 'moon', 'moon']\nclients = ['moon', 'earth']\n\
-                       [[line]]\nwithin-each = true\nrtt-ms = 0.1\n\
-                       [[line]]\nbetween = ['earth', 'moon']\nrtt-ms = 300\n";
-    std::fs::write(&file, description).unwrap();
-    let program = syros().get_program().to_string_lossy().into_owned();
-    let bench = format!(
-        "'{program}' bench write --cluster {{cluster:moon}} --writers 1 --connections 1 --warm-up 1s \
-         --duration 2s --json; echo {{cluster}} {{cluster:earth}}"
-    );
-    let output = dev(file.to_str().unwrap(), &["--durability", "replicated", "--exec", &bench]);
-    assert!(output.status.success(), "{}", text(&output));
-    let report = String::from_utf8_lossy(&output.stdout).into_owned();
-    let after = report.split_once("\"p50_us\":").unwrap_or_else(|| panic!("{report}")).1;
-    let median: f64 = after.split([',', '}']).next().unwrap().parse().unwrap();
-    // The leader is on earth, and no update is complete without it.
-    assert!(median >= 300_000.0, "{report}");
-    let addresses: Vec<&str> = report.lines().last().unwrap().split([',', ' ']).collect();
-    assert_eq!(addresses.len(), 6, "{report}");
-    assert!(addresses[..3].iter().all(|address| !addresses[3..].contains(address)), "{report}");
 }

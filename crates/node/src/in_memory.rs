@@ -1,7 +1,17 @@
 //! What is asked of an engine in memory.
 
-use syros_storage::{ListedKeys, MemoryEngine};
+use syros_storage::{Engine, ListedKeys, MemoryEngine};
 use syros_types::WallTime;
+
+use crate::snapshots::{Blocks, StateOf};
+
+/// The state of an engine, of which a snapshot is to be taken.
+pub enum SnapshotState<'a> {
+    /// The engine, which is cut into blocks while it goes on.
+    Here(&'a mut dyn Engine),
+    /// A copy, which the worker cuts into blocks; it takes about so many bytes.
+    Copy(Box<dyn Blocks>, usize),
+}
 
 /// An engine in memory: the store of keys, or another state machine.
 pub trait InMemory {
@@ -25,6 +35,14 @@ pub trait InMemory {
     fn begin_keys(&mut self, body: &[u8]);
     /// Goes on with the read that takes long; what it has found, when it is complete.
     fn go_on_keys(&mut self) -> Option<ListedKeys>;
+    /// Bytes of memory that the data takes, the same at all replicas that have executed the same, if that is known.
+    fn data_bytes(&self) -> Option<usize>;
+    /// The state as it is now, for a snapshot.
+    fn snapshot(&mut self) -> SnapshotState<'_>;
+    /// Where the state comes from of the snapshot that is being taken.
+    fn snapshot_state(&mut self) -> StateOf<'_>;
+    /// The store of keys, if it is one.
+    fn keys(&self) -> Option<&dyn Engine>;
 }
 
 impl InMemory for MemoryEngine {
@@ -33,27 +51,27 @@ impl InMemory for MemoryEngine {
     }
 
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        syros_storage::Engine::apply(self, time, body, reply);
+        Engine::apply(self, time, body, reply);
     }
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        syros_storage::Engine::read(self, now, body, reply);
+        Engine::read(self, now, body, reply);
     }
 
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
-        syros_storage::Engine::evaluate(self, body, reply)
+        Engine::evaluate(self, body, reply)
     }
 
     fn first_expiry(&self, body: &[u8]) -> Option<WallTime> {
-        syros_storage::Engine::first_expiry(self, body)
+        Engine::first_expiry(self, body)
     }
 
     fn advance(&mut self, time: WallTime) {
-        syros_storage::Engine::advance(self, time);
+        Engine::advance(self, time);
     }
 
     fn next_expiry(&self) -> Option<WallTime> {
-        syros_storage::Engine::next_expiry(self)
+        Engine::next_expiry(self)
     }
 
     fn is_long(&self, body: &[u8]) -> bool {
@@ -66,5 +84,21 @@ impl InMemory for MemoryEngine {
 
     fn go_on_keys(&mut self) -> Option<ListedKeys> {
         Self::go_on_keys(self)
+    }
+
+    fn data_bytes(&self) -> Option<usize> {
+        Some(self.memory_bytes())
+    }
+
+    fn snapshot(&mut self) -> SnapshotState<'_> {
+        SnapshotState::Here(self)
+    }
+
+    fn snapshot_state(&mut self) -> StateOf<'_> {
+        StateOf::Memory(self)
+    }
+
+    fn keys(&self) -> Option<&dyn Engine> {
+        Some(self)
     }
 }

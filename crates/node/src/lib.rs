@@ -7,6 +7,7 @@
 
 mod checkpoints;
 mod disk_executor;
+mod driver;
 mod in_memory;
 mod long_reads;
 mod memory_executor;
@@ -17,7 +18,8 @@ pub use checkpoints::Checkpoints;
 pub use disk_executor::{
     DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadWorker, Reading, Report,
 };
-pub use in_memory::InMemory;
+pub use driver::{DriverObserver, Execution, Notice, OnDisk, Output, ReplicaDriver};
+pub use in_memory::{InMemory, SnapshotState};
 pub use long_reads::LongReply;
 pub use memory_executor::{ENTRIES_PER_TURN, MemoryExecutor, Observer};
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};

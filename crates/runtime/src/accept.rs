@@ -399,7 +399,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return Ok(()) };
         open.kind = Kind::Link(replica);
         if let Some(local) = &mut self.local {
-            local.replica.handle(self.now, syros_protocol::replica::Event::MemberConnected(open.address));
+            local.handle(self.now, syros_protocol::replica::Event::MemberConnected(open.address));
         }
         let peer = open.peer.map_or_else(String::new, |peer| format!(" at {peer}"));
         log::info!("connected to {replica}{peer}");

@@ -11,14 +11,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use mio::Waker;
-use syros_node::{
-    DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadJob, ReadWorker, Reading, Report,
-};
-use syros_protocol::message::{Body, LogEntry, Peer};
-use syros_protocol::record::{SnapshotHead, Ticket};
+use syros_node::{DiskExecutor, LaneItem, LaneStep, LaneWorker, ReadWorker, Reading, Report};
 use syros_storage::execution::Item;
-use syros_storage::{Census, DiskEngine, Shared, Store};
-use syros_types::{Now, OpNumber, OperationId, View, WallTime};
+use syros_storage::{Census, Shared, Store};
+use syros_types::{Now, OpNumber};
 
 /// Reads that a thread takes at a time: a few, so that one that waits for the disk does not hold up many.
 const READS_PER_WAKE: usize = 8;
@@ -117,9 +113,8 @@ pub(crate) struct Threads {
     pub(crate) readers: usize,
 }
 
-/// The threads of a disk engine, and what decides for them.
+/// The threads of a disk engine. A [`DiskExecutor`] decides for them.
 pub(crate) struct DiskThreads<S: Store> {
-    executor: DiskExecutor<S>,
     lanes: Vec<Sender<LaneItem>>,
     reads: Arc<ReadQueue<S>>,
     readers: usize,
@@ -132,24 +127,16 @@ pub(crate) struct DiskThreads<S: Store> {
 }
 
 impl<S: Store> DiskThreads<S> {
-    /// Starts the threads of an engine whose last checkpoint holds all up to `applied`.
-    pub(crate) fn start(
-        engine: DiskEngine<S>,
-        applied: OpNumber,
-        threads: Threads,
-        limits: PressureLimits,
-        waker: Arc<Waker>,
-    ) -> io::Result<Self> {
-        let shared = engine.into_shared();
+    /// Starts the threads of an engine: so many lanes and readers.
+    pub(crate) fn start(shared: Arc<Shared<S>>, threads: Threads, waker: Arc<Waker>) -> io::Result<Self> {
         let (sender, received) = channel();
         let bell = Arc::new(Bell { waker, is_rung: AtomicBool::new(false) });
         let reports = Reports { sender, bell: Arc::clone(&bell) };
-        let executor = DiskExecutor::new(Arc::clone(&shared), applied, threads.lanes, limits);
         let (mut lanes, mut handles) = (Vec::new(), Vec::new());
         let spawn =
             |name: String, work: Box<dyn FnOnce() + Send>| thread::Builder::new().name(name).spawn(work);
         let reads = Arc::new(ReadQueue::new());
-        for lane in 0..executor.lanes() {
+        for lane in 0..threads.lanes {
             let (items, queue) = channel();
             lanes.push(items);
             let (worker, reports) = (LaneWorker::new(Arc::clone(&shared)), reports.clone());
@@ -173,7 +160,6 @@ impl<S: Store> DiskThreads<S> {
         handles.push(spawn("flush".to_owned(), work)?);
         handles.push(spawn("compact".to_owned(), Box::new(move || compact(&shared, &wishes)))?);
         Ok(Self {
-            executor,
             lanes,
             reads,
             readers: threads.readers.max(1),
@@ -186,70 +172,25 @@ impl<S: Store> DiskThreads<S> {
         })
     }
 
-    /// What decides for the threads.
-    pub(crate) const fn executor(&self) -> &DiskExecutor<S> {
-        &self.executor
-    }
-
-    /// What decides for the threads. What it has for lanes they get with the next call of a method of this value.
-    pub(crate) const fn executor_mut(&mut self) -> &mut DiskExecutor<S> {
-        &mut self.executor
-    }
-
-    /// The engine.
-    pub(crate) const fn shared(&self) -> &Arc<Shared<S>> {
-        self.executor.shared()
-    }
-
-    /// Deals out one log entry, the one after the last.
-    pub(crate) fn entry(&mut self, number: OpNumber, entry: &LogEntry) {
-        self.executor.entry(number, entry);
-    }
-
-    /// The end of what is dealt out at a time; `time` is the log time of the last entry.
-    pub(crate) fn end_chunk(&mut self, time: WallTime) {
-        self.executor.end_chunk(time);
-        self.hand_out();
-    }
-
-    /// Has a read answered.
-    pub(crate) fn read(&mut self, job: ReadJob) {
-        self.executor.read(job);
-        self.hand_out();
-    }
-
-    /// Has it found out what an update returns, before anything is executed that is dealt out later.
-    pub(crate) fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body) {
-        self.executor.evaluate(to, view, id, body);
-        self.hand_out();
-    }
-
-    /// Begins a checkpoint after what has been dealt out.
-    pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool) {
-        self.executor.take_snapshot(head, ticket, is_file);
-        self.hand_out();
-    }
-
-    fn hand_out(&mut self) {
-        while let Some((lane, item)) = self.executor.next_item() {
+    /// Gives the lanes their items.
+    pub(crate) fn hand_out(&self, executor: &mut DiskExecutor<S>) {
+        while let Some((lane, item)) = executor.next_item() {
             // Fails only if the thread panicked: then nothing is ever executed again, and clients wait.
             let _ = self.lanes[lane].send(item);
         }
     }
 
     /// Ends a turn of the event loop: gives the reads that have come in it to the threads.
-    pub(crate) fn end_turn(&mut self) {
-        let readings = self.executor.readings();
+    pub(crate) fn end_turn(&self, executor: &mut DiskExecutor<S>) {
+        let readings = executor.readings();
         if !readings.is_empty() {
             self.reads.push(readings, self.readers);
         }
     }
 
-    /// Makes a checkpoint durable, if it is time.
-    pub(crate) fn flush_if_due(&mut self, persisted: Ticket) {
-        if let Some(op_number) = self.executor.flush_if_due(persisted)
-            && let Some(flusher) = &self.flusher
-        {
+    /// Makes a checkpoint durable.
+    pub(crate) fn flush(&self, op_number: OpNumber) {
+        if let Some(flusher) = &self.flusher {
             // Fails only if the thread panicked: the checkpoint is then never finished, which loses nothing.
             let _ = flusher.send(op_number);
         }
@@ -264,10 +205,10 @@ impl<S: Store> DiskThreads<S> {
         }
     }
 
-    /// Begins to look for news: what is reported from now on wakes the event loop.
-    pub(crate) fn begin(&mut self, now: Now) {
+    /// Begins to look for reports: what is reported from now on wakes the event loop.
+    pub(crate) fn begin(&self, executor: &mut DiskExecutor<S>, now: Now) {
         self.bell.is_rung.store(false, Ordering::Release);
-        if self.executor.look_at_pressure(now)
+        if executor.look_at_pressure(now)
             && let Some(compactor) = &self.compactor
         {
             // Fails only if the thread panicked; clients wait then.
@@ -275,12 +216,9 @@ impl<S: Store> DiskThreads<S> {
         }
     }
 
-    /// The next thing that has happened.
-    pub(crate) fn next_news(&mut self) -> Option<News<S>> {
-        let news = self.executor.next_news(|| self.reports.try_recv().ok());
-        // What had expired may have to be removed.
-        self.hand_out();
-        news
+    /// The next thing that a thread has done.
+    pub(crate) fn next_report(&self) -> Option<Report<S>> {
+        self.reports.try_recv().ok()
     }
 }
 

@@ -41,18 +41,16 @@ use crate::clock::Clock;
 use crate::connection::{Connections, Deadlines, Entry, HeldRead, Kind, Open};
 use crate::descriptors::Descriptors;
 use crate::drain::{Drain, Quiet};
-use crate::execution::Execution;
 use crate::forming::Forming;
 use crate::front::{Front, completion};
 use crate::give_way::{GiveWay, Turn};
 use crate::handshake::Introduction;
 use crate::info::Description;
 use crate::links::{Link, Resolver};
-use crate::local::{Delayed, Local};
+use crate::local::{Delayed, Local, Wanted};
 use crate::log_limit::LogLimit;
 use crate::reply_room::{self, needs_room};
 use crate::stop::StopFlag;
-use crate::trace;
 
 /// Token of the waker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -248,7 +246,7 @@ impl EventLoop {
     pub(crate) fn run(mut self) -> io::Result<Ended> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         if let Some(local) = &mut self.local {
-            local.replica.handle(self.now, replica::Event::MemberConnected(OWN_FRONT));
+            local.handle(self.now, replica::Event::MemberConnected(OWN_FRONT));
             self.front.client.handle(self.now, client::Event::Connected(local.me));
         }
         while !self.stop.is_set() {
@@ -521,7 +519,7 @@ impl EventLoop {
                         .to_owned(),
                 );
             }
-            local.replica.handle(self.now, replica::Event::Message { from, message });
+            local.handle(self.now, replica::Event::Message { from, message });
         }
         Ok(())
     }
@@ -554,7 +552,7 @@ impl EventLoop {
                     match local {
                         Some(local) if is_for_replica(&message) => {
                             let from = Peer::Client(address);
-                            local.replica.handle(self.now, replica::Event::Message { from, message });
+                            local.handle(self.now, replica::Event::Message { from, message });
                         }
                         _ if needs_room(&message) => {
                             reply = Some(message);
@@ -567,7 +565,7 @@ impl EventLoop {
                     let message = syros_wire::decode_message(frame.payload, local.describe)
                         .map_err(|error| error.to_string())?;
                     let from = Peer::Replica(from);
-                    local.replica.handle(self.now, replica::Event::Message { from, message });
+                    local.handle(self.now, replica::Event::Message { from, message });
                 }
                 // The group is being formed here, and has been at the other end.
                 (Channel::Replica, None) if self.forming.is_some() => {}
@@ -626,7 +624,7 @@ impl EventLoop {
             && let Some(local) = local
         {
             self.last_count += 1;
-            local.execution.count_keys(self.last_count);
+            local.count_keys(self.last_count);
             let until = now.instant.after(COUNT_PATIENCE);
             self.counting.push_back(Counting { address: open.address, request: self.last_count, until });
         }
@@ -679,8 +677,8 @@ impl EventLoop {
     fn tick(&mut self) {
         let now = self.now;
         if let Some(local) = &mut self.local {
-            if now.instant >= local.replica.deadline() {
-                local.replica.handle(now, replica::Event::Tick);
+            if now.instant >= local.replica().deadline() {
+                local.handle(now, replica::Event::Tick);
             }
             local.note_promises(now);
         }
@@ -696,7 +694,7 @@ impl EventLoop {
         if !self.availability.is_due(now) {
             return;
         }
-        let silent = self.local.as_ref().and_then(|local| local.replica.quorum_silence(now));
+        let silent = self.local.as_ref().and_then(|local| local.replica().quorum_silence(now));
         let has_links = self.links.iter().any(|link| link.connection.is_some());
         let is_alone = self.links.len() <= 1;
         if let Some(reachable) = self.availability.update(now, silent, has_links || is_alone) {
@@ -731,10 +729,10 @@ impl EventLoop {
                 self.read_held(index);
             }
             while !self.has_large_news
-                && let Some(action) = self.local.as_mut().and_then(|local| local.replica.poll())
+                && let Some(wanted) = self.local.as_mut().and_then(|local| local.poll(self.now))
             {
                 is_quiet = false;
-                self.act(action);
+                self.act(wanted);
             }
             self.has_large_news = false;
             while let Some(action) = self.front.client.poll() {
@@ -757,39 +755,14 @@ impl EventLoop {
         }
     }
 
-    fn act(&mut self, action: replica::Action) {
-        let Some(local) = &mut self.local else { return };
-        match action {
-            replica::Action::Send { to, message, after } => {
-                if local.may_leave(after) {
-                    self.deliver(to, message);
-                } else {
-                    self.deliver_after(after, to, message);
-                }
-            }
-            replica::Action::Persist { ticket, record } => local.persist(ticket, &record),
-            replica::Action::Apply { through } => local.apply_soon(through, self.now),
-            replica::Action::Read { to, view, number, applied, body, standing, time, now } => {
+    fn act(&mut self, wanted: Wanted) {
+        match wanted {
+            Wanted::Send(to, message) => self.deliver(to, message),
+            Wanted::SendAfter(after, to, message) => self.deliver_after(after, to, message),
+            Wanted::Read(job) => {
+                let ReadJob { to, view, number, body, standing, applied, now, time } = job;
                 self.read_if_room(to, (view, number), applied, body, (standing, time, now));
             }
-            replica::Action::Evaluate { to, view, id, body } => {
-                if let Some(message) = local.evaluate(self.now, to, view, id, body) {
-                    self.deliver(to, message);
-                }
-            }
-            replica::Action::TakeSnapshot { head, ticket, is_file } => {
-                local.take_snapshot(head, ticket, is_file, self.now);
-            }
-            replica::Action::KeepFrom { op_number, ticket } => local.keep_from(op_number, ticket),
-            replica::Action::SendSnapshotPart { to, op_number, offset } => {
-                local.read_part(to, op_number, offset);
-            }
-            replica::Action::WriteSnapshotPart { op_number, offset, part } => {
-                local.write_part(op_number, offset, part);
-            }
-            replica::Action::LoadSnapshot { op_number } => local.load(op_number),
-            replica::Action::AdoptSnapshot { op_number } => local.adopt(op_number, self.now),
-            replica::Action::Trace(event) => trace::log(local.me, event),
         }
     }
 
@@ -909,7 +882,7 @@ impl EventLoop {
         while let Some(open) = self.table.open_mut(index)
             && let Some(HeldRead { request, applied, body, standing, time, now }) = open.pop_held()
         {
-            let (to, view) = (Peer::Client(open.address), self.local.as_ref().map(|l| l.replica.view()));
+            let (to, view) = (Peer::Client(open.address), self.local.as_ref().map(|l| l.replica().view()));
             // What a member said of itself holds in that view; its client asks again.
             if standing.is_none() || view == Some(request.0) {
                 self.evict_if_exceeded();
@@ -930,17 +903,17 @@ impl EventLoop {
         (standing, time, now): (Option<Standing>, Option<WallTime>, WallTime),
     ) {
         let (clock, Some(local)) = (self.now, &mut self.local) else { return };
-        match (to, &local.execution) {
-            (Peer::Client(address), Execution::InMemory(memory))
+        match (to, local.memory()) {
+            (Peer::Client(address), Some(memory))
                 if address != OWN_FRONT
                     && local.slow_reads.is_none()
-                    && !memory.executor.engine().is_long(&body)
-                    && local.expired(time, &body).is_none() =>
+                    && !memory.engine().is_long(&body)
+                    && memory.expired(time, &body).is_none() =>
             {
                 let Self { table, dirty, output_bytes_max, memory: client_memory, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
-                let engine = memory.executor.engine();
+                let engine = memory.engine();
                 open.put_for_client(*output_bytes_max, |out| {
                     let read = |out: &mut Vec<u8>| engine.read(now, &body, out);
                     match standing {
@@ -987,7 +960,7 @@ impl EventLoop {
             && to.contains(local.me)
         {
             let event = replica::Event::Message { from: Peer::Client(OWN_FRONT), message };
-            local.replica.handle(self.now, event);
+            local.handle(self.now, event);
         }
     }
 
@@ -1208,13 +1181,13 @@ impl EventLoop {
             Kind::Link(replica) => {
                 self.on_link_lost(replica, index, reason);
                 if let Some(local) = &mut self.local {
-                    local.replica.handle(self.now, gone);
+                    local.handle(self.now, gone);
                 }
             }
             Kind::Client => {
                 self.peer_clients -= 1;
                 if let Some(local) = &mut self.local {
-                    local.replica.handle(self.now, gone);
+                    local.handle(self.now, gone);
                 }
             }
             Kind::Redis(_) => self.clients -= 1,
@@ -1240,13 +1213,13 @@ impl EventLoop {
     /// Lets another replica lead before this one goes, so that nobody has to find out.
     fn hand_over(&mut self, events: &mut Events) -> io::Result<()> {
         let Some(local) = &mut self.local else { return Ok(()) };
-        if !local.replica.is_leader() {
+        if !local.replica().is_leader() {
             return Ok(());
         }
         self.now = self.clock.now();
-        local.replica.handle(self.now, replica::Event::StepDown);
+        local.handle(self.now, replica::Event::StepDown);
         let deadline = self.now.instant.after(HAND_OVER_PATIENCE);
-        while self.local.as_ref().is_some_and(|local| !local.replica.is_normal())
+        while self.local.as_ref().is_some_and(|local| !local.replica().is_normal())
             && self.now.instant < deadline
         {
             self.turn(events)?;

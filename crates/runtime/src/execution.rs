@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use mio::Waker;
-use syros_node::MemoryExecutor;
-use syros_node::snapshots::{EngineFiles, StateOf};
-use syros_protocol::replica::{Config, Event, Restored};
+use syros_lsm::DiskStore;
+use syros_node::snapshots::EngineFiles;
+use syros_node::{Execution, MemoryExecutor};
+use syros_protocol::replica::{Config, Restored};
 use syros_snapshot::{Stored, Stores};
-use syros_storage::Census;
 use syros_types::OpNumber;
 use syros_wal::{FileDisk, Recovery, Wal};
 
@@ -22,89 +22,12 @@ use crate::resident::{Resident, ResidentFiles};
 use crate::snapshots::SnapshotThread;
 use crate::store::{Store, ViewFile};
 
-/// An engine in memory, executed by the event loop itself: that takes less than to tell another thread.
-pub(crate) struct InMemory {
-    pub(crate) executor: MemoryExecutor<Resident>,
-    pub(crate) long_replies: LongReplies,
-}
-
-/// What executes the log.
-pub(crate) enum Execution {
-    InMemory(Box<InMemory>),
+/// What a process has beside the [`Execution`] of its log.
+pub(crate) enum Beside {
+    /// Of an engine in memory: threads that put long replies together.
+    InMemory(LongReplies),
+    /// Of an engine on disk: its own threads.
     OnDisk(Box<OnDisk>),
-}
-
-impl Execution {
-    /// What the replica is to be told before which no key expires, if that has changed.
-    pub(crate) fn expiry_news(&mut self) -> Option<Event> {
-        match self {
-            Self::InMemory(memory) => memory.executor.expiry_news(),
-            Self::OnDisk(disk) => disk.threads.executor_mut().expiry_news(),
-        }
-    }
-
-    /// What the replica is to be told before which no key expires, whether or not that has changed.
-    pub(crate) fn expiry(&mut self) -> Event {
-        match self {
-            Self::InMemory(memory) => memory.executor.expiry(),
-            Self::OnDisk(disk) => disk.threads.executor_mut().expiry(),
-        }
-    }
-
-    /// How many keys there are, and how many of these have an expiry; of an engine on disk, when they were counted last.
-    pub(crate) fn census(&self) -> Census {
-        match self {
-            Self::InMemory(memory) => memory.executor.engine().census(),
-            Self::OnDisk(disk) => disk.census(),
-        }
-    }
-
-    /// True if keys have to be counted before it is known how many there are.
-    pub(crate) fn has_to_count_keys(&self) -> bool {
-        matches!(self, Self::OnDisk(disk) if disk.threads.shared().failure().is_none())
-    }
-
-    /// Has an engine on disk count its keys.
-    pub(crate) fn count_keys(&self, request: u64) {
-        if let Self::OnDisk(disk) = self {
-            disk.threads.count(request);
-        }
-    }
-
-    /// How many keys have expired.
-    pub(crate) fn expired(&self) -> u64 {
-        match self {
-            Self::InMemory(memory) => memory.executor.engine().expired(),
-            Self::OnDisk(disk) => disk.threads.shared().expired(),
-        }
-    }
-
-    /// Bytes of memory that the data takes, of an engine that keeps it in memory.
-    pub(crate) fn data_bytes(&self) -> Option<usize> {
-        match self {
-            Self::InMemory(memory) => memory.executor.engine().data_bytes(),
-            Self::OnDisk(_) => None,
-        }
-    }
-
-    /// Where the state of snapshots comes from.
-    pub(crate) fn snapshot_state(&mut self) -> StateOf<'_> {
-        match self {
-            Self::InMemory(memory) => match memory.executor.engine_mut() {
-                Resident::Keys(keys) => StateOf::Memory(keys),
-                Resident::Machine(_) => StateOf::Copy,
-            },
-            Self::OnDisk(disk) => StateOf::Checkpoints(disk.threads.executor_mut().checkpoints()),
-        }
-    }
-
-    /// The store in use, of an engine on disk.
-    pub(crate) const fn store(&self) -> Option<u64> {
-        match self {
-            Self::InMemory(_) => None,
-            Self::OnDisk(disk) => Some(disk.number),
-        }
-    }
 }
 
 /// Where a node's things are.
@@ -125,7 +48,8 @@ pub(crate) struct Opened {
     pub(crate) recovery: Recovery,
     pub(crate) restored: Restored,
     pub(crate) snapshots: SnapshotThread,
-    pub(crate) execution: Execution,
+    pub(crate) execution: Execution<Resident, DiskStore>,
+    pub(crate) beside: Beside,
 }
 
 /// Opens what is on disk, for an engine in memory.
@@ -145,12 +69,9 @@ pub(crate) fn open_in_memory(
             .map_err(LogError::Thread)?;
     let engine = engine.unwrap_or_else(|| Resident::empty(&files));
     let applied = snapshot.map_or(OpNumber(0), |(op_number, _)| op_number);
-    let memory = InMemory {
-        executor: MemoryExecutor::new(engine, applied),
-        long_replies: LongReplies::new(Arc::clone(waker)),
-    };
-    let execution = Execution::InMemory(Box::new(memory));
-    Ok(Opened { wal, view, recovery, restored, snapshots, execution })
+    let execution = Execution::InMemory(Box::new(MemoryExecutor::new(engine, applied)));
+    let beside = Beside::InMemory(LongReplies::new(Arc::clone(waker)));
+    Ok(Opened { wal, view, recovery, restored, snapshots, execution, beside })
 }
 
 /// Refuses to load a snapshot that is longer than the memory that this process may take: else the system would end it
@@ -179,8 +100,9 @@ pub(crate) fn open_on_disk(
     let snapshots = SnapshotThread::start(depot, directory.snapshots(), files, Arc::clone(waker))
         .map_err(LogError::Thread)?;
     let applied = snapshot.map_or(OpNumber(0), |(op_number, _)| op_number);
-    let disk =
-        OnDisk::start((number, engine), applied, settings, Arc::clone(waker)).map_err(LogError::Thread)?;
-    let execution = Execution::OnDisk(Box::new(disk));
-    Ok(Opened { wal, view, recovery, restored, snapshots, execution })
+    let (disk, executor) =
+        OnDisk::start(engine, applied, settings, Arc::clone(waker)).map_err(LogError::Thread)?;
+    let execution = Execution::OnDisk(Box::new(syros_node::OnDisk { executor, store: number }));
+    let beside = Beside::OnDisk(Box::new(disk));
+    Ok(Opened { wal, view, recovery, restored, snapshots, execution, beside })
 }

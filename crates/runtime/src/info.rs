@@ -97,13 +97,13 @@ impl ServerInfo for View<'_> {
             ..ServerReport::default()
         };
         if let Some(local) = self.local {
-            let status = local.replica.status();
-            report.data_bytes = local.execution.data_bytes().map(|bytes| bytes as u64);
+            let status = local.replica().status();
+            report.data_bytes = local.data_bytes().map(|bytes| bytes as u64);
             (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
             report.maxmemory = local.maxmemory.get().unwrap_or(0);
-            let census = local.execution.census();
+            let census = local.census();
             (report.keys, report.keys_with_expiry) = (census.keys, census.expiring);
-            report.keys_expired = local.execution.expired();
+            report.keys_expired = local.expired_keys();
             report.fsync = local.durability == Durability::Fsync;
             (report.role, report.status) = match status.role {
                 RoleName::Leader | RoleName::Follower if status.no_quorum => {
@@ -140,12 +140,12 @@ impl ServerInfo for View<'_> {
     }
 
     fn has_to_count_keys(&self) -> bool {
-        self.local.is_some_and(|local| local.execution.has_to_count_keys())
+        self.local.is_some_and(Local::has_to_count_keys)
     }
 
     fn set_maxmemory(&self, bytes: u64) -> Result<(), &'static str> {
         let local = self.local.ok_or("this process keeps no data: set it at each node")?;
-        if local.execution.data_bytes().is_none() {
+        if local.data_bytes().is_none() {
             return Err("it limits the data of the engine in memory, and this node has another one");
         }
         log::info!("memory.maxmemory of {} is {bytes} from now on, until it ends", local.me);

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::Waker;
+use syros_lsm::DiskStore;
 use syros_net::Outlet;
-use syros_node::snapshots::{LoadedEngine, SnapshotNews};
-use syros_node::{ENTRIES_PER_TURN, News, ReadJob, ReadOutcome, TicketQueue};
-use syros_protocol::message::{Body, Describe, Message, Peer, RoleName};
-use syros_protocol::record::{Record, SnapshotHead, Ticket};
+use syros_node::snapshots::SnapshotSizes;
+use syros_node::{ENTRIES_PER_TURN, InMemory as _, MemoryExecutor, Notice, Output, ReadJob, ReplicaDriver};
+use syros_protocol::message::{Describe, Message, Peer, RoleName};
+use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
-use syros_storage::StoreCause;
-use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
+use syros_storage::{Census, DiskEngine, StoreCause};
+use syros_types::{Instant, Now, OpNumber, ReplicaId, View};
 use syros_wal::{
     AppendError, Cause, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, Recovery, WalError,
     WriteError,
@@ -23,15 +24,16 @@ use crate::clock::Clock;
 use crate::config::StoreConfig;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk_space::DiskWatch;
-use crate::execution::{self, Execution, Opened, Place};
+use crate::execution::{self, Beside, Opened, Place};
 use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::on_disk;
 use crate::release::Releases;
-use crate::resident::{PieceCutter, Resident, ResidentFiles};
+use crate::resident::{Resident, ResidentFiles};
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
-use crate::snapshots::{Schedule, SnapshotThread};
+use crate::snapshots::SnapshotThread;
 use crate::store::{Owner, StoreError, ViewFile};
+use crate::trace;
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
 /// so that what other replicas send in the meantime still fits.
@@ -164,11 +166,24 @@ pub(crate) enum Delayed {
     Frames(u64, Vec<u8>),
 }
 
+/// What the event loop is to do for a replica.
+pub(crate) enum Wanted {
+    /// Send a message.
+    Send(Peer, Message),
+    /// Send a message when a record is on disk.
+    SendAfter(Ticket, Peer, Message),
+    /// Execute a read, as soon as there is room for its answer.
+    Read(ReadJob),
+}
+
+/// What decides for the replica of a process.
+type Driver = ReplicaDriver<Resident, DiskStore, Delayed>;
+
 /// A replica and what it drives.
 pub(crate) struct Local {
     pub(crate) me: ReplicaId,
-    pub(crate) replica: Replica,
-    pub(crate) execution: Execution,
+    driver: Driver,
+    beside: Beside,
     snapshots: SnapshotThread,
     pub(crate) durability: Durability,
     /// What the state machine says of an operation.
@@ -176,13 +191,9 @@ pub(crate) struct Local {
     wal: GroupCommit<FileDisk>,
     /// Records before this process: ticket t of the replica is record `records_before + t`.
     records_before: u64,
-    /// What the replica has been told to be on disk; more may be.
-    persisted: Ticket,
     disk: DiskState,
     /// When to try next whether a disk that refused a write takes writes again.
     pub(crate) probe_at: Instant,
-    /// What the event loop sends when records are on disk.
-    held: TicketQueue<Ticket, Delayed>,
     /// Messages that the log's thread sends.
     releases: Arc<Releases>,
     /// Something that was waited for has reached the disk, and nobody has looked since.
@@ -203,14 +214,10 @@ pub(crate) struct Local {
     disk_watch: DiskWatch,
     /// When longer leases that were promised in an earlier life have ended, and the lease since.
     promises_end: Option<(Instant, Duration)>,
-    /// The replica has been told that the disk is nearly full.
-    disk_is_short: bool,
     /// The log says that the data directory is not there any more. The replica starts anew if it comes back.
     has_told_loss: bool,
     /// Most bytes that the data may take in memory; `None` without a limit. Redis clients may set it.
     pub(crate) maxmemory: Cell<Option<u64>>,
-    /// The replica has been told that the data may grow by so much.
-    memory_room: i64,
     /// When data above its limit is complained of again.
     memory_complain_at: Instant,
     /// Requests for a census up to this one have been answered.
@@ -262,7 +269,7 @@ impl Local {
             reserve: disk_watch.reserve(),
             waker: &waker,
         };
-        let Opened { wal, view, recovery, restored, snapshots, mut execution } = match on_disk {
+        let Opened { wal, view, recovery, restored, snapshots, execution, beside } = match on_disk {
             None => execution::open_in_memory(&config, &place, in_memory)?,
             Some(settings) => execution::open_on_disk(&config, &place, settings)?,
         };
@@ -296,24 +303,20 @@ impl Local {
                 let _ = waker.wake();
             }
         };
-        let mut replica = Replica::new(config, boot, clock.now());
-        if let Some(event) = execution.expiry_news() {
-            replica.handle(clock.now(), event);
-        }
+        let now = clock.now();
+        let replica = Replica::new(config, boot, now);
         let mut local = Self {
             me,
-            replica,
-            execution,
+            driver: ReplicaDriver::new(replica, execution, SnapshotSizes::SERVER, now),
+            beside,
             snapshots,
             durability,
             describe,
             wal: GroupCommit::start(wal, on_progress).map_err(LogError::Thread)?,
             records_before,
-            persisted: Ticket(0),
             disk: DiskState::Works,
             has_told_loss: false,
             probe_at: Instant::NEVER,
-            held: TicketQueue::default(),
             releases,
             is_overdue: false,
             view,
@@ -327,9 +330,7 @@ impl Local {
             record: Vec::new(),
             disk_watch,
             promises_end,
-            disk_is_short: false,
             maxmemory: Cell::new(maxmemory),
-            memory_room: i64::MAX,
             memory_complain_at: Instant(0),
             counted: 0,
             directory,
@@ -355,10 +356,11 @@ impl Local {
     fn note_space(&mut self, now: Now) {
         let reserve = self.disk_watch.reserve();
         let is_short = reserve.is_short();
-        if is_short == self.disk_is_short {
+        let room = (reserve.bytes() > 0).then(|| reserve.free());
+        self.driver.set_snapshot_room(room);
+        if !self.driver.tell_disk_short(now, is_short) {
             return;
         }
-        self.disk_is_short = is_short;
         let (directory, free, limit) = (reserve.directory().display(), reserve.free(), reserve.bytes());
         if is_short && reserve.lacks_inodes() {
             let (free_inodes, inodes) = reserve.inodes();
@@ -377,7 +379,6 @@ impl Local {
         } else {
             log::info!("the disk of {directory} has space again: {free} bytes beside the reserve of {limit}");
         }
-        self.replica.handle(now, Event::DiskShort(is_short));
     }
 
     /// Space on the disk: bytes free at the last look, the limit, and whether the disk is nearly full.
@@ -393,23 +394,7 @@ impl Local {
 
     /// Tells the replica by how much the data may grow, if that has changed.
     pub(crate) fn note_memory(&mut self, now: Now) {
-        let Some(data) = self.execution.data_bytes() else { return };
-        let limit = self.maxmemory.get().and_then(|limit| i64::try_from(limit).ok());
-        let room = limit.map_or(i64::MAX, |limit| limit - i64::try_from(data).unwrap_or(i64::MAX));
-        if room == self.memory_room {
-            return;
-        }
-        self.memory_room = room;
-        self.replica.handle(now, Event::MemoryRoom(room));
-        if room < 0 && now.instant >= self.memory_complain_at {
-            self.memory_complain_at = now.instant.after(COMPLAINT_INTERVAL);
-            log::warn!(
-                "the data of {} takes {data} bytes of memory, and memory.maxmemory is {}: updates that make it grow are \
-                 refused; what deletes goes on",
-                self.me,
-                limit.unwrap_or_default()
-            );
-        }
+        self.driver.tell_memory_room(now, self.maxmemory.get());
     }
 
     /// Where the replica lives.
@@ -423,15 +408,12 @@ impl Local {
     }
 
     /// Appends a record to the log.
-    pub(crate) fn persist(&mut self, ticket: Ticket, record: &Record) {
+    fn append(&mut self, ticket: Ticket, record: &Record) {
         if let Record::View { view, .. } | Record::EnterView { view, .. } = record
             && let Err(error) = self.view.note(*view)
         {
             // What the log would say, the file of the view has to say first.
             return self.fail_to_note(&error);
-        }
-        if self.has_failed() {
-            return;
         }
         self.record.clear();
         syros_wire::encode_record(record, &mut self.record);
@@ -463,64 +445,144 @@ impl Local {
     pub(crate) fn submit(&mut self) -> bool {
         let has_appended = self.wal.appended() > self.wal.submitted();
         self.wal.submit();
-        if let Execution::OnDisk(disk) = &mut self.execution {
-            disk.threads.end_turn();
+        if let (Beside::OnDisk(disk), Some(executor)) = (&self.beside, self.driver.executor_mut()) {
+            disk.threads.end_turn(executor);
         }
         has_appended
     }
 
     /// Lets an engine in memory execute what it was to, and what it is told to until [`Local::pause_execution`].
     pub(crate) fn execute(&mut self, now: Now) {
-        let Execution::InMemory(memory) = &mut self.execution else { return };
-        if let Some(through) = memory.executor.resume(ENTRIES_PER_TURN) {
-            self.apply_in_memory(through, now);
-        }
-        let Execution::InMemory(memory) = &mut self.execution else { return };
         let clock = self.clock;
-        if let Some(reply) = memory.executor.go_on(|| clock.now().instant)
-            && let Err(error) = memory.long_replies.put_together(reply)
-        {
-            log::warn!("cannot start a thread for the reply to KEYS: {error}");
-        }
-    }
-
-    /// Takes note of reads of all keys that have ended.
-    fn note_long_reads(&mut self, now: Now) {
-        loop {
-            let Execution::InMemory(memory) = &self.execution else { return };
-            let Some(outcome) = memory.long_replies.next_finished() else { return };
-            self.note_read(outcome, now);
-        }
-    }
-
-    /// Takes note of a read that has ended elsewhere.
-    fn note_read(&mut self, outcome: ReadOutcome, now: Now) {
-        match outcome {
-            ReadOutcome::Answer(to, message) => match &mut self.slow_reads {
-                Some(slow_reads) => slow_reads.hold(now.instant, to, message),
-                None => self.held.push(Ticket(0), Delayed::Message(to, message)),
-            },
-            ReadOutcome::NotRead(event) => self.replica.handle(now, event),
-        }
+        self.driver.resume(ENTRIES_PER_TURN, now, || clock.now().instant, &mut ());
     }
 
     /// From now on an engine in memory notes what it is to execute, and does not.
     pub(crate) fn pause_execution(&mut self) {
-        if let Execution::InMemory(memory) = &mut self.execution {
-            memory.executor.pause();
+        self.driver.pause();
+    }
+
+    /// Takes note of reads of all keys that have ended.
+    fn note_long_reads(&mut self, now: Now) {
+        while let Beside::InMemory(long_replies) = &self.beside
+            && let Some(outcome) = long_replies.next_finished()
+        {
+            self.driver.on_read(now, outcome);
+        }
+    }
+
+    /// The next thing that the event loop is to do for the replica; what concerns the log and the threads is done here.
+    pub(crate) fn poll(&mut self, now: Now) -> Option<Wanted> {
+        let clock = self.clock;
+        while let Some(output) = self.driver.poll(now, || clock.now().instant, &mut ()) {
+            match output {
+                Output::Send { to, message } | Output::Evaluated { to, message } => {
+                    return Some(Wanted::Send(to, message));
+                }
+                Output::SendAfter { after, to, message } => {
+                    return Some(Wanted::SendAfter(after, to, message));
+                }
+                Output::Answer { to, message } => match &mut self.slow_reads {
+                    Some(slow_reads) => slow_reads.hold(now.instant, to, message),
+                    None => return Some(Wanted::Send(to, message)),
+                },
+                Output::Read(job) => return Some(Wanted::Read(job)),
+                Output::Append { ticket, record } => self.append(ticket, &record),
+                Output::Deal => self.hand_out(),
+                Output::SnapshotJobs => {
+                    while let Some(job) = self.driver.next_snapshot_job() {
+                        self.snapshots.work(job);
+                    }
+                }
+                Output::Flush(op_number) => {
+                    if let Beside::OnDisk(disk) = &self.beside {
+                        disk.threads.flush(op_number);
+                    }
+                }
+                Output::RemoveBefore(ticket) => self.wal.remove_before(self.record(ticket)),
+                Output::Adopted { op_number, engine } => self.on_adopted(op_number, engine),
+                Output::PutTogether(reply) => {
+                    if let Beside::InMemory(long_replies) = &self.beside
+                        && let Err(error) = long_replies.put_together(reply)
+                    {
+                        log::warn!("cannot start a thread for the reply to KEYS: {error}");
+                    }
+                }
+                // The commands that need this part of the store find out.
+                Output::Counted(_, Err(error)) => log::warn!("{error}; keys were not counted"),
+                Output::Counted(request, Ok(census)) => {
+                    if let Beside::OnDisk(disk) = &mut self.beside {
+                        disk.census = Some(census);
+                    }
+                    self.counted = request;
+                }
+                Output::Notice(notice) => self.log(&notice, now),
+                Output::Trace(event) => trace::log(self.me, event),
+                Output::Nothing => {}
+            }
+        }
+        None
+    }
+
+    /// Gives the threads of an engine on disk what has been dealt out.
+    fn hand_out(&mut self) {
+        if let (Beside::OnDisk(disk), Some(executor)) = (&self.beside, self.driver.executor_mut()) {
+            disk.threads.hand_out(executor);
+        }
+    }
+
+    /// The state of the snapshot that was just loaded has taken the place of what was executed.
+    fn on_adopted(&mut self, op_number: OpNumber, engine: Option<Box<DiskEngine<DiskStore>>>) {
+        log::info!("{} takes over the state at entry {} from another replica", self.me, op_number.0);
+        let (Beside::OnDisk(disk), Some(engine)) = (&mut self.beside, engine) else { return };
+        match disk.adopt(*engine) {
+            Ok(before) => self.driver.discard(before),
+            Err(error) => {
+                let problem = format!("cannot start a thread of the engine: {error}");
+                self.fail(&problem, DiskState::Failed);
+            }
+        }
+    }
+
+    fn log(&mut self, notice: &Notice, now: Now) {
+        let me = self.me;
+        match notice {
+            Notice::SnapshotTaken { op_number, bytes: 0 } if self.driver.executor().is_some() => {
+                log::debug!("{me} has a checkpoint at entry {}", op_number.0);
+            }
+            Notice::SnapshotTaken { op_number, bytes } => {
+                log::info!("{me} has a snapshot at entry {} ({bytes} bytes)", op_number.0);
+            }
+            Notice::SnapshotCut { op_number, took } => {
+                log::debug!("snapshot at entry {} cut in {took:?}", op_number.0);
+            }
+            Notice::SnapshotFailed { op_number, problem } => {
+                // It is tried again every second.
+                if now.instant >= self.complain_at {
+                    self.complain_at = now.instant.after(COMPLAINT_INTERVAL);
+                    log::error!("{me} cannot make the snapshot at entry {}: {problem}", op_number.0);
+                }
+            }
+            Notice::MemoryExceeded { data, limit } => {
+                if now.instant >= self.memory_complain_at {
+                    self.memory_complain_at = now.instant.after(COMPLAINT_INTERVAL);
+                    log::warn!(
+                        "the data of {me} takes {data} bytes of memory, and memory.maxmemory is {limit}: updates that make \
+                         it grow are refused; what deletes goes on"
+                    );
+                }
+            }
+            Notice::Warning(warning) => log::warn!("{warning}"),
+            Notice::SnapshotBegun { .. } | Notice::Flushed(_) => {}
         }
     }
 
     /// Tells the replica what has reached the disk since the last call, or that the disk has failed. True if something
     /// has reached it.
     pub(crate) fn note_progress(&mut self, now: Now) -> bool {
-        let persisted = Ticket(self.wal.persisted().0 - self.records_before);
-        let has_advanced = persisted > self.persisted;
         self.is_overdue = false;
-        if has_advanced {
-            self.persisted = persisted;
-            self.replica.handle(now, Event::Persisted(persisted));
-        }
+        self.driver.on_durable(Ticket(self.wal.persisted().0 - self.records_before));
+        let has_advanced = self.driver.tell_durable(now);
         self.note_execution(now);
         self.note_long_reads(now);
         self.note_snapshots(now);
@@ -542,7 +604,7 @@ impl Local {
 
     /// Logs what the replica has become.
     pub(crate) fn tell_role(&mut self) {
-        let now = (self.replica.view(), self.replica.role());
+        let now = (self.replica().view(), self.replica().role());
         if self.told == Some(now) {
             return;
         }
@@ -620,19 +682,20 @@ impl Local {
             ),
             None => log::error!("{problem}; {me} takes no updates until {until}"),
         }
-        self.replica.handle(now, Event::PersistFailed);
+        self.driver.fail(now);
     }
 
     /// The engine cannot go on.
     fn fail_with_engine(&mut self, problem: &str, cause: StoreCause) {
         if cause == StoreCause::Damaged
-            && let Execution::OnDisk(disk) = &self.execution
+            && let Beside::OnDisk(disk) = &self.beside
         {
             match disk.mark_damaged(problem) {
                 // The others have what this one lost.
                 Ok(()) => {
                     log::error!("{problem}; {} starts anew, to be repaired", self.me);
                     self.disk = DiskState::Failed;
+                    self.driver.close_log();
                     self.is_damaged = true;
                     return;
                 }
@@ -662,7 +725,7 @@ impl Local {
                     }
                 }
                 // If it takes part in no view now, or its disk fails, there is another round.
-                Finding::Store => self.is_damaged |= self.replica.is_normal() && !self.has_failed(),
+                Finding::Store => self.is_damaged |= self.replica().is_normal() && !self.has_failed(),
             }
         }
     }
@@ -681,215 +744,96 @@ impl Local {
 
     /// Lets the work on snapshots go on, and tells the replica of it.
     fn note_snapshots(&mut self, now: Now) {
-        self.snapshots.decide(Schedule::discard_loaded);
-        if let Execution::OnDisk(disk) = &mut self.execution {
-            disk.threads.flush_if_due(self.persisted);
+        self.driver.begin_reports();
+        while self.driver.takes_reports()
+            && let Some(report) = self.snapshots.next_report()
+        {
+            self.driver.on_snapshot_report(now, report);
         }
-        while !self.snapshots.schedule().has_loaded() && self.note_one(now) {}
         // What comes of a snapshot that is loaded has to be carried out before the rest is looked at.
-        self.has_more_news = self.snapshots.schedule().has_loaded();
-        let (persisted, store) = (self.persisted, self.execution.store());
-        if let Some(ticket) = self.snapshots.decide(|schedule| schedule.remove_if_due(persisted, store)) {
-            self.wal.remove_before(self.record(ticket));
+        self.has_more_news = !self.driver.takes_reports();
+        self.driver.look_at_records();
+        if self.driver.cut_at() <= now.instant {
+            let clock = self.clock;
+            self.driver.cut_snapshot(clock.now().instant, || clock.now().instant);
         }
-        self.cut_snapshot(now);
-    }
-
-    /// Cuts the next block of the snapshot of an engine in memory, if it is time.
-    fn cut_snapshot(&mut self, now: Now) {
-        if self.snapshots.schedule().deadline() > now.instant {
-            return;
-        }
-        let Execution::InMemory(memory) = &mut self.execution else { return };
-        let Resident::Keys(keys) = memory.executor.engine_mut() else { return };
-        let clock = self.clock;
-        let time = || clock.now().instant;
-        let cut = self.snapshots.decide(|schedule| schedule.cut_next(keys, time(), time));
-        if let Some((op_number, took)) = cut {
-            log::debug!("snapshot at entry {} cut in {took:?}", op_number.0);
-        }
-    }
-
-    /// Acts on the next thing that the snapshots' thread has done; false if there is none.
-    fn note_one(&mut self, now: Now) -> bool {
-        let Some(report) = self.snapshots.next_report() else { return false };
-        let state = self.execution.snapshot_state();
-        match self.snapshots.decide(|schedule| schedule.on_report(report, state)) {
-            None => {}
-            Some(SnapshotNews::Event(Event::SnapshotTaken { op_number, bytes })) => {
-                self.note_taken(op_number, Some(bytes), now);
-            }
-            Some(SnapshotNews::Event(event)) => self.replica.handle(now, event),
-            Some(SnapshotNews::Failed { op_number, error }) => {
-                self.note_failed_snapshot(op_number, &error.to_string(), now);
-            }
-            // Released at the end of this turn: nothing of it waits for the disk.
-            Some(SnapshotNews::Send(to, message)) => {
-                self.held.push(Ticket(0), Delayed::Message(Peer::Replica(to), message));
-            }
-            Some(SnapshotNews::Warning(warning)) => log::warn!("{warning}"),
-        }
-        true
-    }
-
-    /// A snapshot is on disk, if `bytes` is its length.
-    fn note_taken(&mut self, op_number: OpNumber, bytes: Option<u64>, now: Now) {
-        let Some(bytes) = bytes else { return };
-        match &self.execution {
-            Execution::OnDisk(_) if bytes == 0 => {
-                log::debug!("{} has a checkpoint at entry {}", self.me, op_number.0);
-            }
-            _ => log::info!("{} has a snapshot at entry {} ({bytes} bytes)", self.me, op_number.0),
-        }
-        self.replica.handle(now, Event::SnapshotTaken { op_number, bytes });
-    }
-
-    fn note_failed_snapshot(&mut self, op_number: OpNumber, error: &str, now: Now) {
-        // It is tried again every second.
-        if now.instant >= self.complain_at {
-            self.complain_at = now.instant.after(COMPLAINT_INTERVAL);
-            log::error!("{} cannot make the snapshot at entry {}: {error}", self.me, op_number.0);
-        }
-        self.replica.handle(now, Event::SnapshotFailed { op_number });
     }
 
     /// Tells the replica what an engine on disk has done.
     fn note_execution(&mut self, now: Now) {
-        let Execution::OnDisk(disk) = &mut self.execution else { return };
-        disk.threads.begin(now);
-        loop {
-            let Execution::OnDisk(disk) = &mut self.execution else { return };
-            let Some(news) = disk.threads.next_news() else { break };
-            match news {
-                News::Executed(executed) => {
-                    let replies = executed.replies.into_iter();
-                    let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
-                    self.replica.handle(now, Event::Applied { through: executed.through, replies });
-                }
-                News::Read(outcome) => self.note_read(outcome, now),
-                News::Evaluated(to, message) => self.held.push(Ticket(0), Delayed::Message(to, message)),
-                News::NotEvaluated(to, id) => self.replica.handle(now, Event::NotEvaluated { to, id }),
-                News::Sealed(head, cut) => {
-                    if let Some(cut) = cut {
-                        let bytes = disk.data_bytes();
-                        self.snapshots.decide(|schedule| schedule.begin_cut(head, Box::new(cut), bytes));
-                    }
-                    disk.threads.flush_if_due(self.persisted);
-                }
-                News::Flushed(op_number, bytes) => self.note_taken(op_number, bytes, now),
-                // The commands that need this part of the store find out.
-                News::Counted(_, Err(error)) => log::warn!("{error}; keys were not counted"),
-                News::Counted(request, Ok(census)) => {
-                    disk.census = Some(census);
-                    self.counted = request;
-                }
-                News::Failed(op_number, error) => {
-                    let state = self.execution.snapshot_state();
-                    self.snapshots.decide(|schedule| schedule.failed(op_number, state));
-                    self.note_failed_snapshot(op_number, &error.to_string(), now);
-                }
-            }
+        let (Beside::OnDisk(disk), Some(executor)) = (&self.beside, self.driver.executor_mut()) else {
+            return;
+        };
+        disk.threads.begin(executor, now);
+        self.driver.on_execution(now, None, &mut ());
+        while let Some(report) = disk.threads.next_report() {
+            self.driver.on_execution(now, Some(report), &mut ());
         }
-        self.note_expiry(now);
-        let Execution::OnDisk(disk) = &self.execution else { return };
+        self.driver.tell_expiry(now);
+        // What had expired may have to be removed.
+        self.hand_out();
         if !self.has_failed()
-            && let Some(error) = disk.threads.shared().failure()
+            && let Some(error) = self.driver.engine_failure()
         {
             let (problem, cause) = (error.to_string(), error.cause);
             self.fail_with_engine(&problem, cause);
         }
     }
 
-    fn note_expiry(&mut self, now: Now) {
-        if let Some(event) = self.execution.expiry_news() {
-            self.replica.handle(now, event);
-        }
-    }
-
     /// When there is something to do even if nothing happens until then.
     pub(crate) fn deadline(&self) -> Instant {
-        let snapshots = match &self.execution {
-            Execution::InMemory(memory) if memory.executor.has_work() => Instant(0),
-            Execution::InMemory(_) => self.snapshots.schedule().deadline(),
-            // Clients that were made to wait are looked at again.
-            Execution::OnDisk(disk) if disk.threads.executor().is_behind() => {
-                disk.threads.executor().pressure_at()
-            }
-            Execution::OnDisk(_) => Instant::NEVER,
-        };
         if self.has_more_news || self.is_overdue {
             return Instant(0);
         }
         let slow_reads = self.slow_reads.as_ref().map_or(Instant::NEVER, SlowReads::deadline);
-        self.replica.deadline().min(self.probe_at).min(snapshots).min(slow_reads)
+        self.driver.deadline().min(self.probe_at).min(slow_reads)
     }
 
-    /// Begins a snapshot of what has been executed.
-    pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool, now: Now) {
-        let (free, reserve, _) = self.disk_space();
-        let data = self.execution.data_bytes().unwrap_or(0) as u64;
-        if reserve > 0 && data > free {
-            // It would take what is there for updates, and the reserve, and not be complete in the end.
-            let error = format!("it takes about {data} bytes, and {free} are free on the disk");
-            return self.note_failed_snapshot(head.op_number, &error, now);
+    /// The replica.
+    pub(crate) const fn replica(&self) -> &Replica {
+        self.driver.replica()
+    }
+
+    /// Tells the replica of something.
+    pub(crate) fn handle(&mut self, now: Now, event: Event) {
+        self.driver.handle(now, event);
+    }
+
+    /// The engine, if it is in memory.
+    pub(crate) const fn memory(&self) -> Option<&MemoryExecutor<Resident>> {
+        self.driver.memory()
+    }
+
+    /// How many keys there are, and how many of these have an expiry; of an engine on disk, when they were counted last.
+    pub(crate) fn census(&self) -> Census {
+        match (self.memory(), self.driver.executor(), &self.beside) {
+            (Some(memory), ..) => memory.engine().census(),
+            (_, Some(executor), Beside::OnDisk(disk)) => disk.census(executor.shared()),
+            _ => Census::default(),
         }
-        match &mut self.execution {
-            Execution::InMemory(memory) => {
-                let engine = memory.executor.engine_mut();
-                self.snapshots.decide(|schedule| match engine {
-                    Resident::Keys(keys) => schedule.begin(head, keys, now.instant),
-                    Resident::Machine(machine) => {
-                        let pieces = PieceCutter::new(machine.snapshot());
-                        schedule.begin_cut(head, Box::new(pieces), machine.snapshot_bytes());
-                    }
-                });
-            }
-            Execution::OnDisk(disk) => disk.take_snapshot(head, ticket, is_file),
+    }
+
+    /// True if keys have to be counted before it is known how many there are.
+    pub(crate) fn has_to_count_keys(&self) -> bool {
+        self.driver.executor().is_some() && self.driver.engine_failure().is_none()
+    }
+
+    /// Has an engine on disk count its keys.
+    pub(crate) fn count_keys(&self, request: u64) {
+        if let Beside::OnDisk(disk) = &self.beside {
+            disk.threads.count(request);
         }
     }
 
-    /// Older snapshots and records go once the record with this ticket is on disk.
-    pub(crate) fn keep_from(&mut self, op_number: OpNumber, ticket: Ticket) {
-        self.snapshots.decide(|schedule| schedule.keep_from(op_number, ticket));
+    /// How many keys have expired.
+    pub(crate) fn expired_keys(&self) -> u64 {
+        let in_memory = self.memory().map(|memory| memory.engine().expired());
+        in_memory.or_else(|| self.driver.executor().map(|executor| executor.shared().expired())).unwrap_or(0)
     }
 
-    /// Reads a part of a snapshot, and sends it.
-    pub(crate) fn read_part(&mut self, to: ReplicaId, op_number: OpNumber, offset: u64) {
-        self.snapshots.decide(|schedule| schedule.read_part(to, op_number, offset));
-    }
-
-    /// Writes a part of a snapshot that is being received.
-    pub(crate) fn write_part(&mut self, op_number: OpNumber, offset: u64, part: Body) {
-        self.snapshots.decide(|schedule| schedule.write_part(op_number, offset, part));
-    }
-
-    /// Loads a snapshot that has been received.
-    pub(crate) fn load(&mut self, op_number: OpNumber) {
-        self.snapshots.decide(|schedule| schedule.load(op_number));
-    }
-
-    /// Has the state of the snapshot that was just loaded take the place of what was executed.
-    pub(crate) fn adopt(&mut self, op_number: OpNumber, now: Now) {
-        log::info!("{} takes over the state at entry {} from another replica", self.me, op_number.0);
-        let loaded = self.snapshots.decide(Schedule::adopt);
-        match (&mut self.execution, loaded.expect("a snapshot is adopted when it has been loaded")) {
-            (Execution::InMemory(memory), LoadedEngine::InMemory(engine)) => {
-                let before = memory.executor.adopt(engine, op_number);
-                self.snapshots.decide(|schedule| schedule.discard(before));
-            }
-            (Execution::OnDisk(disk), LoadedEngine::OnDisk(store, engine)) => {
-                match disk.adopt(op_number, (store, *engine)) {
-                    Ok(before) => self.snapshots.decide(|schedule| schedule.discard(before)),
-                    Err(error) => {
-                        let problem = format!("cannot start a thread of the engine: {error}");
-                        self.fail(&problem, DiskState::Failed);
-                    }
-                }
-            }
-            _ => unreachable!("engines are loaded where the engine is"),
-        }
-        self.replica.handle(now, self.execution.expiry());
-        self.note_memory(now);
+    /// Bytes of memory that the data takes, of an engine that keeps it in memory.
+    pub(crate) fn data_bytes(&self) -> Option<usize> {
+        self.memory()?.engine().data_bytes()
     }
 
     /// True if the disk refused a write and takes writes again: the replica can start anew from what the
@@ -906,29 +850,17 @@ impl Local {
     /// True if everything appended is on disk, or never will be.
     pub(crate) fn is_settled(&self) -> bool {
         let is_persisted = self.wal.persisted() == self.wal.appended();
-        self.has_failed() || (is_persisted && self.held.first().is_none() && self.releases.is_empty())
+        self.has_failed() || (is_persisted && self.driver.holds_nothing() && self.releases.is_empty())
     }
 
     /// True if clients should wait until the disk has caught up.
     pub(crate) fn is_behind(&self) -> bool {
-        (self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed())
-            || match &self.execution {
-                Execution::InMemory(memory) => match memory.executor.engine() {
-                    Resident::Keys(keys) => self.snapshots.schedule().is_behind(keys),
-                    Resident::Machine(_) => false,
-                },
-                Execution::OnDisk(disk) => disk.threads.executor().is_behind(),
-            }
-    }
-
-    /// True if what waits for this record may leave.
-    pub(crate) fn may_leave(&self, after: Ticket) -> bool {
-        after <= self.persisted
+        (self.wal.waiting_bytes() > WAITING_BYTES_PAUSE && !self.has_failed()) || self.driver.is_behind()
     }
 
     /// Keeps something until it may leave.
     pub(crate) fn hold(&mut self, after: Ticket, delayed: Delayed) {
-        self.held.push(after, delayed);
+        self.driver.hold(after, delayed);
     }
 
     /// Has the log's thread send frames when they may leave.
@@ -943,18 +875,12 @@ impl Local {
 
     /// Has the log's thread wake the event loop for the first record that is waited for here, or for any.
     pub(crate) fn ask_to_be_woken(&mut self, for_any: bool) {
-        let held = self.held.first();
-        let kept = self.snapshots.schedule().awaited(self.persisted);
-        let checkpoint = match &self.execution {
-            Execution::InMemory(_) => None,
-            Execution::OnDisk(disk) => disk.threads.executor().awaited(),
-        };
-        let first = [held, kept, checkpoint, self.replica.awaited()].into_iter().flatten().min();
+        let first = self.driver.awaited();
         let first = if for_any { Some(RecordNumber(0)) } else { first.map(|ticket| self.record(ticket)) };
         self.releases.wake_at(first);
         // The thread may have looked just before, for that or for what was left with it.
         let persisted = self.wal.persisted();
-        if persisted > self.record(self.persisted) {
+        if persisted > self.record(self.driver.durable()) {
             self.is_overdue |= self.releases.send(persisted);
         }
     }
@@ -965,73 +891,14 @@ impl Local {
 
     /// The next that was held and may leave now.
     pub(crate) fn pop_held(&mut self) -> Option<Delayed> {
-        self.held.pop(self.persisted)
-    }
-
-    /// Executes the log up to `through`, now or later, and tells the replica.
-    pub(crate) fn apply_soon(&mut self, through: OpNumber, now: Now) {
-        match &mut self.execution {
-            Execution::InMemory(_) => self.apply_in_memory(through, now),
-            Execution::OnDisk(disk) => {
-                let mut time = WallTime(0);
-                for number in disk.threads.executor().dispatched().0 + 1..=through.0 {
-                    let number = OpNumber(number);
-                    let entry = self.replica.entry(number);
-                    time = entry.time;
-                    disk.threads.entry(number, entry);
-                }
-                disk.threads.end_chunk(time);
-            }
-        }
-    }
-
-    fn apply_in_memory(&mut self, through: OpNumber, now: Now) {
-        let Execution::InMemory(memory) = &mut self.execution else { return };
-        let clock = self.clock;
-        let executed = memory.executor.apply(&self.replica, through, || clock.now().instant, &mut ());
-        let Some(executed) = executed else { return };
-        self.replica.handle(now, executed);
-        self.note_expiry(now);
-        self.note_memory(now);
-    }
-
-    /// The first expiry of the keys of a read on the engine in memory, if that is at `time` or before.
-    pub(crate) fn expired(&self, time: Option<WallTime>, body: &[u8]) -> Option<WallTime> {
-        let Execution::InMemory(memory) = &self.execution else { return None };
-        memory.executor.expired(time, body)
+        self.driver.pop_held()
     }
 
     /// Executes a read, now or later; its answer, if now.
-    pub(crate) fn read(&mut self, clock: Now, job: ReadJob) -> Option<Message> {
-        match &mut self.execution {
-            Execution::InMemory(memory) => match memory.executor.read(job)? {
-                ReadOutcome::Answer(_, message) => return Some(message),
-                ReadOutcome::NotRead(event) => self.replica.handle(clock, event),
-            },
-            Execution::OnDisk(disk) => disk.threads.read(job),
-        }
-        None
-    }
-
-    /// Finds out what an update returns, now or later; what to send to the client, if now.
-    pub(crate) fn evaluate(
-        &mut self,
-        now: Now,
-        to: Peer,
-        view: View,
-        id: OperationId,
-        body: Body,
-    ) -> Option<Message> {
-        match &mut self.execution {
-            Execution::InMemory(memory) => {
-                if let Some(reply) = memory.executor.evaluate(&body) {
-                    return Some(Message::Evaluated { view, id, reply });
-                }
-                self.replica.handle(now, Event::NotEvaluated { to, id });
-            }
-            Execution::OnDisk(disk) => disk.threads.evaluate(to, view, id, body),
-        }
-        None
+    pub(crate) fn read(&mut self, now: Now, job: ReadJob) -> Option<Message> {
+        let answer = self.driver.read(now, job);
+        self.hand_out();
+        answer.map(|(_, message)| message)
     }
 
     /// Puts on disk what has been appended, and ends the log's thread.

@@ -7,10 +7,9 @@ use std::sync::Arc;
 
 use mio::Waker;
 use syros_lsm::{DiskStore, StoreOptions};
-use syros_node::PressureLimits;
-use syros_protocol::record::{SnapshotHead, Ticket};
+use syros_node::{DiskExecutor, PressureLimits};
 use syros_snapshot::Place;
-use syros_storage::{Census, DiskEngine, Store as _, StoreError};
+use syros_storage::{Census, DiskEngine, Shared, Store as _, StoreError};
 use syros_types::OpNumber;
 
 use crate::config::{EngineConfig, EngineKind};
@@ -171,45 +170,36 @@ impl Settings {
 /// Clients wait when so many runs of the first level wait to be merged: each is one more place to look for a key.
 const RUNS_MAX: usize = 20;
 
-/// The engine of a node, on disk.
+/// What executes a node's log on disk: its threads, and where its stores lie.
 pub(crate) struct OnDisk {
     pub(crate) threads: DiskThreads<DiskStore>,
     settings: Settings,
-    /// The store in use.
-    pub(crate) number: u64,
     /// The last census of the keys.
     pub(crate) census: Option<Census>,
     waker: Arc<Waker>,
 }
 
 impl OnDisk {
-    /// Starts the threads of an engine that goes up to `applied`, in the store with this number.
+    /// Starts the threads of an engine that goes up to `applied`, with what decides for them.
     pub(crate) fn start(
-        (number, engine): (u64, DiskEngine<DiskStore>),
+        engine: DiskEngine<DiskStore>,
         applied: OpNumber,
         settings: Settings,
         waker: Arc<Waker>,
-    ) -> io::Result<Self> {
+    ) -> io::Result<(Self, DiskExecutor<DiskStore>)> {
         let Settings { threads, limits, .. } = settings;
-        let threads = DiskThreads::start(engine, applied, threads, limits, Arc::clone(&waker))?;
-        Ok(Self { threads, settings, number, census: None, waker })
+        let shared = engine.into_shared();
+        let executor = DiskExecutor::new(Arc::clone(&shared), applied, threads.lanes, limits);
+        let threads = Threads { lanes: executor.lanes(), ..threads };
+        let settings = Settings { threads, ..settings };
+        let threads = DiskThreads::start(shared, threads, Arc::clone(&waker))?;
+        Ok((Self { threads, settings, census: None, waker }, executor))
     }
 
-    /// Begins a checkpoint of what has been executed, and a file of it if one is wanted.
-    pub(crate) fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool) {
-        self.threads.take_snapshot(head, ticket, is_file);
-    }
-
-    /// Has an engine that was loaded, which goes up to `op_number`, take the place of the present one, whose threads are
-    /// given back: to end them takes its time.
-    pub(crate) fn adopt(
-        &mut self,
-        op_number: OpNumber,
-        (number, engine): (u64, DiskEngine<DiskStore>),
-    ) -> io::Result<DiskThreads<DiskStore>> {
-        let Settings { threads, limits, .. } = self.settings;
-        let next = DiskThreads::start(engine, op_number, threads, limits, Arc::clone(&self.waker))?;
-        (self.number, self.census) = (number, None);
+    /// Starts the threads of an engine that was loaded. Those of the one before are given back: to end them takes its time.
+    pub(crate) fn adopt(&mut self, engine: DiskEngine<DiskStore>) -> io::Result<DiskThreads<DiskStore>> {
+        let next = DiskThreads::start(engine.into_shared(), self.settings.threads, Arc::clone(&self.waker))?;
+        self.census = None;
         Ok(std::mem::replace(&mut self.threads, next))
     }
 
@@ -219,15 +209,10 @@ impl OnDisk {
     }
 
     /// The last census of the keys; what the store guesses if there was none.
-    pub(crate) fn census(&self) -> Census {
+    pub(crate) fn census(&self, shared: &Shared<DiskStore>) -> Census {
         self.census.unwrap_or_else(|| {
-            let keys = self.threads.shared().store().approximate_len() as u64;
+            let keys = shared.store().approximate_len() as u64;
             Census { keys, ..Census::default() }
         })
-    }
-
-    /// About how many bytes a file of all data takes.
-    pub(crate) fn data_bytes(&self) -> usize {
-        usize::try_from(self.threads.shared().store().disk_bytes()).unwrap_or(usize::MAX)
     }
 }

@@ -1,8 +1,8 @@
 //! What an engine in memory is: the store of keys, or a state machine of somebody's own.
 
 use syros_machine::{Executor, Kind, Pieces};
-use syros_node::InMemory;
-use syros_node::snapshots::Blocks;
+use syros_node::snapshots::{Blocks, StateOf};
+use syros_node::{InMemory, SnapshotState};
 use syros_snapshot::{Depot, DepotError, Load, Loaded, States};
 use syros_storage::{Census, Engine, ListedKeys, Loader, MemoryEngine, StoreError};
 use syros_types::{OpNumber, WallTime};
@@ -39,15 +39,6 @@ impl Resident {
         match self {
             Self::Keys(keys) => keys.expired(),
             Self::Machine(_) => 0,
-        }
-    }
-
-    /// Bytes of memory that the data takes, the same at all replicas that have executed the same; of a machine it is not
-    /// known.
-    pub(crate) fn data_bytes(&self) -> Option<usize> {
-        match self {
-            Self::Keys(keys) => Some(keys.memory_bytes()),
-            Self::Machine(_) => None,
         }
     }
 }
@@ -118,6 +109,37 @@ impl InMemory for Resident {
     fn next_expiry(&self) -> Option<WallTime> {
         match self {
             Self::Keys(keys) => InMemory::next_expiry(keys),
+            Self::Machine(_) => None,
+        }
+    }
+
+    fn data_bytes(&self) -> Option<usize> {
+        match self {
+            Self::Keys(keys) => Some(keys.memory_bytes()),
+            Self::Machine(_) => None,
+        }
+    }
+
+    fn snapshot(&mut self) -> SnapshotState<'_> {
+        match self {
+            Self::Keys(keys) => SnapshotState::Here(keys),
+            Self::Machine(machine) => {
+                let pieces = PieceCutter::new(machine.snapshot());
+                SnapshotState::Copy(Box::new(pieces), machine.snapshot_bytes())
+            }
+        }
+    }
+
+    fn snapshot_state(&mut self) -> StateOf<'_> {
+        match self {
+            Self::Keys(keys) => StateOf::Memory(keys),
+            Self::Machine(_) => StateOf::Copy,
+        }
+    }
+
+    fn keys(&self) -> Option<&dyn Engine> {
+        match self {
+            Self::Keys(keys) => Some(keys),
             Self::Machine(_) => None,
         }
     }

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use mio::Waker;
 use syros_lsm::DiskStore;
 use syros_node::snapshots::{
-    EngineFiles, MemoryLoaders, SnapshotJob, SnapshotReport, SnapshotSchedule, SnapshotSizes, SnapshotWorker,
+    EngineFiles, MemoryLoaders, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker,
 };
 use syros_snapshot::{Depot, DepotError};
 use syros_wal::{Cause, DiskError, DiskOperation, FileDisk};
@@ -20,9 +20,6 @@ use crate::resident::{Resident, ResidentFiles, ResidentLoader};
 
 /// Bytes of the disk that a snapshot leaves free: a segment of the log.
 const FREE_BYTES_MIN: u64 = 64 << 20;
-
-/// The event loop's side of the snapshots.
-pub(crate) type Schedule = SnapshotSchedule<Resident, DiskStore>;
 
 /// What the thread has done.
 type Report = SnapshotReport<Resident, DiskStore>;
@@ -35,9 +32,8 @@ impl MemoryLoaders for ResidentFiles {
     }
 }
 
-/// The snapshots of a replica, and the thread that works on them.
+/// The thread that works on the snapshots of a replica.
 pub(crate) struct SnapshotThread {
-    schedule: Schedule,
     jobs: Option<Sender<SnapshotJob>>,
     reports: Receiver<Report>,
     thread: Option<JoinHandle<()>>,
@@ -53,29 +49,19 @@ impl SnapshotThread {
     ) -> io::Result<Self> {
         let (jobs, received) = channel();
         let (reporter, reports) = channel();
-        let sizes = SnapshotSizes::SERVER;
-        let worker = SnapshotWorker::new(depot, files, sizes);
+        let worker = SnapshotWorker::new(depot, files, SnapshotSizes::SERVER);
         let thread = thread::Builder::new()
             .name("snapshots".to_owned())
             .spawn(move || work(worker, &path, &received, &reporter, &waker))?;
-        Ok(Self { schedule: Schedule::new(sizes), jobs: Some(jobs), reports, thread: Some(thread) })
+        Ok(Self { jobs: Some(jobs), reports, thread: Some(thread) })
     }
 
-    /// What the event loop knows of snapshots.
-    pub(crate) const fn schedule(&self) -> &Schedule {
-        &self.schedule
-    }
-
-    /// Lets the event loop decide something, and gives the thread the jobs that come of it.
-    pub(crate) fn decide<R>(&mut self, decide: impl FnOnce(&mut Schedule) -> R) -> R {
-        let result = decide(&mut self.schedule);
-        while let Some(job) = self.schedule.next_job() {
-            // Fails only if the thread panicked; a snapshot is then never finished, which loses nothing.
-            if let Some(jobs) = &self.jobs {
-                let _ = jobs.send(job);
-            }
+    /// Gives the thread a job.
+    pub(crate) fn work(&self, job: SnapshotJob) {
+        // Fails only if the thread panicked; a snapshot is then never finished, which loses nothing.
+        if let Some(jobs) = &self.jobs {
+            let _ = jobs.send(job);
         }
-        result
     }
 
     /// The next thing that the thread has done.

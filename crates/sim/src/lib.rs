@@ -16,13 +16,13 @@
 mod adapter;
 pub mod client;
 pub mod clock;
+mod engine_threads;
 pub mod geo;
 pub mod history;
 pub mod invariants;
 pub mod journal;
 mod nemesis;
 pub mod network;
-mod on_disk;
 mod permanent;
 pub mod process;
 mod rot;

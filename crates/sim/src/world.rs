@@ -534,7 +534,7 @@ impl World {
         let strike = self.draw_stop(replica, 20);
         let opened = self.open(replica, &config);
         self.replicas[replica].disk.cancel_faults();
-        let Opened { journal, restored, depot, files, execution } = match opened {
+        let Opened { journal, restored, depot, files, engine } = match opened {
             Ok(opened) => opened,
             Err(DiskTrouble::Damaged) => {
                 self.found_damage(replica);
@@ -571,7 +571,7 @@ impl World {
         let clock = self.clock(self.replicas[replica].wall_offset);
         let now = self.now();
         let mut process =
-            ReplicaProcess::new(config, boot, (journal, depot), (files, sizes), execution, clock, now);
+            ReplicaProcess::new(config, boot, (journal, depot), (files, sizes), engine, clock, now);
         process.maxmemory = self.swarm.maxmemory;
         self.trace.fold(0x5741_5254 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));

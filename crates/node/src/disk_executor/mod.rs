@@ -332,6 +332,20 @@ impl<S: Store> DiskExecutor<S> {
         false
     }
 
+    /// From now on it is for another engine, whose last checkpoint holds all up to `applied`. What the threads of the one
+    /// before still report must not reach it.
+    pub fn begin_again(&mut self, shared: Arc<Shared<S>>, applied: OpNumber) {
+        let next = Self::new(shared, applied, self.lanes(), self.limits);
+        #[cfg(feature = "planted-bugs")]
+        let next = {
+            let mut next = next;
+            next.dispatcher.nobody_meets = self.dispatcher.nobody_meets;
+            next.planted = self.planted;
+            next
+        };
+        *self = next;
+    }
+
     /// The engine.
     #[must_use]
     pub const fn shared(&self) -> &Arc<Shared<S>> {

@@ -1,12 +1,14 @@
 //! Replicas' engines: found when a replica starts, and, if they are on disk, executed in virtual time.
 
 use super::{Happening, World};
+use crate::adapter;
+use crate::engine_threads::{EngineThreads, executor};
 use crate::journal::{DiskTrouble, FILES, Journal};
-use crate::on_disk::OnDisk;
-use crate::process::Execution;
+use crate::process::Engine;
 use crate::shelf::Shelf;
 use crate::tally::Kind;
 use syros_node::snapshots::EngineFiles;
+use syros_node::{Execution, MemoryExecutor, OnDisk};
 use syros_protocol::replica::{Config, PlantedBug, Restored};
 use syros_snapshot::{Depot, SnapshotFiles, Stored, Stores};
 use syros_types::{OpNumber, ReplicaId};
@@ -18,7 +20,7 @@ pub(super) struct Opened {
     pub(super) restored: Restored,
     pub(super) depot: Depot<MemoryDisk>,
     pub(super) files: EngineFiles<SnapshotFiles, Shelf>,
-    pub(super) execution: Execution,
+    pub(super) engine: Engine,
 }
 
 impl World {
@@ -31,8 +33,13 @@ impl World {
             let Stored { restored, depot, engine, snapshot, .. } = stored;
             let is_last = replica + 1 == self.group.size();
             let loses_updates = is_last && self.planted == Some(PlantedBug::EngineLosesUpdate);
-            let execution = Execution::in_memory(engine, up_to(snapshot), loses_updates);
-            return Ok(Opened { journal, restored, depot, files: EngineFiles::InMemory(FILES), execution });
+            let mut executor =
+                MemoryExecutor::new(engine.unwrap_or_else(adapter::empty_engine), up_to(snapshot));
+            if loses_updates {
+                executor.lose_updates();
+            }
+            let engine = Engine { execution: Execution::InMemory(Box::new(executor)), threads: None };
+            return Ok(Opened { journal, restored, depot, files: EngineFiles::InMemory(FILES), engine });
         };
         let mut stores = Stores::new(slot.disk.shelf());
         let (journal, stored) = Journal::open(&mut slot.disk, config, &mut stores)?;
@@ -43,9 +50,12 @@ impl World {
         let (shelf, number, engine) = stores.into_engine(engine).expect("stores in memory work");
         let applied = up_to(snapshot);
         let files = EngineFiles::OnDisk(shelf.clone());
-        let disk = OnDisk::new(shelf, (number, engine), applied, settings.lanes, config.planted);
-        self.invariants.holds(ReplicaId(replica as u8), applied, disk.digest(), "as found on disk");
-        Ok(Opened { journal, restored, depot, files, execution: Execution::OnDisk(Box::new(disk)) })
+        let executor = executor(&engine, applied, settings.lanes, config.planted);
+        let threads = EngineThreads::new(shelf, (number, engine), &executor);
+        self.invariants.holds(ReplicaId(replica as u8), applied, threads.digest(), "as found on disk");
+        let execution = Execution::OnDisk(Box::new(OnDisk { executor, store: number }));
+        let engine = Engine { execution, threads: Some(threads) };
+        Ok(Opened { journal, restored, depot, files, engine })
     }
 
     /// Lets an engine in memory execute what it was to.

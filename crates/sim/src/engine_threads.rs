@@ -6,10 +6,7 @@ use crate::adapter;
 use crate::shelf::Shelf;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_node::{
-    DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadWorker, Reading, Report,
-};
-use syros_protocol::record::Ticket;
+use syros_node::{DiskExecutor, LaneItem, LaneStep, LaneWorker, PressureLimits, ReadWorker, Reading, Report};
 use syros_protocol::replica::PlantedBug;
 use syros_storage::execution::Item;
 use syros_storage::{DiskEngine, Engine as _, MemoryStore, Shared, StoreError};
@@ -41,14 +38,13 @@ struct LaneState {
     visible: OpNumber,
 }
 
-/// The engine of a replica, on disk.
+/// The threads of a replica's engine on disk.
 #[derive(Debug)]
-pub(crate) struct OnDisk {
+pub(crate) struct EngineThreads {
     shelf: Shelf,
     /// The store in use.
     number: u64,
     engine: DiskEngine<MemoryStore>,
-    executor: DiskExecutor<MemoryStore>,
     lanes: Vec<LaneState>,
     /// What readers do sooner or later, whatever the lanes do; with the last entry that had been dealt out before, if it
     /// reads what there was then.
@@ -60,23 +56,30 @@ pub(crate) struct OnDisk {
     flushing: Option<(OpNumber, Result<(), StoreError>)>,
     /// Nothing is executed any more.
     pub(crate) has_failed: bool,
-    planted: Option<PlantedBug>,
 }
 
-impl OnDisk {
-    /// An engine that goes up to `applied`, and so many lanes for it.
+/// What deals out to the threads of an engine that goes up to `applied`, and has so many lanes.
+pub(crate) fn executor(
+    engine: &DiskEngine<MemoryStore>,
+    applied: OpNumber,
+    lanes: usize,
+    planted: Option<PlantedBug>,
+) -> DiskExecutor<MemoryStore> {
+    let mut executor = DiskExecutor::new(Arc::clone(engine.shared()), applied, lanes, NO_LIMITS);
+    executor.plant(planted);
+    executor
+}
+
+impl EngineThreads {
+    /// The threads of an engine, which have executed all that `executor` has dealt out.
     pub(crate) fn new(
         shelf: Shelf,
         (number, engine): Numbered,
-        applied: OpNumber,
-        lanes: usize,
-        planted: Option<PlantedBug>,
+        executor: &DiskExecutor<MemoryStore>,
     ) -> Self {
-        let shared = engine.shared();
-        let mut executor = DiskExecutor::new(Arc::clone(shared), applied, lanes, NO_LIMITS);
-        executor.plant(planted);
+        let applied = executor.dispatched();
         let lane = |_| LaneState {
-            worker: LaneWorker::new(Arc::clone(shared)),
+            worker: LaneWorker::new(Arc::clone(engine.shared())),
             queue: VecDeque::new(),
             executed: applied,
             visible: applied,
@@ -85,50 +88,33 @@ impl OnDisk {
             lanes: (0..executor.lanes()).map(lane).collect(),
             shelf,
             number,
-            executor,
             engine,
             readings: Vec::new(),
             reports: VecDeque::new(),
             flushing: None,
             has_failed: false,
-            planted,
         }
-    }
-
-    /// What decides for the threads. [`Self::hand_out`] is to be called after what it was told.
-    pub(crate) const fn executor(&mut self) -> &mut DiskExecutor<MemoryStore> {
-        &mut self.executor
     }
 
     fn shared(&self) -> &Arc<Shared<MemoryStore>> {
         self.engine.shared()
     }
 
-    /// The last entry that was dealt out.
-    pub(crate) const fn dispatched(&self) -> OpNumber {
-        self.executor.dispatched()
-    }
-
-    /// Digest of the state, which is that after the last entry dealt out if [`Self::is_idle`].
+    /// Digest of the state, which is that after the last entry dealt out if all of it is executed.
     pub(crate) fn digest(&self) -> u64 {
         self.engine.digest()
     }
 
-    /// True if all that was dealt out is executed, and has been told.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.executor.is_idle()
-    }
-
     /// Gives the threads what has just been dealt out: of meetings one at most.
-    pub(crate) fn hand_out(&mut self) {
-        let through = self.executor.dispatched();
-        let items: Vec<_> = core::iter::from_fn(|| self.executor.next_item()).collect();
+    pub(crate) fn hand_out(&mut self, executor: &mut DiskExecutor<MemoryStore>) {
+        let through = executor.dispatched();
+        let items: Vec<_> = core::iter::from_fn(|| executor.next_item()).collect();
         let meets = items.iter().filter(|(_, item)| matches!(item, Item::Meet(_)));
         let lanes = meets.fold(0, |lanes, (lane, _)| lanes | 1 << lane);
         for (lane, item) in items {
             self.lanes[lane].queue.push_back(Queued { item, through, lanes });
         }
-        self.readings.extend(self.executor.readings().drain(..).map(|reading| (reading, None)));
+        self.readings.extend(executor.readings().drain(..).map(|reading| (reading, None)));
     }
 
     // ---- What the threads do.
@@ -143,7 +129,12 @@ impl OnDisk {
     ///
     /// # Panics
     /// If all lanes wait for each other: a bug of the dispatcher.
-    pub(crate) fn step(&mut self, prng: &mut Prng, readers_one_in: u64) {
+    pub(crate) fn step(
+        &mut self,
+        executor: &DiskExecutor<MemoryStore>,
+        prng: &mut Prng,
+        readers_one_in: u64,
+    ) {
         let busy: Vec<usize> = (0..self.lanes.len()).filter(|at| !self.lanes[*at].queue.is_empty()).collect();
         let passing = u64::from(!self.readings.is_empty() && prng.chance(1, readers_one_in));
         if busy.len() as u64 + passing == 0 {
@@ -152,7 +143,7 @@ impl OnDisk {
         let drawn = prng.below(busy.len() as u64 + passing) as usize;
         if drawn == busy.len() {
             let (reading, seen) = self.readings.swap_remove(prng.below(self.readings.len() as u64) as usize);
-            return self.perform(reading, seen);
+            return self.perform(executor, reading, seen);
         }
         // One that waits cannot go on before another has.
         let mut order = busy[drawn..].iter().chain(&busy[..drawn]);
@@ -194,11 +185,16 @@ impl OnDisk {
     }
 
     /// A reader carries out a read: of what its lane shows, or of what there was after entry `seen`.
-    fn perform(&mut self, reading: Reading<MemoryStore>, seen: Option<OpNumber>) {
-        let dispatched = self.executor.dispatched();
+    fn perform(
+        &mut self,
+        executor: &DiskExecutor<MemoryStore>,
+        reading: Reading<MemoryStore>,
+        seen: Option<OpNumber>,
+    ) {
+        let dispatched = executor.dispatched();
         let seen = seen.unwrap_or_else(|| match reading.body().and_then(|body| adapter::describe(body)) {
             Some(Description { footprint: Footprint::One(hash), .. }) => {
-                self.lanes[self.executor.lane_of(hash)].visible
+                self.lanes[executor.lane_of(hash)].visible
             }
             _ => dispatched,
         });
@@ -211,64 +207,40 @@ impl OnDisk {
         !self.reports.is_empty()
     }
 
-    /// The next thing that has happened, and the last entry that it goes by. What was executed is visible to readers when
-    /// this returns it.
-    pub(crate) fn next_news(&mut self) -> Option<(News<MemoryStore>, OpNumber)> {
-        if self.has_failed {
-            return None;
-        }
-        let (executor, reports) = (&mut self.executor, &mut self.reports);
-        let mut seen = executor.dispatched();
-        let news = executor.next_news(|| {
-            let (report, through) = reports.pop_front()?;
-            seen = through;
-            Some(report)
-        });
-        self.hand_out();
-        news.map(|news| (news, seen))
+    /// The next thing that a thread tells, and the last entry that it goes by.
+    pub(crate) fn next_report(&mut self) -> Option<(Report<MemoryStore>, OpNumber)> {
+        self.reports.pop_front()
     }
 
     // ---- Checkpoints.
 
-    /// Looks whether a checkpoint is to be made durable, which [`Self::begin_flush`] does: it must be time.
-    pub(crate) fn flush_is_due(&mut self, persisted: Ticket) -> bool {
-        self.executor.flush_if_due(persisted).is_some()
-    }
-
     /// Begins to make durable what was sealed; the disk refuses it if it `is_refused`. The store, for
-    /// [`Self::end_flush`], unless the checkpoint has been given up.
-    pub(crate) fn begin_flush(&mut self, is_refused: bool) -> Option<u64> {
-        let op_number = self.executor.flushing()?;
+    /// [`Self::end_flush`].
+    pub(crate) fn begin_flush(&mut self, op_number: OpNumber, is_refused: bool) -> u64 {
         self.shelf.begin_flush(self.number);
         if is_refused {
             self.shared().store().refuse_flushes(1);
         }
         let outcome = self.shared().flush();
         self.flushing = Some((op_number, outcome));
-        Some(self.number)
+        self.number
     }
 
-    /// The flush of a store has ended.
-    pub(crate) fn end_flush(&mut self, number: u64) {
+    /// The flush of a store has ended; entries up to `dispatched` have been dealt out.
+    pub(crate) fn end_flush(&mut self, number: u64, dispatched: OpNumber) {
         self.shelf.end_flush(number);
         if number == self.number
             && let Some((op_number, outcome)) = self.flushing.take()
         {
-            self.reports.push_back((Report::Flushed(op_number, outcome), self.executor.dispatched()));
+            self.reports.push_back((Report::Flushed(op_number, outcome), dispatched));
         }
     }
 
     // ---- Snapshots of others.
 
-    /// Has an engine that was loaded take the place of the present one.
-    pub(crate) fn adopt(&mut self, op_number: OpNumber, loaded: Numbered) {
-        let next = Self::new(self.shelf.clone(), loaded, op_number, self.lanes.len(), self.planted);
-        let has_failed = self.has_failed;
-        *self = Self { has_failed, ..next };
-    }
-
-    /// The store in use.
-    pub(crate) const fn number(&self) -> u64 {
-        self.number
+    /// From now on they are the threads of an engine that was loaded.
+    pub(crate) fn begin_again(&mut self, loaded: Numbered, executor: &DiskExecutor<MemoryStore>) {
+        let next = Self::new(self.shelf.clone(), loaded, executor);
+        *self = Self { has_failed: self.has_failed, ..next };
     }
 }

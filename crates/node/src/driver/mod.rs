@@ -1,0 +1,645 @@
+//! A replica and what it drives: the engine that executes its log, the write-ahead log, and its snapshots.
+//!
+//! A [`ReplicaDriver`] carries out what the core asks for ([`Action`]), as far as that needs neither socket nor file nor
+//! thread, and asks the process around it for the rest ([`Output`]). It decides what may leave before which record is
+//! durable, what is executed when, and what the core hears of all this. The server and the simulator drive the same one.
+
+mod execution;
+mod output;
+#[cfg(test)]
+mod tests;
+
+pub use execution::{Execution, OnDisk};
+pub use output::{DriverObserver, Notice, Output};
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use syros_protocol::message::{Body, Message, Peer};
+use syros_protocol::record::{SnapshotHead, Ticket};
+#[cfg(feature = "planted-bugs")]
+use syros_protocol::replica::PlantedBug;
+use syros_protocol::replica::{Action, Event, Replica};
+use syros_storage::{Store, StoreError};
+use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
+
+use crate::disk_executor::{DiskExecutor, News, Report};
+use crate::in_memory::{InMemory, SnapshotState};
+use crate::memory_executor::MemoryExecutor;
+use crate::read_job::{ReadJob, ReadOutcome};
+use crate::snapshots::{
+    LoadedEngine, SnapshotJob, SnapshotNews, SnapshotReport, SnapshotSchedule, SnapshotSizes, StateOf,
+};
+use crate::ticket_queue::TicketQueue;
+
+/// A replica and what it drives. `M` is an engine in memory, `S` the store of one on disk, and `H` what is held until a
+/// record is durable.
+#[derive(Debug)]
+pub struct ReplicaDriver<M, S: Store, H> {
+    replica: Replica,
+    execution: Execution<M, S>,
+    snapshots: SnapshotSchedule<M, S>,
+    /// All records up to here are durable.
+    durable: Ticket,
+    /// What the core has been told of that.
+    told_durable: Ticket,
+    /// What leaves when records are durable. The core bounds it: it accepts nothing while too much of its log is not durable.
+    held: TicketQueue<Ticket, H>,
+    /// What has come of events and reports, for [`Self::poll`]. A turn takes all of it.
+    outputs: VecDeque<Output<S>>,
+    /// The log takes no records any more.
+    is_log_closed: bool,
+    /// What the core has been told: the disk is nearly full.
+    disk_is_short: bool,
+    /// Bytes that a snapshot may take, if that is limited.
+    snapshot_room: Option<u64>,
+    /// Bytes that the data may take in memory, if that is limited.
+    memory_limit: Option<u64>,
+    /// What the core has been told: by so many bytes the data may grow.
+    memory_room: i64,
+}
+
+impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
+    /// Drives a replica that has just been booted, whose engine goes as far as the core takes it to go.
+    pub fn new(replica: Replica, execution: Execution<M, S>, sizes: SnapshotSizes, now: Now) -> Self {
+        let mut driver = Self {
+            replica,
+            execution,
+            snapshots: SnapshotSchedule::new(sizes),
+            durable: Ticket(0),
+            told_durable: Ticket(0),
+            held: TicketQueue::default(),
+            outputs: VecDeque::new(),
+            is_log_closed: false,
+            disk_is_short: false,
+            snapshot_room: None,
+            memory_limit: None,
+            memory_room: i64::MAX,
+        };
+        driver.tell_expiry(now);
+        driver
+    }
+
+    /// Makes it wrong in a known way, if the bug is one of its parts.
+    #[cfg(feature = "planted-bugs")]
+    pub const fn plant(&mut self, bug: Option<PlantedBug>) {
+        self.snapshots.plant(bug);
+    }
+
+    /// The core.
+    #[must_use]
+    pub const fn replica(&self) -> &Replica {
+        &self.replica
+    }
+
+    /// What executes the log.
+    #[must_use]
+    pub const fn execution(&self) -> &Execution<M, S> {
+        &self.execution
+    }
+
+    /// The engine, if it is in memory.
+    #[must_use]
+    pub const fn memory(&self) -> Option<&MemoryExecutor<M>> {
+        match &self.execution {
+            Execution::InMemory(memory) => Some(memory),
+            Execution::OnDisk(_) => None,
+        }
+    }
+
+    /// What deals out to the threads of an engine on disk.
+    #[must_use]
+    pub const fn executor(&self) -> Option<&DiskExecutor<S>> {
+        match &self.execution {
+            Execution::InMemory(_) => None,
+            Execution::OnDisk(disk) => Some(&disk.executor),
+        }
+    }
+
+    /// What deals out to the threads of an engine on disk: its items and reads are to be taken from here.
+    pub const fn executor_mut(&mut self) -> Option<&mut DiskExecutor<S>> {
+        match &mut self.execution {
+            Execution::InMemory(_) => None,
+            Execution::OnDisk(disk) => Some(&mut disk.executor),
+        }
+    }
+
+    // ---- The core.
+
+    /// Tells the core of an event that does not concern the driver.
+    pub fn handle(&mut self, now: Now, event: Event) {
+        self.replica.handle(now, event);
+    }
+
+    /// The next thing that has come of events and reports, without anything that the core wants.
+    pub fn take_output(&mut self) -> Option<Output<S>> {
+        self.outputs.pop_front()
+    }
+
+    /// The next thing that has come of events and reports, or that the core wants. `clock` tells how long it takes to execute
+    /// something.
+    pub fn poll(
+        &mut self,
+        now: Now,
+        clock: impl Fn() -> Instant,
+        observer: &mut impl DriverObserver<M, S>,
+    ) -> Option<Output<S>> {
+        if let Some(output) = self.outputs.pop_front() {
+            return Some(output);
+        }
+        let action = self.replica.poll()?;
+        Some(self.act(action, now, clock, observer))
+    }
+
+    fn act(
+        &mut self,
+        action: Action,
+        now: Now,
+        clock: impl Fn() -> Instant,
+        observer: &mut impl DriverObserver<M, S>,
+    ) -> Output<S> {
+        match action {
+            Action::Send { to, message, after } if after <= self.durable => Output::Send { to, message },
+            Action::Send { to, message, after } => Output::SendAfter { after, to, message },
+            // Nothing that is appended now would ever be durable.
+            Action::Persist { .. } if self.is_log_closed => Output::Nothing,
+            Action::Persist { ticket, record } => Output::Append { ticket, record },
+            Action::Apply { through } => self.apply(through, now, clock, observer),
+            Action::Read { to, view, number, applied, body, standing, time, now } => {
+                Output::Read(ReadJob { to, view, number, body, standing, applied, now, time })
+            }
+            Action::Evaluate { to, view, id, body } => self.evaluate(now, to, view, id, body),
+            Action::TakeSnapshot { head, ticket, is_file } => self.take_snapshot(head, ticket, is_file, now),
+            Action::KeepFrom { op_number, ticket } => {
+                self.snapshots.keep_from(op_number, ticket);
+                Output::Nothing
+            }
+            Action::SendSnapshotPart { to, op_number, offset } => {
+                self.snapshots.read_part(to, op_number, offset);
+                Output::SnapshotJobs
+            }
+            Action::WriteSnapshotPart { op_number, offset, part } => {
+                self.snapshots.write_part(op_number, offset, part);
+                Output::SnapshotJobs
+            }
+            Action::LoadSnapshot { op_number } => {
+                self.snapshots.load(op_number);
+                Output::SnapshotJobs
+            }
+            Action::AdoptSnapshot { op_number } => self.adopt(op_number, now),
+            Action::Trace(event) => Output::Trace(event),
+        }
+    }
+
+    // ---- What is durable.
+
+    /// All records up to here are durable: what waits for them may leave. The core hears of it by [`Self::tell_durable`].
+    pub fn on_durable(&mut self, ticket: Ticket) {
+        self.durable = self.durable.max(ticket);
+    }
+
+    /// Tells the core which records are durable. True if that is news.
+    pub fn tell_durable(&mut self, now: Now) -> bool {
+        let is_news = self.durable > self.told_durable;
+        if is_news {
+            self.told_durable = self.durable;
+            self.replica.handle(now, Event::Persisted(self.durable));
+        }
+        is_news
+    }
+
+    /// Keeps something until a record is durable.
+    pub fn hold(&mut self, after: Ticket, held: H) {
+        self.held.push(after, held);
+    }
+
+    /// The next thing that was held and may leave now.
+    pub fn pop_held(&mut self) -> Option<H> {
+        self.held.pop(self.durable)
+    }
+
+    /// True if nothing is held.
+    #[must_use]
+    pub fn holds_nothing(&self) -> bool {
+        self.held.first().is_none()
+    }
+
+    /// The first record that anything here waits for.
+    #[must_use]
+    pub fn awaited(&self) -> Option<Ticket> {
+        let kept = self.snapshots.awaited(self.durable);
+        let checkpoint = self.executor().and_then(DiskExecutor::awaited);
+        [self.held.first(), kept, checkpoint, self.replica.awaited()].into_iter().flatten().min()
+    }
+
+    /// Everything up to this record is durable.
+    #[must_use]
+    pub const fn durable(&self) -> Ticket {
+        self.durable
+    }
+
+    /// From now on nothing is appended to the log: its disk has failed. The core hears of it.
+    pub fn fail(&mut self, now: Now) {
+        self.is_log_closed = true;
+        self.replica.handle(now, Event::PersistFailed);
+    }
+
+    /// From now on nothing is appended to the log: the replica is about to end.
+    pub const fn close_log(&mut self) {
+        self.is_log_closed = true;
+    }
+
+    /// True if nothing is appended to the log any more.
+    #[must_use]
+    pub const fn is_log_closed(&self) -> bool {
+        self.is_log_closed
+    }
+
+    // ---- Room.
+
+    /// Tells the core whether the disk is nearly full. True if that is news.
+    pub fn tell_disk_short(&mut self, now: Now, is_short: bool) -> bool {
+        let is_news = self.disk_is_short != is_short;
+        if is_news {
+            self.disk_is_short = is_short;
+            self.replica.handle(now, Event::DiskShort(is_short));
+        }
+        is_news
+    }
+
+    /// From now on a snapshot may take so many bytes of the disk, if that is limited.
+    pub const fn set_snapshot_room(&mut self, room: Option<u64>) {
+        self.snapshot_room = room;
+    }
+
+    /// Tells the core by how much the data may grow, if it is in memory and may take `limit` bytes.
+    pub fn tell_memory_room(&mut self, now: Now, limit: Option<u64>) {
+        self.memory_limit = limit;
+        let Execution::InMemory(memory) = &self.execution else { return };
+        let Some(data) = memory.engine().data_bytes() else { return };
+        let signed = |bytes: u64| i64::try_from(bytes).unwrap_or(i64::MAX);
+        let room = limit.map_or(i64::MAX, |limit| signed(limit) - signed(data as u64));
+        if room == self.memory_room {
+            return;
+        }
+        self.memory_room = room;
+        self.replica.handle(now, Event::MemoryRoom(room));
+        if let (true, Some(limit)) = (room < 0, limit) {
+            self.notice(Notice::MemoryExceeded { data, limit });
+        }
+    }
+
+    // ---- Execution.
+
+    /// Lets an engine in memory execute so many entries, about, until [`Self::pause`]: at once what it was to execute
+    /// before, and what it is told to.
+    pub fn resume(
+        &mut self,
+        entries: u64,
+        now: Now,
+        clock: impl Fn() -> Instant,
+        observer: &mut impl DriverObserver<M, S>,
+    ) {
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        if let Some(through) = memory.resume(entries) {
+            self.apply_in_memory(through, now, &clock, observer);
+        }
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        if let Some(reply) = memory.go_on(clock) {
+            self.outputs.push_back(Output::PutTogether(reply));
+        }
+    }
+
+    /// From now on an engine in memory takes note of what it is to execute, and does not. True if there is something.
+    pub fn pause(&mut self) -> bool {
+        let Execution::InMemory(memory) = &mut self.execution else { return false };
+        memory.pause();
+        memory.has_work()
+    }
+
+    fn apply(
+        &mut self,
+        through: OpNumber,
+        now: Now,
+        clock: impl Fn() -> Instant,
+        observer: &mut impl DriverObserver<M, S>,
+    ) -> Output<S> {
+        match &mut self.execution {
+            Execution::InMemory(_) => {
+                self.apply_in_memory(through, now, clock, observer);
+                Output::Nothing
+            }
+            Execution::OnDisk(disk) => {
+                let executor = &mut disk.executor;
+                let mut time = WallTime(0);
+                for number in executor.dispatched().0 + 1..=through.0 {
+                    let number = OpNumber(number);
+                    let entry = self.replica.entry(number);
+                    time = entry.time;
+                    observer.on_deal(number, entry);
+                    executor.entry(number, entry);
+                    observer.on_dealt(executor);
+                }
+                executor.end_chunk(time);
+                Output::Deal
+            }
+        }
+    }
+
+    fn apply_in_memory(
+        &mut self,
+        through: OpNumber,
+        now: Now,
+        clock: impl Fn() -> Instant,
+        observer: &mut impl DriverObserver<M, S>,
+    ) {
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        if let Some(executed) = memory.apply(&self.replica, through, clock, observer) {
+            self.replica.handle(now, executed);
+            self.tell_expiry(now);
+            self.tell_memory_room(now, self.memory_limit);
+        }
+    }
+
+    /// Tells the core before when no key expires, if that has changed.
+    pub fn tell_expiry(&mut self, now: Now) {
+        if let Some(event) = self.execution.expiry_news() {
+            self.replica.handle(now, event);
+        }
+    }
+
+    /// Executes a read, now or later; its answer, if now. An engine on disk then has it for its threads.
+    pub fn read(&mut self, now: Now, job: ReadJob) -> Option<(Peer, Message)> {
+        match &mut self.execution {
+            Execution::InMemory(memory) => match memory.read(job)? {
+                ReadOutcome::Answer(to, message) => return Some((to, message)),
+                ReadOutcome::NotRead(event) => self.replica.handle(now, event),
+            },
+            Execution::OnDisk(disk) => disk.executor.read(job),
+        }
+        None
+    }
+
+    /// A read has ended elsewhere.
+    pub fn on_read(&mut self, now: Now, outcome: ReadOutcome) {
+        match outcome {
+            ReadOutcome::Answer(to, message) => self.outputs.push_back(Output::Answer { to, message }),
+            ReadOutcome::NotRead(event) => self.replica.handle(now, event),
+        }
+    }
+
+    fn evaluate(&mut self, now: Now, to: Peer, view: View, id: OperationId, body: Body) -> Output<S> {
+        match &mut self.execution {
+            Execution::InMemory(memory) => match memory.evaluate(&body) {
+                Some(reply) => {
+                    return Output::Evaluated { to, message: Message::Evaluated { view, id, reply } };
+                }
+                None => self.replica.handle(now, Event::NotEvaluated { to, id }),
+            },
+            Execution::OnDisk(disk) => {
+                disk.executor.evaluate(to, view, id, body);
+                return Output::Deal;
+            }
+        }
+        Output::Nothing
+    }
+
+    /// Takes a report of a thread of an engine on disk, and what has been executed by now; without a report only that.
+    /// [`Self::tell_expiry`] ends a row of reports.
+    pub fn on_execution(
+        &mut self,
+        now: Now,
+        report: Option<Report<S>>,
+        observer: &mut impl DriverObserver<M, S>,
+    ) {
+        let mut report = report;
+        while let Execution::OnDisk(disk) = &mut self.execution
+            && let Some(news) = disk.executor.next_news(|| report.take())
+        {
+            self.on_news(now, news, observer);
+        }
+    }
+
+    fn on_news(&mut self, now: Now, news: News<S>, observer: &mut impl DriverObserver<M, S>) {
+        match news {
+            News::Executed(executed) => {
+                observer.on_prefix(&executed);
+                let replies = executed.replies.into_iter();
+                let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
+                self.replica.handle(now, Event::Applied { through: executed.through, replies });
+            }
+            News::Read(outcome) => self.on_read(now, outcome),
+            News::Evaluated(to, message) => self.outputs.push_back(Output::Evaluated { to, message }),
+            News::NotEvaluated(to, id) => self.replica.handle(now, Event::NotEvaluated { to, id }),
+            News::Sealed(head, cut) => {
+                if let (Some(cut), Some(executor)) = (cut, self.executor()) {
+                    let bytes = executor.shared().store().disk_bytes();
+                    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+                    self.snapshots.begin_cut(head, Box::new(cut), bytes);
+                    self.outputs.push_back(Output::SnapshotJobs);
+                }
+            }
+            News::Flushed(op_number, bytes) => {
+                self.notice(Notice::Flushed(op_number));
+                if let Some(bytes) = bytes {
+                    self.on_taken(now, op_number, bytes);
+                }
+            }
+            News::Counted(request, census) => self.outputs.push_back(Output::Counted(request, census)),
+            News::Failed(op_number, error) => {
+                self.snapshots.failed(op_number, self.execution.snapshot_state());
+                self.outputs.push_back(Output::SnapshotJobs);
+                self.on_not_taken(now, op_number, error.to_string());
+            }
+        }
+    }
+
+    /// Why an engine on disk cannot go on: nothing that it has executed since its last checkpoint counts.
+    #[must_use]
+    pub fn engine_failure(&self) -> Option<&StoreError> {
+        self.executor()?.shared().failure()
+    }
+
+    // ---- Snapshots.
+
+    fn take_snapshot(
+        &mut self,
+        head: Box<SnapshotHead>,
+        ticket: Ticket,
+        is_file: bool,
+        now: Now,
+    ) -> Output<S> {
+        let op_number = head.op_number;
+        assert!(op_number == self.execution.executed(), "a snapshot is of what has been executed");
+        let data = self.execution.snapshot_bytes().unwrap_or(0);
+        if let Some(room) = self.snapshot_room.filter(|room| data > *room) {
+            // It would take what is there for updates, and the reserve, and not be complete in the end.
+            let problem = format!("it takes about {data} bytes, and {room} are free on the disk");
+            self.on_not_taken(now, op_number, problem);
+            return Output::Nothing;
+        }
+        self.notice(Notice::SnapshotBegun { op_number, is_file });
+        match &mut self.execution {
+            Execution::InMemory(memory) => {
+                match memory.engine_mut().snapshot() {
+                    SnapshotState::Here(engine) => self.snapshots.begin(head, engine, now.instant),
+                    SnapshotState::Copy(blocks, bytes) => self.snapshots.begin_cut(head, blocks, bytes),
+                }
+                Output::SnapshotJobs
+            }
+            Execution::OnDisk(disk) => {
+                disk.executor.take_snapshot(head, ticket, is_file);
+                Output::Deal
+            }
+        }
+    }
+
+    /// A snapshot is durable.
+    fn on_taken(&mut self, now: Now, op_number: OpNumber, bytes: u64) {
+        self.notice(Notice::SnapshotTaken { op_number, bytes });
+        self.replica.handle(now, Event::SnapshotTaken { op_number, bytes });
+    }
+
+    /// A snapshot cannot be made.
+    fn on_not_taken(&mut self, now: Now, op_number: OpNumber, problem: String) {
+        self.notice(Notice::SnapshotFailed { op_number, problem });
+        self.replica.handle(now, Event::SnapshotFailed { op_number });
+    }
+
+    fn notice(&mut self, notice: Notice) {
+        self.outputs.push_back(Output::Notice(notice));
+    }
+
+    fn adopt(&mut self, op_number: OpNumber, now: Now) -> Output<S> {
+        let loaded = self.snapshots.adopt();
+        let engine =
+            match (&mut self.execution, loaded.expect("a snapshot is adopted when it has been loaded")) {
+                (Execution::InMemory(memory), LoadedEngine::InMemory(engine)) => {
+                    let before = memory.adopt(engine, op_number);
+                    self.snapshots.discard(before);
+                    None
+                }
+                (Execution::OnDisk(disk), LoadedEngine::OnDisk(store, engine)) => {
+                    disk.executor.begin_again(Arc::clone(engine.shared()), op_number);
+                    disk.store = store;
+                    Some(engine)
+                }
+                _ => unreachable!("engines are loaded where the engine is"),
+            };
+        self.replica.handle(now, self.execution.expiry());
+        self.tell_memory_room(now, self.memory_limit);
+        self.outputs.push_back(Output::SnapshotJobs);
+        Output::Adopted { op_number, engine }
+    }
+
+    /// Has the worker on snapshots drop something that takes its time.
+    pub fn discard(&mut self, garbage: impl Send + 'static) {
+        self.snapshots.discard(garbage);
+        self.outputs.push_back(Output::SnapshotJobs);
+    }
+
+    /// The next job for the worker on snapshots.
+    pub fn next_snapshot_job(&mut self) -> Option<SnapshotJob> {
+        self.snapshots.next_job()
+    }
+
+    /// The job that [`Self::next_snapshot_job`] gives next.
+    #[must_use]
+    pub fn first_snapshot_job(&self) -> Option<&SnapshotJob> {
+        self.snapshots.first_job()
+    }
+
+    /// Begins to look at what the worker on snapshots has done: the core has done by now what it wanted with a snapshot that
+    /// was loaded.
+    pub fn begin_reports(&mut self) {
+        self.snapshots.discard_loaded();
+    }
+
+    /// True if a report of the worker on snapshots may be looked at. After a snapshot is loaded, the core comes first.
+    #[must_use]
+    pub const fn takes_reports(&self) -> bool {
+        !self.snapshots.has_loaded()
+    }
+
+    /// Takes a report of the worker on snapshots.
+    pub fn on_snapshot_report(&mut self, now: Now, report: SnapshotReport<M, S>) {
+        match self.snapshots.on_report(report, self.execution.snapshot_state()) {
+            None => {}
+            Some(SnapshotNews::Event(Event::SnapshotTaken { op_number, bytes })) => {
+                self.on_taken(now, op_number, bytes);
+            }
+            Some(SnapshotNews::Event(event)) => self.replica.handle(now, event),
+            Some(SnapshotNews::Failed { op_number, error }) => {
+                self.on_not_taken(now, op_number, error.to_string());
+            }
+            Some(SnapshotNews::Send(to, message)) => self.send_at_once(to, message),
+            Some(SnapshotNews::Warning(warning)) => self.notice(Notice::Warning(warning)),
+        }
+        // A part that was asked for meanwhile is read next.
+        self.outputs.push_back(Output::SnapshotJobs);
+    }
+
+    /// Nothing of it waits for the disk.
+    fn send_at_once(&mut self, to: ReplicaId, message: Message) {
+        self.outputs.push_back(Output::Send { to: Peer::Replica(to), message });
+    }
+
+    /// Looks whether what is durable now lets a checkpoint be flushed, or old snapshots and records go.
+    pub fn look_at_records(&mut self) {
+        let durable = self.durable;
+        if let Some(executor) = self.executor_mut()
+            && let Some(op_number) = executor.flush_if_due(durable)
+        {
+            self.outputs.push_back(Output::Flush(op_number));
+        }
+        if let Some(ticket) = self.snapshots.remove_if_due(durable, self.execution.store()) {
+            self.outputs.push_back(Output::RemoveBefore(ticket));
+            self.outputs.push_back(Output::SnapshotJobs);
+        }
+    }
+
+    /// When to call [`Self::cut_snapshot`].
+    #[must_use]
+    pub fn cut_at(&self) -> Instant {
+        self.snapshots.deadline()
+    }
+
+    /// Cuts the next block of the snapshot of an engine in memory, if it is time at `begin`; `end` is the time after that.
+    pub fn cut_snapshot(&mut self, begin: Instant, end: impl FnOnce() -> Instant) {
+        let Execution::InMemory(memory) = &mut self.execution else { return };
+        let StateOf::Memory(engine) = memory.engine_mut().snapshot_state() else { return };
+        if begin < self.snapshots.deadline() {
+            return;
+        }
+        if let Some((op_number, took)) = self.snapshots.cut_next(engine, begin, end) {
+            self.notice(Notice::SnapshotCut { op_number, took });
+        }
+        self.outputs.push_back(Output::SnapshotJobs);
+    }
+
+    // ---- Waiting.
+
+    /// When there is something to do even if nothing happens until then.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        let engine = match &self.execution {
+            Execution::InMemory(memory) if memory.has_work() => Instant(0),
+            Execution::InMemory(_) => self.snapshots.deadline(),
+            // Clients that were made to wait are looked at again.
+            Execution::OnDisk(disk) if disk.executor.is_behind() => disk.executor.pressure_at(),
+            Execution::OnDisk(_) => Instant::NEVER,
+        };
+        self.replica.deadline().min(engine)
+    }
+
+    /// True if clients should wait until the engine or its snapshot has caught up.
+    #[must_use]
+    pub fn is_behind(&self) -> bool {
+        match &self.execution {
+            Execution::InMemory(memory) => {
+                memory.engine().keys().is_some_and(|keys| self.snapshots.is_behind(keys))
+            }
+            Execution::OnDisk(disk) => disk.executor.is_behind(),
+        }
+    }
+}

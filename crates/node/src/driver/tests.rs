@@ -1,0 +1,191 @@
+use super::*;
+
+use syros_protocol::message::{Path, Request};
+use syros_protocol::record::Record;
+use syros_protocol::replica::{Boot, Config};
+use syros_storage::conformance::body_of;
+use syros_storage::{MemoryEngine, MemoryStore};
+use syros_types::{Group, ReplicaSet, SessionId};
+
+const CLIENT: Peer = Peer::Client(7);
+
+/// The driver of a group of one. The test appends records and makes them durable.
+struct Harness {
+    driver: ReplicaDriver<MemoryEngine, MemoryStore, Message>,
+    now: Now,
+    /// What has been appended.
+    appended: Vec<(Ticket, Record)>,
+    /// What has left.
+    sent: Vec<Message>,
+    notices: Vec<Notice>,
+}
+
+impl Harness {
+    fn new(change: impl FnOnce(&mut Config)) -> Self {
+        let now = Now { instant: Instant(1_000_000), wall: WallTime(1_000_000) };
+        let describe = |body: &[u8]| syros_commands::describe(body).ok();
+        let group = Group::new(1).expect("a group of one");
+        let mut config = Config::new(group, ReplicaId(0), describe, |_, _| true);
+        change(&mut config);
+        let replica = Replica::new(config, Boot::Fresh, now);
+        let execution = Execution::InMemory(Box::new(MemoryExecutor::new(MemoryEngine::new(), OpNumber(0))));
+        let driver = ReplicaDriver::new(replica, execution, SnapshotSizes::SERVER, now);
+        let mut harness = Self { driver, now, appended: Vec::new(), sent: Vec::new(), notices: Vec::new() };
+        harness.driver.handle(now, Event::MemberConnected(7));
+        harness
+    }
+
+    /// A harness with a session.
+    fn attached() -> Self {
+        let mut harness = Self::new(|_| {});
+        harness.message(Message::Register { view: View(0), nonce: 3 });
+        harness.make_durable();
+        let registered = harness.sent.iter().find_map(|message| match message {
+            Message::Registered { session, .. } => Some(*session),
+            _ => None,
+        });
+        let session = registered.expect("it is registered");
+        assert_eq!(session, SessionId(1));
+        harness.message(Message::Attach { session, nonce: 3 });
+        harness.sent.clear();
+        harness
+    }
+
+    fn message(&mut self, message: Message) {
+        self.driver.handle(self.now, Event::Message { from: CLIENT, message });
+        self.turn();
+    }
+
+    fn set(&mut self, sequence: u64, value: &str) {
+        let id = OperationId { session: SessionId(1), sequence };
+        let body = Body::from(body_of(&[b"SET", b"key", value.as_bytes()]));
+        let request = Request { id, micros: 1_000_000, acked_below: 1, body };
+        let (view, path, recipients) = (View(0), Path::Durability, ReplicaSet(1));
+        self.message(Message::Request { view, path, recipients, request });
+    }
+
+    /// What the event loop does in a turn, but for making records durable.
+    fn turn(&mut self) {
+        let now = self.now;
+        self.driver.resume(u64::MAX, now, || now.instant, &mut ());
+        while let Some(output) = self.driver.poll(now, || now.instant, &mut ()) {
+            match output {
+                Output::Send { message, .. }
+                | Output::Evaluated { message, .. }
+                | Output::Answer { message, .. } => {
+                    self.sent.push(message);
+                }
+                Output::SendAfter { after, message, .. } => self.driver.hold(after, message),
+                Output::Append { ticket, record } => self.appended.push((ticket, record)),
+                Output::Notice(notice) => self.notices.push(notice),
+                _ => {}
+            }
+        }
+        while let Some(message) = self.driver.pop_held() {
+            self.sent.push(message);
+        }
+    }
+
+    /// All that was appended becomes durable, and the core hears of it.
+    fn make_durable(&mut self) {
+        let (last, _) = self.appended.last().expect("something was appended");
+        self.driver.on_durable(*last);
+        self.driver.tell_durable(self.now);
+        self.turn();
+    }
+}
+
+#[test]
+fn an_answer_waits_for_its_record_and_not_for_a_later_one() {
+    let mut harness = Harness::attached();
+    harness.set(1, "a");
+    let (first, _) = harness.appended.last().cloned().expect("the update is appended");
+    harness.set(2, "b");
+    assert!(harness.appended.last().expect("so is the second").0 > first);
+    assert!(harness.sent.is_empty(), "nothing is durable: {:?}", harness.sent);
+    assert!(!harness.driver.holds_nothing());
+    assert_eq!(harness.driver.awaited(), Some(first), "the log is to tell when the first is durable");
+
+    // The core need not hear of it.
+    harness.driver.on_durable(first);
+    harness.turn();
+    let answered: Vec<u64> = harness.sent.iter().filter_map(acknowledged).collect();
+    assert_eq!(answered, [1]);
+    // One that is told late is told once.
+    assert!(harness.driver.tell_durable(harness.now));
+    assert!(!harness.driver.tell_durable(harness.now));
+    harness.make_durable();
+    let answered: Vec<u64> = harness.sent.iter().filter_map(acknowledged).collect();
+    assert_eq!(answered, [1, 2]);
+    assert!(harness.driver.holds_nothing());
+}
+
+fn acknowledged(message: &Message) -> Option<u64> {
+    match message {
+        Message::Ok { id, .. } | Message::Committed { id, .. } => Some(id.sequence),
+        _ => None,
+    }
+}
+
+#[test]
+fn after_the_disk_failed_nothing_is_appended_and_nothing_that_waits_leaves() {
+    let mut harness = Harness::attached();
+    harness.set(1, "a");
+    let appended = harness.appended.len();
+    harness.driver.fail(harness.now);
+    assert!(harness.driver.is_log_closed());
+    harness.set(2, "b");
+    harness.turn();
+    assert_eq!(harness.appended.len(), appended);
+    assert!(!harness.sent.iter().any(|message| acknowledged(message).is_some()), "{:?}", harness.sent);
+}
+
+#[test]
+fn a_snapshot_is_not_begun_that_the_disk_has_no_room_for() {
+    let mut harness = Harness::new(|config| config.snapshot_log_bytes = 1);
+    harness.driver.set_snapshot_room(Some(0));
+    harness.message(Message::Register { view: View(0), nonce: 3 });
+    harness.make_durable();
+    harness.message(Message::Attach { session: SessionId(1), nonce: 3 });
+    for sequence in 1..40 {
+        harness.set(sequence, &"x".repeat(1000));
+        harness.make_durable();
+        harness.now.instant = Instant(harness.now.instant.0 + 1_000_000_000);
+        harness.driver.handle(harness.now, Event::Tick);
+        harness.turn();
+    }
+    let refused = harness.notices.iter().find_map(|notice| match notice {
+        Notice::SnapshotFailed { problem, .. } => Some(problem.clone()),
+        _ => None,
+    });
+    let problem = refused.expect("a snapshot was refused");
+    assert!(problem.contains("and 0 are free on the disk"), "{problem}");
+    assert!(!harness.notices.iter().any(|notice| matches!(notice, Notice::SnapshotBegun { .. })));
+    assert!(harness.driver.next_snapshot_job().is_none());
+
+    harness.driver.set_snapshot_room(None);
+    for sequence in 40..80 {
+        harness.set(sequence, "x");
+        harness.make_durable();
+        harness.now.instant = Instant(harness.now.instant.0 + 1_000_000_000);
+        harness.driver.handle(harness.now, Event::Tick);
+        harness.turn();
+    }
+    assert!(harness.notices.iter().any(|notice| matches!(notice, Notice::SnapshotBegun { .. })));
+}
+
+#[test]
+fn the_core_hears_of_room_and_space_once() {
+    let mut harness = Harness::attached();
+    assert!(harness.driver.tell_disk_short(harness.now, true));
+    assert!(!harness.driver.tell_disk_short(harness.now, true));
+    assert!(harness.driver.tell_disk_short(harness.now, false));
+    harness.set(1, "a");
+    harness.make_durable();
+    harness.driver.tell_memory_room(harness.now, Some(1));
+    harness.driver.tell_memory_room(harness.now, Some(1));
+    harness.turn();
+    let exceeded =
+        harness.notices.iter().filter(|notice| matches!(notice, Notice::MemoryExceeded { limit: 1, .. }));
+    assert_eq!(exceeded.count(), 1);
+}

@@ -12,6 +12,7 @@ mod in_memory;
 mod long_reads;
 mod memory_executor;
 mod read_job;
+mod releases;
 mod ticket_queue;
 
 pub use checkpoints::Checkpoints;
@@ -23,6 +24,7 @@ pub use in_memory::{InMemory, SnapshotState};
 pub use long_reads::LongReply;
 pub use memory_executor::{ENTRIES_PER_TURN, MemoryExecutor, Observer};
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
+pub use releases::Releases;
 pub use ticket_queue::TicketQueue;
 
 pub mod snapshots;

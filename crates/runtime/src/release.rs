@@ -1,61 +1,51 @@
-//! Messages that leave from the log's thread, as soon as what they promise is on disk.
-//!
-//! An update is answered when its record is on disk. The log's thread knows that first; the event loop would have to be
-//! woken, and may be busy with what has come meanwhile. So the loop leaves the frames with that thread, which sends
-//! them, and wakes the loop only if the replica itself waits for the record.
+//! Frames that leave from the log's thread, as soon as what they promise is on disk. What leaves when, and whom that
+//! wakes, [`syros_node::Releases`] decides.
 
 use std::iter;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use syros_net::Outlet;
-use syros_node::TicketQueue;
 use syros_wal::RecordNumber;
 
-#[derive(Debug, Default)]
-struct State {
-    /// Frames for connections. Nearly all answer an update whose record waits for the disk, and are shorter than that:
-    /// the limit of the log's waiting bytes bounds them as well.
-    waiting: TicketQueue<RecordNumber, (Outlet, Vec<u8>)>,
-    /// The event loop is woken when this record is on disk.
-    wake_at: Option<RecordNumber>,
-}
+/// Frames, and the connection that they are for.
+type Frames = (Outlet, Vec<u8>);
 
 /// What an event loop leaves with the thread of its log.
 #[derive(Debug, Default)]
-pub(crate) struct Releases(Mutex<State>);
+pub(crate) struct Releases(Mutex<syros_node::Releases<RecordNumber, Frames>>);
 
 impl Releases {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, syros_node::Releases<RecordNumber, Frames>> {
         // Nothing panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Leaves frames for a connection until a record is on disk.
     pub(crate) fn add(&self, after: RecordNumber, outlet: Outlet, frames: Vec<u8>) {
-        self.lock().waiting.push(after, (outlet, frames));
+        self.lock().add(after, (outlet, frames));
     }
 
     /// Says for which record the event loop is to be woken next.
     pub(crate) fn wake_at(&self, record: Option<RecordNumber>) {
-        self.lock().wake_at = record;
+        self.lock().wake_at(record);
     }
 
     /// True if nothing waits.
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().waiting.first().is_none()
+        self.lock().is_empty()
     }
 
     /// Sends what may leave now that the records up to here are on disk. True if the event loop is to be woken.
     pub(crate) fn send(&self, persisted: RecordNumber) -> bool {
-        let (due, is_awaited) = {
+        let (due, wakes) = {
             let mut state = self.lock();
-            let due: Vec<_> = iter::from_fn(|| state.waiting.pop(persisted)).collect();
-            (due, state.wake_at.is_some_and(|record| record <= persisted))
+            let due: Vec<_> = iter::from_fn(|| state.pop(persisted)).collect();
+            (due, state.wakes(persisted))
         };
         for (outlet, frames) in due {
             outlet.send(&frames);
         }
-        is_awaited
+        wakes
     }
 }
 

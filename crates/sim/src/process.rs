@@ -13,8 +13,11 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::Rc;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
-use syros_node::{DiskExecutor, DriverObserver, Execution, Notice, Observer, Output, ReplicaDriver, Report};
+use syros_node::{
+    DiskExecutor, DriverObserver, Execution, Notice, Observer, Output, Releases, ReplicaDriver, Report,
+};
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
+use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Boot, Config, Event, Replica, TraceEvent};
 use syros_snapshot::{Depot, SnapshotFiles};
 use syros_storage::execution::Executed;
@@ -100,8 +103,10 @@ pub struct ReplicaProcess {
     pub inbox: Vec<Event>,
     /// When the process is to run next; wake-ups for other times are void.
     pub wake_at: Option<VirtualTime>,
-    /// The core has not been told yet what is durable.
-    is_untold: bool,
+    /// Messages that leave as soon as their records are durable, whatever the process does.
+    releases: Releases<Ticket, Effect>,
+    /// What the log's thread knows to be durable.
+    synced: Ticket,
     /// The next turn executes.
     executes: bool,
     /// Such a turn is planned.
@@ -128,6 +133,9 @@ pub struct ReplicaProcess {
 
 /// How long it takes to cut a block of a snapshot.
 const CUT_TIME: Duration = Duration::from_micros(2);
+
+/// One in so many messages to clients waits for the process, not only for its record.
+const HELD_ONE_IN: u64 = 4;
 
 /// Most things a driver may want in one go: more is a loop.
 const OUTPUTS_MAX: usize = 1_000_000;
@@ -161,7 +169,8 @@ impl ReplicaProcess {
             clock,
             inbox: Vec::new(),
             wake_at: None,
-            is_untold: false,
+            releases: Releases::default(),
+            synced: Ticket(0),
             executes: false,
             execution_planned: false,
             worker: SnapshotWorker::new(depot, files, sizes),
@@ -220,18 +229,10 @@ impl ReplicaProcess {
         self.note_snapshots(now, around);
         self.driver.tell_disk_short(now, self.disk_is_short);
         self.driver.tell_memory_room(now, self.maxmemory.map(|limit| limit as u64));
-        self.tell_durable(now);
+        self.driver.on_durable(self.synced);
+        self.driver.tell_durable(now);
         for event in core::mem::take(&mut self.inbox) {
             match event {
-                Event::Persisted(ticket) => {
-                    self.driver.on_durable(ticket);
-                    // What waits for the disk leaves without the core, which may hear of it later if it waits for nothing
-                    // itself. One half of the times, it does.
-                    self.is_untold = ticket.0.is_multiple_of(2) && !self.awaits_durable();
-                    if !self.is_untold {
-                        self.driver.tell_durable(now);
-                    }
-                }
                 Event::PersistFailed => self.driver.fail(now),
                 event => self.driver.handle(now, event),
             }
@@ -268,17 +269,10 @@ impl ReplicaProcess {
     /// Does what the driver wants, until it wants nothing more.
     fn carry_out_all(&mut self, now: Now, around: &mut Surroundings<'_>) {
         let mut outputs = 0;
-        loop {
-            while let Some(output) = self.poll(now, around) {
-                outputs += 1;
-                assert!(outputs < OUTPUTS_MAX, "the core never stops asking for actions");
-                self.carry_out(output, None, around);
-            }
-            // It may wait for it now.
-            if !self.is_untold || !self.awaits_durable() {
-                break;
-            }
-            self.tell_durable(now);
+        while let Some(output) = self.poll(now, around) {
+            outputs += 1;
+            assert!(outputs < OUTPUTS_MAX, "the core never stops asking for actions");
+            self.carry_out(output, None, around);
         }
     }
 
@@ -292,18 +286,6 @@ impl ReplicaProcess {
     fn carry_out_outputs(&mut self, seen: Option<OpNumber>, around: &mut Surroundings<'_>) {
         while let Some(output) = self.driver.take_output() {
             self.carry_out(output, seen, around);
-        }
-    }
-
-    /// True if the core waits for a record that is durable.
-    fn awaits_durable(&self) -> bool {
-        self.core().awaited().is_some_and(|awaited| awaited <= self.driver.durable())
-    }
-
-    /// Tells the core what it has not been told yet.
-    fn tell_durable(&mut self, now: Now) {
-        if core::mem::take(&mut self.is_untold) {
-            self.driver.tell_durable(now);
         }
     }
 
@@ -335,7 +317,12 @@ impl ReplicaProcess {
             Output::SendAfter { after, to, message } => {
                 around.trace.line(time, format_args!("{id} waits for {}", after.0));
                 let effect = self.send(to, &message, around);
-                self.driver.hold(after, effect);
+                // A server holds some of what goes to clients back until it runs again.
+                if matches!(to, Peer::Client(_)) && after.0.is_multiple_of(HELD_ONE_IN) {
+                    self.driver.hold(after, effect);
+                } else {
+                    self.releases.add(after, effect);
+                }
             }
             Output::Answer { to, message } | Output::Evaluated { to, message } => {
                 self.answer(to, &message, seen, around);
@@ -547,11 +534,23 @@ impl ReplicaProcess {
         self.carry_out_outputs(None, around);
     }
 
-    /// Lets go of the messages whose records are on disk.
+    /// Lets go of the messages that were held and whose records are durable, and says for which record the process is to be
+    /// woken next.
     fn release(&mut self, around: &mut Surroundings<'_>) {
         while let Some(effect) = self.driver.pop_held() {
             around.effects.push(effect);
         }
+        self.releases.wake_at(self.driver.awaited());
+    }
+
+    /// The log's thread has made records durable up to here: the messages that leave without the process. True if the
+    /// process is to be woken.
+    pub(crate) fn on_synced(&mut self, ticket: Ticket, effects: &mut Vec<Effect>) -> bool {
+        self.synced = self.synced.max(ticket);
+        while let Some(effect) = self.releases.pop(ticket) {
+            effects.push(effect);
+        }
+        self.releases.wakes(ticket)
     }
 }
 

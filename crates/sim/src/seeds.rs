@@ -212,10 +212,11 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 17] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 18] = [
     (PlantedBug::AmnesiacGivesState, "crates/protocol/src/replica/tests/amnesia.rs"),
     (PlantedBug::AmnesiacGoesBack, "crates/protocol/src/replica/tests/amnesia.rs"),
     (PlantedBug::RegistrationAbandoned, "crates/protocol/src/client/tests.rs"),
+    (PlantedBug::NobodyWoken, "crates/node/src/driver/tests.rs"),
     (PlantedBug::SnapshotCutShort, "crates/node/src/snapshots/tests.rs"),
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
     (PlantedBug::RefusalOutlivesProcess, "crates/protocol/src/client/tests.rs"),

@@ -748,8 +748,21 @@ impl World {
         };
         process.run(&mut around);
         let executed_now = around.executed;
+        self.carry_out(replica, executed_now, &mut effects);
+        self.effects = effects;
+        self.strike_at_moments(before);
+        self.begin_sync(replica);
+        if let Some(process) = &self.replicas[replica].process
+            && let Some(at) = process.deadline()
+        {
+            self.poke(replica, at);
+        }
+    }
+
+    /// Does what a replica process wants, which has just executed so many updates.
+    fn carry_out(&mut self, replica: usize, executed_now: u64, effects: &mut Vec<Effect>) {
+        let (time, life) = (self.now(), self.replicas[replica].life);
         let mut departures = Vec::new();
-        let life = slot.life;
         for effect in effects.drain(..) {
             match effect {
                 Effect::Send { to, kind, binds, executed, entries, answers_read, bytes } => {
@@ -775,15 +788,7 @@ impl World {
                 Effect::Flush => self.begin_flush(replica),
             }
         }
-        self.effects = effects;
         self.depart(replica, executed_now, departures);
-        self.strike_at_moments(before);
-        self.begin_sync(replica);
-        if let Some(process) = &self.replicas[replica].process
-            && let Some(at) = process.deadline()
-        {
-            self.poke(replica, at);
-        }
     }
 
     /// Where a replica's message goes, unless nobody is there any more.
@@ -923,6 +928,10 @@ impl World {
         if self.replicas[replica].life != life {
             return;
         }
+        let resumes_at = self.replicas[replica].paused_until;
+        if resumes_at > self.now() {
+            return self.scheduler.schedule(resumes_at, Happening::Synced { replica, life, ticket });
+        }
         self.draw_stop(replica, 1);
         self.draw_failure(replica, |_| DiskFault::Sync);
         let slot = &mut self.replicas[replica];
@@ -931,7 +940,12 @@ impl World {
         slot.disk.cancel_faults();
         match result {
             Ok(()) => {
-                self.tell(replica, life, replica::Event::Persisted(ticket));
+                let mut effects = Vec::new();
+                let wakes = process.on_synced(ticket, &mut effects);
+                self.carry_out(replica, 0, &mut effects);
+                if wakes {
+                    self.rouse(replica);
+                }
                 self.begin_sync(replica);
             }
             Err(trouble) => self.in_trouble(replica, trouble, Kind::SyncFailed),

@@ -57,6 +57,8 @@ pub struct ReplicaDriver<M, S: Store, H> {
     memory_limit: Option<u64>,
     /// What the core has been told: by so many bytes the data may grow.
     memory_room: i64,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<PlantedBug>,
 }
 
 impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
@@ -75,15 +77,29 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             snapshot_room: None,
             memory_limit: None,
             memory_room: i64::MAX,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
         };
         driver.tell_expiry(now);
         driver
     }
 
-    /// Makes it wrong in a known way, if the bug is one of its parts.
+    /// Makes it wrong in a known way, if the bug is one of this module or of its parts.
     #[cfg(feature = "planted-bugs")]
     pub const fn plant(&mut self, bug: Option<PlantedBug>) {
+        self.planted = bug;
         self.snapshots.plant(bug);
+    }
+
+    #[cfg(feature = "planted-bugs")]
+    fn sends_early(&self) -> bool {
+        self.planted == Some(PlantedBug::SentBeforeRecord)
+    }
+
+    #[cfg(not(feature = "planted-bugs"))]
+    #[expect(clippy::unused_self, reason = "same signature as with planted bugs")]
+    const fn sends_early(&self) -> bool {
+        false
     }
 
     /// The core.
@@ -159,7 +175,9 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         observer: &mut impl DriverObserver<M, S>,
     ) -> Output<S> {
         match action {
-            Action::Send { to, message, after } if after <= self.durable => Output::Send { to, message },
+            Action::Send { to, message, after } if after <= self.durable || self.sends_early() => {
+                Output::Send { to, message }
+            }
             Action::Send { to, message, after } => Output::SendAfter { after, to, message },
             // Nothing that is appended now would ever be durable.
             Action::Persist { .. } if self.is_log_closed => Output::Nothing,
@@ -229,6 +247,10 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     pub fn awaited(&self) -> Option<Ticket> {
         let kept = self.snapshots.awaited(self.durable);
         let checkpoint = self.executor().and_then(DiskExecutor::awaited);
+        #[cfg(feature = "planted-bugs")]
+        if self.planted == Some(PlantedBug::NobodyWoken) {
+            return [self.held.first(), kept, checkpoint].into_iter().flatten().min();
+        }
         [self.held.first(), kept, checkpoint, self.replica.awaited()].into_iter().flatten().min()
     }
 

@@ -57,10 +57,14 @@ impl Harness {
     }
 
     fn set(&mut self, sequence: u64, value: &str) {
+        self.request(sequence, Path::Durability, &[b"SET", b"key", value.as_bytes()]);
+    }
+
+    fn request(&mut self, sequence: u64, path: Path, words: &[&[u8]]) {
         let id = OperationId { session: SessionId(1), sequence };
-        let body = Body::from(body_of(&[b"SET", b"key", value.as_bytes()]));
+        let body = Body::from(body_of(words));
         let request = Request { id, micros: 1_000_000, acked_below: 1, body };
-        let (view, path, recipients) = (View(0), Path::Durability, ReplicaSet(1));
+        let (view, recipients) = (View(0), ReplicaSet(1));
         self.message(Message::Request { view, path, recipients, request });
     }
 
@@ -124,6 +128,24 @@ fn acknowledged(message: &Message) -> Option<u64> {
     match message {
         Message::Ok { id, .. } | Message::Committed { id, .. } => Some(id.sequence),
         _ => None,
+    }
+}
+
+/// In a group of one no message would make the core look: it would commit at its next heartbeat.
+#[test]
+fn the_log_wakes_the_driver_for_what_only_the_core_waits_for() {
+    for planted in [None, Some(PlantedBug::NobodyWoken)] {
+        let mut harness = Harness::attached();
+        harness.driver.plant(planted);
+        harness.request(1, Path::Ordered, &[b"INCR", b"counter"]);
+        let last = harness.appended.last().expect("it is appended").0;
+        assert!(harness.driver.holds_nothing(), "the answer comes when it is committed");
+        let awaited = harness.driver.awaited();
+        assert_eq!(
+            awaited.is_some_and(|awaited| awaited <= last),
+            planted.is_none(),
+            "{awaited:?} of {last:?}"
+        );
     }
 }
 

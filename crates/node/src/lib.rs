@@ -27,4 +27,5 @@ pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
 pub use releases::Releases;
 pub use ticket_queue::TicketQueue;
 
+pub mod data;
 pub mod snapshots;

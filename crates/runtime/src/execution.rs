@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use mio::Waker;
 use syros_lsm::DiskStore;
+use syros_node::data::{Data, ViewFile};
 use syros_node::snapshots::EngineFiles;
 use syros_node::{Execution, MemoryExecutor};
 use syros_protocol::replica::{Config, Restored};
@@ -20,7 +21,7 @@ use crate::machine_memory::machine_memory;
 use crate::on_disk::{OnDisk, Settings};
 use crate::resident::{Resident, ResidentFiles};
 use crate::snapshots::SnapshotThread;
-use crate::store::{Store, ViewFile};
+use crate::store;
 
 /// What a process has beside the [`Execution`] of its log.
 pub(crate) enum Beside {
@@ -44,7 +45,7 @@ pub(crate) struct Place<'a> {
 /// What a node has on disk, opened.
 pub(crate) struct Opened {
     pub(crate) wal: Wal<FileDisk>,
-    pub(crate) view: ViewFile,
+    pub(crate) view: ViewFile<FileDisk>,
     pub(crate) recovery: Recovery,
     pub(crate) restored: Restored,
     pub(crate) snapshots: SnapshotThread,
@@ -60,9 +61,9 @@ pub(crate) fn open_in_memory(
 ) -> Result<Opened, LogError> {
     let Place { cluster, directory, segment_bytes, reserve, waker } = *place;
     fits_into_memory(directory)?;
-    let (store, _) =
-        Store::open(config, cluster, directory, segment_bytes, reserve, || files).map_err(LogError::Store)?;
-    let Store { wal, stored, view } = store;
+    let (data, _) =
+        store::open(config, cluster, directory, segment_bytes, reserve, || files).map_err(LogError::Store)?;
+    let Data { wal, stored, view } = data;
     let Stored { recovery, restored, depot, engine, snapshot } = stored;
     let snapshots =
         SnapshotThread::start(depot, directory.snapshots(), EngineFiles::InMemory(files), Arc::clone(waker))
@@ -91,9 +92,9 @@ pub(crate) fn open_on_disk(
 ) -> Result<Opened, LogError> {
     let Place { cluster, directory, segment_bytes, reserve, waker } = *place;
     let stores = || Stores::new(settings.files.clone());
-    let (store, stores) =
-        Store::open(config, cluster, directory, segment_bytes, reserve, stores).map_err(LogError::Store)?;
-    let Store { wal, stored, view } = store;
+    let (data, stores) =
+        store::open(config, cluster, directory, segment_bytes, reserve, stores).map_err(LogError::Store)?;
+    let Data { wal, stored, view } = data;
     let Stored { recovery, restored, depot, engine, snapshot } = stored;
     let (_, number, engine) = stores.into_engine(engine).map_err(LogError::Engine)?;
     let files = EngineFiles::OnDisk(settings.files.clone());

@@ -8,6 +8,7 @@ use std::time::Duration;
 use mio::Waker;
 use syros_lsm::DiskStore;
 use syros_net::Outlet;
+use syros_node::data::{Owner, ViewFile, boot};
 use syros_node::snapshots::SnapshotSizes;
 use syros_node::{ENTRIES_PER_TURN, InMemory as _, MemoryExecutor, Notice, Output, ReadJob, ReplicaDriver};
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
@@ -32,7 +33,7 @@ use crate::resident::{Resident, ResidentFiles};
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
 use crate::snapshots::SnapshotThread;
-use crate::store::{Owner, StoreError, ViewFile};
+use crate::store::StoreError;
 use crate::trace;
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
@@ -198,7 +199,7 @@ pub(crate) struct Local {
     releases: Arc<Releases>,
     /// Something that was waited for has reached the disk, and nobody has looked since.
     is_overdue: bool,
-    view: ViewFile,
+    view: ViewFile<FileDisk>,
     pub(crate) slow_reads: Option<SlowReads>,
     /// When a snapshot that cannot be made is complained of again.
     complain_at: Instant,
@@ -274,11 +275,7 @@ impl Local {
             Some(settings) => execution::open_on_disk(&config, &place, settings)?,
         };
         let (me, durability, describe) = (config.replica, config.durability, config.describe);
-        let boot = match durability {
-            _ if directory.is_new() => Boot::Fresh,
-            Durability::Fsync if !restored.is_amnesiac() => Boot::Restored(Box::new(restored)),
-            _ => Boot::Amnesiac { view: view.view() },
-        };
+        let boot = boot(durability, directory.is_new(), restored, view.view());
         tell_start(me, &boot, view.view(), &recovery);
         if let Some(rate) = settings.emulated_reads {
             log::warn!("{me} emulates a storage that answers {rate} reads a second: for measurements only");
@@ -409,12 +406,6 @@ impl Local {
 
     /// Appends a record to the log.
     fn append(&mut self, ticket: Ticket, record: &Record) {
-        if let Record::View { view, .. } | Record::EnterView { view, .. } = record
-            && let Err(error) = self.view.note(*view)
-        {
-            // What the log would say, the file of the view has to say first.
-            return self.fail_to_note(&error);
-        }
         self.record.clear();
         syros_wire::encode_record(record, &mut self.record);
         loop {
@@ -487,6 +478,11 @@ impl Local {
                     None => return Some(Wanted::Send(to, message)),
                 },
                 Output::Read(job) => return Some(Wanted::Read(job)),
+                Output::NoteView(view) => {
+                    if let Err(error) = self.view.note(view) {
+                        self.fail_to_note(&error);
+                    }
+                }
                 Output::Append { ticket, record } => self.append(ticket, &record),
                 Output::Deal => self.hand_out(),
                 Output::SnapshotJobs => {

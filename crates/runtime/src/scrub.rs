@@ -18,13 +18,13 @@ use std::time::{Duration, Instant as SystemInstant};
 use std::{fmt, io};
 
 use mio::Waker;
+use syros_node::data::{Owner, read_view};
 use syros_protocol::message::RoleName;
 use syros_types::{Group, Prng, WallTime};
 use syros_wal::{DiskError, Flaw, ReadError, ReadOnlyDisk, scrub_log, scrub_snapshots};
 
 use crate::clock::Clock;
 use crate::log_limit::COMPLAINT_INTERVAL;
-use crate::store::{Owner, read_view};
 
 /// How long a member's turn to start anew is. Two clocks may differ by half of it.
 const TURN: Duration = Duration::from_secs(4);

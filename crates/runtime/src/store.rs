@@ -1,8 +1,5 @@
-//! What a replica has on disk, opened: the write-ahead log, the snapshot that goes with it, and the view it
-//! has reached, which is kept a second time because a replica that lost it can never come back.
-//!
-//! What is damaged is set aside as a whole, never used in part: the replica starts without its memory and
-//! gets everything from the others.
+//! Where the files of a replica are in its data directory. What becomes of them when it starts, [`syros_node::data`]
+//! decides.
 
 use std::fmt;
 use std::fs;
@@ -10,20 +7,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use syros_protocol::record::Record;
+use syros_node::data::{Data, DataError, DataPlace, OpenNotice, VIEW_FILE};
 use syros_protocol::replica::Config;
-use syros_snapshot::{States, Stored, StoredError};
+use syros_snapshot::{States, StoredError};
 use syros_types::{OpNumber, ReplicaId, View};
-use syros_wal::{
-    Disk, FileDisk, FileDiskError, Options, ReadError, Wal, WalError, WriteError, read_atomic,
-    write_atomically,
-};
+use syros_wal::{FileDisk, FileDiskError, Options, ReadError, WalError, WriteError};
 
 use crate::directory::DataDirectory;
 use crate::disk_space::Reserve;
-
-/// Name of the file with the view, in a directory of its own.
-const VIEW_FILE: &str = "view";
 
 /// Why what a replica has on disk cannot be used.
 #[derive(Debug)]
@@ -112,181 +103,119 @@ impl From<FileDiskError> for StoreError {
     }
 }
 
-/// The view that a replica has reached, in a file of its own. Written before the log tells it, so never
-/// behind it.
-pub(crate) struct ViewFile {
-    disk: FileDisk,
-    owner: Owner,
-    view: Result<Option<View>, String>,
-}
-
-impl ViewFile {
-    fn open(path: &Path, owner: Owner, reserve: &Arc<Reserve>) -> Result<Self, StoreError> {
-        let mut disk = with_reserve(FileDisk::open(path)?, reserve);
-        let view = read_view(&mut disk, owner).map_err(StoreError::View)?;
-        Ok(Self { disk, owner, view })
-    }
-
-    /// The view in the file.
-    pub(crate) fn view(&self) -> View {
-        self.view.clone().ok().flatten().unwrap_or_default()
-    }
-
-    /// Makes durable that the replica may have acted in `view`.
-    pub(crate) fn note(&mut self, view: View) -> Result<(), WriteError> {
-        if self.view != Ok(Some(view)) {
-            let mut bytes = view.0.to_le_bytes().to_vec();
-            bytes.extend_from_slice(&self.owner.cluster.to_le_bytes());
-            bytes.push(self.owner.replica.0);
-            write_atomically(&mut self.disk, VIEW_FILE, &bytes)?;
-            self.view = Ok(Some(view));
-        }
-        Ok(())
-    }
-
-    /// Writes the file anew: it is not what was written any more.
-    pub(crate) fn renew(&mut self) -> Result<(), WriteError> {
-        let view = self.view();
-        self.view = Ok(None);
-        self.note(view)
-    }
-}
-
-/// Whose a file of a data directory is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Owner {
-    pub(crate) cluster: u64,
-    pub(crate) replica: ReplicaId,
-}
-
-/// Reads the file with the view: 8 bytes view, 8 bytes cluster, 1 byte replica; in old files only the view.
-/// If it is not what was written, the inner error says what is wrong.
-pub(crate) fn read_view<D: Disk>(
-    disk: &mut D,
-    owner: Owner,
-) -> Result<Result<Option<View>, String>, ReadError> {
-    let bytes = match read_atomic(disk, VIEW_FILE) {
-        Ok(None) => return Ok(Ok(None)),
-        Ok(Some(bytes)) => bytes,
-        Err(error @ ReadError::Damaged { .. }) => return Ok(Err(format!("{VIEW_FILE}/{error}"))),
-        Err(error) => return Err(error),
-    };
-    let number = |at: usize| {
-        let bytes = bytes.get(at..at + 8).and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-        bytes.map_or(0, u64::from_le_bytes)
-    };
-    let found = match bytes.len() {
-        8 => owner,
-        17 => Owner { cluster: number(8), replica: ReplicaId(bytes[16]) },
-        length => return Ok(Err(format!("{VIEW_FILE}/{VIEW_FILE} has {length} bytes, not 17"))),
-    };
-    if found != owner {
-        let Owner { cluster, replica } = found;
-        return Ok(Err(format!("{VIEW_FILE}/{VIEW_FILE} belongs to {replica} of cluster {cluster:016x}")));
-    }
-    Ok(Ok(Some(View(number(0)))))
-}
-
-/// What a replica has on disk.
-pub(crate) struct Store<E> {
-    pub(crate) wal: Wal<FileDisk>,
-    pub(crate) stored: Stored<FileDisk, E>,
-    /// Not behind what the log tells.
-    pub(crate) view: ViewFile,
-}
-
-impl<E> Store<E> {
-    /// Opens what is there, with the states of engines that `states` finds. What is damaged is set aside, and the
-    /// replica is then without memory.
-    pub(crate) fn open<S: States<FileDisk, Engine = E>>(
-        config: &Config,
-        cluster: u64,
-        directory: &DataDirectory,
-        segment_bytes: u64,
-        reserve: &Arc<Reserve>,
-        states: impl Fn() -> S,
-    ) -> Result<(Self, S), StoreError> {
-        let owner = Owner { cluster, replica: config.replica };
-        let mut view = ViewFile::open(&directory.view(), owner, reserve)?;
-        if directory.is_new() && view.view() > View(0) {
-            return Err(StoreError::NotNewView(view.view()));
-        }
-        let options = log_options(config, cluster, segment_bytes);
-        let (wal, stored, states) = match read_back(config, &options, directory, reserve, states()) {
-            Err(StoreError::Stored(error)) if error.is_damage() && !directory.is_new() => {
-                let damage = error.to_string();
-                if config.group.size() == 1 {
-                    return Err(StoreError::Alone { directory: directory.path().to_owned(), damage });
-                }
-                let lost = |view: String| StoreError::Hopeless {
-                    directory: directory.path().to_owned(),
-                    damage: damage.clone(),
-                    view,
-                };
-                let reached = match &view.view {
-                    Ok(Some(reached)) => *reached,
-                    Ok(None) => return Err(lost(format!("there is no file {VIEW_FILE}/{VIEW_FILE}"))),
-                    Err(problem) => return Err(lost(problem.clone())),
-                };
-                let place = set_aside(&options, directory, reached)?;
-                log::error!(
-                    "directory {}: {damage}. {} starts without its memory and gets everything from the other \
-                     replicas; what is damaged is kept in {}",
-                    directory.path().display(),
-                    config.replica,
-                    place.display()
-                );
-                read_back(config, &options, directory, reserve, states())?
-            }
-            read => read?,
-        };
-        match &view.view {
-            Err(problem) => log::error!(
-                "directory {}: {problem}; it is written anew, as the write-ahead log has it",
-                directory.path().display()
-            ),
-            Ok(None) if !directory.is_new() => log::error!(
-                "directory {}: {VIEW_FILE}/{VIEW_FILE} is missing; it is written anew, as the write-ahead log \
-                 has it",
-                directory.path().display()
-            ),
-            Ok(_) => {}
-        }
-        // One that was damaged can be had from an intact log.
-        let reached = stored.restored.view().max(view.view());
-        view.note(reached).map_err(StoreError::NoteView)?;
-        Ok((Self { wal, stored, view }, states))
-    }
-}
-
-/// Reads back log and snapshots.
-#[expect(clippy::type_complexity, reason = "three things, each with one name")]
-fn read_back<S: States<FileDisk>>(
+/// Opens what is in a data directory, with the states of engines that `states` finds.
+pub(crate) fn open<S: States<FileDisk>>(
     config: &Config,
-    options: &Options,
+    cluster: u64,
     directory: &DataDirectory,
+    segment_bytes: u64,
     reserve: &Arc<Reserve>,
-    mut states: S,
-) -> Result<(Wal<FileDisk>, Stored<FileDisk, S::Engine>, S), StoreError> {
-    let options = Options { may_create: directory.is_new(), ..options.clone() };
-    let snapshots = FileDisk::open(&directory.snapshots())?;
-    let log = with_reserve(FileDisk::open(&directory.wal())?, reserve);
-    let (wal, stored) = Stored::open(config, options, snapshots, log, &mut states, |recovery| {
-        if let Some(cut) = &recovery.cut {
-            log::warn!("write-ahead log: {cut}, as a crash in the middle of a write leaves it");
+    states: impl Fn() -> S,
+) -> Result<(Data<FileDisk, S::Engine>, S), StoreError> {
+    let options = log_options(config, cluster, segment_bytes);
+    let mut place = Place { replica: config.replica, directory, reserve };
+    Data::open(config, &options, &mut place, states).map_err(|error| {
+        let path = || directory.path().to_owned();
+        match error {
+            DataError::Place(error) => error,
+            DataError::Stored(error) => StoreError::Stored(error),
+            DataError::View(error) => StoreError::View(error),
+            DataError::NoteView(error) => StoreError::NoteView(error),
+            DataError::Hopeless { damage, view } => StoreError::Hopeless { directory: path(), damage, view },
+            DataError::Alone { damage } => StoreError::Alone { directory: path(), damage },
+            DataError::NewLog(error) => StoreError::NewLog(error),
+            DataError::NotNewView(view) => StoreError::NotNewView(view),
         }
     })
-    .map_err(StoreError::Stored)?;
-    if let Some((OpNumber(entry), bytes)) = stored.snapshot {
-        log::info!("{} has loaded its snapshot at entry {entry} ({bytes} bytes)", config.replica);
-    }
-    Ok((wal, stored, states))
 }
 
-/// A disk that takes up the reserve when it is full: for what a replica cannot do without.
-fn with_reserve(disk: FileDisk, reserve: &Arc<Reserve>) -> FileDisk {
-    let reserve = Arc::clone(reserve);
-    disk.with_reserve(move || reserve.release())
+/// The files of a replica in its data directory.
+struct Place<'a> {
+    replica: ReplicaId,
+    directory: &'a DataDirectory,
+    reserve: &'a Arc<Reserve>,
+}
+
+impl Place<'_> {
+    /// A disk that takes up the reserve when it is full: for what a replica cannot do without.
+    fn with_reserve(&self, path: &Path) -> Result<FileDisk, StoreError> {
+        let reserve = Arc::clone(self.reserve);
+        Ok(FileDisk::open(path)?.with_reserve(move || reserve.release()))
+    }
+}
+
+/// What went wrong while something damaged was set aside.
+fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> StoreError {
+    let path = path.to_owned();
+    move |source| StoreError::SetAside { doing, path: path.clone(), source }
+}
+
+impl DataPlace for Place<'_> {
+    type Disk = FileDisk;
+    type Error = StoreError;
+
+    fn is_new(&self) -> bool {
+        self.directory.is_new()
+    }
+
+    fn view(&mut self) -> Result<FileDisk, StoreError> {
+        self.with_reserve(&self.directory.view())
+    }
+
+    fn log(&mut self) -> Result<FileDisk, StoreError> {
+        self.with_reserve(&self.directory.wal())
+    }
+
+    fn snapshots(&mut self) -> Result<FileDisk, StoreError> {
+        Ok(FileDisk::open(&self.directory.snapshots())?)
+    }
+
+    fn new_log(&mut self) -> Result<FileDisk, StoreError> {
+        let fresh = self.directory.new_wal();
+        if fresh.exists() {
+            fs::remove_dir_all(&fresh).map_err(failed("remove", &fresh))?;
+        }
+        Ok(FileDisk::open(&fresh)?)
+    }
+
+    fn set_aside(&mut self) -> Result<String, StoreError> {
+        let directory = self.directory;
+        let place = directory.free_place().map_err(failed("look into", &directory.wal()))?;
+        fs::create_dir(&place).map_err(failed("create", &place))?;
+        for part in [directory.engine(), directory.snapshots(), directory.wal()] {
+            if let Some(name) = part.file_name()
+                && part.exists()
+            {
+                fs::rename(&part, place.join(name)).map_err(failed("set aside", &part))?;
+            }
+        }
+        let fresh = directory.new_wal();
+        fs::rename(&fresh, directory.wal()).map_err(failed("rename", &fresh))?;
+        directory.sync().map_err(failed("sync", &directory.wal()))?;
+        Ok(place.display().to_string())
+    }
+
+    fn on_notice(&mut self, notice: &OpenNotice<'_>) {
+        let (path, me) = (self.directory.path().display(), self.replica);
+        match notice {
+            OpenNotice::TornTail(cut) => {
+                log::warn!("write-ahead log: {cut}, as a crash in the middle of a write leaves it");
+            }
+            OpenNotice::Loaded { op_number: OpNumber(entry), bytes } => {
+                log::info!("{me} has loaded its snapshot at entry {entry} ({bytes} bytes)");
+            }
+            OpenNotice::SetAside { damage, kept_in } => log::error!(
+                "directory {path}: {damage}. {me} starts without its memory and gets everything from the other replicas; \
+                 what is damaged is kept in {kept_in}"
+            ),
+            OpenNotice::ViewDamaged(problem) => {
+                log::error!("directory {path}: {problem}; it is written anew, as the write-ahead log has it");
+            }
+            OpenNotice::ViewMissing => log::error!(
+                "directory {path}: {VIEW_FILE}/{VIEW_FILE} is missing; it is written anew, as the write-ahead log has it"
+            ),
+        }
+    }
 }
 
 /// How a replica's log is opened.
@@ -299,39 +228,4 @@ const fn log_options(config: &Config, cluster: u64, segment_bytes: u64) -> Optio
         options.waiting_bytes_max = config.log_bytes_max;
     }
     options
-}
-
-/// Moves log and snapshots out of the way and begins a new log, which says that the replica has lost its
-/// memory. A crash at any moment leaves the replica damaged, or the new log whole.
-fn set_aside(options: &Options, directory: &DataDirectory, view: View) -> Result<PathBuf, StoreError> {
-    let failed = |doing, path: &Path| {
-        let path = path.to_owned();
-        move |source| StoreError::SetAside { doing, path, source }
-    };
-    let fresh = directory.new_wal();
-    if fresh.exists() {
-        fs::remove_dir_all(&fresh).map_err(failed("remove", &fresh))?;
-    }
-    let options = Options { may_create: true, ..options.clone() };
-    let (mut wal, _) = Wal::open(FileDisk::open(&fresh)?, options, |_, _| Ok(()))
-        .map_err(|error| StoreError::Stored(StoredError::Log(error)))?;
-    let mut record = Vec::new();
-    syros_wire::encode_record(&Record::Forgot { view }, &mut record);
-    // A record of a few bytes is refused by nothing but a disk.
-    let _ = wal.append(&[&record]);
-    wal.flush().and_then(|()| wal.sync()).map_err(StoreError::NewLog)?;
-    drop(wal);
-
-    let place = directory.free_place().map_err(failed("look into", &directory.wal()))?;
-    fs::create_dir(&place).map_err(failed("create", &place))?;
-    for part in [directory.engine(), directory.snapshots(), directory.wal()] {
-        if let Some(name) = part.file_name()
-            && part.exists()
-        {
-            fs::rename(&part, place.join(name)).map_err(failed("set aside", &part))?;
-        }
-    }
-    fs::rename(&fresh, directory.wal()).map_err(failed("rename", &fresh))?;
-    directory.sync().map_err(failed("sync", &directory.wal()))?;
-    Ok(place)
 }

@@ -189,6 +189,17 @@ impl Invariants {
         *told = (*told).max(view);
     }
 
+    /// A replica starts, and takes `view` for the newest that it may have acted in.
+    pub fn noted(&mut self, replica: ReplicaId, view: View) {
+        let told = self.told(replica);
+        if view < told {
+            self.fail(format!(
+                "{replica} starts in view {}, and has bound itself to view {}",
+                view.0, told.0
+            ));
+        }
+    }
+
     /// The newest view that `replica` has bound itself to.
     #[must_use]
     pub fn told(&self, replica: ReplicaId) -> View {

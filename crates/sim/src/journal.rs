@@ -4,15 +4,24 @@ use crate::adapter::PACE;
 use crate::rot;
 use crate::shelf::Shelf;
 use crate::tally::Kind;
+use syros_node::data::{Data, DataError, DataPlace, OpenNotice, Owner, VIEW_FILE, ViewFile};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::Config;
-use syros_snapshot::{DepotError, SnapshotFiles, States, Stored, StoredError};
-use syros_types::{Prng, ReplicaId, View};
+use syros_snapshot::{SnapshotFiles, States, Stored, StoredError};
+use syros_types::{Prng, View};
 use syros_wal::memory_disk::MemoryDisk;
-use syros_wal::{Cause, OpenError, Options, RecordNumber, Wal, WalError};
+use syros_wal::{
+    Cause, Disk as _, DiskError, OpenError, Options, ReadError, RecordNumber, Wal, WalError, WriteError,
+};
 
 /// The cluster that all simulated logs belong to.
 const CLUSTER: u64 = 1;
+
+/// Directories of a disk: the log with its snapshots, the view, a log that is to replace a damaged one, and what is damaged.
+const DATA: &str = "data";
+const VIEW: &str = "view";
+const NEW_LOG: &str = "data.new";
+const DAMAGED: &str = "damaged";
 
 /// How a disk operation of a process ended badly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,27 +30,40 @@ pub enum DiskTrouble {
     Stopped,
     /// The disk refused; the log writes nothing any more.
     Failed,
-    /// What is on the disk is not what was written.
-    Damaged,
+    /// What was on it is lost, and there is no other replica that has it.
+    Alone,
 }
 
-impl From<DepotError> for DiskTrouble {
-    fn from(error: DepotError) -> Self {
-        match error.disk() {
-            Some(error) if error.cause == Cause::Stopped => Self::Stopped,
-            Some(_) => Self::Failed,
-            None => Self::Damaged,
-        }
+impl From<&DiskError> for DiskTrouble {
+    fn from(error: &DiskError) -> Self {
+        if error.cause == Cause::Stopped { Self::Stopped } else { Self::Failed }
     }
 }
 
 impl From<WalError> for DiskTrouble {
     fn from(error: WalError) -> Self {
         match error {
-            WalError::Disk(error) if error.cause == Cause::Stopped => Self::Stopped,
-            _ => Self::Failed,
+            WalError::Disk(error) => (&error).into(),
+            WalError::ThreadPanicked => Self::Failed,
         }
     }
+}
+
+/// A disk operation that failed before a replica started; an error if it is something else.
+fn trouble(error: DataError<DiskError>) -> Result<DiskTrouble, String> {
+    Ok(match error {
+        DataError::Place(error)
+        | DataError::Stored(StoredError::Log(OpenError::Disk(error)))
+        | DataError::View(ReadError::Disk(error))
+        | DataError::NoteView(WriteError::Disk(error)) => (&error).into(),
+        DataError::NewLog(error) => error.into(),
+        DataError::Alone { .. } => DiskTrouble::Alone,
+        DataError::Stored(StoredError::Snapshot(error)) if error.disk().is_some() => {
+            error.disk().map_or(DiskTrouble::Failed, DiskTrouble::from)
+        }
+        DataError::Stored(error) => return Err(error.to_string()),
+        other => return Err(format!("{other:?}")),
+    })
 }
 
 /// A disk, which outlives the processes that use it.
@@ -51,10 +73,12 @@ pub struct Disk {
     /// The stores of an engine that is on disk.
     shelf: Shelf,
     sizes: Sizes,
-    /// A log was opened on it before.
+    /// A replica has run with it.
     used: bool,
     /// It has rotted since it was last read: whoever finds it damaged is right.
     rotten: bool,
+    /// So has the file of the view, and not the rest.
+    is_view_rotten: bool,
 }
 
 /// Sizes of a log's files.
@@ -82,7 +106,7 @@ impl Disk {
     #[must_use]
     pub fn new(sizes: Sizes) -> Self {
         let (disk, shelf) = (MemoryDisk::new(), Shelf::default());
-        Self { disk, shelf, sizes, used: false, rotten: false }
+        Self { disk, shelf, sizes, used: false, rotten: false, is_view_rotten: false }
     }
 
     /// The sizes of its log's files.
@@ -109,9 +133,14 @@ impl Disk {
         self.disk.cancel_faults();
     }
 
-    /// Another handle on the same disk.
-    pub(crate) fn handle(&self) -> MemoryDisk {
-        self.disk.clone()
+    /// Where the log and the snapshots are.
+    pub(crate) fn data(&self) -> MemoryDisk {
+        self.disk.directory(DATA)
+    }
+
+    /// True if a replica has run with it.
+    pub(crate) const fn is_used(&self) -> bool {
+        self.used
     }
 
     /// The stores of an engine that is on this disk.
@@ -122,14 +151,34 @@ impl Disk {
     /// Has something on it rot; what belongs to another replica comes from `other`. `None` if there is
     /// nothing that could.
     pub(crate) fn rot(&mut self, other: &mut MemoryDisk, prng: &mut Prng) -> Option<rot::Done> {
-        let done = rot::damage(&mut self.disk, other, prng);
+        // With the view gone as well, the replica could never come back: that is its operator's business.
+        let is_view = !self.rotten && prng.chance(1, 6);
+        if is_view || self.is_view_rotten {
+            return self.rot_view(prng);
+        }
+        let done = rot::damage(&mut self.data(), other, prng);
         self.rotten |= done.is_some();
         done
     }
 
+    /// Has the file of the view rot, or go.
+    fn rot_view(&mut self, prng: &mut Prng) -> Option<rot::Done> {
+        let mut view = self.disk.directory(VIEW);
+        let length = view.contents(VIEW_FILE)?.len() as u64;
+        self.is_view_rotten = true;
+        if prng.chance(1, 4) {
+            view.remove(VIEW_FILE).and_then(|()| view.sync_directory()).ok()?;
+            return Some(rot::Done { kind: Kind::FileGone, what: "the file of the view is gone".to_owned() });
+        }
+        let (at, bit) = (prng.below(length), prng.below(8));
+        view.corrupt(VIEW_FILE, at, 1 << bit);
+        let what = format!("bit {bit} of byte {at} of the file of the view is flipped");
+        Some(rot::Done { kind: Kind::BitFlipped, what })
+    }
+
     /// Has something in the store of an engine on it rot. `None` if there is no store.
     pub(crate) fn rot_store(&mut self) -> Option<rot::Done> {
-        let done = self.shelf.rot();
+        let done = !self.is_view_rotten && self.shelf.rot();
         self.rotten |= done;
         let what = "the store of the engine has rotted".to_owned();
         done.then_some(rot::Done { kind: Kind::StoreRotten, what })
@@ -146,10 +195,61 @@ impl Disk {
     /// # Panics
     /// Never: nothing fails on a new disk.
     pub fn replace(&mut self, config: &Config, view: View) {
-        *self = Self::new(self.sizes);
-        let (mut journal, _) = Journal::open(self, config, &mut { FILES }).expect("a new disk works");
-        journal.append(Ticket(1), &Record::Forgot { view });
-        journal.write().and_then(|_| journal.sync()).expect("a new disk works");
+        *self = Self { used: true, rotten: true, ..Self::new(self.sizes) };
+        let owner = Owner { cluster: CLUSTER, replica: config.replica };
+        let file = ViewFile::open(self.disk.directory(VIEW), owner);
+        file.expect("a new disk works").note(view).expect("a new disk works");
+    }
+}
+
+impl DataPlace for Disk {
+    type Disk = MemoryDisk;
+    type Error = DiskError;
+
+    fn is_new(&self) -> bool {
+        !self.used
+    }
+
+    fn view(&mut self) -> Result<MemoryDisk, DiskError> {
+        Ok(self.disk.directory(VIEW))
+    }
+
+    fn log(&mut self) -> Result<MemoryDisk, DiskError> {
+        Ok(self.data())
+    }
+
+    fn snapshots(&mut self) -> Result<MemoryDisk, DiskError> {
+        Ok(self.data())
+    }
+
+    fn new_log(&mut self) -> Result<MemoryDisk, DiskError> {
+        self.disk.remove_directory(NEW_LOG)?;
+        Ok(self.disk.directory(NEW_LOG))
+    }
+
+    fn set_aside(&mut self) -> Result<String, DiskError> {
+        self.shelf.clear();
+        self.disk.rename_directory(DATA, DAMAGED)?;
+        self.disk.rename_directory(NEW_LOG, DATA)?;
+        self.disk.sync_directory()?;
+        // Nobody here wants to look at it.
+        self.disk.remove_directory(DAMAGED)?;
+        Ok(DAMAGED.to_owned())
+    }
+
+    fn on_notice(&mut self, notice: &OpenNotice<'_>) {
+        match notice {
+            OpenNotice::SetAside { damage, .. } => {
+                assert!(
+                    self.rotten,
+                    "what was written is read back, and this is said to be damaged: {damage}"
+                );
+            }
+            OpenNotice::ViewDamaged(_) | OpenNotice::ViewMissing => {
+                assert!(self.is_view_rotten, "the file of the view is read back: {notice:?}");
+            }
+            OpenNotice::TornTail(_) | OpenNotice::Loaded { .. } => {}
+        }
     }
 }
 
@@ -173,39 +273,29 @@ pub struct Journal {
 /// The snapshots of engines in memory.
 pub(crate) const FILES: SnapshotFiles = SnapshotFiles { hash_seed: 0, pace: PACE };
 
-fn options(replica: ReplicaId, disk: &Disk) -> Options {
-    let Disk { sizes: Sizes { segment: segment_bytes, reserve: reserve_bytes }, used, .. } = *disk;
-    Options { segment_bytes, reserve_bytes, may_create: !used, ..Options::new(CLUSTER, replica) }
-}
-
 impl Journal {
-    /// Opens the log on a disk and reads back the replica's state, the engine's from `states`.
+    /// Opens the log on a disk and reads back the replica's state, the engine's from what `states` makes.
     ///
     /// # Errors
-    /// [`DiskTrouble::Stopped`] if the machine stops meanwhile, [`DiskTrouble::Damaged`] if the disk has
-    /// rotted.
+    /// [`DiskTrouble::Stopped`] if the machine stops meanwhile.
     ///
     /// # Panics
     /// If what comes back is not what was written: a bug of the log, of the format or of the replica.
+    #[expect(clippy::type_complexity, reason = "four things, each with one name")]
     pub fn open<S: States<MemoryDisk>>(
         disk: &mut Disk,
         config: &Config,
-        states: &mut S,
-    ) -> Result<(Self, Stored<MemoryDisk, S::Engine>), DiskTrouble> {
-        let options = options(config.replica, disk);
-        let (log, snapshots) = (disk.handle(), disk.handle());
-        let opened = Stored::open(config, options, snapshots, log, states, |_| {
-            disk.used = true;
-        });
-        let (wal, stored) = match opened {
-            Ok(opened) => opened,
-            Err(StoredError::Log(OpenError::Disk(error))) => return Err(WalError::Disk(error).into()),
-            Err(StoredError::Snapshot(error)) if error.disk().is_some() => return Err(error.into()),
-            Err(error) if error.is_damage() && disk.rotten => return Err(DiskTrouble::Damaged),
-            Err(error) => panic!("{} cannot read back what it wrote: {error}", config.replica),
-        };
+        states: impl Fn() -> S,
+    ) -> Result<(Self, Stored<MemoryDisk, S::Engine>, ViewFile<MemoryDisk>, S), DiskTrouble> {
+        let Sizes { segment: segment_bytes, reserve: reserve_bytes } = disk.sizes;
+        let options = Options { segment_bytes, reserve_bytes, ..Options::new(CLUSTER, config.replica) };
+        let (data, states) = Data::open(config, &options, disk, states).map_err(|error| {
+            trouble(error)
+                .unwrap_or_else(|error| panic!("{} cannot read back what it wrote: {error}", config.replica))
+        })?;
+        let Data { wal, stored, view } = data;
         // All that is left has been read and found right: damage found from now on is nobody's doing.
-        disk.rotten = false;
+        (disk.used, disk.rotten, disk.is_view_rotten) = (true, false, false);
         let RecordNumber(base) = stored.recovery.last;
         let remembers_from = (!stored.restored.is_amnesiac()).then_some(0);
         let journal = Self {
@@ -217,7 +307,7 @@ impl Journal {
             removing: None,
             remembers_from,
         };
-        Ok((journal, stored))
+        Ok((journal, stored, view, states))
     }
 
     /// Has the records before this one removed after the next sync: see

@@ -322,7 +322,7 @@ impl World {
         self.crash_for_a_while(replica, true);
         let other = self.dice.rot.below(self.replicas.len() as u64 - 1) as usize;
         let other = if other < replica { other } else { other + 1 };
-        let mut source = self.replicas[other].disk.handle();
+        let mut source = self.replicas[other].disk.data();
         let disk = &mut self.replicas[replica].disk;
         let in_store = self.swarm.disk_engine.is_some() && self.dice.engine.chance(1, 3);
         let done = if in_store { disk.rot_store() } else { disk.rot(&mut source, &mut self.dice.rot) };

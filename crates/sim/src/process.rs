@@ -5,13 +5,14 @@ use crate::adapter;
 use crate::clock::{Clock, VirtualTime};
 use crate::engine_threads::EngineThreads;
 use crate::invariants::Invariants;
-use crate::journal::Journal;
+use crate::journal::{Disk, DiskFault, DiskTrouble, Journal};
 use crate::shelf::Shelf;
 use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
 use core::time::Duration;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use syros_node::data::ViewFile;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
     DiskExecutor, DriverObserver, Execution, Notice, Observer, Output, Releases, ReplicaDriver, Report,
@@ -23,6 +24,7 @@ use syros_snapshot::{Depot, SnapshotFiles};
 use syros_storage::execution::Executed;
 use syros_storage::{Engine as _, MemoryEngine, MemoryStore};
 use syros_types::{Instant, Now, OpNumber, Prng, ReplicaId, View};
+use syros_wal::WriteError;
 use syros_wal::memory_disk::MemoryDisk;
 
 /// What a process wants of the world after it ran.
@@ -86,6 +88,12 @@ pub struct Surroundings<'a> {
     pub executed: u64,
     /// States of engines in memory are compared after every entry whose number this divides.
     pub compare_every: u64,
+    /// The process's disk.
+    pub disk: &'a Disk,
+    /// Draws faults of the disk when a view is noted.
+    pub view_faults: &'a mut Prng,
+    /// How often the machine stops then, and how often the disk refuses, of a million times.
+    pub view_faults_ppm: (u64, u64),
 }
 
 /// One life of a replica process.
@@ -97,6 +105,10 @@ pub struct ReplicaProcess {
     threads: Option<EngineThreads>,
     /// The write-ahead log.
     pub journal: Journal,
+    /// The view that the replica has reached.
+    view: ViewFile<MemoryDisk>,
+    /// What has become of a view that was to be noted.
+    trouble: Option<DiskTrouble>,
     /// The process's clock.
     pub clock: Clock,
     /// What has arrived and not been looked at yet.
@@ -146,7 +158,7 @@ impl ReplicaProcess {
     pub(crate) fn new(
         config: Config,
         boot: Boot,
-        (journal, depot): (Journal, Depot<MemoryDisk>),
+        (journal, view, depot): (Journal, ViewFile<MemoryDisk>, Depot<MemoryDisk>),
         (files, sizes): (EngineFiles<SnapshotFiles, Shelf>, SnapshotSizes),
         engine: Engine,
         clock: Clock,
@@ -166,6 +178,8 @@ impl ReplicaProcess {
             driver,
             threads,
             journal,
+            view,
+            trouble: None,
             clock,
             inbox: Vec::new(),
             wake_at: None,
@@ -327,6 +341,7 @@ impl ReplicaProcess {
             Output::Answer { to, message } | Output::Evaluated { to, message } => {
                 self.answer(to, &message, seen, around);
             }
+            Output::NoteView(view) => self.note_view_reached(view, around),
             Output::Append { ticket, record } => {
                 around.trace.line(time, format_args!("{id} writes {}: {record:?}", ticket.0));
                 let engine_failed = self.threads.as_ref().is_some_and(|threads| threads.has_failed);
@@ -367,6 +382,31 @@ impl ReplicaProcess {
             // Jobs are looked for at the end of the turn, and nobody counts keys here.
             Output::Nothing | Output::SnapshotJobs | Output::Counted(..) => {}
         }
+    }
+
+    /// Has the file of the view say this view, if the disk lets it.
+    fn note_view_reached(&mut self, view: View, around: &mut Surroundings<'_>) {
+        let (stops, fails) = around.view_faults_ppm;
+        if stops > 0 && around.view_faults.chance(stops, 1_000_000) {
+            around.disk.plan(DiskFault::Stop(around.view_faults.below(6)));
+        } else if fails > 0 && around.view_faults.chance(fails, 1_000_000) {
+            let write = DiskFault::Write(around.view_faults.below(40) as usize);
+            around.disk.plan(if around.view_faults.chance(1, 2) { write } else { DiskFault::Sync });
+        }
+        if let Err(error) = self.view.note(view) {
+            let trouble = match &error {
+                WriteError::Disk(error) => error.into(),
+                WriteError::TooLong { .. } => unreachable!("a view has a few bytes"),
+            };
+            around.trace.line(around.time, format_args!("{} cannot note view {}: {error}", self.id, view.0));
+            self.trouble = Some(trouble);
+            self.driver.fail(self.clock.now(around.time));
+        }
+    }
+
+    /// What has become of a view that was to be noted, if that went wrong.
+    pub(crate) const fn take_trouble(&mut self) -> Option<DiskTrouble> {
+        self.trouble.take()
     }
 
     fn note(&self, notice: &Notice, around: &mut Surroundings<'_>) {

@@ -3,7 +3,7 @@
 use crate::clock::VirtualTime;
 use crate::stale;
 use crate::stories::STORIES;
-use crate::swarm::{Hunt, SECOND, Swarm};
+use crate::swarm::{Hunt, RemainingLinks, SECOND, Swarm};
 use crate::tally::Tally;
 use crate::verdict;
 use crate::world::World;
@@ -11,7 +11,7 @@ use core::fmt;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Once;
-use syros_protocol::replica::PlantedBug;
+use syros_protocol::replica::{Durability, PlantedBug};
 use syros_types::{Group, Protocol};
 
 /// Longest safety phase, in virtual time, divided by the swarm's speed. Operations that were not issued
@@ -280,7 +280,12 @@ pub fn run_planted(bug: PlantedBug, protocol: Option<Protocol>, seeds_max: u64) 
         if options.permanent {
             swarm.draw_permanent();
         }
-        let chases = swarm.permanent.as_ref().is_some_and(|permanent| permanent.chases);
+        // Those who return have to get everything from their sources: with fsync they have most of it.
+        let chases = swarm.durability == Durability::Replicated
+            && swarm.replicas >= 5
+            && swarm.permanent.as_ref().is_some_and(|permanent| {
+                permanent.chases && permanent.dead_max >= 2 && permanent.links == RemainingLinks::All
+            });
         hunt(bug).is_none_or(|hunt| swarm.hunt == Some(hunt))
             && (chases || bug != PlantedBug::DeadSourceAskedOn)
     };

@@ -50,6 +50,11 @@ impl Shelf {
         self.0.borrow_mut().flushing.remove(&number);
     }
 
+    /// Nothing is left of what was there.
+    pub(crate) fn clear(&self) {
+        *self.0.borrow_mut() = Stock::default();
+    }
+
     /// Has something in a store rot. False if there is none.
     pub(crate) fn rot(&self) -> bool {
         let stock = &mut *self.0.borrow_mut();

@@ -87,6 +87,7 @@ kinds! {
     DiskStopped = Breakdowns, "power failure in a disk operation": "A machine went down while its disk was at work.";
     WriteFailed = Breakdowns, "failed write": "A disk refused to take a part of the log.";
     SyncFailed = Breakdowns, "failed sync": "A disk refused to sync the log.";
+    NoteFailed = Breakdowns, "failed note": "A disk refused to take the view that a replica was about to enter.";
     SnapshotFailed = Breakdowns, "failed snapshot": "A disk refused a part of a snapshot, or what was received is none.";
     EngineFailed = Breakdowns, "failed engine": "A disk refused what an engine on it wrote.";
     FlushRefused = Breakdowns, "refused flush": "A disk refused to make a checkpoint of an engine durable.";

@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use strangers::BrokenClient;
 use syros_experiment::Cost;
+use syros_node::data::boot;
 use syros_node::snapshots::SnapshotSizes;
 use syros_protocol::agreement::SharedSettings;
 use syros_protocol::client;
@@ -187,6 +188,8 @@ pub(crate) struct Dice {
     pub(crate) engine: Prng,
     pub(crate) permanent: Prng,
     pub(crate) formation: Prng,
+    /// Of faults when views are noted.
+    pub(crate) view: Prng,
 }
 
 /// What stands in for the real world.
@@ -277,6 +280,7 @@ impl World {
             engine: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0005),
             permanent: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0008),
             formation: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0011),
+            view: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0020),
         };
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
@@ -532,14 +536,13 @@ impl World {
             self.replicas[replica].disk.replace(&config, view);
         }
         let strike = self.draw_stop(replica, 20);
+        let is_new = !self.replicas[replica].disk.is_used();
         let opened = self.open(replica, &config);
         self.replicas[replica].disk.cancel_faults();
-        let Opened { journal, restored, depot, files, engine } = match opened {
+        let Opened { journal, restored, view, depot, files, engine } = match opened {
             Ok(opened) => opened,
-            Err(DiskTrouble::Damaged) => {
-                self.found_damage(replica);
-                return self.start_replica(replica);
-            }
+            // Its operator would have to put back a copy.
+            Err(DiskTrouble::Alone) => return,
             Err(_) => {
                 assert!(strike, "only a planned fault keeps a replica from starting");
                 return self.stopped_while_starting(replica);
@@ -549,12 +552,8 @@ impl World {
         if config.durability == Durability::Fsync {
             self.invariants.remembers(id, restored.is_amnesiac(), restored.last_normal());
         }
-        let boot = match config.durability {
-            // Nothing on disk: no message of an earlier life can have left, each waits for the view.
-            _ if restored.is_empty() => Boot::Fresh,
-            Durability::Fsync if !restored.is_amnesiac() => Boot::Restored(Box::new(restored)),
-            _ => Boot::Amnesiac { view: restored.view() },
-        };
+        self.invariants.noted(id, view.view());
+        let boot = boot(config.durability, is_new, restored, view.view());
         let settings = &self.swarm.protocol;
         let block_bytes = settings.snapshot_block_bytes;
         let sizes = SnapshotSizes {
@@ -571,7 +570,7 @@ impl World {
         let clock = self.clock(self.replicas[replica].wall_offset);
         let now = self.now();
         let mut process =
-            ReplicaProcess::new(config, boot, (journal, depot), (files, sizes), engine, clock, now);
+            ReplicaProcess::new(config, boot, (journal, view, depot), (files, sizes), engine, clock, now);
         process.maxmemory = self.swarm.maxmemory;
         self.trace.fold(0x5741_5254 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));
@@ -583,14 +582,6 @@ impl World {
         slot.disk_failed = false;
         slot.process = Some(process);
         self.run_replica(replica);
-    }
-
-    /// The replica cannot use what is on its disk: it starts without its memory.
-    fn found_damage(&mut self, replica: usize) {
-        self.tally.note(Kind::DamageFound);
-        let now = self.now();
-        self.trace.line(now, format_args!("replica {replica} finds its disk damaged"));
-        self.replicas[replica].lost_disk = true;
     }
 
     /// The machine went down while the replica read its log back; it tries again later.
@@ -726,6 +717,7 @@ impl World {
     pub(crate) fn run_replica(&mut self, replica: usize) {
         let time = self.now();
         let before = self.tally.moments();
+        let may_fail = (self.swarm.disk.crash_ppm > 0 || self.swarm.disk.fail_ppm > 0) && self.may_crash();
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         let until = slot.paused_until.max(slot.turns.busy_until());
@@ -735,6 +727,8 @@ impl World {
         }
         process.disk_is_short = slot.disk_full_until > time;
         let mut effects = core::mem::take(&mut self.effects);
+        let (crash_ppm, fail_ppm) =
+            if may_fail { (self.swarm.disk.crash_ppm, self.swarm.disk.fail_ppm) } else { (0, 0) };
         let mut around = Surroundings {
             time,
             invariants: &mut self.invariants,
@@ -745,11 +739,23 @@ impl World {
             entries_per_turn: self.swarm.entries_per_turn(),
             executed: 0,
             compare_every: self.swarm.compare_every,
+            disk: &slot.disk,
+            view_faults: &mut self.dice.view,
+            view_faults_ppm: (20 * crash_ppm, 20 * fail_ppm),
         };
         process.run(&mut around);
         let executed_now = around.executed;
+        slot.disk.cancel_faults();
+        let trouble = process.take_trouble();
+        if trouble == Some(DiskTrouble::Stopped) {
+            // What it was about to send when the machine went down has not left.
+            effects.clear();
+        }
         self.carry_out(replica, executed_now, &mut effects);
         self.effects = effects;
+        if let Some(trouble) = trouble {
+            return self.in_trouble(replica, trouble, Kind::NoteFailed);
+        }
         self.strike_at_moments(before);
         self.begin_sync(replica);
         if let Some(process) = &self.replicas[replica].process
@@ -843,7 +849,7 @@ impl World {
                 self.tally.note(Kind::DiskStopped);
                 self.crash_for_a_while(replica, true);
             }
-            DiskTrouble::Failed | DiskTrouble::Damaged => {
+            DiskTrouble::Failed | DiskTrouble::Alone => {
                 self.tally.note(kind);
                 let now = self.now();
                 self.trace.line(now, format_args!("the disk of replica {replica} fails"));

@@ -30,7 +30,6 @@ const KNOWN: &[(&str, &[&str])] = &[
             "node",
             "on_disk",
             "reply_room",
-            "scrub",
             "snapshots",
             "store",
         ],

@@ -125,6 +125,13 @@ pub fn write_atomically<D: Disk>(disk: &mut D, name: &str, bytes: &[u8]) -> Resu
     contents.extend_from_slice(bytes);
 
     let temporary = format!("{name}.tmp");
+    // An attempt that failed has left a part of its content under this name. A crash may keep that file and the renaming
+    // below, and forget the file that is made now, unless the directory is known to be without it.
+    match disk.remove(&temporary) {
+        Ok(()) => disk.sync_directory()?,
+        Err(DiskError { cause: Cause::NotFound, .. }) => {}
+        Err(error) => return Err(error.into()),
+    }
     let mut file = disk.create(&temporary)?;
     disk.append(&mut file, &contents)?;
     disk.sync(&mut file)?;

@@ -9,7 +9,8 @@
 //! - What was filled in since the last sync is there wholly, not at all, up to any byte, or in any of its
 //!   sectors; the rest is zero, as before.
 //! - A truncation that was not synced may be undone.
-//! - Every creation, rename and removal since the last directory sync survives or not on its own.
+//! - Every creation, rename and removal of a file since the last sync of its directory survives or not on its own; of
+//!   renames and removals of directories since the last sync of the root, the first ones do.
 //! - A failed sync makes nothing durable, and a later one that succeeds does not make up for it: what
 //!   was not synced then still counts as not synced, as after Linux has dropped the pages.
 //!
@@ -17,6 +18,7 @@
 
 use crate::disk::{Cause, Disk, DiskError, DiskOperation};
 use crate::segment::SECTOR_BYTES;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -27,6 +29,8 @@ use syros_types::Prng;
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
+    /// What the names of this directory's files begin with: its path and a slash, or nothing.
+    path: String,
 }
 
 /// An open file of a [`MemoryDisk`]. It stops working when the disk crashes, with the process that
@@ -77,6 +81,35 @@ enum NameChange {
     Create(String, u64),
     Rename(String, String),
     Remove(String),
+    /// Of a directory, replacing the one of that name, with its path and a slash.
+    RenameDirectory(String, String),
+    RemoveDirectory(String),
+}
+
+impl NameChange {
+    /// The path of the directory of a file.
+    fn directory(&self) -> &str {
+        match self {
+            Self::Create(name, _) | Self::Rename(name, _) | Self::Remove(name) => {
+                name.rfind('/').map_or("", |slash| &name[..=slash])
+            }
+            Self::RenameDirectory(..) | Self::RemoveDirectory(_) => "",
+        }
+    }
+
+    /// True if the sync of the directory of this path makes it durable. What became of a directory before its own sync is
+    /// durable with it.
+    fn is_durable_with(&self, path: &str) -> bool {
+        match self {
+            Self::RenameDirectory(from, to) => path.is_empty() || from == path || to == path,
+            Self::RemoveDirectory(name) => path.is_empty() || name == path,
+            _ => self.directory() == path,
+        }
+    }
+
+    const fn is_of_directory(&self) -> bool {
+        matches!(self, Self::RenameDirectory(..) | Self::RemoveDirectory(_))
+    }
 }
 
 fn apply(names: &mut BTreeMap<String, u64>, change: &NameChange) {
@@ -92,6 +125,16 @@ fn apply(names: &mut BTreeMap<String, u64>, change: &NameChange) {
         NameChange::Remove(name) => {
             names.remove(name);
         }
+        NameChange::RenameDirectory(from, to) => {
+            names.retain(|name, _| !name.starts_with(to.as_str()));
+            let (moved, kept): (BTreeMap<_, _>, _) =
+                std::mem::take(names).into_iter().partition(|(name, _)| name.starts_with(from.as_str()));
+            *names = kept;
+            let moved =
+                moved.into_iter().map(|(name, inode)| (format!("{to}{}", &name[from.len()..]), inode));
+            names.extend(moved);
+        }
+        NameChange::RemoveDirectory(path) => names.retain(|name, _| !name.starts_with(path.as_str())),
     }
 }
 
@@ -213,7 +256,53 @@ impl MemoryDisk {
     /// A second, independent disk in the same state.
     #[must_use]
     pub fn duplicate(&self) -> Self {
-        Self { state: Arc::new(Mutex::new(self.state().clone())) }
+        Self { state: Arc::new(Mutex::new(self.state().clone())), path: self.path.clone() }
+    }
+
+    /// The directory of this name in the root of the disk. It exists as long as there are files in it.
+    #[must_use]
+    pub fn directory(&self, name: &str) -> Self {
+        Self { state: Arc::clone(&self.state), path: format!("{name}/") }
+    }
+
+    /// Gives a directory in the root of the disk another name, replacing the directory of that name. Durable after
+    /// [`Disk::sync_directory`] of the root.
+    ///
+    /// # Errors
+    /// [`Cause::Stopped`].
+    pub fn rename_directory(&self, from: &str, to: &str) -> Result<(), DiskError> {
+        let change = NameChange::RenameDirectory(format!("{from}/"), format!("{to}/"));
+        self.change_directories(DiskOperation::Rename, from, change)
+    }
+
+    /// Removes a directory in the root of the disk, and what is in it. Durable after [`Disk::sync_directory`] of the root.
+    ///
+    /// # Errors
+    /// [`Cause::Stopped`].
+    pub fn remove_directory(&self, name: &str) -> Result<(), DiskError> {
+        self.change_directories(DiskOperation::Remove, name, NameChange::RemoveDirectory(format!("{name}/")))
+    }
+
+    fn change_directories(
+        &self,
+        operation: DiskOperation,
+        name: &str,
+        change: NameChange,
+    ) -> Result<(), DiskError> {
+        let mut state = self.state();
+        let stops = state.count(operation, name)?;
+        state.change_names(change);
+        if stops { State::error(operation, name, Cause::Stopped) } else { Ok(()) }
+    }
+
+    /// The name of a file of this directory among all files of the disk.
+    fn full<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        if self.path.is_empty() { Cow::Borrowed(name) } else { Cow::Owned(format!("{}{name}", self.path)) }
+    }
+
+    /// The name in this directory of a file that is directly in it.
+    fn local<'a>(&self, full: &'a str) -> Option<&'a str> {
+        full.strip_prefix(self.path.as_str()).filter(|name| !name.contains('/'))
     }
 
     /// Power fails and comes back: what was not durable is lost wholly, partly or not at all, as `prng`
@@ -221,8 +310,15 @@ impl MemoryDisk {
     /// [`MemoryDisk::stop_at`].
     pub fn crash(&self, prng: &mut Prng) {
         let mut state = self.state();
+        // File systems keep the order of what happens to directories.
+        let mut are_directories_kept = true;
         for change in std::mem::take(&mut state.name_changes) {
-            if prng.chance(1, 2) {
+            let mut is_kept = prng.chance(1, 2);
+            if change.is_of_directory() {
+                are_directories_kept &= is_kept;
+                is_kept = are_directories_kept;
+            }
+            if is_kept {
                 apply(&mut state.durable_names, &change);
             }
         }
@@ -286,7 +382,7 @@ impl MemoryDisk {
     /// byte.
     pub fn corrupt(&self, name: &str, offset: u64, mask: u8) -> bool {
         let mut state = self.state();
-        let Some(inode) = state.names.get(name).copied() else { return false };
+        let Some(inode) = state.names.get(&*self.full(name)).copied() else { return false };
         let bytes = state.inodes.get_mut(&inode).map(|inode| &mut inode.bytes);
         let byte = usize::try_from(offset).ok().zip(bytes).and_then(|(offset, bytes)| bytes.get_mut(offset));
         byte.map(|byte| *byte ^= mask).is_some()
@@ -296,7 +392,7 @@ impl MemoryDisk {
     #[must_use]
     pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();
-        let inode = state.names.get(name)?;
+        let inode = state.names.get(&*self.full(name))?;
         Some(state.inodes.get(inode)?.bytes.clone())
     }
 
@@ -304,8 +400,8 @@ impl MemoryDisk {
     pub fn replace(&self, name: &str, bytes: &[u8]) {
         let mut state = self.state();
         let inode = state.new_inode();
-        state.names.insert(name.to_owned(), inode);
-        state.durable_names.insert(name.to_owned(), inode);
+        state.names.insert(self.full(name).into_owned(), inode);
+        state.durable_names.insert(self.full(name).into_owned(), inode);
         let file = Inode { bytes: bytes.to_vec(), durable: bytes.len(), ..Inode::default() };
         state.inodes.insert(inode, file);
     }
@@ -326,7 +422,7 @@ impl Disk for MemoryDisk {
         let stops = state.count(DiskOperation::Create, name)?;
         let inode = state.new_inode();
         state.inodes.insert(inode, Inode::default());
-        state.change_names(NameChange::Create(name.to_owned(), inode));
+        state.change_names(NameChange::Create(self.full(name).into_owned(), inode));
         if stops {
             return State::error(DiskOperation::Create, name, Cause::Stopped);
         }
@@ -336,7 +432,7 @@ impl Disk for MemoryDisk {
     fn open(&mut self, name: &str) -> Result<MemoryFile, DiskError> {
         let state = self.state();
         state.check(DiskOperation::Open, name)?;
-        match state.names.get(name) {
+        match state.names.get(&*self.full(name)) {
             Some(&inode) => Ok(MemoryFile { name: name.to_owned(), inode, crashes: state.crashes }),
             None => State::error(DiskOperation::Open, name, Cause::NotFound),
         }
@@ -465,27 +561,27 @@ impl Disk for MemoryDisk {
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
         let mut state = self.state();
         let stops = state.count(DiskOperation::Rename, from)?;
-        if !state.names.contains_key(from) {
+        if !state.names.contains_key(&*self.full(from)) {
             return State::error(DiskOperation::Rename, from, Cause::NotFound);
         }
-        state.change_names(NameChange::Rename(from.to_owned(), to.to_owned()));
+        state.change_names(NameChange::Rename(self.full(from).into_owned(), self.full(to).into_owned()));
         if stops { State::error(DiskOperation::Rename, from, Cause::Stopped) } else { Ok(()) }
     }
 
     fn remove(&mut self, name: &str) -> Result<(), DiskError> {
         let mut state = self.state();
         let stops = state.count(DiskOperation::Remove, name)?;
-        if !state.names.contains_key(name) {
+        if !state.names.contains_key(&*self.full(name)) {
             return State::error(DiskOperation::Remove, name, Cause::NotFound);
         }
-        state.change_names(NameChange::Remove(name.to_owned()));
+        state.change_names(NameChange::Remove(self.full(name).into_owned()));
         if stops { State::error(DiskOperation::Remove, name, Cause::Stopped) } else { Ok(()) }
     }
 
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         let state = self.state();
         state.check(DiskOperation::List, "the directory")?;
-        Ok(state.names.keys().cloned().collect())
+        Ok(state.names.keys().filter_map(|name| self.local(name)).map(str::to_owned).collect())
     }
 
     fn sync_directory(&mut self) -> Result<(), DiskError> {
@@ -494,8 +590,10 @@ impl Disk for MemoryDisk {
         if state.count(DiskOperation::SyncDirectory, name)? {
             return State::error(DiskOperation::SyncDirectory, name, Cause::Stopped);
         }
-        state.durable_names = state.names.clone();
-        state.name_changes.clear();
+        let State { name_changes, durable_names, .. } = &mut *state;
+        for change in name_changes.extract_if(.., |change| change.is_durable_with(&self.path)) {
+            apply(durable_names, &change);
+        }
         Ok(())
     }
 }
@@ -506,6 +604,34 @@ mod tests {
     use crate::disk::{Cause, Disk};
     use std::collections::BTreeSet;
     use syros_types::Prng;
+
+    #[test]
+    fn directories_are_apart_and_change_in_order() {
+        let disk = MemoryDisk::new();
+        let (mut old, mut new) = (disk.directory("log"), disk.directory("new"));
+        for (directory, bytes) in [(&mut old, b"old"), (&mut new, b"new")] {
+            let mut file = directory.create("file").unwrap();
+            directory.append(&mut file, bytes).unwrap();
+            directory.sync(&mut file).unwrap();
+        }
+        assert_eq!(
+            (old.list().unwrap(), disk.clone().list().unwrap()),
+            (vec!["file".to_owned()], Vec::new())
+        );
+        old.sync_directory().unwrap();
+        assert_eq!(outcomes(&new, "file").len(), 2, "only the old directory is synced");
+        new.sync_directory().unwrap();
+        disk.rename_directory("log", "damaged").unwrap();
+        disk.rename_directory("new", "log").unwrap();
+        let outcomes = outcomes(&old, "file");
+        let expected = [Some(b"old".to_vec()), None, Some(b"new".to_vec())];
+        assert_eq!(outcomes, BTreeSet::from(expected));
+        assert_eq!(disk.directory("damaged").contents("file"), Some(b"old".to_vec()));
+        disk.clone().sync_directory().unwrap();
+        assert_eq!(self::outcomes(&old, "file"), BTreeSet::from([Some(b"new".to_vec())]));
+        disk.remove_directory("damaged").unwrap();
+        assert_eq!(disk.directory("damaged").contents("file"), None);
+    }
 
     /// All contents of file `name` that crashes of this disk leave.
     fn outcomes(disk: &MemoryDisk, name: &str) -> BTreeSet<Option<Vec<u8>>> {

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use syros_protocol::message::{Body, Message, Peer};
-use syros_protocol::record::{SnapshotHead, Ticket};
+use syros_protocol::record::{Record, SnapshotHead, Ticket};
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_protocol::replica::{Action, Event, Replica};
@@ -47,6 +47,8 @@ pub struct ReplicaDriver<M, S: Store, H> {
     held: TicketQueue<Ticket, H>,
     /// What has come of events and reports, for [`Self::poll`]. A turn takes all of it.
     outputs: VecDeque<Output<S>>,
+    /// A record that is appended when the file of the view says what it says.
+    unappended: Option<(Ticket, Record)>,
     /// The log takes no records any more.
     is_log_closed: bool,
     /// What the core has been told: the disk is nearly full.
@@ -72,6 +74,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             told_durable: Ticket(0),
             held: TicketQueue::default(),
             outputs: VecDeque::new(),
+            unappended: None,
             is_log_closed: false,
             disk_is_short: false,
             snapshot_room: None,
@@ -96,9 +99,20 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         self.planted == Some(PlantedBug::SentBeforeRecord)
     }
 
+    #[cfg(feature = "planted-bugs")]
+    fn notes_late(&self) -> bool {
+        self.planted == Some(PlantedBug::ViewNotNoted)
+    }
+
     #[cfg(not(feature = "planted-bugs"))]
     #[expect(clippy::unused_self, reason = "same signature as with planted bugs")]
     const fn sends_early(&self) -> bool {
+        false
+    }
+
+    #[cfg(not(feature = "planted-bugs"))]
+    #[expect(clippy::unused_self, reason = "same signature as with planted bugs")]
+    const fn notes_late(&self) -> bool {
         false
     }
 
@@ -160,6 +174,11 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         clock: impl Fn() -> Instant,
         observer: &mut impl DriverObserver<M, S>,
     ) -> Option<Output<S>> {
+        if let Some((ticket, record)) = self.unappended.take()
+            && !self.is_log_closed
+        {
+            return Some(Output::Append { ticket, record });
+        }
         if let Some(output) = self.outputs.pop_front() {
             return Some(output);
         }
@@ -181,7 +200,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             Action::Send { to, message, after } => Output::SendAfter { after, to, message },
             // Nothing that is appended now would ever be durable.
             Action::Persist { .. } if self.is_log_closed => Output::Nothing,
-            Action::Persist { ticket, record } => Output::Append { ticket, record },
+            Action::Persist { ticket, record } => self.persist(ticket, record),
             Action::Apply { through } => self.apply(through, now, clock, observer),
             Action::Read { to, view, number, applied, body, standing, time, now } => {
                 Output::Read(ReadJob { to, view, number, body, standing, applied, now, time })
@@ -210,6 +229,19 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
     }
 
     // ---- What is durable.
+
+    /// Has a record appended.
+    fn persist(&mut self, ticket: Ticket, record: Record) -> Output<S> {
+        if let Record::View { view, .. } | Record::EnterView { view, .. } = &record
+            && !self.notes_late()
+        {
+            let view = *view;
+            // What the log will say, the file of the view has to say first.
+            self.unappended = Some((ticket, record));
+            return Output::NoteView(view);
+        }
+        Output::Append { ticket, record }
+    }
 
     /// All records up to here are durable: what waits for them may leave. The core hears of it by [`Self::tell_durable`].
     pub fn on_durable(&mut self, ticket: Ticket) {
@@ -262,8 +294,10 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
 
     /// From now on nothing is appended to the log: its disk has failed. The core hears of it.
     pub fn fail(&mut self, now: Now) {
-        self.is_log_closed = true;
-        self.replica.handle(now, Event::PersistFailed);
+        if !self.is_log_closed {
+            self.is_log_closed = true;
+            self.replica.handle(now, Event::PersistFailed);
+        }
     }
 
     /// From now on nothing is appended to the log: the replica is about to end.

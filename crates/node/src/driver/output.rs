@@ -6,7 +6,7 @@ use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::TraceEvent;
 use syros_storage::execution::Executed;
 use syros_storage::{Census, DiskEngine, Store, StoreError};
-use syros_types::OpNumber;
+use syros_types::{OpNumber, View};
 
 use crate::disk_executor::DiskExecutor;
 use crate::long_reads::LongReply;
@@ -46,6 +46,9 @@ pub enum Output<S: Store> {
         /// What it returns.
         message: Message,
     },
+    /// The file of the view is to say this view, durably, before anything else is done: see
+    /// [`ViewFile`](crate::data::ViewFile).
+    NoteView(View),
     /// A record is appended to the log. All records before it are in the log, or the disk has failed.
     Append {
         /// Its number: one more than the last.

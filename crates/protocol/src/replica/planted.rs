@@ -62,6 +62,7 @@ planted_bugs! {
     LogDroppedBeforeSnapshot = "log-dropped-before-snapshot": "The write-ahead log before a snapshot goes when the snapshot begins, not when it is on disk.";
     SnapshotCutShort = "snapshot-cut-short": "A snapshot that cannot be received ends the one that is being taken, whose file ends there.";
     SentBeforeRecord = "sent-before-record": "What carries out the core's actions sends a message before its record is on disk.";
+    ViewNotNoted = "view-not-noted": "The file of the view does not say what the log says: a replica whose log is damaged starts in an older view.";
     NobodyWoken = "nobody-woken": "The log's thread wakes nobody for a record that only the core waits for.";
     RemovedBeforeRecord = "removed-before-record": "Snapshots and records go before the record that replaces them is on disk.";
     SuffixDroppedForSnapshot = "suffix-dropped-for-snapshot": "Installing a snapshot drops the entries after it that this replica vouched for.";

@@ -7,6 +7,7 @@ use crate::journal::{DiskTrouble, FILES, Journal};
 use crate::process::Engine;
 use crate::shelf::Shelf;
 use crate::tally::Kind;
+use syros_node::data::ViewFile;
 use syros_node::snapshots::EngineFiles;
 use syros_node::{Execution, MemoryExecutor, OnDisk};
 use syros_protocol::replica::{Config, PlantedBug, Restored};
@@ -18,6 +19,7 @@ use syros_wal::memory_disk::MemoryDisk;
 pub(super) struct Opened {
     pub(super) journal: Journal,
     pub(super) restored: Restored,
+    pub(super) view: ViewFile<MemoryDisk>,
     pub(super) depot: Depot<MemoryDisk>,
     pub(super) files: EngineFiles<SnapshotFiles, Shelf>,
     pub(super) engine: Engine,
@@ -29,7 +31,7 @@ impl World {
         let slot = &mut self.replicas[replica];
         let up_to = |snapshot: Option<(OpNumber, u64)>| snapshot.map_or(OpNumber(0), |(last, _)| last);
         let Some(settings) = &self.swarm.disk_engine else {
-            let (journal, stored) = Journal::open(&mut slot.disk, config, &mut { FILES })?;
+            let (journal, stored, view, _) = Journal::open(&mut slot.disk, config, || FILES)?;
             let Stored { restored, depot, engine, snapshot, .. } = stored;
             let is_last = replica + 1 == self.group.size();
             let loses_updates = is_last && self.planted == Some(PlantedBug::EngineLosesUpdate);
@@ -39,10 +41,12 @@ impl World {
                 executor.lose_updates();
             }
             let engine = Engine { execution: Execution::InMemory(Box::new(executor)), threads: None };
-            return Ok(Opened { journal, restored, depot, files: EngineFiles::InMemory(FILES), engine });
+            let files = EngineFiles::InMemory(FILES);
+            return Ok(Opened { journal, restored, view, depot, files, engine });
         };
-        let mut stores = Stores::new(slot.disk.shelf());
-        let (journal, stored) = Journal::open(&mut slot.disk, config, &mut stores)?;
+        let shelf = slot.disk.shelf();
+        let stores = || Stores::new(shelf.clone());
+        let (journal, stored, view, stores) = Journal::open(&mut slot.disk, config, stores)?;
         let Stored { restored, depot, engine, snapshot, .. } = stored;
         if engine.is_some() {
             self.tally.note(Kind::EngineFound);
@@ -55,7 +59,7 @@ impl World {
         self.invariants.holds(ReplicaId(replica as u8), applied, threads.digest(), "as found on disk");
         let execution = Execution::OnDisk(Box::new(OnDisk { executor, store: number }));
         let engine = Engine { execution, threads: Some(threads) };
-        Ok(Opened { journal, restored, depot, files, engine })
+        Ok(Opened { journal, restored, view, depot, files, engine })
     }
 
     /// Lets an engine in memory execute what it was to.

@@ -1,0 +1,136 @@
+use super::*;
+
+use std::cell::RefCell;
+use syros_snapshot::SnapshotFiles;
+use syros_storage::RemovalPace;
+use syros_types::{Group, Prng, ReplicaId};
+use syros_wal::DiskError;
+use syros_wal::memory_disk::MemoryDisk;
+
+const CLUSTER: u64 = 7;
+const FILES: SnapshotFiles = SnapshotFiles { hash_seed: 0, pace: RemovalPace::SLOW };
+
+/// A replica's directory on a disk in memory.
+struct Directory {
+    disk: MemoryDisk,
+    is_new: bool,
+    notices: RefCell<Vec<String>>,
+}
+
+impl DataPlace for Directory {
+    type Disk = MemoryDisk;
+    type Error = DiskError;
+
+    fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    fn view(&mut self) -> Result<MemoryDisk, DiskError> {
+        Ok(self.disk.directory("view"))
+    }
+
+    fn log(&mut self) -> Result<MemoryDisk, DiskError> {
+        Ok(self.disk.directory("wal"))
+    }
+
+    fn snapshots(&mut self) -> Result<MemoryDisk, DiskError> {
+        Ok(self.disk.directory("snapshots"))
+    }
+
+    fn new_log(&mut self) -> Result<MemoryDisk, DiskError> {
+        self.disk.remove_directory("wal.new")?;
+        Ok(self.disk.directory("wal.new"))
+    }
+
+    fn set_aside(&mut self) -> Result<String, DiskError> {
+        self.disk.rename_directory("snapshots", "damaged")?;
+        self.disk.rename_directory("wal", "damaged")?;
+        self.disk.rename_directory("wal.new", "wal")?;
+        self.disk.sync_directory()?;
+        Ok("damaged".to_owned())
+    }
+
+    fn on_notice(&mut self, notice: &OpenNotice<'_>) {
+        self.notices.borrow_mut().push(format!("{notice:?}"));
+    }
+}
+
+fn config(replicas: usize) -> Config {
+    let group = Group::new(replicas).expect("a small group");
+    Config::new(group, ReplicaId(1 % replicas as u8), |body| syros_commands::describe(body).ok(), |_, _| true)
+}
+
+type Opened = Result<(bool, View), DataError<DiskError>>;
+
+/// Opens the directory: whether the replica is without memory, and its view.
+fn open(directory: &mut Directory, replicas: usize) -> Opened {
+    let config = config(replicas);
+    let options = Options::new(CLUSTER, config.replica);
+    let (data, _) = Data::open(&config, &options, directory, || FILES)?;
+    directory.is_new = false;
+    Ok((data.stored.restored.is_amnesiac(), data.view.view()))
+}
+
+/// The directory of a replica that has run and is in view 3.
+fn in_view_3(replicas: usize) -> Directory {
+    let mut directory = Directory { disk: MemoryDisk::new(), is_new: true, notices: RefCell::default() };
+    let config = config(replicas);
+    let options = Options::new(CLUSTER, config.replica);
+    let (mut data, _) = Data::open(&config, &options, &mut directory, || FILES).expect("a new disk works");
+    directory.is_new = false;
+    data.view.note(View(3)).expect("it takes the view");
+    directory
+}
+
+fn lose_log(directory: &Directory) {
+    directory.disk.remove_directory("wal").expect("it can be removed");
+    directory.disk.clone().sync_directory().expect("it syncs");
+}
+
+#[test]
+fn what_is_damaged_is_set_aside_whenever_the_machine_stops() {
+    let mut finished = 0;
+    for operation in 1..60 {
+        for seed in 0..20 {
+            let mut directory = in_view_3(3);
+            lose_log(&directory);
+            directory.disk.stop_at(directory.disk.operations() + operation);
+            let first = open(&mut directory, 3);
+            finished += u64::from(first.is_ok());
+            directory.disk.crash(&mut Prng::new(seed));
+            let (is_amnesiac, view) = open(&mut directory, 3).expect("it is found damaged, or set aside");
+            assert!(is_amnesiac && view == View(3), "stopped at {operation}, seed {seed}: view {}", view.0);
+        }
+    }
+    assert!(finished > 20, "so many operations it takes: {finished}");
+}
+
+#[test]
+fn without_log_and_view_there_is_no_way_back() {
+    let mut directory = in_view_3(3);
+    lose_log(&directory);
+    directory.disk.directory("view").corrupt(VIEW_FILE, 25, 1);
+    let Err(DataError::Hopeless { damage, view }) = open(&mut directory, 3) else { panic!("it is hopeless") };
+    assert!(
+        damage.contains("there is no write-ahead log") && view.contains("is damaged"),
+        "{damage}; {view}"
+    );
+    // Alone it has nobody to get its log from.
+    let mut directory = in_view_3(1);
+    lose_log(&directory);
+    assert!(matches!(open(&mut directory, 1), Err(DataError::Alone { .. })));
+    // One that has never run has no view.
+    let mut directory = in_view_3(3);
+    directory.is_new = true;
+    assert!(matches!(open(&mut directory, 3), Err(DataError::NotNewView(View(3)))));
+}
+
+#[test]
+fn a_view_that_is_damaged_is_written_anew_from_the_log() {
+    let mut directory = in_view_3(3);
+    directory.disk.directory("view").corrupt(VIEW_FILE, 25, 1);
+    assert_eq!(open(&mut directory, 3).expect("the log is intact"), (false, View(0)));
+    assert!(directory.notices.take().iter().any(|notice| notice.starts_with("ViewDamaged")));
+    assert!(open(&mut directory, 3).is_ok());
+    assert!(directory.notices.take().is_empty());
+}

@@ -375,7 +375,7 @@ impl<S: Measured> Bench<S> {
                 scope.spawn(|| {
                     while going() {
                         self.shared.flush().expect("a flush");
-                        if !self.shared.tidy().expect("a step of compaction") {
+                        if !self.shared.compact().expect("a step of compaction") {
                             idle();
                         }
                     }
@@ -389,7 +389,7 @@ impl<S: Measured> Bench<S> {
                 });
                 scope.spawn(|| {
                     while going() {
-                        if !self.shared.tidy().expect("a step of compaction") {
+                        if !self.shared.compact().expect("a step of compaction") {
                             idle();
                         }
                     }

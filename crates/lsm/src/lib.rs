@@ -6,7 +6,7 @@ mod forgotten;
 mod lsm_store;
 #[cfg(feature = "rocksdb")]
 mod rocks_store;
-mod shadowed;
+mod version_filter;
 mod views;
 
 pub use disk_store::{DiskStore, DiskValue, DiskView, HAS_ROCKSDB, StoreOptions};

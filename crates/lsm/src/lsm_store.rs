@@ -10,7 +10,7 @@
 //! batches: a view is a number alone, reads through the newest version, and what it sees is kept in there.
 
 use crate::forgotten::{Filters, Forgotten};
-use crate::shadowed::Unshadowed;
+use crate::version_filter::VersionFilter;
 use crate::views::{View, Views};
 use core::fmt;
 use core::ops::ControlFlow;
@@ -267,7 +267,7 @@ impl LsmStore {
         // Views that come later are of later moments than all that was sealed.
         let views = self.views.all();
         let entries = sealed.iter().map(|memtable| memtable.iter().map(Ok)).collect();
-        let entries = Unshadowed::new(lsm_tree::merge::Merger::new(entries), views);
+        let entries = VersionFilter::new(lsm_tree::merge::Merger::new(entries), views);
         let Some((tables, _)) = self.tree.flush_to_tables(entries)? else { return Ok(()) };
         let sealed: Vec<_> = sealed.iter().map(|memtable| memtable.id()).collect();
         self.tree.register_tables(&tables, None, None, &sealed, FIRST_BATCH)

@@ -8,7 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod catalogue;
-mod customer;
+mod client;
 mod describe;
 mod history;
 mod machine;

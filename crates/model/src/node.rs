@@ -254,14 +254,14 @@ impl Node {
                         sent.push(Envelope { from: Peer::Replica(self.id), to, message });
                     }
                     // No key of a model expires.
-                    Action::Read { to, view, number, applied, body, standing, time: _, now: _ } => {
+                    Action::Read { to, view, number, applied, body, freshness, time: _, now: _ } => {
                         let value = Operation::decode(&body).map_or(0, |read| read.apply(&mut self.store));
                         let reply = machine::encode_value(value);
-                        let message = match standing {
+                        let message = match freshness {
                             None => Message::ReadReply { view, number, reply },
-                            Some(standing) => {
+                            Some(freshness) => {
                                 let expiry = WallTime(0);
-                                Message::MemberReply { view, number, applied, standing, expiry, reply }
+                                Message::MemberReply { view, number, applied, freshness, expiry, reply }
                             }
                         };
                         sent.push(Envelope { from: Peer::Replica(self.id), to, message });

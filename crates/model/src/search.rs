@@ -147,11 +147,11 @@ pub(crate) fn search(setup: Setup) -> Report {
         let steps = path.into_vec();
         Counterexample { steps: steps.len() - 1, text: tell(checker.model(), property, &steps) }
     });
-    let [nodes, customers, envelopes, _] = checker.model().table_sizes();
+    let [nodes, clients, envelopes, _] = checker.model().table_sizes();
     Report {
         states: checker.unique_state_count(),
         depth: checker.max_depth().saturating_sub(1),
-        parts: [nodes, customers, envelopes],
+        parts: [nodes, clients, envelopes],
         time: begun.elapsed(),
         exhausted: counterexample.is_none() && checker.state_count() < transitions_max,
         counterexample,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use syros_protocol::message::{Body, Message, Peer, Standing};
+use syros_protocol::message::{Body, Freshness, Message, Peer};
 use syros_protocol::replica::Event;
 use syros_storage::{Reader, Shared, Store};
 use syros_types::{OpNumber, OperationId, View, WallTime};
@@ -19,7 +19,7 @@ pub struct ReadJob {
     /// The operation.
     pub body: Body,
     /// What the member knows beyond the value, if that goes with it.
-    pub standing: Option<Standing>,
+    pub freshness: Option<Freshness>,
     /// All up to here had been executed when the core asked.
     pub applied: OpNumber,
     /// What is left of lifetimes counts from this time.
@@ -41,18 +41,18 @@ impl ReadJob {
     /// What becomes of it: `expiry` is the first of what it has seen.
     #[must_use]
     pub fn answer(self, reply: &[u8], expiry: Option<WallTime>) -> ReadOutcome {
-        let Self { to, view, number, standing, applied, body, time, .. } = self;
+        let Self { to, view, number, freshness, applied, body, time, .. } = self;
         if let (Some(time), Some(expiry)) = (time, expiry)
             && expiry <= time
         {
             return ReadOutcome::NotRead(Event::NotRead { to, number, body, time, expiry });
         }
         let reply = Body::from(reply);
-        let message = match standing {
+        let message = match freshness {
             None => Message::ReadReply { view, number, reply },
-            Some(standing) => {
+            Some(freshness) => {
                 let expiry = expiry.unwrap_or_default();
-                Message::MemberReply { view, number, applied, standing, expiry, reply }
+                Message::MemberReply { view, number, applied, freshness, expiry, reply }
             }
         };
         ReadOutcome::Answer(to, message)

@@ -320,7 +320,7 @@ pub enum Asked {
 
 /// What a member knows of a read's keys beyond the state it answered from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Standing {
+pub struct Freshness {
     /// No entry in its log after this one changes them.
     pub accepted: OpNumber,
     /// Its durability log holds an update of them that is not in its log.
@@ -469,7 +469,7 @@ pub enum Message {
         /// The state that was read is the one after this log entry, or a later one.
         applied: OpNumber,
         /// What the replica knows beyond its state.
-        standing: Standing,
+        freshness: Freshness,
         /// The earliest moment, in log time, at which a key of the read expires; 0 if none does.
         expiry: WallTime,
         /// The result.

@@ -35,7 +35,7 @@ const TIMER: Token = Token(usize::MAX - 1);
 
 /// A listening socket, and where its connections go.
 #[derive(Debug)]
-pub(crate) struct Door {
+pub(crate) struct RelayListener {
     pub(crate) listener: TcpListener,
     pub(crate) to: SocketAddr,
     /// There, and back.
@@ -54,7 +54,7 @@ pub(crate) struct EventLoop {
     /// What time the timer is set to.
     alarm: u64,
     started: Instant,
-    doors: Vec<Door>,
+    listeners: Vec<RelayListener>,
     connections: Vec<Option<Connection>>,
     /// Places in `connections`. Those that became free in this turn are not used before the next one: an
     /// event of their last owner may wait still.
@@ -64,35 +64,35 @@ pub(crate) struct EventLoop {
     appointments: BinaryHeap<Appointment>,
     /// Ends that have more to read.
     unread: Vec<(usize, usize)>,
-    /// Doors that somebody waits at whom the system had no room for.
+    /// Listeners that somebody waits at whom the system had no room for.
     crowded: Vec<usize>,
     prng: Prng,
     is_stopped: Arc<AtomicBool>,
 }
 
-fn token(doors: usize, connection: usize, side: usize) -> Token {
-    Token(doors + 2 * connection + side)
+fn token(listeners: usize, connection: usize, side: usize) -> Token {
+    Token(listeners + 2 * connection + side)
 }
 
 impl EventLoop {
     pub(crate) fn new(
         poll: Poll,
-        mut doors: Vec<Door>,
+        mut listeners: Vec<RelayListener>,
         prng: Prng,
         is_stopped: Arc<AtomicBool>,
     ) -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
         poll.registry().register(&mut SourceFd(&timer.as_raw_fd()), TIMER, Interest::READABLE)?;
-        for (index, door) in doors.iter_mut().enumerate() {
-            poll.registry().register(&mut door.listener, Token(index), Interest::READABLE)?;
+        for (index, listener) in listeners.iter_mut().enumerate() {
+            poll.registry().register(&mut listener.listener, Token(index), Interest::READABLE)?;
         }
         Ok(Self {
             poll,
             timer,
             alarm: 0,
             started: Instant::now(),
-            doors,
+            listeners,
             connections: Vec::new(),
             free: Vec::new(),
             freed: Vec::new(),
@@ -117,16 +117,16 @@ impl EventLoop {
             for (connection, side) in core::mem::take(&mut self.unread) {
                 self.serve(connection, side);
             }
-            for door in core::mem::take(&mut self.crowded) {
-                self.accept(door);
+            for listener in core::mem::take(&mut self.crowded) {
+                self.accept(listener);
             }
             for event in &events {
                 match event.token() {
                     WAKE | TIMER => {}
-                    Token(door) if door < self.doors.len() => self.accept(door),
+                    Token(listener) if listener < self.listeners.len() => self.accept(listener),
                     Token(number) => {
                         let (index, side) =
-                            ((number - self.doors.len()) / 2, (number - self.doors.len()) % 2);
+                            ((number - self.listeners.len()) / 2, (number - self.listeners.len()) % 2);
                         let now = self.now();
                         if let Some(Some(connection)) = self.connections.get_mut(index) {
                             connection.note(side, event, now);
@@ -206,27 +206,27 @@ impl EventLoop {
         }
     }
 
-    fn accept(&mut self, door: usize) {
+    fn accept(&mut self, listener: usize) {
         loop {
-            match self.doors[door].listener.accept() {
+            match self.listeners[listener].listener.accept() {
                 // Whoever is too many finds its connection closed.
                 Ok(_) if self.open >= CONNECTIONS_MAX => {}
                 Ok((stream, _)) => {
                     // If it fails the connection is closed: whoever dialed tries again.
-                    let _ = self.open(door, stream);
+                    let _ = self.open(listener, stream);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(_) => {
-                    self.crowded.push(door);
+                    self.crowded.push(listener);
                     return;
                 }
             }
         }
     }
 
-    fn open(&mut self, door: usize, dialer: TcpStream) -> io::Result<()> {
-        let Door { to, lines, .. } = &self.doors[door];
+    fn open(&mut self, listener: usize, dialer: TcpStream) -> io::Result<()> {
+        let RelayListener { to, lines, .. } = &self.listeners[listener];
         let replica = TcpStream::connect(*to)?;
         dialer.set_nodelay(true)?;
         replica.set_nodelay(true)?;
@@ -235,7 +235,7 @@ impl EventLoop {
         let index = self.free.pop().unwrap_or(self.connections.len());
         let interest = Interest::READABLE | Interest::WRITABLE;
         for (side, stream) in connection.streams().into_iter().enumerate() {
-            self.poll.registry().register(stream, token(self.doors.len(), index, side), interest)?;
+            self.poll.registry().register(stream, token(self.listeners.len(), index, side), interest)?;
         }
         if index == self.connections.len() {
             self.connections.push(None);

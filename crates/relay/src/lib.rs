@@ -18,7 +18,7 @@ mod flow;
 
 pub use event_loop::CONNECTIONS_MAX;
 
-use event_loop::{Door, EventLoop, WAKE};
+use event_loop::{EventLoop, RelayListener, WAKE};
 use mio::net::TcpListener;
 use mio::{Poll, Waker};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -56,19 +56,19 @@ impl Relay {
         assert_eq!(regions.replicas().len(), replicas.len(), "each replica has an address");
         raise_file_limit();
         let places: BTreeSet<usize> = regions.replicas().iter().chain(regions.clients()).copied().collect();
-        let (mut doors, mut addresses) = (Vec::new(), BTreeMap::new());
+        let (mut listeners, mut addresses) = (Vec::new(), BTreeMap::new());
         for from in places {
             for (replica, (to, address)) in regions.replicas().iter().zip(replicas).enumerate() {
                 let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))?;
                 addresses.insert((from, replica), listener.local_addr()?);
                 let lines = [regions.line(from, *to), regions.line(*to, from)];
-                doors.push(Door { listener, to: *address, lines });
+                listeners.push(RelayListener { listener, to: *address, lines });
             }
         }
         let poll = Poll::new()?;
         let waker = Waker::new(poll.registry(), WAKE)?;
         let is_stopped = Arc::new(AtomicBool::new(false));
-        let mut event_loop = EventLoop::new(poll, doors, Prng::new(seed), Arc::clone(&is_stopped))?;
+        let mut event_loop = EventLoop::new(poll, listeners, Prng::new(seed), Arc::clone(&is_stopped))?;
         let work = move || {
             // Without it nobody reaches anybody, which whoever waits for the cluster will say.
             if let Err(error) = event_loop.run() {

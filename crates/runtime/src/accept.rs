@@ -232,7 +232,7 @@ impl EventLoop {
                     put_frame(open.net.outbound(), Channel::Handshake, |out| refused.encode(out));
                     open.is_closing = true;
                 }
-                self.soil(index);
+                self.mark_dirty(index);
                 Ok(false)
             }
             Err(problem) => Err(problem),
@@ -251,7 +251,7 @@ impl EventLoop {
             // Even if we refuse it: so it learns why.
             ours.encode(&mut greeting.ours);
             put_frame(net.outbound(), Channel::Handshake, |out| out.extend_from_slice(&greeting.ours));
-            self.soil(index);
+            self.mark_dirty(index);
         }
         let hello = hello.map_err(|error| error.to_string())?;
         hello.check_cluster(self.introduction.cluster).map_err(|error| error.to_string())?;
@@ -302,7 +302,7 @@ impl EventLoop {
             (None, None) => true,
         };
         greeting.theirs = Some((member.clone(), payload));
-        self.soil(index);
+        self.mark_dirty(index);
         if is_taken {
             self.accept_member(index, &member, None)?;
         }
@@ -342,7 +342,7 @@ impl EventLoop {
         self.welcome(index, member)?;
         if let Some(open) = self.table.open_mut(index) {
             put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Welcome(proof).encode(out));
-            self.soil(index);
+            self.mark_dirty(index);
         }
         Ok(())
     }
@@ -373,7 +373,7 @@ impl EventLoop {
         open.is_authenticated = true;
         let welcome = Step::Welcome(Some(transcript.prove(secret, Side::Acceptor)));
         put_frame(open.net.outbound(), Channel::Handshake, |out| welcome.encode(out));
-        self.soil(index);
+        self.mark_dirty(index);
         Ok(())
     }
 

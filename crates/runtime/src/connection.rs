@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use syros_net::{Connection, Dialing, Outlet};
-use syros_protocol::message::{Body, Standing};
+use syros_protocol::message::{Body, Freshness};
 use syros_protocol::record::Ticket;
 use syros_types::{Instant, OpNumber, ReplicaId, View, WallTime};
 
@@ -32,7 +32,7 @@ pub(crate) struct HeldRead {
     /// What had been executed when it was to be, at least.
     pub(crate) applied: OpNumber,
     pub(crate) body: Body,
-    pub(crate) standing: Option<Standing>,
+    pub(crate) freshness: Option<Freshness>,
     /// What expires at this time or before must not be in the result.
     pub(crate) time: Option<WallTime>,
     /// What is left of lifetimes counts from this time.

@@ -301,7 +301,7 @@ fn compact<S: Store>(shared: &Arc<Shared<S>>, wishes: &Receiver<()>) {
             Err(RecvTimeoutError::Disconnected) => return,
         }
         loop {
-            match shared.tidy() {
+            match shared.compact() {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {

@@ -8,7 +8,7 @@
 //! **What can wait comes last.** A fast update is answered when it is on disk; ordering and executing it is
 //! nobody's hurry. So a turn executes the log and looks at what is due only when it has handed the disk its
 //! records and clients their answers, and then does the same once more with what came of that: the disk writes meanwhile.
-//! In between it lets the threads run that it has woken ([`give_way`](crate::give_way)), and those answers that wait for
+//! In between it lets the threads run that it has woken ([`yield_policy`](crate::yield_policy)), and those answers that wait for
 //! the disk leave without it ([`release`](crate::release)).
 //!
 //! **Time.** `now` is sampled after every read and never before: a read handled by a leader whose lease
@@ -26,7 +26,7 @@ use syros_net::{FlushOutcome, ReadOutcome};
 use syros_node::{InMemory as _, ReadJob};
 use syros_protocol::client;
 use syros_protocol::formation::Roster;
-use syros_protocol::message::{Body, Message, Peer, Standing};
+use syros_protocol::message::{Body, Freshness, Message, Peer};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
 use syros_types::{Instant, Now, OpNumber, ReplicaId, ReplicaSet, View, WallTime};
@@ -43,7 +43,6 @@ use crate::descriptors::Descriptors;
 use crate::drain::{Drain, Quiet};
 use crate::forming::Forming;
 use crate::front::{Front, completion};
-use crate::give_way::{GiveWay, Turn};
 use crate::handshake::Introduction;
 use crate::info::Description;
 use crate::links::{Link, Resolver};
@@ -51,6 +50,7 @@ use crate::local::{Delayed, Local, Wanted};
 use crate::log_limit::LogLimit;
 use crate::reply_room::{self, needs_room};
 use crate::stop::StopFlag;
+use crate::yield_policy::{Turn, YieldPolicy};
 
 /// Token of the waker.
 pub(crate) const WAKER: Token = Token(usize::MAX);
@@ -169,7 +169,7 @@ pub(crate) struct EventLoop {
     /// Number of the last request for a count.
     last_count: u64,
     drain: Drain,
-    give_way: GiveWay,
+    yield_policy: YieldPolicy,
     /// What this turn has done so far.
     turn: Turn,
 }
@@ -236,7 +236,7 @@ impl EventLoop {
             counting: VecDeque::new(),
             last_count: 0,
             drain: Drain::new(parts.drain_timeout),
-            give_way: GiveWay::default(),
+            yield_policy: YieldPolicy::default(),
             turn: Turn::default(),
         }
     }
@@ -309,7 +309,7 @@ impl EventLoop {
         self.close_silent();
         self.settle();
         // The disk has what it waits for, and clients have their answers: now what can wait.
-        self.give_way();
+        self.yield_policy();
         if let Some(local) = &mut self.local {
             local.execute(self.now);
         }
@@ -323,11 +323,11 @@ impl EventLoop {
     }
 
     /// Lets the threads run that this turn has woken, before it does what can wait.
-    fn give_way(&mut self) {
-        if self.turn.gives_way() && self.give_way.is_due(self.now.instant) {
+    fn yield_policy(&mut self) {
+        if self.turn.should_yield() && self.yield_policy.is_due(self.now.instant) {
             let begun = self.clock.now().instant;
             std::thread::yield_now();
-            self.give_way.note(begun, self.clock.now().instant.since(begun));
+            self.yield_policy.note(begun, self.clock.now().instant.since(begun));
         }
     }
 
@@ -387,7 +387,7 @@ impl EventLoop {
                 if open.net.is_readable() {
                     self.queue(index);
                 }
-                self.soil(index);
+                self.mark_dirty(index);
             }
         }
     }
@@ -403,9 +403,9 @@ impl EventLoop {
     }
 
     /// The connection may have output.
-    pub(crate) fn soil(&mut self, index: usize) {
+    pub(crate) fn mark_dirty(&mut self, index: usize) {
         if let Some(open) = self.table.open_mut(index) {
-            soil(open, index, &mut self.dirty);
+            mark_dirty(open, index, &mut self.dirty);
         }
     }
 
@@ -629,7 +629,7 @@ impl EventLoop {
             self.counting.push_back(Counting { address: open.address, request: self.last_count, until });
         }
         submit(open, front, *now, false);
-        soil(open, index, &mut self.dirty);
+        mark_dirty(open, index, &mut self.dirty);
         if let Some(local) = local {
             // One of the commands may have set the limit.
             local.note_memory(*now);
@@ -652,7 +652,7 @@ impl EventLoop {
             let info = description.view(local.as_ref(), front, clients, memory, state, now);
             redis.counted(&syros_resp::Context { now: now.wall, info: &info, unavailable: None });
             open.charge(memory);
-            soil(open, index, &mut self.dirty);
+            mark_dirty(open, index, &mut self.dirty);
             self.unstall(index);
         }
     }
@@ -667,7 +667,7 @@ impl EventLoop {
         if waits || (open.net.backlog() > 0 && !matches!(open.kind, Kind::Link(_))) {
             // It may have closed only its own direction, and wait for its replies.
             open.is_closing = true;
-            self.soil(index);
+            self.mark_dirty(index);
         } else {
             self.close(index, "the other end closed the connection");
         }
@@ -760,8 +760,8 @@ impl EventLoop {
             Wanted::Send(to, message) => self.deliver(to, message),
             Wanted::SendAfter(after, to, message) => self.deliver_after(after, to, message),
             Wanted::Read(job) => {
-                let ReadJob { to, view, number, body, standing, applied, now, time } = job;
-                self.read_if_room(to, (view, number), applied, body, (standing, time, now));
+                let ReadJob { to, view, number, body, freshness, applied, now, time } = job;
+                self.read_if_room(to, (view, number), applied, body, (freshness, time, now));
             }
         }
     }
@@ -840,7 +840,7 @@ impl EventLoop {
         request: (View, u64),
         applied: OpNumber,
         body: Body,
-        (standing, time, now): (Option<Standing>, Option<WallTime>, WallTime),
+        (freshness, time, now): (Option<Freshness>, Option<WallTime>, WallTime),
     ) {
         self.evict_if_exceeded();
         let Peer::Client(address) = to else { return };
@@ -870,27 +870,27 @@ impl EventLoop {
             let Some(index) = self.table.find(address) else { return };
             let Some(open) = self.table.open_mut(index) else { return };
             if open.owes_too_much() || !open.held_reads.is_empty() {
-                open.hold(HeldRead { request, applied, body, standing, time, now });
+                open.hold(HeldRead { request, applied, body, freshness, time, now });
                 return open.charge(&mut self.memory);
             }
         }
-        self.read(to, request, applied, body, (standing, time, now));
+        self.read(to, request, applied, body, (freshness, time, now));
     }
 
     /// Executes reads of a connection that waited for room.
     fn read_held(&mut self, index: usize) {
         while let Some(open) = self.table.open_mut(index)
-            && let Some(HeldRead { request, applied, body, standing, time, now }) = open.pop_held()
+            && let Some(HeldRead { request, applied, body, freshness, time, now }) = open.pop_held()
         {
             let (to, view) = (Peer::Client(open.address), self.local.as_ref().map(|l| l.replica().view()));
             // What a member said of itself holds in that view; its client asks again.
-            if standing.is_none() || view == Some(request.0) {
+            if freshness.is_none() || view == Some(request.0) {
                 self.evict_if_exceeded();
-                self.read(to, request, applied, body, (standing, time, now));
+                self.read(to, request, applied, body, (freshness, time, now));
             }
         }
         // It may be read again.
-        self.soil(index);
+        self.mark_dirty(index);
     }
 
     /// Executes a read and sends its result: for another process straight into the connection's buffer.
@@ -900,7 +900,7 @@ impl EventLoop {
         request: (View, u64),
         applied: OpNumber,
         body: Body,
-        (standing, time, now): (Option<Standing>, Option<WallTime>, WallTime),
+        (freshness, time, now): (Option<Freshness>, Option<WallTime>, WallTime),
     ) {
         let (clock, Some(local)) = (self.now, &mut self.local) else { return };
         match (to, local.memory()) {
@@ -916,20 +916,20 @@ impl EventLoop {
                 let engine = memory.engine();
                 open.put_for_client(*output_bytes_max, |out| {
                     let read = |out: &mut Vec<u8>| engine.read(now, &body, out);
-                    match standing {
+                    match freshness {
                         None => put_read_reply_frame(out, request.0, request.1, read),
-                        Some(standing) => put_member_reply_frame(out, request, applied, standing, |out| {
+                        Some(freshness) => put_member_reply_frame(out, request, applied, freshness, |out| {
                             read(out);
                             engine.first_expiry(&body).unwrap_or_default()
                         }),
                     }
                 });
                 open.charge(client_memory);
-                soil(open, index, dirty);
+                mark_dirty(open, index, dirty);
             }
             _ => {
                 let (view, number) = request;
-                let job = ReadJob { to, view, number, body, standing, applied, now, time };
+                let job = ReadJob { to, view, number, body, freshness, applied, now, time };
                 let Some(message) = local.read(clock, job) else { return };
                 self.has_large_news |= is_large(&message);
                 match &mut local.slow_reads {
@@ -975,7 +975,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return };
         if open.net.backlog() <= LINK_BACKLOG_MAX {
             put(open.net.outbound());
-            soil(open, index, &mut self.dirty);
+            mark_dirty(open, index, &mut self.dirty);
         }
     }
 
@@ -984,7 +984,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return };
         open.put_for_client(self.output_bytes_max, put);
         open.charge(&mut self.memory);
-        soil(open, index, &mut self.dirty);
+        mark_dirty(open, index, &mut self.dirty);
     }
 
     /// An operation of a Redis client has ended.
@@ -1010,7 +1010,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return };
         open.is_answered = false;
         submit(open, &mut self.front, self.now, has_turn);
-        soil(open, index, &mut self.dirty);
+        mark_dirty(open, index, &mut self.dirty);
         self.unstall(index);
     }
 
@@ -1121,7 +1121,7 @@ impl EventLoop {
             }
             if portions == PORTIONS_PER_TURN {
                 // A fast reader of a long reply does not keep the others waiting.
-                soil(open, index, &mut self.dirty);
+                mark_dirty(open, index, &mut self.dirty);
                 break false;
             }
             portions += 1;
@@ -1311,7 +1311,7 @@ fn is_large(message: &Message) -> bool {
     }
 }
 
-pub(crate) fn soil(open: &mut Open, index: usize, dirty: &mut Vec<usize>) {
+pub(crate) fn mark_dirty(open: &mut Open, index: usize, dirty: &mut Vec<usize>) {
     if !open.is_dirty {
         open.is_dirty = true;
         dirty.push(index);

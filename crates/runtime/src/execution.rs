@@ -18,8 +18,8 @@ use crate::disk_space::Reserve;
 use crate::local::LogError;
 use crate::long_replies::LongReplies;
 use crate::machine_memory::machine_memory;
+use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles};
 use crate::on_disk::{OnDisk, Settings};
-use crate::resident::{Resident, ResidentFiles};
 use crate::snapshots::SnapshotThread;
 use crate::store;
 
@@ -49,7 +49,7 @@ pub(crate) struct Opened {
     pub(crate) recovery: Recovery,
     pub(crate) restored: Restored,
     pub(crate) snapshots: SnapshotThread,
-    pub(crate) execution: Execution<Resident, DiskStore>,
+    pub(crate) execution: Execution<AnyMemoryEngine, DiskStore>,
     pub(crate) beside: Beside,
 }
 
@@ -57,18 +57,22 @@ pub(crate) struct Opened {
 pub(crate) fn open_in_memory(
     config: &Config,
     place: &Place<'_>,
-    files: ResidentFiles,
+    files: MemoryEngineFiles,
 ) -> Result<Opened, LogError> {
     let Place { cluster, directory, segment_bytes, reserve, waker } = *place;
     fits_into_memory(directory)?;
     let (data, _) =
         store::open(config, cluster, directory, segment_bytes, reserve, || files).map_err(LogError::Store)?;
     let Data { wal, stored, view } = data;
-    let Stored { recovery, restored, depot, engine, snapshot } = stored;
-    let snapshots =
-        SnapshotThread::start(depot, directory.snapshots(), EngineFiles::InMemory(files), Arc::clone(waker))
-            .map_err(LogError::Thread)?;
-    let engine = engine.unwrap_or_else(|| Resident::empty(&files));
+    let Stored { recovery, restored, snapshot_store, engine, snapshot } = stored;
+    let snapshots = SnapshotThread::start(
+        snapshot_store,
+        directory.snapshots(),
+        EngineFiles::InMemory(files),
+        Arc::clone(waker),
+    )
+    .map_err(LogError::Thread)?;
+    let engine = engine.unwrap_or_else(|| AnyMemoryEngine::empty(&files));
     let applied = snapshot.map_or(OpNumber(0), |(op_number, _)| op_number);
     let execution = Execution::InMemory(Box::new(MemoryExecutor::new(engine, applied)));
     let beside = Beside::InMemory(LongReplies::new(Arc::clone(waker)));
@@ -95,10 +99,10 @@ pub(crate) fn open_on_disk(
     let (data, stores) =
         store::open(config, cluster, directory, segment_bytes, reserve, stores).map_err(LogError::Store)?;
     let Data { wal, stored, view } = data;
-    let Stored { recovery, restored, depot, engine, snapshot } = stored;
+    let Stored { recovery, restored, snapshot_store, engine, snapshot } = stored;
     let (_, number, engine) = stores.into_engine(engine).map_err(LogError::Engine)?;
     let files = EngineFiles::OnDisk(settings.files.clone());
-    let snapshots = SnapshotThread::start(depot, directory.snapshots(), files, Arc::clone(waker))
+    let snapshots = SnapshotThread::start(snapshot_store, directory.snapshots(), files, Arc::clone(waker))
         .map_err(LogError::Thread)?;
     let applied = snapshot.map_or(OpNumber(0), |(op_number, _)| op_number);
     let (disk, executor) =

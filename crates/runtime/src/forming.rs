@@ -8,7 +8,7 @@ use syros_types::{Instant, ReplicaId, ReplicaSet};
 use syros_wire::{Channel, Step, put_frame};
 
 use crate::directory::DataDirectory;
-use crate::event_loop::{Ended, EventLoop, soil};
+use crate::event_loop::{Ended, EventLoop, mark_dirty};
 
 /// How often a node says for whom it waits.
 const TELL_INTERVAL: Duration = Duration::from_secs(10);
@@ -82,7 +82,7 @@ impl EventLoop {
             let Some(index) = self.links[member.index()].connection else { continue };
             let Some(open) = self.table.open_mut(index) else { continue };
             put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Stage(stage).encode(out));
-            soil(open, index, &mut self.dirty);
+            mark_dirty(open, index, &mut self.dirty);
             is_said = true;
         }
         if is_said {

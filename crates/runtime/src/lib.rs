@@ -22,7 +22,6 @@ mod event_loop;
 mod execution;
 mod forming;
 mod front;
-mod give_way;
 mod handshake;
 mod info;
 mod inspect;
@@ -32,11 +31,11 @@ mod local;
 mod log_limit;
 mod long_replies;
 mod machine_memory;
+mod memory_engine;
 mod node;
 mod on_disk;
 mod release;
 mod reply_room;
-mod resident;
 mod scrub;
 mod slow_reads;
 mod snapshots;
@@ -44,6 +43,7 @@ mod socket;
 mod stop;
 mod store;
 mod trace;
+mod yield_policy;
 
 pub use config::{
     EngineConfig, EngineKind, FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, StoreConfig,

@@ -198,7 +198,7 @@ impl EventLoop {
                 put_frame(net.outbound(), Channel::Handshake, |out| out.extend_from_slice(&greeting.ours));
                 let kind = Kind::Greeting(Box::new(greeting));
                 self.table.fill(index, Entry::Open(Open::new(net, kind, address, peer)));
-                self.soil(index);
+                self.mark_dirty(index);
                 self.queue(index);
             }
             Err(error) => {

@@ -27,9 +27,9 @@ use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk_space::DiskWatch;
 use crate::execution::{self, Beside, Opened, Place};
 use crate::log_limit::COMPLAINT_INTERVAL;
+use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles};
 use crate::on_disk;
 use crate::release::Releases;
-use crate::resident::{Resident, ResidentFiles};
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
 use crate::snapshots::SnapshotThread;
@@ -178,7 +178,7 @@ pub(crate) enum Wanted {
 }
 
 /// What decides for the replica of a process.
-type Driver = ReplicaDriver<Resident, DiskStore, Delayed>;
+type Driver = ReplicaDriver<AnyMemoryEngine, DiskStore, Delayed>;
 
 /// A replica and what it drives.
 pub(crate) struct Local {
@@ -238,7 +238,7 @@ pub(crate) struct Parts {
     /// The engine on disk, if that is where it is.
     pub(crate) on_disk: Option<on_disk::Settings>,
     /// The engine in memory, if that is where it is.
-    pub(crate) in_memory: ResidentFiles,
+    pub(crate) in_memory: MemoryEngineFiles,
     pub(crate) clock: Clock,
     /// Most bytes that the data may take in memory.
     pub(crate) maxmemory: Option<u64>,
@@ -796,7 +796,7 @@ impl Local {
     }
 
     /// The engine, if it is in memory.
-    pub(crate) const fn memory(&self) -> Option<&MemoryExecutor<Resident>> {
+    pub(crate) const fn memory(&self) -> Option<&MemoryExecutor<AnyMemoryEngine>> {
         self.driver.memory()
     }
 

@@ -30,9 +30,9 @@ use crate::links::{Link, Resolver};
 use crate::loading::Loading;
 use crate::local::{self, Local, LogError};
 use crate::machine_memory::machine_memory;
+use crate::memory_engine::MemoryEngineFiles;
 use crate::on_disk;
 use crate::reply_room::ReplyRoom;
-use crate::resident::ResidentFiles;
 use crate::socket::ListenError;
 use crate::stop::Stopper;
 
@@ -441,7 +441,7 @@ impl Node {
             directory,
             store: config.store,
             on_disk,
-            in_memory: ResidentFiles { hash_seed, machine },
+            in_memory: MemoryEngineFiles { hash_seed, machine },
             maxmemory,
             clock: base.clock,
             waker,

@@ -12,22 +12,22 @@ use syros_lsm::DiskStore;
 use syros_node::snapshots::{
     EngineFiles, MemoryLoaders, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker,
 };
-use syros_snapshot::{Depot, DepotError};
+use syros_snapshot::{SnapshotStore, SnapshotStoreError};
 use syros_wal::{Cause, DiskError, DiskOperation, FileDisk};
 
+use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles, MemoryEngineLoader};
 use crate::on_disk::Files;
-use crate::resident::{Resident, ResidentFiles, ResidentLoader};
 
 /// Bytes of the disk that a snapshot leaves free: a segment of the log.
 const FREE_BYTES_MIN: u64 = 64 << 20;
 
 /// What the thread has done.
-type Report = SnapshotReport<Resident, DiskStore>;
+type Report = SnapshotReport<AnyMemoryEngine, DiskStore>;
 
-impl MemoryLoaders for ResidentFiles {
-    type Loader = ResidentLoader;
+impl MemoryLoaders for MemoryEngineFiles {
+    type Loader = MemoryEngineLoader;
 
-    fn loader(&self) -> ResidentLoader {
+    fn loader(&self) -> MemoryEngineLoader {
         Self::loader(self)
     }
 }
@@ -42,14 +42,14 @@ pub(crate) struct SnapshotThread {
 impl SnapshotThread {
     /// Starts the thread, whose snapshots are in the directory `path`. It uses `waker` when it has done something.
     pub(crate) fn start(
-        depot: Depot<FileDisk>,
+        snapshot_store: SnapshotStore<FileDisk>,
         path: PathBuf,
-        files: EngineFiles<ResidentFiles, Files>,
+        files: EngineFiles<MemoryEngineFiles, Files>,
         waker: Arc<Waker>,
     ) -> io::Result<Self> {
         let (jobs, received) = channel();
         let (reporter, reports) = channel();
-        let worker = SnapshotWorker::new(depot, files, SnapshotSizes::SERVER);
+        let worker = SnapshotWorker::new(snapshot_store, files, SnapshotSizes::SERVER);
         let thread = thread::Builder::new()
             .name("snapshots".to_owned())
             .spawn(move || work(worker, &path, &received, &reporter, &waker))?;
@@ -81,7 +81,7 @@ impl Drop for SnapshotThread {
 }
 
 /// Fails if a snapshot would take the last space of the disk, which the log needs.
-fn room_for(path: &Path, bytes: usize) -> Result<(), DepotError> {
+fn room_for(path: &Path, bytes: usize) -> Result<(), SnapshotStoreError> {
     let free = match rustix::fs::statvfs(path) {
         Ok(system) => system.f_bavail.saturating_mul(system.f_frsize),
         // Then writing will tell.
@@ -97,7 +97,7 @@ fn room_for(path: &Path, bytes: usize) -> Result<(), DepotError> {
 
 /// The thread.
 fn work(
-    mut worker: SnapshotWorker<FileDisk, ResidentFiles, Files>,
+    mut worker: SnapshotWorker<FileDisk, MemoryEngineFiles, Files>,
     path: &Path,
     jobs: &Receiver<SnapshotJob>,
     reporter: &Sender<Report>,

@@ -3,7 +3,7 @@
 //! what each answer may have seen.
 
 use crate::adapter;
-use crate::shelf::Shelf;
+use crate::sim_stores::SimStores;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use syros_node::{DiskExecutor, LaneItem, LaneStep, LaneWorker, PressureLimits, ReadWorker, Reading, Report};
@@ -41,7 +41,7 @@ struct LaneState {
 /// The threads of a replica's engine on disk.
 #[derive(Debug)]
 pub(crate) struct EngineThreads {
-    shelf: Shelf,
+    stores: SimStores,
     /// The store in use.
     number: u64,
     engine: DiskEngine<MemoryStore>,
@@ -73,7 +73,7 @@ pub(crate) fn executor(
 impl EngineThreads {
     /// The threads of an engine, which have executed all that `executor` has dealt out.
     pub(crate) fn new(
-        shelf: Shelf,
+        stores: SimStores,
         (number, engine): Numbered,
         executor: &DiskExecutor<MemoryStore>,
     ) -> Self {
@@ -86,7 +86,7 @@ impl EngineThreads {
         };
         Self {
             lanes: (0..executor.lanes()).map(lane).collect(),
-            shelf,
+            stores,
             number,
             engine,
             readings: Vec::new(),
@@ -217,7 +217,7 @@ impl EngineThreads {
     /// Begins to make durable what was sealed; the disk refuses it if it `is_refused`. The store, for
     /// [`Self::end_flush`].
     pub(crate) fn begin_flush(&mut self, op_number: OpNumber, is_refused: bool) -> u64 {
-        self.shelf.begin_flush(self.number);
+        self.stores.begin_flush(self.number);
         if is_refused {
             self.shared().store().refuse_flushes(1);
         }
@@ -228,7 +228,7 @@ impl EngineThreads {
 
     /// The flush of a store has ended; entries up to `dispatched` have been dealt out.
     pub(crate) fn end_flush(&mut self, number: u64, dispatched: OpNumber) {
-        self.shelf.end_flush(number);
+        self.stores.end_flush(number);
         if number == self.number
             && let Some((op_number, outcome)) = self.flushing.take()
         {
@@ -240,7 +240,7 @@ impl EngineThreads {
 
     /// From now on they are the threads of an engine that was loaded.
     pub(crate) fn begin_again(&mut self, loaded: Numbered, executor: &DiskExecutor<MemoryStore>) {
-        let next = Self::new(self.shelf.clone(), loaded, executor);
+        let next = Self::new(self.stores.clone(), loaded, executor);
         *self = Self { has_failed: self.has_failed, ..next };
     }
 }

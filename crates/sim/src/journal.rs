@@ -2,7 +2,7 @@
 
 use crate::adapter::PACE;
 use crate::rot;
-use crate::shelf::Shelf;
+use crate::sim_stores::SimStores;
 use crate::tally::Kind;
 use syros_node::data::{Data, DataError, DataPlace, OpenNotice, Owner, VIEW_FILE, ViewFile};
 use syros_protocol::record::{Record, Ticket};
@@ -71,7 +71,7 @@ fn trouble(error: DataError<DiskError>) -> Result<DiskTrouble, String> {
 pub struct Disk {
     disk: MemoryDisk,
     /// The stores of an engine that is on disk.
-    shelf: Shelf,
+    stores: SimStores,
     sizes: Sizes,
     /// A replica has run with it.
     used: bool,
@@ -105,8 +105,8 @@ impl Disk {
     /// An empty disk, for a log with such files.
     #[must_use]
     pub fn new(sizes: Sizes) -> Self {
-        let (disk, shelf) = (MemoryDisk::new(), Shelf::default());
-        Self { disk, shelf, sizes, used: false, rotten: false, is_view_rotten: false }
+        let (disk, stores) = (MemoryDisk::new(), SimStores::default());
+        Self { disk, stores, sizes, used: false, rotten: false, is_view_rotten: false }
     }
 
     /// The sizes of its log's files.
@@ -144,8 +144,8 @@ impl Disk {
     }
 
     /// The stores of an engine that is on this disk.
-    pub(crate) fn shelf(&self) -> Shelf {
-        self.shelf.clone()
+    pub(crate) fn stores(&self) -> SimStores {
+        self.stores.clone()
     }
 
     /// Has something on it rot; what belongs to another replica comes from `other`. `None` if there is
@@ -178,7 +178,7 @@ impl Disk {
 
     /// Has something in the store of an engine on it rot. `None` if there is no store.
     pub(crate) fn rot_store(&mut self) -> Option<rot::Done> {
-        let done = !self.is_view_rotten && self.shelf.rot();
+        let done = !self.is_view_rotten && self.stores.rot();
         self.rotten |= done;
         let what = "the store of the engine has rotted".to_owned();
         done.then_some(rot::Done { kind: Kind::StoreRotten, what })
@@ -228,7 +228,7 @@ impl DataPlace for Disk {
     }
 
     fn set_aside(&mut self) -> Result<String, DiskError> {
-        self.shelf.clear();
+        self.stores.clear();
         self.disk.rename_directory(DATA, DAMAGED)?;
         self.disk.rename_directory(NEW_LOG, DATA)?;
         self.disk.sync_directory()?;

@@ -31,7 +31,7 @@ pub mod scheduler;
 mod seeds;
 mod service;
 mod settle;
-mod shelf;
+mod sim_stores;
 mod stale;
 pub mod stories;
 pub mod swarm;

@@ -3,7 +3,7 @@
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
 use crate::tally::Kind;
-use crate::world::{Happening, ReplicaSlot, World};
+use crate::world::{ReplicaSlot, SimEvent, World};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica::{self, Durability};
 use syros_types::ReplicaId;
@@ -66,7 +66,7 @@ impl World {
         let interval = self.swarm.nemesis.interval;
         if interval > 0 {
             let at = self.now() + 1 + self.dice.nemesis.below(2 * interval);
-            self.scheduler.schedule(at, Happening::Strike { fault: None, again: true });
+            self.scheduler.schedule(at, SimEvent::Strike { fault: None, again: true });
         }
     }
 
@@ -110,7 +110,7 @@ impl World {
             let (_, message) = self.swarm.network.delay;
             let (_, sync) = self.swarm.disk.sync_delay;
             let at = self.now() + self.dice.nemesis.below(4 * message + 2 * sync + longer + 1);
-            self.scheduler.schedule(at, Happening::Strike { fault, again: false });
+            self.scheduler.schedule(at, SimEvent::Strike { fault, again: false });
         }
     }
 
@@ -297,7 +297,7 @@ impl World {
         self.crash(replica, power);
         let at = self.now() + self.fault_duration();
         let life = self.replicas[replica].life;
-        self.scheduler.schedule(at, Happening::Restart { replica, life });
+        self.scheduler.schedule(at, SimEvent::Restart { replica, life });
     }
 
     /// Takes the disks of more replicas than the group can do without. What they alone knew is lost for
@@ -335,7 +335,7 @@ impl World {
 
     fn mend_later(&mut self) {
         let at = self.now() + self.fault_duration();
-        self.scheduler.schedule(at, Happening::Mend);
+        self.scheduler.schedule(at, SimEvent::Mend);
     }
 
     /// Every process falls into one of `pieces` pieces; half of the clients still reach everybody.
@@ -388,11 +388,11 @@ impl World {
         for other in (0..self.replicas.len()).filter(|other| *other != replica) {
             let at = now + self.dice.nemesis.below(duration);
             for (from, to) in [(replica, other), (other, replica)] {
-                self.scheduler.schedule(at, Happening::Cut { from, to });
+                self.scheduler.schedule(at, SimEvent::Cut { from, to });
             }
         }
         let end = now + duration + self.fault_duration();
-        self.scheduler.schedule(end, Happening::Mend);
+        self.scheduler.schedule(end, SimEvent::Mend);
     }
 
     /// Cuts one direction: from a replica to one other or to all, or from all to it.
@@ -454,7 +454,7 @@ impl World {
             self.crash_client(slot);
             let at = self.now() + self.fault_duration();
             let life = self.clients[slot].life;
-            self.scheduler.schedule(at, Happening::Respawn { slot, life });
+            self.scheduler.schedule(at, SimEvent::Respawn { slot, life });
         }
         runs
     }

@@ -6,7 +6,7 @@ use crate::clock::{Clock, VirtualTime};
 use crate::engine_threads::EngineThreads;
 use crate::invariants::Invariants;
 use crate::journal::{Disk, DiskFault, DiskTrouble, Journal};
-use crate::shelf::Shelf;
+use crate::sim_stores::SimStores;
 use crate::tally::{Kind, Tally};
 use crate::trace::Trace;
 use core::time::Duration;
@@ -20,7 +20,7 @@ use syros_node::{
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Boot, Config, Event, Replica, TraceEvent};
-use syros_snapshot::{Depot, SnapshotFiles};
+use syros_snapshot::{SnapshotFiles, SnapshotStore};
 use syros_storage::execution::Executed;
 use syros_storage::{Engine as _, MemoryEngine, MemoryStore};
 use syros_types::{Instant, Now, OpNumber, Prng, ReplicaId, View};
@@ -124,7 +124,7 @@ pub struct ReplicaProcess {
     /// Such a turn is planned.
     execution_planned: bool,
     /// What a server has a thread for.
-    worker: SnapshotWorker<MemoryDisk, SnapshotFiles, Shelf>,
+    worker: SnapshotWorker<MemoryDisk, SnapshotFiles, SimStores>,
     /// What the worker has done and the owner has not looked at.
     reports: VecDeque<SnapshotReport<MemoryEngine, MemoryStore>>,
     /// The next step of the worker is planned.
@@ -158,8 +158,8 @@ impl ReplicaProcess {
     pub(crate) fn new(
         config: Config,
         boot: Boot,
-        (journal, view, depot): (Journal, ViewFile<MemoryDisk>, Depot<MemoryDisk>),
-        (files, sizes): (EngineFiles<SnapshotFiles, Shelf>, SnapshotSizes),
+        (journal, view, snapshot_store): (Journal, ViewFile<MemoryDisk>, SnapshotStore<MemoryDisk>),
+        (files, sizes): (EngineFiles<SnapshotFiles, SimStores>, SnapshotSizes),
         engine: Engine,
         clock: Clock,
         time: VirtualTime,
@@ -187,7 +187,7 @@ impl ReplicaProcess {
             synced: Ticket(0),
             executes: false,
             execution_planned: false,
-            worker: SnapshotWorker::new(depot, files, sizes),
+            worker: SnapshotWorker::new(snapshot_store, files, sizes),
             reports: VecDeque::new(),
             step_planned: false,
             engine_planned: false,

@@ -41,9 +41,9 @@ use turns::{Departure, Turns};
 
 /// Things that happen.
 #[derive(Debug)]
-pub(crate) enum Happening {
+pub(crate) enum SimEvent {
     /// A message arrives.
-    Arrival { from: NodeIndex, to: NodeIndex, parcel: Parcel },
+    Arrival { from: NodeIndex, to: NodeIndex, in_flight: InFlight },
     /// A replica that takes time for what it does takes what has arrived.
     BeginTurn { replica: usize, life: u64 },
     /// It has taken it.
@@ -86,7 +86,7 @@ pub(crate) enum Happening {
 
 /// A message on the network.
 #[derive(Clone, Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct InFlight {
     /// Address of the client's end, if there is a client at one end.
     address: u64,
     /// What the sending replica had executed: nobody is told but the judge.
@@ -200,7 +200,7 @@ pub struct World {
     /// What takes replicas time.
     pub(crate) cost: Cost,
     pub(crate) planted: Option<PlantedBug>,
-    pub(crate) scheduler: Scheduler<Happening>,
+    pub(crate) scheduler: Scheduler<SimEvent>,
     pub(crate) network: Network,
     pub(crate) replicas: Vec<ReplicaSlot>,
     pub(crate) clients: Vec<ClientSlot>,
@@ -244,7 +244,7 @@ pub struct World {
 /// Clients that a world has room for unless it is made for more.
 const CLIENTS: usize = 16;
 
-/// More happenings than this without time passing are an endless loop.
+/// More events than this without time passing are an endless loop.
 const STANDSTILL_MAX: u64 = 100_000;
 
 impl World {
@@ -391,44 +391,44 @@ impl World {
     /// Lets one thing happen, if it happens no later than `until`. False if nothing does.
     pub fn step(&mut self, until: VirtualTime) -> bool {
         let before = self.now();
-        let Some(happening) = self.scheduler.take(until) else { return false };
+        let Some(event) = self.scheduler.take(until) else { return false };
         self.standstill = if self.now() == before { self.standstill + 1 } else { 0 };
         assert!(self.standstill < STANDSTILL_MAX, "time stands still");
-        match happening {
-            Happening::Arrival { from, to, parcel } => self.arrive(from, to, &parcel),
-            Happening::BeginTurn { replica, life } => self.begin_turn(replica, life),
-            Happening::EndTurn { replica, life } => self.end_turn(replica, life),
-            Happening::Wake { node, life } => self.wake(node, life),
-            Happening::Synced { replica, life, ticket } => self.synced(replica, life, ticket),
-            Happening::Execute { replica, life } => self.execute(replica, life),
-            Happening::StepSnapshots { replica, life } => self.step_snapshots(replica, life),
-            Happening::StepEngine { replica, life } => self.step_engine(replica, life),
-            Happening::Flushed { replica, life, store } => self.flushed(replica, life, store),
-            Happening::Connect { slot, life, replica } => self.connect(slot, life, replica),
-            Happening::Disconnect { slot, life, replica, address } => {
+        match event {
+            SimEvent::Arrival { from, to, in_flight } => self.arrive(from, to, &in_flight),
+            SimEvent::BeginTurn { replica, life } => self.begin_turn(replica, life),
+            SimEvent::EndTurn { replica, life } => self.end_turn(replica, life),
+            SimEvent::Wake { node, life } => self.wake(node, life),
+            SimEvent::Synced { replica, life, ticket } => self.synced(replica, life, ticket),
+            SimEvent::Execute { replica, life } => self.execute(replica, life),
+            SimEvent::StepSnapshots { replica, life } => self.step_snapshots(replica, life),
+            SimEvent::StepEngine { replica, life } => self.step_engine(replica, life),
+            SimEvent::Flushed { replica, life, store } => self.flushed(replica, life, store),
+            SimEvent::Connect { slot, life, replica } => self.connect(slot, life, replica),
+            SimEvent::Disconnect { slot, life, replica, address } => {
                 self.disconnect(slot, life, replica, address);
             }
-            Happening::Issue { slot, life } => self.issue(slot, life),
-            Happening::Strike { fault, again } => self.strike(fault, again),
-            Happening::Cut { from, to } => {
+            SimEvent::Issue { slot, life } => self.issue(slot, life),
+            SimEvent::Strike { fault, again } => self.strike(fault, again),
+            SimEvent::Cut { from, to } => {
                 if !self.settling {
                     self.network.set_cut(from, to, true);
                 }
             }
-            Happening::Mend => self.network.heal(),
-            Happening::Reconfigure { replica } => self.reconfigure(replica),
-            Happening::Restart { replica, life } => {
+            SimEvent::Mend => self.network.heal(),
+            SimEvent::Reconfigure { replica } => self.reconfigure(replica),
+            SimEvent::Restart { replica, life } => {
                 if self.replicas[replica].life == life {
                     self.start_replica(replica);
                 }
             }
-            Happening::Greet { replica, life } => self.greet(replica, life),
-            Happening::Replace { replica, life } => {
+            SimEvent::Greet { replica, life } => self.greet(replica, life),
+            SimEvent::Replace { replica, life } => {
                 if self.replicas[replica].life == life && !self.settling {
                     self.replace_failed(replica);
                 }
             }
-            Happening::Respawn { slot, life } => {
+            SimEvent::Respawn { slot, life } => {
                 if self.clients[slot].life == life {
                     self.start_client(slot);
                 }
@@ -539,7 +539,7 @@ impl World {
         let is_new = !self.replicas[replica].disk.is_used();
         let opened = self.open(replica, &config);
         self.replicas[replica].disk.cancel_faults();
-        let Opened { journal, restored, view, depot, files, engine } = match opened {
+        let Opened { journal, restored, view, snapshot_store, files, engine } = match opened {
             Ok(opened) => opened,
             // Its operator would have to put back a copy.
             Err(DiskTrouble::Alone) => return,
@@ -569,8 +569,15 @@ impl World {
         }
         let clock = self.clock(self.replicas[replica].wall_offset);
         let now = self.now();
-        let mut process =
-            ReplicaProcess::new(config, boot, (journal, view, depot), (files, sizes), engine, clock, now);
+        let mut process = ReplicaProcess::new(
+            config,
+            boot,
+            (journal, view, snapshot_store),
+            (files, sizes),
+            engine,
+            clock,
+            now,
+        );
         process.maxmemory = self.swarm.maxmemory;
         self.trace.fold(0x5741_5254 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));
@@ -591,9 +598,9 @@ impl World {
         self.trace.line(now, format_args!("replica {replica} crashes while it starts"));
         let slot = &mut self.replicas[replica];
         slot.disk.crash(&mut self.dice.disk);
-        slot.disk.shelf().crash(&mut self.dice.engine);
+        slot.disk.stores().crash(&mut self.dice.engine);
         let life = slot.life;
-        self.scheduler.schedule(now + MILLI, Happening::Restart { replica, life });
+        self.scheduler.schedule(now + MILLI, SimEvent::Restart { replica, life });
     }
 
     /// Ends a replica process: with `power`, as a power failure does, and what was not synced may be
@@ -609,7 +616,7 @@ impl World {
             slot.disk.crash(&mut self.dice.disk);
         }
         // What an engine has not flushed is in the memory of the process.
-        slot.disk.shelf().crash(&mut self.dice.engine);
+        slot.disk.stores().crash(&mut self.dice.engine);
         slot.life += 1;
         self.trace.fold(0xc4a5_0000 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} crashes, power {power}"));
@@ -618,7 +625,7 @@ impl World {
             let Some(client) = &self.clients[index].process else { continue };
             if let Some(address) = client.connections[replica] {
                 let at = now + self.network.delay(replica, self.client_node(index));
-                let broken = Happening::Disconnect { slot: index, life, replica, address };
+                let broken = SimEvent::Disconnect { slot: index, life, replica, address };
                 self.scheduler.schedule(at, broken);
             }
         }
@@ -682,7 +689,7 @@ impl World {
         if wake_at.is_none_or(|planned| at < planned) {
             let at = at.max(self.scheduler.now());
             *wake_at = Some(at);
-            self.scheduler.schedule(at, Happening::Wake { node, life });
+            self.scheduler.schedule(at, SimEvent::Wake { node, life });
         }
     }
 
@@ -781,13 +788,13 @@ impl World {
                     if let Peer::Client(address) = to {
                         self.overhear(address, replica, &bytes);
                     }
-                    if let Some((to, parcel)) = self.address(to, (executed, life), bytes) {
-                        departures.push(Departure { to, entries, answers_read, parcel });
+                    if let Some((to, in_flight)) = self.address(to, (executed, life), bytes) {
+                        departures.push(Departure { to, entries, answers_read, in_flight });
                     }
                 }
                 Effect::Execute => {
                     let delay = self.dice.service.below(self.swarm.apply_delay + 1);
-                    self.scheduler.schedule(time + 1 + delay, Happening::Execute { replica, life });
+                    self.scheduler.schedule(time + 1 + delay, SimEvent::Execute { replica, life });
                 }
                 Effect::Snapshots => self.plan_snapshot_step(replica),
                 Effect::Engine => self.plan_engine_step(replica),
@@ -803,7 +810,7 @@ impl World {
         to: Peer,
         (executed, life): (OpNumber, u64),
         bytes: Rc<[u8]>,
-    ) -> Option<(NodeIndex, Parcel)> {
+    ) -> Option<(NodeIndex, InFlight)> {
         let (to, address) = match to {
             Peer::Replica(id) => (id.index(), 0),
             Peer::Client(address) => {
@@ -814,7 +821,7 @@ impl World {
                 (self.client_node(slot), address)
             }
         };
-        Some((to, Parcel { address, executed, life, bytes }))
+        Some((to, InFlight { address, executed, life, bytes }))
     }
 
     // ---- Disks.
@@ -857,7 +864,7 @@ impl World {
                 slot.disk_failed = true;
                 let life = slot.life;
                 let at = now + self.fault_duration();
-                self.scheduler.schedule(at, Happening::Replace { replica, life });
+                self.scheduler.schedule(at, SimEvent::Replace { replica, life });
                 self.tell(replica, life, replica::Event::PersistFailed);
             }
         }
@@ -885,7 +892,7 @@ impl World {
                     at += delay;
                     self.lingers_until = self.lingers_until.max(at);
                 }
-                self.scheduler.schedule(at, Happening::Synced { replica, life, ticket });
+                self.scheduler.schedule(at, SimEvent::Synced { replica, life, ticket });
             }
             Err(trouble) => self.in_trouble(replica, trouble, Kind::WriteFailed),
         }
@@ -899,7 +906,7 @@ impl World {
             at += self.dice.snapshots.below(self.swarm.load_delay + 1);
         }
         let life = self.replicas[replica].life;
-        self.scheduler.schedule(at, Happening::StepSnapshots { replica, life });
+        self.scheduler.schedule(at, SimEvent::StepSnapshots { replica, life });
     }
 
     fn step_snapshots(&mut self, replica: usize, life: u64) {
@@ -908,7 +915,7 @@ impl World {
         }
         let resumes_at = self.replicas[replica].paused_until;
         if resumes_at > self.now() {
-            return self.scheduler.schedule(resumes_at, Happening::StepSnapshots { replica, life });
+            return self.scheduler.schedule(resumes_at, SimEvent::StepSnapshots { replica, life });
         }
         self.draw_stop(replica, 1);
         self.draw_failure(replica, |prng| DiskFault::Write(prng.below(200) as usize));
@@ -936,7 +943,7 @@ impl World {
         }
         let resumes_at = self.replicas[replica].paused_until;
         if resumes_at > self.now() {
-            return self.scheduler.schedule(resumes_at, Happening::Synced { replica, life, ticket });
+            return self.scheduler.schedule(resumes_at, SimEvent::Synced { replica, life, ticket });
         }
         self.draw_stop(replica, 1);
         self.draw_failure(replica, |_| DiskFault::Sync);
@@ -961,8 +968,8 @@ impl World {
     // ---- Messages.
 
     /// Puts a message on the network, at `now` or later.
-    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, mut parcel: Parcel) {
-        let fate = self.network.send(from, to, now, parcel.bytes.len());
+    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, mut in_flight: InFlight) {
+        let fate = self.network.send(from, to, now, in_flight.bytes.len());
         let Fate { arrivals, lost, held_back, flipped } = fate;
         let [first, second] = arrivals;
         self.tally.note_times(Kind::Lost, u64::from(lost));
@@ -975,16 +982,16 @@ impl World {
         if let (Some(at), Some(bit)) = (first, flipped) {
             self.tally.note(Kind::Flipped);
             let trusting = self.planted == Some(PlantedBug::ChecksumIgnored);
-            match adapter::damaged(&parcel.bytes, bit, trusting) {
-                Some(bytes) => parcel.bytes = bytes,
-                None => return self.found_damaged(from, to, at, parcel.address),
+            match adapter::damaged(&in_flight.bytes, bit, trusting) {
+                Some(bytes) => in_flight.bytes = bytes,
+                None => return self.found_damaged(from, to, at, in_flight.address),
             }
         }
         if let Some(at) = second {
-            self.scheduler.schedule(at, Happening::Arrival { from, to, parcel: parcel.clone() });
+            self.scheduler.schedule(at, SimEvent::Arrival { from, to, in_flight: in_flight.clone() });
         }
         if let Some(at) = first {
-            self.scheduler.schedule(at, Happening::Arrival { from, to, parcel });
+            self.scheduler.schedule(at, SimEvent::Arrival { from, to, in_flight });
         }
     }
 
@@ -994,35 +1001,36 @@ impl World {
         let (replica, client) = if from < n { (from, to) } else { (to, from) };
         if client >= n {
             let (slot, life) = (client - n, self.clients[client - n].life);
-            self.scheduler.schedule(at, Happening::Disconnect { slot, life, replica, address });
+            self.scheduler.schedule(at, SimEvent::Disconnect { slot, life, replica, address });
         }
     }
 
-    fn arrive(&mut self, from: NodeIndex, to: NodeIndex, parcel: &Parcel) {
+    fn arrive(&mut self, from: NodeIndex, to: NodeIndex, in_flight: &InFlight) {
         if self.network.drops_arrival(from, to) || self.refuse_each_other(from, to) {
             return;
         }
         let now = self.now();
         self.trace.fold(now);
         self.trace.fold((from * 64 + to) as u64);
-        self.trace.fold_bytes(&parcel.bytes);
+        self.trace.fold_bytes(&in_flight.bytes);
         let n = self.replicas.len();
-        let message = adapter::decode_message(&parcel.bytes);
+        let message = adapter::decode_message(&in_flight.bytes);
         if self.trace.is_verbose() {
             let (from, to) = (self.node_name(from), self.node_name(to));
             self.trace.line(now, format_args!("{from} -> {to}: {}", message_text(&message)));
         }
         if to >= n {
-            return self.arrive_at_client(from, to - n, parcel, message);
+            return self.arrive_at_client(from, to - n, in_flight, message);
         }
-        if from >= n && self.addresses[parcel.address as usize].replica_life != self.replicas[to].life {
+        if from >= n && self.addresses[in_flight.address as usize].replica_life != self.replicas[to].life {
             // No connection outlives the process that took it.
             return;
         }
         if !self.cost.is_none() {
-            return self.await_turn(from, to, parcel.address, message);
+            return self.await_turn(from, to, in_flight.address, message);
         }
-        let from = if from < n { Peer::Replica(ReplicaId(from as u8)) } else { Peer::Client(parcel.address) };
+        let from =
+            if from < n { Peer::Replica(ReplicaId(from as u8)) } else { Peer::Client(in_flight.address) };
         let life = self.replicas[to].life;
         self.tell(to, life, replica::Event::Message { from, message });
     }

@@ -39,7 +39,7 @@ const HEAD_BYTES_MAX: usize = 1 << 30;
 
 /// Why something could not be done with a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DepotError {
+pub enum SnapshotStoreError {
     /// The disk failed, or the file is not what was written.
     File(SnapshotError),
     /// The blocks of the head are no head.
@@ -70,7 +70,7 @@ pub enum DepotError {
     },
 }
 
-impl fmt::Display for DepotError {
+impl fmt::Display for SnapshotStoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(error) => error.fmt(f),
@@ -92,33 +92,33 @@ impl fmt::Display for DepotError {
     }
 }
 
-impl std::error::Error for DepotError {}
+impl std::error::Error for SnapshotStoreError {}
 
-impl From<SnapshotError> for DepotError {
+impl From<SnapshotError> for SnapshotStoreError {
     fn from(error: SnapshotError) -> Self {
         Self::File(error)
     }
 }
 
-impl From<DiskError> for DepotError {
+impl From<DiskError> for SnapshotStoreError {
     fn from(error: DiskError) -> Self {
         Self::File(SnapshotError::Disk(error))
     }
 }
 
-impl From<DamagedSnapshot> for DepotError {
+impl From<DamagedSnapshot> for SnapshotStoreError {
     fn from(error: DamagedSnapshot) -> Self {
         Self::State(error)
     }
 }
 
-impl From<StoreError> for DepotError {
+impl From<StoreError> for SnapshotStoreError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<LoadError> for DepotError {
+impl From<LoadError> for SnapshotStoreError {
     fn from(error: LoadError) -> Self {
         match error {
             LoadError::Damaged(damage) => Self::State(damage),
@@ -127,7 +127,7 @@ impl From<LoadError> for DepotError {
     }
 }
 
-impl From<ReceiveError> for DepotError {
+impl From<ReceiveError> for SnapshotStoreError {
     fn from(error: ReceiveError) -> Self {
         match error {
             ReceiveError::Disk(error) => error.into(),
@@ -136,7 +136,7 @@ impl From<ReceiveError> for DepotError {
     }
 }
 
-impl DepotError {
+impl SnapshotStoreError {
     /// The failure of the disk behind it, if that is what it is; else the file is not what was written.
     #[must_use]
     pub const fn disk(&self) -> Option<&DiskError> {
@@ -156,23 +156,23 @@ pub trait Load {
     ///
     /// # Errors
     /// If it is none, or the disk refuses.
-    fn block(&mut self, block: &[u8]) -> Result<(), DepotError>;
+    fn block(&mut self, block: &[u8]) -> Result<(), SnapshotStoreError>;
 
     /// The engine; `head` is what the snapshot holds besides its state, as bytes.
     ///
     /// # Errors
     /// If the blocks are not all of one snapshot, or the disk refuses.
-    fn finish(self, head: &[u8]) -> Result<Self::Engine, DepotError>;
+    fn finish(self, head: &[u8]) -> Result<Self::Engine, SnapshotStoreError>;
 }
 
 impl Load for Loader {
     type Engine = MemoryEngine;
 
-    fn block(&mut self, block: &[u8]) -> Result<(), DepotError> {
+    fn block(&mut self, block: &[u8]) -> Result<(), SnapshotStoreError> {
         Ok(Self::block(self, block)?)
     }
 
-    fn finish(self, _: &[u8]) -> Result<MemoryEngine, DepotError> {
+    fn finish(self, _: &[u8]) -> Result<MemoryEngine, SnapshotStoreError> {
         Ok(Self::finish(self)?)
     }
 }
@@ -189,7 +189,7 @@ pub struct Loaded<E> {
 }
 
 /// Where the snapshots of a replica are kept.
-pub struct Depot<D: Disk> {
+pub struct SnapshotStore<D: Disk> {
     disk: D,
     cluster: u64,
     writer: Option<SnapshotWriter<D>>,
@@ -198,18 +198,18 @@ pub struct Depot<D: Disk> {
     source: Option<(OpNumber, SnapshotBytes<D>)>,
 }
 
-impl<D: Disk> fmt::Debug for Depot<D> {
+impl<D: Disk> fmt::Debug for SnapshotStore<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Depot").field("cluster", &self.cluster).finish_non_exhaustive()
+        f.debug_struct("SnapshotStore").field("cluster", &self.cluster).finish_non_exhaustive()
     }
 }
 
-impl<D: Disk> Depot<D> {
-    /// The depot of a replica of this cluster. Removes what an earlier process left unfinished.
+impl<D: Disk> SnapshotStore<D> {
+    /// The snapshot_store of a replica of this cluster. Removes what an earlier process left unfinished.
     ///
     /// # Errors
     /// What the disk reports.
-    pub fn open(mut disk: D, cluster: u64) -> Result<Self, DepotError> {
+    pub fn open(mut disk: D, cluster: u64) -> Result<Self, SnapshotStoreError> {
         remove_unfinished(&mut disk)?;
         Ok(Self { disk, cluster, writer: None, receiver: None, source: None })
     }
@@ -218,7 +218,7 @@ impl<D: Disk> Depot<D> {
     ///
     /// # Errors
     /// What the disk reports.
-    pub fn list(&mut self) -> Result<Vec<OpNumber>, DepotError> {
+    pub fn list(&mut self) -> Result<Vec<OpNumber>, SnapshotStoreError> {
         Ok(list_snapshots(&mut self.disk)?)
     }
 
@@ -226,7 +226,7 @@ impl<D: Disk> Depot<D> {
     ///
     /// # Errors
     /// What the disk reports.
-    pub fn begin(&mut self, head: &SnapshotHead) -> Result<(), DepotError> {
+    pub fn begin(&mut self, head: &SnapshotHead) -> Result<(), SnapshotStoreError> {
         self.give_up()?;
         let SnapshotHead { op_number, view, time, .. } = *head;
         let header = SnapshotHeader { cluster: self.cluster, op_number, view, time };
@@ -247,7 +247,7 @@ impl<D: Disk> Depot<D> {
     ///
     /// # Panics
     /// If no snapshot is being written.
-    pub fn state(&mut self, block: &[u8]) -> Result<(), DepotError> {
+    pub fn state(&mut self, block: &[u8]) -> Result<(), SnapshotStoreError> {
         let writer = self.writer.as_mut().expect("a snapshot was begun");
         Ok(writer.block(&mut self.disk, STATE_KIND, block)?)
     }
@@ -259,7 +259,7 @@ impl<D: Disk> Depot<D> {
     ///
     /// # Panics
     /// If no snapshot is being written.
-    pub fn finish(&mut self) -> Result<u64, DepotError> {
+    pub fn finish(&mut self) -> Result<u64, SnapshotStoreError> {
         let writer = self.writer.take().expect("a snapshot was begun");
         Ok(writer.finish(&mut self.disk)?)
     }
@@ -268,7 +268,7 @@ impl<D: Disk> Depot<D> {
     ///
     /// # Errors
     /// What the disk reports.
-    pub fn give_up(&mut self) -> Result<(), DepotError> {
+    pub fn give_up(&mut self) -> Result<(), SnapshotStoreError> {
         match self.writer.take() {
             None => Ok(()),
             Some(writer) => Ok(writer.abandon(&mut self.disk)?),
@@ -279,19 +279,24 @@ impl<D: Disk> Depot<D> {
     /// of it is here.
     ///
     /// # Errors
-    /// What the disk reports, and [`DepotError::Part`].
-    pub fn write_part(&mut self, op_number: OpNumber, offset: u64, part: &[u8]) -> Result<u64, DepotError> {
+    /// What the disk reports, and [`SnapshotStoreError::Part`].
+    pub fn write_part(
+        &mut self,
+        op_number: OpNumber,
+        offset: u64,
+        part: &[u8],
+    ) -> Result<u64, SnapshotStoreError> {
         if offset == 0 {
             self.stop_receiving()?;
             self.receiver = Some(SnapshotReceiver::create(&mut self.disk, op_number)?);
         }
         let receiver = self.receiver.as_mut().filter(|receiver| receiver.op_number() == op_number);
-        let receiver = receiver.ok_or(DepotError::Part)?;
+        let receiver = receiver.ok_or(SnapshotStoreError::Part)?;
         receiver.append(&mut self.disk, offset, part)?;
         Ok(receiver.received())
     }
 
-    fn stop_receiving(&mut self) -> Result<(), DepotError> {
+    fn stop_receiving(&mut self) -> Result<(), SnapshotStoreError> {
         match self.receiver.take() {
             None => Ok(()),
             Some(receiver) => Ok(receiver.abandon(&mut self.disk)?),
@@ -306,9 +311,9 @@ impl<D: Disk> Depot<D> {
         &mut self,
         op_number: OpNumber,
         loader: L,
-    ) -> Result<Loaded<L::Engine>, DepotError> {
+    ) -> Result<Loaded<L::Engine>, SnapshotStoreError> {
         let receiver = self.receiver.take_if(|receiver| receiver.op_number() == op_number);
-        receiver.ok_or(DepotError::Part)?.finish(&mut self.disk, self.cluster)?;
+        receiver.ok_or(SnapshotStoreError::Part)?.finish(&mut self.disk, self.cluster)?;
         self.load(op_number, loader).inspect_err(|error| {
             if error.disk().is_none() {
                 // If this fails too, it is found again when a process loads it.
@@ -325,22 +330,22 @@ impl<D: Disk> Depot<D> {
         &mut self,
         op_number: OpNumber,
         mut loader: L,
-    ) -> Result<Loaded<L::Engine>, DepotError> {
+    ) -> Result<Loaded<L::Engine>, SnapshotStoreError> {
         let (header, mut reader) = SnapshotReader::open(&mut self.disk, op_number, self.cluster)?;
         let mut head_bytes = Vec::new();
         while let Some((kind, block)) = reader.next(&mut self.disk)? {
             match kind {
                 HEAD_KIND if head_bytes.len() + block.len() > HEAD_BYTES_MAX => {
-                    return Err(DepotError::HeadTooLong);
+                    return Err(SnapshotStoreError::HeadTooLong);
                 }
                 HEAD_KIND => head_bytes.extend_from_slice(block),
                 STATE_KIND => loader.block(block)?,
-                kind => return Err(DepotError::Kind(kind)),
+                kind => return Err(SnapshotStoreError::Kind(kind)),
             }
         }
-        let head = syros_wire::decode_snapshot_head(&head_bytes).map_err(DepotError::Head)?;
+        let head = syros_wire::decode_snapshot_head(&head_bytes).map_err(SnapshotStoreError::Head)?;
         if (head.op_number, head.view, head.time) != (header.op_number, header.view, header.time) {
-            return Err(DepotError::OtherHead { op_number, found: head.op_number });
+            return Err(SnapshotStoreError::OtherHead { op_number, found: head.op_number });
         }
         Ok(Loaded { head, engine: loader.finish(&head_bytes)?, bytes: reader.length() })
     }
@@ -355,7 +360,7 @@ impl<D: Disk> Depot<D> {
         op_number: OpNumber,
         offset: u64,
         most: usize,
-    ) -> Result<Option<Vec<u8>>, DepotError> {
+    ) -> Result<Option<Vec<u8>>, SnapshotStoreError> {
         if self.source.as_ref().is_none_or(|(open, _)| *open != op_number) {
             self.source = match SnapshotBytes::open(&mut self.disk, op_number) {
                 Ok(source) => Some((op_number, source)),
@@ -374,7 +379,7 @@ impl<D: Disk> Depot<D> {
     ///
     /// # Errors
     /// What the disk reports.
-    pub fn remove_before(&mut self, op_number: OpNumber) -> Result<(), DepotError> {
+    pub fn remove_before(&mut self, op_number: OpNumber) -> Result<(), SnapshotStoreError> {
         for older in list_snapshots(&mut self.disk)?.into_iter().filter(|other| *other < op_number) {
             remove_snapshot(&mut self.disk, older)?;
         }
@@ -385,7 +390,7 @@ impl<D: Disk> Depot<D> {
     ///
     /// # Errors
     /// What the disk reports.
-    pub fn keep_only(&mut self, op_number: Option<OpNumber>) -> Result<(), DepotError> {
+    pub fn keep_only(&mut self, op_number: Option<OpNumber>) -> Result<(), SnapshotStoreError> {
         for other in list_snapshots(&mut self.disk)? {
             if Some(other) != op_number {
                 remove_snapshot(&mut self.disk, other)?;

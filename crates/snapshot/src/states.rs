@@ -1,7 +1,7 @@
 //! Where the state of an engine is found when a replica starts: in the snapshot files of a memory engine, or in the
 //! stores of a disk engine.
 
-use crate::{Depot, DepotError, Load, Loaded};
+use crate::{Load, Loaded, SnapshotStore, SnapshotStoreError};
 use syros_storage::{DiskEngine, Loader, MemoryEngine, RemovalPace, Store, StoreError};
 use syros_types::OpNumber;
 use syros_wal::Disk;
@@ -15,20 +15,27 @@ pub trait States<D: Disk> {
     ///
     /// # Errors
     /// What the disk reports.
-    fn list(&mut self, depot: &mut Depot<D>) -> Result<Vec<OpNumber>, DepotError>;
+    fn list(&mut self, snapshot_store: &mut SnapshotStore<D>) -> Result<Vec<OpNumber>, SnapshotStoreError>;
 
     /// Loads one of them.
     ///
     /// # Errors
     /// What the disk reports, and everything that can be wrong with what is there.
-    fn load(&mut self, depot: &mut Depot<D>, op_number: OpNumber)
-    -> Result<Loaded<Self::Engine>, DepotError>;
+    fn load(
+        &mut self,
+        snapshot_store: &mut SnapshotStore<D>,
+        op_number: OpNumber,
+    ) -> Result<Loaded<Self::Engine>, SnapshotStoreError>;
 
     /// Removes all but this one.
     ///
     /// # Errors
     /// What the disk reports.
-    fn keep_only(&mut self, depot: &mut Depot<D>, op_number: Option<OpNumber>) -> Result<(), DepotError>;
+    fn keep_only(
+        &mut self,
+        snapshot_store: &mut SnapshotStore<D>,
+        op_number: Option<OpNumber>,
+    ) -> Result<(), SnapshotStoreError>;
 }
 
 /// Snapshot files, for memory engines.
@@ -51,20 +58,24 @@ impl SnapshotFiles {
 impl<D: Disk> States<D> for SnapshotFiles {
     type Engine = MemoryEngine;
 
-    fn list(&mut self, depot: &mut Depot<D>) -> Result<Vec<OpNumber>, DepotError> {
-        depot.list()
+    fn list(&mut self, snapshot_store: &mut SnapshotStore<D>) -> Result<Vec<OpNumber>, SnapshotStoreError> {
+        snapshot_store.list()
     }
 
     fn load(
         &mut self,
-        depot: &mut Depot<D>,
+        snapshot_store: &mut SnapshotStore<D>,
         op_number: OpNumber,
-    ) -> Result<Loaded<MemoryEngine>, DepotError> {
-        depot.load(op_number, self.loader())
+    ) -> Result<Loaded<MemoryEngine>, SnapshotStoreError> {
+        snapshot_store.load(op_number, self.loader())
     }
 
-    fn keep_only(&mut self, depot: &mut Depot<D>, op_number: Option<OpNumber>) -> Result<(), DepotError> {
-        depot.keep_only(op_number)
+    fn keep_only(
+        &mut self,
+        snapshot_store: &mut SnapshotStore<D>,
+        op_number: Option<OpNumber>,
+    ) -> Result<(), SnapshotStoreError> {
+        snapshot_store.keep_only(op_number)
     }
 }
 
@@ -167,12 +178,13 @@ fn complete<P: Place>(place: &mut P, number: u64) -> Result<DiskEngine<P::Store>
 impl<P: Place, D: Disk> States<D> for Stores<P> {
     type Engine = DiskEngine<P::Store>;
 
-    fn list(&mut self, _: &mut Depot<D>) -> Result<Vec<OpNumber>, DepotError> {
+    fn list(&mut self, _: &mut SnapshotStore<D>) -> Result<Vec<OpNumber>, SnapshotStoreError> {
         for number in self.place.list()? {
             let (engine, head) = DiskEngine::open(self.place.open(number)?)?;
             // A store without a checkpoint is empty: the log has everything.
             let Some(head) = head else { continue };
-            let op_number = syros_wire::decode_snapshot_head(&head).map_err(DepotError::Head)?.op_number;
+            let op_number =
+                syros_wire::decode_snapshot_head(&head).map_err(SnapshotStoreError::Head)?.op_number;
             self.found.push(Found { number, op_number, engine, head });
         }
         Ok(self.found.iter().map(|found| found.op_number).collect())
@@ -180,24 +192,28 @@ impl<P: Place, D: Disk> States<D> for Stores<P> {
 
     fn load(
         &mut self,
-        _: &mut Depot<D>,
+        _: &mut SnapshotStore<D>,
         op_number: OpNumber,
-    ) -> Result<Loaded<DiskEngine<P::Store>>, DepotError> {
+    ) -> Result<Loaded<DiskEngine<P::Store>>, SnapshotStoreError> {
         // If two go that far, what they hold is the same.
         let at = self.found.iter().position(|found| found.op_number == op_number);
-        let Found { number, engine, head, .. } = self.found.swap_remove(at.ok_or(DepotError::Part)?);
+        let Found { number, engine, head, .. } = self.found.swap_remove(at.ok_or(SnapshotStoreError::Part)?);
         self.number = Some(number);
-        let head = syros_wire::decode_snapshot_head(&head).map_err(DepotError::Head)?;
+        let head = syros_wire::decode_snapshot_head(&head).map_err(SnapshotStoreError::Head)?;
         let bytes = engine.shared().store().disk_bytes();
         Ok(Loaded { head, engine, bytes })
     }
 
-    fn keep_only(&mut self, depot: &mut Depot<D>, op_number: Option<OpNumber>) -> Result<(), DepotError> {
+    fn keep_only(
+        &mut self,
+        snapshot_store: &mut SnapshotStore<D>,
+        op_number: Option<OpNumber>,
+    ) -> Result<(), SnapshotStoreError> {
         // Their files are closed.
         self.found.clear();
         self.place.keep_only(self.number.filter(|_| op_number.is_some()))?;
         // Files are for other members, who have to ask again.
-        depot.keep_only(None)
+        snapshot_store.keep_only(None)
     }
 }
 
@@ -223,11 +239,11 @@ impl<P: Place> Load for StoreLoader<P> {
     /// The engine, and the number of its store.
     type Engine = (u64, DiskEngine<P::Store>);
 
-    fn block(&mut self, block: &[u8]) -> Result<(), DepotError> {
+    fn block(&mut self, block: &[u8]) -> Result<(), SnapshotStoreError> {
         Ok(self.loader.block(block)?)
     }
 
-    fn finish(mut self, head: &[u8]) -> Result<Self::Engine, DepotError> {
+    fn finish(mut self, head: &[u8]) -> Result<Self::Engine, SnapshotStoreError> {
         let engine = self.loader.finish()?;
         engine.shared().seal(head)?;
         engine.shared().flush()?;

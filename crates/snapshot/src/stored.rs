@@ -1,6 +1,6 @@
 //! The way back from a replica's disk to its state: the write-ahead log, and the snapshot that it goes with.
 
-use crate::{Depot, DepotError, States};
+use crate::{SnapshotStore, SnapshotStoreError, States};
 use std::error::Error;
 use std::fmt;
 use syros_protocol::replica::{Config, Durability, InvalidRecord, Restored};
@@ -23,7 +23,7 @@ pub enum StoredError {
         source: InvalidRecord,
     },
     /// The snapshot that goes with the log cannot be read.
-    Snapshot(DepotError),
+    Snapshot(SnapshotStoreError),
     /// A replica that starts for the first time finds what another, or an earlier life of its own, left.
     NotNew {
         /// Records in the log.
@@ -68,11 +68,11 @@ impl StoredError {
         match self {
             Self::Log(OpenError::Disk(_) | OpenError::UnsupportedVersion { .. })
             | Self::Snapshot(
-                DepotError::File(SnapshotError::Disk(_) | SnapshotError::UnsupportedVersion { .. })
-                | DepotError::Unreadable { .. },
+                SnapshotStoreError::File(SnapshotError::Disk(_) | SnapshotError::UnsupportedVersion { .. })
+                | SnapshotStoreError::Unreadable { .. },
             )
             | Self::NotNew { .. } => false,
-            Self::Snapshot(DepotError::Store(error)) => matches!(error.cause, StoreCause::Damaged),
+            Self::Snapshot(SnapshotStoreError::Store(error)) => matches!(error.cause, StoreCause::Damaged),
             Self::Log(OpenError::Damaged { .. } | OpenError::Refused { .. } | OpenError::Missing)
             | Self::Incomplete { .. }
             | Self::Snapshot(_) => true,
@@ -87,7 +87,7 @@ pub struct Stored<D: Disk, E> {
     /// The state of the replica.
     pub restored: Restored,
     /// The snapshots; none is left but the one that the log goes with.
-    pub depot: Depot<D>,
+    pub snapshot_store: SnapshotStore<D>,
     /// That snapshot and its length in bytes, if the log needs one.
     pub snapshot: Option<(OpNumber, u64)>,
     /// The state of the engine in it.
@@ -110,8 +110,9 @@ impl<D: Disk, E> Stored<D, E> {
         on_log: impl FnOnce(&Recovery),
     ) -> Result<(Wal<D>, Self), StoredError> {
         let is_new = options.may_create;
-        let mut depot = Depot::open(snapshots, options.cluster).map_err(StoredError::Snapshot)?;
-        let listed = states.list(&mut depot).map_err(StoredError::Snapshot)?;
+        let mut snapshot_store =
+            SnapshotStore::open(snapshots, options.cluster).map_err(StoredError::Snapshot)?;
+        let listed = states.list(&mut snapshot_store).map_err(StoredError::Snapshot)?;
         let snapshots = listed.len();
         let mut restored = Restored::new(config, listed);
         let (wal, recovery) = Wal::open(log, options, |RecordNumber(number), bytes| {
@@ -133,12 +134,12 @@ impl<D: Disk, E> Stored<D, E> {
         };
         let (mut snapshot, mut engine) = (None, None);
         if let Some(op_number) = needed {
-            let loaded = states.load(&mut depot, op_number).map_err(StoredError::Snapshot)?;
+            let loaded = states.load(&mut snapshot_store, op_number).map_err(StoredError::Snapshot)?;
             restored.attach(loaded.head, loaded.bytes).map_err(incomplete)?;
             (snapshot, engine) = (Some((op_number, loaded.bytes)), Some(loaded.engine));
         }
-        states.keep_only(&mut depot, needed).map_err(StoredError::Snapshot)?;
-        Ok((wal, Self { recovery, restored, depot, snapshot, engine }))
+        states.keep_only(&mut snapshot_store, needed).map_err(StoredError::Snapshot)?;
+        Ok((wal, Self { recovery, restored, snapshot_store, snapshot, engine }))
     }
 }
 
@@ -172,18 +173,19 @@ mod tests {
     #[test]
     fn snapshots_without_a_log_are_not_a_new_replica() {
         let disk = MemoryDisk::new();
-        let mut depot = Depot::open(disk.clone(), CLUSTER).expect("an empty disk");
+        let mut snapshot_store = SnapshotStore::open(disk.clone(), CLUSTER).expect("an empty disk");
         let (view, time) = (View(1), WallTime(1));
-        depot
+        snapshot_store
             .begin(&SnapshotHead { op_number: OpNumber(9), view, time, sessions: Sessions::default() })
             .expect("a disk that works");
-        depot.finish().expect("a disk that works");
+        snapshot_store.finish().expect("a disk that works");
         let refused = open(&disk, true).err().expect("something is there");
         assert!(matches!(refused, StoredError::NotNew { records: 0, snapshots: 1 }), "{refused:?}");
         assert!(!refused.is_damage(), "nobody else's state is to take the place of it");
-        let unreadable = DepotError::Unreadable { by: "files".to_owned(), why: "version 2".to_owned() };
+        let unreadable =
+            SnapshotStoreError::Unreadable { by: "files".to_owned(), why: "version 2".to_owned() };
         assert!(!StoredError::Snapshot(unreadable).is_damage(), "another program can read it");
-        assert_eq!(depot.list().expect("a disk that works"), [OpNumber(9)], "it is left alone");
+        assert_eq!(snapshot_store.list().expect("a disk that works"), [OpNumber(9)], "it is left alone");
     }
 
     #[test]

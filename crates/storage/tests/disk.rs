@@ -48,7 +48,7 @@ fn a_crash_goes_back_to_a_checkpoint() {
                 1 => {
                     engine.shared().flush().expect("a store in memory");
                     flushed = sealed;
-                    while engine.shared().tidy().expect("a store in memory") {}
+                    while engine.shared().compact().expect("a store in memory") {}
                 }
                 _ => {}
             }

@@ -5,7 +5,7 @@ use crate::format::{
     FORMAT_VERSION_UNMARKED, HEADER_BYTES, HeaderError, MARK_BYTES, MARK_LENGTH, Parsed, RECORD_HEADER_BYTES,
     RecordFault, RecordNumber, SegmentHeader, parse_record,
 };
-use crate::later_record::{find_later_mark, find_later_record};
+use crate::resync_scan::{find_later_mark, find_later_record};
 
 /// What a disk writes whole or not at all, in bytes. Larger sectors are multiples of it.
 pub(crate) const SECTOR_BYTES: u64 = 512;

@@ -8,7 +8,7 @@
 
 use crate::message::{encode_member_reply, encode_message, encode_read_reply};
 use core::fmt;
-use syros_protocol::message::{Message, Standing};
+use syros_protocol::message::{Freshness, Message};
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use syros_types::{OpNumber, View, WallTime};
 
@@ -174,10 +174,10 @@ pub fn put_member_reply_frame(
     out: &mut Vec<u8>,
     request: (View, u64),
     applied: OpNumber,
-    standing: Standing,
+    freshness: Freshness,
     write: impl FnOnce(&mut Vec<u8>) -> WallTime,
 ) {
-    put_frame(out, Channel::Client, |out| encode_member_reply(out, request, applied, standing, write));
+    put_frame(out, Channel::Client, |out| encode_member_reply(out, request, applied, freshness, write));
 }
 
 /// The first frame in `received` and the number of bytes it takes there; `None` if more bytes must

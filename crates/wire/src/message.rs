@@ -7,7 +7,7 @@ use crate::parts::{
 use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
 use std::time::Duration;
-use syros_protocol::message::{Asked, Describe, DoViewChange, Message, Standing, StartView, StatusReport};
+use syros_protocol::message::{Asked, Describe, DoViewChange, Freshness, Message, StartView, StatusReport};
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime, micros};
 
@@ -47,12 +47,12 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         Message::ReadReply { view, number, reply } => {
             writer.with(|out| encode_read_reply(out, *view, *number, |out| out.extend_from_slice(reply)))
         }
-        Message::MemberReply { view, number, applied, standing, expiry, reply } => writer.with(|out| {
+        Message::MemberReply { view, number, applied, freshness, expiry, reply } => writer.with(|out| {
             let write = |out: &mut Vec<u8>| {
                 out.extend_from_slice(reply);
                 *expiry
             };
-            encode_member_reply(out, (*view, *number), *applied, *standing, write);
+            encode_member_reply(out, (*view, *number), *applied, *freshness, write);
         }),
         Message::LastChange { view, number, op_number, time } => {
             let writer = writer.byte(tag::LAST_CHANGE).number(view.0).number(*number);
@@ -161,10 +161,10 @@ pub fn encode_member_reply(
     out: &mut Vec<u8>,
     (view, number): (View, u64),
     applied: OpNumber,
-    standing: Standing,
+    freshness: Freshness,
     write: impl FnOnce(&mut Vec<u8>) -> WallTime,
 ) {
-    let Standing { accepted, unordered, time } = standing;
+    let Freshness { accepted, unordered, time } = freshness;
     let writer = Writer::new(out).byte(tag::MEMBER_REPLY).number(view.0).number(number);
     let writer = writer.number(applied.0).number(accepted.0).byte(boolean_tag(unordered)).fixed(time.0);
     writer.with(|out| {
@@ -264,7 +264,7 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             view: View(reader.number()?),
             number: reader.number()?,
             applied: OpNumber(reader.number()?),
-            standing: Standing {
+            freshness: Freshness {
                 accepted: OpNumber(reader.number()?),
                 unordered: reader.boolean()?,
                 time: WallTime(reader.fixed()?),

@@ -126,7 +126,7 @@ pub(crate) fn a_crash_goes_back_to_a_checkpoint<S: Store>(open: impl Opens<S>) {
                 1 => {
                     engine.shared().flush().expect("a flush");
                     flushed = sealed.last().copied().unwrap_or_default();
-                    while engine.shared().tidy().expect("a step of compaction") {}
+                    while engine.shared().compact().expect("a step of compaction") {}
                 }
                 _ => {}
             }

@@ -5,7 +5,7 @@
 
 mod script;
 
-use crate::customer::{self, Customer};
+use crate::client::{self, ModelClient};
 use crate::history::{History, OPERATIONS_MAX, Progress};
 use crate::node::{self, Envelope, Node};
 use crate::setup::{Bounded, Budget, CLIENTS_MAX, MEMBERS_MAX, Setup, Time};
@@ -20,7 +20,7 @@ use syros_types::{Instant, ReplicaId};
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     pub(crate) nodes: [u32; MEMBERS_MAX],
-    pub(crate) customers: [u32; CLIENTS_MAX],
+    pub(crate) clients: [u32; CLIENTS_MAX],
     /// Messages on their way, sorted, each once.
     pub(crate) network: Vec<u32>,
     pub(crate) history: History,
@@ -66,8 +66,8 @@ struct NodeEntry {
 }
 
 #[derive(Debug)]
-struct CustomerEntry {
-    customer: Arc<Customer>,
+struct ClientEntry {
+    client: Arc<ModelClient>,
     view: u64,
 }
 
@@ -80,8 +80,8 @@ struct Turn {
 
 /// What a turn of a client led to.
 #[derive(Debug)]
-struct CustomerTurn {
-    customer: u32,
+struct ClientTurn {
+    client: u32,
     sent: Vec<u32>,
     ended: Vec<(u64, Progress)>,
 }
@@ -90,12 +90,12 @@ struct CustomerTurn {
 pub(crate) struct Tables {
     nodes: Vec<NodeEntry>,
     node_numbers: HashMap<u64, u32>,
-    customers: Vec<CustomerEntry>,
-    customer_numbers: HashMap<u64, u32>,
+    clients: Vec<ClientEntry>,
+    client_numbers: HashMap<u64, u32>,
     envelopes: Vec<Arc<Envelope>>,
     envelope_numbers: HashMap<Arc<Envelope>, u32>,
     turns: HashMap<(u32, u64), Arc<Turn>>,
-    customer_turns: HashMap<(u32, u64), Arc<CustomerTurn>>,
+    client_turns: HashMap<(u32, u64), Arc<ClientTurn>>,
 }
 
 impl Tables {
@@ -132,13 +132,13 @@ impl Tables {
         }
     }
 
-    fn customer(&mut self, setup: &Setup, customer: Customer) -> u32 {
-        let next = self.customers.len() as u32;
-        match self.customer_numbers.entry(customer.fingerprint(setup)) {
+    fn client(&mut self, setup: &Setup, client: ModelClient) -> u32 {
+        let next = self.clients.len() as u32;
+        match self.client_numbers.entry(client.fingerprint(setup)) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
-                let view = customer.view();
-                self.customers.push(CustomerEntry { customer: Arc::new(customer), view });
+                let view = client.view();
+                self.clients.push(ClientEntry { client: Arc::new(client), view });
                 *new.insert(next)
             }
         }
@@ -189,22 +189,22 @@ impl Tables {
         turn
     }
 
-    fn customer_turn(
+    fn client_turn(
         &mut self,
         setup: &Setup,
-        customer: u32,
+        client: u32,
         code: u64,
-        input: &customer::Input<'_>,
-    ) -> Arc<CustomerTurn> {
-        if let Some(turn) = self.customer_turns.get(&(customer, code)) {
+        input: &client::Input<'_>,
+    ) -> Arc<ClientTurn> {
+        if let Some(turn) = self.client_turns.get(&(client, code)) {
             return Arc::clone(turn);
         }
-        let before = Arc::clone(&self.customers[customer as usize].customer);
+        let before = Arc::clone(&self.clients[client as usize].client);
         let (after, (sent, ended)) = before.turn(input);
-        let next = self.customer(setup, after);
+        let next = self.client(setup, after);
         let sent = sent.into_iter().map(|envelope| self.envelope(envelope)).collect();
-        let turn = Arc::new(CustomerTurn { customer: next, sent, ended });
-        self.customer_turns.insert((customer, code), Arc::clone(&turn));
+        let turn = Arc::new(ClientTurn { client: next, sent, ended });
+        self.client_turns.insert((client, code), Arc::clone(&turn));
         turn
     }
 }
@@ -256,7 +256,7 @@ impl World {
         let setup = &self.setup;
         let mut state = State {
             nodes: [0; MEMBERS_MAX],
-            customers: [0; CLIENTS_MAX],
+            clients: [0; CLIENTS_MAX],
             network: Vec::new(),
             history: History::default(),
             issued: [0; CLIENTS_MAX],
@@ -279,15 +279,15 @@ impl World {
                 sent.extend(messages.into_iter().map(|message| tables.envelope(message)));
             }
             for (client, wall) in walls.iter().enumerate() {
-                let customer = Customer::new(setup, client, *wall);
-                state.customers[client] = tables.customer(setup, customer);
+                let model_client = ModelClient::new(setup, client, *wall);
+                state.clients[client] = tables.client(setup, model_client);
             }
         }
         self.put(&mut state, &sent);
         self.settle(&mut state);
         for client in 0..setup.programs.len() {
             let warm = crate::machine::Operation::Set(crate::machine::WARM_KEY, 0);
-            self.customer_turn(&mut state, client, u64::MAX, &customer::Input::Invoke(warm));
+            self.client_turn(&mut state, client, u64::MAX, &client::Input::Invoke(warm));
             self.settle(&mut state);
         }
         self.settle_after_heartbeat(&mut state);
@@ -356,7 +356,7 @@ impl World {
     /// The states behind the numbers: (members, clients, messages, turns of members).
     pub(crate) fn table_sizes(&self) -> [usize; 4] {
         let tables = self.tables();
-        [tables.nodes.len(), tables.customers.len(), tables.envelopes.len(), tables.turns.len()]
+        [tables.nodes.len(), tables.clients.len(), tables.envelopes.len(), tables.turns.len()]
     }
 
     fn now(&self, state: &State) -> Option<Instant> {
@@ -471,8 +471,8 @@ impl World {
             }
             Action::Impatience(client) => {
                 state.budget.spend(Bounded::Impatience);
-                let input = customer::Input::Impatience;
-                self.customer_turn(&mut state, usize::from(client), u64::MAX - 1, &input);
+                let input = client::Input::Impatience;
+                self.client_turn(&mut state, usize::from(client), u64::MAX - 1, &input);
             }
             Action::Pass => {
                 state.budget.spend(Bounded::Time);
@@ -544,14 +544,14 @@ impl World {
         let number = usize::from(state.issued[client]);
         state.issued[client] += 1;
         state.history.begin(self.setup.operation_index(client, number));
-        let input = customer::Input::Invoke(self.setup.programs[client][number]);
-        self.customer_turn(state, client, u64::MAX - 2 - number as u64, &input);
+        let input = client::Input::Invoke(self.setup.programs[client][number]);
+        self.client_turn(state, client, u64::MAX - 2 - number as u64, &input);
     }
 
     /// A client loses its connection to a member for good.
     pub(crate) fn disconnect(&self, state: &mut State, client: usize, member: u8) {
-        let input = customer::Input::Disconnected(ReplicaId(member));
-        self.customer_turn(state, client, u64::MAX - 64 - u64::from(member), &input);
+        let input = client::Input::Disconnected(ReplicaId(member));
+        self.client_turn(state, client, u64::MAX - 64 - u64::from(member), &input);
     }
 
     fn deliver(&self, state: &mut State, number: u32) -> Option<()> {
@@ -566,8 +566,8 @@ impl World {
                 self.member_turn(state, member, Action::Deliver(number))
             }
             Peer::Client(client) => {
-                let input = customer::Input::Message(&envelope);
-                self.customer_turn(state, client as usize, u64::from(number), &input);
+                let input = client::Input::Message(&envelope);
+                self.client_turn(state, client as usize, u64::from(number), &input);
                 Some(())
             }
         }
@@ -588,9 +588,9 @@ impl World {
         Some(())
     }
 
-    fn customer_turn(&self, state: &mut State, client: usize, code: u64, input: &customer::Input<'_>) {
-        let turn = self.tables().customer_turn(&self.setup, state.customers[client], code, input);
-        state.customers[client] = turn.customer;
+    fn client_turn(&self, state: &mut State, client: usize, code: u64, input: &client::Input<'_>) {
+        let turn = self.tables().client_turn(&self.setup, state.clients[client], code, input);
+        state.clients[client] = turn.client;
         for (token, progress) in &turn.ended {
             if *token > WARM {
                 let operation = self.setup.operation_index(client, (token - WARM - 1) as usize);
@@ -606,8 +606,8 @@ impl World {
             let envelope = self.envelope(*number);
             match envelope.to {
                 Peer::Client(client) if self.setup.answers_at_once => {
-                    let input = customer::Input::Message(&envelope);
-                    self.customer_turn(state, client as usize, u64::from(*number), &input);
+                    let input = client::Input::Message(&envelope);
+                    self.client_turn(state, client as usize, u64::from(*number), &input);
                 }
                 _ if self.is_lost(&envelope) => {}
                 _ => {
@@ -669,7 +669,7 @@ impl World {
     fn forget_obsolete(&self, state: &mut State) {
         let tables = self.tables();
         let any_view = self.setup.planted == Some(PlantedBug::AnyViewAccepted);
-        let State { nodes, customers, network, .. } = state;
+        let State { nodes, clients, network, .. } = state;
         network.retain(|number| {
             let envelope = &tables.envelopes[*number as usize];
             let Peer::Replica(ReplicaId(to)) = envelope.to else { return true };
@@ -692,7 +692,7 @@ impl World {
                     | Message::Register { view, .. },
                     Peer::Client(client),
                 ) => {
-                    let sender = tables.customers[customers[client as usize] as usize].view;
+                    let sender = tables.clients[clients[client as usize] as usize].view;
                     any_view || view.0 >= receiver || sender < receiver
                 }
                 _ => true,

@@ -424,7 +424,7 @@ impl<S: Store> DiskExecutor<S> {
             ReadWay::InPassing => self.readings.push(Reading(Kind::Current(job))),
             _ if self.planted(Planted::ReadOfSeveralInPassing)
                 // Members are asked for several keys by stale reads only.
-                || (self.planted(Planted::StaleOfSeveralInPassing) && job.standing.is_some()) =>
+                || (self.planted(Planted::StaleOfSeveralInPassing) && job.freshness.is_some()) =>
             {
                 self.readings.push(Reading(Kind::Current(job)));
             }

@@ -44,8 +44,8 @@ impl Harness {
 
     fn read(&mut self, number: u64, words: &[&[u8]]) {
         let (to, view, applied) = (Peer::Client(1), View(0), self.executor.dispatched());
-        let (standing, now, time, body) = (None, WallTime(0), None, Body::from(body_of(words)));
-        self.executor.read(ReadJob { to, view, number, body, standing, applied, now, time });
+        let (freshness, now, time, body) = (None, WallTime(0), None, Body::from(body_of(words)));
+        self.executor.read(ReadJob { to, view, number, body, freshness, applied, now, time });
     }
 
     /// Gives the threads what there is for them.

@@ -202,8 +202,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             Action::Persist { .. } if self.is_log_closed => Output::Nothing,
             Action::Persist { ticket, record } => self.persist(ticket, record),
             Action::Apply { through } => self.apply(through, now, clock, observer),
-            Action::Read { to, view, number, applied, body, standing, time, now } => {
-                Output::Read(ReadJob { to, view, number, body, standing, applied, now, time })
+            Action::Read { to, view, number, applied, body, freshness, time, now } => {
+                Output::Read(ReadJob { to, view, number, body, freshness, applied, now, time })
             }
             Action::Evaluate { to, view, id, body } => self.evaluate(now, to, view, id, body),
             Action::TakeSnapshot { head, ticket, is_file } => self.take_snapshot(head, ticket, is_file, now),

@@ -244,15 +244,15 @@ impl<E: InMemory> MemoryExecutor<E> {
             self.long_reads.add(job);
             return None;
         }
-        let ReadJob { to, view, number, body, standing, applied, now, .. } = job;
+        let ReadJob { to, view, number, body, freshness, applied, now, .. } = job;
         self.reply.clear();
         self.engine.read(now, &body, &mut self.reply);
         let reply = Body::from(self.reply.as_slice());
-        let message = match standing {
+        let message = match freshness {
             None => Message::ReadReply { view, number, reply },
-            Some(standing) => {
+            Some(freshness) => {
                 let expiry = self.engine.first_expiry(&body).unwrap_or_default();
-                Message::MemberReply { view, number, applied, standing, expiry, reply }
+                Message::MemberReply { view, number, applied, freshness, expiry, reply }
             }
         };
         Some(ReadOutcome::Answer(to, message))

@@ -137,8 +137,8 @@ fn a_read_of_what_has_expired_is_not_answered() {
     for (time, answered) in [(WallTime(expiry.0 - 1), true), (expiry, false)] {
         let body = Body::from(body_of(&[b"GET", b"k"]));
         let (view, applied) = (View(0), harness.executor.executed());
-        let (standing, now, time) = (None, WallTime(0), Some(time));
-        let job = ReadJob { to: CLIENT, view, number: 1, body, standing, applied, now, time };
+        let (freshness, now, time) = (None, WallTime(0), Some(time));
+        let job = ReadJob { to: CLIENT, view, number: 1, body, freshness, applied, now, time };
         let outcome = harness.executor.read(job).expect("it does not take long");
         assert_eq!(matches!(outcome, ReadOutcome::Answer(..)), answered, "{outcome:?}");
     }

@@ -16,7 +16,7 @@ pub use worker::SnapshotWorker;
 use core::fmt;
 use syros_protocol::message::Body;
 use syros_protocol::record::SnapshotHead;
-use syros_snapshot::{DepotError, Load, Loaded, Place, SnapshotFiles, StoreLoader};
+use syros_snapshot::{Load, Loaded, Place, SnapshotFiles, SnapshotStoreError, StoreLoader};
 use syros_storage::{Cut, DiskEngine, Loader, Store, StoreError};
 use syros_types::{OpNumber, ReplicaId};
 
@@ -174,7 +174,7 @@ pub enum SnapshotReport<M, S: Store> {
         /// Which attempt it was.
         attempt: Attempt,
         /// Why.
-        error: DepotError,
+        error: SnapshotStoreError,
     },
     /// A part of a snapshot that a member asked for.
     PartRead {
@@ -194,7 +194,7 @@ pub enum SnapshotReport<M, S: Store> {
         /// The snapshot.
         op_number: OpNumber,
         /// Why, unless there is no such part.
-        error: Option<DepotError>,
+        error: Option<SnapshotStoreError>,
     },
     /// A part of a snapshot that is being received is written.
     PartWritten {
@@ -210,13 +210,13 @@ pub enum SnapshotReport<M, S: Store> {
         /// The snapshot.
         op_number: OpNumber,
         /// Why.
-        error: DepotError,
+        error: SnapshotStoreError,
     },
     /// Old snapshots and stores are removed, as far as the disk allows. What it refuses to remove now is removed after
     /// the next checkpoint.
     Removed {
         /// Of snapshots.
-        snapshots: Result<(), DepotError>,
+        snapshots: Result<(), SnapshotStoreError>,
         /// Of stores.
         stores: Result<(), StoreError>,
     },
@@ -249,7 +249,7 @@ pub enum EngineFiles<M, P> {
 }
 
 impl<M: MemoryLoaders, P: Place + Clone> EngineFiles<M, P> {
-    fn loader(&self) -> Result<EngineLoader<M::Loader, P>, DepotError> {
+    fn loader(&self) -> Result<EngineLoader<M::Loader, P>, SnapshotStoreError> {
         Ok(match self {
             Self::InMemory(loaders) => EngineLoader::InMemory(loaders.loader()),
             Self::OnDisk(place) => EngineLoader::OnDisk(Box::new(StoreLoader::create(place.clone())?)),
@@ -280,14 +280,14 @@ enum EngineLoader<L: Load, P: Place> {
 impl<L: Load, P: Place> Load for EngineLoader<L, P> {
     type Engine = LoadedEngine<L::Engine, P::Store>;
 
-    fn block(&mut self, block: &[u8]) -> Result<(), DepotError> {
+    fn block(&mut self, block: &[u8]) -> Result<(), SnapshotStoreError> {
         match self {
             Self::InMemory(loader) => loader.block(block),
             Self::OnDisk(loader) => loader.block(block),
         }
     }
 
-    fn finish(self, head: &[u8]) -> Result<Self::Engine, DepotError> {
+    fn finish(self, head: &[u8]) -> Result<Self::Engine, SnapshotStoreError> {
         Ok(match self {
             Self::InMemory(loader) => LoadedEngine::InMemory(loader.finish(head)?),
             Self::OnDisk(loader) => {

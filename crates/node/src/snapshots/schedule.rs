@@ -9,7 +9,7 @@ use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::Event;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_snapshot::{DepotError, Loaded};
+use syros_snapshot::{Loaded, SnapshotStoreError};
 use syros_storage::{Engine, Store};
 use syros_types::{Instant, OpNumber, ReplicaId};
 
@@ -33,7 +33,7 @@ pub enum SnapshotNews {
         /// The snapshot.
         op_number: OpNumber,
         /// Why.
-        error: DepotError,
+        error: SnapshotStoreError,
     },
     /// A member is to be sent this. Nothing of it waits for the disk.
     Send(ReplicaId, Message),

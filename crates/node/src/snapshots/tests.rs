@@ -6,7 +6,7 @@ use syros_protocol::message::Message;
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Event, PlantedBug};
 use syros_protocol::sessions::Sessions;
-use syros_snapshot::Depot;
+use syros_snapshot::SnapshotStore;
 use syros_storage::{Engine as _, MemoryEngine, MemoryStore, RemovalPace};
 use syros_types::{Instant, View, WallTime};
 use syros_wal::memory_disk::MemoryDisk;
@@ -74,12 +74,12 @@ impl Harness {
     /// With as many keys.
     fn new(keys: u64) -> Self {
         let disk = MemoryDisk::new();
-        let depot = Depot::open(disk.clone(), CLUSTER).expect("an empty disk");
+        let snapshot_store = SnapshotStore::open(disk.clone(), CLUSTER).expect("an empty disk");
         let mut harness = Self {
             disk,
             engine: MemoryEngine::with_hash_seed(0),
             schedule: SnapshotSchedule::new(SIZES),
-            worker: SnapshotWorker::new(depot, EngineFiles::InMemory(FILES), SIZES),
+            worker: SnapshotWorker::new(snapshot_store, EngineFiles::InMemory(FILES), SIZES),
             now: Instant(1_000),
         };
         (0..keys).for_each(|key| harness.set(key, b"before"));
@@ -128,14 +128,14 @@ impl Harness {
         }
     }
 
-    fn load(&self, op_number: u64) -> Result<MemoryEngine, DepotError> {
-        let mut depot = Depot::open(self.disk.clone(), CLUSTER)?;
-        Ok(depot.load(OpNumber(op_number), FILES.loader())?.engine)
+    fn load(&self, op_number: u64) -> Result<MemoryEngine, SnapshotStoreError> {
+        let mut snapshot_store = SnapshotStore::open(self.disk.clone(), CLUSTER)?;
+        Ok(snapshot_store.load(OpNumber(op_number), FILES.loader())?.engine)
     }
 
     fn snapshots(&self) -> Vec<u64> {
-        let mut depot = Depot::open(self.disk.clone(), CLUSTER).expect("a disk that works");
-        depot.list().expect("a disk that works").into_iter().map(|op_number| op_number.0).collect()
+        let mut snapshot_store = SnapshotStore::open(self.disk.clone(), CLUSTER).expect("a disk that works");
+        snapshot_store.list().expect("a disk that works").into_iter().map(|op_number| op_number.0).collect()
     }
 }
 
@@ -144,7 +144,7 @@ fn head(op_number: u64) -> Box<SnapshotHead> {
     Box::new(SnapshotHead { op_number, view: View(1), time: WallTime(1), sessions: Sessions::default() })
 }
 
-fn refused() -> DepotError {
+fn refused() -> SnapshotStoreError {
     let cause = Cause::Full;
     DiskError { operation: DiskOperation::Append, file: "a snapshot".to_owned(), cause }.into()
 }

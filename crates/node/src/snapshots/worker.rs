@@ -5,7 +5,7 @@ use super::{
 };
 use core::fmt;
 use syros_protocol::record::SnapshotHead;
-use syros_snapshot::{Depot, DepotError, Load, Loaded, Place};
+use syros_snapshot::{Load, Loaded, Place, SnapshotStore, SnapshotStoreError};
 use syros_types::OpNumber;
 use syros_wal::Disk;
 
@@ -21,7 +21,7 @@ type Report<M, P> = SnapshotReport<Memory<M>, <P as Place>::Store>;
 /// Writes, reads, receives, loads and removes snapshots. Whoever drives it gives it the jobs in the order in which they
 /// were asked for ([`SnapshotWorker::work`]), and lets it cut ([`SnapshotWorker::cut_next`]) while there is no job.
 pub struct SnapshotWorker<D: Disk, M, P> {
-    depot: Depot<D>,
+    snapshot_store: SnapshotStore<D>,
     files: EngineFiles<M, P>,
     sizes: SnapshotSizes,
     /// The snapshot being written. Jobs for one that has failed are left out.
@@ -38,8 +38,12 @@ impl<D: Disk, M, P> fmt::Debug for SnapshotWorker<D, M, P> {
 
 impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
     /// A worker on these snapshots, for such engines.
-    pub const fn new(depot: Depot<D>, files: EngineFiles<M, P>, sizes: SnapshotSizes) -> Self {
-        Self { depot, files, sizes, writing: None, cutting: None }
+    pub const fn new(
+        snapshot_store: SnapshotStore<D>,
+        files: EngineFiles<M, P>,
+        sizes: SnapshotSizes,
+    ) -> Self {
+        Self { snapshot_store, files, sizes, writing: None, cutting: None }
     }
 
     /// True if [`SnapshotWorker::cut_next`] has something to do.
@@ -51,7 +55,7 @@ impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
     pub fn work(
         &mut self,
         job: SnapshotJob,
-        room: impl FnOnce(usize) -> Result<(), DepotError>,
+        room: impl FnOnce(usize) -> Result<(), SnapshotStoreError>,
     ) -> Option<Report<M, P>> {
         match job {
             SnapshotJob::Begin { attempt, head, bytes } => {
@@ -61,7 +65,7 @@ impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
             SnapshotJob::Write { attempt, block } => {
                 self.writing.filter(|writing| *writing == attempt)?;
                 let bytes = block.len();
-                Some(match self.depot.state(&block) {
+                Some(match self.snapshot_store.state(&block) {
                     Ok(()) => SnapshotReport::Written { attempt, bytes },
                     Err(error) => self.fail(attempt, error),
                 })
@@ -79,14 +83,14 @@ impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
                 None
             }
             SnapshotJob::ReadPart { to, op_number, offset } => {
-                Some(match self.depot.read_part(op_number, offset, self.sizes.part_bytes) {
+                Some(match self.snapshot_store.read_part(op_number, offset, self.sizes.part_bytes) {
                     Ok(Some(part)) => SnapshotReport::PartRead { to, op_number, offset, part },
                     Ok(None) => SnapshotReport::PartNotRead { to, op_number, error: None },
                     Err(error) => SnapshotReport::PartNotRead { to, op_number, error: Some(error) },
                 })
             }
             SnapshotJob::WritePart { op_number, offset, part } => {
-                Some(match self.depot.write_part(op_number, offset, &part) {
+                Some(match self.snapshot_store.write_part(op_number, offset, &part) {
                     Ok(received) => SnapshotReport::PartWritten { op_number, received },
                     Err(error) => SnapshotReport::NotReceived { op_number, error },
                 })
@@ -96,7 +100,7 @@ impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
                 Err(error) => SnapshotReport::NotReceived { op_number, error },
             }),
             SnapshotJob::RemoveBefore { op_number, store } => Some(SnapshotReport::Removed {
-                snapshots: self.depot.remove_before(op_number),
+                snapshots: self.snapshot_store.remove_before(op_number),
                 stores: self.files.remove_before(store),
             }),
             SnapshotJob::Discard { garbage, store } => {
@@ -111,23 +115,23 @@ impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
     pub fn cut_next(&mut self) -> Option<Report<M, P>> {
         let (attempt, blocks) = (self.writing?, self.cutting.as_mut()?);
         let mut block = Vec::with_capacity(self.sizes.block_bytes + self.sizes.block_bytes / 8);
-        let more = blocks.block(self.sizes.block_bytes, &mut block).map_err(DepotError::from);
-        match more.and_then(|more| self.depot.state(&block).map(|()| more)) {
+        let more = blocks.block(self.sizes.block_bytes, &mut block).map_err(SnapshotStoreError::from);
+        match more.and_then(|more| self.snapshot_store.state(&block).map(|()| more)) {
             Ok(true) => None,
             Ok(false) => Some(self.finish(attempt)),
             Err(error) => Some(self.fail(attempt, error)),
         }
     }
 
-    fn begin(&mut self, attempt: Attempt, head: &SnapshotHead) -> Result<(), DepotError> {
+    fn begin(&mut self, attempt: Attempt, head: &SnapshotHead) -> Result<(), SnapshotStoreError> {
         (self.writing, self.cutting) = (None, None);
-        self.depot.begin(head)?;
+        self.snapshot_store.begin(head)?;
         self.writing = Some(attempt);
         Ok(())
     }
 
     fn finish(&mut self, attempt: Attempt) -> Report<M, P> {
-        match self.depot.finish() {
+        match self.snapshot_store.finish() {
             Ok(bytes) => {
                 (self.writing, self.cutting) = (None, None);
                 SnapshotReport::Taken { attempt, bytes }
@@ -136,7 +140,7 @@ impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
         }
     }
 
-    fn fail(&mut self, attempt: Attempt, error: DepotError) -> Report<M, P> {
+    fn fail(&mut self, attempt: Attempt, error: SnapshotStoreError) -> Report<M, P> {
         self.give_up();
         SnapshotReport::NotTaken { attempt, error }
     }
@@ -144,11 +148,11 @@ impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
     fn give_up(&mut self) {
         (self.writing, self.cutting) = (None, None);
         // If it fails, the next process removes what was written.
-        let _ = self.depot.give_up();
+        let _ = self.snapshot_store.give_up();
     }
 
-    fn receive(&mut self, op_number: OpNumber) -> Result<LoadedSnapshot<M, P>, DepotError> {
+    fn receive(&mut self, op_number: OpNumber) -> Result<LoadedSnapshot<M, P>, SnapshotStoreError> {
         let loader = self.files.loader()?;
-        self.depot.receive(op_number, loader)
+        self.snapshot_store.receive(op_number, loader)
     }
 }

@@ -152,7 +152,7 @@ fn hash_reads(
             sent,
             attempts,
             course,
-            evidence,
+            progress,
             waits_for,
             referred,
             refused,
@@ -167,7 +167,7 @@ fn hash_reads(
             bucket,
             (*attempts).min(config.group.size() as u32 + 1),
             course,
-            evidence,
+            progress,
             waits_for,
             (referred, refused),
         )

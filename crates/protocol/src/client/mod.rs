@@ -352,8 +352,8 @@ impl Client {
                 self.on_read_reply(from, number, reply);
                 self.observe_view(view);
             }
-            Message::MemberReply { view, number, applied, standing, expiry, reply } => {
-                self.on_member_reply(from, view, number, (applied, expiry, reply), standing);
+            Message::MemberReply { view, number, applied, freshness, expiry, reply } => {
+                self.on_member_reply(from, view, number, (applied, expiry, reply), freshness);
                 self.observe_view(view);
             }
             Message::LastChange { view, number, op_number, time } => {

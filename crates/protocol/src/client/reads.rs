@@ -10,7 +10,7 @@
 //! An op number of an entry that is not committed means something in one view only: the next view may put other
 //! entries there, and a completed update elsewhere. So what members know beyond their values counts for the latest
 //! view that any of them answered in, and a value that a member was asked for after such an entry counts only
-//! if nobody has answered out of a later view since (`docs/PROTOCOL.md`, "Evidence and views").
+//! if nobody has answered out of a later view since (`docs/PROTOCOL.md`, "ReadProgress and views").
 //!
 //! A value that does not count is asked for again at a member that is to have executed the entry it lacked
 //! (Syros calls it a rinse), or, if something has to be ordered first, of the leader. A key that expires is
@@ -19,7 +19,7 @@
 //! gives the value: a value with such a key counts only if the members' times agree.
 
 use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
-use crate::message::{Asked, Body, Message, Refusal, Standing};
+use crate::message::{Asked, Body, Freshness, Message, Refusal};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{Footprint, Group, Instant, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, View, WallTime};
@@ -58,7 +58,7 @@ pub(super) struct Read {
     pub(super) sent: Instant,
     pub(super) attempts: u32,
     pub(super) course: Course,
-    pub(super) evidence: Evidence,
+    pub(super) progress: ReadProgress,
     /// Those that have been asked for a value and have not answered.
     pub(super) waits_for: ReplicaSet,
     /// Others were asked before the leader is.
@@ -77,7 +77,7 @@ pub(super) enum Course {
     /// The values of these members.
     Quorum { asked: ReplicaSet },
     /// A member's value once it has executed an entry; it may not hold a key that expires by `time`. Entry and time are
-    /// what evidence of this view names.
+    /// what a member of this view has named.
     Rinse { member: ReplicaId, after: OpNumber, time: WallTime, view: View },
     /// Any value of this replica.
     Stale { member: ReplicaId },
@@ -98,7 +98,7 @@ impl Course {
 
 /// What a read has been told, whoever was asked and when: all of it since the read was invoked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Evidence {
+pub(super) struct ReadProgress {
     heard: ReplicaSet,
     /// The value of the latest state. Committed entries have the same number in every view, so it counts whatever the
     /// view it was given in.
@@ -106,7 +106,7 @@ pub(super) struct Evidence {
     /// The latest view that a member answered in.
     view: View,
     /// What members that answered in that view know beyond their values, taken together.
-    beyond: Standing,
+    beyond: Freshness,
     /// Who has the last entry of these in its log.
     accepted_by: ReplicaId,
     /// The earliest and the latest time of the members that answered, whatever the view.
@@ -115,31 +115,31 @@ pub(super) struct Evidence {
     change: Option<(OpNumber, WallTime)>,
 }
 
-impl Default for Evidence {
+impl Default for ReadProgress {
     fn default() -> Self {
-        let (heard, beyond) = (ReplicaSet(0), Standing::default());
+        let (heard, beyond) = (ReplicaSet(0), Freshness::default());
         let times = (WallTime(u64::MAX), WallTime(0));
         Self { heard, best: None, view: View(0), beyond, accepted_by: ReplicaId(0), times, change: None }
     }
 }
 
-impl Evidence {
+impl ReadProgress {
     /// Takes in what a member says in `view`. True if it had not answered before.
-    fn add(&mut self, from: ReplicaId, view: View, value: Value, standing: Standing) -> bool {
+    fn add(&mut self, from: ReplicaId, view: View, value: Value, freshness: Freshness) -> bool {
         let is_first = !self.heard.contains(from);
         self.heard = self.heard.with(from);
-        self.times = (self.times.0.min(standing.time), self.times.1.max(standing.time));
+        self.times = (self.times.0.min(freshness.time), self.times.1.max(freshness.time));
         if view > self.view {
             // What logs of earlier views held and no later one does was never complete.
-            (self.view, self.beyond) = (view, Standing::default());
+            (self.view, self.beyond) = (view, Freshness::default());
         }
         if view == self.view {
-            if standing.accepted > self.beyond.accepted {
-                self.beyond.accepted = standing.accepted;
+            if freshness.accepted > self.beyond.accepted {
+                self.beyond.accepted = freshness.accepted;
                 self.accepted_by = from;
             }
-            self.beyond.unordered |= standing.unordered;
-            self.beyond.time = self.beyond.time.max(standing.time);
+            self.beyond.unordered |= freshness.unordered;
+            self.beyond.time = self.beyond.time.max(freshness.time);
         }
         if self.best.as_ref().is_none_or(|best| best.applied < value.applied) {
             self.best = Some(value);
@@ -366,7 +366,7 @@ impl Client {
             sent,
             attempts: 0,
             course: Course::Leader,
-            evidence: Evidence::default(),
+            progress: ReadProgress::default(),
             waits_for: ReplicaSet(0),
             referred: false,
             refused: false,
@@ -387,7 +387,7 @@ impl Client {
     /// Begins a read anew in another view: what has been said of entries of the last one may not hold.
     pub(super) fn restart_read(&mut self, number: u64) {
         if let Some(read) = self.reads.get_mut(number) {
-            read.evidence = Evidence::default();
+            read.progress = ReadProgress::default();
             self.send_read(number);
         }
     }
@@ -577,7 +577,7 @@ impl Client {
         view: View,
         number: u64,
         (applied, expiry, reply): (OpNumber, WallTime, Body),
-        standing: Standing,
+        freshness: Freshness,
     ) {
         let now = self.now.instant;
         let awaited = self.latencies.awaited[from.index()].take_if(|(awaited, _)| *awaited == number);
@@ -603,7 +603,7 @@ impl Client {
             }
             return;
         }
-        let is_first = read.evidence.add(from, view, value, standing);
+        let is_first = read.progress.add(from, view, value, freshness);
         if is_first && awaited.is_none() && !matches!(read.course, Course::Leader | Course::Rinse { .. }) {
             self.latencies.note_value(from, took, now);
         }
@@ -617,9 +617,9 @@ impl Client {
             self.latencies.note_change(now.since(sent).as_nanos() as u64, now);
         }
         let Some(read) = self.reads.get_mut(number) else { return };
-        if read.evidence.change.is_none() {
+        if read.progress.change.is_none() {
             let took = read.took(now);
-            read.evidence.change = Some((op_number, time));
+            read.progress.change = Some((op_number, time));
             if awaited.is_none() {
                 self.latencies.note_change(took, now);
             }
@@ -632,11 +632,11 @@ impl Client {
         let (quorum, leader) = (self.read_quorum(), self.leader());
         let usable = self.usable();
         let Some(read) = self.reads.get_mut(number) else { return };
-        let evidence = &read.evidence;
-        let Evidence { heard, best: Some(best), view, beyond, accepted_by, change, .. } = evidence else {
+        let progress = &read.progress;
+        let ReadProgress { heard, best: Some(best), view, beyond, accepted_by, change, .. } = progress else {
             return;
         };
-        let is_timed = |time: WallTime| best.expiry.0 == 0 || evidence.agrees_on(time);
+        let is_timed = |time: WallTime| best.expiry.0 == 0 || progress.agrees_on(time);
         let suits =
             |after: OpNumber, time: WallTime| best.applied >= after && best.lasts(time) && is_timed(time);
         let counts = &mut self.read_counts;
@@ -759,7 +759,7 @@ impl Client {
         if now.since(read.invoked) >= self.config.give_up_after {
             return self.finish_read(number, None, Outcome::TimedOut);
         }
-        let Evidence { heard, change, .. } = &read.evidence;
+        let ReadProgress { heard, change, .. } = &read.progress;
         let members = read.course.members();
         let unheard = members.except(*heard);
         // Rinses and what has been referred wait for entries to be committed, which the leader takes part in.
@@ -797,7 +797,7 @@ impl Client {
         if now.since(read.sent) >= patience {
             self.members.slow = self.members.slow.and(ReplicaSet(silent.0 & connected.0));
             if matches!(read.course, Course::Rinse { .. }) {
-                read.evidence = Evidence::default();
+                read.progress = ReadProgress::default();
             }
             self.send_read(number);
         }

@@ -606,8 +606,8 @@ fn a_read_that_may_ask_others_does_not_wait_for_a_silent_leader() {
     assert_eq!(asked[..2], [1, 2], "a majority without it");
     for from in [1, 2] {
         let (view, applied, expiry, reply) = (View(0), OpNumber(0), WallTime(0), Body::from([7]));
-        let standing = crate::message::Standing::default();
-        harness.receive(from, Message::MemberReply { view, number: 1, applied, standing, expiry, reply });
+        let freshness = crate::message::Freshness::default();
+        harness.receive(from, Message::MemberReply { view, number: 1, applied, freshness, expiry, reply });
     }
     assert_eq!(harness.drain().1, [(read, Outcome::Reply(Body::from([7])))]);
 }
@@ -748,10 +748,10 @@ fn quorum_reader() -> Harness {
 
 fn answer(harness: &mut Harness, from: u8, says: Says) -> (Sent, Done) {
     let Says { view, applied, accepted, unordered } = says;
-    let standing = crate::message::Standing { accepted: OpNumber(accepted), unordered, time: WallTime(0) };
+    let freshness = crate::message::Freshness { accepted: OpNumber(accepted), unordered, time: WallTime(0) };
     let (view, applied, expiry) = (View(view), OpNumber(applied), WallTime(0));
     let reply = Body::from([applied.0 as u8]);
-    harness.receive(from, Message::MemberReply { view, number: 1, applied, standing, expiry, reply });
+    harness.receive(from, Message::MemberReply { view, number: 1, applied, freshness, expiry, reply });
     harness.drain()
 }
 
@@ -795,8 +795,8 @@ fn a_lifetime_by_a_wrong_clock_does_not_count() {
                 let sent = harness.drain().0;
                 let member = |time| {
                     let (applied, reply) = (OpNumber(7), Body::from([7]));
-                    let standing = crate::message::Standing { accepted: applied, unordered: false, time };
-                    Message::MemberReply { view: View(0), number: 1, applied, standing, expiry, reply }
+                    let freshness = crate::message::Freshness { accepted: applied, unordered: false, time };
+                    Message::MemberReply { view: View(0), number: 1, applied, freshness, expiry, reply }
                 };
                 harness.receive(1, member(WallTime(wrong)));
                 if policy == ReadPolicy::Quorum {

@@ -1,6 +1,6 @@
 //! What goes into a replica and what comes out of it.
 
-use crate::message::{Body, Describe, LogEntry, Message, Overwrites, Peer, Standing};
+use crate::message::{Body, Describe, Freshness, LogEntry, Message, Overwrites, Peer};
 use crate::record::{Record, SnapshotHead, Ticket};
 use crate::replica::TraceEvent;
 use crate::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
@@ -351,12 +351,12 @@ pub enum Action {
         /// The operation.
         body: Body,
         /// If there is one, the result goes as [`Message::MemberReply`] with this in it.
-        standing: Option<Standing>,
+        freshness: Option<Freshness>,
         /// A key that expires at this time or before must not be in the result, if there is one: then the result is not
         /// sent, and [`Event::NotRead`] is reported.
         time: Option<WallTime>,
         /// What is left of lifetimes counts from this time. A leader names the members' time, never its own clock alone; a
-        /// member that answers with a standing names there the time that it counted from.
+        /// member that answers with its freshness names there the time that it counted from.
         now: WallTime,
     },
     /// Find out what an update would return if it were executed on the state now executed, without changing that

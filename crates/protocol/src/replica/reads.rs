@@ -16,7 +16,7 @@
 use super::role::{Progress, Role, WaitingRead};
 use super::{Action, PlantedBug, Replica};
 use crate::history::ChangeHistory;
-use crate::message::{Asked, Body, Message, Peer, Refusal, Standing};
+use crate::message::{Asked, Body, Freshness, Message, Peer, Refusal};
 use core::time::Duration;
 use syros_types::{Class, Description, Footprint, Group, Instant, OpNumber, ReplicaId, View, WallTime};
 
@@ -169,15 +169,15 @@ impl Replica {
     fn answer_read(&mut self, read: WaitingRead) {
         let WaitingRead { to, number, asked, body, footprint, time, .. } = read;
         let view = self.told_view();
-        let standing = match asked {
+        let freshness = match asked {
             Asked::LastChange => {
                 let op_number = self.last_change(&footprint);
                 let time = self.log_time();
                 return self.send(to, Message::LastChange { view, number, op_number, time });
             }
             Asked::Answer => None,
-            Asked::StaleValue => Some(Standing::default()),
-            Asked::Value { .. } => Some(Standing {
+            Asked::StaleValue => Some(Freshness::default()),
+            Asked::Value { .. } => Some(Freshness {
                 accepted: self.history.last_change(&footprint),
                 unordered: self.holds_unordered(&footprint),
                 // A key that is due by the clock is the leader's to answer for, which can let it expire. The reader also
@@ -186,7 +186,7 @@ impl Replica {
             }),
         };
         let (applied, now) = (self.applied, self.log_time());
-        self.actions.push_back(Action::Read { to, view, number, applied, body, standing, time, now });
+        self.actions.push_back(Action::Read { to, view, number, applied, body, freshness, time, now });
     }
 
     fn last_change(&self, footprint: &Footprint) -> OpNumber {

@@ -279,7 +279,7 @@ impl Replica {
                 } else if self.is_leader() {
                     if moved {
                         // It cannot come back by itself.
-                        self.give_way(from, view, reason);
+                        self.resolve_challenge(from, view, reason);
                     } else {
                         // Who suspects the leader of a view takes part in that view.
                         self.yield_to(from, View(view.0 - 1));
@@ -323,21 +323,21 @@ impl Replica {
     /// leads again; but two that answered each other so would go on for ever. So a leader that another
     /// one challenges, or that has hardly begun, follows. So does one that has not heard a majority of late: it was
     /// stopped, say, the others have another leader by now, and what it hears first is how they came to that.
-    fn give_way(&mut self, to: ReplicaId, view: View, reason: ViewChangeReason) {
+    fn resolve_challenge(&mut self, to: ReplicaId, view: View, reason: ViewChangeReason) {
         let soon = |entered: Instant| self.now.instant < entered.after(self.config.view_change_timeout);
         let heard =
             self.confirmed_at().is_some_and(|at| self.now.instant < at.after(self.config.suspect_after));
         let entered_at = self.role.leading().and_then(|leader| leader.entered_at);
         let established = heard && !entered_at.is_some_and(soon);
         if established && reason != ViewChangeReason::Abdication {
-            self.abdicate(view, ViewChangeCause::Challenged(to));
+            self.restart_leadership(view, ViewChangeCause::Challenged(to));
         } else {
             self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Yielded(to));
         }
     }
 
     /// Leader: starts a view, `at_least` this one, that it leads again.
-    fn abdicate(&mut self, at_least: View, cause: ViewChangeCause) {
+    fn restart_leadership(&mut self, at_least: View, cause: ViewChangeCause) {
         self.move_to(self.next_view_of(self.config.replica, at_least), ViewChangeReason::Abdication, cause);
     }
 
@@ -393,7 +393,7 @@ impl Replica {
             // It never acted in this view: it would have known of it.
             self.send_start_view(from);
         } else {
-            self.abdicate(View(view.0 + 1), ViewChangeCause::MemoryLost(from));
+            self.restart_leadership(View(view.0 + 1), ViewChangeCause::MemoryLost(from));
         }
     }
 

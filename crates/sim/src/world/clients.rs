@@ -1,6 +1,6 @@
 //! The clients of the world: they come and go, connect, ask for operations and are told the results.
 
-use super::{ClientSlot, Connection, Happening, Parcel, World, offset};
+use super::{ClientSlot, Connection, InFlight, SimEvent, World, offset};
 use crate::client::{ClientEffect, ClientProcess};
 use crate::history::{OperationIndex, StaleRead};
 use crate::network::NodeIndex;
@@ -56,7 +56,7 @@ impl World {
         let node = self.client_node(slot);
         for replica in 0..self.replicas.len() {
             let delay = self.network.delay(node, replica);
-            self.scheduler.schedule(now + delay, Happening::Connect { slot, life, replica });
+            self.scheduler.schedule(now + delay, SimEvent::Connect { slot, life, replica });
         }
         for _ in 0..self.swarm.workload.in_flight {
             self.schedule_issue(slot);
@@ -90,7 +90,7 @@ impl World {
         let now = self.now();
         if !reachable {
             let again = now + self.swarm.protocol.client_reconnect.as_nanos() as u64;
-            self.scheduler.schedule(again, Happening::Connect { slot, life, replica });
+            self.scheduler.schedule(again, SimEvent::Connect { slot, life, replica });
             return;
         }
         let address = self.addresses.len() as u64;
@@ -113,12 +113,12 @@ impl World {
         let now = self.scheduler.now();
         let retry = now + self.swarm.protocol.client_reconnect.as_nanos() as u64;
         if self.network.is_cut(replica, node) {
-            self.scheduler.schedule(retry, Happening::Disconnect { slot, life, replica, address });
+            self.scheduler.schedule(retry, SimEvent::Disconnect { slot, life, replica, address });
             return;
         }
         client.connections[replica] = None;
         client.handle(now, client::Event::Disconnected(ReplicaId(replica as u8)));
-        self.scheduler.schedule(retry, Happening::Connect { slot, life, replica });
+        self.scheduler.schedule(retry, SimEvent::Connect { slot, life, replica });
         self.drain_client(slot);
         let life = self.replicas[replica].life;
         self.tell(replica, life, replica::Event::ClientGone(address));
@@ -152,8 +152,8 @@ impl World {
                         if let Some(counts) = &mut self.counts {
                             *counts.entry("client").or_default() += 1;
                         }
-                        let parcel = Parcel { address, executed: OpNumber(0), life: 0, bytes };
-                        self.transmit(node, to.index(), now, parcel);
+                        let in_flight = InFlight { address, executed: OpNumber(0), life: 0, bytes };
+                        self.transmit(node, to.index(), now, in_flight);
                     }
                 }
                 ClientEffect::Sent { operation, id } => self.history.sent(operation, id),
@@ -199,7 +199,7 @@ impl World {
         let pause =
             if think == 0 || self.dice.clients.chance(1, 4) { 0 } else { self.dice.clients.below(2 * think) };
         let life = self.clients[slot].life;
-        self.scheduler.schedule(self.now() + pause, Happening::Issue { slot, life });
+        self.scheduler.schedule(self.now() + pause, SimEvent::Issue { slot, life });
     }
 
     pub(super) fn issue(&mut self, slot: usize, life: u64) {
@@ -255,24 +255,24 @@ impl World {
         &mut self,
         from: NodeIndex,
         slot: usize,
-        parcel: &Parcel,
+        in_flight: &InFlight,
         message: Message,
     ) {
         let now = self.now();
         let place = &mut self.clients[slot];
         let Some(client) = &mut place.process else { return };
-        if client.connections[from] != Some(parcel.address) {
+        if client.connections[from] != Some(in_flight.address) {
             // Whoever has ended a connection gets nothing from it any more.
             return;
         }
         if let Message::MemberReply { reply, .. } = &message {
             self.seen.truncate(SEEN_MAX - 1);
-            self.seen.push_front((reply.clone(), parcel.executed));
+            self.seen.push_front((reply.clone(), in_flight.executed));
         }
         // A member's answer says itself at which entry it was given.
-        self.read_at = matches!(message, Message::ReadReply { .. }).then_some(parcel.executed);
+        self.read_at = matches!(message, Message::ReadReply { .. }).then_some(in_flight.executed);
         let is_members = matches!(message, Message::MemberReply { .. });
-        self.answered_by = is_members.then_some((from, parcel.life));
+        self.answered_by = is_members.then_some((from, in_flight.life));
         client.handle(now, client::Event::Message { from: ReplicaId(from as u8), message });
         self.drain_client(slot);
         self.read_at = None;

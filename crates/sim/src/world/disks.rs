@@ -7,7 +7,7 @@ use crate::journal::Disk;
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
 use crate::tally::Kind;
-use crate::world::{Happening, World};
+use crate::world::{SimEvent, World};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Decision, Declaration, DiskId, Formation, Roster, Stage};
 use syros_protocol::replica::{Config, PlantedBug};
@@ -55,7 +55,7 @@ impl World {
             if !(is_late && self.swarm.formation.late_on_demand) {
                 let life = self.replicas[replica].life;
                 let at = self.now() + delay / u64::from(self.swarm.protocol.speed);
-                self.scheduler.schedule(at, Happening::Greet { replica, life });
+                self.scheduler.schedule(at, SimEvent::Greet { replica, life });
             }
         }
     }
@@ -87,7 +87,7 @@ impl World {
     /// A member whose first start was put off is started.
     pub(crate) fn greet_soon(&mut self, replica: usize) {
         let (at, life) = (self.now(), self.replicas[replica].life);
-        self.scheduler.schedule(at, Happening::Greet { replica, life });
+        self.scheduler.schedule(at, SimEvent::Greet { replica, life });
     }
 
     /// What a replica says of itself to one that connects, if it runs.
@@ -150,7 +150,7 @@ impl World {
             }
             Decision::Wait(_) | Decision::Vote(_) => {
                 let at = now + GREET_INTERVAL / u64::from(self.swarm.protocol.speed);
-                self.scheduler.schedule(at, Happening::Greet { replica, life });
+                self.scheduler.schedule(at, SimEvent::Greet { replica, life });
             }
         }
     }
@@ -207,7 +207,7 @@ impl World {
         let span = self.swarm.nemesis.duration.max(1) * u64::from(change.times);
         for replica in 0..self.replicas.len() {
             let at = self.now() + self.dice.nemesis.below(span);
-            self.scheduler.schedule(at, Happening::Reconfigure { replica });
+            self.scheduler.schedule(at, SimEvent::Reconfigure { replica });
         }
     }
 

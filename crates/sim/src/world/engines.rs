@@ -1,17 +1,17 @@
 //! Replicas' engines: found when a replica starts, and, if they are on disk, executed in virtual time.
 
-use super::{Happening, World};
+use super::{SimEvent, World};
 use crate::adapter;
 use crate::engine_threads::{EngineThreads, executor};
 use crate::journal::{DiskTrouble, FILES, Journal};
 use crate::process::Engine;
-use crate::shelf::Shelf;
+use crate::sim_stores::SimStores;
 use crate::tally::Kind;
 use syros_node::data::ViewFile;
 use syros_node::snapshots::EngineFiles;
 use syros_node::{Execution, MemoryExecutor, OnDisk};
 use syros_protocol::replica::{Config, PlantedBug, Restored};
-use syros_snapshot::{Depot, SnapshotFiles, Stored, Stores};
+use syros_snapshot::{SnapshotFiles, SnapshotStore, Stored, Stores};
 use syros_types::{OpNumber, ReplicaId};
 use syros_wal::memory_disk::MemoryDisk;
 
@@ -20,8 +20,8 @@ pub(super) struct Opened {
     pub(super) journal: Journal,
     pub(super) restored: Restored,
     pub(super) view: ViewFile<MemoryDisk>,
-    pub(super) depot: Depot<MemoryDisk>,
-    pub(super) files: EngineFiles<SnapshotFiles, Shelf>,
+    pub(super) snapshot_store: SnapshotStore<MemoryDisk>,
+    pub(super) files: EngineFiles<SnapshotFiles, SimStores>,
     pub(super) engine: Engine,
 }
 
@@ -32,7 +32,7 @@ impl World {
         let up_to = |snapshot: Option<(OpNumber, u64)>| snapshot.map_or(OpNumber(0), |(last, _)| last);
         let Some(settings) = &self.swarm.disk_engine else {
             let (journal, stored, view, _) = Journal::open(&mut slot.disk, config, || FILES)?;
-            let Stored { restored, depot, engine, snapshot, .. } = stored;
+            let Stored { restored, snapshot_store, engine, snapshot, .. } = stored;
             let is_last = replica + 1 == self.group.size();
             let loses_updates = is_last && self.planted == Some(PlantedBug::EngineLosesUpdate);
             let mut executor =
@@ -42,24 +42,24 @@ impl World {
             }
             let engine = Engine { execution: Execution::InMemory(Box::new(executor)), threads: None };
             let files = EngineFiles::InMemory(FILES);
-            return Ok(Opened { journal, restored, view, depot, files, engine });
+            return Ok(Opened { journal, restored, view, snapshot_store, files, engine });
         };
-        let shelf = slot.disk.shelf();
-        let stores = || Stores::new(shelf.clone());
-        let (journal, stored, view, stores) = Journal::open(&mut slot.disk, config, stores)?;
-        let Stored { restored, depot, engine, snapshot, .. } = stored;
+        let stores = slot.disk.stores();
+        let new_stores = || Stores::new(stores.clone());
+        let (journal, stored, view, stores) = Journal::open(&mut slot.disk, config, new_stores)?;
+        let Stored { restored, snapshot_store, engine, snapshot, .. } = stored;
         if engine.is_some() {
             self.tally.note(Kind::EngineFound);
         }
-        let (shelf, number, engine) = stores.into_engine(engine).expect("stores in memory work");
+        let (stores, number, engine) = stores.into_engine(engine).expect("stores in memory work");
         let applied = up_to(snapshot);
-        let files = EngineFiles::OnDisk(shelf.clone());
+        let files = EngineFiles::OnDisk(stores.clone());
         let executor = executor(&engine, applied, settings.lanes, config.planted);
-        let threads = EngineThreads::new(shelf, (number, engine), &executor);
+        let threads = EngineThreads::new(stores, (number, engine), &executor);
         self.invariants.holds(ReplicaId(replica as u8), applied, threads.digest(), "as found on disk");
         let execution = Execution::OnDisk(Box::new(OnDisk { executor, store: number }));
         let engine = Engine { execution, threads: Some(threads) };
-        Ok(Opened { journal, restored, view, depot, files, engine })
+        Ok(Opened { journal, restored, view, snapshot_store, files, engine })
     }
 
     /// Lets an engine in memory execute what it was to.
@@ -78,7 +78,7 @@ impl World {
         let Some(settings) = &self.swarm.disk_engine else { return };
         let at = self.now() + 1 + self.dice.engine.below(settings.step_delay + 1);
         let life = self.replicas[replica].life;
-        self.scheduler.schedule(at, Happening::StepEngine { replica, life });
+        self.scheduler.schedule(at, SimEvent::StepEngine { replica, life });
     }
 
     pub(super) fn step_engine(&mut self, replica: usize, life: u64) {
@@ -87,7 +87,7 @@ impl World {
         }
         let resumes_at = self.replicas[replica].paused_until;
         if resumes_at > self.now() {
-            return self.scheduler.schedule(resumes_at, Happening::StepEngine { replica, life });
+            return self.scheduler.schedule(resumes_at, SimEvent::StepEngine { replica, life });
         }
         if self.engine_fails(replica) {
             return;
@@ -153,7 +153,7 @@ impl World {
             self.lingers_until = self.lingers_until.max(at);
         }
         let life = slot.life;
-        self.scheduler.schedule(at, Happening::Flushed { replica, life, store });
+        self.scheduler.schedule(at, SimEvent::Flushed { replica, life, store });
     }
 
     /// A flush ends, unless the machine goes down just before.
@@ -163,7 +163,7 @@ impl World {
         }
         let resumes_at = self.replicas[replica].paused_until;
         if resumes_at > self.now() {
-            return self.scheduler.schedule(resumes_at, Happening::Flushed { replica, life, store });
+            return self.scheduler.schedule(resumes_at, SimEvent::Flushed { replica, life, store });
         }
         let ppm = 5 * self.swarm.disk.crash_ppm;
         if ppm > 0 && self.dice.engine.chance(ppm, 1_000_000) && self.may_crash() {

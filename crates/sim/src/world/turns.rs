@@ -3,7 +3,7 @@
 //! A turn takes all that has arrived, which takes time; then the core runs, and what it sends leaves, one receiver
 //! after the other, when that has taken its time too. What arrives meanwhile waits for the next turn.
 
-use super::{Happening, Parcel, World};
+use super::{InFlight, SimEvent, World};
 use crate::clock::VirtualTime;
 use crate::network::NodeIndex;
 use crate::process::entries;
@@ -34,7 +34,7 @@ pub(super) struct Departure {
     pub(super) entries: u64,
     /// It is the answer to a read.
     pub(super) answers_read: bool,
-    pub(super) parcel: Parcel,
+    pub(super) in_flight: InFlight,
 }
 
 /// What a replica is busy with.
@@ -99,7 +99,7 @@ impl World {
             slot.turns.is_planned = true;
             let at = slot.turns.busy_until.max(slot.paused_until);
             let life = slot.life;
-            self.scheduler.schedule(at, Happening::BeginTurn { replica, life });
+            self.scheduler.schedule(at, SimEvent::BeginTurn { replica, life });
         }
     }
 
@@ -121,7 +121,7 @@ impl World {
         let entries = turns.taken.iter().map(|waiting| entries(&waiting.message)).sum();
         turns.work(now, cost.messages(cost.receive, senders.len(), entries));
         let at = turns.busy_until;
-        self.scheduler.schedule(at, Happening::EndTurn { replica, life });
+        self.scheduler.schedule(at, SimEvent::EndTurn { replica, life });
     }
 
     pub(super) fn end_turn(&mut self, replica: usize, life: u64) {
@@ -148,8 +148,8 @@ impl World {
         let now = self.now();
         let cost = self.cost;
         if cost.is_none() {
-            for Departure { to, parcel, .. } in departures {
-                self.transmit(replica, to, now, parcel);
+            for Departure { to, in_flight, .. } in departures {
+                self.transmit(replica, to, now, in_flight);
             }
             return;
         }
@@ -175,7 +175,7 @@ impl World {
                 } else {
                     at
                 };
-                self.transmit(replica, receiver, at, departure.parcel);
+                self.transmit(replica, receiver, at, departure.in_flight);
             }
         }
     }

@@ -224,7 +224,7 @@ impl<S: Store> Shared<S> {
     ///
     /// # Errors
     /// What the disk says.
-    pub fn tidy(&self) -> Result<bool, StoreError> {
+    pub fn compact(&self) -> Result<bool, StoreError> {
         let before = self.forget_before.load(Ordering::Acquire);
         if before > 0 {
             self.store.forget(&data_begin(0), &data_begin(before))?;

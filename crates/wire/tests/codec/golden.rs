@@ -5,8 +5,8 @@ use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use syros_protocol::message::{
-    Asked, Body, BodyHash, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request,
-    RoleName, Standing, StartView, StatusReport, Update, ViewChangeReason,
+    Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload, Prepared, Refusal,
+    Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
@@ -112,12 +112,12 @@ fn of_clients() -> Vec<(Message, String)> {
         diverged: true,
     };
     let read = |asked: Asked| Message::Read { view, number: 128, asked, body: b"get"[..].into() };
-    let standing = Standing { accepted: OpNumber(300), unordered: true, time: clock };
+    let freshness = Freshness { accepted: OpNumber(300), unordered: true, time: clock };
     let member_reply = Message::MemberReply {
         view,
         number: 128,
         applied: OpNumber(5),
-        standing,
+        freshness,
         expiry: WallTime(0x0b),
         reply: b"r"[..].into(),
     };

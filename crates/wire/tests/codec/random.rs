@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use syros_protocol::message::{
-    Asked, Body, BodyHash, DoViewChange, LogEntry, Message, Path, Payload, Prepared, Refusal, Request,
-    RoleName, Standing, StartView, StatusReport, Update, ViewChangeReason,
+    Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload, Prepared, Refusal,
+    Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
@@ -189,7 +189,11 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
             view: view(prng),
             number: number(prng),
             applied: op_number(prng),
-            standing: Standing { accepted: op_number(prng), unordered: prng.chance(1, 2), time: time(prng) },
+            freshness: Freshness {
+                accepted: op_number(prng),
+                unordered: prng.chance(1, 2),
+                time: time(prng),
+            },
             expiry: time(prng),
             reply: body(prng),
         },

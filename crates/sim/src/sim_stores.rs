@@ -8,7 +8,7 @@ use syros_storage::{MemoryStore, StoreError};
 use syros_types::Prng;
 
 #[derive(Debug, Default)]
-struct Stock {
+struct SimStoresState {
     complete: BTreeMap<u64, MemoryStore>,
     /// Stores that no process would find.
     unfinished: BTreeMap<u64, MemoryStore>,
@@ -20,13 +20,13 @@ struct Stock {
 
 /// Where the stores of a replica are. A clone is another handle on the same ones.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Shelf(Rc<RefCell<Stock>>);
+pub(crate) struct SimStores(Rc<RefCell<SimStoresState>>);
 
-impl Shelf {
+impl SimStores {
     /// The process that used the stores has ended: each holds its last checkpoint, and of one that was being
     /// flushed nobody knows whether it was.
     pub(crate) fn crash(&self, prng: &mut Prng) {
-        let Stock { complete, unfinished, flushing, .. } = &mut *self.0.borrow_mut();
+        let SimStoresState { complete, unfinished, flushing, .. } = &mut *self.0.borrow_mut();
         unfinished.clear();
         for (number, store) in complete {
             *store = match flushing.remove(number) {
@@ -37,9 +37,9 @@ impl Shelf {
         flushing.clear();
     }
 
-    /// A store is about to be flushed: that takes until [`Shelf::end_flush`].
+    /// A store is about to be flushed: that takes until [`SimStores::end_flush`].
     pub(crate) fn begin_flush(&self, number: u64) {
-        let Stock { complete, flushing, .. } = &mut *self.0.borrow_mut();
+        let SimStoresState { complete, flushing, .. } = &mut *self.0.borrow_mut();
         if let Some(store) = complete.get(&number) {
             flushing.insert(number, store.crash(false));
         }
@@ -52,14 +52,14 @@ impl Shelf {
 
     /// Nothing is left of what was there.
     pub(crate) fn clear(&self) {
-        *self.0.borrow_mut() = Stock::default();
+        *self.0.borrow_mut() = SimStoresState::default();
     }
 
     /// Has something in a store rot. False if there is none.
     pub(crate) fn rot(&self) -> bool {
-        let stock = &mut *self.0.borrow_mut();
-        stock.is_damaged |= !stock.complete.is_empty();
-        stock.is_damaged
+        let state = &mut *self.0.borrow_mut();
+        state.is_damaged |= !state.complete.is_empty();
+        state.is_damaged
     }
 }
 
@@ -68,59 +68,59 @@ fn missing(number: u64) -> StoreError {
     StoreError::damaged("open a store", format!("there is no store {number}"))
 }
 
-impl Place for Shelf {
+impl Place for SimStores {
     type Store = MemoryStore;
 
     fn list(&mut self) -> Result<Vec<u64>, StoreError> {
-        let stock = &mut *self.0.borrow_mut();
-        if stock.is_damaged {
+        let state = &mut *self.0.borrow_mut();
+        if state.is_damaged {
             return Err(StoreError::damaged("open a store", "it has rotted"));
         }
-        stock.unfinished.clear();
-        Ok(stock.complete.keys().copied().collect())
+        state.unfinished.clear();
+        Ok(state.complete.keys().copied().collect())
     }
 
     fn open(&mut self, number: u64) -> Result<MemoryStore, StoreError> {
-        let stock = &mut *self.0.borrow_mut();
-        let store = stock.complete.get_mut(&number).ok_or_else(|| missing(number))?;
+        let state = &mut *self.0.borrow_mut();
+        let store = state.complete.get_mut(&number).ok_or_else(|| missing(number))?;
         // Whoever had it open has closed it.
         *store = store.crash(false);
         Ok(store.clone())
     }
 
     fn create(&mut self) -> Result<(u64, MemoryStore), StoreError> {
-        let stock = &mut *self.0.borrow_mut();
-        let number = stock.complete.keys().chain(stock.unfinished.keys()).max().map_or(1, |last| last + 1);
+        let state = &mut *self.0.borrow_mut();
+        let number = state.complete.keys().chain(state.unfinished.keys()).max().map_or(1, |last| last + 1);
         let store = MemoryStore::new();
-        stock.unfinished.insert(number, store.clone());
+        state.unfinished.insert(number, store.clone());
         Ok((number, store))
     }
 
     fn complete(&mut self, number: u64) -> Result<(), StoreError> {
-        let stock = &mut *self.0.borrow_mut();
-        let store = stock.unfinished.remove(&number).ok_or_else(|| missing(number))?;
-        stock.complete.insert(number, store);
+        let state = &mut *self.0.borrow_mut();
+        let store = state.unfinished.remove(&number).ok_or_else(|| missing(number))?;
+        state.complete.insert(number, store);
         Ok(())
     }
 
     fn keep_only(&mut self, number: Option<u64>) -> Result<(), StoreError> {
-        let stock = &mut *self.0.borrow_mut();
-        stock.complete.retain(|other, _| Some(*other) == number);
-        stock.flushing.retain(|other, _| Some(*other) == number);
+        let state = &mut *self.0.borrow_mut();
+        state.complete.retain(|other, _| Some(*other) == number);
+        state.flushing.retain(|other, _| Some(*other) == number);
         Ok(())
     }
 
     fn remove_before(&mut self, number: u64) -> Result<(), StoreError> {
-        let stock = &mut *self.0.borrow_mut();
-        stock.complete.retain(|other, _| *other >= number);
-        stock.flushing.retain(|other, _| *other >= number);
+        let state = &mut *self.0.borrow_mut();
+        state.complete.retain(|other, _| *other >= number);
+        state.flushing.retain(|other, _| *other >= number);
         Ok(())
     }
 
     fn remove(&mut self, number: u64) -> Result<(), StoreError> {
-        let stock = &mut *self.0.borrow_mut();
-        stock.complete.remove(&number);
-        stock.flushing.remove(&number);
+        let state = &mut *self.0.borrow_mut();
+        state.complete.remove(&number);
+        state.flushing.remove(&number);
         Ok(())
     }
 }

@@ -3,21 +3,21 @@
 use syros_machine::{Executor, Kind, Pieces};
 use syros_node::snapshots::{Blocks, StateOf};
 use syros_node::{InMemory, SnapshotState};
-use syros_snapshot::{Depot, DepotError, Load, Loaded, States};
+use syros_snapshot::{Load, Loaded, SnapshotStore, SnapshotStoreError, States};
 use syros_storage::{Census, Engine, ListedKeys, Loader, MemoryEngine, StoreError};
 use syros_types::{OpNumber, WallTime};
 use syros_wal::FileDisk;
 
 /// An engine in memory. That it is one of two costs a jump that the processor foresees; behind it, the store of keys is
 /// called directly.
-pub(crate) enum Resident {
+pub(crate) enum AnyMemoryEngine {
     Keys(MemoryEngine),
     Machine(Box<dyn Executor>),
 }
 
-impl Resident {
+impl AnyMemoryEngine {
     /// One that has executed nothing.
-    pub(crate) fn empty(files: &ResidentFiles) -> Self {
+    pub(crate) fn empty(files: &MemoryEngineFiles) -> Self {
         match &files.machine {
             None => Self::Keys(MemoryEngine::with_hash_seed(files.hash_seed)),
             Some(kind) => Self::Machine(kind.empty()),
@@ -43,7 +43,7 @@ impl Resident {
     }
 }
 
-impl InMemory for Resident {
+impl InMemory for AnyMemoryEngine {
     fn touch<'a>(&self, bodies: impl Iterator<Item = &'a [u8]>) {
         if let Self::Keys(keys) = self {
             InMemory::touch(keys, bodies);
@@ -147,58 +147,61 @@ impl InMemory for Resident {
 
 /// Snapshot files of an engine in memory.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ResidentFiles {
+pub(crate) struct MemoryEngineFiles {
     /// Seed of the tables of keys.
     pub(crate) hash_seed: u64,
     /// The state machine, if it is not the store of keys.
     pub(crate) machine: Option<Kind>,
 }
 
-impl ResidentFiles {
+impl MemoryEngineFiles {
     /// Begins to restore an engine from a snapshot.
-    pub(crate) fn loader(&self) -> ResidentLoader {
+    pub(crate) fn loader(&self) -> MemoryEngineLoader {
         match self.machine {
-            None => ResidentLoader::Keys(Box::new(MemoryEngine::loader(self.hash_seed))),
-            Some(kind) => ResidentLoader::Machine(kind, Vec::new()),
+            None => MemoryEngineLoader::Keys(Box::new(MemoryEngine::loader(self.hash_seed))),
+            Some(kind) => MemoryEngineLoader::Machine(kind, Vec::new()),
         }
     }
 }
 
-impl States<FileDisk> for ResidentFiles {
-    type Engine = Resident;
+impl States<FileDisk> for MemoryEngineFiles {
+    type Engine = AnyMemoryEngine;
 
-    fn list(&mut self, depot: &mut Depot<FileDisk>) -> Result<Vec<OpNumber>, DepotError> {
-        depot.list()
+    fn list(
+        &mut self,
+        snapshot_store: &mut SnapshotStore<FileDisk>,
+    ) -> Result<Vec<OpNumber>, SnapshotStoreError> {
+        snapshot_store.list()
     }
 
     fn load(
         &mut self,
-        depot: &mut Depot<FileDisk>,
+        snapshot_store: &mut SnapshotStore<FileDisk>,
         op_number: OpNumber,
-    ) -> Result<Loaded<Resident>, DepotError> {
-        depot.load(op_number, self.loader())
+    ) -> Result<Loaded<AnyMemoryEngine>, SnapshotStoreError> {
+        snapshot_store.load(op_number, self.loader())
     }
 
     fn keep_only(
         &mut self,
-        depot: &mut Depot<FileDisk>,
+        snapshot_store: &mut SnapshotStore<FileDisk>,
         op_number: Option<OpNumber>,
-    ) -> Result<(), DepotError> {
-        depot.keep_only(op_number)
+    ) -> Result<(), SnapshotStoreError> {
+        snapshot_store.keep_only(op_number)
     }
 }
 
 /// Makes an engine in memory of the blocks of a snapshot.
-pub(crate) enum ResidentLoader {
+pub(crate) enum MemoryEngineLoader {
     Keys(Box<Loader>),
     /// The blocks so far.
     Machine(Kind, Vec<u8>),
 }
 
-impl Load for ResidentLoader {
-    type Engine = Resident;
+impl Load for MemoryEngineLoader {
+    type Engine = AnyMemoryEngine;
 
-    fn block(&mut self, block: &[u8]) -> Result<(), DepotError> {
+    fn block(&mut self, block: &[u8]) -> Result<(), SnapshotStoreError> {
         match self {
             Self::Keys(loader) => loader.block(block)?,
             Self::Machine(_, state) => state.extend_from_slice(block),
@@ -206,12 +209,14 @@ impl Load for ResidentLoader {
         Ok(())
     }
 
-    fn finish(self, _: &[u8]) -> Result<Resident, DepotError> {
+    fn finish(self, _: &[u8]) -> Result<AnyMemoryEngine, SnapshotStoreError> {
         match self {
-            Self::Keys(loader) => Ok(Resident::Keys(loader.finish()?)),
+            Self::Keys(loader) => Ok(AnyMemoryEngine::Keys(loader.finish()?)),
             Self::Machine(kind, state) => match kind.restore(&state) {
-                Ok(machine) => Ok(Resident::Machine(machine)),
-                Err(error) => Err(DepotError::Unreadable { by: kind.name().to_string(), why: error.0 }),
+                Ok(machine) => Ok(AnyMemoryEngine::Machine(machine)),
+                Err(error) => {
+                    Err(SnapshotStoreError::Unreadable { by: kind.name().to_string(), why: error.0 })
+                }
             },
         }
     }
@@ -318,10 +323,10 @@ mod tests {
 
     #[test]
     fn a_machine_comes_back_from_its_blocks() {
-        let files = ResidentFiles { hash_seed: 1, machine: Some(Kind::of::<Last>()) };
-        let mut engine = Resident::empty(&files);
+        let files = MemoryEngineFiles { hash_seed: 1, machine: Some(Kind::of::<Last>()) };
+        let mut engine = AnyMemoryEngine::empty(&files);
         engine.apply(WallTime(1), &[7; 300], &mut Vec::new());
-        let Resident::Machine(machine) = &engine else { panic!("a machine was asked for") };
+        let AnyMemoryEngine::Machine(machine) = &engine else { panic!("a machine was asked for") };
         let mut loader = files.loader();
         for block in cut(machine.snapshot(), 128) {
             loader.block(&block).expect("any block");

@@ -4,7 +4,7 @@ use lsm_tree::{InternalValue, UserKey};
 
 /// Passes on, of the entries in order, newest first within a key, the newest of each key and of those before it
 /// the ones that a view sees.
-pub(crate) struct Unshadowed<I> {
+pub(crate) struct VersionFilter<I> {
     entries: I,
     /// Moments of the views, in order.
     views: Vec<u64>,
@@ -12,7 +12,7 @@ pub(crate) struct Unshadowed<I> {
     last: Option<(UserKey, u64)>,
 }
 
-impl<I> Unshadowed<I> {
+impl<I> VersionFilter<I> {
     pub(crate) const fn new(entries: I, views: Vec<u64>) -> Self {
         Self { entries, views, last: None }
     }
@@ -24,7 +24,7 @@ impl<I> Unshadowed<I> {
     }
 }
 
-impl<I: Iterator<Item = lsm_tree::Result<InternalValue>>> Iterator for Unshadowed<I> {
+impl<I: Iterator<Item = lsm_tree::Result<InternalValue>>> Iterator for VersionFilter<I> {
     type Item = lsm_tree::Result<InternalValue>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -62,7 +62,7 @@ mod tests {
             let entries = entries
                 .iter()
                 .map(|(key, number)| Ok(InternalValue::from_components(*key, "", *number, ValueType::Value)));
-            Unshadowed::new(entries, views.to_vec())
+            VersionFilter::new(entries, views.to_vec())
                 .map(|entry| entry.expect("all are fine").key.seqno)
                 .collect::<Vec<_>>()
         };

@@ -28,7 +28,7 @@ const PATIENCE: u64 = 2;
 
 /// A client.
 #[derive(Clone, Debug)]
-pub(crate) struct Customer {
+pub(crate) struct ModelClient {
     number: usize,
     client: Client,
     clock: Instant,
@@ -38,7 +38,7 @@ pub(crate) struct Customer {
 /// What came of a turn: messages, and operations (by the client's own count, from 1) that ended.
 pub(crate) type Outcomes = (Vec<Envelope>, Vec<(u64, Progress)>);
 
-impl Customer {
+impl ModelClient {
     pub(crate) fn new(setup: &Setup, number: usize, wall: u64) -> Self {
         let group = Group::new(setup.members).expect("models have 3 or 5 members");
         let unit = Duration::from_nanos;

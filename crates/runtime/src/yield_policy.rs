@@ -34,19 +34,19 @@ pub(crate) struct Turn {
 impl Turn {
     /// True if others should run first: the log's thread, and other replicas that clients have sent the same updates to.
     /// Not if clients run that have been answered: they would be back with less than they send when they are later.
-    pub(crate) const fn gives_way(self) -> bool {
+    pub(crate) const fn should_yield(self) -> bool {
         self.has_logged && !self.has_answered
     }
 }
 
 /// Decides whether to yield.
 #[derive(Debug, Default)]
-pub(crate) struct GiveWay {
+pub(crate) struct YieldPolicy {
     /// When the long yields so far are no more than their share.
     paid_at: Instant,
 }
 
-impl GiveWay {
+impl YieldPolicy {
     /// True if it is time to yield.
     pub(crate) fn is_due(&self, now: Instant) -> bool {
         self.paid_at <= now.after(CREDIT)
@@ -66,14 +66,14 @@ mod tests {
 
     /// Turns of 200 us for 10 s, in which every `long_every`th yield is a long one: the time spent yielding.
     fn yielded(lasts: Duration, long_every: u32) -> Duration {
-        let (mut give_way, mut now, mut total, mut yields) =
-            (GiveWay::default(), Instant(0), Duration::ZERO, 0_u32);
+        let (mut yield_policy, mut now, mut total, mut yields) =
+            (YieldPolicy::default(), Instant(0), Duration::ZERO, 0_u32);
         while now < Instant(0).after(Duration::from_secs(10)) {
             now = now.after(Duration::from_micros(200));
-            if give_way.is_due(now) {
+            if yield_policy.is_due(now) {
                 yields += 1;
                 let lasted = if yields % long_every == 0 { lasts } else { Duration::ZERO };
-                give_way.note(now, lasted);
+                yield_policy.note(now, lasted);
                 now = now.after(lasted);
                 total += lasted;
             }

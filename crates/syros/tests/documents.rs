@@ -1,0 +1,124 @@
+//! Links between the documents of the project lead somewhere: to a file that exists, and to a heading of that file.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Folders without documents of ours.
+const SKIPPED: &[&str] = &["target", "node_modules", "corpus"];
+
+/// The folder of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")
+}
+
+/// All files below a folder whose names end with `.extension`, without hidden folders.
+fn files(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder of the workspace can be read") {
+        let path = entry.expect("an entry of a folder can be read").path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        if path.is_dir() && !name.starts_with('.') && !SKIPPED.contains(&name) {
+            files(&path, extension, found);
+        } else if path.extension().is_some_and(|is| is == extension) {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines outside fenced and indented code.
+fn prose(document: &str) -> impl Iterator<Item = &str> {
+    let mut fenced = false;
+    document.lines().filter(move |line| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        !fenced && !fence && !line.starts_with("    ")
+    })
+}
+
+/// The name that GitHub gives a heading: letters, digits, hyphens and underscores in lower case, hyphens for spaces.
+fn anchor(heading: &str) -> String {
+    let kept = |character: &char| character.is_alphanumeric() || matches!(character, ' ' | '-' | '_');
+    heading.trim().to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")
+}
+
+/// The anchors of a document. Of several equal headings, the second has the suffix `-1`, and so on.
+fn anchors(document: &str) -> BTreeSet<String> {
+    let mut known = BTreeSet::new();
+    for line in prose(document).filter(|line| line.starts_with('#')) {
+        let name = anchor(line.trim_start_matches('#'));
+        let repeated = (1..).map(|number| format!("{name}-{number}"));
+        let free = std::iter::once(name.clone()).chain(repeated).find(|name| !known.contains(name));
+        known.extend(free);
+    }
+    known
+}
+
+/// The targets of all links and images, without what stands in code.
+fn targets(document: &str) -> Vec<String> {
+    let text = prose(document).collect::<Vec<_>>().join("\n");
+    let outside_code = text.split('`').step_by(2).collect::<Vec<_>>().join("code");
+    let after = outside_code.split("](").skip(1);
+    after.filter_map(|rest| Some(rest.split_once(')')?.0.trim().to_string())).collect()
+}
+
+/// What is wrong with the links of one document.
+fn broken_links(path: &Path, document: &str) -> Vec<String> {
+    let folder = path.parent().expect("a document is in a folder");
+    let elsewhere = |target: &String| target.contains("://") || target.starts_with("mailto:");
+    let wrong = |target: &String| {
+        let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+        let named = folder.join(file);
+        let content = match file {
+            "" => Ok(document.to_string()),
+            _ if named.is_dir() => Ok(String::new()),
+            _ => fs::read(&named).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+        };
+        let Ok(content) = content else {
+            return Some(format!("{}: {target}: there is no such file", path.display()));
+        };
+        let known = heading.is_empty() || anchors(&content).contains(heading);
+        (!known).then(|| format!("{}: {target}: the file has no such heading", path.display()))
+    };
+    targets(document).iter().filter(|target| !elsewhere(target)).filter_map(wrong).collect()
+}
+
+#[test]
+fn links_between_documents_lead_somewhere() {
+    let mut documents = Vec::new();
+    files(&root(), "md", &mut documents);
+    assert!(documents.len() > 8, "{} documents were found, which are too few", documents.len());
+    let read = |path: &PathBuf| fs::read_to_string(path).expect("a document is text");
+    let broken: Vec<_> = documents.iter().flat_map(|path| broken_links(path, &read(path))).collect();
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+/// Comments name documents by their paths from the root, such as `docs/TESTING.md`.
+#[test]
+fn sources_name_documents_that_exist() {
+    let mut sources = Vec::new();
+    files(&root().join("crates"), "rs", &mut sources);
+    let mut missing = Vec::new();
+    for path in sources {
+        let text = fs::read_to_string(&path).expect("a source is text");
+        let words = text.split(|character: char| !character.is_alphanumeric() && !"/._-".contains(character));
+        let named = words.map(|word| word.trim_end_matches('.'));
+        let named = named.filter(|word| word.starts_with("docs/") && word.ends_with(".md"));
+        missing
+            .extend(named.filter(|name| !root().join(name).exists()).map(|name| format!("{path:?}: {name}")));
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// The check itself finds a file and a heading that do not exist, and takes no link in code for one.
+#[test]
+fn broken_links_are_found() {
+    let here = root().join("README.md");
+    let document = "# A heading, twice\n# A heading, twice\n[a](#a-heading-twice-1) [b](#nowhere)\n[c\nd](gone.md) \
+                    `[e](code.md)` [f](https://example.org/x.md) [g](ARCHITECTURE.md#nowhere)\n\n    [h](code.md)\n";
+    let broken = broken_links(&here, document);
+    let expected = ["#nowhere: the file", "gone.md: there is", "ARCHITECTURE.md#nowhere: the file"];
+    assert_eq!(broken.len(), expected.len(), "{broken:?}");
+    for (found, expected) in broken.iter().zip(expected) {
+        assert!(found.contains(expected), "{found} is not about {expected}");
+    }
+}

@@ -10,7 +10,7 @@
 //! An op number of an entry that is not committed means something in one view only: the next view may put other
 //! entries there, and a completed update elsewhere. So what members know beyond their values counts for the latest
 //! view that any of them answered in, and a value that a member was asked for after such an entry counts only
-//! if nobody has answered out of a later view since (`docs/PROTOCOL.md`, "ReadProgress and views").
+//! if nobody has answered out of a later view since (`docs/PROTOCOL.md`, "Read progress and views").
 //!
 //! A value that does not count is asked for again at a member that is to have executed the entry it lacked
 //! (Syros calls it a rinse), or, if something has to be ordered first, of the leader. A key that expires is

@@ -41,7 +41,7 @@ impl Settings {
 /// A store that can be waited for.
 trait Measured: Store {
     /// Waits until there is nothing to merge.
-    fn settle(&self) -> Result<(), StoreError>;
+    fn wait_for_compaction(&self) -> Result<(), StoreError>;
 
     /// A store has threads of its own.
     const OWN_THREADS: bool;
@@ -50,7 +50,7 @@ trait Measured: Store {
 impl Measured for LsmStore {
     const OWN_THREADS: bool = false;
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn wait_for_compaction(&self) -> Result<(), StoreError> {
         while self.compact()? {}
         Ok(())
     }
@@ -60,8 +60,8 @@ impl Measured for LsmStore {
 impl Measured for syros_lsm::RocksStore {
     const OWN_THREADS: bool = true;
 
-    fn settle(&self) -> Result<(), StoreError> {
-        Self::settle(self)
+    fn wait_for_compaction(&self) -> Result<(), StoreError> {
+        Self::wait_for_compaction(self)
     }
 }
 
@@ -128,7 +128,7 @@ impl Store for Nothing {
 impl Measured for Nothing {
     const OWN_THREADS: bool = true;
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn wait_for_compaction(&self) -> Result<(), StoreError> {
         Ok(())
     }
 }
@@ -215,7 +215,7 @@ impl Store for Fjall {
 impl Measured for Fjall {
     const OWN_THREADS: bool = true;
 
-    fn settle(&self) -> Result<(), StoreError> {
+    fn wait_for_compaction(&self) -> Result<(), StoreError> {
         self.keyspace.rotate_memtable_and_wait().map_err(refused("flush"))?;
         let mut quiet = 0;
         while quiet < 20 {
@@ -445,11 +445,11 @@ impl<S: Measured> Bench<S> {
         Ok(())
     }
 
-    fn settle(&self, name: &str) -> Outcome {
+    fn finish_compaction(&self, name: &str) -> Outcome {
         let phase = Phase::new(name);
         self.shared.seal(b"head")?;
         self.shared.flush()?;
-        self.shared.store().settle()?;
+        self.shared.store().wait_for_compaction()?;
         phase.end(self, 1);
         Ok(())
     }
@@ -524,7 +524,7 @@ impl<S: Measured> Bench<S> {
         let records = self.records;
         if self.settings.runs("load") {
             self.put("load", records, |index, _| index)?;
-            self.settle("settle after load")?;
+            self.finish_compaction("settle after load")?;
         }
         if self.settings.runs("get") {
             self.get("get, first", 200_000, 1);
@@ -541,7 +541,7 @@ impl<S: Measured> Bench<S> {
             self.mix("mix 75/25", records / 10)?;
         }
         if self.settings.runs("overwrite") {
-            self.settle("settle after all")?;
+            self.finish_compaction("settle after all")?;
         }
         if self.settings.runs("cold") && fs::write("/proc/sys/vm/drop_caches", "1").is_ok() {
             self.get("get, no page cache", 20_000, 1);

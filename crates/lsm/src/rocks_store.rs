@@ -209,7 +209,7 @@ impl RocksStore {
     ///
     /// # Errors
     /// What the disk says.
-    pub fn settle(&self) -> Result<(), StoreError> {
+    pub fn wait_for_compaction(&self) -> Result<(), StoreError> {
         self.db.wait_for_compact(&WaitForCompactOptions::default()).map_err(error("compact"))
     }
 

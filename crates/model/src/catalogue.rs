@@ -174,7 +174,7 @@ fn second_view() -> Model {
         walls: &[&[11, 10]],
         budget: NOTHING.with(Bounded::Suspicion, 2),
         view_max: 2,
-        script: &[Step::Move(1), Step::Move(2), Step::Settle],
+        script: &[Step::Move(1), Step::Move(2), Step::Quiesce],
         ..base("second-view", "a second view change, with requests of the first view still on their way")
     };
     Model { setup, wrong: &[PlantedBug::NoConflictCheck] }
@@ -189,7 +189,7 @@ fn old_requests() -> Model {
         script: &[
             Step::Move(1),
             Step::Move(2),
-            Step::Settle,
+            Step::Quiesce,
             Step::Invoke(1),
             Step::Deliver("Request", End::Client(1), End::Member(2)),
             Step::Deliver("Request", End::Client(1), End::Member(1)),

@@ -32,7 +32,7 @@ pub(crate) enum Step {
     /// Time passes.
     Pass,
     /// Everything is delivered until nothing is left to do.
-    Settle,
+    Quiesce,
     /// Everything on its way is lost.
     Lose,
 }

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{CONTEXT, Store, connection, output, request, requests, serve, settle, submissions};
+use common::{CONTEXT, Store, complete_all, connection, output, request, requests, serve, submissions};
 use std::cell::Cell;
 use std::sync::Arc;
 use syros_commands::{operations, put_array, put_bulk, put_integer, put_nil, put_ok};
@@ -78,7 +78,7 @@ fn a_command_on_some_keys_of_a_waiting_group_joins_it() {
     assert_eq!(submitted(&mut connection, &["SET b 3", "MSET a 4 b 5"]), []);
     let mut store = Store::default();
     connection.complete(1, Completion::Done);
-    settle(&mut connection, &mut store);
+    complete_all(&mut connection, &mut store);
     assert_eq!(store.0.get(&b"b"[..]), Some(&b"5".to_vec()));
 }
 
@@ -260,7 +260,7 @@ fn large_operations_and_unread_replies_pause_the_connection() {
         taken += 1;
     }
     assert_eq!(taken, OPERATION_BYTES_MAX.div_ceil(1 << 20));
-    settle(&mut connection1, &mut Store::default());
+    complete_all(&mut connection1, &mut Store::default());
     assert!(!connection1.is_paused());
 
     let mut connection2 = connection(2);

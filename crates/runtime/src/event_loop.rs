@@ -289,7 +289,7 @@ impl EventLoop {
         if let Some(local) = &mut self.local
             && local.note_progress(self.now)
         {
-            self.settle();
+            self.dispatch_outputs();
         }
         self.end_counting();
         self.accept_waiting();
@@ -307,14 +307,14 @@ impl EventLoop {
             self.ready = ready;
         }
         self.close_silent();
-        self.settle();
+        self.dispatch_outputs();
         // The disk has what it waits for, and clients have their answers: now what can wait.
         self.yield_policy();
         if let Some(local) = &mut self.local {
             local.execute(self.now);
         }
         self.tick();
-        self.settle();
+        self.dispatch_outputs();
         if let Some(local) = &mut self.local {
             local.pause_execution();
         }
@@ -332,7 +332,7 @@ impl EventLoop {
     }
 
     /// Carries out what the cores want, and lets go of what has come of it: to the log's thread, and to others.
-    fn settle(&mut self) {
+    fn dispatch_outputs(&mut self) {
         self.drain();
         if self.memory.candidate().is_some() {
             self.spare();
@@ -1258,14 +1258,14 @@ impl EventLoop {
     /// Writes the log out, and sends what waited for it.
     fn shut_down(&mut self) {
         let deadline = self.clock.now().instant.after(SETTLE_PATIENCE);
-        while self.local.as_ref().is_some_and(|local| !local.is_settled()) && self.now.instant < deadline {
+        while self.local.as_ref().is_some_and(|local| !local.is_drained()) && self.now.instant < deadline {
             std::thread::sleep(Duration::from_millis(1));
             self.now = self.clock.now();
             if let Some(local) = &mut self.local {
                 local.note_progress(self.now);
                 local.execute(self.now);
             }
-            self.settle();
+            self.dispatch_outputs();
         }
         self.flush();
         let Some(local) = self.local.take() else { return };

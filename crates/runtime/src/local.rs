@@ -844,7 +844,7 @@ impl Local {
     }
 
     /// True if everything appended is on disk, or never will be.
-    pub(crate) fn is_settled(&self) -> bool {
+    pub(crate) fn is_drained(&self) -> bool {
         let is_persisted = self.wal.persisted() == self.wal.appended();
         self.has_failed() || (is_persisted && self.driver.holds_nothing() && self.releases.is_empty())
     }

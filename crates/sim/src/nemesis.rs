@@ -170,7 +170,7 @@ impl World {
 
     /// Something breaks.
     pub(crate) fn strike(&mut self, fault: Option<Fault>, again: bool) {
-        if self.settling {
+        if self.is_healed {
             return;
         }
         if again {

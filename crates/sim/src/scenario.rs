@@ -341,7 +341,7 @@ impl Play {
     /// # Errors
     /// What is wrong, in words.
     pub fn judge(mut self) -> Result<(), String> {
-        let settled = self.world.settle();
+        let settled = self.world.liveness_phase();
         self.world.violation().map_or(Ok(()), Err)?;
         verdict::judge(&self.world.history, &self.world.invariants, None)?;
         settled

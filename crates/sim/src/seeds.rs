@@ -189,9 +189,9 @@ fn run_phases(world: &mut World) -> Result<(), String> {
         world.violation().map_or(Ok(()), Err)?;
     }
     let settled = if world.is_ruined() {
-        world.settle_ruined()
+        world.ruined_phase()
     } else {
-        world.endure().and_then(|()| world.settle()).and_then(|()| world.judge_service())
+        world.endure().and_then(|()| world.liveness_phase()).and_then(|()| world.judge_service())
     };
     world.violation().map_or(Ok(()), Err)?;
     // A history that is wrong says more than a group that is stuck.
@@ -220,7 +220,7 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 18] = [
     (PlantedBug::SnapshotCutShort, "crates/node/src/snapshots/tests.rs"),
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
     (PlantedBug::RefusalOutlivesProcess, "crates/protocol/src/client/tests.rs"),
-    (PlantedBug::CrowdedOutForGood, "crates/protocol/src/replica/tests.rs"),
+    (PlantedBug::CrowdedOutForGood, "crates/protocol/src/replica/tests/mod.rs"),
     (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests.rs"),
     (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),

@@ -66,7 +66,7 @@ fn apply_one<K: KeysMut>(keys: &mut K, view: View, operation: &Operation<'_>, re
         return put_ok(reply);
     }
     if operation.concerns_all_keys() {
-        keys.settle();
+        keys.commit_writes();
     }
     // An operation that answers OK alone is executed in any case: it cannot add much.
     let outcome = if start > view.reply_end && !operation.class().is_nilext() {

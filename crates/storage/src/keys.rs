@@ -52,7 +52,7 @@ pub(crate) trait Keys {
 /// Keys that can be changed.
 pub(crate) trait KeysMut: Keys {
     /// Is called before an operation that concerns all keys.
-    fn settle(&mut self) {}
+    fn commit_writes(&mut self) {}
 
     /// Sets value and expiry.
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry);

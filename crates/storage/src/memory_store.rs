@@ -56,7 +56,7 @@ impl MemoryStore {
 
 impl State {
     /// Carries out the merges of a key, or of all keys.
-    fn settle(&mut self, key: Option<&[u8]>) {
+    fn apply_merges(&mut self, key: Option<&[u8]>) {
         let due = match key {
             Some(key) => self.merges.remove_entry(key).into_iter().collect(),
             None => core::mem::take(&mut self.merges),
@@ -79,7 +79,7 @@ impl Store for MemoryStore {
 
     fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let mut state = self.state();
-        state.settle(Some(key));
+        state.apply_merges(Some(key));
         Ok(state.now.get(key).cloned())
     }
 
@@ -106,7 +106,7 @@ impl Store for MemoryStore {
 
     fn view(&self) -> Arc<Map> {
         let mut state = self.state();
-        state.settle(None);
+        state.apply_merges(None);
         Arc::clone(&state.now)
     }
 
@@ -125,7 +125,7 @@ impl Store for MemoryStore {
 
     fn seal(&self) -> Result<(), StoreError> {
         let mut state = self.state();
-        state.settle(None);
+        state.apply_merges(None);
         state.sealed = Some(Arc::clone(&state.now));
         state.sealed_bytes += core::mem::take(&mut state.unsealed_bytes);
         Ok(())
@@ -150,7 +150,7 @@ impl Store for MemoryStore {
 
     fn forget(&self, from: &[u8], until: &[u8]) -> Result<(), StoreError> {
         let mut state = self.state();
-        state.settle(None);
+        state.apply_merges(None);
         let State { now, sealed, durable, .. } = &mut *state;
         for map in [Some(now), sealed.as_mut(), Some(durable)].into_iter().flatten() {
             Arc::make_mut(map).retain(|key, _| key.as_slice() < from || key.as_slice() >= until);

@@ -69,7 +69,7 @@ pub trait Disk {
     ///
     /// # Errors
     /// As for [`Disk::sync`].
-    fn settle(&mut self, file: &mut Self::File) -> Result<(), DiskError>;
+    fn sync_and_evict(&mut self, file: &mut Self::File) -> Result<(), DiskError>;
 
     /// Gives file `from` the name `to`, replacing a file of that name.
     ///
@@ -113,7 +113,7 @@ pub enum DiskOperation {
     Length,
     /// [`Disk::truncate`].
     Truncate,
-    /// [`Disk::sync`] or [`Disk::settle`].
+    /// [`Disk::sync`] or [`Disk::sync_and_evict`].
     Sync,
     /// [`Disk::rename`].
     Rename,

@@ -429,7 +429,7 @@ impl Disk for FileDisk {
         file.file.sync_data().map_err(file.failed(DiskOperation::Sync))
     }
 
-    fn settle(&mut self, file: &mut OpenFile) -> Result<(), DiskError> {
+    fn sync_and_evict(&mut self, file: &mut OpenFile) -> Result<(), DiskError> {
         self.sync(file)?;
         drop_from_caches(file);
         Ok(())
@@ -456,7 +456,7 @@ impl Disk for FileDisk {
 }
 
 /// A directory that is only looked at: nothing is locked, created or changed, and whoever uses it is not
-/// disturbed. Every call that would change something fails; [`Disk::settle`] syncs nothing, and only has
+/// disturbed. Every call that would change something fails; [`Disk::sync_and_evict`] syncs nothing, and only has
 /// what others synced read from the device.
 #[derive(Debug)]
 pub struct ReadOnlyDisk {
@@ -523,7 +523,7 @@ impl Disk for ReadOnlyDisk {
         read_only(DiskOperation::Sync, &file.0.name)
     }
 
-    fn settle(&mut self, file: &mut ReadOnlyFile) -> Result<(), DiskError> {
+    fn sync_and_evict(&mut self, file: &mut ReadOnlyFile) -> Result<(), DiskError> {
         drop_from_caches(&file.0);
         Ok(())
     }

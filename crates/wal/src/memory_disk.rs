@@ -540,7 +540,7 @@ impl Disk for MemoryDisk {
         }
     }
 
-    fn settle(&mut self, file: &mut MemoryFile) -> Result<(), DiskError> {
+    fn sync_and_evict(&mut self, file: &mut MemoryFile) -> Result<(), DiskError> {
         self.sync(file)?;
         let mut state = self.state();
         let inode = state.inode(DiskOperation::Sync, file)?;
@@ -734,7 +734,7 @@ mod tests {
         disk.sync(&mut file).unwrap();
         assert!(outcomes(&disk, "f").contains(&Some(b"ab".to_vec())));
         assert_eq!(disk.contents("f").unwrap(), b"abc", "what the cache shows");
-        disk.settle(&mut file).unwrap();
+        disk.sync_and_evict(&mut file).unwrap();
         assert_eq!(disk.contents("f").unwrap(), b"ab", "what is there");
     }
 

@@ -360,7 +360,7 @@ fn read_segment<D: Disk, E>(
     if is_last {
         // Its end may have been written and not synced. What is recovered must be durable, and must be
         // read from where it is durable. Every other segment was synced before its successor existed.
-        disk.settle(&mut file)?;
+        disk.sync_and_evict(&mut file)?;
     }
     let mut reader = SegmentReader::new(disk, &file)?;
     let SegmentHeader { version, .. } = match reader.header()? {

@@ -178,7 +178,7 @@ fn read_segment<D: Disk>(
         Err(error) => return Err(error.into()),
         Ok(mut file) => {
             if next_expected.is_some() {
-                disk.settle(&mut file)?;
+                disk.sync_and_evict(&mut file)?;
             }
             read_file(disk, &file, options, first, next_expected.is_some().then_some(&mut next), pacer)?
         }
@@ -274,7 +274,7 @@ fn read_snapshot<D: Disk>(
 ) -> Result<Result<(), SnapshotError>, Stop> {
     let read = |disk: &mut D| {
         let mut file = open_file(disk, name)?;
-        disk.settle(&mut file)?;
+        disk.sync_and_evict(&mut file)?;
         SnapshotReader::from_file(disk, file, name.to_owned(), op_number, Some(cluster))
     };
     let mut reader = match read(disk) {

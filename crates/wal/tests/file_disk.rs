@@ -90,7 +90,7 @@ fn file_operations() {
     disk.truncate(&mut file, 5).unwrap();
     disk.append(&mut file, b"!").unwrap();
     disk.sync(&mut file).unwrap();
-    disk.settle(&mut file).unwrap();
+    disk.sync_and_evict(&mut file).unwrap();
     let mut buffer = [0; 5];
     disk.read(&file, 1, &mut buffer).unwrap();
     assert_eq!(&buffer, b"ello!");
@@ -157,7 +157,7 @@ fn room_is_filled_in_pieces_of_any_length() {
             assert!(found == expected, "at {}", expected.len());
         }
     }
-    disk.settle(&mut file).unwrap();
+    disk.sync_and_evict(&mut file).unwrap();
     assert!(fs::read(directory.0.join("a")).unwrap() == expected);
 }
 

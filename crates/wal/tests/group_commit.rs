@@ -56,8 +56,8 @@ impl Disk for Gated {
     fn truncate(&mut self, file: &mut MemoryFile, length: u64) -> Result<(), DiskError> {
         self.disk.truncate(file, length)
     }
-    fn settle(&mut self, file: &mut MemoryFile) -> Result<(), DiskError> {
-        self.disk.settle(file)
+    fn sync_and_evict(&mut self, file: &mut MemoryFile) -> Result<(), DiskError> {
+        self.disk.sync_and_evict(file)
     }
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
         self.disk.rename(from, to)

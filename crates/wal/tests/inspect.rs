@@ -257,7 +257,7 @@ fn a_real_directory_is_only_looked_at() {
     assert!(look.create("x").is_err() && look.remove(&name).is_err() && look.rename(&name, "x").is_err());
     assert!(look.append(&mut file, b"x").is_err() && look.truncate(&mut file, 0).is_err());
     assert!(look.sync(&mut file).is_err() && look.sync_directory().is_err());
-    look.settle(&mut file).unwrap();
+    look.sync_and_evict(&mut file).unwrap();
     assert_eq!(look.list().unwrap(), [name]);
     drop(wal);
     assert!(check_unlocked(&path).is_ok());

@@ -156,7 +156,7 @@ impl<'c, 'h> Search<'c, 'h> {
     }
 
     fn explore(&mut self) -> Answer {
-        self.settle();
+        self.place_inert();
         if self.is_finished() {
             return Answer::Order;
         }
@@ -233,7 +233,7 @@ impl<'c, 'h> Search<'c, 'h> {
                 continue;
             }
             frame.choice = option;
-            self.settle();
+            self.place_inert();
             if self.is_finished() {
                 return Advance::Finished;
             }
@@ -320,7 +320,7 @@ impl<'c, 'h> Search<'c, 'h> {
     }
 
     /// Places every inert operation whose answer is right here.
-    fn settle(&mut self) {
+    fn place_inert(&mut self) {
         let component = self.component;
         let mut new = std::mem::take(&mut self.scratch);
         'again: loop {

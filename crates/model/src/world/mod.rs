@@ -284,18 +284,18 @@ impl World {
             }
         }
         self.put(&mut state, &sent);
-        self.settle(&mut state);
+        self.quiesce(&mut state);
         for client in 0..setup.programs.len() {
             let warm = crate::machine::Operation::Set(crate::machine::WARM_KEY, 0);
             self.client_turn(&mut state, client, u64::MAX, &client::Input::Invoke(warm));
-            self.settle(&mut state);
+            self.quiesce(&mut state);
         }
-        self.settle_after_heartbeat(&mut state);
+        self.quiesce_after_heartbeat(&mut state);
         state
     }
 
     /// Everything is delivered, in order, and what is due is done, until nothing is left.
-    pub(crate) fn settle(&self, state: &mut State) {
+    pub(crate) fn quiesce(&self, state: &mut State) {
         const TURNS_MAX: usize = 10_000;
         for _ in 0..TURNS_MAX {
             let members = || 0..self.setup.members as u8;
@@ -323,8 +323,8 @@ impl World {
     }
 
     /// Every member learns what is committed.
-    pub(crate) fn settle_after_heartbeat(&self, state: &mut State) {
-        self.settle(state);
+    pub(crate) fn quiesce_after_heartbeat(&self, state: &mut State) {
+        self.quiesce(state);
         for member in 0..self.setup.members as u8 {
             if self.node_view(state, member).role == RoleName::Leader {
                 let beat = if self.setup.time == Time::Leases {
@@ -335,7 +335,7 @@ impl World {
                 };
                 if let Some(next) = self.step(state, beat) {
                     *state = next;
-                    self.settle(state);
+                    self.quiesce(state);
                 }
             }
         }

@@ -35,7 +35,7 @@ impl World {
             Step::Timeout(member) => Action::Timeout(member),
             Step::Move(member) => Action::Move(member),
             Step::Pass => Action::Pass,
-            Step::Settle => return self.settle(state),
+            Step::Quiesce => return self.quiesce(state),
             Step::Disconnect(client, member) => {
                 return self.disconnect(state, client.into(), member);
             }

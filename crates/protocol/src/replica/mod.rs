@@ -525,7 +525,7 @@ impl Replica {
     /// Whether a crash leaves this replica in its view. Messages wait for that; what the engine is asked for on
     /// behalf of clients does not, and must not be asked for before. A leader that has told a client what an update
     /// returns, crashes, and leads the same view again with another log would be believed.
-    fn has_settled(&self) -> bool {
+    fn view_is_durable(&self) -> bool {
         self.persistence.has_view() || self.planted(PlantedBug::ToldBeforePersist)
     }
 

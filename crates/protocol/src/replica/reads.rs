@@ -67,7 +67,7 @@ impl Replica {
     /// The view that a reader is told of. One that has not begun it must not hear of: it may never begin, and
     /// a client that believed in it would be lost to the view that goes on. Nor of one that a crash undoes.
     fn told_view(&self) -> View {
-        if self.is_normal() && self.has_settled() { self.view } else { View(0) }
+        if self.is_normal() && self.view_is_durable() { self.view } else { View(0) }
     }
 
     fn refuse_read(&mut self, to: Peer, number: u64, refusal: Refusal) {
@@ -153,7 +153,7 @@ impl Replica {
     fn read_as_member(&mut self, read: WaitingRead, after: OpNumber) {
         // Between views its log may be one that the group has left behind. And an entry that is not in the log
         // may never come: a view change may have dropped it.
-        if !self.is_normal() || !self.has_settled() || after > self.log.op_number() {
+        if !self.is_normal() || !self.view_is_durable() || after > self.log.op_number() {
             self.refuse_read(read.to, read.number, Refusal::NotNormal);
         } else if after <= self.applied {
             self.answer_read(read);

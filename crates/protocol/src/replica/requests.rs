@@ -515,7 +515,7 @@ impl Replica {
                 let is_executed = !self.backlog.pending.overlaps(footprint)
                     || self.planted(PlantedBug::EvaluatedBeforeExecuted);
                 (self.dlog.overlaps(footprint) && !ignored)
-                    || (is_evaluated && !(is_executed && self.has_settled()))
+                    || (is_evaluated && !(is_executed && self.view_is_durable()))
             }
         };
         (is_refused || self.completes_another(update)) && !self.planted(PlantedBug::NoConflictCheck)

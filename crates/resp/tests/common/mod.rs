@@ -171,7 +171,7 @@ pub(crate) fn submissions(connection: &mut Connection) -> Vec<Submission> {
 }
 
 /// Completes everything at once, in order, until nothing is left to do.
-pub(crate) fn settle(connection: &mut Connection, store: &mut Store) {
+pub(crate) fn complete_all(connection: &mut Connection, store: &mut Store) {
     while let Some(submission) = connection.poll_submit() {
         let completion = store.run(&submission);
         assert!(connection.complete(submission.slot, completion));
@@ -196,7 +196,7 @@ pub(crate) fn serve(connection: &mut Connection, store: &mut Store, input: &[u8]
     loop {
         let consumed = connection.receive(rest, &CONTEXT);
         rest = &rest[consumed..];
-        settle(connection, store);
+        complete_all(connection, store);
         out.extend(output(connection));
         if consumed == 0 || connection.is_finished() {
             return (out, connection.is_finished());

@@ -214,7 +214,7 @@ impl World {
     /// Ends a replica, if it runs, and starts it again with the lease that it is to have from now on.
     pub(crate) fn reconfigure(&mut self, replica: usize) {
         // When everything is repaired, so is this.
-        if self.swarm.lease_change.is_some() && !self.settling {
+        if self.swarm.lease_change.is_some() && !self.is_healed {
             self.crash(replica, false);
             self.replicas[replica].is_reconfigured = true;
             self.start_replica(replica);

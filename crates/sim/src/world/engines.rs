@@ -148,7 +148,7 @@ impl World {
         }
         let mut at = now + 1 + self.dice.engine.below(longest + 1);
         let (delay, until) = slot.slow_disk;
-        if !self.settling && now < until {
+        if !self.is_healed && now < until {
             at += delay;
             self.lingers_until = self.lingers_until.max(at);
         }

@@ -142,7 +142,7 @@ impl<S: Store> Lane<S> {
 }
 
 impl<S: Store> KeysMut for Lane<S> {
-    fn settle(&mut self) {
+    fn commit_writes(&mut self) {
         self.commit();
     }
 

@@ -131,7 +131,7 @@ impl<D: Disk> SnapshotReceiver<D> {
             return Err(SnapshotError::Disk(error.clone()));
         }
         // What is verified must be what is on the disk.
-        disk.settle(&mut self.file)?;
+        disk.sync_and_evict(&mut self.file)?;
         let name = part_name(self.op_number);
         let file = open_file(disk, &name)?;
         let (header, mut reader) =

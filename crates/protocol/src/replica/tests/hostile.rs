@@ -22,7 +22,7 @@ fn without_checks_one_message_stops_a_replica() {
 impl Cluster {
     fn hear(&mut self, to: usize, message: Message) {
         self.event(to, Event::Message { from: HOSTILE, message });
-        self.settle();
+        self.deliver_all();
     }
 
     /// True if the two others can still change views, and complete updates, without the hostile one.
@@ -108,7 +108,7 @@ fn no_message_stops_a_replica() {
             let message = random_message(&mut prng, &cluster.replicas[to]);
             cluster.event(to, Event::Message { from: HOSTILE, message });
             if prng.below(4) == 0 {
-                cluster.settle();
+                cluster.deliver_all();
             }
             if prng.below(4) == 0 {
                 let millis = prng.below(300);

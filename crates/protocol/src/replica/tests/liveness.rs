@@ -111,7 +111,7 @@ fn a_transfer_from_a_source_that_died_ends_with_the_next_view() {
         // It hears the next leader, which does not hear it.
         cluster.cut.remove(&(1, 4));
         cluster.event(0, Event::Message { from: CLIENT, message: Message::HandOver { to: ReplicaId(1) } });
-        cluster.settle();
+        cluster.deliver_all();
         assert!(cluster.replicas[1].is_leader() && cluster.replicas[4].role.transfer().is_some());
         cluster.down.insert(1);
         cluster.pass(1000);
@@ -156,7 +156,7 @@ fn members_that_are_behind_agree_to_any_later_view() {
     }
     cluster.register();
     cluster.event(0, Event::Message { from: CLIENT, message: Message::HandOver { to: ReplicaId(1) } });
-    cluster.settle();
+    cluster.deliver_all();
     cluster.down.extend([0, 1]);
     cluster.cut.clear();
     cluster.cut_between(3, 4);
@@ -180,7 +180,7 @@ fn what_a_client_has_given_up_does_not_follow_what_it_was_answered() {
         request.acked_below = 2;
         cluster.answers();
         cluster.send(&[0], &Message::Request { view, path, recipients, request });
-        cluster.settle();
+        cluster.deliver_all();
         assert_eq!(cluster.answers(), [(0, "committed")]);
         // Before the followers hear that it is committed.
         cluster.down.insert(0);

@@ -29,7 +29,7 @@ struct Probe {
 impl World {
     /// Ends all faults and repairs everything.
     pub fn heal(&mut self) {
-        self.settling = true;
+        self.is_healed = true;
         self.healed_at = self.now();
         self.left_to_issue = 0;
         self.network.calm();
@@ -81,7 +81,7 @@ impl World {
     ///
     /// # Errors
     /// What did not happen in time, in words.
-    pub fn settle(&mut self) -> Result<(), String> {
+    pub fn liveness_phase(&mut self) -> Result<(), String> {
         self.heal();
         self.serve_everybody()?;
         self.become_equal()
@@ -180,7 +180,7 @@ impl World {
     ///
     /// # Errors
     /// What it should not have done, in words.
-    pub(crate) fn settle_ruined(&mut self) -> Result<(), String> {
+    pub(crate) fn ruined_phase(&mut self) -> Result<(), String> {
         self.heal();
         let speed = u64::from(self.swarm.protocol.speed);
         self.advance(LIVENESS_BOUND / speed / 10)?;
@@ -195,7 +195,7 @@ impl World {
         if self.with_memory() >= self.group.majority() {
             // Some had said all they knew before they lost it, to a new leader: nothing is missing.
             self.tally.note(Kind::RuinSurvived);
-            return self.settle();
+            return self.liveness_phase();
         }
         let ruined_after = self.ruined_after.unwrap_or_default();
         let since = self.history.operations().iter().enumerate().skip(ruined_after);

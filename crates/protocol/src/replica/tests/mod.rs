@@ -99,7 +99,7 @@ impl Cluster {
             stuck: false,
             unwritten: BTreeMap::new(),
         };
-        cluster.settle();
+        cluster.deliver_all();
         // The leader has heard of the members, and of their clocks.
         cluster.pass(1);
         cluster
@@ -161,7 +161,7 @@ impl Cluster {
     }
 
     /// Delivers everything, until silence.
-    fn settle(&mut self) {
+    fn deliver_all(&mut self) {
         while let Some((from, to, message)) = self.wire.pop_front() {
             if !self.down.contains(&from) && !self.cut.contains(&(from, to)) {
                 let from = Peer::Replica(ReplicaId(from as u8));
@@ -180,7 +180,7 @@ impl Cluster {
                     self.event(replica, Event::Tick);
                 }
             }
-            self.settle();
+            self.deliver_all();
         }
     }
 
@@ -192,7 +192,7 @@ impl Cluster {
     fn register(&mut self) -> SessionId {
         let (leader, view) = (self.leader(), self.replicas[self.leader()].view());
         self.event(leader, Event::Message { from: CLIENT, message: Message::Register { view, nonce: 1 } });
-        self.settle();
+        self.deliver_all();
         self.pass(30);
         let session = self.inbox.iter().find_map(|(_, _, message)| match message {
             Message::Registered { session, .. } => Some(*session),
@@ -270,7 +270,7 @@ fn an_older_timestamp_conflicts_and_the_leader_orders_at_once() {
     cluster.send(&[0, 1, 2], &newer);
     cluster.answers();
     cluster.send(&[0, 1, 2], &older);
-    cluster.settle();
+    cluster.deliver_all();
     assert_eq!(cluster.answers(), [(1, "conflict"), (2, "conflict"), (0, "committed")]);
     assert_eq!(cluster.executed[0], ["oA1", "oA2"]);
 }
@@ -485,7 +485,7 @@ fn another_body_under_the_same_id_is_refused() {
     // So does a follower that has no more than the log of it.
     cluster.replicas[0].order_all();
     cluster.event(0, Event::Tick);
-    cluster.settle();
+    cluster.deliver_all();
     let other = cluster.request(session, 1, 5, Path::Durability, "oA2");
     cluster.send(&[1], &other);
     assert_eq!(cluster.answers(), [(1, "refused")]);
@@ -542,7 +542,7 @@ fn a_read_waits_for_what_is_pending_on_its_key_only() {
     assert_eq!(cluster.reads, [(0, 1)]);
     cluster.send(&[0], &Message::Read { view, number: 2, asked: Asked::Answer, body: Body::from(*b"rA") });
     assert_eq!(cluster.reads, [(0, 1)]);
-    cluster.settle();
+    cluster.deliver_all();
     assert_eq!((cluster.reads.clone(), cluster.executed[0].len()), (vec![(0, 1), (0, 2)], 1));
 }
 
@@ -554,7 +554,7 @@ fn nobody_waits_for_an_entry_that_is_not_in_the_log() {
     let session = cluster.register();
     let request = cluster.request(session, 1, 5, Path::Ordered, "uA1");
     cluster.send(&[0], &request);
-    cluster.settle();
+    cluster.deliver_all();
     cluster.inbox.clear();
     let end = cluster.replicas[1].log.op_number();
     let ask = |cluster: &mut Cluster, replica: usize, after: OpNumber| {
@@ -693,7 +693,7 @@ fn a_leader_without_lease_answers_after_a_round_of_heartbeats() {
         &Message::Read { view: View(0), number: 1, asked: Asked::Answer, body: Body::from(*b"rA") },
     );
     assert!(cluster.reads.is_empty());
-    cluster.settle();
+    cluster.deliver_all();
     assert_eq!(cluster.reads, [(0, 1)]);
 }
 
@@ -763,7 +763,7 @@ fn an_amnesiac_enters_only_a_new_view() {
     let session = cluster.register();
     let request = cluster.request(session, 1, 5, Path::Ordered, "uA1");
     cluster.send(&[0], &request);
-    cluster.settle();
+    cluster.deliver_all();
     assert_eq!(cluster.answers(), [(0, "committed")]);
     let config = cluster.replicas[2].config.clone();
     cluster.replicas[2] = Replica::new(config, Boot::Amnesiac { view: View(0) }, cluster.now);
@@ -817,7 +817,7 @@ fn a_follower_far_behind_catches_up_across_a_view_change() {
     for sequence in 1..=20_000 {
         let request = cluster.request(session, sequence, sequence, Path::Ordered, "uA1");
         cluster.send(&[0], &request);
-        cluster.settle();
+        cluster.deliver_all();
     }
     assert_eq!(cluster.executed[0].len(), 20_000);
     // A new view, in which the laggard is needed.
@@ -825,7 +825,7 @@ fn a_follower_far_behind_catches_up_across_a_view_change() {
     let reason = ViewChangeReason::Moved;
     let from = Peer::Replica(ReplicaId(1));
     cluster.event(0, Event::Message { from, message: Message::StartViewChange { view, reason } });
-    cluster.settle();
+    cluster.deliver_all();
     cluster.down.clear();
     cluster.down.insert(1);
     cluster.pass(2000);
@@ -1114,7 +1114,7 @@ fn a_leader_that_was_stopped_leaves_the_lead_to_its_successor() {
     cluster.down.clear();
     let moved = Message::StartViewChange { view: View(1), reason: ViewChangeReason::Moved };
     cluster.event(0, Event::Message { from: Peer::Replica(ReplicaId(2)), message: moved });
-    cluster.settle();
+    cluster.deliver_all();
     cluster.pass(100);
     assert!(cluster.replicas.iter().all(|replica| replica.is_normal() && replica.view() == View(1)));
 }

@@ -215,7 +215,7 @@ pub struct World {
     pub(crate) dice: Dice,
     pub(crate) tally: Tally,
     /// Nothing breaks any more.
-    pub(crate) settling: bool,
+    pub(crate) is_healed: bool,
     /// Since when.
     pub(crate) healed_at: VirtualTime,
     /// Until when goes on what had begun before that: what slow disks and links hold back, and promises of replicas'
@@ -323,7 +323,7 @@ impl World {
             trace: Trace::new(verbose),
             dice,
             tally: Tally::default(),
-            settling: false,
+            is_healed: false,
             healed_at: 0,
             lingers_until: 0,
             ruined_after: None,
@@ -411,7 +411,7 @@ impl World {
             SimEvent::Issue { slot, life } => self.issue(slot, life),
             SimEvent::Strike { fault, again } => self.strike(fault, again),
             SimEvent::Cut { from, to } => {
-                if !self.settling {
+                if !self.is_healed {
                     self.network.set_cut(from, to, true);
                 }
             }
@@ -424,7 +424,7 @@ impl World {
             }
             SimEvent::Greet { replica, life } => self.greet(replica, life),
             SimEvent::Replace { replica, life } => {
-                if self.replicas[replica].life == life && !self.settling {
+                if self.replicas[replica].life == life && !self.is_healed {
                     self.replace_failed(replica);
                 }
             }
@@ -524,7 +524,7 @@ impl World {
             return;
         }
         if self.replicas[replica].membership.is_forming() {
-            if self.settling {
+            if self.is_healed {
                 self.end_forming(replica);
             }
             return;
@@ -888,7 +888,7 @@ impl World {
                 let (shortest, longest) = self.swarm.disk.sync_delay;
                 let mut at = self.now() + shortest + self.dice.disk.below(longest - shortest + 1);
                 let (delay, until) = self.replicas[replica].slow_disk;
-                if !self.settling && self.now() < until {
+                if !self.is_healed && self.now() < until {
                     at += delay;
                     self.lingers_until = self.lingers_until.max(at);
                 }

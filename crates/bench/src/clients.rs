@@ -247,7 +247,7 @@ impl Clients {
         }
         for event in self.events.iter().filter(|event| event.token() != TIMER) {
             let client = &mut self.clients[event.token().0 / Group::SIZE_MAX];
-            client.is_active |= client.client.note(event);
+            client.is_active |= client.client.on_event(event);
         }
         let now = Instant::now();
         for client in &mut self.clients {

@@ -120,7 +120,7 @@ impl Driver {
             _ => {}
         }
         for event in &self.events {
-            self.client.note(event);
+            self.client.on_event(event);
         }
         self.client.turn(completions);
         Ok(())

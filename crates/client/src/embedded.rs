@@ -40,7 +40,7 @@ const NAMES_MAX: usize = 1 << 22;
 /// A client that shares the caller's `mio::Poll` with other connections. One turn of the loop:
 ///
 /// 1. wait in `Poll::poll`, no longer than [`wait`](Self::wait) says;
-/// 2. hand every event with one of its tokens to [`note`](Self::note);
+/// 2. hand every event with one of its tokens to [`on_event`](Self::on_event);
 /// 3. [`turn`](Self::turn): reads, and gives what has ended;
 /// 4. [`submit`](Self::submit) as much as there is;
 /// 5. [`flush`](Self::flush): at most one write for each replica.
@@ -154,9 +154,9 @@ impl EmbeddedClient {
     }
 
     /// Takes note of an event. False if it is none of this client's.
-    pub fn note(&mut self, event: &mio::event::Event) -> bool {
+    pub fn on_event(&mut self, event: &mio::event::Event) -> bool {
         let link = event.token().0.checked_sub(self.first_token).and_then(|index| self.links.get_mut(index));
-        link.map(|link| link.note(event)).is_some()
+        link.map(|link| link.on_event(event)).is_some()
     }
 
     /// Connects what must be connected, reads what has come, and appends what has ended to

@@ -81,11 +81,11 @@ impl Link {
     }
 
     /// Takes note of an event.
-    pub(crate) fn note(&mut self, event: &mio::event::Event) {
+    pub(crate) fn on_event(&mut self, event: &mio::event::Event) {
         match &mut self.state {
             State::Waiting { .. } => {}
             State::Dialing { .. } => self.is_signalled = true,
-            State::Greeting { connection, .. } | State::Ready { connection } => connection.note(event),
+            State::Greeting { connection, .. } | State::Ready { connection } => connection.on_event(event),
         }
     }
 

@@ -103,7 +103,7 @@ impl Connection {
     }
 
     /// Takes note of an event of this connection.
-    pub fn note(&mut self, event: &mio::event::Event) {
+    pub fn on_event(&mut self, event: &mio::event::Event) {
         if event.is_readable() || event.is_read_closed() || event.is_error() {
             self.is_readable = true;
         }

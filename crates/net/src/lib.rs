@@ -1,6 +1,6 @@
 //! Non-blocking connections for event loops on mio: replicas and clients share them.
 //!
-//! One turn of a loop: poll; [`note`](Connection::note) every event; of every connection that
+//! One turn of a loop: poll; [`on_event`](Connection::on_event) every event; of every connection that
 //! [`is_readable`](Connection::is_readable), one [`read`](Connection::read), then its frames
 //! ([`next_frame`](Connection::next_frame)) or raw bytes; at the end one
 //! [`flush`](Connection::flush) of every connection with output. A connection that is still readable

@@ -17,11 +17,11 @@ fn poll_once(poll: &mut Poll, events: &mut Events) {
 }
 
 /// Tells both ends what has happened to them.
-fn note_all(events: &Events, dialled: &mut Connection, accepted: &mut Connection) {
+fn on_events(events: &Events, dialled: &mut Connection, accepted: &mut Connection) {
     for event in events {
         match event.token() {
-            DIALLED => dialled.note(event),
-            _ => accepted.note(event),
+            DIALLED => dialled.on_event(event),
+            _ => accepted.on_event(event),
         }
     }
 }
@@ -70,7 +70,7 @@ fn large_and_small_frames_arrive_in_order() {
         }
         if !receiver.is_readable() {
             poll_once(&mut poll, &mut events);
-            note_all(&events, &mut sender, &mut receiver);
+            on_events(&events, &mut sender, &mut receiver);
             continue;
         }
         if let ReadOutcome::Failed(error) = receiver.read() {
@@ -98,7 +98,10 @@ fn the_end_of_a_connection_is_found_behind_its_last_bytes() {
     loop {
         while !receiver.is_readable() {
             poll_once(&mut poll, &mut events);
-            events.iter().filter(|event| event.token() == ACCEPTED).for_each(|event| receiver.note(event));
+            events
+                .iter()
+                .filter(|event| event.token() == ACCEPTED)
+                .for_each(|event| receiver.on_event(event));
         }
         match receiver.read() {
             ReadOutcome::Closed => break,
@@ -129,7 +132,7 @@ fn a_peer_that_does_not_read_clogs_the_connection() {
         receiver.read();
         while receiver.next_frame().unwrap().is_some() {}
         poll.poll(&mut events, Some(Duration::from_millis(1))).unwrap();
-        note_all(&events, &mut sender, &mut receiver);
+        on_events(&events, &mut sender, &mut receiver);
         if sender.wants_flush() {
             sender.flush();
         }
@@ -172,7 +175,7 @@ fn what_several_threads_send_arrives_in_whole_frames() {
             } else {
                 poll.poll(&mut events, Some(Duration::ZERO)).unwrap();
             }
-            note_all(&events, &mut sender, &mut receiver);
+            on_events(&events, &mut sender, &mut receiver);
             receiver.read();
             while let Some(frame) = receiver.next_frame().unwrap() {
                 let (who, rest) = frame.payload.split_first().unwrap();
@@ -203,7 +206,7 @@ fn what_an_outlet_leaves_goes_out_when_the_socket_has_room() {
     let mut is_received = false;
     while !is_received {
         poll_once(&mut poll, &mut events);
-        note_all(&events, &mut sender, &mut receiver);
+        on_events(&events, &mut sender, &mut receiver);
         if sender.wants_flush() {
             sender.flush();
         }

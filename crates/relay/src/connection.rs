@@ -59,7 +59,7 @@ impl Connection {
     }
 
     /// Takes note of an event of one end.
-    pub(crate) fn note(&mut self, side: usize, event: &mio::event::Event, now: u64) {
+    pub(crate) fn on_event(&mut self, side: usize, event: &mio::event::Event, now: u64) {
         let end = &mut self.ends[side];
         end.is_readable |= event.is_readable() || event.is_read_closed() || event.is_error();
         if end.is_connected {

@@ -129,7 +129,7 @@ impl EventLoop {
                             ((number - self.listeners.len()) / 2, (number - self.listeners.len()) % 2);
                         let now = self.now();
                         if let Some(Some(connection)) = self.connections.get_mut(index) {
-                            connection.note(side, event, now);
+                            connection.on_event(side, event, now);
                             self.serve(index, side);
                         }
                     }

@@ -471,12 +471,12 @@ impl Schedule {
     /// The values of a submission that has been [postponed](Self::postpone) have so many bytes.
     pub(crate) fn expect(&mut self, slot: u64, bytes: usize) {
         if let Some(group) = self.groups.get(slot) {
-            self.note_values(group.values as usize, bytes);
+            self.record_value_sizes(group.values as usize, bytes);
         }
     }
 
     /// So many values have so many bytes together: the next ones may be like them.
-    fn note_values(&mut self, values: usize, bytes: usize) {
+    fn record_value_sizes(&mut self, values: usize, bytes: usize) {
         if let Some(bytes_each) = bytes.checked_div(values) {
             let decayed = |guess: usize| guess - guess / 8;
             self.value_bytes = decayed(self.value_bytes).max(bytes_each).max(VALUE_BYTES_GUESS_MIN);
@@ -516,7 +516,7 @@ impl Schedule {
             }
         }
         self.granted = granted;
-        self.note_values(values, bytes);
+        self.record_value_sizes(values, bytes);
         true
     }
 

@@ -382,7 +382,7 @@ impl EventLoop {
         let Member { declaration, process, .. } = member;
         let replica = declaration.replica;
         let link = &mut self.links[replica.index()];
-        if !link.note_process(*process) {
+        if !link.record_process(*process) {
             if let Some(other) = link.connection {
                 self.close(other, "another process has the same disk");
             }
@@ -407,7 +407,7 @@ impl EventLoop {
         let link = &mut self.links[replica.index()];
         link.connection = Some(index);
         link.disk = Some(declaration.disk);
-        link.note_success();
+        link.on_success();
         match &mut self.forming {
             Some(forming) => forming.formation.connected(declaration),
             None => self.front.client.handle(self.now, client::Event::Connected(replica)),
@@ -473,14 +473,14 @@ impl EventLoop {
         if let Err(mismatch @ Mismatch::OurDisk { .. }) = &checked
             && self.forming.is_none()
         {
-            self.note_disowned(replica, dialed.is_some(), mismatch);
+            self.on_disowned(replica, dialed.is_some(), mismatch);
         }
         checked.map_err(|mismatch| mismatch.to_string())
     }
 
     /// A member knows this one by another disk. If so many do that no quorum can be had with the others, this node
     /// will never be of use. One that connects and knows no secret is not believed, if there is a secret.
-    fn note_disowned(&mut self, by: ReplicaId, is_dialed: bool, mismatch: &Mismatch) {
+    fn on_disowned(&mut self, by: ReplicaId, is_dialed: bool, mismatch: &Mismatch) {
         if is_dialed || self.introduction.secret.is_none() {
             self.disowned_by = self.disowned_by.with(by);
         }

@@ -419,7 +419,7 @@ impl DataDirectory {
     /// [`DirectoryError::Io`].
     pub(crate) fn begin_promises(&mut self, lease: Duration) -> Result<Duration, DirectoryError> {
         let longest = self.lease.map_or(lease, |before| before.max(lease));
-        self.note_lease(longest)?;
+        self.record_lease(longest)?;
         Ok(longest)
     }
 
@@ -428,10 +428,10 @@ impl DataDirectory {
     /// # Errors
     /// [`DirectoryError::Io`].
     pub(crate) fn end_promises(&mut self, lease: Duration) -> Result<(), DirectoryError> {
-        self.note_lease(lease)
+        self.record_lease(lease)
     }
 
-    fn note_lease(&mut self, lease: Duration) -> Result<(), DirectoryError> {
+    fn record_lease(&mut self, lease: Duration) -> Result<(), DirectoryError> {
         if self.lease.replace(lease) == Some(lease) || self.is_new {
             // A new directory gets its identity file with all of it.
             return Ok(());

@@ -283,11 +283,11 @@ impl EventLoop {
         self.turn = Turn::default();
         self.front.room.begin_turn();
         for event in events.iter() {
-            self.note(event);
+            self.on_io_event(event);
         }
         // What is on disk now has been waited for the longest.
         if let Some(local) = &mut self.local
-            && local.note_progress(self.now)
+            && local.on_progress(self.now)
         {
             self.dispatch_outputs();
         }
@@ -327,7 +327,7 @@ impl EventLoop {
         if self.turn.should_yield() && self.yield_policy.is_due(self.now.instant) {
             let begun = self.clock.now().instant;
             std::thread::yield_now();
-            self.yield_policy.note(begun, self.clock.now().instant.since(begun));
+            self.yield_policy.record(begun, self.clock.now().instant.since(begun));
         }
     }
 
@@ -371,7 +371,7 @@ impl EventLoop {
         (deadline != Instant::NEVER).then(|| deadline.since(self.clock.now().instant))
     }
 
-    fn note(&mut self, event: &IoEvent) {
+    fn on_io_event(&mut self, event: &IoEvent) {
         match event.token() {
             // What it wakes for is looked at in every turn.
             WAKER => {}
@@ -383,7 +383,7 @@ impl EventLoop {
             Token(index) if self.table.is_dialing(index) => self.progress(index),
             Token(index) => {
                 let Some(open) = self.table.open_mut(index) else { return };
-                open.net.note(event);
+                open.net.on_event(event);
                 if open.net.is_readable() {
                     self.queue(index);
                 }
@@ -632,7 +632,7 @@ impl EventLoop {
         mark_dirty(open, index, &mut self.dirty);
         if let Some(local) = local {
             // One of the commands may have set the limit.
-            local.note_memory(*now);
+            local.tell_memory(*now);
         }
     }
 
@@ -680,7 +680,7 @@ impl EventLoop {
             if now.instant >= local.replica().deadline() {
                 local.handle(now, replica::Event::Tick);
             }
-            local.note_promises(now);
+            local.record_promises_end(now);
         }
         if now.instant >= self.front.client.deadline() {
             self.front.client.handle(now, client::Event::Tick);
@@ -1262,7 +1262,7 @@ impl EventLoop {
             std::thread::sleep(Duration::from_millis(1));
             self.now = self.clock.now();
             if let Some(local) = &mut self.local {
-                local.note_progress(self.now);
+                local.on_progress(self.now);
                 local.execute(self.now);
             }
             self.dispatch_outputs();

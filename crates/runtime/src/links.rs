@@ -63,14 +63,14 @@ impl Link {
         }
     }
 
-    pub(crate) fn note_success(&mut self) {
+    pub(crate) fn on_success(&mut self) {
         self.backoff.reset();
         self.problem = None;
     }
 
     /// A process says that it is this member. False if another one has taken its place before: then both run, and
     /// neither may be counted.
-    pub(crate) fn note_process(&mut self, process: u64) -> bool {
+    pub(crate) fn record_process(&mut self, process: u64) -> bool {
         if self.replaced.contains(&process) {
             if let Some(other) = self.process.take() {
                 self.replace(other);

@@ -332,13 +332,13 @@ impl Local {
             counted: 0,
             directory,
         };
-        local.note_memory(local.clock.now());
-        local.note_space(local.clock.now());
+        local.tell_memory(local.clock.now());
+        local.tell_space(local.clock.now());
         Ok(local)
     }
 
     /// Notes when leases that were promised before this process started have ended.
-    pub(crate) fn note_promises(&mut self, now: Now) {
+    pub(crate) fn record_promises_end(&mut self, now: Now) {
         if let Some((end, lease)) = self.promises_end
             && now.instant >= end
         {
@@ -350,7 +350,7 @@ impl Local {
     }
 
     /// Tells the replica whether the disk is nearly full, if that has changed.
-    fn note_space(&mut self, now: Now) {
+    fn tell_space(&mut self, now: Now) {
         let reserve = self.disk_watch.reserve();
         let is_short = reserve.is_short();
         let room = (reserve.bytes() > 0).then(|| reserve.free());
@@ -390,7 +390,7 @@ impl Local {
     }
 
     /// Tells the replica by how much the data may grow, if that has changed.
-    pub(crate) fn note_memory(&mut self, now: Now) {
+    pub(crate) fn tell_memory(&mut self, now: Now) {
         self.driver.tell_memory_room(now, self.maxmemory.get());
     }
 
@@ -420,7 +420,7 @@ impl Local {
                     self.wal.submit();
                     std::thread::sleep(FULL_LOG_PAUSE);
                 }
-                // Reported by `note_progress`: nothing will ever be persisted again.
+                // Reported by `on_progress`: nothing will ever be persisted again.
                 Err(AppendError::Failed(_)) => return,
                 // A record is bounded like the message it came with; if one is not, this is not the
                 // moment to find out by falling over.
@@ -454,7 +454,7 @@ impl Local {
     }
 
     /// Takes note of reads of all keys that have ended.
-    fn note_long_reads(&mut self, now: Now) {
+    fn on_finished_reads(&mut self, now: Now) {
         while let Beside::InMemory(long_replies) = &self.beside
             && let Some(outcome) = long_replies.next_finished()
         {
@@ -479,7 +479,7 @@ impl Local {
                 },
                 Output::Read(job) => return Some(Wanted::Read(job)),
                 Output::NoteView(view) => {
-                    if let Err(error) = self.view.note(view) {
+                    if let Err(error) = self.view.record(view) {
                         self.fail_to_note(&error);
                     }
                 }
@@ -575,16 +575,16 @@ impl Local {
 
     /// Tells the replica what has reached the disk since the last call, or that the disk has failed. True if something
     /// has reached it.
-    pub(crate) fn note_progress(&mut self, now: Now) -> bool {
+    pub(crate) fn on_progress(&mut self, now: Now) -> bool {
         self.is_overdue = false;
         self.driver.on_durable(Ticket(self.wal.persisted().0 - self.records_before));
         let has_advanced = self.driver.tell_durable(now);
-        self.note_execution(now);
-        self.note_long_reads(now);
-        self.note_snapshots(now);
-        self.note_findings();
-        self.note_space(now);
-        self.note_loss();
+        self.on_execution_reports(now);
+        self.on_finished_reads(now);
+        self.on_snapshot_reports(now);
+        self.on_scrub_findings();
+        self.tell_space(now);
+        self.on_directory_loss();
         if !self.has_failed()
             && let Some(error) = self.wal.error()
         {
@@ -631,7 +631,7 @@ impl Local {
     }
 
     /// Takes note of a data directory that is not there any more: what the log's thread still writes, no restart finds.
-    fn note_loss(&mut self) {
+    fn on_directory_loss(&mut self) {
         if self.has_told_loss {
             return;
         }
@@ -711,7 +711,7 @@ impl Local {
     }
 
     /// Takes note of what was found to be damaged on disk.
-    fn note_findings(&mut self) {
+    fn on_scrub_findings(&mut self) {
         while let Some(finding) = self.scrub.as_ref().and_then(Scrub::next_finding) {
             match finding {
                 Finding::View(problem) => {
@@ -739,7 +739,7 @@ impl Local {
     }
 
     /// Lets the work on snapshots go on, and tells the replica of it.
-    fn note_snapshots(&mut self, now: Now) {
+    fn on_snapshot_reports(&mut self, now: Now) {
         self.driver.begin_reports();
         while self.driver.takes_reports()
             && let Some(report) = self.snapshots.next_report()
@@ -756,7 +756,7 @@ impl Local {
     }
 
     /// Tells the replica what an engine on disk has done.
-    fn note_execution(&mut self, now: Now) {
+    fn on_execution_reports(&mut self, now: Now) {
         let (Beside::OnDisk(disk), Some(executor)) = (&self.beside, self.driver.executor_mut()) else {
             return;
         };

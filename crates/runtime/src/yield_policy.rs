@@ -53,7 +53,7 @@ impl YieldPolicy {
     }
 
     /// Takes note of a yield that began at `now`.
-    pub(crate) fn note(&mut self, now: Instant, lasted: Duration) {
+    pub(crate) fn record(&mut self, now: Instant, lasted: Duration) {
         if lasted >= LONG {
             self.paid_at = self.paid_at.max(now).after(lasted * SHARE);
         }
@@ -73,7 +73,7 @@ mod tests {
             if yield_policy.is_due(now) {
                 yields += 1;
                 let lasted = if yields % long_every == 0 { lasts } else { Duration::ZERO };
-                yield_policy.note(now, lasted);
+                yield_policy.record(now, lasted);
                 now = now.after(lasted);
                 total += lasted;
             }

@@ -109,7 +109,7 @@ impl ClientProcess {
                     let bytes = adapter::encode_message(&message);
                     for to in to.iter() {
                         if let Message::Request { request, .. } = &message {
-                            effects.extend(self.note_sent(request));
+                            effects.extend(self.on_sent(request));
                         }
                         effects.push(ClientEffect::Send { to, bytes: bytes.clone() });
                     }
@@ -124,7 +124,7 @@ impl ClientProcess {
     }
 
     /// What there is to be said of a request that leaves.
-    fn note_sent(&mut self, request: &Request) -> Option<ClientEffect> {
+    fn on_sent(&mut self, request: &Request) -> Option<ClientEffect> {
         let completed = self.completed;
         let mut pending = self.operations.values_mut();
         let pending = pending.find(|pending| Arc::ptr_eq(&pending.body, &request.body))?;

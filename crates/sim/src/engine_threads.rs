@@ -163,7 +163,7 @@ impl EngineThreads {
             }
             Item::Run(tasks) => lane.executed = tasks.last().map_or(lane.executed, |task| task.number),
             Item::End(_) => lane.visible = through,
-            Item::Meet(_) => self.note_met(met, through),
+            Item::Meet(_) => self.on_lanes_met(met, through),
         }
         match step {
             LaneStep::Done | LaneStep::Wait => {}
@@ -175,7 +175,7 @@ impl EngineThreads {
     }
 
     /// What all these lanes got up to an entry is executed and committed.
-    fn note_met(&mut self, lanes: u64, through: OpNumber) {
+    fn on_lanes_met(&mut self, lanes: u64, through: OpNumber) {
         for (at, lane) in self.lanes.iter_mut().enumerate() {
             if lanes >> at & 1 == 1 {
                 lane.executed = lane.executed.max(through);

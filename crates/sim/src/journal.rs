@@ -3,7 +3,7 @@
 use crate::adapter::PACE;
 use crate::rot;
 use crate::sim_stores::SimStores;
-use crate::tally::Kind;
+use crate::tally::Occurrence;
 use syros_node::data::{Data, DataError, DataPlace, OpenNotice, Owner, VIEW_FILE, ViewFile};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::Config;
@@ -168,12 +168,15 @@ impl Disk {
         self.is_view_rotten = true;
         if prng.chance(1, 4) {
             view.remove(VIEW_FILE).and_then(|()| view.sync_directory()).ok()?;
-            return Some(rot::Done { kind: Kind::FileGone, what: "the file of the view is gone".to_owned() });
+            return Some(rot::Done {
+                occurrence: Occurrence::FileGone,
+                what: "the file of the view is gone".to_owned(),
+            });
         }
         let (at, bit) = (prng.below(length), prng.below(8));
         view.corrupt(VIEW_FILE, at, 1 << bit);
         let what = format!("bit {bit} of byte {at} of the file of the view is flipped");
-        Some(rot::Done { kind: Kind::BitFlipped, what })
+        Some(rot::Done { occurrence: Occurrence::BitFlipped, what })
     }
 
     /// Has something in the store of an engine on it rot. `None` if there is no store.
@@ -181,7 +184,7 @@ impl Disk {
         let done = !self.is_view_rotten && self.stores.rot();
         self.rotten |= done;
         let what = "the store of the engine has rotted".to_owned();
-        done.then_some(rot::Done { kind: Kind::StoreRotten, what })
+        done.then_some(rot::Done { occurrence: Occurrence::StoreRotten, what })
     }
 
     /// Power fails: what was not synced may be lost or torn.
@@ -198,7 +201,7 @@ impl Disk {
         *self = Self { used: true, rotten: true, ..Self::new(self.sizes) };
         let owner = Owner { cluster: CLUSTER, replica: config.replica };
         let file = ViewFile::open(self.disk.directory(VIEW), owner);
-        file.expect("a new disk works").note(view).expect("a new disk works");
+        file.expect("a new disk works").record(view).expect("a new disk works");
     }
 }
 

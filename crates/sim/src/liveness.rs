@@ -2,7 +2,7 @@
 
 use crate::history::OperationIndex;
 use crate::swarm::{MICRO, MILLI, SECOND};
-use crate::tally::Kind;
+use crate::tally::Occurrence;
 use crate::verdict::Lifetimes;
 use crate::workload::Step;
 use crate::world::World;
@@ -194,7 +194,7 @@ impl World {
         self.advance(LIVENESS_BOUND / speed)?;
         if self.with_memory() >= self.group.majority() {
             // Some had said all they knew before they lost it, to a new leader: nothing is missing.
-            self.tally.note(Kind::RuinSurvived);
+            self.tally.record(Occurrence::RuinSurvived);
             return self.liveness_phase();
         }
         let ruined_after = self.ruined_after.unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
-use crate::tally::Kind;
+use crate::tally::Occurrence;
 use crate::world::{ReplicaSlot, SimEvent, World};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica::{self, Durability};
@@ -34,28 +34,28 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    const fn kind(self) -> Kind {
+    const fn occurrence(self) -> Occurrence {
         match self {
-            Self::Crash => Kind::Crash,
-            Self::LoseDisk => Kind::LoseDisk,
-            Self::CrashAll => Kind::CrashAll,
-            Self::Partition => Kind::Partition,
-            Self::Isolate => Kind::Isolate,
-            Self::OneWay => Kind::OneWay,
-            Self::Creep => Kind::Creep,
-            Self::Pause => Kind::Pause,
-            Self::ClockJump => Kind::ClockJump,
-            Self::EndSessions => Kind::EndSessions,
-            Self::ClientCrash => Kind::ClientCrash,
-            Self::Disconnect => Kind::Disconnect,
-            Self::Slow => Kind::Slow,
-            Self::HandOver => Kind::HandOver,
-            Self::Rot => Kind::Rot,
-            Self::SlowDisk => Kind::SlowDisk,
-            Self::FillDisk => Kind::FillDisk,
-            Self::Stranger => Kind::Stranger,
-            Self::BrokenClient => Kind::TwoBodies,
-            Self::Bootstrap => Kind::Bootstrap,
+            Self::Crash => Occurrence::Crash,
+            Self::LoseDisk => Occurrence::LoseDisk,
+            Self::CrashAll => Occurrence::CrashAll,
+            Self::Partition => Occurrence::Partition,
+            Self::Isolate => Occurrence::Isolate,
+            Self::OneWay => Occurrence::OneWay,
+            Self::Creep => Occurrence::Creep,
+            Self::Pause => Occurrence::Pause,
+            Self::ClockJump => Occurrence::ClockJump,
+            Self::EndSessions => Occurrence::EndSessions,
+            Self::ClientCrash => Occurrence::ClientCrash,
+            Self::Disconnect => Occurrence::Disconnect,
+            Self::Slow => Occurrence::Slow,
+            Self::HandOver => Occurrence::HandOver,
+            Self::Rot => Occurrence::Rot,
+            Self::SlowDisk => Occurrence::SlowDisk,
+            Self::FillDisk => Occurrence::FillDisk,
+            Self::Stranger => Occurrence::Stranger,
+            Self::BrokenClient => Occurrence::TwoBodies,
+            Self::Bootstrap => Occurrence::Bootstrap,
         }
     }
 }
@@ -186,7 +186,7 @@ impl World {
         self.trace.fold(fault as u64);
         self.trace.line(now, format_args!("fault: {fault:?}, replica {victim}"));
         if self.inflict(fault, victim) {
-            self.tally.note(fault.kind());
+            self.tally.record(fault.occurrence());
         }
     }
 
@@ -263,7 +263,7 @@ impl World {
                     |(index, slot): (usize, &ReplicaSlot)| index != victim && !slot.membership.is_forming();
                 let possible = runs && self.may_crash() && self.replicas.iter().enumerate().any(is_left);
                 if possible {
-                    self.tally.note(Kind::Killed);
+                    self.tally.record(Occurrence::Killed);
                     self.crash(victim, false);
                     self.bootstrap(victim);
                 }
@@ -293,7 +293,7 @@ impl World {
         if self.replicas[replica].process.is_none() {
             return;
         }
-        self.tally.note(if power { Kind::PowerFailed } else { Kind::Killed });
+        self.tally.record(if power { Occurrence::PowerFailed } else { Occurrence::Killed });
         self.crash(replica, power);
         let at = self.now() + self.fault_duration();
         let life = self.replicas[replica].life;
@@ -306,7 +306,7 @@ impl World {
         let f = self.group.faults() as u64;
         let mut left: Vec<usize> = (0..self.replicas.len()).collect();
         let victims = f + 1 + self.dice.rot.below(left.len() as u64 - f);
-        self.tally.note(Kind::Ruin);
+        self.tally.record(Occurrence::Ruin);
         self.ruined_after = Some(self.history.operations().len());
         for _ in 0..victims {
             let victim = left.swap_remove(self.dice.rot.below(left.len() as u64) as usize);
@@ -329,7 +329,7 @@ impl World {
         let Some(done) = done else { return false };
         let now = self.now();
         self.trace.line(now, format_args!("replica {replica}, on disk: {}", done.what));
-        self.tally.note(done.kind);
+        self.tally.record(done.occurrence);
         true
     }
 

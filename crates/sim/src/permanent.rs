@@ -3,7 +3,7 @@
 
 use crate::clock::VirtualTime;
 use crate::swarm::{MILLI, RemainingLinks};
-use crate::tally::Kind;
+use crate::tally::Occurrence;
 use crate::world::World;
 use syros_protocol::message::RoleName;
 
@@ -105,7 +105,7 @@ impl World {
         slot.stays_dead = true;
         // What would have started it again is void.
         slot.life += 1;
-        self.tally.note(Kind::StaysDead);
+        self.tally.record(Occurrence::StaysDead);
     }
 
     /// Fills disks, the leader's more often than not, but for those of a majority.
@@ -116,7 +116,7 @@ impl World {
             let leader = able.iter().position(|replica| Some(*replica) == self.leader());
             let at = leader.filter(|_| self.dice.permanent.chance(2, 3)).unwrap_or(any);
             self.fill_disk(able.swap_remove(at), VirtualTime::MAX);
-            self.tally.note(Kind::StaysFull);
+            self.tally.record(Occurrence::StaysFull);
         }
     }
 
@@ -147,7 +147,7 @@ impl World {
                     if both_ways {
                         self.network.set_cut(to, from, true);
                     }
-                    self.tally.note(Kind::StaysCut);
+                    self.tally.record(Occurrence::StaysCut);
                 }
             }
         }

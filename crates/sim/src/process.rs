@@ -7,7 +7,7 @@ use crate::engine_threads::EngineThreads;
 use crate::invariants::Invariants;
 use crate::journal::{Disk, DiskFault, DiskTrouble, Journal};
 use crate::sim_stores::SimStores;
-use crate::tally::{Kind, Tally};
+use crate::tally::{Occurrence, Tally};
 use crate::trace::Trace;
 use core::time::Duration;
 use std::collections::VecDeque;
@@ -239,8 +239,8 @@ impl ReplicaProcess {
     /// Handles everything in the inbox, a deadline that has passed, and what comes of it.
     pub fn run(&mut self, around: &mut Surroundings<'_>) {
         let now = self.clock.now(around.time);
-        self.note_execution(now, around);
-        self.note_snapshots(now, around);
+        self.on_execution_reports(now, around);
+        self.on_snapshot_reports(now, around);
         self.driver.tell_disk_short(now, self.disk_is_short);
         self.driver.tell_memory_room(now, self.maxmemory.map(|limit| limit as u64));
         self.driver.on_durable(self.synced);
@@ -267,7 +267,7 @@ impl ReplicaProcess {
             self.execution_planned = true;
             around.effects.push(Effect::Execute);
         }
-        self.note_view(around.tally);
+        self.count_views(around.tally);
         self.release(around);
         if !self.step_planned && self.wants_step() {
             self.step_planned = true;
@@ -304,13 +304,13 @@ impl ReplicaProcess {
     }
 
     /// Counts the views that the replica enters.
-    fn note_view(&mut self, tally: &mut Tally) {
+    fn count_views(&mut self, tally: &mut Tally) {
         let view = self.core().view();
         if self.core().is_normal() && self.normal_in != Some(view) {
             self.normal_in = Some(view);
-            tally.note(Kind::ViewEntered);
+            tally.record(Occurrence::ViewEntered);
             if core::mem::take(&mut self.without_memory) {
-                tally.note(Kind::MemoryRegained);
+                tally.record(Occurrence::MemoryRegained);
             }
         }
     }
@@ -341,7 +341,7 @@ impl ReplicaProcess {
             Output::Answer { to, message } | Output::Evaluated { to, message } => {
                 self.answer(to, &message, seen, around);
             }
-            Output::NoteView(view) => self.note_view_reached(view, around),
+            Output::NoteView(view) => self.record_view(view, around),
             Output::Append { ticket, record } => {
                 around.trace.line(time, format_args!("{id} writes {}: {record:?}", ticket.0));
                 let engine_failed = self.threads.as_ref().is_some_and(|threads| threads.has_failed);
@@ -366,13 +366,13 @@ impl ReplicaProcess {
                 {
                     threads.begin_again((disk.store, *engine), &disk.executor);
                 }
-                around.tally.note(Kind::SnapshotInstalled);
+                around.tally.record(Occurrence::SnapshotInstalled);
                 around.invariants.installed(id, op_number, self.digest());
             }
             Output::PutTogether(reply) => {
                 self.driver.on_read(self.clock.now(time), reply.put_together());
             }
-            Output::Notice(notice) => self.note(&notice, around),
+            Output::Notice(notice) => self.on_notice(&notice, around),
             Output::Trace(event) => {
                 around.trace.line(time, format_args!("{id} reports {event:?}"));
                 if let TraceEvent::Differing { op_number } | TraceEvent::Diverged { op_number } = event {
@@ -385,7 +385,7 @@ impl ReplicaProcess {
     }
 
     /// Has the file of the view say this view, if the disk lets it.
-    fn note_view_reached(&mut self, view: View, around: &mut Surroundings<'_>) {
+    fn record_view(&mut self, view: View, around: &mut Surroundings<'_>) {
         let (stops, fails) = around.view_faults_ppm;
         if stops > 0 && around.view_faults.chance(stops, 1_000_000) {
             around.disk.plan(DiskFault::Stop(around.view_faults.below(6)));
@@ -393,7 +393,7 @@ impl ReplicaProcess {
             let write = DiskFault::Write(around.view_faults.below(40) as usize);
             around.disk.plan(if around.view_faults.chance(1, 2) { write } else { DiskFault::Sync });
         }
-        if let Err(error) = self.view.note(view) {
+        if let Err(error) = self.view.record(view) {
             let trouble = match &error {
                 WriteError::Disk(error) => error.into(),
                 WriteError::TooLong { .. } => unreachable!("a view has a few bytes"),
@@ -409,13 +409,13 @@ impl ReplicaProcess {
         self.trouble.take()
     }
 
-    fn note(&self, notice: &Notice, around: &mut Surroundings<'_>) {
+    fn on_notice(&self, notice: &Notice, around: &mut Surroundings<'_>) {
         around.trace.line(around.time, format_args!("{}: {notice:?}", self.id));
         match notice {
-            Notice::SnapshotBegun { .. } => around.tally.note(Kind::SnapshotBegun),
-            Notice::Flushed(_) => around.tally.note(Kind::Flushed),
-            Notice::SnapshotTaken { .. } => around.tally.note(Kind::SnapshotTaken),
-            Notice::SnapshotFailed { .. } => around.tally.note(Kind::SnapshotFailed),
+            Notice::SnapshotBegun { .. } => around.tally.record(Occurrence::SnapshotBegun),
+            Notice::Flushed(_) => around.tally.record(Occurrence::Flushed),
+            Notice::SnapshotTaken { .. } => around.tally.record(Occurrence::SnapshotTaken),
+            Notice::SnapshotFailed { .. } => around.tally.record(Occurrence::SnapshotFailed),
             Notice::SnapshotCut { .. } | Notice::MemoryExceeded { .. } | Notice::Warning(_) => {}
         }
     }
@@ -426,7 +426,7 @@ impl ReplicaProcess {
         if let Message::Prepare { entries, .. } = message
             && entries.iter().any(|entry| matches!(entry, Prepared::Expire(_)))
         {
-            around.tally.note(Kind::EndProposed);
+            around.tally.record(Occurrence::EndProposed);
         }
         sending(to, message, self.driver.execution().executed())
     }
@@ -455,7 +455,7 @@ impl ReplicaProcess {
     }
 
     /// Acts on what an engine on disk has done.
-    fn note_execution(&mut self, now: Now, around: &mut Surroundings<'_>) {
+    fn on_execution_reports(&mut self, now: Now, around: &mut Surroundings<'_>) {
         if self.threads.as_ref().is_some_and(|threads| !threads.has_failed) {
             self.take_report(None, now, around);
             while let Some(report) = self.threads.as_mut().and_then(EngineThreads::next_report) {
@@ -549,7 +549,7 @@ impl ReplicaProcess {
     }
 
     /// Acts on what the worker has done.
-    fn note_snapshots(&mut self, now: Now, around: &mut Surroundings<'_>) {
+    fn on_snapshot_reports(&mut self, now: Now, around: &mut Surroundings<'_>) {
         self.driver.begin_reports();
         while self.driver.takes_reports()
             && let Some(report) = self.reports.pop_front()

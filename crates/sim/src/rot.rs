@@ -4,7 +4,7 @@
 //! last batch of the log, or of a last segment that is gone or has become shorter (see `syros_wal`): a
 //! store that took it for the end would not be wrong about anything it can know.
 
-use crate::tally::Kind;
+use crate::tally::Occurrence;
 use std::ops::Range;
 use syros_types::Prng;
 use syros_wal::memory_disk::MemoryDisk;
@@ -31,7 +31,7 @@ struct Target {
 
 /// What was done.
 pub(crate) struct Done {
-    pub(crate) kind: Kind,
+    pub(crate) occurrence: Occurrence,
     pub(crate) what: String,
 }
 
@@ -91,7 +91,10 @@ fn place(range: &Range<usize>, prng: &mut Prng) -> usize {
 fn flip(disk: &MemoryDisk, target: &Target, prng: &mut Prng) -> Done {
     let (at, bit) = (place(&target.range, prng), prng.below(8));
     disk.corrupt(&target.name, at as u64, 1 << bit);
-    Done { kind: Kind::BitFlipped, what: format!("bit {bit} of byte {at} of {} is flipped", target.name) }
+    Done {
+        occurrence: Occurrence::BitFlipped,
+        what: format!("bit {bit} of byte {at} of {} is flipped", target.name),
+    }
 }
 
 fn wipe(disk: &MemoryDisk, target: &Target, prng: &mut Prng) -> Done {
@@ -100,19 +103,22 @@ fn wipe(disk: &MemoryDisk, target: &Target, prng: &mut Prng) -> Done {
     let mut bytes = target.bytes.clone();
     bytes[first..end].fill(0);
     disk.replace(&target.name, &bytes);
-    Done { kind: Kind::BytesWiped, what: format!("bytes {first} to {end} of {} are zero", target.name) }
+    Done {
+        occurrence: Occurrence::BytesWiped,
+        what: format!("bytes {first} to {end} of {} are zero", target.name),
+    }
 }
 
 fn shorten(disk: &MemoryDisk, target: &Target, prng: &mut Prng) -> Done {
     let end = place(&target.ends, prng);
     disk.replace(&target.name, &target.bytes[..end]);
-    Done { kind: Kind::FileShortened, what: format!("{} ends after {end} bytes", target.name) }
+    Done { occurrence: Occurrence::FileShortened, what: format!("{} ends after {end} bytes", target.name) }
 }
 
 fn remove(disk: &mut MemoryDisk, target: &Target) -> Result<Done, DiskError> {
     disk.remove(&target.name)?;
     disk.sync_directory()?;
-    Ok(Done { kind: Kind::FileGone, what: format!("{} is gone", target.name) })
+    Ok(Done { occurrence: Occurrence::FileGone, what: format!("{} is gone", target.name) })
 }
 
 fn swap(disk: &MemoryDisk, target: &Target, other: &mut MemoryDisk, prng: &mut Prng) -> Option<Done> {
@@ -127,7 +133,7 @@ fn swap(disk: &MemoryDisk, target: &Target, other: &mut MemoryDisk, prng: &mut P
     }
     disk.replace(&target.name, &bytes);
     let what = format!("{} is another replica's {source}", target.name);
-    Some(Done { kind: Kind::FileSwapped, what })
+    Some(Done { occurrence: Occurrence::FileSwapped, what })
 }
 
 #[cfg(test)]
@@ -171,13 +177,13 @@ mod tests {
                 Err(OpenError::Damaged { .. } | OpenError::UnsupportedVersion { .. }) => {}
                 // What is missing at the beginning may have been removed on purpose; the records tell.
                 Ok((_, recovery)) => {
-                    assert!(done.kind == Kind::FileGone, "round {round}: {}", done.what);
+                    assert!(done.occurrence == Occurrence::FileGone, "round {round}: {}", done.what);
                     assert!(recovery.first > RecordNumber(1) && recovery.last == RecordNumber(RECORDS));
                 }
                 Err(error) => panic!("round {round}: {}: {error:?}", done.what),
             }
-            if !seen.contains(&done.kind) {
-                seen.push(done.kind);
+            if !seen.contains(&done.occurrence) {
+                seen.push(done.occurrence);
             }
         }
         assert_eq!(seen.len(), 5, "{seen:?}");

@@ -3,7 +3,7 @@
 
 use core::fmt::Write;
 
-/// Where a kind stands in the table.
+/// Where an occurrence stands in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
     /// The nemesis struck.
@@ -27,16 +27,16 @@ impl Section {
     }
 }
 
-/// Declares the kinds with their section and their name in the table.
-macro_rules! kinds {
+/// Declares the occurrences with their section and their name in the table.
+macro_rules! occurrences {
     ($($kind:ident = $section:ident, $name:literal: $what:literal;)*) => {
         /// What is counted.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Kind {
+        pub enum Occurrence {
             $(#[doc = $what] $kind,)*
         }
 
-        impl Kind {
+        impl Occurrence {
             /// Every one, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$kind,)*];
 
@@ -55,7 +55,7 @@ macro_rules! kinds {
     };
 }
 
-kinds! {
+occurrences! {
     Crash = Strikes, "crash": "A replica crashes.";
     LoseDisk = Strikes, "disk lost": "A replica crashes and its disk is gone.";
     CrashAll = Strikes, "crash of all": "All replicas crash.";
@@ -119,49 +119,49 @@ kinds! {
     SnapshotInstalled = Events, "snapshot installed": "A replica took over a snapshot of another.";
 }
 
-/// How often each kind of thing happened. What the nemesis strikes a process down with counts as the
+/// How often each occurrence happened. What the nemesis strikes a process down with counts as the
 /// strike and as the end of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
-    /// In the order of [`Kind::ALL`].
-    counts: [u64; Kind::ALL.len()],
+    /// In the order of [`Occurrence::ALL`].
+    counts: [u64; Occurrence::ALL.len()],
 }
 
 impl Default for Tally {
     fn default() -> Self {
-        Self { counts: [0; Kind::ALL.len()] }
+        Self { counts: [0; Occurrence::ALL.len()] }
     }
 }
 
 impl Tally {
     /// It happened once more.
-    pub const fn note(&mut self, kind: Kind) {
-        self.counts[kind as usize] += 1;
+    pub const fn record(&mut self, occurrence: Occurrence) {
+        self.counts[occurrence as usize] += 1;
     }
 
     /// It happened `times` more.
-    pub const fn note_times(&mut self, kind: Kind, times: u64) {
-        self.counts[kind as usize] += times;
+    pub const fn record_times(&mut self, occurrence: Occurrence, times: u64) {
+        self.counts[occurrence as usize] += times;
     }
 
     /// How often it happened.
     #[must_use]
-    pub const fn count(&self, kind: Kind) -> u64 {
-        self.counts[kind as usize]
+    pub const fn count(&self, occurrence: Occurrence) -> u64 {
+        self.counts[occurrence as usize]
     }
 
     /// How often things have happened that are to be disturbed: snapshots begun, finished or taken over; ends of
     /// sessions proposed; requests sent again late.
     pub(crate) fn moments(&self) -> [u64; 3] {
-        let snapshots = [Kind::SnapshotBegun, Kind::SnapshotTaken, Kind::SnapshotInstalled];
+        let snapshots = [Occurrence::SnapshotBegun, Occurrence::SnapshotTaken, Occurrence::SnapshotInstalled];
         let snapshots = snapshots.into_iter().map(|kind| self.count(kind)).sum();
-        [snapshots, self.count(Kind::EndProposed), self.count(Kind::Resent)]
+        [snapshots, self.count(Occurrence::EndProposed), self.count(Occurrence::Resent)]
     }
 
     /// All faults: whatever is not just an event.
     #[must_use]
     pub fn faults(&self) -> u64 {
-        let faults = Kind::ALL.iter().filter(|kind| kind.section() != Section::Events);
+        let faults = Occurrence::ALL.iter().filter(|kind| kind.section() != Section::Events);
         faults.map(|kind| self.count(*kind)).sum()
     }
 
@@ -172,14 +172,14 @@ impl Tally {
         }
     }
 
-    /// Every kind with its count, a line each.
+    /// Every occurrence with its count, a line each.
     #[must_use]
     pub fn table(&self) -> String {
         let mut text = String::new();
         for section in Section::ALL {
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{}:", section.title());
-            for kind in Kind::ALL.iter().filter(|kind| kind.section() == section) {
+            for kind in Occurrence::ALL.iter().filter(|kind| kind.section() == section) {
                 let _ = writeln!(text, "  {:<34}{:>14}", kind.name(), self.count(*kind));
             }
         }
@@ -194,14 +194,14 @@ mod tests {
     #[test]
     fn counts_add_up_and_events_are_no_faults() {
         let mut tally = Tally::default();
-        tally.note(Kind::Crash);
-        tally.note_times(Kind::Lost, 3);
-        tally.note(Kind::SnapshotTaken);
+        tally.record(Occurrence::Crash);
+        tally.record_times(Occurrence::Lost, 3);
+        tally.record(Occurrence::SnapshotTaken);
         let mut sum = tally;
         sum.add(&tally);
         assert_eq!((tally.faults(), sum.faults()), (4, 8));
-        assert_eq!((sum.count(Kind::Lost), sum.count(Kind::SnapshotTaken)), (6, 2));
+        assert_eq!((sum.count(Occurrence::Lost), sum.count(Occurrence::SnapshotTaken)), (6, 2));
         let table = sum.table();
-        assert_eq!(table.lines().count(), Kind::ALL.len() + Section::ALL.len(), "{table}");
+        assert_eq!(table.lines().count(), Occurrence::ALL.len() + Section::ALL.len(), "{table}");
     }
 }

@@ -307,7 +307,7 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
     /// Deals out one body.
     pub fn task(&mut self, footprint: &Footprint, task: Task<B>) {
         let lanes = self.lanes_of(footprint);
-        self.note(&task);
+        self.count_task(&task);
         if lanes.is_power_of_two() {
             self.busy |= lanes;
             self.open[lanes.trailing_zeros() as usize].push(task);
@@ -319,12 +319,12 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
     /// Deals out bodies of which nobody may see only some.
     pub fn indivisible<'a>(&mut self, footprints: impl Iterator<Item = &'a Footprint>, tasks: Vec<Task<B>>) {
         let lanes = footprints.fold(0, |lanes, footprint| lanes | self.lanes_of(footprint));
-        tasks.iter().for_each(|task| self.note(task));
+        tasks.iter().for_each(|task| self.count_task(task));
         // Of one lane, too: it may commit whenever it likes.
         self.meet(lanes.max(1), Agenda::Run(tasks));
     }
 
-    fn note(&mut self, task: &Task<B>) {
+    fn count_task(&mut self, task: &Task<B>) {
         // What an entry takes besides its body.
         self.bytes += task.body.as_ref().len() + size_of::<Task<B>>();
         self.time = self.time.max(task.time);

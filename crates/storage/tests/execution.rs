@@ -78,11 +78,11 @@ impl Lanes {
             }
         }
         self.queues[lane].pop_front();
-        self.note_executed();
+        self.on_executed();
         true
     }
 
-    fn note_executed(&mut self) {
+    fn on_executed(&mut self) {
         while let Some(executed) = self.dispatcher.next_executed() {
             assert!(executed.through.0 > self.applied, "the applied index goes up");
             self.applied = executed.through.0;
@@ -215,11 +215,11 @@ fn log_time_does_not_overtake_a_checkpoint() {
     let store = MemoryStore::new();
     let mut lanes = Lanes::new(store.clone(), 3);
     lanes.dispatcher.end_chunk(OpNumber(1), WallTime(1_000));
-    lanes.note_executed();
+    lanes.on_executed();
     lanes.dispatcher.job(&Footprint::All, Job::Seal(1));
     // An entry that changes no key.
     lanes.dispatcher.end_chunk(OpNumber(2), WallTime(2_000));
-    lanes.note_executed();
+    lanes.on_executed();
     while lanes.step(&mut prng) {}
     assert_eq!((lanes.applied, lanes.engine.time()), (2, WallTime(2_000)));
     let (again, _) = DiskEngine::open(store.crash(false)).expect("what was sealed");

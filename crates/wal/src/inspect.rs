@@ -7,7 +7,7 @@ use crate::disk::{Cause, Disk, DiskError, DiskOperation};
 use crate::format::{
     HeaderError, NameKind, RecordFault, RecordNumber, SegmentHeader, name_kind, segment_name,
 };
-use crate::recovery::{Damage, header_damage, noted_newest};
+use crate::recovery::{Damage, header_damage, recorded_newest};
 use crate::segment::{Next, SegmentReader, SegmentTail};
 use crate::snapshot::{
     self, SnapshotDamage, SnapshotError, SnapshotHeader, SnapshotName, SnapshotReader, open_file,
@@ -103,7 +103,7 @@ pub fn inspect_log<D: Disk>(
     let mut found = LogInspection::default();
     let mut names = Vec::new();
     // Before the list, which may otherwise be the older of the two.
-    let noted = noted_newest(disk)?;
+    let noted = recorded_newest(disk)?;
     for name in disk.list()? {
         match name_kind(&name) {
             NameKind::Segment(first) => names.push(first),

@@ -222,7 +222,7 @@ pub(crate) fn create_segment<D: Disk>(
 
 /// Notes durably that this segment exists, so that it is missed when it is gone. Nobody may write records
 /// to it before.
-pub(crate) fn note_newest<D: Disk>(disk: &mut D, first: RecordNumber) -> Result<(), DiskError> {
+pub(crate) fn record_newest<D: Disk>(disk: &mut D, first: RecordNumber) -> Result<(), DiskError> {
     match write_atomically(disk, NEWEST_SEGMENT_FILE, &first.0.to_le_bytes()) {
         Ok(()) => Ok(()),
         Err(WriteError::Disk(error)) => Err(error),
@@ -230,9 +230,9 @@ pub(crate) fn note_newest<D: Disk>(disk: &mut D, first: RecordNumber) -> Result<
     }
 }
 
-/// The last segment as [`note_newest`] noted it. `None` if there never was a second one, if a version
+/// The last segment as [`record_newest`] noted it. `None` if there never was a second one, if a version
 /// wrote the log that noted nothing, or if the note is damaged: the log does not depend on it.
-pub(crate) fn noted_newest<D: Disk>(disk: &mut D) -> Result<Option<RecordNumber>, DiskError> {
+pub(crate) fn recorded_newest<D: Disk>(disk: &mut D) -> Result<Option<RecordNumber>, DiskError> {
     match read_atomic(disk, NEWEST_SEGMENT_FILE) {
         Ok(bytes) => {
             let number = bytes.and_then(|bytes| <[u8; 8]>::try_from(bytes.as_slice()).ok());
@@ -262,7 +262,7 @@ pub(crate) fn recover<D: Disk, E>(
     let Some((&first, &last)) = segments.front().zip(segments.back()) else {
         return create(disk, options, &temporaries);
     };
-    let noted = noted_newest(disk)?;
+    let noted = recorded_newest(disk)?;
     let mut next = first;
     let mut bytes = 0;
     for &segment in segments.iter().take(segments.len() - 1) {
@@ -286,7 +286,7 @@ pub(crate) fn recover<D: Disk, E>(
     };
     remove_temporaries(disk, &temporaries)?;
     if last > RecordNumber(1) && noted != Some(last) {
-        note_newest(disk, last)?;
+        record_newest(disk, last)?;
     }
     let recovery = Recovery {
         first,

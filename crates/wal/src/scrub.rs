@@ -3,7 +3,7 @@
 use crate::disk::{Cause, Disk, DiskError};
 use crate::format::{NameKind, RecordNumber, name_kind, segment_name};
 use crate::options::Options;
-use crate::recovery::{Damage, header_damage, noted_newest};
+use crate::recovery::{Damage, header_damage, recorded_newest};
 use crate::segment::{Next, SegmentReader};
 use crate::snapshot::{
     SNAPSHOT_BLOCK_HEADER_BYTES, SnapshotError, SnapshotReader, list_snapshots, open_file, snapshot_name,
@@ -106,7 +106,7 @@ fn read_log<D: Disk>(
     pacer: &mut Pacer<impl FnMut(u64) -> bool>,
 ) -> Result<Option<Flaw>, Stop> {
     // Before the list, which may otherwise be the older of the two.
-    let noted = noted_newest(disk)?;
+    let noted = recorded_newest(disk)?;
     let mut segments = Vec::new();
     for name in disk.list()? {
         match name_kind(&name) {

@@ -3,7 +3,7 @@
 use crate::disk::{Disk, DiskError};
 use crate::format::{Batch, HEADER_BYTES, MARK_BYTES, RECORD_BYTES_MAX, RecordNumber, mark, segment_name};
 use crate::options::{Options, RESERVE_BYTES_DEFAULT};
-use crate::recovery::{OpenError, Recovered, Recovery, create_segment, note_newest, recover};
+use crate::recovery::{OpenError, Recovered, Recovery, create_segment, record_newest, recover};
 use std::collections::VecDeque;
 use std::fmt;
 
@@ -383,7 +383,7 @@ impl<D: Disk> Wal<D> {
         let reserved = self.options.reserved(length);
         let created = create_segment(&mut self.disk, self.options.header(first), reserved);
         self.file = self.noted(created)?;
-        let result = note_newest(&mut self.disk, first);
+        let result = record_newest(&mut self.disk, first);
         self.noted(result)?;
         (self.length, self.reserved, self.is_old) = (length, reserved, false);
         // An old one without records has just been replaced.

@@ -206,13 +206,13 @@ impl Integers {
         let mut integers = Self { shown: Vec::new(), down: 0, up: 0 };
         integers.shown.extend(component.shown[at as usize].iter().filter_map(|value| integer(value)));
         for placeable in component.operations.iter().filter(|placeable| placeable.touched.contains(&at)) {
-            integers.note(&placeable.operation.input, placeable.told, component.keys[at as usize]);
+            integers.record(&placeable.operation.input, placeable.told, component.keys[at as usize]);
         }
         integers.shown.sort_unstable();
         integers
     }
 
-    fn note(&mut self, input: &Input, told: Option<&Output>, key: u32) {
+    fn record(&mut self, input: &Input, told: Option<&Output>, key: u32) {
         match (input, told) {
             (Input::Increment(other, delta), told) if *other == key => {
                 if let Some(Output::Number(sum)) = told {
@@ -222,9 +222,9 @@ impl Integers {
                 self.down = self.down.saturating_add((*delta).min(0));
             }
             (Input::Batch(parts), Some(Output::Batch(told))) => {
-                parts.iter().zip(told).for_each(|(part, told)| self.note(part, Some(told), key));
+                parts.iter().zip(told).for_each(|(part, told)| self.record(part, Some(told), key));
             }
-            (Input::Batch(parts), _) => parts.iter().for_each(|part| self.note(part, None, key)),
+            (Input::Batch(parts), _) => parts.iter().for_each(|part| self.record(part, None, key)),
             _ => {}
         }
     }

@@ -173,7 +173,7 @@ impl<D: Disk, E> Data<D, E> {
         }
         // One that was damaged can be had from an intact log.
         let reached = stored.restored.view().max(view.view());
-        view.note(reached).map_err(DataError::NoteView)?;
+        view.record(reached).map_err(DataError::NoteView)?;
         Ok((Self { wal, stored, view }, states))
     }
 }

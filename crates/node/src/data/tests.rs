@@ -78,7 +78,7 @@ fn in_view_3(replicas: usize) -> Directory {
     let options = Options::new(CLUSTER, config.replica);
     let (mut data, _) = Data::open(&config, &options, &mut directory, || FILES).expect("a new disk works");
     directory.is_new = false;
-    data.view.note(View(3)).expect("it takes the view");
+    data.view.record(View(3)).expect("it takes the view");
     directory
 }
 

@@ -48,7 +48,7 @@ impl<D: Disk> ViewFile<D> {
     ///
     /// # Errors
     /// What the disk says.
-    pub fn note(&mut self, view: View) -> Result<(), WriteError> {
+    pub fn record(&mut self, view: View) -> Result<(), WriteError> {
         if self.view != Ok(Some(view)) {
             let mut bytes = view.0.to_le_bytes().to_vec();
             bytes.extend_from_slice(&self.owner.cluster.to_le_bytes());
@@ -66,7 +66,7 @@ impl<D: Disk> ViewFile<D> {
     pub fn renew(&mut self) -> Result<(), WriteError> {
         let view = self.view();
         self.view = Ok(None);
-        self.note(view)
+        self.record(view)
     }
 }
 

@@ -263,7 +263,7 @@ impl Latencies {
         self.values[replica.index()]
     }
 
-    fn note_value(&mut self, replica: ReplicaId, took: u64, now: Instant) {
+    fn on_value(&mut self, replica: ReplicaId, took: u64, now: Instant) {
         self.values[replica.index()] = smooth(self.value(replica), took.max(1));
         self.distances[replica.index()].on_answer(took, now);
         self.sampled[replica.index()] = now;
@@ -313,7 +313,7 @@ impl Latencies {
         *waits -= waits.div_ceil(64);
     }
 
-    fn note_change(&mut self, took: u64, now: Instant) {
+    fn record_change(&mut self, took: u64, now: Instant) {
         self.change = smooth(self.change, took.max(1));
         self.change_noted = now;
     }
@@ -330,7 +330,7 @@ impl Latencies {
         self.sharing
     }
 
-    fn note_wait(&mut self, bucket: u8, waited: bool) {
+    fn record_wait(&mut self, bucket: u8, waited: bool) {
         let waits = &mut self.waits[usize::from(bucket)];
         *waits = if waited { *waits + (255 - *waits) / 4 } else { *waits - waits.div_ceil(8) };
     }
@@ -582,7 +582,7 @@ impl Client {
         let now = self.now.instant;
         let awaited = self.latencies.awaited[from.index()].take_if(|(awaited, _)| *awaited == number);
         if let Some((_, sent)) = awaited {
-            self.latencies.note_value(from, now.since(sent).as_nanos() as u64, now);
+            self.latencies.on_value(from, now.since(sent).as_nanos() as u64, now);
         }
         let overlooked = self.planted(PlantedBug::ExpiryOverlooked);
         let view = if self.planted(PlantedBug::RinseOfOtherView) { View(0) } else { view };
@@ -596,7 +596,7 @@ impl Client {
         if let Course::Stale { member } = read.course {
             if member == from {
                 if awaited.is_none() {
-                    self.latencies.note_value(from, took, now);
+                    self.latencies.on_value(from, took, now);
                 }
                 self.finish_read(number, Some(value.applied), Outcome::Reply(value.reply));
                 self.read_counts.stale += 1;
@@ -605,7 +605,7 @@ impl Client {
         }
         let is_first = read.progress.add(from, view, value, freshness);
         if is_first && awaited.is_none() && !matches!(read.course, Course::Leader | Course::Rinse { .. }) {
-            self.latencies.note_value(from, took, now);
+            self.latencies.on_value(from, took, now);
         }
         self.judge(number);
     }
@@ -614,14 +614,14 @@ impl Client {
         let now = self.now.instant;
         let awaited = self.latencies.awaited_change.take_if(|(awaited, _)| *awaited == number);
         if let Some((_, sent)) = awaited {
-            self.latencies.note_change(now.since(sent).as_nanos() as u64, now);
+            self.latencies.record_change(now.since(sent).as_nanos() as u64, now);
         }
         let Some(read) = self.reads.get_mut(number) else { return };
         if read.progress.change.is_none() {
             let took = read.took(now);
             read.progress.change = Some((op_number, time));
             if awaited.is_none() {
-                self.latencies.note_change(took, now);
+                self.latencies.record_change(took, now);
             }
             self.judge(number);
         }
@@ -658,7 +658,7 @@ impl Client {
             *how += 1;
             let (applied, reply) = (best.applied, best.reply.clone());
             if is_quorum {
-                self.latencies.note_wait(bucket.unwrap_or_default(), false);
+                self.latencies.record_wait(bucket.unwrap_or_default(), false);
             }
             return self.finish_read(number, Some(applied), Outcome::Reply(reply));
         }
@@ -680,7 +680,7 @@ impl Client {
             },
             Course::Quorum { asked } if asked.0 & !heard.0 == 0 => {
                 let (member, after, time) = (rinser(*accepted_by), beyond.accepted, beyond.time);
-                self.latencies.note_wait(bucket.unwrap_or_default(), true);
+                self.latencies.record_wait(bucket.unwrap_or_default(), true);
                 if !beyond.unordered && best.applied < after {
                     Course::Rinse { member, after, time, view: *view }
                 } else {
@@ -721,7 +721,7 @@ impl Client {
         } else {
             self.read_counts.leader += 1;
             if read.course == Course::Leader {
-                self.latencies.note_value(from, took, now);
+                self.latencies.on_value(from, took, now);
             }
         }
         self.finish_read(number, None, Outcome::Reply(reply));

@@ -133,7 +133,7 @@ impl WriteTimes {
         self.oks.iter().max().copied().unwrap_or_default().max(self.ordered)
     }
 
-    fn note_ok(&mut self, replica: ReplicaId, took: u64, now: Instant) {
+    fn on_ok(&mut self, replica: ReplicaId, took: u64, now: Instant) {
         self.distances[replica.index()].on_answer(took, now);
         let old = self.oks[replica.index()];
         self.oks[replica.index()] = smooth(old, took.max(1));
@@ -299,13 +299,13 @@ impl Client {
             if let Session::Active(Active { followed: Some((followed, began)), .. }) = self.session
                 && followed == sequence
             {
-                self.write_times.note_ok(from, now.since(began).as_nanos() as u64, now);
+                self.write_times.on_ok(from, now.since(began).as_nanos() as u64, now);
             }
             return;
         };
         update.oks = update.oks.with(from);
         // If it was sent again this may be too much, and never too little.
-        self.write_times.note_ok(from, now.since(update.began).as_nanos() as u64, now);
+        self.write_times.on_ok(from, now.since(update.began).as_nanos() as u64, now);
         let lacks_room = !update.without_room.is_empty();
         self.finish_if_fast(sequence);
         if lacks_room {

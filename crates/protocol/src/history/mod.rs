@@ -30,7 +30,7 @@ impl ChangeHistory {
     pub const CHANGE_BYTES: usize = 2 * size_of::<(OpNumber, u64)>();
 
     /// Notes that an entry, the last one so far, changes what is in `footprint`.
-    pub fn note(&mut self, number: OpNumber, footprint: &Footprint) {
+    pub fn record(&mut self, number: OpNumber, footprint: &Footprint) {
         self.newest = number;
         match footprint.keys() {
             None => self.all = number,
@@ -114,14 +114,14 @@ mod tests {
     #[test]
     fn the_last_change_of_each_key() {
         let mut history = ChangeHistory::default();
-        history.note(OpNumber(1), &Footprint::One(10));
-        history.note(OpNumber(2), &Footprint::of(vec![10, 11]));
-        history.note(OpNumber(3), &Footprint::One(12));
+        history.record(OpNumber(1), &Footprint::One(10));
+        history.record(OpNumber(2), &Footprint::of(vec![10, 11]));
+        history.record(OpNumber(3), &Footprint::One(12));
         assert_eq!(history.last_change(&Footprint::One(10)), OpNumber(2));
         assert_eq!(history.last_change(&Footprint::of(vec![11, 12])), OpNumber(3));
         assert_eq!(history.last_change(&Footprint::One(99)), OpNumber(0));
         assert_eq!(history.last_change(&Footprint::All), OpNumber(3));
-        history.note(OpNumber(4), &Footprint::All);
+        history.record(OpNumber(4), &Footprint::All);
         assert_eq!(history.last_change(&Footprint::One(99)), OpNumber(4));
     }
 
@@ -129,7 +129,7 @@ mod tests {
     fn a_burst_leaves_no_room_behind() {
         let mut history = ChangeHistory::default();
         for number in 1..=100_000 {
-            history.note(OpNumber(number), &Footprint::One(number));
+            history.record(OpNumber(number), &Footprint::One(number));
         }
         for number in 1..100_000 {
             history.trim(OpNumber(number), 100_000);
@@ -142,7 +142,7 @@ mod tests {
     fn what_is_forgotten_is_never_answered_too_low() {
         let mut history = ChangeHistory::default();
         for number in 1..=10 {
-            history.note(OpNumber(number), &Footprint::One(number % 4));
+            history.record(OpNumber(number), &Footprint::One(number % 4));
         }
         history.trim(OpNumber(7), MANY);
         assert_eq!((history.trimmed(), history.len()), (OpNumber(7), 3));

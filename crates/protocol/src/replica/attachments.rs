@@ -67,7 +67,7 @@ impl Attachments {
     }
 
     /// A connection is that of a member's front end.
-    pub(super) fn note_member(&mut self, client: u64) {
+    pub(super) fn set_member(&mut self, client: u64) {
         self.connections.entry(client).or_default().is_member = true;
     }
 

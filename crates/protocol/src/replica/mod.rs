@@ -204,7 +204,7 @@ impl Replica {
             Event::MemoryRoom(bytes) => self.resources.memory_room = bytes,
             Event::DiskShort(is_short) => self.resources.disk_is_short = is_short,
             Event::ClientGone(client) => self.on_client_gone(client),
-            Event::MemberConnected(client) => self.attachments.note_member(client),
+            Event::MemberConnected(client) => self.attachments.set_member(client),
             Event::StepDown => self.step_down(HandOverReason::Stopping),
             Event::Tick => self.on_tick(),
         }
@@ -542,7 +542,7 @@ impl Replica {
     }
 
     /// The log ends with entries that the record just emitted holds.
-    fn note_append(&mut self) {
+    fn on_append(&mut self) {
         self.persistence.on_append(self.log.op_number(), self.config.durability);
     }
 
@@ -563,7 +563,7 @@ impl Replica {
             } else if held.is_none() {
                 self.backlog.pending.add(&update.footprint, update.request.timestamp());
             }
-            self.history.note(number, &update.footprint);
+            self.history.record(number, &update.footprint);
         }
         if let Payload::Expire(ids) = &entry.payload {
             self.backlog.expiring.extend(ids);

@@ -50,7 +50,7 @@ impl Replica {
             let prepared = if refused == Some(id) {
                 Prepared::Full(update.request.clone())
             } else {
-                self.note_unsent(&update.request, recipients);
+                self.attach_body(&update.request, recipients);
                 Prepared::Reference { id, body_hash: update.body_hash }
             };
             let payload = Payload::Update(update);
@@ -63,12 +63,12 @@ impl Replica {
     }
 
     /// Leader: the next entry of the batch is this update; those its client has not sent it to get it with the Prepare.
-    fn note_unsent(&mut self, request: &Request, recipients: ReplicaSet) {
+    fn attach_body(&mut self, request: &Request, recipients: ReplicaSet) {
         if self.others().all(|other| recipients.contains(other)) {
             return;
         }
         if let Some(leader) = self.role.leading_mut() {
-            leader.batch.note_unsent(request, recipients);
+            leader.batch.attach_body(request, recipients);
         }
     }
 
@@ -111,7 +111,7 @@ impl Replica {
             );
         }
         self.persist_data(|| Record::Append { first, view, time, commit, entries });
-        self.note_append();
+        self.on_append();
         if let Role::Leader(leader) = &mut self.role {
             leader.heartbeat_due = false;
             self.timers.set(Timer::Heartbeat, sent_at.after(self.config.heartbeat));
@@ -420,7 +420,7 @@ impl Replica {
             self.append_entry(LogEntry { view, time, payload });
         }
         self.persist_data(|| Record::Append { first, view, time, commit, entries: record_entries });
-        self.note_append();
+        self.on_append();
     }
 
     /// Follower: the update behind a reference, and how the write-ahead log may refer to it.
@@ -697,7 +697,7 @@ impl Replica {
             let segment = self.digests.executed(number, entry);
             let bytes = entry.memory_bytes();
             self.backlog.on_executed(entry, bytes);
-            self.snapshots.note_applied(bytes);
+            self.snapshots.count_applied(bytes);
             self.applied = number;
             if self.role.leading().is_some_and(|leader| !leader.waiters.is_empty()) {
                 self.answer_waiters(number, &dropped);
@@ -727,7 +727,7 @@ impl Replica {
         for number in (self.applied.0 + 1..=self.log.op_number().0).map(OpNumber) {
             let updates = self.log.entry(number).map_or(&[][..], LogEntry::updates);
             for update in updates {
-                self.history.note(number, &update.footprint);
+                self.history.record(number, &update.footprint);
             }
         }
         if self.planted(PlantedBug::AcceptedForgotten) {

@@ -107,7 +107,7 @@ impl Snapshots {
         self.download.as_ref().is_some_and(|download| download.installing)
     }
 
-    pub(super) fn note_applied(&mut self, bytes: usize) {
+    pub(super) fn count_applied(&mut self, bytes: usize) {
         self.bytes_since = self.bytes_since.saturating_add(bytes);
     }
 }
@@ -479,7 +479,7 @@ impl Replica {
         self.has_snapshot(op_number, bytes);
         self.actions.push_back(Action::AdoptSnapshot { op_number });
         let ticket = self.persist_checkpoint();
-        self.note_append();
+        self.on_append();
         // That it lost its memory a restart has to know, until the replica has entered a view.
         if !matches!(self.role, Role::Recovering(_)) || self.planted(PlantedBug::AmnesiaForgotten) {
             self.actions.push_back(Action::KeepFrom { op_number, ticket });

@@ -135,7 +135,7 @@ impl Replica {
                 self.append_entry(entry.clone());
             }
             self.persist_data(|| Record::Transfer { base, entries: new });
-            self.note_append();
+            self.on_append();
             self.owe_ack();
             self.request_state_from(self.leader(), self.log.op_number().next());
         }
@@ -160,7 +160,7 @@ impl Replica {
         if changed {
             let suffix = self.log.suffix(unchanged);
             self.persist_data(|| Record::Transfer { base: unchanged, entries: suffix });
-            self.note_append();
+            self.on_append();
         }
         self.commit = self.commit.max(last);
     }

@@ -222,7 +222,7 @@ impl Replica {
     }
 
     /// Replica without memory: a member says that it has none.
-    pub(super) fn note_without_memory(&mut self, member: ReplicaId) {
+    pub(super) fn on_without_memory(&mut self, member: ReplicaId) {
         self.traced.without_memory[member.index()] = Some(self.now.instant);
     }
 

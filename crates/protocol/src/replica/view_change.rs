@@ -384,7 +384,7 @@ impl Replica {
     /// A replica that lost its memory may enter only a view in whose making it took no part.
     pub(super) fn on_rejoin(&mut self, from: ReplicaId, view: View) {
         if matches!(self.role, Role::Recovering(_)) {
-            self.note_without_memory(from);
+            self.on_without_memory(from);
         }
         if !self.is_leader() {
             return;
@@ -636,7 +636,7 @@ impl Replica {
             }
             super::Durability::Replicated => self.persist_view(),
         }
-        self.note_append();
+        self.on_append();
         self.trace_entered();
         let view = self.view;
         for address in self.later_views.take_clients() {

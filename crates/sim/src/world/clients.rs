@@ -4,7 +4,7 @@ use super::{ClientSlot, Connection, InFlight, SimEvent, World, offset};
 use crate::client::{ClientEffect, ClientProcess};
 use crate::history::{OperationIndex, StaleRead};
 use crate::network::NodeIndex;
-use crate::tally::Kind;
+use crate::tally::Occurrence;
 use crate::trace::Text;
 use crate::workload::{Step, encode};
 use std::sync::Arc;
@@ -157,7 +157,7 @@ impl World {
                     }
                 }
                 ClientEffect::Sent { operation, id } => self.history.sent(operation, id),
-                ClientEffect::Resent => self.tally.note(Kind::Resent),
+                ClientEffect::Resent => self.tally.record(Occurrence::Resent),
                 ClientEffect::Completed { operation, outcome, applied } => {
                     if self.history.get(operation).stale.is_some() {
                         let by = self.answered_by;
@@ -169,8 +169,12 @@ impl World {
                         self.history.read_after(operation, number);
                     }
                     match outcome {
-                        client::Outcome::Refused(Refusal::OutOfMemory) => self.tally.note(Kind::OutOfMemory),
-                        client::Outcome::Refused(Refusal::DiskFull) => self.tally.note(Kind::DiskFull),
+                        client::Outcome::Refused(Refusal::OutOfMemory) => {
+                            self.tally.record(Occurrence::OutOfMemory);
+                        }
+                        client::Outcome::Refused(Refusal::DiskFull) => {
+                            self.tally.record(Occurrence::DiskFull);
+                        }
                         _ => {}
                     }
                     self.trace.fold(0xd0e5 + operation as u64);

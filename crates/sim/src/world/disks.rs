@@ -6,7 +6,7 @@
 use crate::journal::Disk;
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
-use crate::tally::Kind;
+use crate::tally::Occurrence;
 use crate::world::{SimEvent, World};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Decision, Declaration, DiskId, Formation, Roster, Stage};
@@ -136,7 +136,7 @@ impl World {
         match decision {
             Decision::Act(roster) => {
                 self.trace.line(now, format_args!("replica {replica} is in the group: {roster:?}"));
-                self.tally.note(Kind::Joined);
+                self.tally.record(Occurrence::Joined);
                 let slot = &mut self.replicas[replica];
                 slot.membership.roster = roster;
                 slot.membership.forming = None;
@@ -145,7 +145,7 @@ impl World {
             }
             Decision::Refuse(mismatch) => {
                 self.trace.line(now, format_args!("replica {replica} is refused: {mismatch}"));
-                self.tally.note(Kind::DiskRefused);
+                self.tally.record(Occurrence::DiskRefused);
                 self.put_back(replica);
             }
             Decision::Wait(_) | Decision::Vote(_) => {
@@ -169,7 +169,7 @@ impl World {
     }
 
     /// What a replica that starts will say of its settings.
-    pub(crate) fn note_settings(&mut self, replica: usize, config: &Config) {
+    pub(crate) fn set_settings(&mut self, replica: usize, config: &Config) {
         let engine = EngineName::new("simulated").expect("it is a name");
         self.replicas[replica].settings = Some(SharedSettings::of(config, engine));
     }
@@ -203,7 +203,7 @@ impl World {
     /// Has every replica started again with the shorter lease, one soon after the other or long after it.
     pub(crate) fn change_leases(&mut self) {
         let Some(change) = self.swarm.lease_change else { return };
-        self.tally.note(Kind::LeaseShortened);
+        self.tally.record(Occurrence::LeaseShortened);
         let span = self.swarm.nemesis.duration.max(1) * u64::from(change.times);
         for replica in 0..self.replicas.len() {
             let at = self.now() + self.dice.nemesis.below(span);

@@ -6,7 +6,7 @@ use crate::engine_threads::{EngineThreads, executor};
 use crate::journal::{DiskTrouble, FILES, Journal};
 use crate::process::Engine;
 use crate::sim_stores::SimStores;
-use crate::tally::Kind;
+use crate::tally::Occurrence;
 use syros_node::data::ViewFile;
 use syros_node::snapshots::EngineFiles;
 use syros_node::{Execution, MemoryExecutor, OnDisk};
@@ -49,7 +49,7 @@ impl World {
         let (journal, stored, view, stores) = Journal::open(&mut slot.disk, config, new_stores)?;
         let Stored { restored, snapshot_store, engine, snapshot, .. } = stored;
         if engine.is_some() {
-            self.tally.note(Kind::EngineFound);
+            self.tally.record(Occurrence::EngineFound);
         }
         let (stores, number, engine) = stores.into_engine(engine).expect("stores in memory work");
         let applied = up_to(snapshot);
@@ -129,7 +129,7 @@ impl World {
         if let Some(process) = &mut self.replicas[replica].process {
             process.fail_engine();
         }
-        self.in_trouble(replica, DiskTrouble::Failed, Kind::EngineFailed);
+        self.in_trouble(replica, DiskTrouble::Failed, Occurrence::EngineFailed);
         true
     }
 
@@ -144,7 +144,7 @@ impl World {
             return;
         };
         if is_refused {
-            self.tally.note(Kind::FlushRefused);
+            self.tally.record(Occurrence::FlushRefused);
         }
         let mut at = now + 1 + self.dice.engine.below(longest + 1);
         let (delay, until) = slot.slow_disk;
@@ -167,7 +167,7 @@ impl World {
         }
         let ppm = 5 * self.swarm.disk.crash_ppm;
         if ppm > 0 && self.dice.engine.chance(ppm, 1_000_000) && self.may_crash() {
-            return self.in_trouble(replica, DiskTrouble::Stopped, Kind::SnapshotFailed);
+            return self.in_trouble(replica, DiskTrouble::Stopped, Occurrence::SnapshotFailed);
         }
         if let Some(process) = &mut self.replicas[replica].process {
             process.end_flush(store);

@@ -18,7 +18,7 @@ use crate::network::{Fate, Network, NodeIndex};
 use crate::process::{Effect, ReplicaProcess, Surroundings};
 use crate::scheduler::Scheduler;
 use crate::swarm::{MILLI, Swarm};
-use crate::tally::{Kind, Tally};
+use crate::tally::{Occurrence, Tally};
 use crate::trace::Trace;
 use crate::workload::Workload;
 use core::time::Duration;
@@ -530,7 +530,7 @@ impl World {
             return;
         }
         let config = self.replica_config(replica);
-        self.note_settings(replica, &config);
+        self.set_settings(replica, &config);
         if std::mem::take(&mut self.replicas[replica].lost_disk) {
             let view = self.invariants.told(ReplicaId(replica as u8));
             self.replicas[replica].disk.replace(&config, view);
@@ -565,7 +565,7 @@ impl World {
             ..SnapshotSizes::SERVER
         };
         if matches!(boot, Boot::Amnesiac { .. }) {
-            self.tally.note(Kind::MemoryLost);
+            self.tally.record(Occurrence::MemoryLost);
         }
         let clock = self.clock(self.replicas[replica].wall_offset);
         let now = self.now();
@@ -593,7 +593,7 @@ impl World {
 
     /// The machine went down while the replica read its log back; it tries again later.
     fn stopped_while_starting(&mut self, replica: usize) {
-        self.tally.note(Kind::StoppedStarting);
+        self.tally.record(Occurrence::StoppedStarting);
         let now = self.now();
         self.trace.line(now, format_args!("replica {replica} crashes while it starts"));
         let slot = &mut self.replicas[replica];
@@ -761,7 +761,7 @@ impl World {
         self.carry_out(replica, executed_now, &mut effects);
         self.effects = effects;
         if let Some(trouble) = trouble {
-            return self.in_trouble(replica, trouble, Kind::NoteFailed);
+            return self.in_trouble(replica, trouble, Occurrence::NoteFailed);
         }
         self.strike_at_moments(before);
         self.begin_sync(replica);
@@ -848,16 +848,16 @@ impl World {
         }
     }
 
-    /// A disk operation of the replica's process did not succeed; `kind` is what that counts as if the
+    /// A disk operation of the replica's process did not succeed; `occurrence` is what that counts as if the
     /// machine is still up.
-    fn in_trouble(&mut self, replica: usize, trouble: DiskTrouble, kind: Kind) {
+    fn in_trouble(&mut self, replica: usize, trouble: DiskTrouble, occurrence: Occurrence) {
         match trouble {
             DiskTrouble::Stopped => {
-                self.tally.note(Kind::DiskStopped);
+                self.tally.record(Occurrence::DiskStopped);
                 self.crash_for_a_while(replica, true);
             }
             DiskTrouble::Failed | DiskTrouble::Alone => {
-                self.tally.note(kind);
+                self.tally.record(occurrence);
                 let now = self.now();
                 self.trace.line(now, format_args!("the disk of replica {replica} fails"));
                 let slot = &mut self.replicas[replica];
@@ -894,7 +894,7 @@ impl World {
                 }
                 self.scheduler.schedule(at, SimEvent::Synced { replica, life, ticket });
             }
-            Err(trouble) => self.in_trouble(replica, trouble, Kind::WriteFailed),
+            Err(trouble) => self.in_trouble(replica, trouble, Occurrence::WriteFailed),
         }
     }
 
@@ -927,7 +927,7 @@ impl World {
         slot.disk.cancel_faults();
         if slot.disk.has_stopped() {
             // The worker may go on without what failed; the machine does not.
-            return self.in_trouble(replica, DiskTrouble::Stopped, Kind::SnapshotFailed);
+            return self.in_trouble(replica, DiskTrouble::Stopped, Occurrence::SnapshotFailed);
         }
         if again {
             self.plan_snapshot_step(replica);
@@ -961,7 +961,7 @@ impl World {
                 }
                 self.begin_sync(replica);
             }
-            Err(trouble) => self.in_trouble(replica, trouble, Kind::SyncFailed),
+            Err(trouble) => self.in_trouble(replica, trouble, Occurrence::SyncFailed),
         }
     }
 
@@ -972,15 +972,15 @@ impl World {
         let fate = self.network.send(from, to, now, in_flight.bytes.len());
         let Fate { arrivals, lost, held_back, flipped } = fate;
         let [first, second] = arrivals;
-        self.tally.note_times(Kind::Lost, u64::from(lost));
-        self.tally.note_times(Kind::Duplicated, u64::from(fate.duplicated()));
-        self.tally.note_times(Kind::Delayed, held_back);
+        self.tally.record_times(Occurrence::Lost, u64::from(lost));
+        self.tally.record_times(Occurrence::Duplicated, u64::from(fate.duplicated()));
+        self.tally.record_times(Occurrence::Delayed, held_back);
         if held_back > 0 {
             self.lingers_until =
                 arrivals.iter().flatten().fold(self.lingers_until, |until, at| until.max(*at));
         }
         if let (Some(at), Some(bit)) = (first, flipped) {
-            self.tally.note(Kind::Flipped);
+            self.tally.record(Occurrence::Flipped);
             let trusting = self.planted == Some(PlantedBug::ChecksumIgnored);
             match adapter::damaged(&in_flight.bytes, bit, trusting) {
                 Some(bytes) => in_flight.bytes = bytes,

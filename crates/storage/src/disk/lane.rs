@@ -80,11 +80,11 @@ impl<S: Store> Lane<S> {
             return;
         }
         let written = self.shared.store.write(self.changes.drain(..));
-        self.shared.note(written);
+        self.shared.succeeded(written);
         self.bytes = 0;
         // Not before: whoever looks for the first one would miss it.
         if let Some(expiry) = self.first_expiry.take() {
-            self.shared.note_expiry(expiry);
+            self.shared.record_expiry(expiry);
         }
     }
 
@@ -108,7 +108,7 @@ impl<S: Store> Keys for Lane<S> {
 
     fn get(&self, key: &[u8]) -> Option<Read<Value<'_, S::Value>>> {
         let store_key = data_key(self.shared.generation(), key);
-        let stored = || self.shared.note(self.shared.store.get(&store_key)).flatten();
+        let stored = || self.shared.succeeded(self.shared.store.get(&store_key)).flatten();
         let value = match self.changes.get(&store_key) {
             Some(Change::Put(record)) => Value::Changed(record),
             Some(Change::Delete) => return None,

@@ -84,7 +84,7 @@ impl<S: Store> Shared<S> {
     }
 
     /// The outcome, unless it is a failure.
-    fn note<T>(&self, outcome: Result<T, StoreError>) -> Option<T> {
+    fn succeeded<T>(&self, outcome: Result<T, StoreError>) -> Option<T> {
         outcome.map_err(|error| self.fail(error)).ok()
     }
 
@@ -116,7 +116,7 @@ impl<S: Store> Shared<S> {
     }
 
     /// A key has got this expiry.
-    fn note_expiry(&self, expiry: NonZeroU64) {
+    fn record_expiry(&self, expiry: NonZeroU64) {
         self.next_expiry.fetch_min(expiry.get(), Ordering::AcqRel);
         self.purged_before.fetch_min(expiry.get(), Ordering::AcqRel);
     }
@@ -132,7 +132,7 @@ impl<S: Store> Shared<S> {
             first = parse_expiry_key(generation, key).map(|(ms, ..)| ms);
             ControlFlow::Break(())
         });
-        self.note(walked);
+        self.succeeded(walked);
         if let Some(first) = first {
             self.next_expiry.fetch_min(first, Ordering::AcqRel);
         }
@@ -160,12 +160,12 @@ impl<S: Store> Shared<S> {
             due.push((ms, StoreKey::from_slice(key), named_data_key(generation, position, name)));
             ControlFlow::Continue(())
         });
-        if self.note(walked).is_none() {
+        if self.succeeded(walked).is_none() {
             return;
         }
         let mut changes = Vec::with_capacity(2 * due.len());
         for (ms, expiry_key, data_key) in due {
-            let Some(found) = self.note(self.store.get(&data_key)) else { return };
+            let Some(found) = self.succeeded(self.store.get(&data_key)) else { return };
             // It may have been set anew since, and got another expiry or none.
             let expiry = |found: S::Value| parse_record(found.as_ref(), false).expiry;
             if found.and_then(expiry).map(NonZeroU64::get) == Some(ms) {
@@ -174,7 +174,7 @@ impl<S: Store> Shared<S> {
             }
             changes.push((expiry_key, Change::Delete));
         }
-        self.note(self.store.write(changes.into_iter()));
+        self.succeeded(self.store.write(changes.into_iter()));
         self.purged_before.store(rest, Ordering::Release);
     }
 
@@ -379,7 +379,7 @@ impl<S: Store> Engine for DiskEngine<S> {
                 digest.add(key, value, expiry.map(NonZeroU64::get));
                 ControlFlow::Continue(())
             });
-        shared.note(walked);
+        shared.succeeded(walked);
         digest.finish()
     }
 
@@ -389,7 +389,7 @@ impl<S: Store> Engine for DiskEngine<S> {
 
     fn snapshot_block(&mut self, bytes: usize, block: &mut Vec<u8>) -> bool {
         let Some(cut) = &mut self.cut else { return false };
-        let more = self.shared.note(cut.block(bytes, block)).unwrap_or(false);
+        let more = self.shared.succeeded(cut.block(bytes, block)).unwrap_or(false);
         if !more {
             self.cut = None;
         }

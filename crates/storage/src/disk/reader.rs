@@ -172,7 +172,7 @@ impl<S: Store> Keys for Then<'_, S> {
             found = (first == store_key.as_slice()).then(|| record.to_vec());
             ControlFlow::Break(())
         });
-        self.shared.note(walked);
+        self.shared.succeeded(walked);
         Read::new(key, found?, self.moment.time.as_millis())
     }
 
@@ -210,7 +210,7 @@ pub(super) fn scan<S: Store>(
         enough |= visit(key).is_break() || visited >= count;
         ControlFlow::Continue(())
     });
-    shared.note(walked);
+    shared.succeeded(walked);
     next
 }
 
@@ -222,7 +222,7 @@ pub(super) fn each<S: Store>(
 ) {
     let At { view, generation, now_ms } = *place;
     let walked = shared.walk(view, (generation, now_ms), &data_begin(generation), |_, key, _, _| visit(key));
-    shared.note(walked);
+    shared.succeeded(walked);
 }
 
 /// Visits the first key from a place drawn by chance on: see [`Keys::random`].
@@ -252,7 +252,7 @@ impl<S: Store> Keys for Reader<S> {
 
     fn get(&self, key: &[u8]) -> Option<Read<S::Value>> {
         let stored = self.shared.store.get(&data_key(self.shared.generation(), key));
-        let read = Read::new(key, self.shared.note(stored)??, self.now_ms.get())?;
+        let read = Read::new(key, self.shared.succeeded(stored)??, self.now_ms.get())?;
         self.saw(read.expiry());
         Some(read)
     }

@@ -67,7 +67,7 @@ pub(in crate::replica) struct Batch {
 
 impl Batch {
     /// The next entry is this update; those its client has not sent it to get it with the Prepare.
-    pub(in crate::replica) fn note_unsent(&mut self, request: &Request, recipients: ReplicaSet) {
+    pub(in crate::replica) fn attach_body(&mut self, request: &Request, recipients: ReplicaSet) {
         self.bytes += request.body.len();
         self.bodies.push((self.entries.len(), request.clone(), recipients));
     }

@@ -92,6 +92,31 @@ fn links_between_documents_lead_somewhere() {
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
+/// What documents say in code of a path from the root that does not exist, such as `crates/wal/src/gone.rs`.
+fn missing_paths(document: &str) -> Vec<String> {
+    let folders = ["crates/", "docs/", "examples/", "experiments/", "fuzz/", "scripts/", "tests/"];
+    let text = prose(document).collect::<Vec<_>>().join("\n");
+    let spans = text.split('`').skip(1).step_by(2);
+    let paths =
+        spans.filter_map(|span| span.split_whitespace().next()).map(|path| path.trim_end_matches(':'));
+    let paths =
+        paths.filter(|path| folders.iter().any(|folder| path.starts_with(folder)) && !path.contains('*'));
+    paths.filter(|path| !root().join(path).exists()).map(str::to_string).collect()
+}
+
+#[test]
+fn documents_name_paths_that_exist() {
+    let mut documents = Vec::new();
+    files(&root(), "md", &mut documents);
+    let mut missing = Vec::new();
+    for path in documents {
+        let document = fs::read_to_string(&path).expect("a document is text");
+        missing.extend(missing_paths(&document).iter().map(|named| format!("{}: {named}", path.display())));
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+    assert_eq!(missing_paths("`crates/gone.rs`, `crates/*/src`, and `scripts/verify`"), ["crates/gone.rs"]);
+}
+
 /// Comments name documents by their paths from the root, such as `docs/TESTING.md`.
 #[test]
 fn sources_name_documents_that_exist() {

@@ -22,7 +22,7 @@ const SUBCOMMANDS: [Subcommand; 6] = [
     Subcommand {
         name: "no-evict",
         arity: 3,
-        help: &["NO-EVICT (ON|OFF)", "    Accepted; connections are never evicted."],
+        help: &["NO-EVICT (ON|OFF)", "    Accepted, and ignored."],
     },
     Subcommand {
         name: "setinfo",

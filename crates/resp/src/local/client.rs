@@ -19,11 +19,7 @@ const SUBCOMMANDS: [Subcommand; 6] = [
         arity: 2,
         help: &["INFO", "    Return information about the current client connection."],
     },
-    Subcommand {
-        name: "no-evict",
-        arity: 3,
-        help: &["NO-EVICT (ON|OFF)", "    Accepted, and ignored."],
-    },
+    Subcommand { name: "no-evict", arity: 3, help: &["NO-EVICT (ON|OFF)", "    Accepted, and ignored."] },
     Subcommand {
         name: "setinfo",
         arity: 4,

@@ -134,6 +134,43 @@ fn sources_name_documents_that_exist() {
     assert!(missing.is_empty(), "{}", missing.join("\n"));
 }
 
+/// What stands in quotes behind `before`, once for each line of a source that has it.
+fn quoted(source: &str, before: &str) -> BTreeSet<String> {
+    let text = fs::read_to_string(root().join(source)).expect("a source is text");
+    let rest = text.lines().filter_map(|line| line.split_once(before));
+    rest.filter_map(|(_, rest)| Some(rest.split_once('"')?.0.to_string())).collect()
+}
+
+/// The names that no word of a document's section is.
+fn unnamed(names: BTreeSet<String>, document: &str, section: &str) -> Vec<String> {
+    let text = fs::read_to_string(root().join(document)).expect("a document is text");
+    let (_, section) = text.split_once(&format!("\n## {section}\n")).expect("the document has the section");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let words: BTreeSet<_> = section.split(|character: char| !character.is_alphanumeric()).collect();
+    names.into_iter().filter(|name| !words.contains(name.as_str())).collect()
+}
+
+#[test]
+fn the_readme_names_every_command() {
+    let names = quoted("crates/commands/src/table/rows.rs", "name: \"");
+    assert!(names.len() > 50, "{} commands were found, which are too few", names.len());
+    let names = names.iter().map(|name| name.to_uppercase()).chain(["LPUSH".to_string()]).collect();
+    assert_eq!(
+        unnamed(names, "README.md", "Commands and limits"),
+        ["LPUSH"],
+        "but for LPUSH, which does not exist"
+    );
+}
+
+#[test]
+fn the_protocol_names_every_message() {
+    let mut names = quoted("crates/protocol/src/message.rs", "=> \"");
+    names.retain(|name| name.starts_with(char::is_uppercase));
+    assert!(names.len() > 30, "{} messages were found, which are too few", names.len());
+    names.insert("NoSuchMessage".to_string());
+    assert_eq!(unnamed(names, "docs/PROTOCOL.md", "Messages"), ["NoSuchMessage"]);
+}
+
 /// The check itself finds a file and a heading that do not exist, and takes no link in code for one.
 #[test]
 fn broken_links_are_found() {

@@ -10,4 +10,4 @@
 pub mod history;
 pub mod linearizability;
 pub mod recovery;
-pub mod store;
+pub mod sequential;

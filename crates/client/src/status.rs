@@ -9,8 +9,8 @@ use syros_protocol::formation::Stage;
 use syros_protocol::message::{Message, StatusReport};
 use syros_types::ReplicaId;
 use syros_wire::{
-    ANY_CLUSTER, Channel, FrameError, Hello, HelloError, Malformed, Nonce, Secret, Sender, Side, Step,
-    decode_client_message, put_frame, put_message_frame, split_frame,
+    ANY_CLUSTER, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed, Nonce, Secret, Sender,
+    Side, decode_client_message, put_frame, put_message_frame, split_frame,
 };
 
 /// Longest frame expected, in bytes: a status report has fewer than 200.
@@ -145,13 +145,16 @@ impl Conversation {
         if !this.needs_secret {
             return Err(StatusError::OtherSecret);
         }
-        let proof = Step::Proof(secret.prove(Side::Dialer, &ours, &theirs));
+        let proof = HandshakeMessage::Proof(secret.prove(Side::Dialer, &ours, &theirs));
         this.send(|out| put_frame(out, Channel::Handshake, |out| proof.encode(out)))?;
         let step = this.receive(|channel, payload| {
-            (channel == Channel::Handshake).then(|| Step::decode(payload).map_err(StatusError::Malformed))
+            (channel == Channel::Handshake)
+                .then(|| HandshakeMessage::decode(payload).map_err(StatusError::Malformed))
         });
         match step {
-            Ok(Step::Welcome(Some(proof))) if secret.verify(&proof, Side::Acceptor, &ours, &theirs) => {
+            Ok(HandshakeMessage::Welcome(Some(proof)))
+                if secret.verify(&proof, Side::Acceptor, &ours, &theirs) =>
+            {
                 Ok(this)
             }
             // Whoever does not believe us closes the connection.

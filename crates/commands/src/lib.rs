@@ -35,7 +35,7 @@ pub use primitive::Malformed;
 pub use reply::{
     ArrayRef, Reply, ReplyRef, put_array, put_bulk, put_error, put_integer, put_nil, put_ok, put_simple,
 };
-pub use table::{CommandSpec, KeyPositions, Kind, Local, commands, lookup};
+pub use table::{CommandKind, CommandSpec, ConnectionCommand, KeyPositions, commands, lookup};
 
 /// Limits of operations and replies that only this crate and the engines share, each with its reason.
 pub mod limits {

@@ -3,8 +3,8 @@
 use crate::encoding::encoded_length_bound;
 use crate::error::CommandError;
 use crate::operation::{Command, Operation};
-use crate::parsers::{Outcome, Words};
-use crate::table::{CommandSpec, Kind, Local, commands, number_of};
+use crate::parsers::{ParseResult, Words};
+use crate::table::{CommandKind, CommandSpec, ConnectionCommand, commands, number_of};
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 
 /// A command of the right number of words.
@@ -13,7 +13,7 @@ pub enum Parsed<'a> {
     /// An operation on data, within all limits.
     Data(Operation<'a>),
     /// A command that the connection answers; its arguments are not looked at.
-    Local(Local),
+    Local(ConnectionCommand),
 }
 
 /// Parses a command: its name and its arguments.
@@ -35,12 +35,12 @@ pub fn parse_numbered<'a>(words: &'a [&'a [u8]]) -> (Option<usize>, Result<Parse
 
 fn parse_as<'a>(spec: &'static CommandSpec, words: &'a [&'a [u8]]) -> Result<Parsed<'a>, CommandError> {
     match spec.kind {
-        Kind::Data(_) => parse_data(spec, words).map(|command| Parsed::Data(Operation::new(command))),
-        Kind::Local(local) => Ok(Parsed::Local(local)),
-        Kind::Blind => {
+        CommandKind::Data(_) => parse_data(spec, words).map(|command| Parsed::Data(Operation::new(command))),
+        CommandKind::Local(local) => Ok(Parsed::Local(local)),
+        CommandKind::Blind => {
             let words = &words[1..];
             let spec = find(number_of(words.first().copied().unwrap_or_default()), words)?;
-            if !matches!(spec.kind, Kind::Data(_)) {
+            if !matches!(spec.kind, CommandKind::Data(_)) {
                 return Err(CommandError::BlindNotUpdate(spec.name));
             }
             let command = parse_data(spec, words)?;
@@ -80,7 +80,7 @@ fn unknown(name: &[u8], arguments: Words<'_>) -> CommandError {
     CommandError::Unknown { name: shown(name, SHOWN_BYTES_MAX).to_vec(), arguments: quoted }
 }
 
-fn parse_data<'a>(spec: &'static CommandSpec, words: Words<'a>) -> Outcome<'a> {
+fn parse_data<'a>(spec: &'static CommandSpec, words: Words<'a>) -> ParseResult<'a> {
     let command = (spec.parser)(spec.name, words)?;
     check_limits(&command, words)?;
     Ok(command)

@@ -8,7 +8,7 @@ use crate::operation::{Arguments, Command, Condition, Deadline, ExpireCondition,
 use syros_types::limits::VALUE_BYTES_MAX;
 
 pub(crate) type Words<'a> = &'a [&'a [u8]];
-pub(crate) type Outcome<'a> = Result<Command<'a>, CommandError>;
+pub(crate) type ParseResult<'a> = Result<Command<'a>, CommandError>;
 
 fn integer(bytes: &[u8]) -> Result<i64, CommandError> {
     parse_integer(bytes).ok_or(CommandError::NotInteger)
@@ -19,54 +19,54 @@ fn is(word: &[u8], option: &str) -> bool {
 }
 
 /// The place of commands that are no operation on data; [`parse`] never calls it.
-pub(crate) fn no_data<'a>(name: &'static str, _: Words<'a>) -> Outcome<'a> {
+pub(crate) fn no_data<'a>(name: &'static str, _: Words<'a>) -> ParseResult<'a> {
     Err(CommandError::BlindNotUpdate(name))
 }
 
-pub(crate) fn get<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn get<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::Get { key: words[1] })
 }
 
-pub(crate) fn mget<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn mget<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::MGet { keys: Arguments::new(&words[1..]) })
 }
 
-pub(crate) fn str_len<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn str_len<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::StrLen { key: words[1] })
 }
 
-pub(crate) fn get_range<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn get_range<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::GetRange { key: words[1], start: integer(words[2])?, end: integer(words[3])? })
 }
 
-pub(crate) fn exists<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn exists<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::Exists { keys: Arguments::new(&words[1..]) })
 }
 
-pub(crate) fn key_type<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn key_type<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::Type { key: words[1] })
 }
 
-pub(crate) fn ttl<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn ttl<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::Ttl { key: words[1], unit: Unit::Seconds })
 }
 
-pub(crate) fn pttl<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn pttl<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::Ttl { key: words[1], unit: Unit::Milliseconds })
 }
 
-pub(crate) fn expire_time<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn expire_time<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::ExpireTime { key: words[1], unit: Unit::Seconds })
 }
 
-pub(crate) fn pexpire_time<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn pexpire_time<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::ExpireTime { key: words[1], unit: Unit::Milliseconds })
 }
 
 /// SCAN's default COUNT, as in Redis.
 const SCAN_COUNT: u64 = 10;
 
-pub(crate) fn scan<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn scan<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     let cursor = scan_cursor(words[1])?;
     let (mut pattern, mut count, mut only_type) = (None, SCAN_COUNT, None);
     let mut options = words[2..].iter().copied();
@@ -117,16 +117,16 @@ fn check_pattern(pattern: &[u8]) -> Result<(), CommandError> {
     Ok(())
 }
 
-pub(crate) fn keys<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn keys<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     check_pattern(words[1])?;
     Ok(Command::Keys { pattern: words[1] })
 }
 
-pub(crate) fn random_key<'a>(_: &'static str, _: Words<'a>) -> Outcome<'a> {
+pub(crate) fn random_key<'a>(_: &'static str, _: Words<'a>) -> ParseResult<'a> {
     Ok(Command::RandomKey)
 }
 
-pub(crate) fn db_size<'a>(_: &'static str, _: Words<'a>) -> Outcome<'a> {
+pub(crate) fn db_size<'a>(_: &'static str, _: Words<'a>) -> ParseResult<'a> {
     Ok(Command::DbSize)
 }
 
@@ -199,7 +199,7 @@ impl<'a> ExpiryOption<'a> {
     }
 }
 
-pub(crate) fn set<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn set<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     let (key, value) = (words[1], words[2]);
     let (mut condition, mut keep, mut get) = (Condition::Always, false, false);
     let mut expiry = ExpiryOption::default();
@@ -229,21 +229,21 @@ const fn plain_set<'a>(key: &'a [u8], value: &'a [u8], lifetime: Lifetime, get: 
     Command::Set { key, value, condition: Condition::Always, lifetime, get }
 }
 
-pub(crate) fn set_ex<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn set_ex<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     let deadline = ExpiryUnit::Seconds.positive_deadline(name, words[2])?;
     Ok(plain_set(words[1], words[3], Lifetime::Until(deadline), false))
 }
 
-pub(crate) fn pset_ex<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn pset_ex<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     let deadline = ExpiryUnit::Milliseconds.positive_deadline(name, words[2])?;
     Ok(plain_set(words[1], words[3], Lifetime::Until(deadline), false))
 }
 
-pub(crate) fn get_set<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn get_set<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(plain_set(words[1], words[2], Lifetime::Forever, true))
 }
 
-pub(crate) fn set_nx<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn set_nx<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::SetNx { key: words[1], value: words[2] })
 }
 
@@ -254,19 +254,19 @@ fn pairs<'a>(name: &'static str, words: Words<'a>) -> Result<Arguments<'a>, Comm
     Ok(Arguments::new(&words[1..]))
 }
 
-pub(crate) fn mset<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn mset<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::MSet { pairs: pairs(name, words)? })
 }
 
-pub(crate) fn mset_nx<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn mset_nx<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::MSetNx { pairs: pairs(name, words)? })
 }
 
-pub(crate) fn get_del<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn get_del<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::GetDel { key: words[1] })
 }
 
-pub(crate) fn get_ex<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn get_ex<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     let key = words[1];
     let mut persist = false;
     let mut expiry = ExpiryOption::default();
@@ -289,11 +289,11 @@ pub(crate) fn get_ex<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
     })
 }
 
-pub(crate) fn append<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn append<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::Append { key: words[1], value: words[2] })
 }
 
-pub(crate) fn set_range<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn set_range<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     let offset = u64::try_from(integer(words[2])?).map_err(|_| CommandError::OffsetOutOfRange)?;
     let value = words[3];
     if !value.is_empty() && offset.saturating_add(value.len() as u64) > VALUE_BYTES_MAX as u64 {
@@ -302,41 +302,41 @@ pub(crate) fn set_range<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
     Ok(Command::SetRange { key: words[1], offset, value })
 }
 
-pub(crate) fn incr<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn incr<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::IncrBy { key: words[1], delta: 1 })
 }
 
-pub(crate) fn decr<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn decr<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::IncrBy { key: words[1], delta: -1 })
 }
 
-pub(crate) fn incr_by<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn incr_by<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::IncrBy { key: words[1], delta: integer(words[2])? })
 }
 
-pub(crate) fn decr_by<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn decr_by<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     let delta = integer(words[2])?.checked_neg().ok_or(CommandError::DecrementOverflow)?;
     Ok(Command::IncrBy { key: words[1], delta })
 }
 
-pub(crate) fn incr_by_float<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn incr_by_float<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     let delta = Extended::parse_argument(words[2]).ok_or(CommandError::NotFloat)?;
     Ok(Command::IncrByFloat { key: words[1], delta })
 }
 
-pub(crate) fn del<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn del<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::Del { keys: Arguments::new(&words[1..]) })
 }
 
-pub(crate) fn rename<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn rename<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::Rename { from: words[1], to: words[2] })
 }
 
-pub(crate) fn rename_nx<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn rename_nx<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::RenameNx { from: words[1], to: words[2] })
 }
 
-fn expiry<'a>(name: &'static str, words: Words<'a>, unit: ExpiryUnit) -> Outcome<'a> {
+fn expiry<'a>(name: &'static str, words: Words<'a>, unit: ExpiryUnit) -> ParseResult<'a> {
     let condition = expire_condition(&words[3..])?;
     let deadline = unit.deadline(name, integer(words[2])?)?;
     Ok(Command::Expire { key: words[1], deadline, condition })
@@ -365,27 +365,27 @@ fn expire_condition(options: Words<'_>) -> Result<ExpireCondition, CommandError>
     }
 }
 
-pub(crate) fn expire<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn expire<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     expiry(name, words, ExpiryUnit::Seconds)
 }
 
-pub(crate) fn pexpire<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn pexpire<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     expiry(name, words, ExpiryUnit::Milliseconds)
 }
 
-pub(crate) fn expire_at<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn expire_at<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     expiry(name, words, ExpiryUnit::AtSeconds)
 }
 
-pub(crate) fn pexpire_at<'a>(name: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn pexpire_at<'a>(name: &'static str, words: Words<'a>) -> ParseResult<'a> {
     expiry(name, words, ExpiryUnit::AtMilliseconds)
 }
 
-pub(crate) fn persist<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn persist<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     Ok(Command::Persist { key: words[1] })
 }
 
-pub(crate) fn flush<'a>(_: &'static str, words: Words<'a>) -> Outcome<'a> {
+pub(crate) fn flush<'a>(_: &'static str, words: Words<'a>) -> ParseResult<'a> {
     match &words[1..] {
         [] => Ok(Command::FlushAll),
         [mode] if is(mode, "async") || is(mode, "sync") => Ok(Command::FlushAll),

@@ -1,7 +1,7 @@
 //! Syntax and error texts. The texts are those of redis-server 7.0.15; a differential test in the
 //! storage crate compares many more with a running one.
 
-use syros_commands::{CommandError, Kind, Local, Parsed, commands, parse};
+use syros_commands::{CommandError, CommandKind, ConnectionCommand, Parsed, commands, parse};
 use syros_types::limits::{KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 
 fn error(words: &[&[u8]]) -> String {
@@ -98,8 +98,8 @@ fn limits_have_errors_of_their_own() {
 
 #[test]
 fn local_commands_are_passed_on() {
-    assert_eq!(parse(&[b"ping"]), Ok(Parsed::Local(Local::Ping)));
-    assert_eq!(parse(&[b"HELLO", b"3"]), Ok(Parsed::Local(Local::Hello)));
+    assert_eq!(parse(&[b"ping"]), Ok(Parsed::Local(ConnectionCommand::Ping)));
+    assert_eq!(parse(&[b"HELLO", b"3"]), Ok(Parsed::Local(ConnectionCommand::Hello)));
     assert_eq!(error_of("echo"), "ERR wrong number of arguments for 'echo' command");
 }
 
@@ -107,7 +107,7 @@ fn local_commands_are_passed_on() {
 #[test]
 fn the_table_knows_the_classes() {
     for spec in commands() {
-        let Kind::Data(class) = spec.kind else { continue };
+        let CommandKind::Data(class) = spec.kind else { continue };
         // As many keys as the command can name at once, and one option where it changes the class.
         let arguments: &[&str] = match spec.name {
             "mget" | "exists" | "del" | "unlink" => &["a", "b"],

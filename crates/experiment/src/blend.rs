@@ -10,7 +10,7 @@ use core::time::Duration;
 
 /// What an operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum OperationKind {
     /// Reads a record (GET).
     Read,
     /// Replaces a record without looking at it, and returns nothing (SET): what papers call a nilext update.
@@ -48,7 +48,7 @@ impl Part {
     }
 }
 
-impl Kind {
+impl OperationKind {
     /// All, in the order of the shares of a [`Blend`].
     pub const ALL: [Self; 7] = [
         Self::Read,
@@ -93,10 +93,10 @@ impl Kind {
     }
 }
 
-/// Percentages of the kinds, in the order of [`Kind::ALL`]; they add up to 100.
+/// Percentages of the kinds, in the order of [`OperationKind::ALL`]; they add up to 100.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blend {
-    percentages: [u8; Kind::ALL.len()],
+    percentages: [u8; OperationKind::ALL.len()],
     /// Files that appends go to; 0 if there are none.
     files: u32,
     /// Reads that go to what was updated just before.
@@ -113,7 +113,7 @@ pub struct ReadLatest {
 }
 
 /// Those that have a name: reads, updates, inserts, scans, read-modify-writes, increments, appends.
-const NAMED: [(&str, [u8; Kind::ALL.len()]); 8] = [
+const NAMED: [(&str, [u8; OperationKind::ALL.len()]); 8] = [
     ("load", [0, 0, 100, 0, 0, 0, 0]),
     ("a", [50, 50, 0, 0, 0, 0, 0]),
     ("b", [95, 5, 0, 0, 0, 0, 0]),
@@ -143,7 +143,7 @@ impl Blend {
     /// YCSB's load phase: inserts only, from an empty store.
     #[must_use]
     pub fn is_load(&self) -> bool {
-        self.percent(Kind::Insert) == 100
+        self.percent(OperationKind::Insert) == 100
     }
 
     /// Files that appends go to; 0 if there are no appends.
@@ -160,28 +160,28 @@ impl Blend {
 
     /// The share of a kind, in percent.
     #[must_use]
-    pub fn percent(&self, kind: Kind) -> u8 {
-        let place = Kind::ALL.iter().position(|other| *other == kind);
+    pub fn percent(&self, kind: OperationKind) -> u8 {
+        let place = OperationKind::ALL.iter().position(|other| *other == kind);
         place.map_or(0, |place| self.percentages[place])
     }
 
     /// The kind of an operation by a number below 100.
-    pub(crate) fn kind(&self, number: u64) -> Kind {
+    pub(crate) fn kind(&self, number: u64) -> OperationKind {
         let mut end = 0;
-        for kind in Kind::ALL {
+        for kind in OperationKind::ALL {
             end += u64::from(self.percent(kind));
             if number < end {
                 return kind;
             }
         }
-        Kind::Read
+        OperationKind::Read
     }
 
     /// How keys are chosen if this is asked for. Workload d is about what is latest, whatever is asked for; and
     /// where there are only inserts there is nothing to choose.
     #[must_use]
     pub fn choice(&self, asked: KeyChoice) -> KeyChoice {
-        let reads_latest = self.percent(Kind::Insert) > 0 && self.percent(Kind::Read) > 0;
+        let reads_latest = self.percent(OperationKind::Insert) > 0 && self.percent(OperationKind::Read) > 0;
         match asked {
             _ if self.is_load() => KeyChoice::Of(Distribution::Sequential),
             KeyChoice::Latest { .. } => asked,
@@ -386,9 +386,9 @@ mod tests {
 
     #[test]
     fn only_what_reads_and_writes_has_a_second_request() {
-        for kind in Kind::ALL {
+        for kind in OperationKind::ALL {
             let second = kind.after(kind.first());
-            assert_eq!(second.is_some(), kind == Kind::ReadModifyWrite, "{kind:?}");
+            assert_eq!(second.is_some(), kind == OperationKind::ReadModifyWrite, "{kind:?}");
             assert_eq!(second.and_then(|second| kind.after(second)), None);
         }
     }

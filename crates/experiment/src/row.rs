@@ -1,6 +1,6 @@
 //! What came of an experiment: one row for each region that clients were in.
 
-use crate::blend::{Kind, Part};
+use crate::blend::{OperationKind, Part};
 
 use core::fmt;
 use core::time::Duration;
@@ -164,7 +164,7 @@ impl Row {
     }
 
     /// Tells apart of which kind an operation of so many nanoseconds was.
-    pub fn of_kind(&mut self, kind: Kind, nanos: u64) {
+    pub fn of_kind(&mut self, kind: OperationKind, nanos: u64) {
         self.kinds.entry(kind.name()).or_default().record(nanos);
     }
 

@@ -19,7 +19,7 @@ use syros_storage::conformance::body_of;
 use syros_storage::{Change, DiskEngine, Lane, Pressure, Reader, Shared, Store, StoreError};
 use syros_types::{Prng, WallTime};
 
-type Outcome = Result<(), Box<dyn Error>>;
+type PhaseResult = Result<(), Box<dyn Error>>;
 
 const NOW: WallTime = WallTime(1_000_000);
 const BATCH: u64 = 1000;
@@ -402,12 +402,12 @@ impl<S: Measured> Bench<S> {
     }
 
     /// Writes records in batches.
-    fn put(&self, name: &str, count: u64, number: impl Fn(u64, &mut Prng) -> u64) -> Outcome {
+    fn put(&self, name: &str, count: u64, number: impl Fn(u64, &mut Prng) -> u64) -> PhaseResult {
         let mut phase = Phase::new(name);
         let (mut prng, mut lane, mut reply) =
             (Prng::new(count), Lane::new(Arc::clone(&self.shared)), Vec::new());
         let mut unsealed = 0;
-        self.with_others(|| -> Outcome {
+        self.with_others(|| -> PhaseResult {
             for batch in 0..count / BATCH {
                 let bodies: Vec<_> = (batch * BATCH..(batch + 1) * BATCH)
                     .map(|index| {
@@ -437,7 +437,7 @@ impl<S: Measured> Bench<S> {
         assert!(self.shared.failure().is_none(), "{:?}", self.shared.failure());
     }
 
-    fn seal_if_due(&self, unsealed: &mut u64) -> Outcome {
+    fn seal_if_due(&self, unsealed: &mut u64) -> PhaseResult {
         if *unsealed > self.settings.number("checkpoint_mb", 64) << 20 {
             self.shared.seal(b"head")?;
             *unsealed = 0;
@@ -445,7 +445,7 @@ impl<S: Measured> Bench<S> {
         Ok(())
     }
 
-    fn finish_compaction(&self, name: &str) -> Outcome {
+    fn finish_compaction(&self, name: &str) -> PhaseResult {
         let phase = Phase::new(name);
         self.shared.seal(b"head")?;
         self.shared.flush()?;
@@ -494,12 +494,12 @@ impl<S: Measured> Bench<S> {
     }
 
     /// Three reads for each write.
-    fn mix(&self, name: &str, count: u64) -> Outcome {
+    fn mix(&self, name: &str, count: u64) -> PhaseResult {
         let mut phase = Phase::new(name);
         let (mut prng, mut lane) = (Prng::new(4), Lane::new(Arc::clone(&self.shared)));
         let (mut reader, mut reply) = (Reader::new(Arc::clone(&self.shared)), Vec::new());
         let mut unsealed = 0;
-        self.with_others(|| -> Outcome {
+        self.with_others(|| -> PhaseResult {
             for _ in 0..count / 400 {
                 for _ in 0..300 {
                     let body = body_of(&[b"GET", &key(prng.below(self.records))]);
@@ -520,7 +520,7 @@ impl<S: Measured> Bench<S> {
         Ok(())
     }
 
-    fn run(&self) -> Outcome {
+    fn run(&self) -> PhaseResult {
         let records = self.records;
         if self.settings.runs("load") {
             self.put("load", records, |index, _| index)?;
@@ -550,7 +550,7 @@ impl<S: Measured> Bench<S> {
     }
 }
 
-fn run<S: Measured>(store: S, kind: String, path: PathBuf, settings: Settings) -> Outcome {
+fn run<S: Measured>(store: S, kind: String, path: PathBuf, settings: Settings) -> PhaseResult {
     let (engine, _) = DiskEngine::open(store)?;
     let mut settings = settings;
     if S::OWN_THREADS {
@@ -560,7 +560,7 @@ fn run<S: Measured>(store: S, kind: String, path: PathBuf, settings: Settings) -
     Bench { kind, path, settings, records, shared: engine.into_shared() }.run()
 }
 
-fn main() -> Outcome {
+fn main() -> PhaseResult {
     let mut words = std::env::args().skip(1);
     let (Some(kind), Some(path)) = (words.next(), words.next()) else {
         return Err("compare KIND DIRECTORY [NAME=VALUE ..]".into());

@@ -2,7 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod disk_store;
-mod forgotten;
+mod dropped_ranges;
 mod lsm_store;
 #[cfg(feature = "rocksdb")]
 mod rocks_store;

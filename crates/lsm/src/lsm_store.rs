@@ -9,7 +9,7 @@
 //! written meanwhile in memory. So versions are numbered apart, below [`FIRST_BATCH`], and count as older than all
 //! batches: a view is a number alone, reads through the newest version, and what it sees is kept in there.
 
-use crate::forgotten::{Filters, Forgotten};
+use crate::dropped_ranges::{DroppedRanges, Filters};
 use crate::version_filter::VersionFilter;
 use crate::views::{View, Views};
 use core::fmt;
@@ -92,7 +92,7 @@ pub struct LsmStore {
     /// The number of the next batch.
     next: AtomicU64,
     views: Arc<Views>,
-    forgotten: Arc<Forgotten>,
+    dropped_ranges: Arc<DroppedRanges>,
     /// Memtables that were closed and are not in tables.
     sealed: Mutex<Vec<Arc<Memtable>>>,
     /// Flushes come one after the other.
@@ -181,7 +181,7 @@ impl LsmStore {
         check(&options.path)?;
         let cache = Arc::new(Cache::with_capacity_bytes(options.cache_bytes));
         let views = Arc::new(Views::default());
-        let forgotten = Arc::new(Forgotten::new(Arc::clone(&views)));
+        let dropped_ranges = Arc::new(DroppedRanges::new(Arc::clone(&views)));
         let filter = FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(options.filter_bits));
         let compression = if options.compress { CompressionType::Lz4 } else { CompressionType::None };
         // Counted by the tree alone: the numbers of its versions.
@@ -192,7 +192,7 @@ impl LsmStore {
             .filter_policy(FilterPolicy::all(filter))
             .data_block_size_policy(BlockSizePolicy::all(options.block_bytes))
             .data_block_compression_policy(CompressionPolicy::new([CompressionType::None, compression]))
-            .with_compaction_filter_factory(Some(Arc::new(Filters(Arc::clone(&forgotten)))));
+            .with_compaction_filter_factory(Some(Arc::new(Filters(Arc::clone(&dropped_ranges)))));
         // It takes some kinds of damage for impossible.
         let opened = catch_unwind(AssertUnwindSafe(|| config.open()));
         let AnyTree::Standard(tree) = opened.map_err(|_| damaged("it panicked"))?.map_err(error(doing))?
@@ -206,7 +206,7 @@ impl LsmStore {
             cache,
             next: AtomicU64::new(next.max(FIRST_BATCH)),
             views,
-            forgotten,
+            dropped_ranges,
             sealed: Mutex::default(),
             flushing: Mutex::default(),
             tables: RwLock::default(),
@@ -252,12 +252,12 @@ impl LsmStore {
         *leftovers = None;
     }
 
-    /// Drops the tables that have nothing but forgotten keys.
-    fn drop_forgotten(&self) -> Result<(), StoreError> {
-        for range in self.forgotten.due() {
+    /// Drops the tables that have nothing but dropped keys.
+    fn drop_unseen_ranges(&self) -> Result<(), StoreError> {
+        for range in self.dropped_ranges.due() {
             let dropped = self.tree.drop_range(range.from.as_slice()..range.until.as_slice());
             dropped.map_err(error("drop tables"))?;
-            self.forgotten.dropped(&range);
+            self.dropped_ranges.dropped(&range);
         }
         Ok(())
     }
@@ -352,7 +352,7 @@ impl Store for LsmStore {
     }
 
     fn compact(&self) -> Result<bool, StoreError> {
-        self.drop_forgotten()?;
+        self.drop_unseen_ranges()?;
         let before = self.tree.current_version().id();
         let leveled = Leveled::default()
             .with_l0_threshold(self.options.l0_tables)
@@ -368,8 +368,8 @@ impl Store for LsmStore {
     }
 
     fn forget(&self, from: &[u8], until: &[u8]) -> Result<(), StoreError> {
-        self.forgotten.add(from, until, self.next.load(Ordering::Acquire));
-        self.drop_forgotten()
+        self.dropped_ranges.add(from, until, self.next.load(Ordering::Acquire));
+        self.drop_unseen_ranges()
     }
 
     fn pressure(&self) -> Pressure {

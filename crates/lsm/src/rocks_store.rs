@@ -12,7 +12,7 @@
 //! its last one, and a store in which the mark is found is refused. (It recovers only if as much is free as a memtable
 //! might take, which is out of reach, too: after a full disk the store has to be opened again.)
 
-use crate::forgotten::Forgotten;
+use crate::dropped_ranges::DroppedRanges;
 use crate::views::{View, Views};
 use core::fmt;
 use core::ops::ControlFlow;
@@ -159,7 +159,7 @@ pub struct RocksStore {
     db: Arc<DB>,
     cache: Cache,
     views: Arc<Views>,
-    forgotten: Forgotten,
+    dropped_ranges: DroppedRanges,
     /// Errors in the background that were told.
     told: AtomicU64,
     /// What writes by itself waits for seals.
@@ -198,7 +198,7 @@ impl RocksStore {
         Ok(Self {
             db: Arc::new(db),
             cache,
-            forgotten: Forgotten::new(Arc::clone(&views)),
+            dropped_ranges: DroppedRanges::new(Arc::clone(&views)),
             views,
             told: AtomicU64::new(0),
             sealing: Mutex::default(),
@@ -221,9 +221,9 @@ impl RocksStore {
         self.db.property_int_value(property).ok().flatten().unwrap_or_default()
     }
 
-    /// Deletes the tables that have nothing but forgotten keys, under nobody's view.
-    fn drop_forgotten(&self) -> Result<(), StoreError> {
-        for range in self.forgotten.due() {
+    /// Deletes the tables that have nothing but dropped keys, under nobody's view.
+    fn drop_unseen_ranges(&self) -> Result<(), StoreError> {
+        for range in self.dropped_ranges.due() {
             self.db.delete_file_in_range(&range.from, &range.until).map_err(error("drop tables"))?;
             // Those that are just being merged are left out, and so are the youngest: they are dropped later.
             let is_left = |table: &LiveFile| {
@@ -231,7 +231,7 @@ impl RocksStore {
                 first && table.end_key.as_ref().is_some_and(|last| *last < range.until)
             };
             if !self.db.live_files().map_err(error("list tables"))?.iter().any(is_left) {
-                self.forgotten.dropped(&range);
+                self.dropped_ranges.dropped(&range);
             }
         }
         Ok(())
@@ -312,7 +312,7 @@ impl Store for RocksStore {
 
     fn compact(&self) -> Result<bool, StoreError> {
         // RocksDB does by itself what is to be done.
-        self.drop_forgotten()?;
+        self.drop_unseen_ranges()?;
         Ok(false)
     }
 
@@ -322,8 +322,8 @@ impl Store for RocksStore {
         let sealing = self.sealing();
         self.db.write_opt(batch, &unlogged()).map_err(error("forget"))?;
         drop(sealing);
-        self.forgotten.add(from, until, self.db.latest_sequence_number());
-        self.drop_forgotten()
+        self.dropped_ranges.add(from, until, self.db.latest_sequence_number());
+        self.drop_unseen_ranges()
     }
 
     fn pressure(&self) -> Pressure {

@@ -34,7 +34,7 @@ impl<I: Iterator<Item = lsm_tree::Result<InternalValue>>> Iterator for VersionFi
                 error => return Some(error),
             };
             let number = entry.key.seqno;
-            let shadowed = match &mut self.last {
+            let is_shadowed = match &mut self.last {
                 Some((key, newer)) if *key == entry.key.user_key => {
                     let newer = core::mem::replace(newer, number);
                     !self.seen(number, newer)
@@ -44,7 +44,7 @@ impl<I: Iterator<Item = lsm_tree::Result<InternalValue>>> Iterator for VersionFi
                     false
                 }
             };
-            if !shadowed {
+            if !is_shadowed {
                 return Some(Ok(entry));
             }
         }

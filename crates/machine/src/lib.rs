@@ -50,15 +50,15 @@
 //!         number(state).map(Self).ok_or_else(|| Unreadable(format!("{} bytes are no number", state.len())))
 //!     }
 //! }
-//! # assert!(syros_machine::Kind::of::<Counter>().describe(b"=12345678").is_some());
-//! # assert!(syros_machine::Kind::of::<Counter>().describe(b"=").is_none());
+//! # assert!(syros_machine::MachineKind::of::<Counter>().describe(b"=12345678").is_some());
+//! # assert!(syros_machine::MachineKind::of::<Counter>().describe(b"=").is_none());
 //! ```
 #![forbid(unsafe_code)]
 
-mod kind;
+mod machine_kind;
 mod name;
 
-pub use kind::{Describe, Executor, Kind, Overwrites, describe, overwrites};
+pub use machine_kind::{Describe, Executor, MachineKind, Overwrites, describe, overwrites};
 pub use name::MachineName;
 pub use syros_types::limits::BODY_BYTES_MAX;
 pub use syros_types::{Class, Footprint, WallTime, key_hash};

@@ -1,9 +1,9 @@
 //! The models there are, each with the known-wrong variants that it must show to be wrong.
 
 use crate::machine::Operation::{Append, AppendAndGet, Get, Set};
+use crate::script_step::{End, ScriptStep};
 use crate::search::{Report, search};
 use crate::setup::{Bounded, Budget, Setup, Time};
-use crate::step::{End, Step};
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_types::{FastQuorum, ReadPolicy};
 
@@ -174,7 +174,7 @@ fn second_view() -> Model {
         walls: &[&[11, 10]],
         budget: NOTHING.with(Bounded::Suspicion, 2),
         view_max: 2,
-        script: &[Step::Move(1), Step::Move(2), Step::Quiesce],
+        script: &[ScriptStep::Move(1), ScriptStep::Move(2), ScriptStep::Quiesce],
         ..base("second-view", "a second view change, with requests of the first view still on their way")
     };
     Model { setup, wrong: &[PlantedBug::NoConflictCheck] }
@@ -187,13 +187,13 @@ fn old_requests() -> Model {
         budget: NOTHING.with(Bounded::Suspicion, 2),
         view_max: 2,
         script: &[
-            Step::Move(1),
-            Step::Move(2),
-            Step::Quiesce,
-            Step::Invoke(1),
-            Step::Deliver("Request", End::Client(1), End::Member(2)),
-            Step::Deliver("Request", End::Client(1), End::Member(1)),
-            Step::Deliver("Request", End::Client(1), End::Member(0)),
+            ScriptStep::Move(1),
+            ScriptStep::Move(2),
+            ScriptStep::Quiesce,
+            ScriptStep::Invoke(1),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(2)),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(1)),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(0)),
         ],
         ..base("old-requests", "the same, one update of the second view being complete")
     };
@@ -208,13 +208,13 @@ fn late_answers() -> Model {
         view_max: 2,
         answers_at_once: false,
         script: &[
-            Step::Invoke(0),
-            Step::Deliver("Request", End::Client(0), End::Member(0)),
-            Step::Move(1),
-            Step::Move(2),
-            Step::Deliver("DoViewChange", End::Member(2), End::Member(1)),
-            Step::Deliver("StartView", End::Member(1), End::Member(0)),
-            Step::Deliver("StartView", End::Member(1), End::Member(2)),
+            ScriptStep::Invoke(0),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+            ScriptStep::Move(1),
+            ScriptStep::Move(2),
+            ScriptStep::Deliver("DoViewChange", End::Member(2), End::Member(1)),
+            ScriptStep::Deliver("StartView", End::Member(1), End::Member(0)),
+            ScriptStep::Deliver("StartView", End::Member(1), End::Member(2)),
         ],
         ..base("late-answers", "a second view change, with answers of the first view still on their way")
     };
@@ -228,15 +228,15 @@ fn fork() -> Model {
         budget: NOTHING.with(Bounded::Suspicion, 1).with(Bounded::Ordering, 1),
         view_max: 3,
         script: &[
-            Step::Invoke(0),
-            Step::Invoke(1),
-            Step::Deliver("Request", End::Client(0), End::Member(0)),
-            Step::Deliver("Request", End::Client(1), End::Member(0)),
-            Step::Lose,
-            Step::Move(1),
-            Step::Move(2),
-            Step::Deliver("DoViewChange", End::Member(2), End::Member(1)),
-            Step::Deliver("StartView", End::Member(1), End::Member(2)),
+            ScriptStep::Invoke(0),
+            ScriptStep::Invoke(1),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(0)),
+            ScriptStep::Lose,
+            ScriptStep::Move(1),
+            ScriptStep::Move(2),
+            ScriptStep::Deliver("DoViewChange", End::Member(2), End::Member(1)),
+            ScriptStep::Deliver("StartView", End::Member(1), End::Member(2)),
         ],
         ..base("fork", "a leader that was left behind with uncommitted entries comes back")
     };
@@ -252,13 +252,13 @@ fn five() -> Model {
         budget: NOTHING.with(Bounded::Suspicion, 3),
         view_max: 1,
         script: &[
-            Step::Invoke(0),
-            Step::Deliver("Request", End::Client(0), End::Member(0)),
-            Step::Deliver("Request", End::Client(0), End::Member(2)),
-            Step::Deliver("Request", End::Client(0), End::Member(3)),
-            Step::Deliver("Request", End::Client(0), End::Member(4)),
-            Step::Invoke(1),
-            Step::Deliver("Request", End::Client(1), End::Member(1)),
+            ScriptStep::Invoke(0),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(2)),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(3)),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(4)),
+            ScriptStep::Invoke(1),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(1)),
         ],
         transitions_max: TRANSITIONS_OF_LARGE_MAX,
         ..base("five", "a view change of five replicas in supermajority mode")
@@ -288,11 +288,11 @@ fn commutative() -> Model {
 fn commutative_views() -> Model {
     let setup = Setup {
         script: &[
-            Step::Invoke(0),
-            Step::Invoke(1),
-            Step::Deliver("Request", End::Client(0), End::Member(0)),
-            Step::Deliver("Request", End::Client(1), End::Member(1)),
-            Step::Deliver("Request", End::Client(1), End::Member(2)),
+            ScriptStep::Invoke(0),
+            ScriptStep::Invoke(1),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(1)),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(2)),
         ],
         transitions_max: TRANSITIONS_OF_LARGE_MAX,
         ..commutative().setup
@@ -314,14 +314,14 @@ fn commutative_five() -> Model {
         budget: NOTHING.with(Bounded::Suspicion, 3),
         view_max: 1,
         script: &[
-            Step::Invoke(0),
-            Step::Deliver("Request", End::Client(0), End::Member(3)),
-            Step::Deliver("Request", End::Client(0), End::Member(4)),
-            Step::Invoke(1),
-            Step::Deliver("Request", End::Client(1), End::Member(0)),
-            Step::Deliver("Request", End::Client(1), End::Member(1)),
-            Step::Deliver("Request", End::Client(1), End::Member(3)),
-            Step::Deliver("Request", End::Client(1), End::Member(4)),
+            ScriptStep::Invoke(0),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(3)),
+            ScriptStep::Deliver("Request", End::Client(0), End::Member(4)),
+            ScriptStep::Invoke(1),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(0)),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(1)),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(3)),
+            ScriptStep::Deliver("Request", End::Client(1), End::Member(4)),
         ],
         transitions_max: TRANSITIONS_OF_LARGE_MAX,
         ..base("commutative-five", "the same with five replicas, two of which hold an update that is pending")
@@ -376,13 +376,13 @@ fn leases() -> Model {
         budget: NOTHING.with(Bounded::Time, 3).with(Bounded::Suspicion, 2),
         view_max: 1,
         script: &[
-            Step::Pass,
-            Step::Pass,
-            Step::Tick(0),
-            Step::Deliver("Commit", End::Member(0), End::Member(1)),
-            Step::Deliver("PrepareOk", End::Member(1), End::Member(0)),
-            Step::Lose,
-            Step::Pass,
+            ScriptStep::Pass,
+            ScriptStep::Pass,
+            ScriptStep::Tick(0),
+            ScriptStep::Deliver("Commit", End::Member(0), End::Member(1)),
+            ScriptStep::Deliver("PrepareOk", End::Member(1), End::Member(0)),
+            ScriptStep::Lose,
+            ScriptStep::Pass,
         ],
         ..base("leases", "reads under a lease while a view changes, with one clock for all")
     };
@@ -424,54 +424,54 @@ fn member_reads() -> Model {
 
 /// The beginning of [`reads_over_views`]: an update has two numbers, in view 1 that only its leader has begun, and in
 /// view 2 that has begun without that one.
-const ONE_UPDATE_IN_TWO_PLACES: &[Step] = &[
+const ONE_UPDATE_IN_TWO_PLACES: &[ScriptStep] = &[
     // Replica 0 orders something that only replica 4 gets, and completes an update with replicas 1 and 4.
-    Step::Invoke(1),
-    Step::Deliver("Request", End::Client(1), End::Member(0)),
-    Step::Deliver("Prepare", End::Member(0), End::Member(4)),
-    Step::Lose,
-    Step::Invoke(0),
-    Step::Deliver("Request", End::Client(0), End::Member(0)),
-    Step::Deliver("Request", End::Client(0), End::Member(1)),
-    Step::Deliver("Request", End::Client(0), End::Member(4)),
-    Step::Deliver("Ok", End::Member(0), End::Client(0)),
-    Step::Deliver("Ok", End::Member(1), End::Client(0)),
-    Step::Deliver("Ok", End::Member(4), End::Client(0)),
-    Step::Lose,
+    ScriptStep::Invoke(1),
+    ScriptStep::Deliver("Request", End::Client(1), End::Member(0)),
+    ScriptStep::Deliver("Prepare", End::Member(0), End::Member(4)),
+    ScriptStep::Lose,
+    ScriptStep::Invoke(0),
+    ScriptStep::Deliver("Request", End::Client(0), End::Member(0)),
+    ScriptStep::Deliver("Request", End::Client(0), End::Member(1)),
+    ScriptStep::Deliver("Request", End::Client(0), End::Member(4)),
+    ScriptStep::Deliver("Ok", End::Member(0), End::Client(0)),
+    ScriptStep::Deliver("Ok", End::Member(1), End::Client(0)),
+    ScriptStep::Deliver("Ok", End::Member(4), End::Client(0)),
+    ScriptStep::Lose,
     // The reader reaches the other three, of which two answer in view 0.
-    Step::Disconnect(2, 0),
-    Step::Disconnect(2, 4),
-    Step::Invoke(2),
-    Step::Deliver("Read", End::Client(2), End::Member(2)),
-    Step::Deliver("Read", End::Client(2), End::Member(3)),
+    ScriptStep::Disconnect(2, 0),
+    ScriptStep::Disconnect(2, 4),
+    ScriptStep::Invoke(2),
+    ScriptStep::Deliver("Read", End::Client(2), End::Member(2)),
+    ScriptStep::Deliver("Read", End::Client(2), End::Member(3)),
     // Replicas 1, 2, and 3 make view 1.
-    Step::Move(1),
-    Step::Move(2),
-    Step::Move(3),
-    Step::Deliver("DoViewChange", End::Member(2), End::Member(1)),
-    Step::Deliver("DoViewChange", End::Member(3), End::Member(1)),
+    ScriptStep::Move(1),
+    ScriptStep::Move(2),
+    ScriptStep::Move(3),
+    ScriptStep::Deliver("DoViewChange", End::Member(2), End::Member(1)),
+    ScriptStep::Deliver("DoViewChange", End::Member(3), End::Member(1)),
     // Replicas 2, 3, and 4 do not hear of that, and make view 2.
-    Step::Move(4),
-    Step::Deliver("StartViewChange", End::Member(3), End::Member(2)),
-    Step::Deliver("StartViewChange", End::Member(4), End::Member(2)),
-    Step::LoseAmongMembers,
-    Step::Timeout(2),
-    Step::Timeout(2),
-    Step::Timeout(2),
-    Step::Deliver("StartViewChange", End::Member(2), End::Member(3)),
-    Step::Deliver("StartViewChange", End::Member(2), End::Member(4)),
-    Step::Deliver("DoViewChange", End::Member(3), End::Member(2)),
-    Step::LoseTo(1),
-    Step::Deliver("DoViewChange", End::Member(4), End::Member(2)),
-    Step::Deliver("StartView", End::Member(2), End::Member(3)),
-    Step::Deliver("StartView", End::Member(2), End::Member(4)),
-    Step::Deliver("PrepareOk", End::Member(3), End::Member(2)),
-    Step::Deliver("PrepareOk", End::Member(4), End::Member(2)),
-    Step::Timeout(2),
+    ScriptStep::Move(4),
+    ScriptStep::Deliver("StartViewChange", End::Member(3), End::Member(2)),
+    ScriptStep::Deliver("StartViewChange", End::Member(4), End::Member(2)),
+    ScriptStep::LoseAmongMembers,
+    ScriptStep::Timeout(2),
+    ScriptStep::Timeout(2),
+    ScriptStep::Timeout(2),
+    ScriptStep::Deliver("StartViewChange", End::Member(2), End::Member(3)),
+    ScriptStep::Deliver("StartViewChange", End::Member(2), End::Member(4)),
+    ScriptStep::Deliver("DoViewChange", End::Member(3), End::Member(2)),
+    ScriptStep::LoseTo(1),
+    ScriptStep::Deliver("DoViewChange", End::Member(4), End::Member(2)),
+    ScriptStep::Deliver("StartView", End::Member(2), End::Member(3)),
+    ScriptStep::Deliver("StartView", End::Member(2), End::Member(4)),
+    ScriptStep::Deliver("PrepareOk", End::Member(3), End::Member(2)),
+    ScriptStep::Deliver("PrepareOk", End::Member(4), End::Member(2)),
+    ScriptStep::Timeout(2),
     // The others are out of this.
-    Step::LoseTo(0),
-    Step::LoseTo(3),
-    Step::LoseTo(4),
+    ScriptStep::LoseTo(0),
+    ScriptStep::LoseTo(3),
+    ScriptStep::LoseTo(4),
 ];
 
 fn reads_over_views() -> Model {

@@ -1,6 +1,6 @@
 //! What the clients saw, and whether one copy of the data could have answered like that.
 
-use crate::machine::{KEYS, Operation, Store};
+use crate::machine::{KEYS, KeyValues, Operation};
 
 /// Most operations of one run.
 pub(crate) const OPERATIONS_MAX: usize = 6;
@@ -81,7 +81,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// Tries every order of the operations `left`, after others that made `store`.
-    fn from(&self, store: Store, left: u8) -> bool {
+    fn from(&self, store: KeyValues, left: u8) -> bool {
         if left & !self.open == 0 && self.last.is_none_or(|(key, value)| store[usize::from(key)] == value) {
             return true;
         }

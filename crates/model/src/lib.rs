@@ -13,9 +13,9 @@ mod describe;
 mod history;
 mod machine;
 mod node;
+mod script_step;
 mod search;
 mod setup;
-mod step;
 #[cfg(test)]
 mod tests;
 mod world;

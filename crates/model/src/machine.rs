@@ -10,7 +10,7 @@ pub(crate) const KEYS: usize = 3;
 pub(crate) const WARM_KEY: u8 = 2;
 
 /// The data: a number per key.
-pub(crate) type Store = [u32; KEYS];
+pub(crate) type KeyValues = [u32; KEYS];
 
 /// An operation on one key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ impl Operation {
     }
 
     /// Executes it; returns the value of its key afterwards.
-    pub(crate) fn apply(self, store: &mut Store) -> u32 {
+    pub(crate) fn apply(self, store: &mut KeyValues) -> u32 {
         let value = &mut store[usize::from(self.key())];
         match self {
             Self::Set(_, digit) => *value = u32::from(digit),

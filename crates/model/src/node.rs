@@ -1,6 +1,6 @@
 //! One member as the models see it: the real replica, its state machine, its disk; and one turn of it.
 
-use crate::machine::{self, KEYS, Operation, Store};
+use crate::machine::{self, KEYS, KeyValues, Operation};
 use crate::setup::{Setup, Time};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -50,7 +50,7 @@ pub(crate) struct Node {
     id: ReplicaId,
     replica: Replica,
     clock: Instant,
-    store: Store,
+    store: KeyValues,
     /// What is on disk or waits to be, and how much of it is there for good.
     records: Vec<Record>,
     written: usize,
@@ -73,7 +73,7 @@ pub(crate) struct View {
     /// Hashes of the committed log up to each op number, from 1.
     pub(crate) committed: Vec<u64>,
     /// Leader: what each key holds once everything pending is executed: what a read will wait for.
-    pub(crate) pending_reads: Option<Store>,
+    pub(crate) pending_reads: Option<KeyValues>,
     pub(crate) timer_is_due: bool,
     pub(crate) has_timer: bool,
     pub(crate) unwritten: bool,
@@ -124,7 +124,7 @@ impl Node {
             id,
             replica,
             clock,
-            store: Store::default(),
+            store: KeyValues::default(),
             records: Vec::new(),
             written: 0,
             ticket: Ticket(0),
@@ -206,7 +206,7 @@ impl Node {
         (self.ticket, self.persisted) = (Ticket(0), Ticket(0));
         self.held.clear();
         self.unexecuted = None;
-        self.store = Store::default();
+        self.store = KeyValues::default();
         let boot = match setup.durability {
             Durability::Replicated => {
                 let views = self.records.iter().filter_map(|record| match record {
@@ -364,7 +364,7 @@ impl Node {
     }
 
     /// What each key holds once log and durability log are executed.
-    fn pending_reads(&self, op_number: u64) -> Store {
+    fn pending_reads(&self, op_number: u64) -> KeyValues {
         let mut store = self.store;
         for number in self.replica.applied().0 + 1..=op_number {
             for update in self.replica.entry(OpNumber(number)).updates() {

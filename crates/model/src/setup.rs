@@ -1,7 +1,7 @@
 //! What a model consists of: members, clients, their operations, and how often what may happen.
 
 use crate::machine::Operation;
-use crate::step::Step;
+use crate::script_step::ScriptStep;
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_types::{FastQuorum, ReadPolicy};
 
@@ -98,7 +98,7 @@ pub(crate) struct Setup {
     /// This member executes what is committed one entry at a time; the others all of it at once.
     pub(crate) slow_engine: Option<u8>,
     /// What happens before the search begins.
-    pub(crate) script: &'static [Step],
+    pub(crate) script: &'static [ScriptStep],
     /// Transitions, repeated ones included, after which the search ends undecided.
     pub(crate) transitions_max: usize,
     pub(crate) planted: Option<PlantedBug>,

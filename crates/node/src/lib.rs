@@ -8,11 +8,11 @@
 mod checkpoints;
 mod disk_executor;
 mod driver;
+mod durable_queue;
 mod in_memory;
 mod long_reads;
 mod memory_executor;
 mod read_job;
-mod releases;
 mod ticket_queue;
 
 pub use checkpoints::Checkpoints;
@@ -20,11 +20,11 @@ pub use disk_executor::{
     DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadWorker, Reading, Report,
 };
 pub use driver::{DriverObserver, Execution, Notice, OnDisk, Output, ReplicaDriver};
+pub use durable_queue::DurableQueue;
 pub use in_memory::{InMemory, SnapshotState};
 pub use long_reads::LongReply;
 pub use memory_executor::{ENTRIES_PER_TURN, MemoryExecutor, Observer};
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
-pub use releases::Releases;
 pub use ticket_queue::TicketQueue;
 
 pub mod data;

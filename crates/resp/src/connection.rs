@@ -1,19 +1,19 @@
 //! One client's connection.
 
 use crate::bytes::ByteQueue;
+use crate::connection_commands::{self, Session};
 use crate::context::{Context, Identity};
 use crate::info::tells_keys;
 use crate::limits::{
     COMMANDS_MAX, REPLY_BYTES_EXPECTED_MAX, REPLY_BYTES_EXPECTED_NARROW, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE,
 };
-use crate::local::{self, Session};
-use crate::parser::{Parser, Step};
+use crate::parser::{Parser, ParserOutcome};
 use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
 use crate::statistics::Statistics;
 use crate::writer::{Protocol, write_error, write_simple};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_commands::{CommandError, Local, Operation, Parsed, parse_numbered};
+use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, parse_numbered};
 use syros_types::{Class, ReadPolicy, WallTime};
 
 /// One client's connection: bytes in, submissions out; completions in, bytes out.
@@ -34,12 +34,12 @@ pub struct Connection {
     parser: Parser,
     /// Empty; kept for its memory.
     words: Vec<&'static [u8]>,
-    front: Front,
+    pipeline: CommandPipeline,
 }
 
 /// Everything behind the parser.
 #[derive(Debug)]
-struct Front {
+struct CommandPipeline {
     session: Session,
     schedule: Schedule,
     /// Commands without a reply in `output`, in the order of the requests.
@@ -88,7 +88,7 @@ impl Connection {
         Self {
             parser: Parser::new(),
             words: Vec::new(),
-            front: Front {
+            pipeline: CommandPipeline {
                 session: Session::new(identity, now, statistics),
                 schedule: Schedule::new(),
                 slots: VecDeque::new(),
@@ -110,27 +110,27 @@ impl Connection {
     pub fn receive(&mut self, bytes: &[u8], context: &Context<'_>) -> usize {
         let mut words: Vec<&[u8]> = std::mem::take(&mut self.words);
         let mut rest = bytes;
-        while !self.front.closing && !self.front.is_paused() {
+        while !self.pipeline.closing && !self.pipeline.is_paused() {
             let consumed = match self.parser.next(rest) {
-                Ok(Step::Incomplete) => break,
-                Ok(Step::Empty { consumed } | Step::Skipped { consumed }) => consumed,
-                Ok(Step::Multibulk { consumed }) => {
+                Ok(ParserOutcome::Incomplete) => break,
+                Ok(ParserOutcome::Empty { consumed } | ParserOutcome::Skipped { consumed }) => consumed,
+                Ok(ParserOutcome::Multibulk { consumed }) => {
                     self.parser.words(rest, &mut words);
-                    self.front.command(&words, consumed, context);
+                    self.pipeline.command(&words, consumed, context);
                     consumed
                 }
-                Ok(Step::Inline { consumed }) => {
-                    self.front.command(&self.parser.inline_words(), consumed, context);
+                Ok(ParserOutcome::Inline { consumed }) => {
+                    self.pipeline.command(&self.parser.inline_words(), consumed, context);
                     consumed
                 }
-                Ok(Step::TooLarge { consumed, problem }) => {
-                    self.front.commands += 1;
-                    self.front.reply_error(|text| text.extend_from_slice(problem.to_string().as_bytes()));
+                Ok(ParserOutcome::TooLarge { consumed, problem }) => {
+                    self.pipeline.commands += 1;
+                    self.pipeline.reply_error(|text| text.extend_from_slice(problem.to_string().as_bytes()));
                     consumed
                 }
                 Err(error) => {
-                    self.front.reply_error(|text| error.write(text));
-                    self.front.closing = true;
+                    self.pipeline.reply_error(|text| error.write(text));
+                    self.pipeline.closing = true;
                     0
                 }
             };
@@ -141,8 +141,8 @@ impl Connection {
             // Collecting nothing in place turns the lifetime of the empty vector back into any.
             self.words = words.into_iter().map(|_| -> &'static [u8] { &[] }).collect();
         }
-        let consumed = if self.front.closing { bytes.len() } else { bytes.len() - rest.len() };
-        self.front.session.statistics.on_input(consumed, context.now);
+        let consumed = if self.pipeline.closing { bytes.len() } else { bytes.len() - rest.len() };
+        self.pipeline.session.statistics.on_input(consumed, context.now);
         consumed
     }
 
@@ -157,21 +157,22 @@ impl Connection {
     /// completions come in and output is sent.
     #[must_use]
     pub fn is_paused(&self) -> bool {
-        self.front.is_paused()
+        self.pipeline.is_paused()
     }
 
     /// True, once, if the connection waits until the keys have been counted: an INFO is to tell their number. The driver
     /// calls [`counted`](Self::counted) when [`ServerInfo::report`](crate::ServerInfo::report) knows a number that was counted after this call, or
     /// when that takes too long.
     pub const fn takes_count(&mut self) -> bool {
-        std::mem::replace(&mut self.front.wants_count, false)
+        std::mem::replace(&mut self.pipeline.wants_count, false)
     }
 
     /// Answers the INFO that waited until the keys were counted; nothing happens if there is none.
     pub fn counted(&mut self, context: &Context<'_>) {
-        if let Some(names) = self.front.counting.take() {
+        if let Some(names) = self.pipeline.counting.take() {
             let names: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-            self.front.reply(|session, out| local::write_info(&names, session, context, out));
+            self.pipeline
+                .reply(|session, out| connection_commands::write_info(&names, session, context, out));
         }
     }
 
@@ -186,51 +187,51 @@ impl Connection {
         if self.is_full() {
             return None;
         }
-        self.front.schedule.poll(self.front.output.len() + self.front.held.len(), admits)
+        self.pipeline.schedule.poll(self.pipeline.output.len() + self.pipeline.held.len(), admits)
     }
 
     /// True if the replies to the submission with this slot, a read, may be added to those in memory now. Else it is to
     /// be [postponed](Self::postpone): what replies will be is only a guess when they are asked for.
     #[must_use]
     pub fn has_room_for(&self, slot: u64) -> bool {
-        !self.is_full() && self.front.schedule.has_room_for(slot)
+        !self.is_full() && self.pipeline.schedule.has_room_for(slot)
     }
 
     /// True if values have been asked for and have not come: when they come, the connection goes on by itself.
     #[must_use]
     pub const fn has_values_in_flight(&self) -> bool {
-        self.front.schedule.has_values_in_flight()
+        self.pipeline.schedule.has_values_in_flight()
     }
 
     /// Takes back a submission that is a read, has this body, and has not been executed: it comes again when the client
     /// has taken some of its replies. False if none with this slot is in flight; then nothing happens.
     pub fn postpone(&mut self, slot: u64, body: &[u8]) -> bool {
-        self.front.schedule.postpone(slot, body)
+        self.pipeline.schedule.postpone(slot, body)
     }
 
     /// The values of a submission that has been [postponed](Self::postpone) have so many bytes: the connection asks for no
     /// more of them at a time than it has room for.
     pub fn expect(&mut self, slot: u64, bytes: usize) {
-        self.front.schedule.expect(slot, bytes);
+        self.pipeline.schedule.expect(slot, bytes);
     }
 
     /// True if the client has more replies to take than one may have waiting.
     fn is_full(&self) -> bool {
-        self.front.output.len() > REPLY_BYTES_EXPECTED_MAX || self.front.is_narrow
+        self.pipeline.output.len() > REPLY_BYTES_EXPECTED_MAX || self.pipeline.is_narrow
     }
 
     /// The server is short of memory: the client is to take nearly all of the replies that there are before it gets
     /// another that a read has to be executed for.
     pub const fn narrow(&mut self) {
-        let unwritten = if self.front.is_partial { self.front.schedule.reply_bytes() } else { 0 };
-        self.front.is_narrow = self.front.output.len() + unwritten > REPLY_BYTES_EXPECTED_NARROW;
+        let unwritten = if self.pipeline.is_partial { self.pipeline.schedule.reply_bytes() } else { 0 };
+        self.pipeline.is_narrow = self.pipeline.output.len() + unwritten > REPLY_BYTES_EXPECTED_NARROW;
     }
 
     /// Takes the end of a submission. False if none with this slot is in flight; then nothing happens.
     pub fn complete(&mut self, slot: u64, completion: Completion) -> bool {
-        let known = self.front.schedule.complete(slot, completion);
+        let known = self.pipeline.schedule.complete(slot, completion);
         if known {
-            self.front.answer();
+            self.pipeline.answer();
         }
         known
     }
@@ -238,17 +239,17 @@ impl Connection {
     /// Bytes to be sent to the client.
     #[must_use]
     pub fn output(&self) -> &[u8] {
-        self.front.output.as_slice()
+        self.pipeline.output.as_slice()
     }
 
     /// So many bytes of the output have been sent.
     pub fn sent(&mut self, bytes: usize) {
-        self.front.session.statistics.on_output(bytes);
-        self.front.output.take(bytes);
-        if self.front.is_partial {
-            self.front.answer();
+        self.pipeline.session.statistics.on_output(bytes);
+        self.pipeline.output.take(bytes);
+        if self.pipeline.is_partial {
+            self.pipeline.answer();
         }
-        if self.front.is_narrow {
+        if self.pipeline.is_narrow {
             self.narrow();
         }
     }
@@ -256,13 +257,13 @@ impl Connection {
     /// Bytes of replies that are in memory: those to be sent, and those that wait for earlier ones.
     #[must_use]
     pub const fn reply_bytes(&self) -> usize {
-        self.front.reply_bytes()
+        self.pipeline.reply_bytes()
     }
 
     /// Bytes of memory that operations and replies of this connection take.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        let Front { schedule, slots, output, held, .. } = &self.front;
+        let CommandPipeline { schedule, slots, output, held, .. } = &self.pipeline;
         let slots = slots.len() * size_of::<Slot>();
         self.parser.memory_bytes()
             + schedule.memory_bytes()
@@ -275,7 +276,7 @@ impl Connection {
     /// replies pile up, and every reply that it is to get is in the output.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.front.closing && self.front.slots.is_empty() && self.front.counting.is_none()
+        self.pipeline.closing && self.pipeline.slots.is_empty() && self.pipeline.counting.is_none()
     }
 
     /// True if the client sent `POST` or `Host:` as a command. A web browser does that when a page makes it
@@ -283,19 +284,19 @@ impl Connection {
     /// not executed. The driver should log it.
     #[must_use]
     pub const fn speaks_http(&self) -> bool {
-        self.front.speaks_http
+        self.pipeline.speaks_http
     }
 
     /// Commands received whose replies are not in the output yet.
     #[must_use]
     pub fn outstanding(&self) -> usize {
-        self.front.slots.len() + usize::from(self.front.counting.is_some())
+        self.pipeline.slots.len() + usize::from(self.pipeline.counting.is_some())
     }
 
     /// Commands received so far.
     #[must_use]
     pub const fn commands(&self) -> u64 {
-        self.front.commands
+        self.pipeline.commands
     }
 }
 
@@ -305,7 +306,7 @@ const fn is_http(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
-impl Front {
+impl CommandPipeline {
     fn is_paused(&self) -> bool {
         self.counting.is_some()
             || self.slots.len() >= COMMANDS_MAX
@@ -387,13 +388,16 @@ impl Front {
                     return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
                 }
                 self.session.statistics.on_call(number.unwrap_or_default());
-                if command == Local::Info && tells_keys(&words[1..]) && context.info.has_to_count_keys() {
+                if command == ConnectionCommand::Info
+                    && tells_keys(&words[1..])
+                    && context.info.has_to_count_keys()
+                {
                     self.counting = Some(words[1..].iter().map(|word| word.to_vec()).collect());
                     self.wants_count = true;
                     return;
                 }
-                self.closing =
-                    self.reply(|session, out| local::answer(command, words, session, context, out));
+                self.closing = self
+                    .reply(|session, out| connection_commands::answer(command, words, session, context, out));
             }
             Err(error) => self.reject(number, &error),
         }

@@ -1,7 +1,7 @@
 //! What a connection knows of its client and of the server.
 
 use crate::info::ServerInfo;
-use syros_commands::Local;
+use syros_commands::ConnectionCommand;
 use syros_types::WallTime;
 
 /// Who is connected.
@@ -46,7 +46,10 @@ impl Unavailable {
     }
 
     /// True if a command that the connection answers by itself is not answered.
-    pub(crate) const fn forbids(self, command: Local) -> bool {
-        matches!((self, command), (Self::Loading, Local::Ping | Local::Echo | Local::Time))
+    pub(crate) const fn forbids(self, command: ConnectionCommand) -> bool {
+        matches!(
+            (self, command),
+            (Self::Loading, ConnectionCommand::Ping | ConnectionCommand::Echo | ConnectionCommand::Time)
+        )
     }
 }

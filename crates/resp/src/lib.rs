@@ -8,9 +8,9 @@
 
 mod bytes;
 mod connection;
+mod connection_commands;
 mod context;
 mod info;
-mod local;
 mod locks;
 mod parser;
 mod schedule;
@@ -20,7 +20,7 @@ mod writer;
 pub use connection::Connection;
 pub use context::{Context, Identity, Unavailable};
 pub use info::{ServerInfo, ServerReport};
-pub use parser::{Parser, ProtocolError, Step, TooLarge};
+pub use parser::{Parser, ParserOutcome, ProtocolError, TooLarge};
 pub use schedule::{Completion, Submission};
 pub use statistics::Statistics;
 pub use writer::{

@@ -98,7 +98,7 @@ impl fmt::Display for TooLarge {
 
 /// What the parser found at the front of its input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ParserOutcome {
     /// Part of a request, or nothing. The same bytes with more behind them must come next.
     Incomplete,
     /// A request without words, which has no reply.
@@ -175,18 +175,18 @@ impl Parser {
         Self::default()
     }
 
-    /// Looks for one request at the front of `input`. After [`Step::Incomplete`] the same bytes must
+    /// Looks for one request at the front of `input`. After [`ParserOutcome::Incomplete`] the same bytes must
     /// come again, with more behind them; after anything else, what follows the `consumed` ones.
     ///
     /// # Errors
     /// [`ProtocolError`] if the input cannot be a request; the parser is of no use any more.
-    pub fn next(&mut self, input: &[u8]) -> Result<Step, ProtocolError> {
+    pub fn next(&mut self, input: &[u8]) -> Result<ParserOutcome, ProtocolError> {
         if self.missing == 0 {
             match input.first() {
-                None => return Ok(Step::Incomplete),
+                None => return Ok(ParserOutcome::Incomplete),
                 Some(b'*') => match self.multibulk_header(input)? {
-                    None => return Ok(Step::Incomplete),
-                    Some(0) => return Ok(Step::Empty { consumed: self.restart() }),
+                    None => return Ok(ParserOutcome::Incomplete),
+                    Some(0) => return Ok(ParserOutcome::Empty { consumed: self.restart() }),
                     Some(count) => {
                         self.missing = count;
                         self.too_large = (count > WORDS_MAX).then_some(TooLarge::Words(count));
@@ -203,7 +203,7 @@ impl Parser {
                 Some(length) => length,
                 None => match self.bulk_header(input)? {
                     Some(length) => length,
-                    None => return Ok(Step::Incomplete),
+                    None => return Ok(ParserOutcome::Incomplete),
                 },
             };
             let end = self.position + length;
@@ -216,18 +216,18 @@ impl Parser {
             }
             if input.len() < end + 2 {
                 self.length = Some(length);
-                return Ok(Step::Incomplete);
+                return Ok(ParserOutcome::Incomplete);
             }
             self.words.push(Word { start: self.position as u32, end: end as u32 });
             self.position = end + 2;
             self.scanned = self.position;
             self.missing -= 1;
         }
-        Ok(Step::Multibulk { consumed: self.restart() })
+        Ok(ParserOutcome::Multibulk { consumed: self.restart() })
     }
 
     /// Passes over what has arrived of a request that is too large.
-    fn skip(&mut self, input: &[u8]) -> Result<Step, ProtocolError> {
+    fn skip(&mut self, input: &[u8]) -> Result<ParserOutcome, ProtocolError> {
         self.words.clear();
         while self.missing > 0 {
             let length = match self.length.take() {
@@ -251,21 +251,21 @@ impl Parser {
         }
         let consumed = self.restart();
         Ok(match self.too_large.take() {
-            Some(problem) => Step::TooLarge { consumed, problem },
-            None => Step::Empty { consumed },
+            Some(problem) => ParserOutcome::TooLarge { consumed, problem },
+            None => ParserOutcome::Empty { consumed },
         })
     }
 
     /// Forgets the bytes that have been passed over.
-    const fn skipped(&mut self) -> Step {
+    const fn skipped(&mut self) -> ParserOutcome {
         if self.position == 0 {
-            return Step::Incomplete;
+            return ParserOutcome::Incomplete;
         }
         // The part of a header that was searched for its end is not searched again.
         let searched = self.scanned.saturating_sub(self.position);
         let consumed = self.restart();
         self.scanned = searched;
-        Step::Skipped { consumed }
+        ParserOutcome::Skipped { consumed }
     }
 
     /// Bytes of memory that the words found so far take.
@@ -285,13 +285,13 @@ impl Parser {
         self.position + word + self.missing.saturating_sub(usize::from(self.length.is_some())) * 6
     }
 
-    /// Replaces `words` by those of the [`Step::Multibulk`] request that was found in `input`.
+    /// Replaces `words` by those of the [`ParserOutcome::Multibulk`] request that was found in `input`.
     pub fn words<'a>(&self, input: &'a [u8], words: &mut Vec<&'a [u8]>) {
         words.clear();
         words.extend(self.words.iter().map(|word| word.of(input)));
     }
 
-    /// The words of the [`Step::Inline`] request that was found last.
+    /// The words of the [`ParserOutcome::Inline`] request that was found last.
     #[must_use]
     pub fn inline_words(&self) -> Vec<&[u8]> {
         self.words.iter().map(|word| word.of(&self.unquoted)).collect()
@@ -365,21 +365,25 @@ impl Parser {
     }
 
     /// A request that is one line of words.
-    fn inline(&mut self, input: &[u8]) -> Result<Step, ProtocolError> {
+    fn inline(&mut self, input: &[u8]) -> Result<ParserOutcome, ProtocolError> {
         let unseen = input.get(self.scanned..).unwrap_or_default();
         let end = unseen.iter().position(|byte| *byte == b'\n').map(|distance| self.scanned + distance);
         self.scanned = end.unwrap_or(input.len());
         if self.scanned > LINE_BYTES_MAX {
             return Err(ProtocolError::TooBigInline);
         }
-        let Some(end) = end else { return Ok(Step::Incomplete) };
+        let Some(end) = end else { return Ok(ParserOutcome::Incomplete) };
         self.position = end + 1;
         let line = &input[..end];
         self.words.clear();
         self.unquoted.clear();
         split_words(line.strip_suffix(b"\r").unwrap_or(line), &mut self.unquoted, &mut self.words)?;
         let consumed = self.restart();
-        Ok(if self.words.is_empty() { Step::Empty { consumed } } else { Step::Inline { consumed } })
+        Ok(if self.words.is_empty() {
+            ParserOutcome::Empty { consumed }
+        } else {
+            ParserOutcome::Inline { consumed }
+        })
     }
 }
 

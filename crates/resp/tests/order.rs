@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{CONTEXT, Store, connection, output, request, serve, submissions};
+use common::{CONTEXT, TestStore, connection, output, request, serve, submissions};
 use std::collections::VecDeque;
 use syros_resp::{Completion, Connection, Submission};
 use syros_types::{Class, Prng};
@@ -42,7 +42,7 @@ fn random_command(prng: &mut Prng) -> Vec<u8> {
 /// The connection under test, and what is under way.
 struct Driver {
     connection: Connection,
-    store: Store,
+    store: TestStore,
     buffer: Vec<u8>,
     replies: Vec<u8>,
     submitted: Vec<Submission>,
@@ -101,14 +101,14 @@ fn run(seed: u64) -> (usize, usize) {
     let commands: Vec<Vec<u8>> = (0..prng.below(200) + 1).map(|_| random_command(&mut prng)).collect();
     let mut driver = Driver {
         connection: connection(9),
-        store: Store::default(),
+        store: TestStore::default(),
         buffer: Vec::new(),
         replies: Vec::new(),
         submitted: Vec::new(),
         executed: VecDeque::new(),
         operations: 0,
     };
-    let (mut model, mut model_store, mut expected) = (connection(9), Store::default(), Vec::new());
+    let (mut model, mut model_store, mut expected) = (connection(9), TestStore::default(), Vec::new());
     for command in &commands {
         expected.extend(serve(&mut model, &mut model_store, command).0);
     }

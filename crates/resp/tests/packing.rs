@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{CONTEXT, Store, complete_all, connection, output, request, requests, serve, submissions};
+use common::{CONTEXT, TestStore, complete_all, connection, output, request, requests, serve, submissions};
 use std::cell::Cell;
 use std::sync::Arc;
 use syros_commands::{operations, put_array, put_bulk, put_integer, put_nil, put_ok};
@@ -76,7 +76,7 @@ fn a_command_on_some_keys_of_a_waiting_group_joins_it() {
     let mut connection = connection(1);
     assert_eq!(submitted(&mut connection, &["MSET a 1 b 2"]), [(Class::Merge, 1)]);
     assert_eq!(submitted(&mut connection, &["SET b 3", "MSET a 4 b 5"]), []);
-    let mut store = Store::default();
+    let mut store = TestStore::default();
     connection.complete(1, Completion::Done);
     complete_all(&mut connection, &mut store);
     assert_eq!(store.0.get(&b"b"[..]), Some(&b"5".to_vec()));
@@ -179,7 +179,7 @@ fn keys_that_collide() -> [String; 2] {
 fn keys_that_share_a_hash_are_told_apart() {
     let [a, b] = keys_that_collide();
     assert_ne!(a, b);
-    let (mut connection, mut store) = (connection(1), Store::default());
+    let (mut connection, mut store) = (connection(1), TestStore::default());
     let input = [request(&["SET", &a, "1"]), request(&["SET", &b, "2"])].concat();
     connection.receive(&input, &CONTEXT);
     let submissions = submissions(&mut connection);
@@ -260,7 +260,7 @@ fn large_operations_and_unread_replies_pause_the_connection() {
         taken += 1;
     }
     assert_eq!(taken, OPERATION_BYTES_MAX.div_ceil(1 << 20));
-    complete_all(&mut connection1, &mut Store::default());
+    complete_all(&mut connection1, &mut TestStore::default());
     assert!(!connection1.is_paused());
 
     let mut connection2 = connection(2);
@@ -278,7 +278,7 @@ fn large_operations_and_unread_replies_pause_the_connection() {
 #[test]
 fn large_values_are_read_a_few_at_a_time() {
     let mut connection = connection(1);
-    let mut store = Store::default();
+    let mut store = TestStore::default();
     let keys = 300;
     for key in 0..keys {
         store.0.insert(format!("k{key}").into_bytes(), vec![b'v'; 1 << 20]);
@@ -409,7 +409,7 @@ fn local_replies_keep_their_turn_and_their_protocol() {
 #[test]
 fn info_shows_what_the_server_reports() {
     let mut connection = connection(1);
-    let (out, _) = serve(&mut connection, &mut Store::default(), b"INFO\r\n");
+    let (out, _) = serve(&mut connection, &mut TestStore::default(), b"INFO\r\n");
     let text = String::from_utf8(out).unwrap();
     for expected in [
         "# Server\r\nredis_version:7.0.15\r\n",
@@ -421,7 +421,7 @@ fn info_shows_what_the_server_reports() {
     ] {
         assert!(text.contains(expected), "{expected:?} in {text}");
     }
-    let (out, _) = serve(&mut connection, &mut Store::default(), b"INFO syros KEYSPACE nosuch\r\n");
+    let (out, _) = serve(&mut connection, &mut TestStore::default(), b"INFO syros KEYSPACE nosuch\r\n");
     let text = String::from_utf8(out).unwrap();
     assert!(
         text.contains("\r\n# Keyspace\r\n") && text.contains("# Syros\r\n") && !text.contains("# Server")
@@ -561,9 +561,9 @@ fn info_counts_what_clients_do() {
         "SET t text",
         "INCR t",
     ]);
-    serve(&mut connection, &mut Store::default(), &input);
+    serve(&mut connection, &mut TestStore::default(), &input);
     let mut info = |section: &str| {
-        let (out, _) = serve(&mut connection, &mut Store::default(), &request(&["INFO", section]));
+        let (out, _) = serve(&mut connection, &mut TestStore::default(), &request(&["INFO", section]));
         String::from_utf8(out).unwrap()
     };
     let stats = info("stats");
@@ -584,8 +584,8 @@ fn info_counts_what_clients_do() {
     assert!(info("errorstats").contains("errorstat_ERR:count=4\r\n"));
     assert!(info("cluster").contains("cluster_enabled:0\r\n"));
     assert!(!info("default").contains("cmdstat_get") && info("everything").contains("cmdstat_get"));
-    serve(&mut connection, &mut Store::default(), &request(&["CONFIG", "RESETSTAT"]));
-    let (out, _) = serve(&mut connection, &mut Store::default(), &request(&["INFO", "all"]));
+    serve(&mut connection, &mut TestStore::default(), &request(&["CONFIG", "RESETSTAT"]));
+    let (out, _) = serve(&mut connection, &mut TestStore::default(), &request(&["INFO", "all"]));
     let all = String::from_utf8(out).unwrap();
     assert!(all.contains("keyspace_hits:0\r\n") && !all.contains("cmdstat_get"), "{all}");
 }

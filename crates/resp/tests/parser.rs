@@ -3,7 +3,7 @@
 use syros_resp::limits::{
     LINE_BYTES_MAX, REQUEST_BYTES_MAX, SKIPPED_WORD_BYTES_MAX, SKIPPED_WORDS_MAX, WORDS_MAX,
 };
-use syros_resp::{Parser, ProtocolError, Step, TooLarge};
+use syros_resp::{Parser, ParserOutcome, ProtocolError, TooLarge};
 use syros_types::Prng;
 use syros_types::limits::VALUE_BYTES_MAX;
 
@@ -16,25 +16,25 @@ fn parse_in_pieces(input: &[u8], pieces: impl Fn(usize) -> usize) -> (Vec<Words>
     loop {
         let front = &input[start..end];
         let consumed = match parser.next(front) {
-            Ok(Step::Incomplete) if end == input.len() => return (requests, None),
-            Ok(Step::Incomplete) => {
+            Ok(ParserOutcome::Incomplete) if end == input.len() => return (requests, None),
+            Ok(ParserOutcome::Incomplete) => {
                 assert!(parser.needed() <= REQUEST_BYTES_MAX + 2);
                 end = input.len().min(end + pieces(round).max(1));
                 round += 1;
                 continue;
             }
-            Ok(Step::Empty { consumed } | Step::Skipped { consumed }) => consumed,
-            Ok(Step::TooLarge { consumed, problem }) => {
+            Ok(ParserOutcome::Empty { consumed } | ParserOutcome::Skipped { consumed }) => consumed,
+            Ok(ParserOutcome::TooLarge { consumed, problem }) => {
                 requests.push(vec![problem.to_string().into_bytes()]);
                 consumed
             }
-            Ok(Step::Multibulk { consumed }) => {
+            Ok(ParserOutcome::Multibulk { consumed }) => {
                 let mut words = Vec::new();
                 parser.words(front, &mut words);
                 requests.push(words.into_iter().map(<[u8]>::to_vec).collect());
                 consumed
             }
-            Ok(Step::Inline { consumed }) => {
+            Ok(ParserOutcome::Inline { consumed }) => {
                 requests.push(parser.inline_words().into_iter().map(<[u8]>::to_vec).collect());
                 consumed
             }
@@ -152,9 +152,9 @@ fn a_request_that_could_be_no_operation_is_skipped_and_those_behind_it_are_under
 fn nothing_is_kept_of_a_request_that_is_skipped() {
     let mut parser = Parser::new();
     let input = format!("*2\r\n$3\r\nSET\r\n${}\r\nbeginning", VALUE_BYTES_MAX + 1).into_bytes();
-    assert_eq!(parser.next(&input), Ok(Step::Skipped { consumed: input.len() }));
+    assert_eq!(parser.next(&input), Ok(ParserOutcome::Skipped { consumed: input.len() }));
     assert_eq!(parser.needed(), 0);
-    assert_eq!(parser.next(&[0; 100_000]), Ok(Step::Skipped { consumed: 100_000 }));
+    assert_eq!(parser.next(&[0; 100_000]), Ok(ParserOutcome::Skipped { consumed: 100_000 }));
     assert_eq!(parser.needed(), 0);
 }
 
@@ -203,7 +203,7 @@ fn input_that_does_not_continue_does_no_harm() {
         let mut parser = Parser::new();
         for _ in 0..10 {
             let piece = pieces[prng.below(8) as usize];
-            if let Ok(Step::Multibulk { .. }) = parser.next(piece) {
+            if let Ok(ParserOutcome::Multibulk { .. }) = parser.next(piece) {
                 parser.words(b"short", &mut Vec::new());
             }
         }

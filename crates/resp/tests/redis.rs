@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Store, connection, request, requests, serve};
+use common::{TestStore, connection, request, requests, serve};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -87,7 +87,7 @@ impl Redis {
     /// Asserts that a connection answers as Redis does.
     fn compare(&self, input: &[u8]) {
         let (expected, closed, id) = self.ask(input);
-        let (reply, finished) = serve(&mut connection(id), &mut Store::default(), input);
+        let (reply, finished) = serve(&mut connection(id), &mut TestStore::default(), input);
         let shown = input[..input.len().min(200)].escape_ascii();
         assert_eq!(reply.escape_ascii().to_string(), expected.escape_ascii().to_string(), "{shown}");
         assert_eq!(finished, closed, "{shown}");
@@ -367,7 +367,7 @@ fn the_table_is_described_as_by_redis() {
     for hello in ["HELLO 2", "HELLO 3"] {
         let input = [requests(&[hello]), request(&words)].concat();
         let (expected, _, id) = redis.ask(&input);
-        let (reply, _) = serve(&mut connection(id), &mut Store::default(), &input);
+        let (reply, _) = serve(&mut connection(id), &mut TestStore::default(), &input);
         let (expected, reply) = (String::from_utf8(expected).unwrap(), String::from_utf8(reply).unwrap());
         let (mut expected, mut reply) = (&expected[..], &reply[..]);
         assert_eq!(value(&mut reply), value(&mut expected));

@@ -13,7 +13,7 @@ use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
 use syros_resp::Identity;
 use syros_types::{Instant, ReplicaId};
 use syros_wire::{
-    Channel, HANDSHAKE_BYTES_MAX, Hello, HelloError, Member, Proof, Sender, Side, Step, put_frame,
+    Channel, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof, Sender, Side, put_frame,
 };
 
 use crate::config::GREETING_TIMEOUT;
@@ -228,7 +228,7 @@ impl EventLoop {
                 // It is closed when it has got our side of the handshake, and why it is not taken.
                 self.complain(index, &problem);
                 if let Some(open) = self.table.open_mut(index) {
-                    let refused = Step::Refused(problem);
+                    let refused = HandshakeMessage::Refused(problem);
                     put_frame(open.net.outbound(), Channel::Handshake, |out| refused.encode(out));
                     open.is_closing = true;
                 }
@@ -294,7 +294,7 @@ impl EventLoop {
         let is_taken = match (dialed, &self.introduction.secret) {
             (Some(_), Some(secret)) => {
                 let transcript = Transcript { dialer: greeting.ours.clone(), acceptor: payload.clone() };
-                let proof = Step::Proof(transcript.prove(secret, Side::Dialer));
+                let proof = HandshakeMessage::Proof(transcript.prove(secret, Side::Dialer));
                 put_frame(net.outbound(), Channel::Handshake, |out| proof.encode(out));
                 false
             }
@@ -311,7 +311,7 @@ impl EventLoop {
 
     /// What the other end of a connection says after it has said who it is.
     fn take_step(&mut self, index: usize, payload: &[u8]) -> Result<(), String> {
-        let step = Step::decode(payload).map_err(|error| error.to_string())?;
+        let step = HandshakeMessage::decode(payload).map_err(|error| error.to_string())?;
         let Some(Open { kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
             return Ok(());
         };
@@ -319,19 +319,21 @@ impl EventLoop {
         let ours = std::mem::take(&mut greeting.ours);
         let secret = self.introduction.secret.as_ref();
         match (greeting.dialed, step, secret) {
-            (None, Step::Proof(proof), Some(secret)) => {
+            (None, HandshakeMessage::Proof(proof), Some(secret)) => {
                 let transcript = Transcript { dialer: theirs, acceptor: ours };
                 transcript.verify(secret, &proof, Side::Dialer)?;
                 let proof = transcript.prove(secret, Side::Acceptor);
                 self.accept_member(index, &member, Some(proof))?;
             }
-            (Some(_), Step::Welcome(Some(proof)), Some(secret)) => {
+            (Some(_), HandshakeMessage::Welcome(Some(proof)), Some(secret)) => {
                 let transcript = Transcript { dialer: ours, acceptor: theirs };
                 transcript.verify(secret, &proof, Side::Acceptor)?;
                 self.welcome(index, &member)?;
             }
-            (Some(_), Step::Welcome(None), None) => self.welcome(index, &member)?,
-            (Some(_), Step::Refused(reason), _) => return Err(format!("it refuses this node: {reason}")),
+            (Some(_), HandshakeMessage::Welcome(None), None) => self.welcome(index, &member)?,
+            (Some(_), HandshakeMessage::Refused(reason), _) => {
+                return Err(format!("it refuses this node: {reason}"));
+            }
             _ => return Err("it goes on with its handshake in a way that makes no sense".to_owned()),
         }
         Ok(())
@@ -341,7 +343,9 @@ impl EventLoop {
     fn accept_member(&mut self, index: usize, member: &Member, proof: Option<Proof>) -> Result<(), String> {
         self.welcome(index, member)?;
         if let Some(open) = self.table.open_mut(index) {
-            put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Welcome(proof).encode(out));
+            put_frame(open.net.outbound(), Channel::Handshake, |out| {
+                HandshakeMessage::Welcome(proof).encode(out);
+            });
             self.mark_dirty(index);
         }
         Ok(())
@@ -363,15 +367,15 @@ impl EventLoop {
         &mut self,
         index: usize,
         transcript: &Transcript,
-        step: &Step,
+        step: &HandshakeMessage,
     ) -> Result<(), String> {
-        let (Step::Proof(proof), Some(secret)) = (step, &self.introduction.secret) else {
+        let (HandshakeMessage::Proof(proof), Some(secret)) = (step, &self.introduction.secret) else {
             return Err("a client goes on with its handshake in a way that makes no sense".to_owned());
         };
         transcript.verify(secret, proof, Side::Dialer)?;
         let Some(open) = self.table.open_mut(index) else { return Ok(()) };
         open.is_authenticated = true;
-        let welcome = Step::Welcome(Some(transcript.prove(secret, Side::Acceptor)));
+        let welcome = HandshakeMessage::Welcome(Some(transcript.prove(secret, Side::Acceptor)));
         put_frame(open.net.outbound(), Channel::Handshake, |out| welcome.encode(out));
         self.mark_dirty(index);
         Ok(())

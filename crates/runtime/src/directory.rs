@@ -559,7 +559,7 @@ pub fn read_formation(path: &Path) -> Result<Option<Identity>, DirectoryError> {
 }
 
 /// What an identity file says.
-struct Found {
+struct IdentityFile {
     identity: Identity,
     /// Absent in directories of before.
     disk: Option<DiskId>,
@@ -567,7 +567,7 @@ struct Found {
     lease: Option<Duration>,
 }
 
-fn read_file(path: &Path, name: &str, title: &'static str) -> Result<Option<Found>, DirectoryError> {
+fn read_file(path: &Path, name: &str, title: &'static str) -> Result<Option<IdentityFile>, DirectoryError> {
     let file = path.join(name);
     let length = match fs::metadata(&file) {
         Ok(metadata) => metadata.len(),
@@ -589,7 +589,7 @@ fn read_file(path: &Path, name: &str, title: &'static str) -> Result<Option<Foun
     let disk = fields.disk().map_err(damaged)?;
     let roster = fields.roster(identity.group).map_err(damaged)?;
     let lease = fields.lease().map_err(damaged)?;
-    Ok(Some(Found { identity, disk, roster, lease }))
+    Ok(Some(IdentityFile { identity, disk, roster, lease }))
 }
 
 fn random_disk() -> Result<DiskId, DirectoryError> {

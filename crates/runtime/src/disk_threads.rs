@@ -250,8 +250,8 @@ fn execute<S: Store>(
                 LaneStep::Report(report) => reports.send(report),
                 LaneStep::Reading(reading) => reads.push(&mut vec![reading], 1),
                 LaneStep::Wait => {
-                    if let Item::Meet(meeting) = &item {
-                        meeting.wait();
+                    if let Item::Barrier(barrier) = &item {
+                        barrier.wait();
                     }
                     continue;
                 }

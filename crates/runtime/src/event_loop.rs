@@ -9,7 +9,7 @@
 //! nobody's hurry. So a turn executes the log and looks at what is due only when it has handed the disk its
 //! records and clients their answers, and then does the same once more with what came of that: the disk writes meanwhile.
 //! In between it lets the threads run that it has woken ([`yield_policy`](crate::yield_policy)), and those answers that wait for
-//! the disk leave without it ([`release`](crate::release)).
+//! the disk leave without it ([`durable_sender`](crate::durable_sender)).
 //!
 //! **Time.** `now` is sampled after every read and never before: a read handled by a leader whose lease
 //! is valid at `now` was received before `now`. (A process that slept in between wakes with an old
@@ -31,7 +31,7 @@ use syros_protocol::record::Ticket;
 use syros_protocol::replica;
 use syros_types::{Instant, Now, OpNumber, ReplicaId, ReplicaSet, View, WallTime};
 use syros_wire::{
-    Channel, FrameBuffer, Step, put_member_reply_frame, put_message_frame, put_read_reply_frame,
+    Channel, FrameBuffer, HandshakeMessage, put_member_reply_frame, put_message_frame, put_read_reply_frame,
 };
 
 use crate::accept::Listener;
@@ -338,7 +338,7 @@ impl EventLoop {
             self.spare();
         }
         self.evict_if_exceeded();
-        self.end_releases();
+        self.hand_to_durable_sender();
         if let Some(local) = &mut self.local {
             self.turn.has_logged |= local.submit();
             local.tell_role();
@@ -499,7 +499,7 @@ impl EventLoop {
                 else {
                     return Err(format!("a client sent a frame on channel {:?}", frame.channel));
                 };
-                let step = Step::decode(frame.payload).map_err(|error| error.to_string())?;
+                let step = HandshakeMessage::decode(frame.payload).map_err(|error| error.to_string())?;
                 self.authenticate_client(index, &transcript, &step)?;
                 // Only once: the transcript has been taken.
                 return self.handle_client(index);
@@ -570,8 +570,8 @@ impl EventLoop {
                 // The group is being formed here, and has been at the other end.
                 (Channel::Replica, None) if self.forming.is_some() => {}
                 (Channel::Handshake, _) => {
-                    match Step::decode(frame.payload).map_err(|error| error.to_string())? {
-                        Step::Stage(stage) => heard = Some(stage),
+                    match HandshakeMessage::decode(frame.payload).map_err(|error| error.to_string())? {
+                        HandshakeMessage::Stage(stage) => heard = Some(stage),
                         _ => return Err("it goes on with a handshake that is over".to_owned()),
                     }
                 }
@@ -804,7 +804,7 @@ impl EventLoop {
             let mut frames = Vec::new();
             put_message_frame(&mut frames, channel, &message);
             if local.is_submitted(after) {
-                return local.release(after, outlet, frames);
+                return local.send_when_durable(after, outlet, frames);
             }
             open.release = Some((after, outlet, frames));
             self.released.push(index);
@@ -816,7 +816,7 @@ impl EventLoop {
     }
 
     /// Leaves with the log's thread what it is to send.
-    fn end_releases(&mut self) {
+    fn hand_to_durable_sender(&mut self) {
         let Some(local) = &mut self.local else { return };
         for index in self.released.drain(..) {
             let Some(open) = self.table.open_mut(index) else { continue };
@@ -826,7 +826,7 @@ impl EventLoop {
                 // small pieces, which costs more than they gain.
                 local.hold(after, Delayed::Frames(open.address, frames));
             } else {
-                local.release(after, outlet, frames);
+                local.send_when_durable(after, outlet, frames);
             }
         }
         // Whoever was stopped from sending waits for bytes to leave, whatever they are.

@@ -23,8 +23,8 @@ use crate::on_disk::{OnDisk, Settings};
 use crate::snapshots::SnapshotThread;
 use crate::store;
 
-/// What a process has beside the [`Execution`] of its log.
-pub(crate) enum Beside {
+/// The threads that a process has beside the [`Execution`] of its log.
+pub(crate) enum EngineThreads {
     /// Of an engine in memory: threads that put long replies together.
     InMemory(LongReplies),
     /// Of an engine on disk: its own threads.
@@ -32,7 +32,7 @@ pub(crate) enum Beside {
 }
 
 /// Where a node's things are.
-pub(crate) struct Place<'a> {
+pub(crate) struct NodeFiles<'a> {
     pub(crate) cluster: u64,
     pub(crate) directory: &'a DataDirectory,
     /// Length of a segment of the write-ahead log.
@@ -50,16 +50,16 @@ pub(crate) struct Opened {
     pub(crate) restored: Restored,
     pub(crate) snapshots: SnapshotThread,
     pub(crate) execution: Execution<AnyMemoryEngine, DiskStore>,
-    pub(crate) beside: Beside,
+    pub(crate) engine_threads: EngineThreads,
 }
 
 /// Opens what is on disk, for an engine in memory.
 pub(crate) fn open_in_memory(
     config: &Config,
-    place: &Place<'_>,
+    node: &NodeFiles<'_>,
     files: MemoryEngineFiles,
 ) -> Result<Opened, LogError> {
-    let Place { cluster, directory, segment_bytes, reserve, waker } = *place;
+    let NodeFiles { cluster, directory, segment_bytes, reserve, waker } = *node;
     fits_into_memory(directory)?;
     let (data, _) =
         store::open(config, cluster, directory, segment_bytes, reserve, || files).map_err(LogError::Store)?;
@@ -75,8 +75,8 @@ pub(crate) fn open_in_memory(
     let engine = engine.unwrap_or_else(|| AnyMemoryEngine::empty(&files));
     let applied = snapshot.map_or(OpNumber(0), |(op_number, _)| op_number);
     let execution = Execution::InMemory(Box::new(MemoryExecutor::new(engine, applied)));
-    let beside = Beside::InMemory(LongReplies::new(Arc::clone(waker)));
-    Ok(Opened { wal, view, recovery, restored, snapshots, execution, beside })
+    let engine_threads = EngineThreads::InMemory(LongReplies::new(Arc::clone(waker)));
+    Ok(Opened { wal, view, recovery, restored, snapshots, execution, engine_threads })
 }
 
 /// Refuses to load a snapshot that is longer than the memory that this process may take: else the system would end it
@@ -91,10 +91,10 @@ fn fits_into_memory(directory: &DataDirectory) -> Result<(), LogError> {
 /// Opens what is on disk, for an engine that is there, too.
 pub(crate) fn open_on_disk(
     config: &Config,
-    place: &Place<'_>,
+    node: &NodeFiles<'_>,
     settings: Settings,
 ) -> Result<Opened, LogError> {
-    let Place { cluster, directory, segment_bytes, reserve, waker } = *place;
+    let NodeFiles { cluster, directory, segment_bytes, reserve, waker } = *node;
     let stores = || Stores::new(settings.files.clone());
     let (data, stores) =
         store::open(config, cluster, directory, segment_bytes, reserve, stores).map_err(LogError::Store)?;
@@ -108,6 +108,6 @@ pub(crate) fn open_on_disk(
     let (disk, executor) =
         OnDisk::start(engine, applied, settings, Arc::clone(waker)).map_err(LogError::Thread)?;
     let execution = Execution::OnDisk(Box::new(syros_node::OnDisk { executor, store: number }));
-    let beside = Beside::OnDisk(Box::new(disk));
-    Ok(Opened { wal, view, recovery, restored, snapshots, execution, beside })
+    let engine_threads = EngineThreads::OnDisk(Box::new(disk));
+    Ok(Opened { wal, view, recovery, restored, snapshots, execution, engine_threads })
 }

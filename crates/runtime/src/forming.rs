@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use syros_protocol::formation::{Decision, Formation, Mismatch, Stage};
 use syros_types::{Instant, ReplicaId, ReplicaSet};
-use syros_wire::{Channel, Step, put_frame};
+use syros_wire::{Channel, HandshakeMessage, put_frame};
 
 use crate::directory::DataDirectory;
 use crate::event_loop::{Ended, EventLoop, mark_dirty};
@@ -81,7 +81,9 @@ impl EventLoop {
         while let Some((member, stage)) = forming.formation.next_to_tell() {
             let Some(index) = self.links[member.index()].connection else { continue };
             let Some(open) = self.table.open_mut(index) else { continue };
-            put_frame(open.net.outbound(), Channel::Handshake, |out| Step::Stage(stage).encode(out));
+            put_frame(open.net.outbound(), Channel::Handshake, |out| {
+                HandshakeMessage::Stage(stage).encode(out);
+            });
             mark_dirty(open, index, &mut self.dirty);
             is_said = true;
         }

@@ -25,11 +25,11 @@ use crate::clock::Clock;
 use crate::config::StoreConfig;
 use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk_space::DiskWatch;
-use crate::execution::{self, Beside, Opened, Place};
+use crate::durable_sender::DurableSender;
+use crate::execution::{self, EngineThreads, NodeFiles, Opened};
 use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles};
 use crate::on_disk;
-use crate::release::Releases;
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
 use crate::snapshots::SnapshotThread;
@@ -184,7 +184,7 @@ type Driver = ReplicaDriver<AnyMemoryEngine, DiskStore, Delayed>;
 pub(crate) struct Local {
     pub(crate) me: ReplicaId,
     driver: Driver,
-    beside: Beside,
+    engine_threads: EngineThreads,
     snapshots: SnapshotThread,
     pub(crate) durability: Durability,
     /// What the state machine says of an operation.
@@ -196,7 +196,7 @@ pub(crate) struct Local {
     /// When to try next whether a disk that refused a write takes writes again.
     pub(crate) probe_at: Instant,
     /// Messages that the log's thread sends.
-    releases: Arc<Releases>,
+    durable_sender: Arc<DurableSender>,
     /// Something that was waited for has reached the disk, and nobody has looked since.
     is_overdue: bool,
     view: ViewFile<FileDisk>,
@@ -263,16 +263,16 @@ impl Local {
         let (maxmemory, waker) = (parts.maxmemory, parts.waker);
         let watch = |anchor| DiskWatch::start(anchor, settings.reserve_bytes, Arc::clone(&waker));
         let disk_watch = directory.anchor().and_then(watch).map_err(LogError::Space)?;
-        let place = Place {
+        let files = NodeFiles {
             cluster,
             directory: &directory,
             segment_bytes: settings.segment_bytes,
             reserve: disk_watch.reserve(),
             waker: &waker,
         };
-        let Opened { wal, view, recovery, restored, snapshots, execution, beside } = match on_disk {
-            None => execution::open_in_memory(&config, &place, in_memory)?,
-            Some(settings) => execution::open_on_disk(&config, &place, settings)?,
+        let Opened { wal, view, recovery, restored, snapshots, execution, engine_threads } = match on_disk {
+            None => execution::open_in_memory(&config, &files, in_memory)?,
+            Some(settings) => execution::open_on_disk(&config, &files, settings)?,
         };
         let (me, durability, describe) = (config.replica, config.durability, config.describe);
         let boot = boot(durability, directory.is_new(), restored, view.view());
@@ -292,8 +292,8 @@ impl Local {
         });
         let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
         let records_before = wal.appended().0;
-        let releases = Arc::<Releases>::default();
-        let theirs = Arc::clone(&releases);
+        let durable_sender = Arc::<DurableSender>::default();
+        let theirs = Arc::clone(&durable_sender);
         let on_progress = move |progress: Result<RecordNumber, &WalError>| {
             if progress.map_or(true, |persisted| theirs.send(persisted)) {
                 // Fails only if the loop is gone, and then nobody waits.
@@ -305,7 +305,7 @@ impl Local {
         let mut local = Self {
             me,
             driver: ReplicaDriver::new(replica, execution, SnapshotSizes::SERVER, now),
-            beside,
+            engine_threads,
             snapshots,
             durability,
             describe,
@@ -314,7 +314,7 @@ impl Local {
             disk: DiskState::Works,
             has_told_loss: false,
             probe_at: Instant::NEVER,
-            releases,
+            durable_sender,
             is_overdue: false,
             view,
             slow_reads: settings.emulated_reads.map(SlowReads::new),
@@ -436,7 +436,9 @@ impl Local {
     pub(crate) fn submit(&mut self) -> bool {
         let has_appended = self.wal.appended() > self.wal.submitted();
         self.wal.submit();
-        if let (Beside::OnDisk(disk), Some(executor)) = (&self.beside, self.driver.executor_mut()) {
+        if let (EngineThreads::OnDisk(disk), Some(executor)) =
+            (&self.engine_threads, self.driver.executor_mut())
+        {
             disk.threads.end_turn(executor);
         }
         has_appended
@@ -455,7 +457,7 @@ impl Local {
 
     /// Takes note of reads of all keys that have ended.
     fn on_finished_reads(&mut self, now: Now) {
-        while let Beside::InMemory(long_replies) = &self.beside
+        while let EngineThreads::InMemory(long_replies) = &self.engine_threads
             && let Some(outcome) = long_replies.next_finished()
         {
             self.driver.on_read(now, outcome);
@@ -491,14 +493,14 @@ impl Local {
                     }
                 }
                 Output::Flush(op_number) => {
-                    if let Beside::OnDisk(disk) = &self.beside {
+                    if let EngineThreads::OnDisk(disk) = &self.engine_threads {
                         disk.threads.flush(op_number);
                     }
                 }
                 Output::RemoveBefore(ticket) => self.wal.remove_before(self.record(ticket)),
                 Output::Adopted { op_number, engine } => self.on_adopted(op_number, engine),
                 Output::PutTogether(reply) => {
-                    if let Beside::InMemory(long_replies) = &self.beside
+                    if let EngineThreads::InMemory(long_replies) = &self.engine_threads
                         && let Err(error) = long_replies.put_together(reply)
                     {
                         log::warn!("cannot start a thread for the reply to KEYS: {error}");
@@ -507,7 +509,7 @@ impl Local {
                 // The commands that need this part of the store find out.
                 Output::Counted(_, Err(error)) => log::warn!("{error}; keys were not counted"),
                 Output::Counted(request, Ok(census)) => {
-                    if let Beside::OnDisk(disk) = &mut self.beside {
+                    if let EngineThreads::OnDisk(disk) = &mut self.engine_threads {
                         disk.census = Some(census);
                     }
                     self.counted = request;
@@ -522,7 +524,9 @@ impl Local {
 
     /// Gives the threads of an engine on disk what has been dealt out.
     fn hand_out(&mut self) {
-        if let (Beside::OnDisk(disk), Some(executor)) = (&self.beside, self.driver.executor_mut()) {
+        if let (EngineThreads::OnDisk(disk), Some(executor)) =
+            (&self.engine_threads, self.driver.executor_mut())
+        {
             disk.threads.hand_out(executor);
         }
     }
@@ -530,7 +534,7 @@ impl Local {
     /// The state of the snapshot that was just loaded has taken the place of what was executed.
     fn on_adopted(&mut self, op_number: OpNumber, engine: Option<Box<DiskEngine<DiskStore>>>) {
         log::info!("{} takes over the state at entry {} from another replica", self.me, op_number.0);
-        let (Beside::OnDisk(disk), Some(engine)) = (&mut self.beside, engine) else { return };
+        let (EngineThreads::OnDisk(disk), Some(engine)) = (&mut self.engine_threads, engine) else { return };
         match disk.adopt(*engine) {
             Ok(before) => self.driver.discard(before),
             Err(error) => {
@@ -684,7 +688,7 @@ impl Local {
     /// The engine cannot go on.
     fn fail_with_engine(&mut self, problem: &str, cause: StoreCause) {
         if cause == StoreCause::Damaged
-            && let Beside::OnDisk(disk) = &self.beside
+            && let EngineThreads::OnDisk(disk) = &self.engine_threads
         {
             match disk.mark_damaged(problem) {
                 // The others have what this one lost.
@@ -757,7 +761,9 @@ impl Local {
 
     /// Tells the replica what an engine on disk has done.
     fn on_execution_reports(&mut self, now: Now) {
-        let (Beside::OnDisk(disk), Some(executor)) = (&self.beside, self.driver.executor_mut()) else {
+        let (EngineThreads::OnDisk(disk), Some(executor)) =
+            (&self.engine_threads, self.driver.executor_mut())
+        else {
             return;
         };
         disk.threads.begin(executor, now);
@@ -802,9 +808,9 @@ impl Local {
 
     /// How many keys there are, and how many of these have an expiry; of an engine on disk, when they were counted last.
     pub(crate) fn census(&self) -> Census {
-        match (self.memory(), self.driver.executor(), &self.beside) {
+        match (self.memory(), self.driver.executor(), &self.engine_threads) {
             (Some(memory), ..) => memory.engine().census(),
-            (_, Some(executor), Beside::OnDisk(disk)) => disk.census(executor.shared()),
+            (_, Some(executor), EngineThreads::OnDisk(disk)) => disk.census(executor.shared()),
             _ => Census::default(),
         }
     }
@@ -816,7 +822,7 @@ impl Local {
 
     /// Has an engine on disk count its keys.
     pub(crate) fn count_keys(&self, request: u64) {
-        if let Beside::OnDisk(disk) = &self.beside {
+        if let EngineThreads::OnDisk(disk) = &self.engine_threads {
             disk.threads.count(request);
         }
     }
@@ -846,7 +852,7 @@ impl Local {
     /// True if everything appended is on disk, or never will be.
     pub(crate) fn is_drained(&self) -> bool {
         let is_persisted = self.wal.persisted() == self.wal.appended();
-        self.has_failed() || (is_persisted && self.driver.holds_nothing() && self.releases.is_empty())
+        self.has_failed() || (is_persisted && self.driver.holds_nothing() && self.durable_sender.is_empty())
     }
 
     /// True if clients should wait until the disk has caught up.
@@ -860,8 +866,8 @@ impl Local {
     }
 
     /// Has the log's thread send frames when they may leave.
-    pub(crate) fn release(&mut self, after: Ticket, outlet: Outlet, frames: Vec<u8>) {
-        self.releases.add(self.record(after), outlet, frames);
+    pub(crate) fn send_when_durable(&mut self, after: Ticket, outlet: Outlet, frames: Vec<u8>) {
+        self.durable_sender.add(self.record(after), outlet, frames);
     }
 
     /// True if this record is with the log's thread already.
@@ -873,11 +879,11 @@ impl Local {
     pub(crate) fn ask_to_be_woken(&mut self, for_any: bool) {
         let first = self.driver.awaited();
         let first = if for_any { Some(RecordNumber(0)) } else { first.map(|ticket| self.record(ticket)) };
-        self.releases.wake_at(first);
+        self.durable_sender.wake_at(first);
         // The thread may have looked just before, for that or for what was left with it.
         let persisted = self.wal.persisted();
         if persisted > self.record(self.driver.durable()) {
-            self.is_overdue |= self.releases.send(persisted);
+            self.is_overdue |= self.durable_sender.send(persisted);
         }
     }
 

@@ -1,6 +1,6 @@
 //! What an engine in memory is: the store of keys, or a state machine of somebody's own.
 
-use syros_machine::{Executor, Kind, Pieces};
+use syros_machine::{Executor, MachineKind, Pieces};
 use syros_node::snapshots::{Blocks, StateOf};
 use syros_node::{InMemory, SnapshotState};
 use syros_snapshot::{Load, Loaded, SnapshotStore, SnapshotStoreError, States};
@@ -151,7 +151,7 @@ pub(crate) struct MemoryEngineFiles {
     /// Seed of the tables of keys.
     pub(crate) hash_seed: u64,
     /// The state machine, if it is not the store of keys.
-    pub(crate) machine: Option<Kind>,
+    pub(crate) machine: Option<MachineKind>,
 }
 
 impl MemoryEngineFiles {
@@ -195,7 +195,7 @@ impl States<FileDisk> for MemoryEngineFiles {
 pub(crate) enum MemoryEngineLoader {
     Keys(Box<Loader>),
     /// The blocks so far.
-    Machine(Kind, Vec<u8>),
+    Machine(MachineKind, Vec<u8>),
 }
 
 impl Load for MemoryEngineLoader {
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_machine_comes_back_from_its_blocks() {
-        let files = MemoryEngineFiles { hash_seed: 1, machine: Some(Kind::of::<Last>()) };
+        let files = MemoryEngineFiles { hash_seed: 1, machine: Some(MachineKind::of::<Last>()) };
         let mut engine = AnyMemoryEngine::empty(&files);
         engine.apply(WallTime(1), &[7; 300], &mut Vec::new());
         let AnyMemoryEngine::Machine(machine) = &engine else { panic!("a machine was asked for") };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mio::{Poll, Waker};
-use syros_machine::{Kind, StateMachine};
+use syros_machine::{MachineKind, StateMachine};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::client;
 use syros_protocol::formation::{Decision, Formation, Roster};
@@ -140,7 +140,7 @@ pub fn describe(body: &[u8]) -> Option<syros_types::Description> {
 pub struct Node {
     process: Process,
     config: NodeConfig,
-    machine: Option<Kind>,
+    machine: Option<MachineKind>,
     descriptors: Descriptors,
 }
 
@@ -154,7 +154,7 @@ struct Process {
 }
 
 /// What a process is in its cluster.
-struct Place {
+struct ClusterSettings {
     introduction: Introduction,
     group: Group,
     fast_quorum: FastQuorum,
@@ -228,13 +228,14 @@ impl Base {
 
     fn into_process(
         mut self,
-        place: Place,
+        cluster: ClusterSettings,
         front: &FrontConfig,
         redis_listener: Option<Listener>,
         node: Option<(Listener, Inside)>,
         stopper: Option<Stopper>,
     ) -> Result<Process, StartError> {
-        let Place { introduction, group, fast_quorum, replicas, connects_below, descriptors } = place;
+        let ClusterSettings { introduction, group, fast_quorum, replicas, connects_below, descriptors } =
+            cluster;
         let mut config = client::Config::new(group, fast_quorum, self.prng.next_u64());
         config.resend = RESEND;
         config.sync_after = front.sync_after;
@@ -320,14 +321,14 @@ impl Node {
     /// # Errors
     /// [`StartError`] names what is in the way.
     pub fn start_machine<M: StateMachine>(mut config: NodeConfig) -> Result<Self, StartError> {
-        let kind = Kind::of::<M>();
+        let kind = MachineKind::of::<M>();
         config.replica.describe = kind.describe_function();
         config.replica.overwrites = kind.overwrites_function();
         config.engine.kind = EngineKind::Machine(kind.name());
         Self::start_any(config, Some(kind))
     }
 
-    fn start_any(config: NodeConfig, machine: Option<Kind>) -> Result<Self, StartError> {
+    fn start_any(config: NodeConfig, machine: Option<MachineKind>) -> Result<Self, StartError> {
         let demand = Demand {
             members: config.replicas.len(),
             has_store: config.engine.kind.is_on_disk(),
@@ -341,7 +342,7 @@ impl Node {
 
     fn start_process(
         config: NodeConfig,
-        machine: Option<Kind>,
+        machine: Option<MachineKind>,
         descriptors: Descriptors,
         stopper: Option<Stopper>,
         formed: Option<Roster>,
@@ -393,7 +394,7 @@ impl Node {
         }
         let introduction =
             Introduction { cluster: config.cluster, member: Some(member), secret: config.secret.clone() };
-        let place = Place {
+        let cluster = ClusterSettings {
             introduction,
             group,
             fast_quorum: identity.fast_quorum,
@@ -406,7 +407,7 @@ impl Node {
             // Redis clients find the port closed as long as nobody can serve them; that it can be had is known.
             drop(redis);
             let forming = Inside::Forming(Box::new(Forming::new(formation, directory)));
-            return base.into_process(place, &config.front, None, Some((replicas, forming)), stopper);
+            return base.into_process(cluster, &config.front, None, Some((replicas, forming)), stopper);
         }
         match &redis {
             Some(redis) => tell_address(&identity, redis.address),
@@ -449,7 +450,7 @@ impl Node {
         .map_err(|source| StartError::Log { directory: config.directory, source })?;
         drop(loading);
         let local = Inside::Replica(Box::new(local));
-        base.into_process(place, &config.front, redis, Some((replicas, local)), stopper)
+        base.into_process(cluster, &config.front, redis, Some((replicas, local)), stopper)
     }
 
     /// Goes as far in forming the group as can be without the other nodes. Gives back what is left to be done.
@@ -536,7 +537,7 @@ impl GatewayNode {
             settings.fast_quorum,
             redis.address
         );
-        let place = Place {
+        let cluster = ClusterSettings {
             introduction: Introduction { cluster, member: None, secret: None },
             group,
             fast_quorum: settings.fast_quorum,
@@ -544,7 +545,7 @@ impl GatewayNode {
             descriptors,
             replicas: config.replicas,
         };
-        base.into_process(place, &config.front, Some(redis), None, None).map(Self)
+        base.into_process(cluster, &config.front, Some(redis), None, None).map(Self)
     }
 
     /// Serves until it is told to stop.

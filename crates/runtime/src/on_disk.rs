@@ -8,7 +8,7 @@ use std::sync::Arc;
 use mio::Waker;
 use syros_lsm::{DiskStore, StoreOptions};
 use syros_node::{DiskExecutor, PressureLimits};
-use syros_snapshot::Place;
+use syros_snapshot::StoreDirectory;
 use syros_storage::{Census, DiskEngine, Shared, Store as _, StoreError};
 use syros_types::OpNumber;
 
@@ -76,7 +76,7 @@ fn error(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> StoreError {
     }
 }
 
-impl Place for Files {
+impl StoreDirectory for Files {
     type Store = DiskStore;
 
     fn list(&mut self) -> Result<Vec<u64>, StoreError> {

@@ -101,12 +101,12 @@ impl Drop for Scrub {
 struct Stopped;
 
 /// A flaw that was found, and the directory of the file.
-struct Found {
+struct LocatedFlaw {
     directory: PathBuf,
     flaw: Flaw,
 }
 
-impl fmt::Display for Found {
+impl fmt::Display for LocatedFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.directory.display(), self.flaw)
     }
@@ -170,7 +170,7 @@ impl Worker {
     }
 
     /// Reads log and snapshots; gives the first thing that is wrong.
-    fn read_store(&self) -> Result<Option<Found>, Stopped> {
+    fn read_store(&self) -> Result<Option<LocatedFlaw>, Stopped> {
         let began = SystemInstant::now();
         let mut bytes = 0;
         let mut is_stopped = false;
@@ -185,12 +185,12 @@ impl Worker {
         let (wal, snapshots) = (self.plan.directory.join("wal"), self.plan.directory.join("snapshots"));
         let mut found = None;
         match scrub_log(&mut ReadOnlyDisk::new(&wal), cluster, replica, &mut pace) {
-            Ok(flaw) => found = flaw.map(|flaw| Found { directory: wal, flaw }),
+            Ok(flaw) => found = flaw.map(|flaw| LocatedFlaw { directory: wal, flaw }),
             Err(error) => complain_of_disk(&wal, &error),
         }
         if found.is_none() {
             match scrub_snapshots(&mut ReadOnlyDisk::new(&snapshots), cluster, &mut pace) {
-                Ok(flaw) => found = flaw.map(|flaw| Found { directory: snapshots, flaw }),
+                Ok(flaw) => found = flaw.map(|flaw| LocatedFlaw { directory: snapshots, flaw }),
                 Err(error) => complain_of_disk(&snapshots, &error),
             }
         }
@@ -204,7 +204,7 @@ impl Worker {
     }
 
     /// Waits until this node may start anew, and has it do so.
-    fn have_repaired(&self, found: &Found) -> Result<(), Stopped> {
+    fn have_repaired(&self, found: &LocatedFlaw) -> Result<(), Stopped> {
         log::error!(
             "{found}. {} starts anew as soon as it may, to be repaired from the other replicas",
             self.plan.owner.replica

@@ -7,7 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use syros_node::data::{Data, DataError, DataPlace, OpenNotice, VIEW_FILE};
+use syros_node::data::{Data, DataError, OpenNotice, ReplicaFiles, VIEW_FILE};
 use syros_protocol::replica::Config;
 use syros_snapshot::{States, StoredError};
 use syros_types::{OpNumber, ReplicaId, View};
@@ -113,11 +113,11 @@ pub(crate) fn open<S: States<FileDisk>>(
     states: impl Fn() -> S,
 ) -> Result<(Data<FileDisk, S::Engine>, S), StoreError> {
     let options = log_options(config, cluster, segment_bytes);
-    let mut place = Place { replica: config.replica, directory, reserve };
+    let mut place = DirectoryFiles { replica: config.replica, directory, reserve };
     Data::open(config, &options, &mut place, states).map_err(|error| {
         let path = || directory.path().to_owned();
         match error {
-            DataError::Place(error) => error,
+            DataError::Files(error) => error,
             DataError::Stored(error) => StoreError::Stored(error),
             DataError::View(error) => StoreError::View(error),
             DataError::NoteView(error) => StoreError::NoteView(error),
@@ -130,13 +130,13 @@ pub(crate) fn open<S: States<FileDisk>>(
 }
 
 /// The files of a replica in its data directory.
-struct Place<'a> {
+struct DirectoryFiles<'a> {
     replica: ReplicaId,
     directory: &'a DataDirectory,
     reserve: &'a Arc<Reserve>,
 }
 
-impl Place<'_> {
+impl DirectoryFiles<'_> {
     /// A disk that takes up the reserve when it is full: for what a replica cannot do without.
     fn with_reserve(&self, path: &Path) -> Result<FileDisk, StoreError> {
         let reserve = Arc::clone(self.reserve);
@@ -150,7 +150,7 @@ fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> StoreError 
     move |source| StoreError::SetAside { doing, path: path.clone(), source }
 }
 
-impl DataPlace for Place<'_> {
+impl ReplicaFiles for DirectoryFiles<'_> {
     type Disk = FileDisk;
     type Error = StoreError;
 

@@ -24,7 +24,7 @@ struct Queued {
     item: LaneItem,
     /// The last entry that had been dealt out.
     through: OpNumber,
-    /// For a meeting: one bit for each lane that comes.
+    /// For a barrier: one bit for each lane that comes.
     lanes: u64,
 }
 
@@ -105,11 +105,11 @@ impl EngineThreads {
         self.engine.digest()
     }
 
-    /// Gives the threads what has just been dealt out: of meetings one at most.
+    /// Gives the threads what has just been dealt out: of barriers one at most.
     pub(crate) fn hand_out(&mut self, executor: &mut DiskExecutor<MemoryStore>) {
         let through = executor.dispatched();
         let items: Vec<_> = core::iter::from_fn(|| executor.next_item()).collect();
-        let meets = items.iter().filter(|(_, item)| matches!(item, Item::Meet(_)));
+        let meets = items.iter().filter(|(_, item)| matches!(item, Item::Barrier(_)));
         let lanes = meets.fold(0, |lanes, (lane, _)| lanes | 1 << lane);
         for (lane, item) in items {
             self.lanes[lane].queue.push_back(Queued { item, through, lanes });
@@ -163,7 +163,7 @@ impl EngineThreads {
             }
             Item::Run(tasks) => lane.executed = tasks.last().map_or(lane.executed, |task| task.number),
             Item::End(_) => lane.visible = through,
-            Item::Meet(_) => self.on_lanes_met(met, through),
+            Item::Barrier(_) => self.on_barrier_passed(met, through),
         }
         match step {
             LaneStep::Done | LaneStep::Wait => {}
@@ -175,7 +175,7 @@ impl EngineThreads {
     }
 
     /// What all these lanes got up to an entry is executed and committed.
-    fn on_lanes_met(&mut self, lanes: u64, through: OpNumber) {
+    fn on_barrier_passed(&mut self, lanes: u64, through: OpNumber) {
         for (at, lane) in self.lanes.iter_mut().enumerate() {
             if lanes >> at & 1 == 1 {
                 lane.executed = lane.executed.max(through);

@@ -8,10 +8,12 @@ use crate::clock::VirtualTime;
 use crate::history::OperationIndex;
 use crate::swarm::{MILLI, SECOND, Swarm};
 use crate::verdict;
-use crate::workload::Step;
+use crate::workload::ClientCommand;
 use crate::world::World;
 use core::time::Duration;
-use syros_experiment::{Blend, Cost, KeyChoice, Kind, Part, Paths, Records, Row, Steps, VirtualRun};
+use syros_experiment::{
+    Blend, Cost, KeyChoice, OperationKind, OperationStream, Part, Paths, Records, Row, VirtualRun,
+};
 use syros_protocol::client::Outcome;
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
@@ -67,7 +69,7 @@ pub struct Geo<'a> {
 
 /// A client's operation, and the request of it that is in flight.
 struct Asked {
-    step: syros_experiment::Step,
+    step: syros_experiment::WorkloadOperation,
     part: Part,
     request: OperationIndex,
     /// When the operation began.
@@ -77,10 +79,10 @@ struct Asked {
 }
 
 /// A client of a region.
-struct Place {
+struct RegionClient {
     /// Position of its row.
     row: usize,
-    steps: Steps,
+    steps: OperationStream,
     asked: Option<Asked>,
 }
 
@@ -88,7 +90,7 @@ struct Place {
 struct Experiment<'a> {
     geo: &'a Geo<'a>,
     world: World,
-    places: Vec<Place>,
+    clients: Vec<RegionClient>,
     records: Records,
     rows: Vec<Row>,
     /// Operations not asked for yet.
@@ -191,20 +193,20 @@ impl<'a> Experiment<'a> {
             rows.push(Row::new(geo.protocol, geo.blend, geo.choice, geo.regions.name(*region)));
         }
         let mut prng = Prng::new(geo.seed);
-        let mut places = Vec::new();
+        let mut clients = Vec::new();
         for row in 0..rows.len() {
             for _ in 0..geo.clients {
                 world.add_client();
-                let steps = Steps::new(geo.blend, geo.choice, geo.keys, prng.fork());
+                let steps = OperationStream::new(geo.blend, geo.choice, geo.keys, prng.fork());
                 let steps = steps.map_err(|error| error.to_string())?;
-                places.push(Place { row, steps, asked: None });
+                clients.push(RegionClient { row, steps, asked: None });
             }
         }
         let warm_up = geo.operations / 10;
         Ok(Self {
             geo,
             world,
-            places,
+            clients,
             records: Records::new(if geo.blend.is_load() { 0 } else { geo.keys }),
             rows,
             left: geo.operations + warm_up,
@@ -227,10 +229,10 @@ impl<'a> Experiment<'a> {
         if self.warm_up == 0 {
             self.begin();
         }
-        for slot in 0..self.places.len() {
+        for slot in 0..self.clients.len() {
             self.ask(slot);
         }
-        while self.places.iter().any(|place| place.asked.is_some()) {
+        while self.clients.iter().any(|client| client.asked.is_some()) {
             // Only what has ended is of interest.
             let open = self.world.history.open();
             while self.world.history.open() == open {
@@ -241,9 +243,9 @@ impl<'a> Experiment<'a> {
                     return Err(violation);
                 }
             }
-            for slot in 0..self.places.len() {
+            for slot in 0..self.clients.len() {
                 let ended = |asked: &Asked| self.world.history.get(asked.request).finished.is_some();
-                if self.places[slot].asked.as_ref().is_some_and(ended) {
+                if self.clients[slot].asked.as_ref().is_some_and(ended) {
                     deadline = self.world.now() + PATIENCE;
                     self.end(slot);
                 }
@@ -270,29 +272,39 @@ impl<'a> Experiment<'a> {
         }
         self.left -= 1;
         let began = self.world.now();
-        let step = self.places[slot].steps.draw(&mut self.records, Duration::from_nanos(began));
+        let step = self.clients[slot].steps.draw(&mut self.records, Duration::from_nanos(began));
         self.request(slot, step, step.kind.first(), began);
     }
 
     /// Has a client send a request of an operation.
-    fn request(&mut self, slot: usize, step: syros_experiment::Step, part: Part, began: VirtualTime) {
+    fn request(
+        &mut self,
+        slot: usize,
+        step: syros_experiment::WorkloadOperation,
+        part: Part,
+        began: VirtualTime,
+    ) {
         let (reads_before, writes_before) = paths(&self.world, slot);
         // A value that nobody else writes.
         let value = || format!("v{}", self.left).into_bytes();
         let command = match (step.kind, part) {
-            (Kind::Scan, _) => Step::MGet((step.key..step.key + step.records).collect()),
-            (Kind::Increment, _) => Step::IncrBy { key: COUNTERS + step.key, delta: 1, blind: false },
-            (Kind::Append, _) => Step::Append { key: FILES + step.key, value: value(), blind: true },
-            (_, Part::Read) => Step::Get(step.key),
-            (_, Part::Update) => Step::Set(step.key, value()),
+            (OperationKind::Scan, _) => ClientCommand::MGet((step.key..step.key + step.records).collect()),
+            (OperationKind::Increment, _) => {
+                ClientCommand::IncrBy { key: COUNTERS + step.key, delta: 1, blind: false }
+            }
+            (OperationKind::Append, _) => {
+                ClientCommand::Append { key: FILES + step.key, value: value(), blind: true }
+            }
+            (_, Part::Read) => ClientCommand::Get(step.key),
+            (_, Part::Update) => ClientCommand::Set(step.key, value()),
         };
         let request = self.world.submit(slot, vec![command]);
-        self.places[slot].asked = Some(Asked { step, part, request, began, reads_before, writes_before });
+        self.clients[slot].asked = Some(Asked { step, part, request, began, reads_before, writes_before });
     }
 
     /// A request of a client has ended.
     fn end(&mut self, slot: usize) {
-        let Some(asked) = self.places[slot].asked.take() else { return };
+        let Some(asked) = self.clients[slot].asked.take() else { return };
         let Asked { step, part, began, .. } = asked;
         let is_measured = self.began.is_some();
         let is_good = self.record(slot, &asked, is_measured);
@@ -300,7 +312,7 @@ impl<'a> Experiment<'a> {
             return self.request(slot, step, second, began);
         }
         let now = Duration::from_nanos(self.world.now());
-        self.places[slot].steps.end(step, &mut self.records, now);
+        self.clients[slot].steps.end(step, &mut self.records, now);
         self.done += 1;
         if let Some((began, before, _)) = &self.began
             && self.left > 0
@@ -325,7 +337,7 @@ impl<'a> Experiment<'a> {
         if !is_measured {
             return is_good;
         }
-        let row = self.places[slot].row;
+        let row = self.clients[slot].row;
         let region = self.geo.regions.clients()[row];
         if !is_good {
             self.rows[row].failed += 1;
@@ -343,7 +355,7 @@ impl<'a> Experiment<'a> {
         match (asked.part, is_last, asked.step.kind) {
             (Part::Read, true, _) => row.read(took, &asked.reads_before, &reads, at_once),
             (Part::Read, false, _) => row.read_paths(&asked.reads_before, &reads, at_once),
-            (Part::Update, _, Kind::ReadModifyWrite) => row.pair(all, &asked.writes_before, &writes),
+            (Part::Update, _, OperationKind::ReadModifyWrite) => row.pair(all, &asked.writes_before, &writes),
             (Part::Update, ..) => row.write(took, &asked.writes_before, &writes),
         }
         true

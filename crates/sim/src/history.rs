@@ -1,7 +1,7 @@
 //! What clients asked for and were told, in the order in which it happened.
 
 use crate::clock::VirtualTime;
-use crate::workload::Step;
+use crate::workload::ClientCommand;
 use syros_protocol::client::Outcome;
 use syros_types::{OpNumber, OperationId};
 
@@ -11,7 +11,7 @@ pub struct Invocation {
     /// Number of the client process; a client that crashed and came back is another one.
     pub client: u64,
     /// What it asked for.
-    pub steps: Vec<Step>,
+    pub steps: Vec<ClientCommand>,
     /// Place of the invocation in the order of all invocations and completions.
     pub invoked: u64,
     /// Virtual time of the invocation.
@@ -61,7 +61,7 @@ pub struct History {
 
 impl History {
     /// A client asks for something.
-    pub fn invoke(&mut self, client: u64, steps: Vec<Step>, at: VirtualTime) -> OperationIndex {
+    pub fn invoke(&mut self, client: u64, steps: Vec<ClientCommand>, at: VirtualTime) -> OperationIndex {
         self.moments += 1;
         let invoked = self.moments;
         self.open += 1;

@@ -20,7 +20,7 @@ struct Checkpoint {
 
 /// Where in the log an update is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LogPosition {
     /// The entry.
     pub number: OpNumber,
     /// Its place among the entry's updates.
@@ -57,11 +57,11 @@ pub struct Invariants {
     /// What it answered to the updates of each entry that return something.
     answers: BTreeMap<OpNumber, Vec<Vec<u8>>>,
     /// Where each operation was executed: the entry, and its place in it.
-    executed: BTreeMap<OperationId, Place>,
+    executed: BTreeMap<OperationId, LogPosition>,
     /// Below which sequence numbers what was executed acknowledges, session by session.
     acknowledged: BTreeMap<SessionId, u64>,
     /// Updates that view changes recovered, in log order.
-    recovered: Vec<(Place, OperationId)>,
+    recovered: Vec<(LogPosition, OperationId)>,
     lives: Vec<Life>,
     /// What the replies in a session table count for after an entry, and whose table it was.
     reply_bytes: BTreeMap<OpNumber, (usize, ReplicaId)>,
@@ -327,7 +327,7 @@ impl Invariants {
         self.times.push(entry.time);
         self.log.iter_mut().for_each(|log| log.push(entry.clone()));
         for (index, update) in entry.updates().iter().enumerate() {
-            let (id, place) = (update.request.id, Place { number, index });
+            let (id, place) = (update.request.id, LogPosition { number, index });
             if let Some(first) = self.executed.insert(id, place) {
                 let first = first.number.0;
                 self.fail(format!("operation {id} is executed at {first} and again at {}", number.0));
@@ -351,7 +351,7 @@ impl Invariants {
 
     /// Where an update was executed.
     #[must_use]
-    pub fn place(&self, id: OperationId) -> Option<Place> {
+    pub fn position(&self, id: OperationId) -> Option<LogPosition> {
         self.executed.get(&id).copied()
     }
 
@@ -370,7 +370,7 @@ impl Invariants {
 
     /// Updates that view changes recovered, in log order.
     #[must_use]
-    pub fn recovered(&self) -> &[(Place, OperationId)] {
+    pub fn recovered(&self) -> &[(LogPosition, OperationId)] {
         &self.recovered
     }
 

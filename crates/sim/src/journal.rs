@@ -4,7 +4,7 @@ use crate::adapter::PACE;
 use crate::rot;
 use crate::sim_stores::SimStores;
 use crate::tally::Occurrence;
-use syros_node::data::{Data, DataError, DataPlace, OpenNotice, Owner, VIEW_FILE, ViewFile};
+use syros_node::data::{Data, DataError, OpenNotice, Owner, ReplicaFiles, VIEW_FILE, ViewFile};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::Config;
 use syros_snapshot::{SnapshotFiles, States, Stored, StoredError};
@@ -52,7 +52,7 @@ impl From<WalError> for DiskTrouble {
 /// A disk operation that failed before a replica started; an error if it is something else.
 fn trouble(error: DataError<DiskError>) -> Result<DiskTrouble, String> {
     Ok(match error {
-        DataError::Place(error)
+        DataError::Files(error)
         | DataError::Stored(StoredError::Log(OpenError::Disk(error)))
         | DataError::View(ReadError::Disk(error))
         | DataError::NoteView(WriteError::Disk(error)) => (&error).into(),
@@ -205,7 +205,7 @@ impl Disk {
     }
 }
 
-impl DataPlace for Disk {
+impl ReplicaFiles for Disk {
     type Disk = MemoryDisk;
     type Error = DiskError;
 

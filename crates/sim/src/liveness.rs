@@ -4,7 +4,7 @@ use crate::history::OperationIndex;
 use crate::swarm::{MICRO, MILLI, SECOND};
 use crate::tally::Occurrence;
 use crate::verdict::Lifetimes;
-use crate::workload::Step;
+use crate::workload::ClientCommand;
 use crate::world::World;
 use syros_protocol::client::Outcome;
 use syros_protocol::message::RoleName;
@@ -21,7 +21,7 @@ const MEMORY_AMPLE: usize = 1 << 40;
 #[derive(Debug)]
 struct Probe {
     slot: usize,
-    steps: Vec<Vec<Step>>,
+    steps: Vec<Vec<ClientCommand>>,
     under_way: Option<OperationIndex>,
     not_before: u64,
 }
@@ -106,25 +106,25 @@ impl World {
         for slot in 0..self.clients.len() {
             let key = slot as u64 % self.swarm.workload.keys;
             let mut steps = vec![
-                vec![Step::Get(key)],
-                vec![Step::IncrBy { key, delta: 1, blind: false }],
-                vec![Step::Set(key, format!("{}", 9_000_000 + slot).into_bytes())],
+                vec![ClientCommand::Get(key)],
+                vec![ClientCommand::IncrBy { key, delta: 1, blind: false }],
+                vec![ClientCommand::Set(key, format!("{}", 9_000_000 + slot).into_bytes())],
             ];
-            steps.extend((slot == 0).then(|| vec![Step::Set(0, b"9999999".to_vec())]));
+            steps.extend((slot == 0).then(|| vec![ClientCommand::Set(0, b"9999999".to_vec())]));
             probes.push(Probe { slot, steps, under_way: None, not_before: 0 });
         }
         self.probe(&mut probes)?;
         if self.clients.is_empty() {
             return Ok(());
         }
-        let mut last = vec![vec![Step::MGet((0..self.swarm.workload.keys).collect())]];
+        let mut last = vec![vec![ClientCommand::MGet((0..self.swarm.workload.keys).collect())]];
         if self.swarm.workload.all_keys_percent > 0 {
-            last.extend([vec![Step::DbSize], vec![Step::Keys]]);
+            last.extend([vec![ClientCommand::DbSize], vec![ClientCommand::Keys]]);
         }
         if self.swarm.workload.expiring_read {
             // Long enough for keys with short lives to be gone.
             self.advance(self.late_max() + 200 * MILLI)?;
-            last.extend(self.workload.expiring_keys().map(|key| vec![Step::Get(key)]));
+            last.extend(self.workload.expiring_keys().map(|key| vec![ClientCommand::Get(key)]));
         }
         self.probe(&mut [Probe { slot: 0, steps: last, under_way: None, not_before: 0 }])?;
         Ok(())
@@ -187,9 +187,9 @@ impl World {
         let probes_after = self.history.operations().len();
         for slot in 0..self.clients.len() {
             let key = slot as u64 % self.swarm.workload.keys;
-            self.submit(slot, vec![Step::Get(key)]);
-            self.submit(slot, vec![Step::Set(key, format!("{}", 9_000_000 + slot).into_bytes())]);
-            self.submit(slot, vec![Step::IncrBy { key, delta: 1, blind: false }]);
+            self.submit(slot, vec![ClientCommand::Get(key)]);
+            self.submit(slot, vec![ClientCommand::Set(key, format!("{}", 9_000_000 + slot).into_bytes())]);
+            self.submit(slot, vec![ClientCommand::IncrBy { key, delta: 1, blind: false }]);
         }
         self.advance(LIVENESS_BOUND / speed)?;
         if self.with_memory() >= self.group.majority() {
@@ -202,7 +202,7 @@ impl World {
         for (number, operation) in since {
             let outcome = operation.finished.as_ref().map(|finished| &finished.outcome);
             let answered = matches!(outcome, Some(Outcome::Done | Outcome::Reply(_)));
-            let is_read = operation.steps.iter().all(Step::is_read);
+            let is_read = operation.steps.iter().all(ClientCommand::is_read);
             if answered && (!is_read || number >= probes_after) {
                 return Err(format!(
                     "operation {number}, {:?}, ended as {outcome:?} after most disks were lost; {}",

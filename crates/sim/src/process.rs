@@ -15,7 +15,7 @@ use std::rc::Rc;
 use syros_node::data::ViewFile;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
-    DiskExecutor, DriverObserver, Execution, Notice, Observer, Output, Releases, ReplicaDriver, Report,
+    DiskExecutor, DriverObserver, DurableQueue, Execution, Notice, Observer, Output, ReplicaDriver, Report,
 };
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;
@@ -116,7 +116,7 @@ pub struct ReplicaProcess {
     /// When the process is to run next; wake-ups for other times are void.
     pub wake_at: Option<VirtualTime>,
     /// Messages that leave as soon as their records are durable, whatever the process does.
-    releases: Releases<Ticket, Effect>,
+    durable_queue: DurableQueue<Ticket, Effect>,
     /// What the log's thread knows to be durable.
     synced: Ticket,
     /// The next turn executes.
@@ -183,7 +183,7 @@ impl ReplicaProcess {
             clock,
             inbox: Vec::new(),
             wake_at: None,
-            releases: Releases::default(),
+            durable_queue: DurableQueue::default(),
             synced: Ticket(0),
             executes: false,
             execution_planned: false,
@@ -335,7 +335,7 @@ impl ReplicaProcess {
                 if matches!(to, Peer::Client(_)) && after.0.is_multiple_of(HELD_ONE_IN) {
                     self.driver.hold(after, effect);
                 } else {
-                    self.releases.add(after, effect);
+                    self.durable_queue.add(after, effect);
                 }
             }
             Output::Answer { to, message } | Output::Evaluated { to, message } => {
@@ -580,17 +580,17 @@ impl ReplicaProcess {
         while let Some(effect) = self.driver.pop_held() {
             around.effects.push(effect);
         }
-        self.releases.wake_at(self.driver.awaited());
+        self.durable_queue.wake_at(self.driver.awaited());
     }
 
     /// The log's thread has made records durable up to here: the messages that leave without the process. True if the
     /// process is to be woken.
     pub(crate) fn on_synced(&mut self, ticket: Ticket, effects: &mut Vec<Effect>) -> bool {
         self.synced = self.synced.max(ticket);
-        while let Some(effect) = self.releases.pop(ticket) {
+        while let Some(effect) = self.durable_queue.pop(ticket) {
             effects.push(effect);
         }
-        self.releases.wakes(ticket)
+        self.durable_queue.wakes(ticket)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::clock::VirtualTime;
 use crate::history::OperationIndex;
 use crate::swarm::{FormationSettings, MILLI, SECOND, Swarm};
 use crate::verdict;
-use crate::workload::Step;
+use crate::workload::ClientCommand;
 use crate::world::World;
 use core::time::Duration;
 use syros_protocol::client::Outcome;
@@ -124,7 +124,7 @@ impl Play {
     pub fn client(&mut self) -> usize {
         let slot = self.world.add_client();
         self.run(10 * MILLI);
-        let first = self.submit(slot, Step::IncrBy { key: 99, delta: 1, blind: false });
+        let first = self.submit(slot, ClientCommand::IncrBy { key: 99, delta: 1, blind: false });
         self.finish(first);
         // Let what this left pending be ordered.
         self.run(100 * MILLI);
@@ -172,7 +172,7 @@ impl Play {
     }
 
     /// A client asks for an operation.
-    pub fn submit(&mut self, client: usize, step: Step) -> OperationIndex {
+    pub fn submit(&mut self, client: usize, step: ClientCommand) -> OperationIndex {
         self.world.submit(client, vec![step])
     }
 
@@ -203,7 +203,7 @@ impl Play {
     }
 
     /// Asks for an operation and waits for its end.
-    pub fn call(&mut self, client: usize, step: Step) -> Outcome {
+    pub fn call(&mut self, client: usize, step: ClientCommand) -> Outcome {
         let operation = self.submit(client, step);
         self.finish(operation);
         self.outcome(operation).expect("it has ended")
@@ -214,7 +214,7 @@ impl Play {
     /// # Panics
     /// If the read does not succeed.
     pub fn get(&mut self, client: usize, key: u64) -> Option<Vec<u8>> {
-        match self.call(client, Step::Get(key)) {
+        match self.call(client, ClientCommand::Get(key)) {
             Outcome::Reply(body) => adapter::bulk(&body),
             other => panic!("the read ended as {other:?}"),
         }

@@ -3,7 +3,7 @@
 use crate::clock::VirtualTime;
 use crate::history::OperationIndex;
 use crate::swarm::{MILLI, SECOND};
-use crate::workload::Step;
+use crate::workload::ClientCommand;
 use crate::world::World;
 use syros_protocol::client::Outcome;
 use syros_protocol::sessions::COMPLETIONS_MAX;
@@ -73,7 +73,8 @@ impl World {
         }
         for turn in 0..2 * self.clients.len() {
             let slot = turn / 2;
-            let operation = self.submit(slot, vec![Step::Set(private_key(slot, 3), b"time".to_vec())]);
+            let operation =
+                self.submit(slot, vec![ClientCommand::Set(private_key(slot, 3), b"time".to_vec())]);
             self.await_all(&[(slot, operation)], self.liveness_bound())?;
             self.become_equal()?;
         }
@@ -112,7 +113,8 @@ impl World {
                 continue;
             }
             if reorders {
-                let shown = self.submit(slot, vec![Step::Set(private_key(slot, 4), b"shown".to_vec())]);
+                let shown =
+                    self.submit(slot, vec![ClientCommand::Set(private_key(slot, 4), b"shown".to_vec())]);
                 self.await_all(&[(slot, shown)], self.liveness_bound())?;
                 let shown_at = self.now();
                 // A follower that has not read of the session yet refuses its updates.
@@ -125,7 +127,8 @@ impl World {
             let counts =
                 |world: &Self| world.clients[slot].process.as_ref().map(|client| client.core.write_counts());
             let before = counts(self);
-            let operation = self.submit(slot, vec![Step::Set(private_key(slot, 0), b"next".to_vec())]);
+            let operation =
+                self.submit(slot, vec![ClientCommand::Set(private_key(slot, 0), b"next".to_vec())]);
             self.await_all(&[(slot, operation)], self.liveness_bound())?;
             let after = counts(self);
             if let (Some(before), Some(after)) = (before, after)
@@ -164,9 +167,12 @@ impl World {
                 let key = private_key(0, 1);
                 asked.push((
                     slot,
-                    self.submit(slot, vec![Step::Set(key, asked.len().to_string().into_bytes())]),
+                    self.submit(slot, vec![ClientCommand::Set(key, asked.len().to_string().into_bytes())]),
                 ));
-                asked.push((slot, self.submit(slot, vec![Step::IncrBy { key, delta: 1, blind: false }])));
+                asked.push((
+                    slot,
+                    self.submit(slot, vec![ClientCommand::IncrBy { key, delta: 1, blind: false }]),
+                ));
             }
         }
         self.await_all(&asked, self.liveness_bound())
@@ -205,9 +211,10 @@ impl World {
         let mut asked = Vec::new();
         for slot in 0..self.clients.len() {
             let key = private_key(slot, 2);
-            asked.push((slot, self.submit(slot, vec![Step::Set(key, b"1".to_vec())])));
-            asked.push((slot, self.submit(slot, vec![Step::IncrBy { key, delta: 1, blind: false }])));
-            asked.push((slot, self.submit(slot, vec![Step::Get(key)])));
+            asked.push((slot, self.submit(slot, vec![ClientCommand::Set(key, b"1".to_vec())])));
+            asked
+                .push((slot, self.submit(slot, vec![ClientCommand::IncrBy { key, delta: 1, blind: false }])));
+            asked.push((slot, self.submit(slot, vec![ClientCommand::Get(key)])));
         }
         let done = self.await_all(&asked, bound);
         self.start_replica(leader);
@@ -230,7 +237,7 @@ impl World {
             let outcome = invocation.finished.as_ref().map(|finished| &finished.outcome);
             // Where the session table keeps few replies, one may be gone when its client asks again.
             let keeps_replies = self.swarm.protocol.reply_bytes_max >= REPLY_BYTES
-                || invocation.steps.iter().all(|step| matches!(step, Step::Set(..)));
+                || invocation.steps.iter().all(|step| matches!(step, ClientCommand::Set(..)));
             if keeps_replies && matches!(outcome, Some(Outcome::Unknown)) {
                 return Err(format!(
                     "nothing is broken, and operation {operation} of client {slot} ends as unknown; {}",

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use syros_snapshot::Place;
+use syros_snapshot::StoreDirectory;
 use syros_storage::{MemoryStore, StoreError};
 use syros_types::Prng;
 
@@ -63,12 +63,12 @@ impl SimStores {
     }
 }
 
-/// What [`Place`] asks of a store that is not there.
+/// What [`StoreDirectory`] asks of a store that is not there.
 fn missing(number: u64) -> StoreError {
     StoreError::damaged("open a store", format!("there is no store {number}"))
 }
 
-impl Place for SimStores {
+impl StoreDirectory for SimStores {
     type Store = MemoryStore;
 
     fn list(&mut self) -> Result<Vec<u64>, StoreError> {

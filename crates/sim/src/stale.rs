@@ -8,7 +8,7 @@
 use crate::adapter;
 use crate::history::{History, Invocation, StaleRead};
 use crate::invariants::Invariants;
-use crate::workload::{Step, encode};
+use crate::workload::{ClientCommand, encode};
 use syros_protocol::client::Outcome;
 use syros_storage::Engine as _;
 use syros_types::WallTime;
@@ -77,8 +77,8 @@ fn answered((number, invocation): (usize, &Invocation)) -> Option<Answered<'_>> 
 
 fn share_a_key(one: &Invocation, other: &Invocation) -> bool {
     let keys = |invocation: &Invocation| -> Vec<u64> {
-        let of = |step: &Step| match step {
-            Step::MGet(keys) => keys.clone(),
+        let of = |step: &ClientCommand| match step {
+            ClientCommand::MGet(keys) => keys.clone(),
             step => step.key().into_iter().collect(),
         };
         invocation.steps.iter().flat_map(of).collect()

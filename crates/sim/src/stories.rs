@@ -3,7 +3,7 @@
 
 use crate::scenario::DELAY as D;
 use crate::swarm::{DiskEngineSettings, LeaseChange, MICRO, MILLI, Swarm};
-use crate::workload::{Step, encode};
+use crate::workload::{ClientCommand, encode};
 use crate::{Node, Play, Scenario};
 use core::time::Duration;
 use syros_protocol::client::Outcome;
@@ -57,8 +57,8 @@ impl Story {
     }
 }
 
-fn set(key: u64, value: &str) -> Step {
-    Step::Set(key, value.as_bytes().to_vec())
+fn set(key: u64, value: &str) -> ClientCommand {
+    ClientCommand::Set(key, value.as_bytes().to_vec())
 }
 
 /// Both followers are started again with a lease of a tenth, and no longer connected to their leader, who has the old one
@@ -113,7 +113,7 @@ fn digests_tell_of_an_update_that_a_follower_lost(scenario: Scenario) -> Result<
     play.world().invariants.look_away();
     let writer = play.client();
     for round in 0..24_u8 {
-        let operation = play.submit(writer, Step::Set(u64::from(round % 3), vec![round]));
+        let operation = play.submit(writer, ClientCommand::Set(u64::from(round % 3), vec![round]));
         play.run(100 * MILLI);
         if let Some(told) = play.world().violation() {
             // The leader counts the segment, which operators see in INFO and in the status.
@@ -132,17 +132,17 @@ fn an_update_of_all_keys_does_not_come_before_what_it_removed(scenario: Scenario
     let (writer, other, reader) = (play.client(), play.client(), play.client());
     play.jump_client_clock(writer, 200_000);
     assert_eq!(play.call(writer, set(1, "removed")), Outcome::Done);
-    assert_eq!(play.call(other, Step::FlushAll), Outcome::Done);
+    assert_eq!(play.call(other, ClientCommand::FlushAll), Outcome::Done);
     play.crash(0);
     play.run(VIEW_CHANGE);
-    play.call(reader, Step::DbSize);
+    play.call(reader, ClientCommand::DbSize);
     play.get(reader, 1);
     play.judge()
 }
 
 /// A key has expired for the leader, and its followers have the entry that says so and have not executed it.
 fn expire_at_the_leader(play: &mut Play, writer: usize) {
-    play.call(writer, Step::SetFor(1, b"here".to_vec(), 300));
+    play.call(writer, ClientCommand::SetFor(1, b"here".to_vec(), 300));
     play.run(100 * MILLI);
     let before = play.status(1).op_number;
     play.until("the followers have the entry that lets it expire", |play| {
@@ -161,7 +161,7 @@ fn an_expired_key_does_not_come_back_in_a_quorum(scenario: Scenario) -> Result<(
     play.cut(Node::Client(reader), Node::Replica(0));
     expire_at_the_leader(&mut play, writer);
     assert_eq!(play.get(writer, 1), None, "the leader has a lease");
-    let read = play.submit(reader, Step::Get(1));
+    let read = play.submit(reader, ClientCommand::Get(1));
     play.run(100 * MILLI);
     play.mend_all();
     play.finish(read);
@@ -175,7 +175,7 @@ fn an_expired_key_does_not_come_back_with_the_next_leader(scenario: Scenario) ->
     expire_at_the_leader(&mut play, writer);
     assert_eq!(play.get(writer, 1), None, "the leader has a lease");
     play.crash(0);
-    let read = play.submit(reader, Step::Get(1));
+    let read = play.submit(reader, ClientCommand::Get(1));
     play.until("there is another leader", |play| {
         play.world().replica(1).is_some_and(|replica| replica.core().is_leader())
     });
@@ -210,7 +210,7 @@ fn a_request_sent_again_acknowledges_nothing_new(scenario: Scenario) -> Result<(
     play.set_delay(Node::Replica(0), Node::Replica(1), 70 * MILLI);
     let second = play.submit(writer, set(2, "too"));
     play.run(1_200 * MICRO);
-    play.submit(reader, Step::Get(2));
+    play.submit(reader, ClientCommand::Get(2));
     play.run(5 * MILLI);
     play.finish(first);
     assert_eq!(play.outcome(first), Some(Outcome::Done));
@@ -271,7 +271,7 @@ fn an_update_is_not_acknowledged_after_one_of_several_keys_that_the_leader_lacks
     assert_eq!(play.call(one, set(2, "old")), Outcome::Done);
     play.run(2_000 * MILLI);
     play.cut_client(both, &[0]);
-    play.submit(both, Step::MSet(vec![(1, b"new".to_vec()), (2, b"new".to_vec())]));
+    play.submit(both, ClientCommand::MSet(vec![(1, b"new".to_vec()), (2, b"new".to_vec())]));
     play.run(5 * MILLI);
     assert_eq!(play.call(one, set(1, "later")), Outcome::Done);
     assert_eq!(play.get(one, 2), Some(b"old".to_vec()));
@@ -298,11 +298,11 @@ fn an_update_does_not_complete_one_of_several_keys_before_it(scenario: Scenario)
         play.set_delay(Node::Replica(0), Node::Replica(*follower), 40 * MILLI);
     });
     play.cut(Node::Client(reader), Node::Replica(0));
-    play.submit(both, Step::MSet(vec![(1, b"new".to_vec()), (2, b"new".to_vec())]));
+    play.submit(both, ClientCommand::MSet(vec![(1, b"new".to_vec()), (2, b"new".to_vec())]));
     play.run(2 * D);
-    play.submit(one, Step::Del { key: 1, blind: true });
+    play.submit(one, ClientCommand::Del { key: 1, blind: true });
     play.run(3 * D);
-    let read = play.submit(reader, Step::Get(2));
+    let read = play.submit(reader, ClientCommand::Get(2));
     play.run(10 * D);
     play.mend(Node::Client(reader), Node::Replica(0));
     play.finish(read);
@@ -351,13 +351,13 @@ fn a_reread_counts_only_in_the_view_that_named_its_entry(scenario: Scenario) -> 
         cut_both(&mut play, 0, &[follower]);
     }
     for _ in 0..10 {
-        play.submit(other, Step::IncrBy { key: 2, delta: 1, blind: false });
+        play.submit(other, ClientCommand::IncrBy { key: 2, delta: 1, blind: false });
     }
     [2, 3].iter().for_each(|replica| play.cut(Node::Client(writer), Node::Replica(*replica)));
     assert_eq!(play.call(writer, set(1, "new")), Outcome::Done);
     // Now somebody reads. Replica 1 does not get the question before it leads.
     play.cut(Node::Client(reader), Node::Replica(1));
-    let (read, asked_at) = (play.submit(reader, Step::Get(1)), play.now());
+    let (read, asked_at) = (play.submit(reader, ClientCommand::Get(1)), play.now());
     play.until("replica 1 moves to view 1", |play| role(play, 1) == (1, RoleName::ViewChange));
     [2, 3, 4].iter().for_each(|replica| play.cut(Node::Replica(1), Node::Replica(*replica)));
     play.until("replica 1 leads view 1", |play| role(play, 1) == (1, RoleName::Leader));
@@ -366,7 +366,7 @@ fn a_reread_counts_only_in_the_view_that_named_its_entry(scenario: Scenario) -> 
     play.mend(Node::Client(reader), Node::Replica(1));
     // The reader hears of view 1 from replica 1 and asks anew; then it gets what the others said in view 0, no more.
     [2, 3].iter().for_each(|replica| play.cut(Node::Replica(*replica), Node::Client(reader)));
-    play.submit(reader, Step::Get(3));
+    play.submit(reader, ClientCommand::Get(3));
     play.run(10 * MILLI);
     play.set_delay(Node::Client(reader), Node::Replica(1), 1_500 * MILLI);
     // Replica 4 loses touch with replica 0, too. With 2 and 3 it makes view 2, and its log is the longest.
@@ -390,18 +390,18 @@ fn a_reread_counts_only_in_the_view_that_named_its_entry(scenario: Scenario) -> 
 fn a_stranger_cannot_use_the_session_of_another(scenario: Scenario) -> Result<(), String> {
     let mut play = scenario.start();
     let (writer, reader) = (play.client(), play.client());
-    assert_eq!(play.call(writer, Step::Set(1, b"old".to_vec())), Outcome::Done);
+    assert_eq!(play.call(writer, ClientCommand::Set(1, b"old".to_vec())), Outcome::Done);
     play.run(200 * MILLI);
     let last = last_id(&mut play);
     let id = OperationId { sequence: last.sequence + 1, ..last };
-    let body = encode(&[Step::Set(2, b"stolen".to_vec())]);
+    let body = encode(&[ClientCommand::Set(2, b"stolen".to_vec())]);
     for replica in 0..3 {
         let request = Request { id, micros: 1, acked_below: last.sequence, body: body.clone().into() };
         let (view, path, recipients) = (View(0), Path::Durability, ReplicaSet::ALL);
         play.world().intrude(0, replica, Message::Request { view, path, recipients, request });
     }
     play.run(200 * MILLI);
-    assert_eq!(play.call(writer, Step::Set(1, b"new".to_vec())), Outcome::Done);
+    assert_eq!(play.call(writer, ClientCommand::Set(1, b"new".to_vec())), Outcome::Done);
     play.get(reader, 1);
     play.judge()
 }

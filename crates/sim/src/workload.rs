@@ -9,7 +9,7 @@ pub const KINDS: usize = 12;
 
 /// One command of an operation. Keys are numbers; [`key_name`] gives their bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ClientCommand {
     /// GET.
     Get(u64),
     /// MGET.
@@ -76,7 +76,7 @@ pub fn key_of(name: &[u8]) -> Option<u64> {
     core::str::from_utf8(name).ok()?.strip_prefix('k')?.parse().ok()
 }
 
-impl Step {
+impl ClientCommand {
     /// The first key it names; `None` if it concerns all keys.
     #[must_use]
     pub fn key(&self) -> Option<u64> {
@@ -158,7 +158,7 @@ const fn set<'a>(key: &'a [u8], value: &'a [u8], get: bool) -> Command<'a> {
 
 /// The body of some steps, executed as one.
 #[must_use]
-pub fn encode(steps: &[Step]) -> Vec<u8> {
+pub fn encode(steps: &[ClientCommand]) -> Vec<u8> {
     let mut body = Vec::with_capacity(32);
     steps.iter().for_each(|step| step.encode(&mut body));
     body
@@ -181,21 +181,25 @@ impl Workload {
     }
 
     /// The next operation of the client in this slot.
-    pub fn next(&mut self, slot: usize) -> Vec<Step> {
+    pub fn next(&mut self, slot: usize) -> Vec<ClientCommand> {
         if slot < self.settings.readers {
             let key = self.key();
             if self.settings.all_keys_percent > 0 && self.prng.chance(1, 8) {
-                return vec![if self.prng.chance(1, 2) { Step::DbSize } else { Step::Keys }];
+                return vec![if self.prng.chance(1, 2) {
+                    ClientCommand::DbSize
+                } else {
+                    ClientCommand::Keys
+                }];
             }
             let several = self.prng.chance(1, 8);
-            return vec![if several { Step::MGet(self.keys(key)) } else { Step::Get(key) }];
+            return vec![if several { ClientCommand::MGet(self.keys(key)) } else { ClientCommand::Get(key) }];
         }
         let all_keys = self.settings.all_keys_percent;
         if all_keys > 0 && self.prng.chance(all_keys, 100) {
             return vec![match self.prng.below(5) {
-                0 | 1 => Step::FlushAll,
-                2 | 3 => Step::DbSize,
-                _ => Step::Keys,
+                0 | 1 => ClientCommand::FlushAll,
+                2 | 3 => ClientCommand::DbSize,
+                _ => ClientCommand::Keys,
             }];
         }
         let expiring = self.settings.expiring_percent;
@@ -204,13 +208,13 @@ impl Workload {
             let key = keys.start + self.prng.below(keys.end - keys.start);
             if self.settings.expiring_read && self.prng.chance(1, 2) {
                 return vec![match self.prng.below(8) {
-                    0 => Step::Del { key, blind: false },
-                    1 => Step::GetSet(key, self.value(key)),
-                    _ => Step::Get(key),
+                    0 => ClientCommand::Del { key, blind: false },
+                    1 => ClientCommand::GetSet(key, self.value(key)),
+                    _ => ClientCommand::Get(key),
                 }];
             }
             let millis = 1 + self.prng.below(self.settings.lifetime_max);
-            return vec![Step::SetFor(key, self.value(key), millis)];
+            return vec![ClientCommand::SetFor(key, self.value(key), millis)];
         }
         let kind = self.kind();
         let key = self.key();
@@ -225,9 +229,9 @@ impl Workload {
     }
 
     /// Whether a read is a stale one. KEYS never is: every replica has an order of its own.
-    pub fn is_stale(&mut self, steps: &[Step]) -> bool {
+    pub fn is_stale(&mut self, steps: &[ClientCommand]) -> bool {
         let percent = self.settings.stale_percent;
-        let may_be = |step: &Step| step.is_read() && *step != Step::Keys;
+        let may_be = |step: &ClientCommand| step.is_read() && *step != ClientCommand::Keys;
         percent > 0 && steps.iter().all(may_be) && self.prng.chance(percent, 100)
     }
 
@@ -284,26 +288,26 @@ impl Workload {
         keys
     }
 
-    fn step(&mut self, kind: usize, key: u64) -> Step {
+    fn step(&mut self, kind: usize, key: u64) -> ClientCommand {
         let delta = 1 + self.prng.below(3) as i64;
         match kind {
-            0 => Step::Set(key, self.value(key)),
-            1 | 2 => Step::IncrBy { key: self.of_parity(key, 0), delta, blind: kind == 1 },
+            0 => ClientCommand::Set(key, self.value(key)),
+            1 | 2 => ClientCommand::IncrBy { key: self.of_parity(key, 0), delta, blind: kind == 1 },
             3 | 4 => {
                 let key = self.of_parity(key, 1);
                 self.made += 1;
                 let value = format!("a{}.", self.made).into_bytes();
-                Step::Append { key, value, blind: kind == 3 }
+                ClientCommand::Append { key, value, blind: kind == 3 }
             }
-            5 => Step::GetSet(key, self.value(key)),
-            6 => Step::SetNx(key, self.value(key)),
+            5 => ClientCommand::GetSet(key, self.value(key)),
+            6 => ClientCommand::SetNx(key, self.value(key)),
             7 => {
                 let keys = self.keys(key);
-                Step::MSet(keys.into_iter().map(|key| (key, self.value(key))).collect())
+                ClientCommand::MSet(keys.into_iter().map(|key| (key, self.value(key))).collect())
             }
-            8 => Step::MGet(self.keys(key)),
-            9 | 10 => Step::Del { key, blind: kind == 9 },
-            _ => Step::Get(key),
+            8 => ClientCommand::MGet(self.keys(key)),
+            9 | 10 => ClientCommand::Del { key, blind: kind == 9 },
+            _ => ClientCommand::Get(key),
         }
     }
 }

@@ -3,7 +3,7 @@
 use syros_protocol::message::{Message, Path, Request};
 use syros_protocol::replica::PlantedBug;
 use syros_sim::swarm::MILLI;
-use syros_sim::workload::{Step, encode};
+use syros_sim::workload::{ClientCommand, encode};
 use syros_sim::{Play, Scenario};
 use syros_types::{OperationId, ReplicaSet, SessionId, View};
 
@@ -27,7 +27,7 @@ fn session(play: &mut Play, nonce: u64) -> SessionId {
 fn update(play: &mut Play, session: SessionId, value: &str) -> Message {
     let id = OperationId { session, sequence: 1 };
     let micros = play.world().now() / 1000;
-    let body = encode(&[Step::Set(77, value.as_bytes().to_vec())]);
+    let body = encode(&[ClientCommand::Set(77, value.as_bytes().to_vec())]);
     let request = Request { id, micros, acked_below: 1, body: body.into() };
     Message::Request { view: View(0), path: Path::Durability, recipients: ReplicaSet::ALL, request }
 }
@@ -84,7 +84,7 @@ fn damaged_frames_are_refused() {
         let mut play = scenario.with(noisy).start();
         let writer = play.client();
         for round in 0..40_u8 {
-            let _ = play.call(writer, Step::Set(u64::from(round % 3), vec![round; 40]));
+            let _ = play.call(writer, ClientCommand::Set(u64::from(round % 3), vec![round; 40]));
             play.get(writer, u64::from(round % 3));
         }
         play.judge()

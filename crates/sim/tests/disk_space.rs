@@ -4,13 +4,13 @@
 use syros_protocol::client::Outcome;
 use syros_protocol::message::Refusal;
 use syros_sim::swarm::MILLI;
-use syros_sim::workload::Step;
+use syros_sim::workload::ClientCommand;
 use syros_sim::{Play, Scenario};
 
 const DISK_FULL: Outcome = Outcome::Refused(Refusal::DiskFull);
 
-fn set(key: u64) -> Step {
-    Step::Set(key, b"value".to_vec())
+fn set(key: u64) -> ClientCommand {
+    ClientCommand::Set(key, b"value".to_vec())
 }
 
 fn fill(play: &mut Play, replicas: &[usize], is_short: bool) {
@@ -29,15 +29,15 @@ fn with_all_disks_full_reads_and_deletions_go_on_and_updates_are_refused_at_once
     fill(&mut play, &[0, 1, 2], true);
     play.run(2_000 * MILLI);
     let view = play.world().replica(0).unwrap().core().view();
-    for step in [set(7), Step::IncrBy { key: 8, delta: 1, blind: false }, set(0)] {
+    for step in [set(7), ClientCommand::IncrBy { key: 8, delta: 1, blind: false }, set(0)] {
         let update = play.submit(client, step);
         assert!(play.finish(update) < 100 * MILLI, "at once");
         assert_eq!(play.outcome(update), Some(DISK_FULL));
     }
     assert_eq!(play.get(client, 0), Some(b"value".to_vec()));
     assert_eq!(play.get(client, 7), None);
-    assert!(matches!(play.call(client, Step::Del { key: 0, blind: false }), Outcome::Reply(_)));
-    assert_eq!(play.call(client, Step::Del { key: 1, blind: true }), Outcome::Done);
+    assert!(matches!(play.call(client, ClientCommand::Del { key: 0, blind: false }), Outcome::Reply(_)));
+    assert_eq!(play.call(client, ClientCommand::Del { key: 1, blind: true }), Outcome::Done);
     play.run(5_000 * MILLI);
     assert_eq!(play.world().replica(0).unwrap().core().view(), view, "the lead does not go round");
 

@@ -4,7 +4,7 @@ use syros_experiment::{Cost, Distribution, Row};
 use syros_regions::Regions;
 use syros_sim::geo::Geo;
 use syros_sim::scenario::DELAY as D;
-use syros_sim::workload::Step;
+use syros_sim::workload::ClientCommand;
 use syros_sim::{Node, Scenario};
 use syros_types::FastQuorum::Supermajority;
 
@@ -143,7 +143,7 @@ fn updates_go_to_the_leader_where_a_supermajority_is_too_far() {
     }
     let mut costs = Vec::new();
     for round in 0..8_u8 {
-        let operation = play.submit(client, Step::Set(1, vec![b'v', round]));
+        let operation = play.submit(client, ClientCommand::Set(1, vec![b'v', round]));
         costs.push(play.finish(operation));
         play.run(200 * D);
     }

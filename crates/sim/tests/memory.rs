@@ -4,7 +4,7 @@ use syros_protocol::client::Outcome;
 use syros_protocol::message::Refusal;
 use syros_protocol::replica::PlantedBug;
 use syros_sim::swarm::MILLI;
-use syros_sim::workload::Step;
+use syros_sim::workload::ClientCommand;
 use syros_sim::{Node, Scenario};
 
 const LIMIT: usize = 8192;
@@ -14,8 +14,8 @@ fn with_limit(scenario: Scenario) -> Scenario {
     scenario.with(|swarm| swarm.maxmemory = Some(LIMIT))
 }
 
-fn set(key: u64) -> Step {
-    Step::Set(key, vec![b'v'; 200])
+fn set(key: u64) -> ClientCommand {
+    ClientCommand::Set(key, vec![b'v'; 200])
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn at_the_limit_updates_are_refused_by_name_and_deletions_make_room() {
     assert!(stored.len() > 10 && refused.len() > 10, "{} stored, {} refused", stored.len(), refused.len());
     let [one, two, _] = clients;
     // What is left is too little for a value of 200 bytes, and may do for a few short ones.
-    let increment = |key| Step::IncrBy { key, delta: 1, blind: false };
+    let increment = |key| ClientCommand::IncrBy { key, delta: 1, blind: false };
     let fit = (100..110).take_while(|key| play.call(one, increment(*key)) != OUT_OF_MEMORY).count();
     assert!(fit < 4, "{fit} short values fit");
     assert_eq!(play.call(one, increment(7)), OUT_OF_MEMORY);
@@ -49,8 +49,8 @@ fn at_the_limit_updates_are_refused_by_name_and_deletions_make_room() {
         assert_eq!(play.get(two, *key), None, "refused, and there");
     }
     for key in &stored[..5] {
-        assert!(matches!(play.call(one, Step::Del { key: *key, blind: false }), Outcome::Reply(_)));
-        assert_eq!(play.call(two, Step::Del { key: *key, blind: true }), Outcome::Done);
+        assert!(matches!(play.call(one, ClientCommand::Del { key: *key, blind: false }), Outcome::Reply(_)));
+        assert_eq!(play.call(two, ClientCommand::Del { key: *key, blind: true }), Outcome::Done);
     }
     assert_eq!(play.call(one, set(5)), Outcome::Done);
     assert!(play.get(two, stored[9]).is_some());
@@ -71,11 +71,11 @@ fn an_update_that_only_the_leader_refuses_is_not_reported_as_refused() {
         for replica in [1, 2] {
             play.set_delay(Node::Replica(0), Node::Replica(replica), 30 * MILLI);
         }
-        let large = Step::Append { key: 1, value: vec![b'x'; LIMIT + 600], blind: false };
+        let large = ClientCommand::Append { key: 1, value: vec![b'x'; LIMIT + 600], blind: false };
         assert!(matches!(play.call(one, large), Outcome::Reply(_)));
         let outcome = play.call(two, set(2));
         assert_ne!(outcome, Outcome::Done, "the leader has refused it");
-        assert!(matches!(play.call(one, Step::Del { key: 1, blind: false }), Outcome::Reply(_)));
+        assert!(matches!(play.call(one, ClientCommand::Del { key: 1, blind: false }), Outcome::Reply(_)));
         play.crash(0);
         play.run(3_000 * MILLI);
         play.get(one, 2);

@@ -5,7 +5,7 @@ use syros_protocol::client::Outcome;
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_sim::scenario::DELAY as D;
 use syros_sim::swarm::{DiskEngineSettings, MILLI};
-use syros_sim::workload::Step;
+use syros_sim::workload::ClientCommand;
 use syros_sim::{Node, Play, Scenario};
 use syros_types::{FastQuorum, Protocol};
 
@@ -21,16 +21,16 @@ fn scenario(name: &str, replicas: usize) -> Scenario {
     scenario.with(|swarm| swarm.follow(&protocol(name)))
 }
 
-fn set(key: u64) -> Step {
-    Step::Set(key, b"1".to_vec())
+fn set(key: u64) -> ClientCommand {
+    ClientCommand::Set(key, b"1".to_vec())
 }
 
-fn increment(key: u64, blind: bool) -> Step {
-    Step::IncrBy { key, delta: 1, blind }
+fn increment(key: u64, blind: bool) -> ClientCommand {
+    ClientCommand::IncrBy { key, delta: 1, blind }
 }
 
 /// Round trips of an operation.
-fn trips(play: &mut Play, client: usize, step: Step) -> u64 {
+fn trips(play: &mut Play, client: usize, step: ClientCommand) -> u64 {
     let operation = play.submit(client, step);
     let took = play.finish(operation);
     assert_eq!(took % TRIP, 0, "{took}");
@@ -38,7 +38,7 @@ fn trips(play: &mut Play, client: usize, step: Step) -> u64 {
 }
 
 /// Round trips of two operations, the second asked for as soon as the first has ended.
-fn both(play: &mut Play, client: usize, first: Step, second: Step) -> [u64; 2] {
+fn both(play: &mut Play, client: usize, first: ClientCommand, second: ClientCommand) -> [u64; 2] {
     [trips(play, client, first), trips(play, client, second)]
 }
 
@@ -70,7 +70,7 @@ fn every_protocol_costs_what_it_should() {
             let mut play = scenario(name, replicas).start();
             let client = play.client();
             // Different keys; each operation ends before the next begins.
-            let steps = [set(1), increment(2, true), increment(3, false), Step::Get(4)];
+            let steps = [set(1), increment(2, true), increment(3, false), ClientCommand::Get(4)];
             assert_eq!(steps.map(|step| trips(&mut play, client, step)), alone, "{name}, n={replicas}");
             play.run(200 * MILLI);
             let pairs =
@@ -92,7 +92,7 @@ fn what_commutes_is_answered_with_what_it_returns() {
             assert_eq!(play.get(client, 1), Some((number + 1).to_string().into_bytes()), "{reply:?}");
             play.run(100 * MILLI);
             // Nothing is pending: one round trip.
-            assert_eq!(trips(&mut play, client, Step::GetSet(2, b"7".to_vec())), 1, "{name}");
+            assert_eq!(trips(&mut play, client, ClientCommand::GetSet(2, b"7".to_vec())), 1, "{name}");
             play.run(100 * MILLI);
         }
         play.judge().unwrap();
@@ -122,7 +122,7 @@ fn what_depends_on_a_key_that_expires_is_executed_first() {
     for name in ["skyros-comm", "curp-c"] {
         let mut play = scenario(name, 3).start();
         let client = play.client();
-        play.call(client, Step::SetFor(2, b"1".to_vec(), 60_000));
+        play.call(client, ClientCommand::SetFor(2, b"1".to_vec(), 60_000));
         play.run(200 * MILLI);
         // The leader cannot promise what it returns, so it orders it when it knows.
         assert_eq!(trips(&mut play, client, increment(2, false)), 2, "{name}");

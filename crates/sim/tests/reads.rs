@@ -9,16 +9,16 @@ use syros_protocol::client::Outcome;
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_sim::scenario::DELAY as D;
 use syros_sim::swarm::{DiskEngineSettings, MILLI};
-use syros_sim::workload::Step;
+use syros_sim::workload::ClientCommand;
 use syros_sim::{Node, Play, Scenario};
 use syros_types::FastQuorum::{Majority, Supermajority};
 use syros_types::ReadPolicy;
 
-fn set(key: u64, value: &str) -> Step {
-    Step::Set(key, value.as_bytes().to_vec())
+fn set(key: u64, value: &str) -> ClientCommand {
+    ClientCommand::Set(key, value.as_bytes().to_vec())
 }
 
-fn cost(play: &mut Play, client: usize, step: Step) -> u64 {
+fn cost(play: &mut Play, client: usize, step: ClientCommand) -> u64 {
     let operation = play.submit(client, step);
     play.finish(operation)
 }
@@ -38,8 +38,8 @@ fn every_way_to_read_takes_one_round_trip() {
                 let mut play =
                     Scenario::new(replicas).fast_quorum(mode).durability(Durability::Replicated).start();
                 let reader = play.reader(policy);
-                let several = Step::MGet(vec![1, 2, 3]);
-                for step in [Step::Get(1), Step::Get(1), several, Step::Get(99)] {
+                let several = ClientCommand::MGet(vec![1, 2, 3]);
+                for step in [ClientCommand::Get(1), ClientCommand::Get(1), several, ClientCommand::Get(99)] {
                     assert_eq!(cost(&mut play, reader, step), 2 * D, "n={replicas} {mode} {policy}");
                 }
             }
@@ -58,7 +58,7 @@ fn behind_an_unordered_update_reads_take_two_round_trips_or_three() {
             let mut play = start(replicas);
             let (writer, reader) = (play.client(), play.reader(policy));
             assert_eq!(play.call(writer, set(1, "new")), Outcome::Done);
-            let took = cost(&mut play, reader, Step::Get(1));
+            let took = cost(&mut play, reader, ClientCommand::Get(1));
             assert_eq!(took, 2 * trips * D, "n={replicas} {policy}");
             if policy != ReadPolicy::Stale {
                 assert_eq!(play.get(reader, 1), Some(b"new".to_vec()), "n={replicas} {policy}");
@@ -70,14 +70,14 @@ fn behind_an_unordered_update_reads_take_two_round_trips_or_three() {
 /// An update that a majority has in its log and nobody has executed: a quorum sees it, and a second round trip
 /// to one member brings its value.
 #[test]
-fn a_rinse_takes_a_second_round_trip() {
+fn a_reread_takes_a_second_round_trip() {
     for replicas in [3, 5] {
         let mut play = start(replicas);
         let (writer, reader) = (play.client(), play.reader(ReadPolicy::Quorum));
-        let write = play.submit(writer, Step::IncrBy { key: 1, delta: 7, blind: false });
+        let write = play.submit(writer, ClientCommand::IncrBy { key: 1, delta: 7, blind: false });
         // The Prepares have arrived; the leader does not know yet.
         play.run(2 * D);
-        let read = play.submit(reader, Step::Get(1));
+        let read = play.submit(reader, ClientCommand::Get(1));
         // In one, if it happened to ask the leader for the sake of knowing how far that is.
         assert!(play.finish(read) <= 4 * D, "n={replicas}");
         play.finish(write);
@@ -96,12 +96,12 @@ fn a_quorum_is_as_far_as_its_members() {
         play.set_delay(Node::Replica(0), Node::Client(reader), far);
         // It learns how far everybody is.
         for _ in 0..40 {
-            let read = play.submit(reader, Step::Get(1));
+            let read = play.submit(reader, ClientCommand::Get(1));
             play.finish(read);
             play.run(20 * MILLI);
         }
         for _ in 0..20 {
-            assert_eq!(cost(&mut play, reader, Step::Get(1)), 2 * D, "n={replicas}");
+            assert_eq!(cost(&mut play, reader, ClientCommand::Get(1)), 2 * D, "n={replicas}");
         }
     }
 }
@@ -122,13 +122,13 @@ fn a_read_of_several_keys_sees_what_was_complete_before_what_it_sees() {
             play.set_delay(Node::Replica(0), Node::Replica(*follower), 100 * MILLI);
         });
         play.cut(Node::Client(reader), Node::Replica(0));
-        play.submit(first, Step::IncrBy { key: 1, delta: 7, blind: false });
+        play.submit(first, ClientCommand::IncrBy { key: 1, delta: 7, blind: false });
         play.run(2 * D);
-        let read_of_both = play.submit(both, Step::MGet(vec![1, 2]));
+        let read_of_both = play.submit(both, ClientCommand::MGet(vec![1, 2]));
         play.run(2 * D);
         play.submit(second, set(2, "new"));
         play.run(3 * D);
-        let read = play.submit(reader, Step::Get(1));
+        let read = play.submit(reader, ClientCommand::Get(1));
         play.run(60 * D);
         play.mend(Node::Client(reader), Node::Replica(0));
         play.finish(read);
@@ -145,7 +145,7 @@ fn a_key_that_somebody_found_expired_does_not_come_back_in_a_quorum() {
     let story = |scenario: Scenario| {
         let mut play = scenario.start();
         let (writer, reader) = (play.client(), play.reader(ReadPolicy::Quorum));
-        play.call(writer, Step::SetFor(1, b"here".to_vec(), 300));
+        play.call(writer, ClientCommand::SetFor(1, b"here".to_vec(), 300));
         play.run(100 * MILLI);
         let before = play.status(1).op_number;
         play.until("the followers have the entry that lets it expire", |play| {
@@ -156,7 +156,7 @@ fn a_key_that_somebody_found_expired_does_not_come_back_in_a_quorum() {
         play.cut(Node::Client(reader), Node::Replica(0));
         play.until("the leader has executed it", |play| play.status(0).applied > before);
         assert_eq!(play.get(writer, 1), None, "the leader has a lease");
-        let read = play.submit(reader, Step::Get(1));
+        let read = play.submit(reader, ClientCommand::Get(1));
         play.run(100 * MILLI);
         let answered = play.outcome(read);
         play.mend_all();
@@ -176,10 +176,10 @@ fn a_key_that_somebody_found_expired_does_not_come_back_in_a_quorum() {
 /// says so is not committed before two messages later: they wait for it.
 #[test]
 fn a_read_shows_no_key_that_updates_find_expired() {
-    let story = |scenario: Scenario, engine: Option<DiskEngineSettings>, policy, step: Step| {
+    let story = |scenario: Scenario, engine: Option<DiskEngineSettings>, policy, step: ClientCommand| {
         let mut play = scenario.with(|swarm| swarm.disk_engine = engine).start();
         let (writer, reader) = (play.client(), play.reader(policy));
-        play.call(writer, Step::SetFor(1, b"here".to_vec(), 300));
+        play.call(writer, ClientCommand::SetFor(1, b"here".to_vec(), 300));
         play.run(100 * MILLI);
         assert_eq!(play.get(reader, 1), Some(b"here".to_vec()));
         let before = play.status(0).op_number;
@@ -201,13 +201,13 @@ fn a_read_shows_no_key_that_updates_find_expired() {
     };
     for engine in [None, Some(on_disk)] {
         for policy in [ReadPolicy::Leader, ReadPolicy::Meta, ReadPolicy::Quorum, ReadPolicy::Auto] {
-            for step in [Step::Get(1), Step::MGet(vec![1, 2])] {
+            for step in [ClientCommand::Get(1), ClientCommand::MGet(vec![1, 2])] {
                 let shown = story(Scenario::new(3), engine.clone(), policy, step.clone());
                 assert!(!shown.contains("Bulk"), "{shown}, {step:?} with {policy}, {engine:?}");
             }
         }
         let bug = Scenario::new(3).plant(PlantedBug::FollowersAhead);
-        let shown = story(bug, engine, ReadPolicy::Leader, Step::Get(1));
+        let shown = story(bug, engine, ReadPolicy::Leader, ClientCommand::Get(1));
         assert!(shown.contains("Bulk"), "the story shows the bug: {shown}");
     }
 }
@@ -218,7 +218,7 @@ fn a_key_that_somebody_found_expired_does_not_come_back_with_the_next_leader() {
     let story = |scenario: Scenario| {
         let mut play = scenario.start();
         let (writer, reader) = (play.client(), play.client());
-        play.call(writer, Step::SetFor(1, b"here".to_vec(), 300));
+        play.call(writer, ClientCommand::SetFor(1, b"here".to_vec(), 300));
         play.run(100 * MILLI);
         let before = play.status(1).op_number;
         play.until("the followers have the entry that lets it expire", |play| {
@@ -228,7 +228,7 @@ fn a_key_that_somebody_found_expired_does_not_come_back_with_the_next_leader() {
         play.until("the leader has executed it", |play| play.status(0).applied > before);
         assert_eq!(play.get(writer, 1), None, "the leader has a lease");
         play.crash(0);
-        let read = play.submit(reader, Step::Get(1));
+        let read = play.submit(reader, ClientCommand::Get(1));
         play.until("there is another leader", |play| {
             play.world().replica(1).is_some_and(|replica| replica.core().is_leader())
         });

@@ -6,7 +6,7 @@ use syros_protocol::client::Outcome;
 use syros_protocol::replica::Durability;
 use syros_sim::scenario::DELAY as D;
 use syros_sim::swarm::Swarm;
-use syros_sim::workload::Step;
+use syros_sim::workload::ClientCommand;
 use syros_sim::{Node, Play, Scenario};
 use syros_types::FastQuorum::{self, Majority, Supermajority};
 use syros_types::WritePolicy;
@@ -15,15 +15,15 @@ fn start(replicas: usize, mode: FastQuorum) -> Play {
     Scenario::new(replicas).fast_quorum(mode).durability(Durability::Replicated).start()
 }
 
-fn set(key: u64) -> Step {
-    Step::Set(key, b"value".to_vec())
+fn set(key: u64) -> ClientCommand {
+    ClientCommand::Set(key, b"value".to_vec())
 }
 
-fn increment(key: u64, blind: bool) -> Step {
-    Step::IncrBy { key, delta: 1, blind }
+fn increment(key: u64, blind: bool) -> ClientCommand {
+    ClientCommand::IncrBy { key, delta: 1, blind }
 }
 
-fn cost(play: &mut Play, client: usize, step: Step) -> u64 {
+fn cost(play: &mut Play, client: usize, step: ClientCommand) -> u64 {
     let operation = play.submit(client, step);
     play.finish(operation)
 }
@@ -66,13 +66,13 @@ fn a_read_at_the_leader_takes_one_and_two_behind_a_pending_update() {
     for replicas in [3, 5] {
         let mut play = start(replicas, Majority);
         let client = play.client();
-        assert_eq!(cost(&mut play, client, Step::Get(1)), 2 * D, "n={replicas}");
+        assert_eq!(cost(&mut play, client, ClientCommand::Get(1)), 2 * D, "n={replicas}");
         let write = play.submit(client, set(1));
-        let read = play.submit(client, Step::Get(1));
+        let read = play.submit(client, ClientCommand::Get(1));
         assert_eq!((play.finish(write), play.finish(read)), (2 * D, 4 * D), "n={replicas}");
         // Another key is not concerned.
         let write = play.submit(client, set(1));
-        let read = play.submit(client, Step::Get(2));
+        let read = play.submit(client, ClientCommand::Get(2));
         assert_eq!((play.finish(write), play.finish(read)), (2 * D, 2 * D), "n={replicas}");
     }
 }

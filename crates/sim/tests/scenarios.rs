@@ -8,12 +8,12 @@ use core::time::Duration;
 use syros_protocol::client::Outcome;
 use syros_protocol::replica::PlantedBug;
 use syros_sim::swarm::{MICRO, MILLI};
-use syros_sim::workload::Step;
+use syros_sim::workload::ClientCommand;
 use syros_sim::{Node, Play, Scenario};
 use syros_types::{FastQuorum, ReadPolicy};
 
-fn set(key: u64, value: &str) -> Step {
-    Step::Set(key, value.as_bytes().to_vec())
+fn set(key: u64, value: &str) -> ClientCommand {
+    ClientCommand::Set(key, value.as_bytes().to_vec())
 }
 
 /// Long enough for a view change and for whoever waits for one.
@@ -145,7 +145,7 @@ fn a_majority_without_memory_answers_nothing() {
         play.restart(*replica);
     });
     play.run(VIEW_CHANGE);
-    let operations = [set(1, "other"), Step::Get(1)].map(|step| play.submit(client, step));
+    let operations = [set(1, "other"), ClientCommand::Get(1)].map(|step| play.submit(client, step));
     play.run(30_000 * MILLI);
     for operation in operations {
         let outcome = play.outcome(operation);
@@ -186,7 +186,7 @@ fn recovered_updates_are_ordered_by_timestamp() {
         play.crash(0);
         play.run(VIEW_CHANGE);
         // With the bug the world is broken by now, and nobody waits for an answer in it.
-        play.submit(writer, Step::Get(1));
+        play.submit(writer, ClientCommand::Get(1));
         play.run(VIEW_CHANGE);
         play.judge()
     });

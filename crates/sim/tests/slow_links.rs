@@ -3,7 +3,7 @@
 use core::time::Duration;
 use syros_protocol::client::Outcome;
 use syros_sim::swarm::MILLI;
-use syros_sim::workload::Step;
+use syros_sim::workload::ClientCommand;
 use syros_sim::{Node, Play, Scenario};
 
 /// Values that only durability logs hold.
@@ -20,7 +20,7 @@ fn full_logs(replicas: usize, value: usize, millis: u64) -> (Play, usize) {
     let mut play = Scenario::new(replicas).with(unhurried).start();
     let writer = play.client();
     for key in 0..VALUES {
-        assert_eq!(play.call(writer, Step::Set(1_000 + key, vec![b'x'; value])), Outcome::Done);
+        assert_eq!(play.call(writer, ClientCommand::Set(1_000 + key, vec![b'x'; value])), Outcome::Done);
     }
     let bytes_per_second = VALUES * value as u64 * 1_000 / millis;
     for one in 0..replicas {
@@ -48,7 +48,7 @@ fn a_view_change_with_full_durability_logs_comes_to_an_end() {
         let (mut play, writer) = full_logs(replicas, value, millis);
         play.crash(0);
         let begun = play.now();
-        let write = play.submit(writer, Step::Set(1, b"after".to_vec()));
+        let write = play.submit(writer, ClientCommand::Set(1, b"after".to_vec()));
         while play.outcome(write).is_none() && play.now() - begun < most_millis * MILLI {
             play.run(10 * MILLI);
         }

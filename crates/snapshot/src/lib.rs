@@ -12,7 +12,7 @@
 mod states;
 mod stored;
 
-pub use states::{Place, SnapshotFiles, States, StoreLoader, Stores};
+pub use states::{SnapshotFiles, States, StoreDirectory, StoreLoader, Stores};
 pub use stored::{Stored, StoredError};
 
 use std::fmt;

@@ -81,7 +81,7 @@ impl<D: Disk> States<D> for SnapshotFiles {
 
 /// Where stores lie, by number. What is created stays unseen, even by a process that starts later, until it is
 /// complete; it is closed by then, and opened again.
-pub trait Place {
+pub trait StoreDirectory {
     /// The stores.
     type Store: Store;
 
@@ -130,14 +130,14 @@ pub trait Place {
 
 /// The stores of a disk engine. There is one but for the time in which a snapshot from another replica takes its
 /// place.
-pub struct Stores<P: Place> {
-    place: P,
-    found: Vec<Found<P::Store>>,
+pub struct Stores<P: StoreDirectory> {
+    directory: P,
+    found: Vec<OpenedStore<P::Store>>,
     /// The one whose engine was loaded.
     number: Option<u64>,
 }
 
-struct Found<S: Store> {
+struct OpenedStore<S: Store> {
     number: u64,
     /// What its last checkpoint holds; the beginning, if it never had one.
     op_number: OpNumber,
@@ -145,10 +145,10 @@ struct Found<S: Store> {
     head: Vec<u8>,
 }
 
-impl<P: Place> Stores<P> {
+impl<P: StoreDirectory> Stores<P> {
     /// The stores at a place.
-    pub const fn new(place: P) -> Self {
-        Self { place, found: Vec::new(), number: None }
+    pub const fn new(directory: P) -> Self {
+        Self { directory, found: Vec::new(), number: None }
     }
 
     /// The place, and the number of the store that the loaded engine has; one is created if none was loaded.
@@ -160,32 +160,32 @@ impl<P: Place> Stores<P> {
         loaded: Option<DiskEngine<P::Store>>,
     ) -> Result<(P, u64, DiskEngine<P::Store>), StoreError> {
         if let (Some(number), Some(engine)) = (self.number, loaded) {
-            return Ok((self.place, number, engine));
+            return Ok((self.directory, number, engine));
         }
-        let (number, store) = self.place.create()?;
+        let (number, store) = self.directory.create()?;
         drop(store);
-        let engine = complete(&mut self.place, number)?;
-        Ok((self.place, number, engine))
+        let engine = complete(&mut self.directory, number)?;
+        Ok((self.directory, number, engine))
     }
 }
 
 /// Makes a store complete that has been closed, and opens it.
-fn complete<P: Place>(place: &mut P, number: u64) -> Result<DiskEngine<P::Store>, StoreError> {
-    place.complete(number)?;
-    Ok(DiskEngine::open(place.open(number)?)?.0)
+fn complete<P: StoreDirectory>(directory: &mut P, number: u64) -> Result<DiskEngine<P::Store>, StoreError> {
+    directory.complete(number)?;
+    Ok(DiskEngine::open(directory.open(number)?)?.0)
 }
 
-impl<P: Place, D: Disk> States<D> for Stores<P> {
+impl<P: StoreDirectory, D: Disk> States<D> for Stores<P> {
     type Engine = DiskEngine<P::Store>;
 
     fn list(&mut self, _: &mut SnapshotStore<D>) -> Result<Vec<OpNumber>, SnapshotStoreError> {
-        for number in self.place.list()? {
-            let (engine, head) = DiskEngine::open(self.place.open(number)?)?;
+        for number in self.directory.list()? {
+            let (engine, head) = DiskEngine::open(self.directory.open(number)?)?;
             // A store without a checkpoint is empty: the log has everything.
             let Some(head) = head else { continue };
             let op_number =
                 syros_wire::decode_snapshot_head(&head).map_err(SnapshotStoreError::Head)?.op_number;
-            self.found.push(Found { number, op_number, engine, head });
+            self.found.push(OpenedStore { number, op_number, engine, head });
         }
         Ok(self.found.iter().map(|found| found.op_number).collect())
     }
@@ -197,7 +197,8 @@ impl<P: Place, D: Disk> States<D> for Stores<P> {
     ) -> Result<Loaded<DiskEngine<P::Store>>, SnapshotStoreError> {
         // If two go that far, what they hold is the same.
         let at = self.found.iter().position(|found| found.op_number == op_number);
-        let Found { number, engine, head, .. } = self.found.swap_remove(at.ok_or(SnapshotStoreError::Part)?);
+        let OpenedStore { number, engine, head, .. } =
+            self.found.swap_remove(at.ok_or(SnapshotStoreError::Part)?);
         self.number = Some(number);
         let head = syros_wire::decode_snapshot_head(&head).map_err(SnapshotStoreError::Head)?;
         let bytes = engine.shared().store().disk_bytes();
@@ -211,31 +212,31 @@ impl<P: Place, D: Disk> States<D> for Stores<P> {
     ) -> Result<(), SnapshotStoreError> {
         // Their files are closed.
         self.found.clear();
-        self.place.keep_only(self.number.filter(|_| op_number.is_some()))?;
+        self.directory.keep_only(self.number.filter(|_| op_number.is_some()))?;
         // Files are for other members, who have to ask again.
         snapshot_store.keep_only(None)
     }
 }
 
 /// Loads a snapshot that was received into a new store.
-pub struct StoreLoader<P: Place> {
-    place: P,
+pub struct StoreLoader<P: StoreDirectory> {
+    directory: P,
     number: u64,
     loader: syros_storage::DiskLoader<P::Store>,
 }
 
-impl<P: Place> StoreLoader<P> {
+impl<P: StoreDirectory> StoreLoader<P> {
     /// Creates the store.
     ///
     /// # Errors
     /// What the disk says.
-    pub fn create(mut place: P) -> Result<Self, StoreError> {
-        let (number, store) = place.create()?;
-        Ok(Self { place, number, loader: DiskEngine::loader(store) })
+    pub fn create(mut directory: P) -> Result<Self, StoreError> {
+        let (number, store) = directory.create()?;
+        Ok(Self { directory, number, loader: DiskEngine::loader(store) })
     }
 }
 
-impl<P: Place> Load for StoreLoader<P> {
+impl<P: StoreDirectory> Load for StoreLoader<P> {
     /// The engine, and the number of its store.
     type Engine = (u64, DiskEngine<P::Store>);
 
@@ -248,6 +249,6 @@ impl<P: Place> Load for StoreLoader<P> {
         engine.shared().seal(head)?;
         engine.shared().flush()?;
         drop(engine);
-        Ok((self.number, complete(&mut self.place, self.number)?))
+        Ok((self.number, complete(&mut self.directory, self.number)?))
     }
 }

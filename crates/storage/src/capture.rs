@@ -29,7 +29,7 @@ pub(crate) struct Capture {
     /// about positions before the cursor.
     copied: Vec<u64>,
     /// What has been copied ahead of the cursor.
-    waiting: Waiting,
+    waiting: PendingRecords,
     /// The table that a FLUSHALL has taken out of use, if there was one. Nothing changes in it any more.
     frozen: Option<Frozen>,
     /// Of the records that blocks have taken.
@@ -45,7 +45,7 @@ impl Capture {
             header_written: false,
             cursor: 0,
             copied: vec![0; count.div_ceil(64)],
-            waiting: Waiting::default(),
+            waiting: PendingRecords::default(),
             frozen: None,
             digest: Digest::new(time),
         }
@@ -150,7 +150,7 @@ fn frozen_bytes(key: &[u8], entry: &Entry) -> usize {
 
 /// Records that no block has taken yet.
 #[derive(Clone, Debug, Default)]
-struct Waiting {
+struct PendingRecords {
     /// Whole records each, and none empty.
     chunks: VecDeque<Vec<u8>>,
     /// So many bytes of the first chunk have been taken.
@@ -159,7 +159,7 @@ struct Waiting {
     bytes: usize,
 }
 
-impl Waiting {
+impl PendingRecords {
     fn push(&mut self, position: usize, key: &[u8], entry: &Entry) {
         let length_max = RECORD_OVERHEAD_MAX + key.len() + entry.value().len();
         let room = |chunk: &Vec<u8>| chunk.capacity() - chunk.len();

@@ -1,7 +1,7 @@
 //! The table of keys of the in-memory engine.
 
 use crate::hash::KeyHashBuilder;
-use crate::keys::{Expiry, Found};
+use crate::keys::{EntryRef, Expiry};
 use indexmap::IndexMap;
 use smallvec::SmallVec;
 use syros_types::WallTime;
@@ -38,7 +38,7 @@ impl Entry {
 pub(crate) const ALLOCATION_BYTES: usize = 16;
 /// What a key costs in the table: hash, key, entry, and its slot in the index at the usual load.
 pub(crate) const ENTRY_BYTES: usize = size_of::<(u64, Key, Entry)>() + 12 + 2 * ALLOCATION_BYTES;
-impl Found for &Entry {
+impl EntryRef for &Entry {
     fn value(&self) -> &[u8] {
         &self.value
     }

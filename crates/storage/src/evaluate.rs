@@ -2,7 +2,7 @@
 //! before they are executed.
 
 use crate::execute;
-use crate::keys::{Expiry, Found, Keys, KeysMut};
+use crate::keys::{EntryRef, Expiry, Keys, KeysMut};
 use core::cell::Cell;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
@@ -42,7 +42,7 @@ enum Drafted<'a, F> {
     Kept(F),
 }
 
-impl<F: Found> Found for Drafted<'_, F> {
+impl<F: EntryRef> EntryRef for Drafted<'_, F> {
     fn value(&self) -> &[u8] {
         match self {
             Self::Changed(value, _) => value,
@@ -59,12 +59,12 @@ impl<F: Found> Found for Drafted<'_, F> {
 }
 
 impl<K: Keys> Keys for Draft<'_, K> {
-    type Found<'a>
-        = Drafted<'a, K::Found<'a>>
+    type EntryRef<'a>
+        = Drafted<'a, K::EntryRef<'a>>
     where
         Self: 'a;
 
-    fn get(&self, key: &[u8]) -> Option<Self::Found<'_>> {
+    fn get(&self, key: &[u8]) -> Option<Self::EntryRef<'_>> {
         let found = match self.changes.get(key) {
             Some(change) => change.as_ref().map(|(value, expiry)| Drafted::Changed(value, *expiry)),
             None => self.keys.get(key).map(Drafted::Kept),

@@ -1,6 +1,6 @@
 //! What each command does.
 
-use crate::keys::{Expiry, Found, Keys, KeysMut};
+use crate::keys::{EntryRef, Expiry, Keys, KeysMut};
 use crate::operand::Operand;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
@@ -96,7 +96,7 @@ fn read_one<K: Keys>(keys: &K, view: View, operation: &Operation<'_>, reply: &mu
 }
 
 /// If the operation failed, replaces what it added to `reply` after `start` by the error.
-fn replace_error(outcome: Outcome, start: usize, reply: &mut Vec<u8>) {
+fn replace_error(outcome: ExecutionResult, start: usize, reply: &mut Vec<u8>) {
     if let Err(error) = outcome {
         reply.truncate(start);
         put_error(reply, error.text().as_bytes());
@@ -119,10 +119,15 @@ impl View {
     }
 }
 
-type Outcome = Result<(), ExecutionError>;
+type ExecutionResult = Result<(), ExecutionError>;
 
 /// Executes a command that only reads. After an error, what was added to `reply` is to be dropped.
-fn read_command<K: Keys>(keys: &K, view: View, command: &Command<'_>, reply: &mut Vec<u8>) -> Outcome {
+fn read_command<K: Keys>(
+    keys: &K,
+    view: View,
+    command: &Command<'_>,
+    reply: &mut Vec<u8>,
+) -> ExecutionResult {
     match *command {
         Command::Get { key } => put_value(keys, key, reply),
         Command::MGet { keys: names } => {
@@ -139,7 +144,7 @@ fn read_command<K: Keys>(keys: &K, view: View, command: &Command<'_>, reply: &mu
         }
         Command::GetRange { key, start, end } => {
             let found = keys.get(key);
-            put_bulk(reply, range(found.as_ref().map_or(&[], Found::value), start, end));
+            put_bulk(reply, range(found.as_ref().map_or(&[], EntryRef::value), start, end));
         }
         Command::Exists { keys: names } => {
             put_integer(reply, names.iter().filter(|key| keys.get(key).is_some()).count() as i64);
@@ -204,7 +209,7 @@ fn time_of<K: Keys>(keys: &K, key: &[u8], unit: Unit, show: impl FnOnce(u64) -> 
     }
 }
 
-fn list_keys<K: Keys>(keys: &K, view: View, pattern: &[u8], reply: &mut Vec<u8>) -> Outcome {
+fn list_keys<K: Keys>(keys: &K, view: View, pattern: &[u8], reply: &mut Vec<u8>) -> ExecutionResult {
     // Counted first, since the count goes in front.
     let mut matching = Names::default();
     let start = reply.len();
@@ -290,7 +295,7 @@ fn update_command<K: KeysMut>(
     now_ms: u64,
     command: &Command<'_>,
     reply: &mut Vec<u8>,
-) -> Outcome {
+) -> ExecutionResult {
     match *command {
         Command::Set { key, value, condition, lifetime, get } => {
             set(keys, now_ms, &Set { key, value, condition, lifetime, get }, reply);
@@ -461,7 +466,12 @@ fn set_range<K: KeysMut>(keys: &mut K, key: &[u8], offset: u64, part: &[u8]) -> 
     })
 }
 
-fn increment_float<K: KeysMut>(keys: &mut K, key: &[u8], delta: Extended, reply: &mut Vec<u8>) -> Outcome {
+fn increment_float<K: KeysMut>(
+    keys: &mut K,
+    key: &[u8],
+    delta: Extended,
+    reply: &mut Vec<u8>,
+) -> ExecutionResult {
     let old = match keys.get(key) {
         Some(found) => Extended::parse(found.value()).ok_or(ExecutionError::NotFloat)?,
         None => Extended::ZERO,

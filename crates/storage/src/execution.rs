@@ -1,9 +1,9 @@
 //! Deferred, parallel execution (IONIA 4.1): log entries go to lanes by the hashes of their keys; each lane executes
 //! what it gets in log order, and does not know of the others.
 //!
-//! Where an operation concerns several lanes they *meet*: each comes to the meeting when it has executed, and
+//! Where an operation concerns several lanes they *meet*: each comes to the barrier when it has executed, and
 //! committed, all that it got before; the last one executes the operation, and the others wait for it. All lanes
-//! get meetings in one order, so they never wait for each other in a circle. An entry counts as applied when it and
+//! get barriers in one order, so they never wait for each other in a circle. An entry counts as applied when it and
 //! all before it are executed and committed: the *applied index* is the end of the longest executed prefix.
 //!
 //! Nothing here waits or has threads: a [`Dispatcher`] deals out, a [`Worker`] does one item after the other, and
@@ -41,15 +41,15 @@ pub struct Task<B> {
 pub enum Item<B, J> {
     /// Execute these, whose keys are the lane's alone.
     Run(Vec<Task<B>>),
-    /// Come to a meeting.
-    Meet(Arc<Meeting<B, J>>),
+    /// Come to a barrier.
+    Barrier(Arc<LaneBarrier<B, J>>),
     /// The end of a chunk: commit and tell.
     End(u64),
 }
 
-/// What is done at a meeting.
+/// What is done at a barrier.
 #[derive(Debug)]
-enum Agenda<B, J> {
+enum BarrierTask<B, J> {
     /// Tasks that nobody may see half of.
     Run(Vec<Task<B>>),
     /// Something of the driver's, while nothing is executed.
@@ -57,67 +57,67 @@ enum Agenda<B, J> {
 }
 
 #[derive(Debug)]
-struct Attendance<B, J> {
+struct BarrierState<B, J> {
     missing: usize,
     is_over: bool,
-    agenda: Option<Agenda<B, J>>,
+    task: Option<BarrierTask<B, J>>,
 }
 
 /// Where several lanes meet.
 #[derive(Debug)]
-pub struct Meeting<B, J> {
-    attendance: Mutex<Attendance<B, J>>,
+pub struct LaneBarrier<B, J> {
+    state: Mutex<BarrierState<B, J>>,
     over: Condvar,
 }
 
-impl<B, J> Meeting<B, J> {
-    fn new(lanes: usize, agenda: Agenda<B, J>) -> Self {
-        let attendance = Attendance { missing: lanes, is_over: false, agenda: Some(agenda) };
-        Self { attendance: Mutex::new(attendance), over: Condvar::new() }
+impl<B, J> LaneBarrier<B, J> {
+    fn new(lanes: usize, task: BarrierTask<B, J>) -> Self {
+        let state = BarrierState { missing: lanes, is_over: false, task: Some(task) };
+        Self { state: Mutex::new(state), over: Condvar::new() }
     }
 
-    fn attendance(&self) -> MutexGuard<'_, Attendance<B, J>> {
-        self.attendance.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, BarrierState<B, J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One more is there; what is to be done, if it is the last one.
-    fn arrive(&self) -> Option<Agenda<B, J>> {
-        let mut attendance = self.attendance();
-        attendance.missing -= 1;
-        if attendance.missing == 0 { attendance.agenda.take() } else { None }
+    fn arrive(&self) -> Option<BarrierTask<B, J>> {
+        let mut state = self.state();
+        state.missing -= 1;
+        if state.missing == 0 { state.task.take() } else { None }
     }
 
     /// True if what was to be done is done.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.attendance().is_over
+        self.state().is_over
     }
 
-    /// What was to be done is done: everybody may go on. To be called by whoever got [`Step::Job`].
+    /// What was to be done is done: everybody may go on. To be called by whoever got [`ItemProgress::Job`].
     pub fn close(&self) {
-        self.attendance().is_over = true;
+        self.state().is_over = true;
         self.over.notify_all();
     }
 
-    /// Waits until [`Meeting::is_over`].
+    /// Waits until [`LaneBarrier::is_over`].
     pub fn wait(&self) {
-        let mut attendance = self.attendance();
-        while !attendance.is_over {
-            attendance = self.over.wait(attendance).unwrap_or_else(PoisonError::into_inner);
+        let mut state = self.state();
+        while !state.is_over {
+            state = self.over.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 /// What has become of an item.
 #[derive(Debug)]
-pub enum Step<J> {
+pub enum ItemProgress<J> {
     /// It is done.
     Done,
     /// A chunk is done and committed, with these answers.
     Ended(u64, Vec<(OpNumber, Vec<u8>)>),
     /// The others have to come first, or the last one has to finish: the item is to be tried again then.
     Wait,
-    /// All are here: this is to be done, and the meeting to be closed. The item is done.
+    /// All are here: this is to be done, and the barrier to be closed. The item is done.
     Job(J),
 }
 
@@ -126,8 +126,8 @@ pub enum Step<J> {
 pub enum ReadWay {
     /// Nothing: it looks up one key, once. Any thread may carry it out.
     InPassing,
-    /// A meeting of the lanes of these keys.
-    AtMeeting(Footprint),
+    /// A barrier of the lanes of these keys.
+    AtBarrier(Footprint),
     /// A view of the store that is taken while all lanes meet; the read itself may take long.
     OfMoment,
 }
@@ -145,7 +145,7 @@ impl ReadWay {
         }
         match describe(body).map(|description| description.footprint) {
             Ok(Footprint::All) => Self::OfMoment,
-            Ok(keys) => Self::AtMeeting(keys),
+            Ok(keys) => Self::AtBarrier(keys),
             // It is answered with an error.
             Err(_) => Self::InPassing,
         }
@@ -156,7 +156,7 @@ impl ReadWay {
 pub struct Worker<S: Store> {
     lane: Lane<S>,
     replies: Vec<(OpNumber, Vec<u8>)>,
-    /// It has come to the meeting that is its next item.
+    /// It has come to the barrier that is its next item.
     has_arrived: bool,
     scratch: Vec<u8>,
 }
@@ -174,36 +174,36 @@ impl<S: Store> Worker<S> {
     }
 
     /// Does the next item, or tries again.
-    pub fn step<B: AsRef<[u8]>, J>(&mut self, item: &Item<B, J>) -> Step<J> {
+    pub fn step<B: AsRef<[u8]>, J>(&mut self, item: &Item<B, J>) -> ItemProgress<J> {
         match item {
             Item::Run(tasks) => self.run(tasks),
             Item::End(chunk) => {
                 self.lane.commit();
-                return Step::Ended(*chunk, core::mem::take(&mut self.replies));
+                return ItemProgress::Ended(*chunk, core::mem::take(&mut self.replies));
             }
-            Item::Meet(meeting) if self.has_arrived => {
-                if !meeting.is_over() {
-                    return Step::Wait;
+            Item::Barrier(barrier) if self.has_arrived => {
+                if !barrier.is_over() {
+                    return ItemProgress::Wait;
                 }
                 self.has_arrived = false;
             }
-            Item::Meet(meeting) => {
+            Item::Barrier(barrier) => {
                 self.lane.commit();
-                match meeting.arrive() {
+                match barrier.arrive() {
                     None => {
                         self.has_arrived = true;
-                        return Step::Wait;
+                        return ItemProgress::Wait;
                     }
-                    Some(Agenda::Run(tasks)) => {
+                    Some(BarrierTask::Run(tasks)) => {
                         self.run(&tasks);
                         self.lane.commit();
-                        meeting.close();
+                        barrier.close();
                     }
-                    Some(Agenda::Job(job)) => return Step::Job(job),
+                    Some(BarrierTask::Job(job)) => return ItemProgress::Job(job),
                 }
             }
         }
-        Step::Done
+        ItemProgress::Done
     }
 
     fn run<B: AsRef<[u8]>>(&mut self, tasks: &[Task<B>]) {
@@ -258,7 +258,7 @@ pub struct Dispatcher<B, J> {
     /// Bytes of bodies that have been dealt out and not executed, about.
     waiting_bytes: usize,
     time: WallTime,
-    /// A known-wrong variant: operations that concern several lanes are executed by one of them, without a meeting.
+    /// A known-wrong variant: operations that concern several lanes are executed by one of them, without a barrier.
     #[cfg(feature = "planted-bugs")]
     pub nobody_meets: bool,
 }
@@ -312,7 +312,7 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
             self.busy |= lanes;
             self.open[lanes.trailing_zeros() as usize].push(task);
         } else {
-            self.meet(lanes, Agenda::Run(vec![task]));
+            self.barrier(lanes, BarrierTask::Run(vec![task]));
         }
     }
 
@@ -321,7 +321,7 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
         let lanes = footprints.fold(0, |lanes, footprint| lanes | self.lanes_of(footprint));
         tasks.iter().for_each(|task| self.count_task(task));
         // Of one lane, too: it may commit whenever it likes.
-        self.meet(lanes.max(1), Agenda::Run(tasks));
+        self.barrier(lanes.max(1), BarrierTask::Run(tasks));
     }
 
     fn count_task(&mut self, task: &Task<B>) {
@@ -335,23 +335,23 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
     /// that it finds the log time of what was dealt out before.
     pub fn job(&mut self, footprint: &Footprint, job: J) {
         let lanes = self.lanes_of(footprint);
-        self.meet(lanes, Agenda::Job(job));
+        self.barrier(lanes, BarrierTask::Job(job));
         if footprint.keys().is_none() {
             self.busy |= lanes;
         }
     }
 
-    fn meet(&mut self, lanes: u64, agenda: Agenda<B, J>) {
+    fn barrier(&mut self, lanes: u64, task: BarrierTask<B, J>) {
         #[cfg(feature = "planted-bugs")]
         let lanes = if self.nobody_meets { 1 << lanes.trailing_zeros() } else { lanes };
-        if matches!(agenda, Agenda::Run(_)) {
+        if matches!(task, BarrierTask::Run(_)) {
             self.busy |= lanes;
         }
-        let meeting = Arc::new(Meeting::new(lanes.count_ones() as usize, agenda));
+        let barrier = Arc::new(LaneBarrier::new(lanes.count_ones() as usize, task));
         for lane in 0..self.lanes() {
             if lanes >> lane & 1 == 1 {
                 self.close_run(lane);
-                self.items.push_back((lane, Item::Meet(Arc::clone(&meeting))));
+                self.items.push_back((lane, Item::Barrier(Arc::clone(&barrier))));
             }
         }
     }
@@ -385,7 +385,7 @@ impl<B: AsRef<[u8]>, J> Dispatcher<B, J> {
         self.items.pop_front()
     }
 
-    /// A lane has ended a chunk, with these answers: see [`Step::Ended`].
+    /// A lane has ended a chunk, with these answers: see [`ItemProgress::Ended`].
     pub fn ended(&mut self, chunk: u64, replies: Vec<(OpNumber, Vec<u8>)>) {
         let chunk = usize::try_from(chunk - self.first_chunk).ok().and_then(|at| self.chunks.get_mut(at));
         if let Some(chunk) = chunk {

@@ -9,7 +9,7 @@ use syros_types::Prng;
 pub(crate) type Expiry = Option<NonZeroU64>;
 
 /// A key's value and expiry, as they were found.
-pub(crate) trait Found {
+pub(crate) trait EntryRef {
     /// The value.
     fn value(&self) -> &[u8];
 
@@ -20,12 +20,12 @@ pub(crate) trait Found {
 /// Keys with values and expiries, in some order of their own, to be read. A key that has expired does not exist.
 pub(crate) trait Keys {
     /// What [`Keys::get`] finds.
-    type Found<'a>: Found
+    type EntryRef<'a>: EntryRef
     where
         Self: 'a;
 
     /// The key's value and expiry, if it exists.
-    fn get(&self, key: &[u8]) -> Option<Self::Found<'_>>;
+    fn get(&self, key: &[u8]) -> Option<Self::EntryRef<'_>>;
 
     /// Number of keys.
     fn count(&self) -> usize {

@@ -349,7 +349,7 @@ impl Keyspace {
 }
 
 impl Keys for Keyspace {
-    type Found<'a> = &'a Entry;
+    type EntryRef<'a> = &'a Entry;
 
     fn get(&self, key: &[u8]) -> Option<&Entry> {
         self.entries.get(key).filter(|entry| !self.is_due(entry))

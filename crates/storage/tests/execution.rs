@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use syros_commands::describe;
 use syros_storage::conformance::{Generator, body_if_data, body_of};
-use syros_storage::execution::{Dispatcher, Item, ReadWay, Step, Task, Worker};
+use syros_storage::execution::{Dispatcher, Item, ItemProgress, ReadWay, Task, Worker};
 use syros_storage::{Change, DiskEngine, Engine, Lane, MemoryStore, Pressure, Reader, Store, StoreError};
 use syros_types::{Footprint, OpNumber, Prng, WallTime};
 
-/// What is asked for at a meeting: the answer to a read, or that what has expired be removed.
-enum Job {
+/// What is asked for at a barrier: the answer to a read, or that what has expired be removed.
+enum BarrierJob {
     Read(Vec<u8>, Vec<u8>),
     Purge,
     Seal(u64),
@@ -21,9 +21,9 @@ type Bodies = Vec<(WallTime, Vec<u8>)>;
 
 /// Lanes that are run in an order drawn by chance.
 struct Lanes {
-    dispatcher: Dispatcher<Vec<u8>, Job>,
+    dispatcher: Dispatcher<Vec<u8>, BarrierJob>,
     workers: Vec<Worker<MemoryStore>>,
-    queues: Vec<VecDeque<Item<Vec<u8>, Job>>>,
+    queues: Vec<VecDeque<Item<Vec<u8>, BarrierJob>>>,
     engine: DiskEngine<MemoryStore>,
     applied: u64,
     replies: Vec<(OpNumber, Vec<u8>)>,
@@ -50,13 +50,13 @@ impl Lanes {
         let lane = busy[prng.below(busy.len() as u64) as usize];
         let Some(item) = self.queues[lane].front() else { return true };
         match self.workers[lane].step(item) {
-            Step::Wait => return true,
-            Step::Done => {}
-            Step::Ended(chunk, replies) => self.dispatcher.ended(chunk, replies),
-            Step::Job(job) => {
+            ItemProgress::Wait => return true,
+            ItemProgress::Done => {}
+            ItemProgress::Ended(chunk, replies) => self.dispatcher.ended(chunk, replies),
+            ItemProgress::Job(job) => {
                 let shared = self.engine.shared();
                 match job {
-                    Job::Read(body, expected) => {
+                    BarrierJob::Read(body, expected) => {
                         let mut reply = Vec::new();
                         Reader::new(shared.clone()).read_at(
                             self.dispatcher.time(),
@@ -66,14 +66,14 @@ impl Lanes {
                         );
                         assert_eq!(reply, expected, "a read of several keys");
                     }
-                    Job::Purge => shared.purge(),
-                    Job::Seal(number) => {
+                    BarrierJob::Purge => shared.purge(),
+                    BarrierJob::Seal(number) => {
                         shared.seal(&number.to_le_bytes()).expect("a store in memory");
                         shared.flush().expect("a store in memory");
                     }
                 }
-                if let Item::Meet(meeting) = item {
-                    meeting.close();
+                if let Item::Barrier(barrier) = item {
+                    barrier.close();
                 }
             }
         }
@@ -152,13 +152,13 @@ fn run(seed: u64, plant: bool) -> Result<(), String> {
                 let mut answer = Vec::new();
                 serial.read(WallTime(0), &mget, &mut answer);
                 let footprint = describe(&mget).expect("a body").footprint;
-                lanes.dispatcher.job(&footprint, Job::Read(mget.clone(), answer));
+                lanes.dispatcher.job(&footprint, BarrierJob::Read(mget.clone(), answer));
             }
             if prng.chance(1, 5) {
-                lanes.dispatcher.job(&Footprint::All, Job::Purge);
+                lanes.dispatcher.job(&Footprint::All, BarrierJob::Purge);
             }
             if prng.chance(1, 5) {
-                lanes.dispatcher.job(&Footprint::All, Job::Seal(number.0));
+                lanes.dispatcher.job(&Footprint::All, BarrierJob::Seal(number.0));
             }
             for _ in 0..prng.below(30) {
                 lanes.step(&mut prng);
@@ -216,7 +216,7 @@ fn log_time_does_not_overtake_a_checkpoint() {
     let mut lanes = Lanes::new(store.clone(), 3);
     lanes.dispatcher.end_chunk(OpNumber(1), WallTime(1_000));
     lanes.on_executed();
-    lanes.dispatcher.job(&Footprint::All, Job::Seal(1));
+    lanes.dispatcher.job(&Footprint::All, BarrierJob::Seal(1));
     // An entry that changes no key.
     lanes.dispatcher.end_chunk(OpNumber(2), WallTime(2_000));
     lanes.on_executed();
@@ -318,11 +318,11 @@ fn what_is_looked_up_twice_is_not_read_in_passing() {
 
     let keys = describe(&twice).unwrap().footprint;
     assert!(matches!(keys, Footprint::One(_)), "{keys:?}");
-    assert_eq!(ReadWay::of(&twice), ReadWay::AtMeeting(keys));
-    assert!(matches!(ReadWay::of(&body("EXISTS k k")), ReadWay::AtMeeting(Footprint::One(_))));
+    assert_eq!(ReadWay::of(&twice), ReadWay::AtBarrier(keys));
+    assert!(matches!(ReadWay::of(&body("EXISTS k k")), ReadWay::AtBarrier(Footprint::One(_))));
     let packed = [body("GET k"), body("STRLEN k")].concat();
-    assert!(matches!(ReadWay::of(&packed), ReadWay::AtMeeting(Footprint::One(_))));
-    assert!(matches!(ReadWay::of(&body("MGET k l")), ReadWay::AtMeeting(Footprint::Many(_))));
+    assert!(matches!(ReadWay::of(&packed), ReadWay::AtBarrier(Footprint::One(_))));
+    assert!(matches!(ReadWay::of(&body("MGET k l")), ReadWay::AtBarrier(Footprint::Many(_))));
     assert_eq!(ReadWay::of(&body("GET k")), ReadWay::InPassing);
     assert_eq!(ReadWay::of(&body("DBSIZE")), ReadWay::OfMoment);
 }

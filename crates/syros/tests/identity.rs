@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use syros_protocol::formation::{DiskId, Stage};
 use syros_types::ReplicaId;
-use syros_wire::{Channel, Hello, Sender, Step, put_frame};
+use syros_wire::{Channel, HandshakeMessage, Hello, Sender, put_frame};
 
 /// Three nodes that the test starts itself.
 struct Nodes {
@@ -328,11 +328,11 @@ fn a_handshake_that_arrives_in_one_piece_is_taken_as_a_whole() {
     let ours = Hello { sender: Sender::Replica(member), ..theirs };
     let mut piece = Vec::new();
     put_frame(&mut piece, Channel::Handshake, |out| ours.encode(out));
-    for step in [Step::Welcome(None), Step::Stage(Stage::New)] {
+    for step in [HandshakeMessage::Welcome(None), HandshakeMessage::Stage(Stage::New)] {
         put_frame(&mut piece, Channel::Handshake, |out| step.encode(out));
     }
     stream.write_all(&piece).unwrap();
-    let step = Step::decode(&handshake_frame(&mut stream)).unwrap();
-    assert!(matches!(step, Step::Stage(_)), "{step:?}");
+    let step = HandshakeMessage::decode(&handshake_frame(&mut stream)).unwrap();
+    assert!(matches!(step, HandshakeMessage::Stage(_)), "{step:?}");
     nodes.stop(1, Signal::KILL);
 }

@@ -115,7 +115,7 @@ pub fn inspect_log<D: Disk>(
     let last = names.last().copied();
     let mut expected = None;
     for first in names {
-        let place = Place { first, expected, owner, is_last: Some(first) == last };
+        let context = SegmentContext { first, expected, owner, is_last: Some(first) == last };
         let file = match disk.open(&segment_name(first)) {
             // The log removed it meanwhile, because it no longer needs it.
             Err(DiskError { cause: Cause::NotFound, .. }) => {
@@ -125,7 +125,7 @@ pub fn inspect_log<D: Disk>(
             opened => opened,
         };
         let mut segment = SegmentInspection::new(first);
-        let walked = file.and_then(|file| walk(disk, &file, place, &mut segment, &mut on_record));
+        let walked = file.and_then(|file| walk(disk, &file, context, &mut segment, &mut on_record));
         expected = walked.unwrap_or_else(|error| {
             segment.failure = Some(error);
             None
@@ -143,7 +143,7 @@ pub fn inspect_log<D: Disk>(
 
 /// What a segment should be.
 #[derive(Clone, Copy)]
-struct Place {
+struct SegmentContext {
     /// The record its name says it begins with.
     first: RecordNumber,
     /// Where the segment before it ends, if that is known.
@@ -186,7 +186,7 @@ impl SegmentInspection {
     }
 
     /// Checks the header; false if the records are none of this log's.
-    fn check_header(&mut self, header: Result<SegmentHeader, HeaderError>, place: Place) -> bool {
+    fn check_header(&mut self, header: Result<SegmentHeader, HeaderError>, context: SegmentContext) -> bool {
         let header = match header {
             Ok(header) => header,
             Err(error) => {
@@ -196,8 +196,8 @@ impl SegmentInspection {
         };
         self.header = Some(header);
         let before = self.faults.len();
-        let (cluster, replica) = place.owner.unwrap_or((header.cluster, header.replica));
-        let expected = SegmentHeader { version: header.version, cluster, replica, first: place.first };
+        let (cluster, replica) = context.owner.unwrap_or((header.cluster, header.replica));
+        let expected = SegmentHeader { version: header.version, cluster, replica, first: context.first };
         header_damage(header, expected).for_each(|reason| self.fault(0, reason));
         self.faults.len() == before
     }
@@ -207,22 +207,22 @@ impl SegmentInspection {
 fn walk<D: Disk>(
     disk: &mut D,
     file: &D::File,
-    place: Place,
+    context: SegmentContext,
     segment: &mut SegmentInspection,
     on_record: &mut impl FnMut(RecordNumber, &[u8]),
 ) -> Result<Option<Expected>, DiskError> {
-    if let Some(Expected { next, or_later }) = place.expected
-        && (place.first < next || (place.first > next && !or_later))
+    if let Some(Expected { next, or_later }) = context.expected
+        && (context.first < next || (context.first > next && !or_later))
     {
         segment.fault(0, Damage::Gap { expected: next });
     }
     let mut reader = SegmentReader::new(disk, file)?;
     segment.bytes = reader.length;
     let header = reader.header()?;
-    if !segment.check_header(header, place) {
+    if !segment.check_header(header, context) {
         return Ok(None);
     }
-    let mut next = place.first;
+    let mut next = context.first;
     let mut bad_records = 0;
     loop {
         let fault = match reader.next(next)? {
@@ -247,7 +247,7 @@ fn walk<D: Disk>(
             let file = segment.file.clone();
             return Err(DiskError { operation: DiskOperation::Read, file, cause: Cause::Other(reason) });
         }
-        match reader.judge(next, fault)? {
+        match reader.classify_tail(next, fault)? {
             SegmentTail::Damaged { later, later_offset, .. } => {
                 segment.fault(offset, Damage::Record { record: next, fault, later: Some(later) });
                 if bad_records == BAD_RECORDS_MAX {
@@ -256,7 +256,7 @@ fn walk<D: Disk>(
                 reader.skip_to(later_offset);
                 next = later;
             }
-            SegmentTail::Torn(_) | SegmentTail::Clean if place.is_last => {
+            SegmentTail::Torn(_) | SegmentTail::Clean if context.is_last => {
                 segment.torn = Some(TornTail { offset, bytes: rest, record: next, fault });
                 return Ok(None);
             }

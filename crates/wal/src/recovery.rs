@@ -390,7 +390,7 @@ fn read_segment<D: Disk, E>(
             Next::Bad(fault) => {
                 let (offset, rest) = (reader.offset, reader.length - reader.offset);
                 let later = match is_last {
-                    true => match reader.judge(next, fault)? {
+                    true => match reader.classify_tail(next, fault)? {
                         SegmentTail::Damaged { later, .. } => Some(later),
                         SegmentTail::Torn(_) | SegmentTail::Clean => {
                             let (length, torn) = (offset, Some((rest, fault)));

@@ -83,7 +83,7 @@ pub fn recover_segment(bytes: &[u8]) -> Result<SegmentContents<'_>, HeaderError>
             Parsed::Incomplete(_) => RecordFault::Incomplete,
             Parsed::Invalid(fault) => fault,
         };
-        break rules.judge(rest, at as u64, number, fault);
+        break rules.classify_tail(rest, at as u64, number, fault);
     };
     Ok(SegmentContents { header, records, valid_bytes: at, marked_bytes, tail })
 }
@@ -113,7 +113,13 @@ impl Rules {
     }
 
     /// Torn or damaged: what the bad record at the beginning of `tail`, at byte `offset`, means.
-    fn judge(self, tail: &[u8], offset: u64, number: RecordNumber, fault: RecordFault) -> SegmentTail {
+    fn classify_tail(
+        self,
+        tail: &[u8],
+        offset: u64,
+        number: RecordNumber,
+        fault: RecordFault,
+    ) -> SegmentTail {
         let record = find_later_record(tail, number);
         let mark = if self.marked { find_later_mark(tail, number) } else { None };
         let proof = match (record, mark) {
@@ -215,13 +221,13 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
 
     /// Judges the bad record that [`SegmentReader::next`] found. Reads the rest of the file into
     /// memory; a segment's size bounds that.
-    pub(crate) fn judge(
+    pub(crate) fn classify_tail(
         &mut self,
         number: RecordNumber,
         fault: RecordFault,
     ) -> Result<SegmentTail, DiskError> {
         self.fill(usize::try_from(self.length - self.offset).unwrap_or(usize::MAX))?;
-        Ok(self.rules.judge(&self.buffer[self.at..], self.offset, number, fault))
+        Ok(self.rules.classify_tail(&self.buffer[self.at..], self.offset, number, fault))
     }
 
     /// Whether nothing but room follows. Reads on only as far as there are zeros, and keeps none of them.

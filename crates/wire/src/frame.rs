@@ -36,7 +36,7 @@ pub enum Channel {
     Replica = 0,
     /// From a client to a replica or back: a message.
     Client = 1,
-    /// The first frame in each direction, a [`Hello`](crate::Hello), and each [`Step`](crate::Step) after it.
+    /// The first frame in each direction, a [`Hello`](crate::Hello), and each [`HandshakeMessage`](crate::HandshakeMessage) after it.
     Handshake = 2,
 }
 

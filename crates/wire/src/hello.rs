@@ -61,7 +61,7 @@ pub struct Member {
 
 /// What is said on the handshake's channel after both sides have sent their [`Hello`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum HandshakeMessage {
     /// The side that made the connection proves that it knows the secret.
     Proof(Proof),
     /// The other side takes the connection, and if there is a secret, proves that it knows it.
@@ -173,7 +173,7 @@ impl Hello {
     }
 }
 
-impl Step {
+impl HandshakeMessage {
     /// Appends the encoding.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let writer = Writer::new(out);
@@ -402,26 +402,29 @@ mod tests {
     fn steps_have_golden_bytes_and_come_back() {
         let roster = Roster::unknown(Group::new(1).unwrap()).with(ReplicaId(0), DiskId::new(7).unwrap());
         let steps = [
-            (Step::Proof(Proof([5; 32])), [&[1][..], &[5; 32]].concat()),
-            (Step::Welcome(None), vec![2]),
-            (Step::Welcome(Some(Proof([6; 32]))), [&[3][..], &[6; 32]].concat()),
-            (Step::Refused("no".to_owned()), b"\x04\x02no".to_vec()),
-            (Step::Stage(Stage::New), vec![5, 0, 1]),
-            (Step::Stage(Stage::Voted(roster)), vec![5, 1, 2, 7, 0, 0, 0, 0, 0, 0, 0]),
+            (HandshakeMessage::Proof(Proof([5; 32])), [&[1][..], &[5; 32]].concat()),
+            (HandshakeMessage::Welcome(None), vec![2]),
+            (HandshakeMessage::Welcome(Some(Proof([6; 32]))), [&[3][..], &[6; 32]].concat()),
+            (HandshakeMessage::Refused("no".to_owned()), b"\x04\x02no".to_vec()),
+            (HandshakeMessage::Stage(Stage::New), vec![5, 0, 1]),
+            (HandshakeMessage::Stage(Stage::Voted(roster)), vec![5, 1, 2, 7, 0, 0, 0, 0, 0, 0, 0]),
         ];
         for (step, golden) in steps {
             let mut out = Vec::new();
             step.encode(&mut out);
             assert_eq!(out, golden);
-            assert_eq!(Step::decode(&out), Ok(step));
+            assert_eq!(HandshakeMessage::decode(&out), Ok(step));
             for length in 0..out.len() {
-                assert!(Step::decode(&out[..length]).is_err());
+                assert!(HandshakeMessage::decode(&out[..length]).is_err());
             }
         }
         let mut out = Vec::new();
-        Step::Refused("x".repeat(5000)).encode(&mut out);
-        assert!(out.len() < HANDSHAKE_BYTES_MAX && Step::decode(&out).is_ok());
-        assert_eq!(Step::decode(b"\x04\x03a\nb"), Ok(Step::Refused("a b".to_owned())));
+        HandshakeMessage::Refused("x".repeat(5000)).encode(&mut out);
+        assert!(out.len() < HANDSHAKE_BYTES_MAX && HandshakeMessage::decode(&out).is_ok());
+        assert_eq!(
+            HandshakeMessage::decode(b"\x04\x03a\nb"),
+            Ok(HandshakeMessage::Refused("a b".to_owned()))
+        );
     }
     #[test]
     fn other_protocols_and_versions_are_refused_by_name() {

@@ -40,7 +40,9 @@ pub use frame::{
     CLIENT_FRAME_BYTES_MAX, Channel, FRAME_HEADER_BYTES, FRAME_OVERHEAD_BYTES, Frame, FrameBuffer,
     FrameError, put_frame, put_member_reply_frame, put_message_frame, put_read_reply_frame, split_frame,
 };
-pub use hello::{ANY_CLUSTER, HANDSHAKE_BYTES_MAX, Hello, HelloError, Member, Sender, Step, VERSION};
+pub use hello::{
+    ANY_CLUSTER, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Sender, VERSION,
+};
 pub use message::{
     decode_client_message, decode_message, encode_member_reply, encode_message, encode_read_reply,
 };

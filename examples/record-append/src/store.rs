@@ -152,7 +152,7 @@ impl FileStore {
 mod tests {
     use super::*;
     use crate::operation::take_u64;
-    use syros_machine::Kind;
+    use syros_machine::MachineKind;
 
     fn execute(store: &mut FileStore, operation: Operation<'_>) -> Vec<u8> {
         let mut reply = Vec::new();
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn classes_and_footprints() {
-        let kind = Kind::of::<FileStore>();
+        let kind = MachineKind::of::<FileStore>();
         let describe = |operation: Operation<'_>| {
             let known = kind.describe(&operation.encode().unwrap()).unwrap();
             (known.class, known.footprint)

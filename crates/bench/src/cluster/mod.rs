@@ -4,7 +4,7 @@ mod error;
 mod network;
 
 pub use error::Error;
-pub use network::Place;
+pub use network::LinkEnd;
 
 use core::time::Duration;
 use network::Network;
@@ -273,7 +273,7 @@ impl Cluster {
     ///
     /// # Errors
     /// [`Error`]: the cluster has no namespaces, or a command failed.
-    pub fn cut_one_way(&self, from: Place, to: Place) -> Result<(), Error> {
+    pub fn cut_one_way(&self, from: LinkEnd, to: LinkEnd) -> Result<(), Error> {
         self.network.set_direction(from, to, false)
     }
 
@@ -281,7 +281,7 @@ impl Cluster {
     ///
     /// # Errors
     /// As there.
-    pub fn mend_one_way(&self, from: Place, to: Place) -> Result<(), Error> {
+    pub fn mend_one_way(&self, from: LinkEnd, to: LinkEnd) -> Result<(), Error> {
         self.network.set_direction(from, to, true)
     }
 
@@ -311,7 +311,7 @@ impl Cluster {
         loop {
             self.check_processes()?;
             let reports = self.reports();
-            match judge(&reports, target) {
+            match leader_if_caught_up(&reports, target) {
                 Ok((leader, commit)) if target.is_some() || commit == 0 => return Ok(leader),
                 Ok((_, commit)) => target = Some(commit),
                 Err(problem) if Instant::now() > deadline => return Err(Error::NotWell(patience, problem)),
@@ -377,7 +377,10 @@ pub(crate) fn open_log(path: &Path) -> Result<File, Error> {
 
 /// The leader and what it has committed, if all replicas are in its view and have committed `target`; else
 /// what is missing.
-fn judge(reports: &[Option<StatusReport>], target: Option<u64>) -> Result<(usize, u64), String> {
+fn leader_if_caught_up(
+    reports: &[Option<StatusReport>],
+    target: Option<u64>,
+) -> Result<(usize, u64), String> {
     let mut leader = None;
     for (node, report) in reports.iter().enumerate() {
         let Some(report) = report else { return Err(format!("node {node} does not answer")) };
@@ -426,12 +429,23 @@ mod tests {
     fn a_cluster_is_well_when_all_are_in_one_view_and_have_caught_up() {
         let leader = || report(RoleName::Leader, 4, 100);
         let follower = |view, commit| report(RoleName::Follower, view, commit);
-        let judge = |reports: [Option<StatusReport>; 3]| judge(&reports, Some(90));
-        assert_eq!(judge([follower(4, 90), leader(), follower(4, 120)]), Ok((1, 100)));
-        assert!(judge([None, leader(), follower(4, 90)]).unwrap_err().contains("node 0 does not answer"));
-        assert!(judge([follower(3, 90), leader(), follower(4, 90)]).unwrap_err().contains("view 3"));
-        assert!(judge([follower(4, 89), leader(), follower(4, 90)]).unwrap_err().contains("89"));
-        assert!(judge([follower(4, 90), follower(4, 90), follower(4, 90)]).is_err());
-        assert!(judge([report(RoleName::Recovering, 4, 90), leader(), follower(4, 90)]).is_err());
+        let leader_if_caught_up =
+            |reports: [Option<StatusReport>; 3]| leader_if_caught_up(&reports, Some(90));
+        assert_eq!(leader_if_caught_up([follower(4, 90), leader(), follower(4, 120)]), Ok((1, 100)));
+        assert!(
+            leader_if_caught_up([None, leader(), follower(4, 90)])
+                .unwrap_err()
+                .contains("node 0 does not answer")
+        );
+        assert!(
+            leader_if_caught_up([follower(3, 90), leader(), follower(4, 90)]).unwrap_err().contains("view 3")
+        );
+        assert!(
+            leader_if_caught_up([follower(4, 89), leader(), follower(4, 90)]).unwrap_err().contains("89")
+        );
+        assert!(leader_if_caught_up([follower(4, 90), follower(4, 90), follower(4, 90)]).is_err());
+        assert!(
+            leader_if_caught_up([report(RoleName::Recovering, 4, 90), leader(), follower(4, 90)]).is_err()
+        );
     }
 }

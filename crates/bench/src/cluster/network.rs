@@ -37,7 +37,7 @@ const PREFIX: &str = "syros-";
 
 /// One end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum LinkEnd {
     /// A node.
     Node(usize),
     /// All clients.
@@ -72,7 +72,7 @@ impl Network {
                 let [a, b, c, d] = first.octets();
                 Ipv4Addr::new(a, b, c, d + node as u8)
             }
-            Self::Namespaces(_) => address(Place::Node(node)),
+            Self::Namespaces(_) => address(LinkEnd::Node(node)),
         })
     }
 
@@ -90,7 +90,7 @@ impl Network {
             Self::Loopback(_) => Command::new(program),
             Self::Namespaces(namespaces) => {
                 let mut command = Command::new("ip");
-                command.args(["netns", "exec", &namespaces.name(Place::Node(node))]).arg(program);
+                command.args(["netns", "exec", &namespaces.name(LinkEnd::Node(node))]).arg(program);
                 command
             }
         }
@@ -109,12 +109,12 @@ impl Network {
         // States of the spanning tree protocol: disabled, forwarding.
         let state = if is_connected { "3" } else { "0" };
         let mut command = Command::new("bridge");
-        command.args(["-n", &namespaces.name(Place::Clients), "link", "set", "dev", &port(node)]);
+        command.args(["-n", &namespaces.name(LinkEnd::Clients), "link", "set", "dev", &port(node)]);
         run(command.args(["state", state]))
     }
 
     /// Whether what `from` sends gets through to `to`.
-    pub(super) fn set_direction(&self, from: Place, to: Place, is_connected: bool) -> Result<(), Error> {
+    pub(super) fn set_direction(&self, from: LinkEnd, to: LinkEnd, is_connected: bool) -> Result<(), Error> {
         let hardware = if is_connected { hardware(to) } else { NOBODY.to_owned() };
         self.namespaces()?.set_neighbour(from, to, &hardware)
     }
@@ -133,29 +133,29 @@ impl Namespaces {
         Ok(namespaces)
     }
 
-    fn name(&self, place: Place) -> String {
+    fn name(&self, place: LinkEnd) -> String {
         match place {
-            Place::Node(node) => format!("{}{node}", self.prefix),
-            Place::Clients => format!("{}clients", self.prefix),
+            LinkEnd::Node(node) => format!("{}{node}", self.prefix),
+            LinkEnd::Clients => format!("{}clients", self.prefix),
         }
     }
 
-    fn places(&self) -> impl Iterator<Item = Place> + Clone + use<> {
-        (0..self.nodes).map(Place::Node).chain([Place::Clients])
+    fn ends(&self) -> impl Iterator<Item = LinkEnd> + Clone + use<> {
+        (0..self.nodes).map(LinkEnd::Node).chain([LinkEnd::Clients])
     }
 
     fn make(&self) -> Result<(), Error> {
-        for place in self.places() {
+        for place in self.ends() {
             run(Command::new("ip").args(["netns", "add", &self.name(place)]))
                 .map_err(|error| Error::NoNamespaces(error.to_string()))?;
             self.ip(place, "link set lo up")?;
         }
-        let hub = Place::Clients;
+        let hub = LinkEnd::Clients;
         self.ip(hub, &format!("link add br0 address {} type bridge", hardware(hub)))?;
         self.ip(hub, &format!("address add {}/24 dev br0", address(hub)))?;
         self.ip(hub, "link set br0 up")?;
         for node in 0..self.nodes {
-            let (place, port) = (Place::Node(node), port(node));
+            let (place, port) = (LinkEnd::Node(node), port(node));
             let name = self.name(place);
             let pair = format!("link add {port} type veth peer name eth0 address {}", hardware(place));
             self.ip(hub, &format!("{pair} netns {name}"))?;
@@ -164,27 +164,27 @@ impl Namespaces {
             self.ip(place, "link set eth0 up")?;
         }
         // Hardware addresses are known from the start: no time is lost, nor any packet, asking for them.
-        for from in self.places() {
-            for to in self.places().filter(|to| *to != from) {
+        for from in self.ends() {
+            for to in self.ends().filter(|to| *to != from) {
                 self.set_neighbour(from, to, &hardware(to))?;
             }
         }
         Ok(())
     }
 
-    fn ip(&self, place: Place, words: &str) -> Result<(), Error> {
+    fn ip(&self, place: LinkEnd, words: &str) -> Result<(), Error> {
         run(Command::new("ip").args(["-n", &self.name(place)]).args(words.split(' ')))
     }
 
-    fn set_neighbour(&self, from: Place, to: Place, hardware: &str) -> Result<(), Error> {
-        let device = if from == Place::Clients { "br0" } else { "eth0" };
+    fn set_neighbour(&self, from: LinkEnd, to: LinkEnd, hardware: &str) -> Result<(), Error> {
+        let device = if from == LinkEnd::Clients { "br0" } else { "eth0" };
         let to = address(to);
         self.ip(from, &format!("neighbour replace {to} lladdr {hardware} nud permanent dev {device}"))
     }
 
     /// Moves the calling thread to the clients.
     fn enter(&self) -> Result<(), Error> {
-        let path = Path::new("/run/netns").join(self.name(Place::Clients));
+        let path = Path::new("/run/netns").join(self.name(LinkEnd::Clients));
         let file = File::open(&path).map_err(|error| Error::File(path.clone(), error))?;
         move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))
             .map_err(|error| Error::File(path, error.into()))
@@ -193,7 +193,7 @@ impl Namespaces {
 
 impl Drop for Namespaces {
     fn drop(&mut self) {
-        for place in self.places() {
+        for place in self.ends() {
             let mut command = Command::new("ip");
             command.args(["netns", "delete", &self.name(place)]);
             let _ = command.stdin(Stdio::null()).stderr(Stdio::null()).status();
@@ -218,18 +218,18 @@ fn delete_left_over() -> Result<(), Error> {
     Ok(())
 }
 
-const fn number(place: Place) -> u8 {
+const fn number(place: LinkEnd) -> u8 {
     match place {
-        Place::Node(node) => node as u8 + 1,
-        Place::Clients => CLIENTS,
+        LinkEnd::Node(node) => node as u8 + 1,
+        LinkEnd::Clients => CLIENTS,
     }
 }
 
-const fn address(place: Place) -> Ipv4Addr {
+const fn address(place: LinkEnd) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, 0, number(place))
 }
 
-fn hardware(place: Place) -> String {
+fn hardware(place: LinkEnd) -> String {
     format!("02:53:59:00:00:{:02x}", number(place))
 }
 

@@ -18,7 +18,7 @@ use core::time::Duration;
 use std::collections::VecDeque;
 use std::time::Instant;
 use syros_client::{ReadCounts, WriteCounts};
-use syros_experiment::{Kind, Part, Records, Step, Steps};
+use syros_experiment::{OperationKind, OperationStream, Part, Records, WorkloadOperation};
 use syros_types::Prng;
 
 /// How often it is asked whether anybody wants more of it.
@@ -35,7 +35,7 @@ const DRAIN_MAX: Duration = Duration::from_secs(30);
 /// A client's operation.
 #[derive(Clone, Copy, Debug)]
 struct Asked {
-    step: Step,
+    step: WorkloadOperation,
     /// When it was asked for, or fell due: its latency counts from then.
     due: Instant,
     /// When the request that is in flight was sent.
@@ -45,8 +45,8 @@ struct Asked {
 }
 
 /// A client.
-struct Place {
-    steps: Steps,
+struct LoadClient {
+    steps: OperationStream,
     asked: Option<Asked>,
 }
 
@@ -64,7 +64,7 @@ struct Experiment<'a> {
     fleet: &'a mut dyn Fleet,
     processes: &'a [u32],
     load: &'a CompareLoad,
-    places: Vec<Place>,
+    places: Vec<LoadClient>,
     records: Records,
     /// When operations fell due that no client has yet: the open loop's.
     waiting: VecDeque<Instant>,
@@ -125,8 +125,8 @@ impl<'a> Experiment<'a> {
         let mut prng = Prng::new(load.seed);
         let mut places = Vec::new();
         for _ in 0..load.clients {
-            let steps = Steps::new(load.blend, load.choice, load.keys, prng.fork())?;
-            places.push(Place { steps, asked: None });
+            let steps = OperationStream::new(load.blend, load.choice, load.keys, prng.fork())?;
+            places.push(LoadClient { steps, asked: None });
         }
         let now = Instant::now();
         Ok(Self {
@@ -247,14 +247,14 @@ impl<'a> Experiment<'a> {
     /// Has a client ask, now, for its next operation.
     fn ask(&mut self, place: usize, due: Instant, now: Instant) {
         let step = self.places[place].steps.draw(&mut self.records, now - self.began);
-        let Step { kind, key, records } = step;
+        let WorkloadOperation { kind, key, records } = step;
         let part = kind.first();
         let request = match kind {
-            Kind::Read | Kind::ReadModifyWrite => Request::Get(key),
-            Kind::Scan => Request::MGet { first: key, count: records },
-            Kind::Update | Kind::Insert => Request::Set(key),
-            Kind::Increment => Request::Increment(key),
-            Kind::Append => Request::Append(key),
+            OperationKind::Read | OperationKind::ReadModifyWrite => Request::Get(key),
+            OperationKind::Scan => Request::MGet { first: key, count: records },
+            OperationKind::Update | OperationKind::Insert => Request::Set(key),
+            OperationKind::Increment => Request::Increment(key),
+            OperationKind::Append => Request::Append(key),
         };
         self.places[place].asked = Some(Asked { step, due, sent: now, part });
         self.fleet.ask(place, request);

@@ -30,7 +30,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::time::Instant;
 use syros_client::{Endpoint, Options, Outcome, StatusReport};
-use syros_experiment::{APPENDS_PER_KEY, Blend, KeyChoice, Kind, Steps};
+use syros_experiment::{APPENDS_PER_KEY, Blend, KeyChoice, OperationKind, OperationStream};
 use syros_protocol::message::RoleName;
 use syros_regions::Regions;
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -119,7 +119,7 @@ impl CompareLoad {
             // If it cannot be, the first client that gets no connection says so.
             let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
         }
-        Steps::new(self.blend, self.choice, self.keys, Prng::new(0))?;
+        OperationStream::new(self.blend, self.choice, self.keys, Prng::new(0))?;
         Ok(())
     }
 
@@ -206,7 +206,8 @@ impl Contender {
             self.kill_followers(load.failed, usize::from(before.replica))?;
             load::run(&mut fleet, &self.cluster.processes(), load, is_interrupted)
         });
-        let adds = load.blend.percent(Kind::Insert) > 0 || load.blend.percent(Kind::Append) > 0;
+        let adds =
+            load.blend.percent(OperationKind::Insert) > 0 || load.blend.percent(OperationKind::Append) > 0;
         if measured.is_err() || adds {
             self.filled = None;
         }

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
     use syros_commands::Reply;
 
-    fn judge(request: Request, reply: &Reply) -> bool {
+    fn is_expected(request: Request, reply: &Reply) -> bool {
         let mut bytes = Vec::new();
         reply.encode(&mut bytes);
         is_good(request, &Outcome::Reply(bytes.into()), ReadPolicy::Auto)
@@ -118,19 +118,19 @@ mod tests {
     fn an_answer_is_what_the_request_asks_for() {
         let value = || Reply::Bulk(b"v".to_vec());
         let scan = Request::MGet { first: 0, count: 2 };
-        assert!(judge(Request::Get(0), &value()));
-        assert!(judge(Request::Set(0), &Reply::Ok));
-        assert!(judge(Request::Increment(0), &Reply::Integer(1)));
-        assert!(judge(Request::Append(0), &Reply::Ok));
-        assert!(judge(scan, &Reply::Array(vec![value(), value()])));
+        assert!(is_expected(Request::Get(0), &value()));
+        assert!(is_expected(Request::Set(0), &Reply::Ok));
+        assert!(is_expected(Request::Increment(0), &Reply::Integer(1)));
+        assert!(is_expected(Request::Append(0), &Reply::Ok));
+        assert!(is_expected(scan, &Reply::Array(vec![value(), value()])));
         let all = [Request::Get(0), Request::Set(0), scan, Request::Increment(0), Request::Append(0)];
         for reply in [Reply::Error(b"ERR".to_vec()), Reply::Nil] {
             for request in all {
-                assert!(!judge(request, &reply), "{request:?}");
+                assert!(!is_expected(request, &reply), "{request:?}");
             }
         }
-        assert!(!judge(scan, &Reply::Array(vec![value()])), "one is missing");
-        assert!(!judge(scan, &Reply::Array(vec![value(), Reply::Nil])));
+        assert!(!is_expected(scan, &Reply::Array(vec![value()])), "one is missing");
+        assert!(!is_expected(scan, &Reply::Array(vec![value(), Reply::Nil])));
         assert!(is_good(Request::Set(0), &Outcome::Done, ReadPolicy::Auto));
         assert!(!is_good(Request::Get(0), &Outcome::Done, ReadPolicy::Auto));
         assert!(!is_good(Request::Set(0), &Outcome::Unknown, ReadPolicy::Auto));

@@ -5,7 +5,7 @@ use core::time::Duration;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use syros_client::{ReadCounts, WriteCounts};
-use syros_experiment::{Kind, Measured, Part, Row, VirtualRun};
+use syros_experiment::{Measured, OperationKind, Part, Row, VirtualRun};
 
 /// What one run of one contender came to.
 #[derive(Clone, Debug, Default)]
@@ -90,7 +90,7 @@ impl Sample {
     }
 
     /// Records an operation's latency.
-    pub(super) fn operation(&mut self, kind: Kind, nanos: u64) {
+    pub(super) fn operation(&mut self, kind: OperationKind, nanos: u64) {
         self.latency.record(nanos);
         self.kinds.entry(kind.name()).or_default().record(nanos);
     }
@@ -274,7 +274,7 @@ mod tests {
         let facts = Facts { machine: "a \"fast\" one".to_owned(), ..Facts::default() };
         let mut sample =
             Sample { operations: 3, seconds: 2.0, cpu: Some(Duration::from_millis(3)), ..Sample::default() };
-        (0..3).for_each(|_| sample.operation(Kind::Update, 1_000_000));
+        (0..3).for_each(|_| sample.operation(OperationKind::Update, 1_000_000));
         let line = Line::new(&facts, ("a", "uniform", 10), ("vr", 5), 2, &sample).json();
         let value: serde_json::Value = serde_json::from_str(&line).unwrap();
         for (key, expected) in [

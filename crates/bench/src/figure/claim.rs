@@ -1,6 +1,6 @@
 //! What a paper says, as a ratio of two figures that can be measured.
 
-use super::{Figure, Outcome, Panel, Point};
+use super::{Figure, Measurements, Panel, Point};
 use crate::compare::{Metric, Spread};
 use core::fmt;
 
@@ -145,22 +145,27 @@ impl Judged {
     }
 }
 
-fn at<'a>(panel: &'a Panel, protocol: &'static str, at: At, outcome: &Outcome) -> Option<&'a Point> {
+fn at<'a>(
+    panel: &'a Panel,
+    protocol: &'static str,
+    at: At,
+    measurements: &Measurements,
+) -> Option<&'a Point> {
     match at {
         At::Point(label) => panel.points.iter().find(|point| point.label == label),
-        At::Peak => outcome.peak(protocol, panel.points.iter()),
-        At::PeakOf(other) => outcome.as_much_as(protocol, other, panel.points.iter()),
+        At::Peak => measurements.peak(protocol, panel.points.iter()),
+        At::PeakOf(other) => measurements.as_much_as(protocol, other, panel.points.iter()),
         At::PeakAt(label, other) => {
-            outcome.as_much_as(protocol, other, panel.points.iter().filter(|point| point.label == label))
+            measurements.as_much_as(protocol, other, panel.points.iter().filter(|point| point.label == label))
         }
     }
 }
 
 impl Value {
-    fn of(&self, figure: &Figure, outcome: &Outcome) -> Option<f64> {
+    fn of(&self, figure: &Figure, measurements: &Measurements) -> Option<f64> {
         let panel = figure.panels.get(self.panel)?;
-        let point = at(panel, self.protocol, self.at, outcome)?;
-        let samples = outcome.shown(panel, self.protocol, point);
+        let point = at(panel, self.protocol, self.at, measurements)?;
+        let samples = measurements.shown(panel, self.protocol, point);
         Spread::of(samples.iter().filter_map(|sample| self.metric.of(sample))).map(|spread| spread.median)
     }
 }
@@ -168,9 +173,9 @@ impl Value {
 impl Figure {
     /// Every claim, and whether it holds here.
     #[must_use]
-    pub fn judge(&self, outcome: &Outcome) -> Vec<Judged> {
+    pub fn judge(&self, measurements: &Measurements) -> Vec<Judged> {
         let verdict = |claim: &Claim| {
-            let ratio = claim.of.of(self, outcome).zip(claim.by.of(self, outcome));
+            let ratio = claim.of.of(self, measurements).zip(claim.by.of(self, measurements));
             match ratio.filter(|(_, by)| *by > 0.0).map(|(of, by)| of / by) {
                 Some(ratio) if claim.bound.holds(ratio) => Verdict::Holds(ratio),
                 Some(ratio) => Verdict::Fails(ratio),
@@ -179,7 +184,7 @@ impl Figure {
         };
         let judged = |claim: &Claim| {
             let verdict = verdict(claim);
-            let is_explained = matches!(verdict, Verdict::Fails(_)) && outcome.is_virtual();
+            let is_explained = matches!(verdict, Verdict::Fails(_)) && measurements.is_virtual();
             Judged { claim: *claim, verdict, because: if is_explained { claim.because } else { "" } }
         };
         self.claims.iter().map(judged).collect()

@@ -1,18 +1,18 @@
 //! The figures of the papers, as data: what each of them shows, with which load, what the paper says of it
-//! ([`catalogue`]); what was measured in its place ([`Outcome`]), how that relates to what the paper says
+//! ([`catalogue`]); what was measured in its place ([`Measurements`]), how that relates to what the paper says
 //! ([`Verdict`]), and drawings of it ([`svg`], [`page()`], [`chapter`]).
 
 mod catalogue;
 mod claim;
 mod draw;
-mod outcome;
+mod measurements;
 mod page;
 mod table;
 
 pub use catalogue::{catalogue, names};
 pub use claim::{At, Bound, Claim, Judged, Value, Verdict};
 pub use draw::svg;
-pub use outcome::{Cell, Outcome};
+pub use measurements::{Cell, Measurements};
 pub use page::{chapter, page};
 pub use table::{claims_text, text};
 

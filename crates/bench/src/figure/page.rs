@@ -1,7 +1,7 @@
 //! A figure beside what the paper says of it: as a part of a document, and as a page of its own.
 
 use super::table::Table;
-use super::{Figure, Judged, Outcome, Panel, Verdict, svg};
+use super::{Figure, Judged, Measurements, Panel, Verdict, svg};
 use crate::compare::Facts;
 use crate::compare::page::{STYLE, escape};
 use core::fmt::Write as _;
@@ -25,8 +25,8 @@ fn markdown_row(cells: &[String]) -> String {
     format!("| {} |\n", cells.join(" | "))
 }
 
-fn markdown_table(panel: &Panel, outcome: &Outcome) -> String {
-    let Table { columns, rows } = Table::of(panel, outcome);
+fn markdown_table(panel: &Panel, measurements: &Measurements) -> String {
+    let Table { columns, rows } = Table::of(panel, measurements);
     let line = vec!["---:".to_owned(); columns.len()];
     let rows: String = rows.iter().map(|row| markdown_row(row)).collect();
     format!("{}:\n\n{}{}{rows}", panel.title, markdown_row(&columns), markdown_row(&line))
@@ -34,13 +34,13 @@ fn markdown_table(panel: &Panel, outcome: &Outcome) -> String {
 
 /// The part of a document, in Markdown, about a figure whose picture is in a file of this name.
 #[must_use]
-pub fn chapter(figure: &Figure, outcome: &Outcome, picture: &str) -> String {
+pub fn chapter(figure: &Figure, measurements: &Measurements, picture: &str) -> String {
     let mut out = format!("## {}\n\n", figure.heading());
     if !figure.panels.is_empty() {
         let _ = writeln!(out, "![{}]({picture})\n", figure.heading());
     }
     let _ = writeln!(out, "**The paper** ({}): {}\n", figure.section, figure.statement);
-    let judged = figure.judge(outcome);
+    let judged = figure.judge(measurements);
     if !judged.is_empty() {
         out.push_str("| the paper's statement | as a ratio | here | |\n|---|---|---|---|\n");
         for Judged { claim, verdict: came, because } in &judged {
@@ -59,13 +59,13 @@ pub fn chapter(figure: &Figure, outcome: &Outcome, picture: &str) -> String {
             let _ = writeln!(out, "**{what}**: {text}\n");
         }
     }
-    for reason in outcome.reasons(&figure.panels) {
+    for reason in measurements.reasons(&figure.panels) {
         let _ = writeln!(out, "**Not measured**: {reason}\n");
     }
     if !figure.panels.is_empty() {
         out.push_str("<details><summary>The figures</summary>\n\n");
         for panel in &figure.panels {
-            let _ = writeln!(out, "{}", markdown_table(panel, outcome));
+            let _ = writeln!(out, "{}", markdown_table(panel, measurements));
         }
         out.push_str("</details>\n\n");
     }
@@ -87,7 +87,7 @@ fn html_table(caption: &str, columns: &[String], rows: &[Vec<String>]) -> String
 
 /// A page of HTML that needs nothing but itself: figures with what the papers say of them.
 #[must_use]
-pub fn page(figures: &[Figure], outcome: &Outcome, facts: &Facts) -> String {
+pub fn page(figures: &[Figure], measurements: &Measurements, facts: &Facts) -> String {
     let mut body = String::new();
     for figure in figures {
         let paragraph = |what: &str, text: &str| match text {
@@ -98,10 +98,10 @@ pub fn page(figures: &[Figure], outcome: &Outcome, facts: &Facts) -> String {
             body,
             "<section>\n<h2>{}</h2>\n<figure>{}</figure>\n",
             escape(&figure.heading()),
-            svg(figure, outcome, facts)
+            svg(figure, measurements, facts)
         );
         body.push_str(&paragraph(&format!("The paper ({})", figure.section), figure.statement));
-        let judged = figure.judge(outcome);
+        let judged = figure.judge(measurements);
         if !judged.is_empty() {
             let columns = ["the paper's statement", "as a ratio", "here", ""].map(str::to_owned);
             let rows: Vec<Vec<String>> = judged
@@ -120,11 +120,11 @@ pub fn page(figures: &[Figure], outcome: &Outcome, facts: &Facts) -> String {
         }
         body.push_str(&paragraph("Not reproduced", figure.missing));
         body.push_str(&paragraph("What differs", figure.differs));
-        for reason in outcome.reasons(&figure.panels) {
+        for reason in measurements.reasons(&figure.panels) {
             body.push_str(&paragraph("Not measured", reason));
         }
         for panel in &figure.panels {
-            let Table { columns, rows } = Table::of(panel, outcome);
+            let Table { columns, rows } = Table::of(panel, measurements);
             body.push_str(&html_table(panel.title, &columns, &rows));
         }
         body.push_str("</section>\n");

@@ -1,6 +1,6 @@
 //! What was measured, as text and as tables of a document.
 
-use super::{Figure, Judged, Outcome, Panel, Shape};
+use super::{Figure, Judged, Measurements, Panel, Shape};
 use crate::compare::Metric;
 use core::fmt::Write as _;
 
@@ -40,7 +40,7 @@ const fn across(panel: &Panel) -> &'static str {
 
 impl Table {
     /// Everything that a panel shows: points below each other, protocols side by side.
-    pub(super) fn of(panel: &Panel, outcome: &Outcome) -> Self {
+    pub(super) fn of(panel: &Panel, measurements: &Measurements) -> Self {
         let metrics = metrics(panel);
         let mut columns = vec![across(panel).to_owned()];
         for protocol in panel.protocols {
@@ -48,7 +48,7 @@ impl Table {
         }
         let rows = match panel.shape {
             Shape::AtPeakOf(_) | Shape::Distribution(_) => {
-                let groups = outcome.groups(panel);
+                let groups = measurements.groups(panel);
                 let row = |group: &crate::compare::Comparison| {
                     let entries = group.entries.iter();
                     let cells = entries.flat_map(|entry| {
@@ -61,7 +61,7 @@ impl Table {
             _ => {
                 let row = |point: &super::Point| {
                     let cells = panel.protocols.iter().flat_map(|protocol| {
-                        metrics.iter().map(|metric| number(outcome.median(protocol, point, *metric)))
+                        metrics.iter().map(|metric| number(measurements.median(protocol, point, *metric)))
                     });
                     core::iter::once(point.label.clone()).chain(cells).collect()
                 };
@@ -100,7 +100,7 @@ pub fn claims_text(judged: &[Judged]) -> String {
 
 /// Everything about a figure that was measured, for a terminal.
 #[must_use]
-pub fn text(figure: &Figure, outcome: &Outcome) -> String {
+pub fn text(figure: &Figure, measurements: &Measurements) -> String {
     let mut out = format!(
         "{} ({})\nThe paper ({}): {}\n",
         figure.heading(),
@@ -109,7 +109,7 @@ pub fn text(figure: &Figure, outcome: &Outcome) -> String {
         figure.statement
     );
     for panel in &figure.panels {
-        let Table { columns, rows } = Table::of(panel, outcome);
+        let Table { columns, rows } = Table::of(panel, measurements);
         let _ = writeln!(out, "\n{}", panel.title);
         let mut lines = vec![columns.clone()];
         lines.extend(rows);
@@ -124,11 +124,11 @@ pub fn text(figure: &Figure, outcome: &Outcome) -> String {
             let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  "));
         }
     }
-    let claims = claims_text(&figure.judge(outcome));
+    let claims = claims_text(&figure.judge(measurements));
     if !claims.is_empty() {
         let _ = write!(out, "\nWhat the paper says, here:\n{claims}");
     }
-    for reason in outcome.reasons(&figure.panels) {
+    for reason in measurements.reasons(&figure.panels) {
         let _ = writeln!(out, "Not measured: {reason}");
     }
     for (what, text) in [("Not reproduced", figure.missing), ("What differs", figure.differs)] {

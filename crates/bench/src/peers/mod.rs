@@ -26,7 +26,7 @@ use servers::Servers;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Instant;
-use syros_experiment::{Blend, Kind};
+use syros_experiment::{Blend, OperationKind};
 use syros_types::{Prng, Protocol, WritePolicy};
 
 /// Clients that write records before the measurement.
@@ -250,8 +250,10 @@ fn version(kind: PeerKind) -> Result<Option<String>, PeerError> {
 
 /// All systems can be asked for the same only where it is reads and overwrites of what is there.
 fn check_blend(blend: Blend) -> Result<(), PeerError> {
-    let other = |kind: &Kind| !matches!(kind, Kind::Read | Kind::Update | Kind::ReadModifyWrite);
-    if Kind::ALL.iter().filter(|kind| other(kind)).any(|kind| blend.percent(*kind) > 0) {
+    let other = |kind: &OperationKind| {
+        !matches!(kind, OperationKind::Read | OperationKind::Update | OperationKind::ReadModifyWrite)
+    };
+    if OperationKind::ALL.iter().filter(|kind| other(kind)).any(|kind| blend.percent(*kind) > 0) {
         return Err(PeerError::Workload(blend));
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! A history taken apart: the operations on one set of keys, and what a search must know of each.
 
-use super::evidence;
+use super::constraints;
 use super::placeable::{Placeable, position};
 use crate::history::{History, Input, Operation, Outcome, Output};
 use std::collections::{BTreeMap, HashMap};
@@ -55,7 +55,7 @@ impl<'h> Component<'h> {
         keys.dedup();
         let mut operations: Vec<Placeable<'h>> =
             members.into_iter().map(|operation| Placeable::new(operation, &keys)).collect();
-        evidence::narrow(&mut operations, &keys);
+        constraints::narrow(&mut operations, &keys);
         operations
             .sort_by_key(|placeable| (placeable.told.is_none(), placeable.invoked, placeable.completed));
         let acknowledged = operations.iter().filter(|placeable| placeable.told.is_some()).count();

@@ -4,7 +4,7 @@ use super::component::Component;
 use super::placeable::Placeable;
 use super::search::DeadEnd;
 use crate::history::{MaybeText, Outcome};
-use crate::store::{Store, agrees, apply};
+use crate::sequential::{KeyValues, agrees, apply};
 use std::fmt::Write as _;
 
 /// Operations printed of a long order: enough to see what led to the end, few enough to be read.
@@ -24,7 +24,7 @@ fn write_explanation(text: &mut String, component: &Component<'_>, end: &DeadEnd
     let skipped = end.order.len().saturating_sub(PRINTED_OPERATIONS_MAX);
     write!(text, "the farthest any order goes is these {} operations", end.order.len())?;
     writeln!(text, "{}", if skipped > 0 { ", of which the last:" } else { ":" })?;
-    let mut store = Store::new();
+    let mut store = KeyValues::new();
     for (number, index) in end.order.iter().enumerate() {
         let operation = component.operations[*index as usize].operation;
         let answer = apply(&mut store, &operation.input);
@@ -67,7 +67,7 @@ fn write_explanation(text: &mut String, component: &Component<'_>, end: &DeadEnd
     Ok(())
 }
 
-fn write_candidate(text: &mut String, candidate: &Placeable<'_>, store: &Store) -> std::fmt::Result {
+fn write_candidate(text: &mut String, candidate: &Placeable<'_>, store: &KeyValues) -> std::fmt::Result {
     write!(text, "  {}", candidate.operation)?;
     let answer = apply(&mut store.clone(), &candidate.operation.input);
     if candidate.told.is_some_and(|told| !agrees(told, &answer)) {

@@ -6,7 +6,7 @@
 //! to other keys. `search` says what else keeps it short.
 
 mod component;
-mod evidence;
+mod constraints;
 mod explain;
 mod placeable;
 mod search;

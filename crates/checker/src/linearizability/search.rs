@@ -11,7 +11,7 @@
 //!   touches a key it wrote; if that erases all it wrote, it may as well never have happened. So after
 //!   it, only operations that touch what it left (*hanging* keys) and do not just erase it may follow.
 //!   Of several with the same input the earliest goes first.
-//! - *Locks*: an operation that must find what one particular operation left (`evidence` knows) does
+//! - *Locks*: an operation that must find what one particular operation left (`constraints` knows) does
 //!   not let anything change the key between the two.
 //! - *Memory*: a configuration that led nowhere is not entered again.
 //! - *Backjumping*: a failure names the keys it is about, such that the operations on those keys alone
@@ -57,7 +57,7 @@ pub(super) struct DeadEnd {
 }
 
 /// What a search found out.
-pub(super) struct Found {
+pub(super) struct SearchResult {
     pub(super) answer: Answer,
     pub(super) steps: u64,
     /// The dead end with the latest target, and the longest of those: no order goes beyond it.
@@ -126,7 +126,7 @@ pub(super) struct Search<'c, 'h> {
 
 impl<'c, 'h> Search<'c, 'h> {
     /// Looks for an order of the component's operations, in at most `steps_max` attempts to place one.
-    pub(super) fn run(component: &'c Component<'h>, effort: Effort, steps_max: u64) -> Found {
+    pub(super) fn run(component: &'c Component<'h>, effort: Effort, steps_max: u64) -> SearchResult {
         let sentinel = component.acknowledged as u32;
         let mut search = Self {
             component,
@@ -152,7 +152,7 @@ impl<'c, 'h> Search<'c, 'h> {
             farthest: DeadEnd::default(),
         };
         let answer = search.explore();
-        Found { answer, steps: search.steps, farthest: search.farthest }
+        SearchResult { answer, steps: search.steps, farthest: search.farthest }
     }
 
     fn explore(&mut self) -> Answer {

@@ -3,7 +3,7 @@
 use super::component::Component;
 use super::placeable::Placeable;
 use crate::history::{Input, Output};
-use crate::store::{Store, agrees, apply, integer, may_become_integer};
+use crate::sequential::{KeyValues, agrees, apply, integer, may_become_integer};
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
@@ -127,7 +127,7 @@ impl Values {
         operation: &Placeable<'_>,
         state: &[ValueId],
     ) -> Option<Vec<ValueId>> {
-        let mut store = Store::new();
+        let mut store = KeyValues::new();
         for at in &operation.touched {
             let old = state[*at as usize];
             if old != MISSING {

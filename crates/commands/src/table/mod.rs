@@ -1,6 +1,6 @@
 //! The table of commands: the only place that says which there are.
 
-mod rows;
+mod specs;
 
 use crate::error::CommandError;
 use crate::operation::Command;
@@ -12,7 +12,7 @@ pub struct CommandSpec {
     /// Its name, in lower case.
     pub name: &'static str,
     /// What kind of command it is.
-    pub kind: Kind,
+    pub kind: CommandKind,
     /// Number of words, the name included; negative if it is a minimum.
     pub arity: i8,
     /// Which of its words are keys.
@@ -56,20 +56,20 @@ pub struct KeyPositions {
 
 /// Kind of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum CommandKind {
     /// An operation on data, and its class when it is given no options, several keys where it can
     /// name several, and is not blind. [`Operation::class`](crate::Operation::class) knows the rest.
     Data(Class),
     /// BLIND, which makes a nilext update of another command.
     Blind,
     /// Answered by the connection, without the data.
-    Local(Local),
+    Local(ConnectionCommand),
 }
 
 /// The commands that a connection answers by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "each is the Redis command of the same name")]
-pub enum Local {
+pub enum ConnectionCommand {
     Client,
     Command,
     Config,
@@ -89,12 +89,12 @@ pub const fn commands() -> &'static [CommandSpec] {
     &TABLE
 }
 
-static TABLE: [CommandSpec; rows::ROWS.len()] = rows::ROWS;
+static TABLE: [CommandSpec; specs::SPECS.len()] = specs::SPECS;
 
 /// Slots of the index: a power of two, over four times the number of commands, so that a search
 /// seldom meets a second name.
 const SLOTS: usize = 256;
-const _: () = assert!(rows::ROWS.len() * 4 < SLOTS);
+const _: () = assert!(specs::SPECS.len() * 4 < SLOTS);
 
 /// Slot to number of the command plus one; 0 is free.
 static INDEX: [u8; SLOTS] = build_index();
@@ -116,8 +116,8 @@ const fn slot_of(name: &[u8]) -> usize {
 const fn build_index() -> [u8; SLOTS] {
     let mut index = [0; SLOTS];
     let mut row = 0;
-    while row < rows::ROWS.len() {
-        let name = rows::ROWS[row].name.as_bytes();
+    while row < specs::SPECS.len() {
+        let name = specs::SPECS[row].name.as_bytes();
         assert!(name.len() <= NAME_BYTES_MAX);
         let mut slot = slot_of(name);
         while index[slot] != 0 {
@@ -173,9 +173,9 @@ mod tests {
         for spec in commands() {
             let write = spec.flags.contains(&"write");
             let changes = match spec.kind {
-                Kind::Data(class) => class != Class::Read,
-                Kind::Blind => true,
-                Kind::Local(_) => false,
+                CommandKind::Data(class) => class != Class::Read,
+                CommandKind::Blind => true,
+                CommandKind::Local(_) => false,
             };
             assert_eq!(write, changes, "{}", spec.name);
             assert_eq!(spec.categories.contains(&"@write"), changes, "{}", spec.name);

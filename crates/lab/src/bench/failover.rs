@@ -28,7 +28,7 @@ pub(super) struct Failover {
     kills: usize,
     /// What happens to it
     #[arg(long, value_enum, default_value = "kill")]
-    kind: Kind,
+    kind: FaultKind,
     /// Number of replicas: 3, 5, 7 or 9
     #[arg(long, value_name = "N", default_value_t = 3)]
     replicas: usize,
@@ -53,7 +53,7 @@ pub(super) struct Failover {
 
 /// [`Fault`] on the command line.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Kind {
+enum FaultKind {
     /// SIGKILL; it is started again
     Kill,
     /// SIGSTOP; it goes on later
@@ -66,14 +66,14 @@ enum Kind {
     Lead,
 }
 
-impl From<Kind> for Fault {
-    fn from(kind: Kind) -> Self {
+impl From<FaultKind> for Fault {
+    fn from(kind: FaultKind) -> Self {
         match kind {
-            Kind::Kill => Self::Kill,
-            Kind::Stop => Self::Stop,
-            Kind::Cut => Self::Cut,
-            Kind::End => Self::End,
-            Kind::Lead => Self::Lead,
+            FaultKind::Kill => Self::Kill,
+            FaultKind::Stop => Self::Stop,
+            FaultKind::Cut => Self::Cut,
+            FaultKind::End => Self::End,
+            FaultKind::Lead => Self::Lead,
         }
     }
 }

@@ -118,12 +118,12 @@ enum Connect {
 }
 
 /// One load, and what the systems have come to under it so far.
-struct Job {
+struct MeasuredLoad {
     load: CompareLoad,
     entries: Vec<Entry>,
 }
 
-impl Job {
+impl MeasuredLoad {
     /// The names of workload and distribution, and the number of clients.
     fn names(&self) -> (String, String, usize) {
         (self.load.blend.to_string(), self.load.choice.to_string(), self.load.clients)
@@ -132,7 +132,7 @@ impl Job {
 
 impl Peers {
     /// Every load, in the order in which they are measured.
-    fn jobs(&self) -> Vec<Job> {
+    fn measured_loads(&self) -> Vec<MeasuredLoad> {
         let loads = self.clients.iter().flat_map(|clients| {
             self.workload.0.iter().map(|blend| CompareLoad {
                 blend: *blend,
@@ -155,7 +155,7 @@ impl Peers {
             samples: Vec::new(),
         });
         let entries: Vec<Entry> = entries.collect();
-        loads.map(|load| Job { load, entries: entries.clone() }).collect()
+        loads.map(|load| MeasuredLoad { load, entries: entries.clone() }).collect()
     }
 
     /// Whether updates are to be on disks when they are acknowledged.
@@ -200,7 +200,7 @@ impl Peers {
     }
 
     /// Everything that can be known to be wrong before anything is started.
-    fn check(&self, jobs: &[Job], options: &PeerOptions) -> Result<(), String> {
+    fn check(&self, jobs: &[MeasuredLoad], options: &PeerOptions) -> Result<(), String> {
         Group::new(self.replicas).map_err(|error| format!("--replicas: {error}"))?;
         for job in jobs {
             options.check(&self.systems, &job.load).map_err(|error| error.to_string())?;
@@ -249,7 +249,7 @@ struct Arena<'a> {
 
 /// Measures and prints.
 pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
-    let (jobs, mut peer_options) = (options.jobs(), options.options()?);
+    let (jobs, mut peer_options) = (options.measured_loads(), options.options()?);
     options.check(&jobs, &peer_options)?;
     let baseline = options.baseline()?;
     let mut commit = syros_cli::COMMIT.to_owned();
@@ -284,7 +284,7 @@ pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
 impl Arena<'_> {
     fn measure(
         &mut self,
-        jobs: Vec<Job>,
+        jobs: Vec<MeasuredLoad>,
         baseline: usize,
         peer_options: &PeerOptions,
         directory: &Path,

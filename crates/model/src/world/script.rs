@@ -2,7 +2,7 @@
 //! part of the way down. A script takes the same steps as the search.
 
 use super::{Action, State, World};
-use crate::step::{End, Step};
+use crate::script_step::{End, ScriptStep};
 use syros_protocol::message::Peer;
 
 impl World {
@@ -19,10 +19,10 @@ impl World {
 
     /// # Panics
     /// If the step is not possible: the script does not fit the protocol any more.
-    fn take(&self, step: &Step, state: &mut State) {
+    fn take(&self, step: &ScriptStep, state: &mut State) {
         let action = match *step {
-            Step::Invoke(client) => Action::Invoke(client),
-            Step::Deliver(wanted, from, to) => {
+            ScriptStep::Invoke(client) => Action::Invoke(client),
+            ScriptStep::Deliver(wanted, from, to) => {
                 let matching = state.network.iter().copied().rfind(|number| {
                     let envelope = self.envelope(*number);
                     envelope.message.name() == wanted
@@ -31,28 +31,28 @@ impl World {
                 });
                 Action::Deliver(matching.unwrap_or_else(|| panic!("{step:?}: there is no such message")))
             }
-            Step::Tick(member) => Action::Tick(member),
-            Step::Timeout(member) => Action::Timeout(member),
-            Step::Move(member) => Action::Move(member),
-            Step::Pass => Action::Pass,
-            Step::Quiesce => return self.quiesce(state),
-            Step::Disconnect(client, member) => {
+            ScriptStep::Tick(member) => Action::Tick(member),
+            ScriptStep::Timeout(member) => Action::Timeout(member),
+            ScriptStep::Move(member) => Action::Move(member),
+            ScriptStep::Pass => Action::Pass,
+            ScriptStep::Quiesce => return self.quiesce(state),
+            ScriptStep::Disconnect(client, member) => {
                 return self.disconnect(state, client.into(), member);
             }
-            Step::LoseAmongMembers => {
+            ScriptStep::LoseAmongMembers => {
                 return state.network.retain(|number| {
                     let envelope = self.envelope(*number);
                     [envelope.from, envelope.to].iter().any(|end| matches!(end, Peer::Client(_)))
                 });
             }
-            Step::LoseTo(member) => {
+            ScriptStep::LoseTo(member) => {
                 let end = End::Member(member).peer();
                 return state.network.retain(|number| {
                     let envelope = self.envelope(*number);
                     envelope.to != end || matches!(envelope.from, Peer::Client(_))
                 });
             }
-            Step::Lose => return state.network.clear(),
+            ScriptStep::Lose => return state.network.clear(),
         };
         match self.step(state, action) {
             Some(next) => *state = next,

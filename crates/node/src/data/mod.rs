@@ -17,7 +17,7 @@ use syros_types::{OpNumber, View};
 use syros_wal::{Disk, Options, ReadError, Wal, WalError, WriteError};
 
 /// Where the files of a replica are.
-pub trait DataPlace {
+pub trait ReplicaFiles {
     /// Where files are.
     type Disk: Disk;
     /// Why a directory cannot be used.
@@ -91,7 +91,7 @@ pub enum OpenNotice<'a> {
 #[derive(Debug)]
 pub enum DataError<E> {
     /// A directory cannot be used.
-    Place(E),
+    Files(E),
     /// Log and snapshots cannot be used.
     Stored(StoredError),
     /// The view cannot be read.
@@ -132,7 +132,7 @@ impl<D: Disk, E> Data<D, E> {
     ///
     /// # Errors
     /// [`DataError`].
-    pub fn open<P: DataPlace<Disk = D>, S: States<D, Engine = E>>(
+    pub fn open<P: ReplicaFiles<Disk = D>, S: States<D, Engine = E>>(
         config: &Config,
         options: &Options,
         place: &mut P,
@@ -141,7 +141,7 @@ impl<D: Disk, E> Data<D, E> {
         let owner = Owner { cluster: options.cluster, replica: config.replica };
         let is_new = place.is_new();
         let mut view =
-            ViewFile::open(place.view().map_err(DataError::Place)?, owner).map_err(DataError::View)?;
+            ViewFile::open(place.view().map_err(DataError::Files)?, owner).map_err(DataError::View)?;
         if is_new && view.view() > View(0) {
             return Err(DataError::NotNewView(view.view()));
         }
@@ -160,7 +160,7 @@ impl<D: Disk, E> Data<D, E> {
                     Err(problem) => return Err(DataError::Hopeless { damage, view: problem.clone() }),
                 };
                 write_new_log(options, place, reached)?;
-                let kept_in = place.set_aside().map_err(DataError::Place)?;
+                let kept_in = place.set_aside().map_err(DataError::Files)?;
                 place.on_notice(&OpenNotice::SetAside { damage: &damage, kept_in: &kept_in });
                 read_back(config, options, place, states())?
             }
@@ -180,15 +180,15 @@ impl<D: Disk, E> Data<D, E> {
 
 /// Reads back log and snapshots.
 #[expect(clippy::type_complexity, reason = "three things, each with one name")]
-fn read_back<P: DataPlace, S: States<P::Disk>>(
+fn read_back<P: ReplicaFiles, S: States<P::Disk>>(
     config: &Config,
     options: &Options,
     place: &mut P,
     mut states: S,
 ) -> Result<(Wal<P::Disk>, Stored<P::Disk, S::Engine>, S), DataError<P::Error>> {
     let options = Options { may_create: place.is_new(), ..options.clone() };
-    let snapshots = place.snapshots().map_err(DataError::Place)?;
-    let log = place.log().map_err(DataError::Place)?;
+    let snapshots = place.snapshots().map_err(DataError::Files)?;
+    let log = place.log().map_err(DataError::Files)?;
     let (wal, stored) = Stored::open(config, options, snapshots, log, &mut states, |recovery| {
         if let Some(cut) = &recovery.cut {
             place.on_notice(&OpenNotice::TornTail(cut.to_string()));
@@ -202,13 +202,13 @@ fn read_back<P: DataPlace, S: States<P::Disk>>(
 }
 
 /// Writes a log which says that the replica has lost its memory.
-fn write_new_log<P: DataPlace>(
+fn write_new_log<P: ReplicaFiles>(
     options: &Options,
     place: &mut P,
     view: View,
 ) -> Result<(), DataError<P::Error>> {
     let options = Options { may_create: true, ..options.clone() };
-    let fresh = place.new_log().map_err(DataError::Place)?;
+    let fresh = place.new_log().map_err(DataError::Files)?;
     let (mut wal, _) = Wal::open(fresh, options, |_, _| Ok(()))
         .map_err(|error| DataError::Stored(StoredError::Log(error)))?;
     let mut record = Vec::new();

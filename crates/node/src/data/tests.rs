@@ -17,7 +17,7 @@ struct Directory {
     notices: RefCell<Vec<String>>,
 }
 
-impl DataPlace for Directory {
+impl ReplicaFiles for Directory {
     type Disk = MemoryDisk;
     type Error = DiskError;
 

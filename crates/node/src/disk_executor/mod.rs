@@ -14,7 +14,7 @@ use syros_protocol::record::{SnapshotHead, Ticket};
 use syros_protocol::replica::Event;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
-use syros_storage::execution::{Dispatcher, Executed, Item, ReadWay, Step, Task, Worker};
+use syros_storage::execution::{Dispatcher, Executed, Item, ItemProgress, ReadWay, Task, Worker};
 use syros_storage::{Census, Cut, Moment, Pressure, Reader, Shared, Store, StoreError};
 use syros_types::{Description, Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
@@ -41,7 +41,7 @@ pub struct PressureLimits {
 
 /// What one lane does while others wait for it.
 #[derive(Debug)]
-enum Job {
+enum BarrierJob {
     /// A read that looks up more than once, and has to see what there was at one moment.
     Read(ReadJob, WallTime),
     /// A read that concerns all keys: only the moment is taken while the lanes wait.
@@ -56,40 +56,40 @@ enum Job {
 
 /// See [`LaneItem`].
 #[derive(Debug)]
-pub struct LaneJob(Job);
+pub struct LaneJob(BarrierJob);
 
 /// What the executor gives to the thread of a lane: [`LaneWorker::step`] does it.
 pub type LaneItem = Item<Body, LaneJob>;
 
 /// A read for any [`ReadWorker`].
 #[derive(Debug)]
-pub struct Reading<S: Store>(Kind<S>);
+pub struct Reading<S: Store>(ReadingKind<S>);
 
 #[derive(Debug)]
-enum Kind<S: Store> {
+enum ReadingKind<S: Store> {
     /// Of what there is when it is carried out.
     Current(ReadJob),
     /// Of what there was at a moment.
     Past(ReadJob, Moment<S>),
-    /// A job that needs a meeting of the lanes, carried out without one.
+    /// A job that needs a barrier of the lanes, carried out without one.
     #[cfg(feature = "planted-bugs")]
-    WithoutMeeting(Job),
+    WithoutBarrier(BarrierJob),
 }
 
 impl<S: Store> Reading<S> {
     /// True if it may take long: nobody should wait behind it.
     #[must_use]
     pub const fn is_long(&self) -> bool {
-        matches!(self.0, Kind::Past(..))
+        matches!(self.0, ReadingKind::Past(..))
     }
 
     /// The operation, of a read.
     #[must_use]
     pub const fn body(&self) -> Option<&Body> {
         match &self.0 {
-            Kind::Current(job) | Kind::Past(job, _) => Some(&job.body),
+            ReadingKind::Current(job) | ReadingKind::Past(job, _) => Some(&job.body),
             #[cfg(feature = "planted-bugs")]
-            Kind::WithoutMeeting(_) => None,
+            ReadingKind::WithoutBarrier(_) => None,
         }
     }
 }
@@ -165,39 +165,39 @@ impl<S: Store> LaneWorker<S> {
     /// Does the next item, or tries again.
     pub fn step(&mut self, item: &LaneItem) -> LaneStep<S> {
         let job = match self.worker.step(item) {
-            Step::Done => return LaneStep::Done,
-            Step::Ended(chunk, replies) => return LaneStep::Report(Report::Ended(chunk, replies)),
-            Step::Wait => return LaneStep::Wait,
-            Step::Job(LaneJob(job)) => job,
+            ItemProgress::Done => return LaneStep::Done,
+            ItemProgress::Ended(chunk, replies) => return LaneStep::Report(Report::Ended(chunk, replies)),
+            ItemProgress::Wait => return LaneStep::Wait,
+            ItemProgress::Job(LaneJob(job)) => job,
         };
         let step = perform(job, &self.shared);
-        if let Item::Meet(meeting) = item {
-            meeting.close();
+        if let Item::Barrier(barrier) = item {
+            barrier.close();
         }
         step
     }
 }
 
 /// Does a job. No lane that it concerns may be at work.
-fn perform<S: Store>(job: Job, shared: &Arc<Shared<S>>) -> LaneStep<S> {
+fn perform<S: Store>(job: BarrierJob, shared: &Arc<Shared<S>>) -> LaneStep<S> {
     LaneStep::Report(match job {
-        Job::ReadAll(job, time) => {
-            return LaneStep::Reading(Reading(Kind::Past(job, Moment::new(shared, time))));
+        BarrierJob::ReadAll(job, time) => {
+            return LaneStep::Reading(Reading(ReadingKind::Past(job, Moment::new(shared, time))));
         }
-        Job::Read(job, time) => {
+        BarrierJob::Read(job, time) => {
             let (mut reader, mut reply) = (Reader::new(Arc::clone(shared)), Vec::new());
             reader.read_at(time, job.now, &job.body, &mut reply);
             Report::Read(job.answer(&reply, reader.first_expiry()))
         }
-        Job::Evaluate(job) => {
+        BarrierJob::Evaluate(job) => {
             let message = job.perform(shared);
             Report::Evaluated(job, message)
         }
-        Job::Seal { head, is_file } => {
+        BarrierJob::Seal { head, is_file } => {
             let sealed = seal(shared, &head, is_file);
             Report::Sealed(head, sealed)
         }
-        Job::Purge => {
+        BarrierJob::Purge => {
             shared.purge();
             Report::Purged
         }
@@ -237,16 +237,16 @@ impl<S: Store> ReadWorker<S> {
         let Self { shared, reader, reply } = self;
         reply.clear();
         match reading.0 {
-            Kind::Current(job) => {
+            ReadingKind::Current(job) => {
                 reader.read(job.now, &job.body, reply);
                 Report::Read(job.answer(reply, reader.first_expiry()))
             }
-            Kind::Past(job, moment) => {
+            ReadingKind::Past(job, moment) => {
                 let expiry = moment.read(shared, job.now, &job.body, reply);
                 Report::Read(job.answer(reply, expiry))
             }
             #[cfg(feature = "planted-bugs")]
-            Kind::WithoutMeeting(job) => match perform(job, shared) {
+            ReadingKind::WithoutBarrier(job) => match perform(job, shared) {
                 LaneStep::Report(report) => report,
                 _ => unreachable!("no planted bug does this to a read of all keys"),
             },
@@ -421,50 +421,50 @@ impl<S: Store> DiskExecutor<S> {
         self.unanswered += 1;
         let time = self.dispatcher.time();
         match ReadWay::of(&job.body) {
-            ReadWay::InPassing => self.readings.push(Reading(Kind::Current(job))),
+            ReadWay::InPassing => self.readings.push(Reading(ReadingKind::Current(job))),
             _ if self.planted(Planted::ReadOfSeveralInPassing)
                 // Members are asked for several keys by stale reads only.
                 || (self.planted(Planted::StaleOfSeveralInPassing) && job.freshness.is_some()) =>
             {
-                self.readings.push(Reading(Kind::Current(job)));
+                self.readings.push(Reading(ReadingKind::Current(job)));
             }
-            ReadWay::OfMoment => self.meet(&Footprint::All, Job::ReadAll(job, time)),
-            ReadWay::AtMeeting(keys) => self.meet(&keys, Job::Read(job, time)),
+            ReadWay::OfMoment => self.barrier(&Footprint::All, BarrierJob::ReadAll(job, time)),
+            ReadWay::AtBarrier(keys) => self.barrier(&keys, BarrierJob::Read(job, time)),
         }
     }
 
     /// Has it found out what an update returns, before anything is executed that is dealt out later.
     pub fn evaluate(&mut self, to: Peer, view: View, id: OperationId, body: Body) {
         let Ok(Description { footprint, .. }) = syros_commands::describe(&body) else { return };
-        let job = Job::Evaluate(EvaluateJob { to, view, id, body, time: self.dispatcher.time() });
-        self.meet_unless(Planted::EvaluatedInPassing, &footprint, job);
+        let job = BarrierJob::Evaluate(EvaluateJob { to, view, id, body, time: self.dispatcher.time() });
+        self.barrier_unless(Planted::EvaluatedInPassing, &footprint, job);
     }
 
     /// Begins a checkpoint of what has been dealt out, and a file of it if one is wanted.
     pub fn take_snapshot(&mut self, head: Box<SnapshotHead>, ticket: Ticket, is_file: bool) {
         self.checkpoints.begin(head.op_number, ticket, is_file);
-        let job = Job::Seal { head, is_file };
-        self.meet_unless(Planted::CheckpointInPassing, &Footprint::All, job);
+        let job = BarrierJob::Seal { head, is_file };
+        self.barrier_unless(Planted::CheckpointInPassing, &Footprint::All, job);
     }
 
     fn purge_if_due(&mut self) {
         if !self.is_purging && self.shared.has_expired() {
             self.is_purging = true;
-            self.meet(&Footprint::All, Job::Purge);
+            self.barrier(&Footprint::All, BarrierJob::Purge);
         }
     }
 
-    fn meet(&mut self, footprint: &Footprint, job: Job) {
+    fn barrier(&mut self, footprint: &Footprint, job: BarrierJob) {
         self.dispatcher.job(footprint, LaneJob(job));
     }
 
-    fn meet_unless(&mut self, bug: Planted, footprint: &Footprint, job: Job) {
+    fn barrier_unless(&mut self, bug: Planted, footprint: &Footprint, job: BarrierJob) {
         #[cfg(feature = "planted-bugs")]
         if self.planted(bug) {
-            return self.readings.push(Reading(Kind::WithoutMeeting(job)));
+            return self.readings.push(Reading(ReadingKind::WithoutBarrier(job)));
         }
         let _ = bug;
-        self.meet(footprint, job);
+        self.barrier(footprint, job);
     }
 
     /// The next item for the thread of a lane, and the number of that lane.

@@ -123,7 +123,7 @@ fn a_read_of_several_keys_waits_until_their_lanes_have_met() {
     harness.read(1, &[b"MGET", &keys[0], &keys[1]]);
     harness.read(2, &[b"GET", &keys[0]]);
     while harness.step(0) {}
-    assert!(harness.reports.is_empty(), "lane 1 has not come to the meeting");
+    assert!(harness.reports.is_empty(), "lane 1 has not come to the barrier");
     harness.run();
     let (mut reads, through) = harness.all_news();
     reads.sort_unstable();

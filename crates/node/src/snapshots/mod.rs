@@ -16,7 +16,7 @@ pub use worker::SnapshotWorker;
 use core::fmt;
 use syros_protocol::message::Body;
 use syros_protocol::record::SnapshotHead;
-use syros_snapshot::{Load, Loaded, Place, SnapshotFiles, SnapshotStoreError, StoreLoader};
+use syros_snapshot::{Load, Loaded, SnapshotFiles, SnapshotStoreError, StoreDirectory, StoreLoader};
 use syros_storage::{Cut, DiskEngine, Loader, Store, StoreError};
 use syros_types::{OpNumber, ReplicaId};
 
@@ -248,7 +248,7 @@ pub enum EngineFiles<M, P> {
     OnDisk(P),
 }
 
-impl<M: MemoryLoaders, P: Place + Clone> EngineFiles<M, P> {
+impl<M: MemoryLoaders, P: StoreDirectory + Clone> EngineFiles<M, P> {
     fn loader(&self) -> Result<EngineLoader<M::Loader, P>, SnapshotStoreError> {
         Ok(match self {
             Self::InMemory(loaders) => EngineLoader::InMemory(loaders.loader()),
@@ -272,12 +272,12 @@ impl<M: MemoryLoaders, P: Place + Clone> EngineFiles<M, P> {
 }
 
 /// Loads a snapshot that was received.
-enum EngineLoader<L: Load, P: Place> {
+enum EngineLoader<L: Load, P: StoreDirectory> {
     InMemory(L),
     OnDisk(Box<StoreLoader<P>>),
 }
 
-impl<L: Load, P: Place> Load for EngineLoader<L, P> {
+impl<L: Load, P: StoreDirectory> Load for EngineLoader<L, P> {
     type Engine = LoadedEngine<L::Engine, P::Store>;
 
     fn block(&mut self, block: &[u8]) -> Result<(), SnapshotStoreError> {

@@ -27,9 +27,9 @@ const SIZES: SnapshotSizes = SnapshotSizes {
 
 /// No store is ever asked for.
 #[derive(Clone, Debug)]
-struct NoPlace;
+struct NoStores;
 
-impl Place for NoPlace {
+impl StoreDirectory for NoStores {
     type Store = MemoryStore;
 
     fn list(&mut self) -> Result<Vec<u64>, StoreError> {
@@ -66,7 +66,7 @@ struct Harness {
     disk: MemoryDisk,
     engine: MemoryEngine,
     schedule: SnapshotSchedule<MemoryEngine, MemoryStore>,
-    worker: SnapshotWorker<MemoryDisk, SnapshotFiles, NoPlace>,
+    worker: SnapshotWorker<MemoryDisk, SnapshotFiles, NoStores>,
     now: Instant,
 }
 

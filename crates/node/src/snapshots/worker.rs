@@ -5,7 +5,7 @@ use super::{
 };
 use core::fmt;
 use syros_protocol::record::SnapshotHead;
-use syros_snapshot::{Load, Loaded, Place, SnapshotStore, SnapshotStoreError};
+use syros_snapshot::{Load, Loaded, SnapshotStore, SnapshotStoreError, StoreDirectory};
 use syros_types::OpNumber;
 use syros_wal::Disk;
 
@@ -13,10 +13,10 @@ use syros_wal::Disk;
 type Memory<M> = <<M as MemoryLoaders>::Loader as Load>::Engine;
 
 /// What the worker loads.
-type LoadedSnapshot<M, P> = Loaded<LoadedEngine<Memory<M>, <P as Place>::Store>>;
+type LoadedSnapshot<M, P> = Loaded<LoadedEngine<Memory<M>, <P as StoreDirectory>::Store>>;
 
 /// What the worker reports.
-type Report<M, P> = SnapshotReport<Memory<M>, <P as Place>::Store>;
+type Report<M, P> = SnapshotReport<Memory<M>, <P as StoreDirectory>::Store>;
 
 /// Writes, reads, receives, loads and removes snapshots. Whoever drives it gives it the jobs in the order in which they
 /// were asked for ([`SnapshotWorker::work`]), and lets it cut ([`SnapshotWorker::cut_next`]) while there is no job.
@@ -36,7 +36,7 @@ impl<D: Disk, M, P> fmt::Debug for SnapshotWorker<D, M, P> {
     }
 }
 
-impl<D: Disk, M: MemoryLoaders, P: Place + Clone> SnapshotWorker<D, M, P> {
+impl<D: Disk, M: MemoryLoaders, P: StoreDirectory + Clone> SnapshotWorker<D, M, P> {
     /// A worker on these snapshots, for such engines.
     pub const fn new(
         snapshot_store: SnapshotStore<D>,

@@ -13,8 +13,8 @@
 //! if nobody has answered out of a later view since (`docs/PROTOCOL.md`, "Read progress and views").
 //!
 //! A value that does not count is asked for again at a member that is to have executed the entry it lacked
-//! (Syros calls it a rinse), or, if something has to be ordered first, of the leader. A key that expires is
-//! in no footprint of the entry that lets it: so values carry the moment their first key expires, and count
+//! (a reread; the statistics and PQR call it a rinse), or, if something has to be ordered first, of the leader.
+//! A key that expires is in no footprint of the entry that lets it: so values carry the moment their first key expires, and count
 //! only if nobody asked has an entry of that time in its log. What TTL answers counts from the clock of the member that
 //! gives the value: a value with such a key counts only if the members' times agree.
 
@@ -57,7 +57,7 @@ pub(super) struct Read {
     /// When it was last asked of somebody.
     pub(super) sent: Instant,
     pub(super) attempts: u32,
-    pub(super) course: Course,
+    pub(super) source: ReadSource,
     pub(super) progress: ReadProgress,
     /// Those that have been asked for a value and have not answered.
     pub(super) waits_for: ReplicaSet,
@@ -69,7 +69,7 @@ pub(super) struct Read {
 
 /// Whom a read waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Course {
+pub(super) enum ReadSource {
     /// The leader's answer.
     Leader,
     /// A member's value, and the leader's word on it.
@@ -78,17 +78,17 @@ pub(super) enum Course {
     Quorum { asked: ReplicaSet },
     /// A member's value once it has executed an entry; it may not hold a key that expires by `time`. Entry and time are
     /// what a member of this view has named.
-    Rinse { member: ReplicaId, after: OpNumber, time: WallTime, view: View },
+    Reread { member: ReplicaId, after: OpNumber, time: WallTime, view: View },
     /// Any value of this replica.
     Stale { member: ReplicaId },
 }
 
-impl Course {
+impl ReadSource {
     /// Members that were asked for a value.
     const fn members(self) -> ReplicaSet {
         match self {
             Self::Leader => ReplicaSet(0),
-            Self::Meta { member } | Self::Rinse { member, .. } | Self::Stale { member } => {
+            Self::Meta { member } | Self::Reread { member, .. } | Self::Stale { member } => {
                 ReplicaSet(0).with(member)
             }
             Self::Quorum { asked } => asked,
@@ -365,7 +365,7 @@ impl Client {
             invoked,
             sent,
             attempts: 0,
-            course: Course::Leader,
+            source: ReadSource::Leader,
             progress: ReadProgress::default(),
             waits_for: ReplicaSet(0),
             referred: false,
@@ -398,82 +398,83 @@ impl Client {
         read.attempts = read.attempts.saturating_add(1);
         read.refused = false;
         let (policy, bucket) = (read.policy, read.bucket);
-        let course = self.choose(policy, bucket);
-        self.follow(number, course);
+        let source = self.choose(policy, bucket);
+        self.ask_source(number, source);
         if policy != ReadPolicy::Leader && bucket.is_some() {
             self.sample(number);
         }
     }
 
-    /// Lets a read take a course from now on.
-    fn follow(&mut self, number: u64, course: Course) {
+    /// Has a read wait for this source from now on.
+    fn ask_source(&mut self, number: u64, source: ReadSource) {
         let (view, leader, now) = (self.view, self.leader(), self.now.instant);
         let Some(read) = self.reads.get_mut(number) else { return };
         read.sent = now;
-        read.course = course;
+        read.source = source;
         let body = read.body.clone();
-        let asked = if course == Course::Leader { ReplicaSet(0).with(leader) } else { course.members() };
+        let asked = if source == ReadSource::Leader { ReplicaSet(0).with(leader) } else { source.members() };
         for replica in asked.iter() {
             if !read.waits_for.contains(replica) {
                 read.waits_for = read.waits_for.with(replica);
                 self.latencies.outstanding[replica.index()] += 1;
             }
         }
-        if !matches!(course, Course::Rinse { .. }) {
-            for member in course.members().iter() {
+        if !matches!(source, ReadSource::Reread { .. }) {
+            for member in source.members().iter() {
                 if self.latencies.awaits_none(member, now) {
                     self.latencies.awaited[member.index()] = Some((number, now));
                 }
             }
         }
-        if matches!(course, Course::Meta { .. }) && Latencies::is_over(self.latencies.awaited_change, now) {
+        if matches!(source, ReadSource::Meta { .. }) && Latencies::is_over(self.latencies.awaited_change, now)
+        {
             self.latencies.awaited_change = Some((number, now));
         }
         let mut ask = |to: ReplicaId, asked: Asked| {
             self.send(to, Message::Read { view, number, asked, body: body.clone() });
         };
         let now_known = Asked::Value { after: OpNumber(0) };
-        match course {
-            Course::Leader => ask(leader, Asked::Answer),
-            Course::Meta { member } => {
+        match source {
+            ReadSource::Leader => ask(leader, Asked::Answer),
+            ReadSource::Meta { member } => {
                 ask(member, now_known);
                 ask(leader, Asked::LastChange);
             }
-            Course::Quorum { asked } => {
+            ReadSource::Quorum { asked } => {
                 asked.iter().for_each(|member| ask(member, now_known));
             }
-            Course::Rinse { member, after, .. } => ask(member, Asked::Value { after }),
-            Course::Stale { member } => ask(member, Asked::StaleValue),
+            ReadSource::Reread { member, after, .. } => ask(member, Asked::Value { after }),
+            ReadSource::Stale { member } => ask(member, Asked::StaleValue),
         }
     }
 
-    fn choose(&mut self, policy: ReadPolicy, bucket: Option<u8>) -> Course {
+    fn choose(&mut self, policy: ReadPolicy, bucket: Option<u8>) -> ReadSource {
         let Some(bucket) = bucket.or((policy == ReadPolicy::Stale).then_some(0)) else {
             // Of several keys only the leader can tell what they were at one time.
-            return Course::Leader;
+            return ReadSource::Leader;
         };
-        let course = match policy {
+        let source = match policy {
             ReadPolicy::Leader => None,
             ReadPolicy::Meta => self.nearest(1).map(|members| self.meta(members)),
             ReadPolicy::Quorum => self.quorum(),
             ReadPolicy::Stale => {
-                self.nearest(1).and_then(ReplicaSet::first).map(|member| Course::Stale { member })
+                self.nearest(1).and_then(ReplicaSet::first).map(|member| ReadSource::Stale { member })
             }
             ReadPolicy::Auto => self.earliest(bucket),
         };
-        course.unwrap_or(Course::Leader)
+        source.unwrap_or(ReadSource::Leader)
     }
 
-    /// The course that has `member` give the value; the leader needs nobody's word.
-    fn meta(&self, members: ReplicaSet) -> Course {
+    /// The source that has a member give the value; the leader needs nobody's word.
+    fn meta(&self, members: ReplicaSet) -> ReadSource {
         match members.first() {
-            Some(member) if member != self.leader() => Course::Meta { member },
-            _ => Course::Leader,
+            Some(member) if member != self.leader() => ReadSource::Meta { member },
+            _ => ReadSource::Leader,
         }
     }
 
-    fn quorum(&mut self) -> Option<Course> {
-        self.nearest(self.read_quorum()).map(|asked| Course::Quorum { asked })
+    fn quorum(&mut self) -> Option<ReadSource> {
+        self.nearest(self.read_quorum()).map(|asked| ReadSource::Quorum { asked })
     }
 
     /// Members whose values make a quorum.
@@ -499,8 +500,8 @@ impl Client {
         Some(chosen)
     }
 
-    /// The linearizable course that promises the earliest answer.
-    fn earliest(&mut self, bucket: u8) -> Option<Course> {
+    /// The linearizable source that promises the earliest answer.
+    fn earliest(&mut self, bucket: u8) -> Option<ReadSource> {
         let (leader, usable, group) = (self.leader(), self.usable(), self.config.group);
         if !usable.contains(leader) {
             return self.quorum();
@@ -593,7 +594,7 @@ impl Client {
         }
         let value = Value { applied, expiry: if overlooked { WallTime(0) } else { expiry }, reply };
         let took = read.took(now);
-        if let Course::Stale { member } = read.course {
+        if let ReadSource::Stale { member } = read.source {
             if member == from {
                 if awaited.is_none() {
                     self.latencies.on_value(from, took, now);
@@ -604,10 +605,13 @@ impl Client {
             return;
         }
         let is_first = read.progress.add(from, view, value, freshness);
-        if is_first && awaited.is_none() && !matches!(read.course, Course::Leader | Course::Rinse { .. }) {
+        if is_first
+            && awaited.is_none()
+            && !matches!(read.source, ReadSource::Leader | ReadSource::Reread { .. })
+        {
             self.latencies.on_value(from, took, now);
         }
-        self.judge(number);
+        self.decide(number);
     }
 
     pub(super) fn on_last_change(&mut self, number: u64, op_number: OpNumber, time: WallTime) {
@@ -623,12 +627,12 @@ impl Client {
             if awaited.is_none() {
                 self.latencies.record_change(took, now);
             }
-            self.judge(number);
+            self.decide(number);
         }
     }
 
     /// Ends a read if what it has been told suffices, or takes the next step if that was all.
-    fn judge(&mut self, number: u64) {
+    fn decide(&mut self, number: u64) {
         let (quorum, leader) = (self.read_quorum(), self.leader());
         let usable = self.usable();
         let Some(read) = self.reads.get_mut(number) else { return };
@@ -642,9 +646,9 @@ impl Client {
         let counts = &mut self.read_counts;
         let by_leader = change.is_some_and(|(after, time)| suits(after, time));
         let by_quorum = heard.len() >= quorum && !beyond.unordered && suits(beyond.accepted, beyond.time);
-        let how = match read.course {
+        let how = match read.source {
             // It took more than one round trip, whatever it is that lets the value count now.
-            Course::Rinse { after, time, view: named_in, .. }
+            ReadSource::Reread { after, time, view: named_in, .. }
                 if by_leader || by_quorum || (*view == named_in && suits(after, time)) =>
             {
                 Some(&mut counts.rinsed)
@@ -653,7 +657,7 @@ impl Client {
             _ if by_quorum => Some(&mut counts.quorum),
             _ => None,
         };
-        let (is_quorum, bucket) = (matches!(read.course, Course::Quorum { .. }), read.bucket);
+        let (is_quorum, bucket) = (matches!(read.source, ReadSource::Quorum { .. }), read.bucket);
         if let Some(how) = how {
             *how += 1;
             let (applied, reply) = (best.applied, best.reply.clone());
@@ -664,40 +668,40 @@ impl Client {
         }
         // The leader has executed it first; unless it is far, it answers before the member hears of that.
         let latencies = &self.latencies;
-        let rinser = |member: ReplicaId| {
+        let rereader = |member: ReplicaId| {
             let by_leader = latencies.value(leader);
             let near = by_leader <= latencies.value(member) + COMMIT_LAG;
             if near && usable.contains(leader) { leader } else { member }
         };
-        let next = match read.course {
-            Course::Meta { member } if heard.contains(member) => match *change {
+        let next = match read.source {
+            ReadSource::Meta { member } if heard.contains(member) => match *change {
                 None => return,
                 // It is committed, and on its way to the member.
                 Some((after, time)) if best.applied < after => {
-                    Course::Rinse { member: rinser(member), after, time, view: *view }
+                    ReadSource::Reread { member: rereader(member), after, time, view: *view }
                 }
-                Some(_) => Course::Leader,
+                Some(_) => ReadSource::Leader,
             },
-            Course::Quorum { asked } if asked.0 & !heard.0 == 0 => {
-                let (member, after, time) = (rinser(*accepted_by), beyond.accepted, beyond.time);
+            ReadSource::Quorum { asked } if asked.0 & !heard.0 == 0 => {
+                let (member, after, time) = (rereader(*accepted_by), beyond.accepted, beyond.time);
                 self.latencies.record_wait(bucket.unwrap_or_default(), true);
                 if !beyond.unordered && best.applied < after {
-                    Course::Rinse { member, after, time, view: *view }
+                    ReadSource::Reread { member, after, time, view: *view }
                 } else {
-                    Course::Leader
+                    ReadSource::Leader
                 }
             }
             // It has what it was to have, and a key in it may have expired elsewhere; or a later view has begun, and what
             // it was to have means nothing there.
-            Course::Rinse { after, view: named_in, .. } if best.applied >= after || *view > named_in => {
-                Course::Leader
+            ReadSource::Reread { after, view: named_in, .. } if best.applied >= after || *view > named_in => {
+                ReadSource::Leader
             }
             _ => return,
         };
-        if next == Course::Leader {
+        if next == ReadSource::Leader {
             self.refer(number);
         } else {
-            self.follow(number, next);
+            self.ask_source(number, next);
         }
     }
 
@@ -706,7 +710,7 @@ impl Client {
         if let Some(read) = self.reads.get_mut(number) {
             read.referred = true;
         }
-        self.follow(number, Course::Leader);
+        self.ask_source(number, ReadSource::Leader);
     }
 
     pub(super) fn on_read_reply(&mut self, from: ReplicaId, number: u64, reply: Body) {
@@ -720,7 +724,7 @@ impl Client {
             self.latencies.several = smooth(self.latencies.several, took.max(1));
         } else {
             self.read_counts.leader += 1;
-            if read.course == Course::Leader {
+            if read.source == ReadSource::Leader {
                 self.latencies.on_value(from, took, now);
             }
         }
@@ -729,10 +733,10 @@ impl Client {
 
     pub(super) fn on_read_refused(&mut self, from: ReplicaId, view: View, number: u64, refusal: Refusal) {
         let Some(read) = self.reads.get_mut(number) else { return };
-        let waited_for = read.course.members().contains(from);
-        let is_rinse = matches!(read.course, Course::Rinse { .. });
+        let waited_for = read.source.members().contains(from);
+        let is_reread = matches!(read.source, ReadSource::Reread { .. });
         match refusal {
-            Refusal::NotNormal if waited_for && is_rinse => self.refer(number),
+            Refusal::NotNormal if waited_for && is_reread => self.refer(number),
             // Others will do; but if all say so, it is a matter of time.
             Refusal::NotNormal | Refusal::Overloaded if waited_for => {
                 let again = read.attempts <= self.config.group.size() as u32;
@@ -760,43 +764,45 @@ impl Client {
             return self.finish_read(number, None, Outcome::TimedOut);
         }
         let ReadProgress { heard, change, .. } = &read.progress;
-        let members = read.course.members();
+        let members = read.source.members();
         let unheard = members.except(*heard);
-        // Rinses and what has been referred wait for entries to be committed, which the leader takes part in.
-        let asked = if read.course == Course::Leader { members.with(leader) } else { members };
+        // Rereads and what has been referred wait for entries to be committed, which the leader takes part in.
+        let asked = if read.source == ReadSource::Leader { members.with(leader) } else { members };
         let members_take = |asked: ReplicaSet| {
             asked.iter().map(|member| self.latencies.value(member)).max().unwrap_or_default()
         };
-        let usual = match read.course {
-            Course::Leader if read.bucket.is_none() => members_take(asked).max(self.latencies.several),
-            Course::Leader | Course::Quorum { .. } | Course::Stale { .. } => members_take(asked),
-            Course::Meta { .. } => members_take(asked).max(self.latencies.word(leader, now)),
-            Course::Rinse { .. } => members_take(asked.with(leader)),
+        let usual = match read.source {
+            ReadSource::Leader if read.bucket.is_none() => members_take(asked).max(self.latencies.several),
+            ReadSource::Leader | ReadSource::Quorum { .. } | ReadSource::Stale { .. } => members_take(asked),
+            ReadSource::Meta { .. } => members_take(asked).max(self.latencies.word(leader, now)),
+            ReadSource::Reread { .. } => members_take(asked.with(leader)),
         };
         let (soon, resend) = (
             patience(self.config.sync_after, usual, &self.config),
             patience(self.config.resend, usual, &self.config),
         );
-        let (silent, patience) = match read.course {
+        let (silent, patience) = match read.source {
             // Others may know as well.
-            Course::Leader if read.policy == ReadPolicy::Auto && read.bucket.is_some() && !read.referred => {
+            ReadSource::Leader
+                if read.policy == ReadPolicy::Auto && read.bucket.is_some() && !read.referred =>
+            {
                 (asked, soon)
             }
-            Course::Leader | Course::Rinse { .. } => (members, resend),
+            ReadSource::Leader | ReadSource::Reread { .. } => (members, resend),
             // Those that others can stand in for are not waited for as long.
-            Course::Stale { .. } => (members, soon),
+            ReadSource::Stale { .. } => (members, soon),
             // How far the leader is may not be known yet.
-            Course::Meta { .. } if change.is_none() && self.latencies.word(leader, now) == 0 => {
+            ReadSource::Meta { .. } if change.is_none() && self.latencies.word(leader, now) == 0 => {
                 (unheard.with(leader), resend)
             }
-            Course::Meta { .. } if change.is_none() => (unheard.with(leader), soon),
-            Course::Quorum { .. } | Course::Meta { .. } => (unheard, soon),
+            ReadSource::Meta { .. } if change.is_none() => (unheard.with(leader), soon),
+            ReadSource::Quorum { .. } | ReadSource::Meta { .. } => (unheard, soon),
         };
         let patience =
             if read.refused && !awaits_refused { patience.min(self.config.resend) } else { patience };
         if now.since(read.sent) >= patience {
             self.members.slow = self.members.slow.and(ReplicaSet(silent.0 & connected.0));
-            if matches!(read.course, Course::Rinse { .. }) {
+            if matches!(read.source, ReadSource::Reread { .. }) {
                 read.progress = ReadProgress::default();
             }
             self.send_read(number);

@@ -50,9 +50,9 @@ pub(crate) fn requests(lines: &[&str]) -> Vec<u8> {
 
 /// Keys and values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Store(pub(crate) BTreeMap<Vec<u8>, Vec<u8>>);
+pub(crate) struct TestStore(pub(crate) BTreeMap<Vec<u8>, Vec<u8>>);
 
-impl Store {
+impl TestStore {
     /// Executes a body; the encoded replies.
     pub(crate) fn execute(&mut self, body: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
@@ -171,7 +171,7 @@ pub(crate) fn submissions(connection: &mut Connection) -> Vec<Submission> {
 }
 
 /// Completes everything at once, in order, until nothing is left to do.
-pub(crate) fn complete_all(connection: &mut Connection, store: &mut Store) {
+pub(crate) fn complete_all(connection: &mut Connection, store: &mut TestStore) {
     while let Some(submission) = connection.poll_submit() {
         let completion = store.run(&submission);
         assert!(connection.complete(submission.slot, completion));
@@ -191,7 +191,7 @@ pub(crate) fn output(connection: &mut Connection) -> Vec<u8> {
 }
 
 /// Feeds whole input to a connection that answers at once; the output, and whether it ended.
-pub(crate) fn serve(connection: &mut Connection, store: &mut Store, input: &[u8]) -> (Vec<u8>, bool) {
+pub(crate) fn serve(connection: &mut Connection, store: &mut TestStore, input: &[u8]) -> (Vec<u8>, bool) {
     let (mut rest, mut out) = (input, Vec::new());
     loop {
         let consumed = connection.receive(rest, &CONTEXT);

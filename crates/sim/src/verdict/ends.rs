@@ -8,7 +8,7 @@
 use super::{Told, Translated, keys_of};
 use std::collections::BTreeSet;
 use syros_checker::history::{Input, Output};
-use syros_checker::store::{Store, agrees, apply};
+use syros_checker::sequential::{KeyValues, agrees, apply};
 
 /// The suggested order with the ends of lifetimes where the answers to reads need them.
 pub(super) fn place_ends(operations: &[Translated], order: &[usize]) -> Vec<usize> {
@@ -18,7 +18,7 @@ pub(super) fn place_ends(operations: &[Translated], order: &[usize]) -> Vec<usiz
     // The log does not say where these ends are.
     pending.extend((0..operations.len()).filter(|number| is_end(number) && !in_order.contains(number)));
     let mut walk =
-        Walk { operations, order, pending, store: Store::new(), placed: Vec::new(), removed: Vec::new() };
+        Walk { operations, order, pending, store: KeyValues::new(), placed: Vec::new(), removed: Vec::new() };
     for position in 0..order.len() {
         walk.visit(position);
     }
@@ -41,7 +41,7 @@ struct Walk<'a> {
     /// the log does not have.
     pending: Vec<usize>,
     /// The data after the operations placed so far.
-    store: Store,
+    store: KeyValues,
     /// The new order.
     placed: Vec<usize>,
     /// The values that ends removed, in the new order.

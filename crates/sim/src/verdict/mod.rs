@@ -10,9 +10,9 @@ mod ends;
 
 use crate::clock::VirtualTime;
 use crate::history::{History, Invocation};
-use crate::invariants::{Invariants, Place};
+use crate::invariants::{Invariants, LogPosition};
 use crate::swarm::MILLI;
-use crate::workload::{Step, key_of};
+use crate::workload::{ClientCommand, key_of};
 use syros_checker::history::{History as Judged, Input, Output};
 use syros_checker::linearizability::{Verdict, check, check_within};
 use syros_commands::Reply;
@@ -33,7 +33,7 @@ pub(crate) fn judge(
 ) -> Result<(), String> {
     let mut operations = translate(history)?;
     for (number, operation) in operations.iter().enumerate() {
-        let executed = history.get(number).id.and_then(|id| invariants.place(id));
+        let executed = history.get(number).id.and_then(|id| invariants.position(id));
         if let (Told::Failed, Some(place)) = (&operation.told, executed) {
             return Err(format!(
                 "operation {number}, {:?}, ended as {:?} and is executed at {}",
@@ -113,7 +113,7 @@ const MILLISECOND: u64 = 1_000;
 fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifetimes>) -> Vec<Translated> {
     let operations = history.operations();
     let lasting = operations.iter().filter_map(|invocation| match invocation.steps.as_slice() {
-        [Step::SetFor(key, value, millis)] => Some((invocation, *key, value, *millis)),
+        [ClientCommand::SetFor(key, value, millis)] => Some((invocation, *key, value, *millis)),
         _ => None,
     });
     let lasting: Vec<_> = lasting.collect();
@@ -137,7 +137,7 @@ fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifeti
             return None;
         }
         let ttl = millis.saturating_mul(MILLI);
-        let place = invocation.id.and_then(|id| invariants.place(id));
+        let place = invocation.id.and_then(|id| invariants.position(id));
         let due = place.and_then(|place| {
             let begins = invariants.log_time(place.number)?;
             let entry = invariants.first_entry_at(WallTime(begins.0 + millis.saturating_mul(1_000)))?;
@@ -153,7 +153,7 @@ fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifeti
                 .log_time(place.number)
                 .and_then(|time| invariants.first_entry_at(WallTime(time.0 + lasts.0)));
             operations.iter().any(|other| {
-                let at = other.id.and_then(|id| invariants.place(id)).map(|at| (at.number.0, at.index));
+                let at = other.id.and_then(|id| invariants.position(id)).map(|at| (at.number.0, at.index));
                 overwrites(other, key)
                     && at.is_some_and(|at| at > begins && ends.is_none_or(|ends| at.0 < ends.0))
             })
@@ -199,7 +199,9 @@ fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifeti
 /// True if an operation leaves nothing of what the key had before.
 fn overwrites(invocation: &Invocation, key: u64) -> bool {
     match invocation.steps.as_slice() {
-        [Step::Set(other, _) | Step::SetFor(other, ..) | Step::GetSet(other, _)] => *other == key,
+        [
+            ClientCommand::Set(other, _) | ClientCommand::SetFor(other, ..) | ClientCommand::GetSet(other, _),
+        ] => *other == key,
         _ => false,
     }
 }
@@ -221,7 +223,7 @@ type Suggested = ((u64, u64), u64, usize);
 /// replica had executed, updates that a view change dropped just before what overwrote them, and what is
 /// lost at the end.
 fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]) -> Vec<usize> {
-    let at = |place: Place| (place.number.0, 2 * place.index as u64 + 1);
+    let at = |place: LogPosition| (place.number.0, 2 * place.index as u64 + 1);
     let mut placed: Vec<Suggested> = Vec::new();
     let mut dropped = Vec::new();
     for (number, operation) in operations.iter().enumerate() {
@@ -232,7 +234,7 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
             }
             continue;
         };
-        let executed = invocation.id.and_then(|id| invariants.place(id));
+        let executed = invocation.id.and_then(|id| invariants.position(id));
         if let Some(place) = executed {
             placed.push((at(place), operation.invoked, number));
         } else if let (Some(read_after), None) = (invocation.read_after, invocation.stale) {
@@ -258,7 +260,8 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
         let lowest = lowest.max().unwrap_or_default();
         let overwrites = |id| {
             history.operations().iter().any(|other| {
-                other.id == Some(id) && other.steps.last().map(Step::key) == steps.last().map(Step::key)
+                other.id == Some(id)
+                    && other.steps.last().map(ClientCommand::key) == steps.last().map(ClientCommand::key)
             })
         };
         let place = invariants
@@ -416,7 +419,9 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
 fn all_keys(history: &History) -> Vec<u32> {
     let steps = || history.operations().iter().flat_map(|invocation| &invocation.steps);
     let mut keys = Vec::new();
-    if steps().any(|step| matches!(step, Step::FlushAll | Step::DbSize | Step::Keys)) {
+    if steps()
+        .any(|step| matches!(step, ClientCommand::FlushAll | ClientCommand::DbSize | ClientCommand::Keys))
+    {
         steps().for_each(|step| step.for_each_key(&mut |key| keys.push(key as u32)));
         keys.sort_unstable();
         keys.dedup();
@@ -424,23 +429,25 @@ fn all_keys(history: &History) -> Vec<u32> {
     keys
 }
 
-fn input(step: &Step, all_keys: &[u32]) -> Input {
+fn input(step: &ClientCommand, all_keys: &[u32]) -> Input {
     let name = |key: &u64| *key as u32;
     match step {
-        Step::FlushAll => Input::Clear(all_keys.to_vec()),
-        Step::DbSize => Input::Count(all_keys.to_vec()),
-        Step::Keys => Input::List(all_keys.to_vec()),
-        Step::Get(key) => Input::Get(name(key)),
-        Step::MGet(keys) => Input::GetMany(keys.iter().map(name).collect()),
-        Step::Set(key, value) | Step::SetFor(key, value, _) => Input::Set(name(key), value.clone()),
-        Step::GetSet(key, value) => Input::Exchange(name(key), value.clone()),
-        Step::SetNx(key, value) => Input::SetIfAbsent(name(key), value.clone()),
-        Step::MSet(pairs) => {
+        ClientCommand::FlushAll => Input::Clear(all_keys.to_vec()),
+        ClientCommand::DbSize => Input::Count(all_keys.to_vec()),
+        ClientCommand::Keys => Input::List(all_keys.to_vec()),
+        ClientCommand::Get(key) => Input::Get(name(key)),
+        ClientCommand::MGet(keys) => Input::GetMany(keys.iter().map(name).collect()),
+        ClientCommand::Set(key, value) | ClientCommand::SetFor(key, value, _) => {
+            Input::Set(name(key), value.clone())
+        }
+        ClientCommand::GetSet(key, value) => Input::Exchange(name(key), value.clone()),
+        ClientCommand::SetNx(key, value) => Input::SetIfAbsent(name(key), value.clone()),
+        ClientCommand::MSet(pairs) => {
             Input::SetMany(pairs.iter().map(|(key, value)| (name(key), value.clone())).collect())
         }
-        Step::IncrBy { key, delta, .. } => Input::Increment(name(key), *delta),
-        Step::Append { key, value, .. } => Input::Append(name(key), value.clone()),
-        Step::Del { key, .. } => Input::Delete(name(key)),
+        ClientCommand::IncrBy { key, delta, .. } => Input::Increment(name(key), *delta),
+        ClientCommand::Append { key, value, .. } => Input::Append(name(key), value.clone()),
+        ClientCommand::Del { key, .. } => Input::Delete(name(key)),
     }
 }
 
@@ -459,24 +466,27 @@ fn output(invocation: &Invocation, body: &[u8]) -> Option<Output> {
     if outputs.len() == 1 { outputs.pop() } else { Some(Output::Batch(outputs)) }
 }
 
-fn answer(step: &Step, reply: Reply) -> Option<Output> {
+fn answer(step: &ClientCommand, reply: Reply) -> Option<Output> {
     Some(match (step, reply) {
         (_, Reply::Ok) => Output::Done,
-        (Step::Get(_) | Step::GetSet(..), reply) => Output::Value(value(reply)?),
-        (Step::MGet(_), Reply::Array(replies)) => {
+        (ClientCommand::Get(_) | ClientCommand::GetSet(..), reply) => Output::Value(value(reply)?),
+        (ClientCommand::MGet(_), Reply::Array(replies)) => {
             Output::Values(replies.into_iter().map(value).collect::<Option<_>>()?)
         }
-        (Step::SetNx(..) | Step::Del { .. }, Reply::Integer(flag @ (0 | 1))) => Output::Flag(flag == 1),
-        (Step::IncrBy { .. } | Step::Append { .. } | Step::DbSize, Reply::Integer(number)) => {
-            Output::Number(number)
+        (ClientCommand::SetNx(..) | ClientCommand::Del { .. }, Reply::Integer(flag @ (0 | 1))) => {
+            Output::Flag(flag == 1)
         }
-        (Step::Keys, Reply::Array(names)) => {
+        (
+            ClientCommand::IncrBy { .. } | ClientCommand::Append { .. } | ClientCommand::DbSize,
+            Reply::Integer(number),
+        ) => Output::Number(number),
+        (ClientCommand::Keys, Reply::Array(names)) => {
             let key = |name| key_of(&value(name)??).map(|key| key as u32);
             let mut keys = names.into_iter().map(key).collect::<Option<Vec<u32>>>()?;
             keys.sort_unstable();
             Output::Keys(keys)
         }
-        (Step::IncrBy { .. }, Reply::Error(_)) => Output::Error,
+        (ClientCommand::IncrBy { .. }, Reply::Error(_)) => Output::Error,
         _ => return None,
     })
 }

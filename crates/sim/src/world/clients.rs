@@ -6,7 +6,7 @@ use crate::history::{OperationIndex, StaleRead};
 use crate::network::NodeIndex;
 use crate::tally::Occurrence;
 use crate::trace::Text;
-use crate::workload::{Step, encode};
+use crate::workload::{ClientCommand, encode};
 use std::sync::Arc;
 use syros_protocol::client;
 use syros_protocol::message::{Message, Refusal};
@@ -227,12 +227,12 @@ impl World {
     ///
     /// # Panics
     /// If the client does not run.
-    pub fn submit(&mut self, slot: usize, steps: Vec<Step>) -> OperationIndex {
+    pub fn submit(&mut self, slot: usize, steps: Vec<ClientCommand>) -> OperationIndex {
         self.submit_as(slot, steps, false)
     }
 
     /// Has a client ask for an operation; if it `is_stale`, any replica may answer it as it is.
-    fn submit_as(&mut self, slot: usize, steps: Vec<Step>, is_stale: bool) -> OperationIndex {
+    fn submit_as(&mut self, slot: usize, steps: Vec<ClientCommand>, is_stale: bool) -> OperationIndex {
         let now = self.now();
         let body = encode(&steps);
         let life = self.clients[slot].life;

@@ -2,7 +2,7 @@
 
 use super::World;
 use crate::clock::Clock;
-use crate::workload::{Step, encode};
+use crate::workload::{ClientCommand, encode};
 use syros_protocol::message::{Body, Message, Path, Peer, Refusal, Request};
 use syros_protocol::replica;
 use syros_types::{OperationId, ReplicaId, ReplicaSet, SessionId, View};
@@ -51,7 +51,7 @@ impl World {
         let key = dice.below(self.swarm.workload.keys);
         let (claims, nonce) = (dice.chance(1, 2), dice.next_u64());
         let path = if dice.chance(3, 4) { Path::Durability } else { Path::Ordered };
-        let body = encode(&[Step::Set(key, b"stolen".to_vec())]);
+        let body = encode(&[ClientCommand::Set(key, b"stolen".to_vec())]);
         let micros = self.clock_micros();
         for replica in 0..self.replicas.len() {
             let Some(view) = self.replica(replica).map(|process| process.core().view()) else { continue };
@@ -88,7 +88,7 @@ impl World {
         const KEYS: u64 = 1 << 40;
         let bodies: [Body; 2] = [0, 1].map(|which| {
             let key = KEYS + 2 * id.sequence + which;
-            encode(&[Step::Del { key, blind: true }]).into()
+            encode(&[ClientCommand::Del { key, blind: true }]).into()
         });
         let micros = self.clock_micros();
         for (replica, view) in to() {

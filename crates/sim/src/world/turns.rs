@@ -19,7 +19,7 @@ const WAITING_MAX: usize = 100_000;
 
 /// A message that has arrived.
 #[derive(Debug)]
-struct Waiting {
+struct Arrival {
     from: NodeIndex,
     /// Address of the client, if it is one.
     address: u64,
@@ -41,9 +41,9 @@ pub(super) struct Departure {
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     /// Arrived, and not taken yet.
-    waiting: Vec<Waiting>,
+    waiting: Vec<Arrival>,
     /// Taken in the turn that goes on.
-    taken: Vec<Waiting>,
+    taken: Vec<Arrival>,
     /// A turn goes on, or is about to begin.
     is_planned: bool,
     busy_until: VirtualTime,
@@ -88,7 +88,7 @@ impl World {
             return;
         }
         assert!(slot.turns.waiting.len() < WAITING_MAX, "clients wait for answers before they ask for more");
-        slot.turns.waiting.push(Waiting { from, address, message });
+        slot.turns.waiting.push(Arrival { from, address, message });
         self.plan_turn(to);
     }
 
@@ -133,7 +133,7 @@ impl World {
         slot.turns.is_planned = false;
         let Some(process) = &mut slot.process else { return };
         process.inbox.extend(take(&mut slot.turns.taken).into_iter().map(
-            |Waiting { from, address, message }| {
+            |Arrival { from, address, message }| {
                 let from =
                     if from < n { Peer::Replica(ReplicaId(from as u8)) } else { Peer::Client(address) };
                 Event::Message { from, message }

@@ -11,12 +11,12 @@ const BLOCK_EXCESS_MAX: usize = 16 * 1024;
 
 /// One thing to be done with an engine.
 #[derive(Clone, Debug)]
-enum Step {
+enum EngineCall {
     Apply(WallTime, Vec<u8>),
     Advance(WallTime),
 }
 
-impl Step {
+impl EngineCall {
     /// Does it, and answers the reply.
     fn run<E: Engine>(&self, engine: &mut E) -> Vec<u8> {
         let mut reply = Vec::new();
@@ -50,7 +50,7 @@ impl Updates {
         Self { prng, generator, now: 0, names, flush_one_in }
     }
 
-    fn next(&mut self) -> Step {
+    fn next(&mut self) -> EngineCall {
         match self.prng.below(100) {
             // Many keys expire at once.
             0 => self.now += self.prng.below(1_500_000),
@@ -59,11 +59,11 @@ impl Updates {
         }
         let time = WallTime(self.now);
         if self.prng.chance(1, 20) {
-            return Step::Advance(time);
+            return EngineCall::Advance(time);
         }
         let words = self.words();
         let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
-        body_if_data(&words).map_or(Step::Advance(time), |body| Step::Apply(time, body))
+        body_if_data(&words).map_or(EngineCall::Advance(time), |body| EngineCall::Apply(time, body))
     }
 
     fn words(&mut self) -> Vec<Vec<u8>> {
@@ -201,7 +201,7 @@ fn test_round<E: Engine>(make: &impl Fn() -> E, load: &impl Fn(&[Vec<u8>]) -> E,
             let (length, step) = (engine.len(), updates.next());
             assert_eq!(step.run(&mut engine), step.run(&mut plain), "seed {seed}: {step:?}");
             seen.emptied += usize::from(length > 10 && engine.is_empty());
-            seen.expired += usize::from(matches!(step, Step::Advance(_)) && engine.len() < length);
+            seen.expired += usize::from(matches!(step, EngineCall::Advance(_)) && engine.len() < length);
         }
         let bytes = prng.below(bytes_max) as usize;
         // What is in the buffer already must stay there.

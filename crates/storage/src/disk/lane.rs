@@ -5,7 +5,7 @@ use super::layout::{StoreKey, data_key, encode_operand, expiry_key, is_long, mer
 use super::reader::{At, Read, each, random, scan};
 use crate::execute;
 use crate::hash::KeyHashBuilder;
-use crate::keys::{Expiry, Found as _, Keys, KeysMut};
+use crate::keys::{EntryRef as _, Expiry, Keys, KeysMut};
 use crate::operand::Operand;
 use crate::store::{Change, Store};
 use core::fmt;
@@ -104,7 +104,7 @@ impl<S: Store> Lane<S> {
 }
 
 impl<S: Store> Keys for Lane<S> {
-    type Found<'a> = Read<Value<'a, S::Value>>;
+    type EntryRef<'a> = Read<Value<'a, S::Value>>;
 
     fn get(&self, key: &[u8]) -> Option<Read<Value<'_, S::Value>>> {
         let store_key = data_key(self.shared.generation(), key);

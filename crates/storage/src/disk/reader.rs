@@ -4,7 +4,7 @@ use super::Shared;
 use super::layout::{Parsed, data_begin, data_from, data_key, is_long, parse_record, position};
 use crate::evaluate::evaluate;
 use crate::execute;
-use crate::keys::{Expiry, Found, Keys};
+use crate::keys::{EntryRef, Expiry, Keys};
 use crate::memory::moment;
 use crate::store::Store;
 use core::cell::Cell;
@@ -39,7 +39,7 @@ impl<V: AsRef<[u8]>> Read<V> {
     }
 }
 
-impl<V: AsRef<[u8]>> Found for Read<V> {
+impl<V: AsRef<[u8]>> EntryRef for Read<V> {
     fn value(&self) -> &[u8] {
         &self.record.as_ref()[self.start..]
     }
@@ -160,7 +160,7 @@ struct Then<'a, S: Store> {
 }
 
 impl<S: Store> Keys for Then<'_, S> {
-    type Found<'a>
+    type EntryRef<'a>
         = Read<Vec<u8>>
     where
         Self: 'a;
@@ -248,7 +248,7 @@ pub(super) fn random<S: Store>(
 }
 
 impl<S: Store> Keys for Reader<S> {
-    type Found<'a> = Read<S::Value>;
+    type EntryRef<'a> = Read<S::Value>;
 
     fn get(&self, key: &[u8]) -> Option<Read<S::Value>> {
         let stored = self.shared.store.get(&data_key(self.shared.generation(), key));

@@ -186,7 +186,7 @@ fn name(path: &Path) -> String {
 
 /// What a case is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum DamagedPart {
     FirstSegment,
     MiddleSegment,
     LastSegment,
@@ -198,7 +198,7 @@ enum Place {
     LogAndView,
 }
 
-impl Place {
+impl DamagedPart {
     const fn text(self) -> &'static str {
         match self {
             Self::FirstSegment => "first segment of the log",
@@ -215,7 +215,7 @@ impl Place {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum Damage {
     FlippedBit,
     FlippedVersion,
     Truncated,
@@ -227,7 +227,7 @@ enum Kind {
     TornTail,
 }
 
-impl Kind {
+impl Damage {
     const fn text(self) -> &'static str {
         match self {
             Self::FlippedBit => "flipped bit",
@@ -245,7 +245,7 @@ impl Kind {
 
 /// What a replica does when it is started with damage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
+enum Reaction {
     /// Sets its store aside and gets everything from the others.
     Repaired,
     /// Has all it needs, and does without or writes anew what is damaged.
@@ -255,7 +255,7 @@ enum Outcome {
     Refused,
 }
 
-impl Outcome {
+impl Reaction {
     const fn text(self) -> &'static str {
         match self {
             Self::Repaired => "set aside; repaired from the others",
@@ -267,31 +267,31 @@ impl Outcome {
 }
 
 /// All cases.
-fn cases() -> Vec<(Place, Kind, Outcome)> {
-    use {Kind as K, Outcome as O, Place as P};
+fn cases() -> Vec<(DamagedPart, Damage, Reaction)> {
+    use {Damage as D, DamagedPart as T, Reaction as R};
     let mut cases = Vec::new();
-    for place in [P::FirstSegment, P::MiddleSegment, P::LastSegment] {
-        for kind in [K::FlippedBit, K::Truncated, K::Missing, K::OtherReplicas, K::ZeroedPage, K::Garbage] {
-            let looks_torn = place == P::LastSegment && kind == K::Truncated;
-            cases.push((place, kind, if looks_torn { O::Cut } else { O::Repaired }));
+    for place in [T::FirstSegment, T::MiddleSegment, T::LastSegment] {
+        for kind in [D::FlippedBit, D::Truncated, D::Missing, D::OtherReplicas, D::ZeroedPage, D::Garbage] {
+            let looks_torn = place == T::LastSegment && kind == D::Truncated;
+            cases.push((place, kind, if looks_torn { R::Cut } else { R::Repaired }));
         }
     }
-    cases.push((P::FirstSegment, K::FlippedVersion, O::Repaired));
-    cases.push((P::MiddleSegment, K::OtherClusters, O::Repaired));
-    cases.push((P::LastSegment, K::TornTail, O::Cut));
-    for kind in [K::FlippedBit, K::FlippedVersion, K::Truncated, K::Missing, K::OtherClusters, K::ZeroedPage]
+    cases.push((T::FirstSegment, D::FlippedVersion, R::Repaired));
+    cases.push((T::MiddleSegment, D::OtherClusters, R::Repaired));
+    cases.push((T::LastSegment, D::TornTail, R::Cut));
+    for kind in [D::FlippedBit, D::FlippedVersion, D::Truncated, D::Missing, D::OtherClusters, D::ZeroedPage]
     {
-        cases.push((P::Snapshot, kind, O::Repaired));
+        cases.push((T::Snapshot, kind, R::Repaired));
     }
-    cases.push((P::Snapshot, K::Garbage, O::Unharmed));
-    cases.push((P::Log, K::Missing, O::Repaired));
-    cases.push((P::Snapshots, K::Missing, O::Repaired));
-    for (place, outcome) in [(P::View, O::Unharmed), (P::Identity, O::Refused)] {
-        for kind in [K::FlippedBit, K::Truncated, K::Missing, K::OtherReplicas, K::ZeroedPage] {
+    cases.push((T::Snapshot, D::Garbage, R::Unharmed));
+    cases.push((T::Log, D::Missing, R::Repaired));
+    cases.push((T::Snapshots, D::Missing, R::Repaired));
+    for (place, outcome) in [(T::View, R::Unharmed), (T::Identity, R::Refused)] {
+        for kind in [D::FlippedBit, D::Truncated, D::Missing, D::OtherReplicas, D::ZeroedPage] {
             cases.push((place, kind, outcome));
         }
     }
-    cases.push((P::LogAndView, K::Missing, O::Refused));
+    cases.push((T::LogAndView, D::Missing, R::Refused));
     cases
 }
 
@@ -309,25 +309,25 @@ impl Target<'_> {
     }
 
     /// Does it; gives what the log of the replica must say.
-    fn damage(&self, place: Place, kind: Kind) -> Vec<String> {
+    fn damage(&self, place: DamagedPart, kind: Damage) -> Vec<String> {
         let segments = segments(self.data);
         let at = match place {
-            Place::FirstSegment => 0,
-            Place::MiddleSegment => segments.len() / 2,
-            Place::LastSegment => segments.len() - 1,
-            Place::Snapshot => return self.damage_snapshot(kind),
-            Place::Identity => return self.damage_identity(kind),
-            Place::View => return self.damage_view(kind),
-            Place::Log => {
+            DamagedPart::FirstSegment => 0,
+            DamagedPart::MiddleSegment => segments.len() / 2,
+            DamagedPart::LastSegment => segments.len() - 1,
+            DamagedPart::Snapshot => return self.damage_snapshot(kind),
+            DamagedPart::Identity => return self.damage_identity(kind),
+            DamagedPart::View => return self.damage_view(kind),
+            DamagedPart::Log => {
                 fs::remove_dir_all(self.data.join("wal")).unwrap();
                 return vec!["there is no write-ahead log".to_owned()];
             }
-            Place::Snapshots => {
+            DamagedPart::Snapshots => {
                 let snapshot = name(&snapshots(self.data)[0]);
                 fs::remove_dir_all(self.data.join("snapshots")).unwrap();
                 return vec![format!("{snapshot} is missing")];
             }
-            Place::LogAndView => {
+            DamagedPart::LogAndView => {
                 fs::remove_dir_all(self.data.join("wal")).unwrap();
                 fs::remove_file(self.data.join("view/view")).unwrap();
                 return vec!["there is no write-ahead log".to_owned(), "view/view".to_owned()];
@@ -337,68 +337,78 @@ impl Target<'_> {
         self.damage_segment(path, next, place, kind)
     }
 
-    fn damage_segment(&self, path: &Path, next: Option<&PathBuf>, place: Place, kind: Kind) -> Vec<String> {
+    fn damage_segment(
+        &self,
+        path: &Path,
+        next: Option<&PathBuf>,
+        place: DamagedPart,
+        kind: Damage,
+    ) -> Vec<String> {
         let first: u64 = name(path).trim_start_matches("wal-").trim_end_matches(".log").parse().unwrap();
         let mut bytes = fs::read(path).unwrap();
         // Behind that, there is only room.
         let valid = recover_segment(&bytes).unwrap().valid_bytes;
         let of = |reason: &str| vec![format!("{} at offset ", name(path)), reason.to_owned()];
         match kind {
-            Kind::FlippedBit => {
+            Damage::FlippedBit => {
                 // Early in the last segment: other records must follow.
                 flip(
                     path,
-                    if place == Place::LastSegment { HEADER_BYTES as u64 + 20 } else { valid as u64 / 2 },
+                    if place == DamagedPart::LastSegment {
+                        HEADER_BYTES as u64 + 20
+                    } else {
+                        valid as u64 / 2
+                    },
                 );
                 of("is bad")
             }
-            Kind::FlippedVersion => {
+            Damage::FlippedVersion => {
                 flip(path, 8);
                 of("checksum of the segment header")
             }
-            Kind::Truncated => {
+            Damage::Truncated => {
                 let length = within_a_record(&bytes, valid as u64 / 2);
                 OpenOptions::new().write(true).open(path).unwrap().set_len(length).unwrap();
-                if place == Place::LastSegment {
+                if place == DamagedPart::LastSegment {
                     return vec![format!("of {}", name(path)), "cut ".to_owned(), "is torn".to_owned()];
                 }
                 of("is bad")
             }
-            Kind::ZeroedPage => {
+            Damage::ZeroedPage => {
                 let file = OpenOptions::new().write(true).open(path).unwrap();
                 file.write_all_at(&[0; PAGE_BYTES as usize], PAGE_BYTES).unwrap();
                 of("is bad")
             }
-            Kind::Missing => {
+            Damage::Missing => {
                 fs::remove_file(path).unwrap();
                 match next {
                     None => of("it was the last segment, and is missing"),
                     Some(next) => vec![format!("{} at offset 0", name(next)), "missing".to_owned()],
                 }
             }
-            Kind::OtherReplicas => {
+            Damage::OtherReplicas => {
                 let theirs = segments(self.other);
                 fs::copy(&theirs[0], path).unwrap();
                 of("it belongs to replica")
             }
-            Kind::OtherClusters => {
+            Damage::OtherClusters => {
                 let header = SegmentHeader::decode(&bytes).unwrap();
                 let header = SegmentHeader { cluster: header.cluster + 1, ..header };
                 bytes[..HEADER_BYTES].copy_from_slice(&header.encode());
                 fs::write(path, bytes).unwrap();
                 of("it belongs to cluster")
             }
-            Kind::Garbage => {
+            Damage::Garbage => {
                 let first = match place {
-                    Place::FirstSegment => first - 1,
-                    Place::MiddleSegment => first + 1,
+                    DamagedPart::FirstSegment => first - 1,
+                    DamagedPart::MiddleSegment => first + 1,
                     _ => first + 1_000_000,
                 };
                 let garbage = path.with_file_name(segment_name(RecordNumber(first)));
                 fs::write(&garbage, "garbage".repeat(1000)).unwrap();
                 vec![format!("{} at offset 0", name(&garbage))]
             }
-            Kind::TornTail => {
+            Damage::TornTail => {
                 // The beginning of a record, as a write that was cut short leaves it.
                 let torn = [[0, 16, 0, 0, 1, 2, 3, 4].as_slice(), &[7; 300]].concat();
                 bytes.resize(bytes.len().max(valid + torn.len()), 0);
@@ -410,7 +420,7 @@ impl Target<'_> {
         }
     }
 
-    fn damage_snapshot(&self, kind: Kind) -> Vec<String> {
+    fn damage_snapshot(&self, kind: Damage) -> Vec<String> {
         let path = &snapshots(self.data)[0];
         let length = fs::metadata(path).unwrap().len();
         let digits = name(path).trim_start_matches("snapshot-").trim_end_matches(".snap").to_owned();
@@ -419,28 +429,28 @@ impl Target<'_> {
             vec![format!("the snapshot {} is damaged at offset ", name(path)), reason.to_owned()]
         };
         match kind {
-            Kind::FlippedBit => {
+            Damage::FlippedBit => {
                 flip(path, length / 2);
                 damaged("its checksum does not match")
             }
-            Kind::FlippedVersion => {
+            Damage::FlippedVersion => {
                 flip(path, 8);
                 damaged("the checksum of the header")
             }
-            Kind::Truncated => {
+            Damage::Truncated => {
                 OpenOptions::new().write(true).open(path).unwrap().set_len(length / 2).unwrap();
                 damaged("the file ends in the middle")
             }
-            Kind::ZeroedPage => {
+            Damage::ZeroedPage => {
                 let file = OpenOptions::new().write(true).open(path).unwrap();
                 file.write_all_at(&[0; PAGE_BYTES as usize], 10 * PAGE_BYTES).unwrap();
                 damaged("is bad")
             }
-            Kind::Missing => {
+            Damage::Missing => {
                 fs::remove_file(path).unwrap();
                 vec![format!("{} is missing", name(path))]
             }
-            Kind::OtherClusters | Kind::OtherReplicas => {
+            Damage::OtherClusters | Damage::OtherReplicas => {
                 let elsewhere = self.scratch.join("elsewhere");
                 let mut disk = FileDisk::open(&elsewhere).unwrap();
                 let (cluster, view, time) = (Self::cluster() + 1, View(1), WallTime(1));
@@ -452,37 +462,37 @@ impl Target<'_> {
                 disk.remove(&snapshot_name(op_number)).unwrap();
                 damaged("it belongs to cluster")
             }
-            Kind::Garbage => {
+            Damage::Garbage => {
                 let garbage = path.with_file_name(snapshot_name(OpNumber(op_number.0 + 1_000_000)));
                 fs::write(garbage, "garbage").unwrap();
                 Vec::new()
             }
-            Kind::TornTail => unreachable!("a snapshot has its name when it is whole"),
+            Damage::TornTail => unreachable!("a snapshot has its name when it is whole"),
         }
     }
 
-    fn damage_identity(&self, kind: Kind) -> Vec<String> {
+    fn damage_identity(&self, kind: Damage) -> Vec<String> {
         let path = self.data.join("identity");
         let good = fs::read(&path).unwrap();
         let file = path.display().to_string();
         let damaged = || vec![format!("identity file {file} is damaged"), "put it back".to_owned()];
         match kind {
-            Kind::FlippedBit => {
+            Damage::FlippedBit => {
                 // A digit of the cluster's number, which makes it another good one.
                 let text = String::from_utf8(good).unwrap();
                 let at = text.find("cluster = ").unwrap() + "cluster = ".len();
                 flip(&path, at as u64);
                 vec!["belongs to".to_owned(), file]
             }
-            Kind::Truncated => {
+            Damage::Truncated => {
                 fs::write(&path, &good[..good.len() / 2]).unwrap();
                 damaged()
             }
-            Kind::ZeroedPage => {
+            Damage::ZeroedPage => {
                 fs::write(&path, vec![0; good.len()]).unwrap();
                 damaged()
             }
-            Kind::Missing => {
+            Damage::Missing => {
                 fs::remove_file(&path).unwrap();
                 damaged()
             }
@@ -493,15 +503,15 @@ impl Target<'_> {
         }
     }
 
-    fn damage_view(&self, kind: Kind) -> Vec<String> {
+    fn damage_view(&self, kind: Damage) -> Vec<String> {
         let path = self.data.join("view/view");
         let good = fs::read(&path).unwrap();
         let anew = "it is written anew".to_owned();
         match kind {
-            Kind::FlippedBit => flip(&path, good.len() as u64 - 1),
-            Kind::Truncated => fs::write(&path, &good[..good.len() / 2]).unwrap(),
-            Kind::ZeroedPage => fs::write(&path, vec![0; good.len()]).unwrap(),
-            Kind::Missing => {
+            Damage::FlippedBit => flip(&path, good.len() as u64 - 1),
+            Damage::Truncated => fs::write(&path, &good[..good.len() / 2]).unwrap(),
+            Damage::ZeroedPage => fs::write(&path, vec![0; good.len()]).unwrap(),
+            Damage::Missing => {
                 fs::remove_file(&path).unwrap();
                 return vec!["view/view is missing".to_owned(), anew];
             }
@@ -556,7 +566,7 @@ fn every_kind_of_damage_in_every_place_is_repaired_or_refused() {
         setup.kill_when_full(node);
         let (data, other) = (setup.data(node), setup.data((node + 1) % 3));
         let kept = setup.scratch.0.join("kept");
-        if outcome == Outcome::Refused {
+        if outcome == Reaction::Refused {
             copy_directory(&data, &kept);
         }
         let target = Target { data: &data, other: &other, scratch: &setup.scratch.0 };
@@ -567,7 +577,7 @@ fn every_kind_of_damage_in_every_place_is_repaired_or_refused() {
         setup.write(&mut redis, 10);
 
         setup.cluster.restart(node).unwrap();
-        if outcome == Outcome::Refused {
+        if outcome == Reaction::Refused {
             assert!(setup.cluster.wait_until_ended(node, PATIENCE).unwrap(), "{case}: no error");
             let log = setup.log_since(node, logged);
             assert!(expected.iter().all(|part| log.contains(part)), "{case}: {expected:?} in\n{log}");
@@ -578,7 +588,7 @@ fn every_kind_of_damage_in_every_place_is_repaired_or_refused() {
         setup.must_serve(node, &case);
         let log = setup.log_since(node, logged);
         assert!(expected.iter().all(|part| log.contains(part)), "{case}: {expected:?} in\n{log}");
-        let repaired = usize::from(outcome == Outcome::Repaired);
+        let repaired = usize::from(outcome == Reaction::Repaired);
         assert_eq!(set_aside(&data) - before, repaired, "{case}:\n{log}");
         writeln!(table, "| {} | {} | {} |", place.text(), kind.text(), outcome.text()).unwrap();
     }

@@ -2,11 +2,16 @@
 
 use crate::load::Load;
 use crate::setup::{PATIENCE, Setup, say, sleep, start};
-use syros_bench::cluster::Place;
+use syros_bench::cluster::LinkEnd;
 
 /// Cuts these directions for a while, and mends them. Updates must go through in the meantime. Returns the
 /// leader at the end of it.
-fn cut_for_a_while(test: &str, setup: &Setup, load: &Load, directions: &[(Place, Place)]) -> Option<usize> {
+fn cut_for_a_while(
+    test: &str,
+    setup: &Setup,
+    load: &Load,
+    directions: &[(LinkEnd, LinkEnd)],
+) -> Option<usize> {
     for (from, to) in directions {
         setup.cluster.cut_one_way(*from, *to).unwrap();
     }
@@ -48,8 +53,8 @@ fn leaders_are_alone_with_their_clients() {
     for _ in 0..3 {
         sleep(400);
         let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
-        let others = (0..3).filter(|node| *node != leader).map(Place::Node);
-        let directions = |other| [(Place::Node(leader), other), (other, Place::Node(leader))];
+        let others = (0..3).filter(|node| *node != leader).map(LinkEnd::Node);
+        let directions = |other| [(LinkEnd::Node(leader), other), (other, LinkEnd::Node(leader))];
         let directions: Vec<_> = others.flat_map(directions).collect();
         let new = cut_for_a_while("alone", &setup, &load, &directions);
         assert!(new.is_some_and(|new| new != leader), "{new:?} after {leader}");
@@ -65,8 +70,8 @@ fn a_leader_that_is_not_heard() {
     for _ in 0..3 {
         sleep(400);
         let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
-        let others = (0..3).filter(|node| *node != leader).map(Place::Node);
-        let directions: Vec<_> = others.map(|other| (Place::Node(leader), other)).collect();
+        let others = (0..3).filter(|node| *node != leader).map(LinkEnd::Node);
+        let directions: Vec<_> = others.map(|other| (LinkEnd::Node(leader), other)).collect();
         let new = cut_for_a_while("mute", &setup, &load, &directions);
         assert!(new.is_some_and(|new| new != leader), "{new:?} after {leader}");
     }
@@ -83,8 +88,8 @@ fn a_leader_that_hears_nothing() {
     for _ in 0..3 {
         sleep(400);
         let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
-        let others = (0..3).filter(|node| *node != leader).map(Place::Node);
-        let directions: Vec<_> = others.map(|other| (other, Place::Node(leader))).collect();
+        let others = (0..3).filter(|node| *node != leader).map(LinkEnd::Node);
+        let directions: Vec<_> = others.map(|other| (other, LinkEnd::Node(leader))).collect();
         let new = cut_for_a_while("deaf", &setup, &load, &directions);
         assert!(new.is_some_and(|new| new != leader), "{new:?} after {leader}");
     }
@@ -100,7 +105,7 @@ fn one_direction_of_one_link() {
     for from in 0..3 {
         for to in (0..3).filter(|to| *to != from) {
             setup.cluster.wait_until_well(PATIENCE).unwrap();
-            cut_for_a_while("one-way", &setup, &load, &[(Place::Node(from), Place::Node(to))]);
+            cut_for_a_while("one-way", &setup, &load, &[(LinkEnd::Node(from), LinkEnd::Node(to))]);
         }
     }
     setup.cluster.wait_until_well(PATIENCE).unwrap();
@@ -116,7 +121,7 @@ fn clients_that_do_not_hear_the_leader() {
         sleep(400);
         let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
         // The Redis clients of the other nodes go on.
-        cut_for_a_while("unheard", &setup, &load, &[(Place::Node(leader), Place::Clients)]);
+        cut_for_a_while("unheard", &setup, &load, &[(LinkEnd::Node(leader), LinkEnd::Clients)]);
     }
     setup.cluster.wait_until_well(PATIENCE).unwrap();
     load.finish("unheard");

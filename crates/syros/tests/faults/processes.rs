@@ -3,7 +3,7 @@
 use crate::common::{Redis, wait_for};
 use crate::load::Load;
 use crate::setup::{GIVE_UP_AFTER, PATIENCE, sleep, start};
-use syros_bench::cluster::Place;
+use syros_bench::cluster::LinkEnd;
 
 #[test]
 fn leaders_are_killed_again_and_again() {
@@ -68,8 +68,8 @@ fn a_deposed_leader_that_wakes_reads_nothing_stale() {
     let load = Load::start(&setup.cluster, 3);
     for round in 0..6 {
         let leader = setup.cluster.wait_until_well(PATIENCE).unwrap();
-        let others = [(leader + 1) % 3, (leader + 2) % 3].map(Place::Node);
-        let directions = others.map(|other| [(Place::Node(leader), other), (other, Place::Node(leader))]);
+        let others = [(leader + 1) % 3, (leader + 2) % 3].map(LinkEnd::Node);
+        let directions = others.map(|other| [(LinkEnd::Node(leader), other), (other, LinkEnd::Node(leader))]);
         let directions = if round % 2 == 0 { &[][..] } else { directions.as_flattened() };
         let connect = |node| Redis::connect_to(setup.cluster.redis_address(node), GIVE_UP_AFTER * 2).unwrap();
         let mut sleeper = connect(leader);

@@ -76,7 +76,7 @@ impl Claim {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figure::Outcome;
+    use crate::figure::Measurements;
     use std::collections::BTreeSet;
     use syros_experiment::{Blend, KeyChoice};
     use syros_regions::Regions;
@@ -150,7 +150,7 @@ mod tests {
                 }
             }
             assert!(
-                figure.judge(&Outcome::default()).iter().all(|judged| judged.verdict.ratio().is_none()),
+                figure.judge(&Measurements::default()).iter().all(|judged| judged.verdict.ratio().is_none()),
                 "nothing is claimed of what was not measured"
             );
         }

@@ -5,7 +5,7 @@ use crate::compare::page::axis::{
     BOTTOM, LEFT, RIGHT, TOP, across, base, label, log_label, log_ticks, polyline, ticks, titles, upright,
 };
 use crate::compare::page::{class, escape};
-use crate::figure::{Outcome, Panel};
+use crate::figure::{Measurements, Panel};
 use std::fmt::Write as _;
 
 /// A line: its name, its class and its places, from left to right or from few clients to many.
@@ -80,7 +80,12 @@ fn draw(curves: &[Curve], across_title: &str, up_title: &str, is_log: bool) -> O
 }
 
 /// A line for each protocol and metric; `None` if nothing was measured.
-pub(super) fn over_points(panel: &Panel, outcome: &Outcome, across: &str, is_log: bool) -> Option<String> {
+pub(super) fn over_points(
+    panel: &Panel,
+    measurements: &Measurements,
+    across: &str,
+    is_log: bool,
+) -> Option<String> {
     let lines = panel
         .protocols
         .iter()
@@ -90,7 +95,7 @@ pub(super) fn over_points(panel: &Panel, outcome: &Outcome, across: &str, is_log
         .map(|((protocol, metric), (name, class))| {
             let places = panel.points.iter();
             let places =
-                places.filter_map(|point| Some((point.x, outcome.median(protocol, point, *metric)?)));
+                places.filter_map(|point| Some((point.x, measurements.median(protocol, point, *metric)?)));
             Curve { name, class, places: places.collect() }
         })
         .collect();
@@ -98,11 +103,11 @@ pub(super) fn over_points(panel: &Panel, outcome: &Outcome, across: &str, is_log
 }
 
 /// The metric over the throughput, a line for each protocol; `None` if nothing was measured.
-pub(super) fn over_throughput(panel: &Panel, outcome: &Outcome, metric: Metric) -> Option<String> {
+pub(super) fn over_throughput(panel: &Panel, measurements: &Measurements, metric: Metric) -> Option<String> {
     let curve = |(index, protocol): (usize, &&'static str)| {
         let places = panel.points.iter().filter_map(|point| {
-            let throughput = outcome.median(protocol, point, Metric::Throughput)?;
-            Some((throughput, outcome.median(protocol, point, metric)?))
+            let throughput = measurements.median(protocol, point, Metric::Throughput)?;
+            Some((throughput, measurements.median(protocol, point, metric)?))
         });
         Curve { name: (*protocol).to_owned(), class: class(index), places: places.collect() }
     };

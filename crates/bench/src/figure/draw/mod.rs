@@ -2,7 +2,7 @@
 
 mod curves;
 
-use super::{Figure, Outcome, Panel, Shape};
+use super::{Figure, Measurements, Panel, Shape};
 use crate::compare::Facts;
 use crate::compare::page::axis::{HEIGHT, LEFT, RIGHT, WIDTH};
 use crate::compare::page::{STYLE, bars, class, escape, lines};
@@ -21,12 +21,12 @@ const LETTER: f64 = 7.6;
 const LETTERS_MAX: usize = 128;
 
 /// The plot of a panel; `None` if nothing of it was measured.
-fn plot(panel: &Panel, outcome: &Outcome) -> Option<String> {
+fn plot(panel: &Panel, measurements: &Measurements) -> Option<String> {
     let metric = *panel.metrics.first()?;
-    let groups = outcome.groups(panel);
+    let groups = measurements.groups(panel);
     match panel.shape {
-        Shape::Lines { across, is_log } => curves::over_points(panel, outcome, across, is_log),
-        Shape::Curve => curves::over_throughput(panel, outcome, metric),
+        Shape::Lines { across, is_log } => curves::over_points(panel, measurements, across, is_log),
+        Shape::Curve => curves::over_throughput(panel, measurements, metric),
         Shape::Bars { across } => bars::draw(metric, &escape(across), &groups.iter().collect::<Vec<_>>()),
         Shape::AtPeakOf(other) => {
             let across = format!("workload, at the most throughput of {other}");
@@ -82,14 +82,14 @@ fn cut(text: &str) -> String {
 
 /// The figure.
 #[must_use]
-pub fn svg(figure: &Figure, outcome: &Outcome, facts: &Facts) -> String {
+pub fn svg(figure: &Figure, measurements: &Measurements, facts: &Facts) -> String {
     let mut out = String::new();
     let mut y = HEAD;
     for panel in &figure.panels {
         let title = escape(panel.title);
         let _ = write!(out, "<text class=\"load\" x=\"{LEFT}\" y=\"{:.1}\">{title}</text>", y + 18.0);
         y += TITLE;
-        let Some(drawing) = plot(panel, outcome) else {
+        let Some(drawing) = plot(panel, measurements) else {
             let _ = write!(out, "<text x=\"{LEFT}\" y=\"{:.1}\">not measured</text>", y + 14.0);
             y += ROW * 1.5;
             continue;
@@ -128,30 +128,30 @@ mod tests {
     use syros_experiment::Measured;
 
     /// Everything took as long as its protocol's name is.
-    fn outcome(figures: &[Figure]) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn measurements(figures: &[Figure]) -> Measurements {
+        let mut measurements = Measurements::default();
         for cell in figures.iter().flat_map(Figure::cells) {
-            if !outcome.has(&cell) {
+            if !measurements.has(&cell) {
                 let mut latency = Measured::default();
                 (0..100).for_each(|n| latency.record(cell.protocol.len() as u64 * 1_000_000 + n));
                 let kinds = ["read", "update"].map(|kind| (kind, latency.clone())).into();
                 let mut sample = Sample::default();
                 (sample.operations, sample.seconds) = (100 * cell.load.clients as u64, 1.0);
                 (sample.latency, sample.kinds) = (latency, kinds);
-                outcome.add(&cell, sample);
+                measurements.add(&cell, sample);
             }
         }
-        outcome
+        measurements
     }
 
     #[test]
     fn every_figure_is_drawn_well_formed_and_says_where_it_is_from() {
         let figures = catalogue();
-        let outcome = outcome(&figures);
+        let measurements = measurements(&figures);
         let command = "syros-lab bench figure 'a<b>&\"c\"'".to_owned();
         let facts = Facts { command, commit: "abcdef".to_owned(), ..Facts::default() };
         for figure in &figures {
-            let text = svg(figure, &outcome, &facts);
+            let text = svg(figure, &measurements, &facts);
             let document =
                 roxmltree::Document::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", figure.name));
             let texts: Vec<&str> = document.descendants().filter_map(|node| node.text()).collect();
@@ -164,10 +164,10 @@ mod tests {
             // Nobody counted which reads were fast.
             let has_more = figure.name == "ionia-12" || figure.name == "ionia-13";
             assert_eq!(text.contains(">not measured<"), has_more, "{}", figure.name);
-            let chapter = chapter(figure, &outcome, "x.svg");
+            let chapter = chapter(figure, &measurements, "x.svg");
             assert!(chapter.contains(figure.statement) && chapter.starts_with("## "), "{chapter}");
         }
-        let text = page(&figures, &outcome, &facts);
+        let text = page(&figures, &measurements, &facts);
         let options = roxmltree::ParsingOptions { allow_dtd: true, ..roxmltree::ParsingOptions::default() };
         roxmltree::Document::parse_with_options(&text, options).unwrap();
     }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn what_was_not_measured_is_no_plot() {
         for figure in catalogue() {
-            let text = svg(&figure, &Outcome::default(), &Facts::default());
+            let text = svg(&figure, &Measurements::default(), &Facts::default());
             assert!(!text.contains("<polyline") && !text.contains("class=\"bar"), "{}", figure.name);
         }
     }

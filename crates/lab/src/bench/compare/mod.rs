@@ -125,7 +125,7 @@ pub(super) struct Compare {
 }
 
 /// One load, and what the contenders have come to under it so far.
-struct Job {
+struct MeasuredLoad {
     load: CompareLoad,
     workload: String,
     distribution: String,
@@ -134,8 +134,8 @@ struct Job {
 
 impl Compare {
     /// Every load, in the order in which they are measured.
-    fn jobs(&self) -> Vec<Job> {
-        let mut jobs: Vec<Job> = Vec::new();
+    fn measured_loads(&self) -> Vec<MeasuredLoad> {
+        let mut jobs: Vec<MeasuredLoad> = Vec::new();
         for clients in &self.clients {
             for blend in &self.workload.0 {
                 for asked in &self.distribution {
@@ -162,7 +162,7 @@ impl Compare {
                     });
                     if !is_there {
                         let entries = self.protocols.iter().map(|protocol| self.entry(*protocol)).collect();
-                        jobs.push(Job { load, workload, distribution, entries });
+                        jobs.push(MeasuredLoad { load, workload, distribution, entries });
                     }
                 }
             }
@@ -235,7 +235,7 @@ impl Compare {
     }
 
     /// Everything that can be known to be wrong before anything is started.
-    fn check(&self, jobs: &[Job]) -> Result<(), String> {
+    fn check(&self, jobs: &[MeasuredLoad]) -> Result<(), String> {
         Group::new(self.replicas).map_err(|error| format!("--replicas: {error}"))?;
         if !self.is_virtual {
             if self.rtt_ms.is_none() && self.jitter_ms != 0.0 {
@@ -293,7 +293,7 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     /// A contender has ended a round, which is counted from 0.
-    fn sample(&mut self, job: &mut Job, contender: usize, round: usize, sample: Sample) {
+    fn sample(&mut self, job: &mut MeasuredLoad, contender: usize, round: usize, sample: Sample) {
         self.failed += sample.failed;
         let Some(entry) = job.entries.get_mut(contender) else { return };
         if self.options.json {
@@ -305,8 +305,8 @@ impl Printer<'_> {
     }
 
     /// A load has had all its rounds.
-    fn finish(&mut self, job: Job) {
-        let Job { load, workload, distribution, entries } = job;
+    fn finish(&mut self, job: MeasuredLoad) {
+        let MeasuredLoad { load, workload, distribution, entries } = job;
         let (clients, baseline) = (load.clients, self.baseline);
         let comparison = Comparison { workload, distribution, clients, entries, baseline };
         if !self.options.json {
@@ -325,7 +325,7 @@ impl Printer<'_> {
 
 /// Measures and prints.
 pub(super) fn run(options: &Compare) -> Result<ExitCode, String> {
-    let jobs = options.jobs();
+    let jobs = options.measured_loads();
     options.check(&jobs)?;
     let baseline = options.baseline()?;
     let program = if options.is_virtual { None } else { Some(options.binary.find()?) };

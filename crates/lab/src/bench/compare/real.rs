@@ -7,7 +7,7 @@ use syros_cli::regions::{self, timing_of};
 use syros_runtime::durability_name;
 use syros_types::Protocol;
 
-use super::{Compare, Job, Printer};
+use super::{Compare, MeasuredLoad, Printer};
 use crate::bench::directory::in_directory;
 use crate::bench::progress::Progress;
 
@@ -23,7 +23,7 @@ struct Arena<'a> {
 pub(super) fn run(
     options: &Compare,
     program: &Path,
-    jobs: Vec<Job>,
+    jobs: Vec<MeasuredLoad>,
     printer: &mut Printer<'_>,
 ) -> Result<(), String> {
     in_directory(options.dir.as_ref(), "compare", |directory, is_interrupted| {
@@ -34,7 +34,7 @@ pub(super) fn run(
 fn measure(
     options: &Compare,
     program: &Path,
-    jobs: Vec<Job>,
+    jobs: Vec<MeasuredLoad>,
     directory: &Path,
     printer: &mut Printer<'_>,
     is_interrupted: &dyn Fn() -> bool,

@@ -7,7 +7,7 @@ use syros_regions::Regions;
 use syros_sim::geo::Geo;
 use syros_types::Protocol;
 
-use super::{Compare, Job, Printer};
+use super::{Compare, MeasuredLoad, Printer};
 use crate::bench::progress::Progress;
 
 /// There and back in milliseconds, if nothing else is asked for.
@@ -21,7 +21,13 @@ fn regions(options: &Compare, protocol: Protocol) -> Result<Regions, String> {
 }
 
 /// An experiment, whose round is counted from 0.
-fn geo<'a>(options: &Compare, job: &Job, protocol: Protocol, regions: &'a Regions, round: usize) -> Geo<'a> {
+fn geo<'a>(
+    options: &Compare,
+    job: &MeasuredLoad,
+    protocol: Protocol,
+    regions: &'a Regions,
+    round: usize,
+) -> Geo<'a> {
     Geo {
         regions,
         protocol,
@@ -38,14 +44,18 @@ fn geo<'a>(options: &Compare, job: &Job, protocol: Protocol, regions: &'a Region
 }
 
 /// Everything that can be known to be wrong before anything is simulated.
-pub(super) fn check(options: &Compare, job: &Job) -> Result<(), String> {
+pub(super) fn check(options: &Compare, job: &MeasuredLoad) -> Result<(), String> {
     let protocol = Protocol::default();
     let regions = regions(options, protocol)?;
     geo(options, job, protocol, &regions, 0).check().map_err(|problem| format!("--virtual: {problem}"))
 }
 
 /// Simulates.
-pub(super) fn run(options: &Compare, jobs: Vec<Job>, printer: &mut Printer<'_>) -> Result<(), String> {
+pub(super) fn run(
+    options: &Compare,
+    jobs: Vec<MeasuredLoad>,
+    printer: &mut Printer<'_>,
+) -> Result<(), String> {
     let progress = Progress::new(Duration::ZERO);
     for mut job in jobs {
         for round in 0..options.rounds as usize {

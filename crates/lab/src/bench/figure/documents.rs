@@ -11,10 +11,10 @@ use super::{Figure, Printer, write};
 /// Everything that is asked for.
 pub(super) fn write_all(options: &Figure, figures: &[Shown], printer: &Printer<'_>) -> Result<(), String> {
     if let (Some(path), Some(figure)) = (&options.svg, figures.first()) {
-        write("--svg", path, &svg(figure, &printer.outcome, &printer.facts))?;
+        write("--svg", path, &svg(figure, &printer.measurements, &printer.facts))?;
     }
     if let Some(path) = &options.html {
-        write("--html", path, &page(figures, &printer.outcome, &printer.facts))?;
+        write("--html", path, &page(figures, &printer.measurements, &printer.facts))?;
     }
     options.out.as_ref().map_or(Ok(()), |directory| document(options, directory, figures, printer))
 }
@@ -23,7 +23,7 @@ pub(super) fn write_all(options: &Figure, figures: &[Shown], printer: &Printer<'
 fn summary(figures: &[Shown], printer: &Printer<'_>) -> String {
     let mut out = "| figure | | statements that hold |\n|---|---|---|\n".to_owned();
     for figure in figures {
-        let judged = figure.judge(&printer.outcome);
+        let judged = figure.judge(&printer.measurements);
         let holding = judged.iter().filter(|judged| matches!(judged.verdict, Verdict::Holds(_))).count();
         let known = judged.iter().filter(|judged| judged.verdict.ratio().is_some()).count();
         let holds = match (figure.panels.is_empty(), known) {
@@ -69,9 +69,9 @@ fn document(
     for figure in figures {
         let picture = format!("{}.svg", figure.name);
         if !figure.panels.is_empty() {
-            write("--out", &directory.join(&picture), &svg(figure, &printer.outcome, &printer.facts))?;
+            write("--out", &directory.join(&picture), &svg(figure, &printer.measurements, &printer.facts))?;
         }
-        text.push_str(&chapter(figure, &printer.outcome, &picture));
+        text.push_str(&chapter(figure, &printer.measurements, &picture));
     }
     write("--out", &directory.join("README.md"), &format!("{}\n", text.trim_end()))
 }

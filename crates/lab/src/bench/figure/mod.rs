@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use syros_bench::compare::{Facts, Sample, machine};
-use syros_bench::figure::{Cell, Figure as Shown, Outcome, Storage, catalogue, names, text};
+use syros_bench::figure::{Cell, Figure as Shown, Measurements, Storage, catalogue, names, text};
 use syros_cli::regions;
 use syros_experiment::{Blend, Cost, KeyChoice};
 use syros_runtime::EngineKind;
@@ -234,20 +234,21 @@ fn understand(cell: &Cell) -> Result<Understood, String> {
 struct Printer<'a> {
     options: &'a Figure,
     facts: Facts,
-    outcome: Outcome,
+    measurements: Measurements,
 }
 
 impl Printer<'_> {
     /// What of a figure is still to be measured; what cannot be is skipped.
     fn missing(&mut self, figure: &Shown) -> Vec<Understood> {
         let mut missing = Vec::new();
-        for cell in figure.cells().into_iter().filter(|cell| !self.outcome.has(cell)).collect::<Vec<_>>() {
+        for cell in figure.cells().into_iter().filter(|cell| !self.measurements.has(cell)).collect::<Vec<_>>()
+        {
             match understand(&cell) {
                 Ok(_) if self.options.is_virtual && cell.load.storage == Storage::Disk => {
-                    self.outcome.skip(&cell, "there are no disks in virtual time".to_owned());
+                    self.measurements.skip(&cell, "there are no disks in virtual time".to_owned());
                 }
                 Ok(understood) => missing.push(understood),
-                Err(problem) => self.outcome.skip(&cell, problem),
+                Err(problem) => self.measurements.skip(&cell, problem),
             }
         }
         missing
@@ -255,13 +256,13 @@ impl Printer<'_> {
 
     /// A round of something has ended.
     fn add(&mut self, cell: &Cell, sample: Sample) {
-        self.outcome.add(cell, sample);
+        self.measurements.add(cell, sample);
     }
 
     /// Everything of a figure has been measured.
     fn finish(&self, figure: &Shown) {
         if !self.options.json {
-            println!("{}", text(figure, &self.outcome));
+            println!("{}", text(figure, &self.measurements));
             return;
         }
         for cell in figure.cells() {
@@ -274,12 +275,12 @@ impl Printer<'_> {
                 },
                 ..self.facts.clone()
             };
-            for (round, sample) in self.outcome.samples(&cell).iter().enumerate() {
+            for (round, sample) in self.measurements.samples(&cell).iter().enumerate() {
                 let is_virtual = self.options.is_virtual;
-                println!("{}", Outcome::json(figure.name, is_virtual, &facts, &cell, round + 1, sample));
+                println!("{}", Measurements::json(figure.name, is_virtual, &facts, &cell, round + 1, sample));
             }
         }
-        for judged in figure.judge(&self.outcome) {
+        for judged in figure.judge(&self.measurements) {
             println!("{}", judged.json(figure.name, self.options.is_virtual));
         }
     }
@@ -308,7 +309,7 @@ pub(super) fn run(options: &Figure) -> Result<ExitCode, String> {
     let program = if options.is_virtual { None } else { Some(options.binary.find()?) };
     let commit = program.as_ref().map_or(syros_cli::COMMIT, |program| &program.commit);
     let facts = options.facts(commit);
-    let mut printer = Printer { options, facts, outcome: Outcome::new(options.is_virtual) };
+    let mut printer = Printer { options, facts, measurements: Measurements::new(options.is_virtual) };
     if !options.json {
         let Facts { load, commit, machine, .. } = &printer.facts;
         println!("{load}\nCommit {commit}; {machine}\n");
@@ -318,11 +319,11 @@ pub(super) fn run(options: &Figure) -> Result<ExitCode, String> {
         None => simulated::run(&figures, &mut printer),
     };
     // What was measured before something went wrong may have taken long.
-    if measured.is_ok() || !printer.outcome.is_empty() {
+    if measured.is_ok() || !printer.measurements.is_empty() {
         documents::write_all(options, &figures, &printer)?;
     }
     measured?;
-    Ok(if printer.outcome.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if printer.measurements.failed() == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 #[cfg(test)]

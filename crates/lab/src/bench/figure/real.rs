@@ -16,14 +16,14 @@ use crate::bench::progress::{Progress, REPETITIONS_MAX};
 
 /// What of a load makes a cluster another one.
 #[derive(PartialEq, Eq)]
-struct Place {
+struct ClusterShape {
     replicas: usize,
     regions: Option<&'static str>,
     storage: Storage,
     history: Option<u64>,
 }
 
-impl Place {
+impl ClusterShape {
     const fn of(load: &Load) -> Self {
         let Load { replicas, regions, storage, history, .. } = load;
         Self { replicas: *replicas, regions: *regions, storage: *storage, history: *history }
@@ -99,16 +99,18 @@ impl Arena<'_> {
         wanted: &[Understood],
         printer: &mut Printer<'_>,
     ) -> Result<(), String> {
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<ClusterShape> = Vec::new();
         for understood in wanted {
-            let place = Place::of(&understood.cell.load);
+            let place = ClusterShape::of(&understood.cell.load);
             if !places.contains(&place) {
                 places.push(place);
             }
         }
         for place in &places {
-            let here: Vec<&Understood> =
-                wanted.iter().filter(|understood| Place::of(&understood.cell.load) == *place).collect();
+            let here: Vec<&Understood> = wanted
+                .iter()
+                .filter(|understood| ClusterShape::of(&understood.cell.load) == *place)
+                .collect();
             let mut clusters: Vec<(&'static str, Cluster)> = Vec::new();
             for understood in &here {
                 if !clusters.iter().any(|(name, _)| *name == understood.cell.protocol) {
@@ -140,7 +142,7 @@ impl Arena<'_> {
         Ok(())
     }
 
-    fn start(&mut self, place: &Place, understood: &Understood) -> Result<Cluster, String> {
+    fn start(&mut self, place: &ClusterShape, understood: &Understood) -> Result<Cluster, String> {
         if (self.is_interrupted)() {
             return Err(CompareError::Interrupted.to_string());
         }
@@ -173,7 +175,7 @@ impl Arena<'_> {
     fn measure(
         &mut self,
         figure: &str,
-        place: &Place,
+        place: &ClusterShape,
         cluster: &mut Cluster,
         understood: &Understood,
         round: usize,

@@ -8,7 +8,7 @@
 
 use super::placeable::{Lock, Placeable, bit, position};
 use crate::history::{Input, Output};
-use crate::store::{integer, may_become_integer};
+use crate::sequential::{integer, may_become_integer};
 
 /// Times that all facts are gone through. Each passes on what the one before found out; most is found
 /// in three.
@@ -32,7 +32,7 @@ struct Link {
 }
 
 /// One key, and who changes it.
-struct Evidence {
+struct KeyConstraints {
     key: u32,
     at: u32,
     changers: Vec<usize>,
@@ -46,11 +46,11 @@ struct Evidence {
 /// Narrows the times of the operations, and marks those that must have happened though nobody was told.
 /// Leaves the times as they were if the facts contradict each other: the search will explain why.
 pub(super) fn narrow(operations: &mut [Placeable<'_>], keys: &[u32]) {
-    let mut evidence = gather(operations, keys);
-    evidence.retain(|key| key.sightings.len().saturating_mul(key.changers.len()) <= PAIRS_MAX);
+    let mut constraints = gather(operations, keys);
+    constraints.retain(|key| key.sightings.len().saturating_mul(key.changers.len()) <= PAIRS_MAX);
     let before: Vec<(u64, u64)> =
         operations.iter().map(|operation| (operation.invoked, operation.completed)).collect();
-    narrow_in_rounds(operations, &mut evidence);
+    narrow_in_rounds(operations, &mut constraints);
     if operations.iter().any(|operation| operation.invoked > operation.completed) {
         for (operation, (invoked, completed)) in operations.iter_mut().zip(before) {
             operation.invoked = invoked;
@@ -60,10 +60,10 @@ pub(super) fn narrow(operations: &mut [Placeable<'_>], keys: &[u32]) {
     }
 }
 
-fn narrow_in_rounds(operations: &mut [Placeable<'_>], evidence: &mut [Evidence]) {
+fn narrow_in_rounds(operations: &mut [Placeable<'_>], constraints: &mut [KeyConstraints]) {
     for _ in 0..ROUNDS_MAX {
         let mut news = false;
-        for key in &mut *evidence {
+        for key in &mut *constraints {
             news |= key.link(operations);
             for link in &key.links {
                 news |= narrow_around(operations, link, &key.changers);
@@ -76,8 +76,8 @@ fn narrow_in_rounds(operations: &mut [Placeable<'_>], evidence: &mut [Evidence])
     }
 }
 
-fn gather(operations: &[Placeable<'_>], keys: &[u32]) -> Vec<Evidence> {
-    let empty = |(key, at): (&u32, u32)| Evidence {
+fn gather(operations: &[Placeable<'_>], keys: &[u32]) -> Vec<KeyConstraints> {
+    let empty = |(key, at): (&u32, u32)| KeyConstraints {
         key: *key,
         at,
         changers: Vec::new(),
@@ -85,11 +85,11 @@ fn gather(operations: &[Placeable<'_>], keys: &[u32]) -> Vec<Evidence> {
         sightings: Vec::new(),
         links: Vec::new(),
     };
-    let mut evidence: Vec<Evidence> = keys.iter().zip(0..).map(empty).collect();
+    let mut constraints: Vec<KeyConstraints> = keys.iter().zip(0..).map(empty).collect();
     for (index, operation) in operations.iter().enumerate() {
         if !operation.inert {
             for at in &operation.touched {
-                let key = &mut evidence[*at as usize];
+                let key = &mut constraints[*at as usize];
                 key.changers.push(index);
                 extend_reach(&operation.operation.input, key.key, &mut key.reach);
             }
@@ -97,14 +97,14 @@ fn gather(operations: &[Placeable<'_>], keys: &[u32]) -> Vec<Evidence> {
         if let Some(told) = operation.told {
             shown(&operation.operation.input, told, &mut |key, value| {
                 let sighting = Sighting { observer: index, value };
-                evidence[position(keys, key) as usize].sightings.push(sighting);
+                constraints[position(keys, key) as usize].sightings.push(sighting);
             });
         }
     }
-    evidence
+    constraints
 }
 
-impl Evidence {
+impl KeyConstraints {
     /// Finds the sightings that have a single possible cause; true if there are any.
     fn link(&mut self, operations: &mut [Placeable<'_>]) -> bool {
         let mut unexplained = Vec::new();

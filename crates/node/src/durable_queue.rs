@@ -9,20 +9,20 @@ use crate::ticket_queue::TicketQueue;
 
 /// What waits until a record is durable, and for which record somebody is to be woken. `N` numbers records.
 #[derive(Debug)]
-pub struct Releases<N, T> {
+pub struct DurableQueue<N, T> {
     /// Nearly all of it answers updates whose records wait for the disk, and is shorter than these: the limit of the log's
     /// waiting bytes bounds it as well.
     waiting: TicketQueue<N, T>,
     wake_at: Option<N>,
 }
 
-impl<N, T> Default for Releases<N, T> {
+impl<N, T> Default for DurableQueue<N, T> {
     fn default() -> Self {
         Self { waiting: TicketQueue::default(), wake_at: None }
     }
 }
 
-impl<N: Copy + Ord, T> Releases<N, T> {
+impl<N: Copy + Ord, T> DurableQueue<N, T> {
     /// Adds something that leaves when a record is durable.
     pub fn add(&mut self, after: N, what: T) {
         self.waiting.push(after, what);

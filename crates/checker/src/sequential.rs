@@ -4,10 +4,10 @@ use crate::history::{Input, Output};
 use std::collections::BTreeMap;
 
 /// Keys and values.
-pub type Store = BTreeMap<u32, Vec<u8>>;
+pub type KeyValues = BTreeMap<u32, Vec<u8>>;
 
 /// Executes one operation and returns the full answer, as if nothing were blind.
-pub fn apply(store: &mut Store, input: &Input) -> Output {
+pub fn apply(store: &mut KeyValues, input: &Input) -> Output {
     match input {
         Input::Get(key) => Output::Value(store.get(key).cloned()),
         Input::GetMany(keys) => Output::Values(keys.iter().map(|key| store.get(key).cloned()).collect()),
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_failed_increment_changes_nothing() {
-        let mut store = Store::new();
+        let mut store = KeyValues::new();
         apply(&mut store, &Input::Set(1, b"text".to_vec()));
         assert_eq!(apply(&mut store, &Input::Increment(1, 1)), Output::Error);
         assert_eq!(apply(&mut store, &Input::Get(1)), Output::Value(Some(b"text".to_vec())));

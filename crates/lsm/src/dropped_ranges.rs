@@ -23,18 +23,18 @@ impl Range {
 }
 
 /// All of them since the store was opened.
-pub(crate) struct Forgotten {
+pub(crate) struct DroppedRanges {
     views: Arc<Views>,
     ranges: Mutex<Vec<Range>>,
 }
 
-impl fmt::Debug for Forgotten {
+impl fmt::Debug for DroppedRanges {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Forgotten").field(&self.ranges().len()).finish()
+        f.debug_tuple("DroppedRanges").field(&self.ranges().len()).finish()
     }
 }
 
-impl Forgotten {
+impl DroppedRanges {
     pub(crate) const fn new(views: Arc<Views>) -> Self {
         Self { views, ranges: Mutex::new(Vec::new()) }
     }
@@ -74,7 +74,7 @@ impl Forgotten {
 }
 
 /// Makes the filters of compactions.
-pub(crate) struct Filters(pub(crate) Arc<Forgotten>);
+pub(crate) struct Filters(pub(crate) Arc<DroppedRanges>);
 
 impl Factory for Filters {
     fn name(&self) -> &'static str {
@@ -93,7 +93,7 @@ struct Filter(Vec<Range>);
 impl CompactionFilter for Filter {
     fn filter_item(&mut self, item: ItemAccessor<'_>, _: &Context) -> lsm_tree::Result<Verdict> {
         // Older values may come to light again by this: nobody looks.
-        let forgotten = self.0.iter().any(|range| range.contains(item.key()));
-        Ok(if forgotten { Verdict::Destroy } else { Verdict::Keep })
+        let is_dropped = self.0.iter().any(|range| range.contains(item.key()));
+        Ok(if is_dropped { Verdict::Destroy } else { Verdict::Keep })
     }
 }

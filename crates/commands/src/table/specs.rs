@@ -1,6 +1,6 @@
 //! The rows of the table: names, arities, key positions, flags and categories as in Redis 7.0.
 
-use super::{CommandSpec, KeyPositions, Kind, Local};
+use super::{CommandKind, CommandSpec, ConnectionCommand, KeyPositions};
 use crate::parsers;
 use syros_types::Class;
 
@@ -10,10 +10,10 @@ const TWO_KEYS: KeyPositions = KeyPositions { first: 1, last: 2, step: 1 };
 const ALL_KEYS: KeyPositions = KeyPositions { first: 1, last: -1, step: 1 };
 const PAIRS: KeyPositions = KeyPositions { first: 1, last: -1, step: 2 };
 
-pub(super) const ROWS: [CommandSpec; 54] = [
+pub(super) const SPECS: [CommandSpec; 54] = [
     CommandSpec {
         name: "append",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 3,
         keys: ONE_KEY,
         flags: &["write", "denyoom", "fast"],
@@ -25,7 +25,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "blind",
-        kind: Kind::Blind,
+        kind: CommandKind::Blind,
         arity: -2,
         keys: NO_KEYS,
         flags: &["write", "denyoom", "movablekeys"],
@@ -37,7 +37,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "client",
-        kind: Kind::Local(Local::Client),
+        kind: CommandKind::Local(ConnectionCommand::Client),
         arity: -2,
         keys: NO_KEYS,
         flags: &[],
@@ -49,7 +49,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "command",
-        kind: Kind::Local(Local::Command),
+        kind: CommandKind::Local(ConnectionCommand::Command),
         arity: -1,
         keys: NO_KEYS,
         flags: &["loading", "stale"],
@@ -61,7 +61,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "config",
-        kind: Kind::Local(Local::Config),
+        kind: CommandKind::Local(ConnectionCommand::Config),
         arity: -2,
         keys: NO_KEYS,
         flags: &[],
@@ -73,7 +73,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "dbsize",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 1,
         keys: NO_KEYS,
         flags: &["readonly", "fast"],
@@ -85,7 +85,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "decr",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 2,
         keys: ONE_KEY,
         flags: &["write", "denyoom", "fast"],
@@ -97,7 +97,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "decrby",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 3,
         keys: ONE_KEY,
         flags: &["write", "denyoom", "fast"],
@@ -109,7 +109,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "del",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: -2,
         keys: ALL_KEYS,
         flags: &["write"],
@@ -121,7 +121,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "echo",
-        kind: Kind::Local(Local::Echo),
+        kind: CommandKind::Local(ConnectionCommand::Echo),
         arity: 2,
         keys: NO_KEYS,
         flags: &["loading", "stale", "fast"],
@@ -133,7 +133,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "exists",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: -2,
         keys: ALL_KEYS,
         flags: &["readonly", "fast"],
@@ -145,7 +145,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "expire",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: -3,
         keys: ONE_KEY,
         flags: &["write", "fast"],
@@ -157,7 +157,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "expireat",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: -3,
         keys: ONE_KEY,
         flags: &["write", "fast"],
@@ -169,7 +169,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "expiretime",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 2,
         keys: ONE_KEY,
         flags: &["readonly", "fast"],
@@ -181,7 +181,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "flushall",
-        kind: Kind::Data(Class::Merge),
+        kind: CommandKind::Data(Class::Merge),
         arity: -1,
         keys: NO_KEYS,
         flags: &["write"],
@@ -193,7 +193,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "flushdb",
-        kind: Kind::Data(Class::Merge),
+        kind: CommandKind::Data(Class::Merge),
         arity: -1,
         keys: NO_KEYS,
         flags: &["write"],
@@ -205,7 +205,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "get",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 2,
         keys: ONE_KEY,
         flags: &["readonly", "fast"],
@@ -217,7 +217,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "getdel",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 2,
         keys: ONE_KEY,
         flags: &["write", "fast"],
@@ -229,7 +229,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "getex",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: -2,
         keys: ONE_KEY,
         flags: &["write", "fast"],
@@ -241,7 +241,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "getrange",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 4,
         keys: ONE_KEY,
         flags: &["readonly"],
@@ -253,7 +253,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "getset",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 3,
         keys: ONE_KEY,
         flags: &["write", "denyoom", "fast"],
@@ -265,7 +265,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "hello",
-        kind: Kind::Local(Local::Hello),
+        kind: CommandKind::Local(ConnectionCommand::Hello),
         arity: -1,
         keys: NO_KEYS,
         flags: &["noscript", "loading", "stale", "fast", "no_auth", "allow_busy"],
@@ -277,7 +277,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "incr",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 2,
         keys: ONE_KEY,
         flags: &["write", "denyoom", "fast"],
@@ -289,7 +289,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "incrby",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 3,
         keys: ONE_KEY,
         flags: &["write", "denyoom", "fast"],
@@ -301,7 +301,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "incrbyfloat",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 3,
         keys: ONE_KEY,
         flags: &["write", "denyoom", "fast"],
@@ -313,7 +313,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "info",
-        kind: Kind::Local(Local::Info),
+        kind: CommandKind::Local(ConnectionCommand::Info),
         arity: -1,
         keys: NO_KEYS,
         flags: &["loading", "stale"],
@@ -325,7 +325,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "keys",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 2,
         keys: NO_KEYS,
         flags: &["readonly"],
@@ -337,7 +337,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "mget",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: -2,
         keys: ALL_KEYS,
         flags: &["readonly", "fast"],
@@ -349,7 +349,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "mset",
-        kind: Kind::Data(Class::Merge),
+        kind: CommandKind::Data(Class::Merge),
         arity: -3,
         keys: PAIRS,
         flags: &["write", "denyoom"],
@@ -361,7 +361,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "msetnx",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: -3,
         keys: PAIRS,
         flags: &["write", "denyoom"],
@@ -373,7 +373,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "persist",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 2,
         keys: ONE_KEY,
         flags: &["write", "fast"],
@@ -385,7 +385,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "pexpire",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: -3,
         keys: ONE_KEY,
         flags: &["write", "fast"],
@@ -397,7 +397,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "pexpireat",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: -3,
         keys: ONE_KEY,
         flags: &["write", "fast"],
@@ -409,7 +409,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "pexpiretime",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 2,
         keys: ONE_KEY,
         flags: &["readonly", "fast"],
@@ -421,7 +421,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "ping",
-        kind: Kind::Local(Local::Ping),
+        kind: CommandKind::Local(ConnectionCommand::Ping),
         arity: -1,
         keys: NO_KEYS,
         flags: &["fast"],
@@ -433,7 +433,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "psetex",
-        kind: Kind::Data(Class::Overwrite),
+        kind: CommandKind::Data(Class::Overwrite),
         arity: 4,
         keys: ONE_KEY,
         flags: &["write", "denyoom"],
@@ -445,7 +445,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "pttl",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 2,
         keys: ONE_KEY,
         flags: &["readonly", "fast"],
@@ -457,7 +457,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "quit",
-        kind: Kind::Local(Local::Quit),
+        kind: CommandKind::Local(ConnectionCommand::Quit),
         arity: -1,
         keys: NO_KEYS,
         flags: &["noscript", "loading", "stale", "fast", "no_auth", "allow_busy"],
@@ -469,7 +469,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "randomkey",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 1,
         keys: NO_KEYS,
         flags: &["readonly"],
@@ -481,7 +481,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "rename",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 3,
         keys: TWO_KEYS,
         flags: &["write"],
@@ -493,7 +493,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "renamenx",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 3,
         keys: TWO_KEYS,
         flags: &["write", "fast"],
@@ -505,7 +505,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "reset",
-        kind: Kind::Local(Local::Reset),
+        kind: CommandKind::Local(ConnectionCommand::Reset),
         arity: 1,
         keys: NO_KEYS,
         flags: &["noscript", "loading", "stale", "fast", "no_auth", "allow_busy"],
@@ -517,7 +517,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "scan",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: -2,
         keys: NO_KEYS,
         flags: &["readonly"],
@@ -529,7 +529,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "select",
-        kind: Kind::Local(Local::Select),
+        kind: CommandKind::Local(ConnectionCommand::Select),
         arity: 2,
         keys: NO_KEYS,
         flags: &["loading", "stale", "fast"],
@@ -541,7 +541,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "set",
-        kind: Kind::Data(Class::Overwrite),
+        kind: CommandKind::Data(Class::Overwrite),
         arity: -3,
         keys: ONE_KEY,
         flags: &["write", "denyoom"],
@@ -553,7 +553,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "setex",
-        kind: Kind::Data(Class::Overwrite),
+        kind: CommandKind::Data(Class::Overwrite),
         arity: 4,
         keys: ONE_KEY,
         flags: &["write", "denyoom"],
@@ -565,7 +565,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "setnx",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 3,
         keys: ONE_KEY,
         flags: &["write", "denyoom", "fast"],
@@ -577,7 +577,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "setrange",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: 4,
         keys: ONE_KEY,
         flags: &["write", "denyoom"],
@@ -589,7 +589,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "strlen",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 2,
         keys: ONE_KEY,
         flags: &["readonly", "fast"],
@@ -601,7 +601,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "substr",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 4,
         keys: ONE_KEY,
         flags: &["readonly"],
@@ -613,7 +613,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "time",
-        kind: Kind::Local(Local::Time),
+        kind: CommandKind::Local(ConnectionCommand::Time),
         arity: 1,
         keys: NO_KEYS,
         flags: &["loading", "stale", "fast"],
@@ -625,7 +625,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "ttl",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 2,
         keys: ONE_KEY,
         flags: &["readonly", "fast"],
@@ -637,7 +637,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "type",
-        kind: Kind::Data(Class::Read),
+        kind: CommandKind::Data(Class::Read),
         arity: 2,
         keys: ONE_KEY,
         flags: &["readonly", "fast"],
@@ -649,7 +649,7 @@ pub(super) const ROWS: [CommandSpec; 54] = [
     },
     CommandSpec {
         name: "unlink",
-        kind: Kind::Data(Class::Update),
+        kind: CommandKind::Data(Class::Update),
         arity: -2,
         keys: ALL_KEYS,
         flags: &["write", "fast"],

@@ -1,5 +1,5 @@
 //! Frames that leave from the log's thread, as soon as what they promise is on disk. What leaves when, and whom that
-//! wakes, [`syros_node::Releases`] decides.
+//! wakes, [`syros_node::DurableQueue`] decides.
 
 use std::iter;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ type Frames = (Outlet, Vec<u8>);
 
 /// What an event loop leaves with the thread of its log.
 #[derive(Debug, Default)]
-pub(crate) struct Releases(Mutex<syros_node::Releases<RecordNumber, Frames>>);
+pub(crate) struct DurableSender(Mutex<syros_node::DurableQueue<RecordNumber, Frames>>);
 
-impl Releases {
-    fn lock(&self) -> MutexGuard<'_, syros_node::Releases<RecordNumber, Frames>> {
+impl DurableSender {
+    fn lock(&self) -> MutexGuard<'_, syros_node::DurableQueue<RecordNumber, Frames>> {
         // Nothing panics while it holds the lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -79,29 +79,29 @@ mod tests {
     fn frames_leave_when_their_record_is_on_disk_and_not_before() {
         let poll = Poll::new().unwrap();
         let ((mut one, mut one_end), (mut two, mut two_end)) = (pair(&poll, 1), pair(&poll, 2));
-        let releases = Releases::default();
+        let sender = DurableSender::default();
         let mut add = |after, frames: &str| {
             let connection = if frames < "n" { &mut one } else { &mut two };
             let outlet = connection.outlet().unwrap();
-            releases.add(RecordNumber(after), outlet, frames.as_bytes().to_vec());
+            sender.add(RecordNumber(after), outlet, frames.as_bytes().to_vec());
         };
         for (after, frames) in [(3, "c"), (5, "e"), (5, "x"), (4, "d"), (3, "y"), (9, "f")] {
             add(after, frames);
         }
-        releases.wake_at(Some(RecordNumber(5)));
-        assert!(!releases.send(RecordNumber(2)));
-        assert!(!releases.send(RecordNumber(4)));
+        sender.wake_at(Some(RecordNumber(5)));
+        assert!(!sender.send(RecordNumber(2)));
+        assert!(!sender.send(RecordNumber(4)));
         // Nothing else is there: what follows is behind it.
         assert_eq!((read(&mut one_end).as_str(), read(&mut two_end).as_str()), ("cd", "y"));
-        assert!(releases.send(RecordNumber(7)), "the event loop waits for this");
+        assert!(sender.send(RecordNumber(7)), "the event loop waits for this");
         assert_eq!((read(&mut one_end).as_str(), read(&mut two_end).as_str()), ("e", "x"));
-        assert!(!releases.is_empty());
-        releases.wake_at(None);
+        assert!(!sender.is_empty());
+        sender.wake_at(None);
 
         // A connection that is gone harms nobody.
         drop(one);
-        assert!(!releases.send(RecordNumber(9)));
-        assert!(releases.is_empty());
+        assert!(!sender.send(RecordNumber(9)));
+        assert!(sender.is_empty());
         two_end.write_all(b"still there").unwrap();
         assert_eq!(one_end.read(&mut [0; 8]).unwrap(), 0, "closed");
     }

@@ -12,7 +12,7 @@ pub(crate) enum End {
 
 /// One step of a script.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Step {
+pub(crate) enum ScriptStep {
     /// A client is given its next operation.
     Invoke(u8),
     /// The message of this name from here to there arrives; of several the one that was thought of last.

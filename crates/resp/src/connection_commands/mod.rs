@@ -12,7 +12,7 @@ use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_simple, write_verbatim,
 };
 use std::sync::Arc;
-use syros_commands::{CommandError, Local, parse_integer};
+use syros_commands::{CommandError, ConnectionCommand, parse_integer};
 use syros_types::{ReadPolicy, WallTime};
 
 /// What a client has said of itself and its wishes.
@@ -48,29 +48,29 @@ impl Session {
 
 /// Answers a command whose number of words fits the table. True if the connection is to be closed.
 pub(crate) fn answer(
-    command: Local,
+    command: ConnectionCommand,
     words: &[&[u8]],
     session: &mut Session,
     context: &Context<'_>,
     out: &mut Vec<u8>,
 ) -> bool {
     match command {
-        Local::Ping => ping(words, out),
-        Local::Echo => write_bulk(out, words[1]),
-        Local::Time => time(context.now, out),
-        Local::Select => select(words[1], out),
-        Local::Info => write_info(&words[1..], session, context, out),
-        Local::Hello => hello::answer(words, session, out),
-        Local::Client => client::answer(words, session, context.now, out),
-        Local::Command => command::answer(words, session.protocol, out),
-        Local::Config => config::answer(words, session, context.info, out),
-        Local::Reset => {
+        ConnectionCommand::Ping => ping(words, out),
+        ConnectionCommand::Echo => write_bulk(out, words[1]),
+        ConnectionCommand::Time => time(context.now, out),
+        ConnectionCommand::Select => select(words[1], out),
+        ConnectionCommand::Info => write_info(&words[1..], session, context, out),
+        ConnectionCommand::Hello => hello::answer(words, session, out),
+        ConnectionCommand::Client => client::answer(words, session, context.now, out),
+        ConnectionCommand::Command => command::answer(words, session.protocol, out),
+        ConnectionCommand::Config => config::answer(words, session, context.info, out),
+        ConnectionCommand::Reset => {
             session.protocol = Protocol::Resp2;
             session.read_policy = None;
             session.name.clear();
             write_simple(out, b"RESET");
         }
-        Local::Quit => {
+        ConnectionCommand::Quit => {
             write_simple(out, b"OK");
             return true;
         }

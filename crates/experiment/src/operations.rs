@@ -1,6 +1,6 @@
 //! What the clients of a [`Blend`] ask for, operation by operation.
 
-use crate::blend::{Blend, Kind, ReadLatest};
+use crate::blend::{Blend, OperationKind, ReadLatest};
 use crate::distribution::{KeyChoice, Keys};
 use crate::error::InvalidWorkload;
 use core::time::Duration;
@@ -94,9 +94,9 @@ impl Records {
 
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct WorkloadOperation {
     /// What it does.
-    pub kind: Kind,
+    pub kind: OperationKind,
     /// The number of its record, or of its first one; among counters or keys of files if it is one of those.
     pub key: u64,
     /// Number of records: 1 unless it is a scan.
@@ -105,13 +105,13 @@ pub struct Step {
 
 /// What one client asks for, one after the other.
 #[derive(Clone, Debug)]
-pub struct Steps {
+pub struct OperationStream {
     blend: Blend,
     chooser: Keys,
     prng: Prng,
 }
 
-impl Steps {
+impl OperationStream {
     /// Operations on so many records at first.
     ///
     /// # Errors
@@ -122,38 +122,38 @@ impl Steps {
     }
 
     /// The next operation, at this time, counted from whenever. Whoever carries it out says so in the end
-    /// ([`Steps::end`]).
-    pub fn draw(&mut self, records: &mut Records, now: Duration) -> Step {
+    /// ([`OperationStream::end`]).
+    pub fn draw(&mut self, records: &mut Records, now: Duration) -> WorkloadOperation {
         let kind = self.blend.kind(self.prng.below(100));
-        if kind == Kind::Insert {
-            return Step { kind, key: records.begin(), records: 1 };
+        if kind == OperationKind::Insert {
+            return WorkloadOperation { kind, key: records.begin(), records: 1 };
         }
-        if kind == Kind::Append {
+        if kind == OperationKind::Append {
             let file = self.chooser.draw(self.blend.files(), &mut self.prng);
-            return Step { kind, key: records.append(file, self.blend.files()), records: 1 };
+            return WorkloadOperation { kind, key: records.append(file, self.blend.files()), records: 1 };
         }
-        if kind == Kind::Read
+        if kind == OperationKind::Read
             && let Some(ReadLatest { percent, window }) = self.blend.latest()
             && self.prng.below(100) < u64::from(percent)
             && let Some(key) = records.latest(window, now, &mut self.prng)
         {
-            return Step { kind, key, records: 1 };
+            return WorkloadOperation { kind, key, records: 1 };
         }
         let there = records.there();
         let key = self.chooser.draw(there, &mut self.prng);
-        let records = if kind == Kind::Scan {
+        let records = if kind == OperationKind::Scan {
             (1 + self.prng.below(SCAN_RECORDS_MAX)).min(there.saturating_sub(key)).max(1)
         } else {
             1
         };
-        Step { kind, key, records }
+        WorkloadOperation { kind, key, records }
     }
 
-    /// An operation has ended, whatever came of it, at this time, counted from when [`Steps::draw`] counts.
-    pub fn end(&self, step: Step, records: &mut Records, now: Duration) {
+    /// An operation has ended, whatever came of it, at this time, counted from when [`OperationStream::draw`] counts.
+    pub fn end(&self, step: WorkloadOperation, records: &mut Records, now: Duration) {
         match step.kind {
-            Kind::Insert => records.end(step.key),
-            Kind::Update if self.blend.latest().is_some() => {
+            OperationKind::Insert => records.end(step.key),
+            OperationKind::Update if self.blend.latest().is_some() => {
                 if records.updated.len() == UPDATED_MAX {
                     records.updated.pop_front();
                 }
@@ -169,9 +169,9 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    fn steps(name: &str, choice: &str, records: u64) -> Steps {
+    fn steps(name: &str, choice: &str, records: u64) -> OperationStream {
         let (blend, choice) = (name.parse().unwrap(), choice.parse().unwrap());
-        Steps::new(blend, choice, records, Prng::new(3)).unwrap()
+        OperationStream::new(blend, choice, records, Prng::new(3)).unwrap()
     }
 
     #[test]
@@ -187,7 +187,7 @@ mod tests {
                 steps.end(step, &mut records, Duration::ZERO);
             }
             let blend: Blend = name.parse().unwrap();
-            for kind in Kind::ALL {
+            for kind in OperationKind::ALL {
                 let share = f64::from(blend.percent(kind)) / 100.0;
                 let counted = counts.get(&kind).copied().unwrap_or_default() as f64 / f64::from(draws);
                 let sigma = (share * (1.0 - share) / f64::from(draws)).sqrt();
@@ -202,7 +202,7 @@ mod tests {
         let mut counts = vec![0_u32; 101];
         for _ in 0..100_000 {
             let step = steps.draw(&mut records, Duration::ZERO);
-            if step.kind == Kind::Scan {
+            if step.kind == OperationKind::Scan {
                 counts[step.records as usize] += 1;
             }
         }
@@ -211,7 +211,10 @@ mod tests {
         let (mut steps, mut records) = (self::steps("e", "latest:5", 10), Records::new(10));
         for _ in 0..1_000 {
             let step = steps.draw(&mut records, Duration::ZERO);
-            assert!(step.kind == Kind::Insert || step.key + step.records <= 10, "{step:?} is beyond the end");
+            assert!(
+                step.kind == OperationKind::Insert || step.key + step.records <= 10,
+                "{step:?} is beyond the end"
+            );
         }
     }
 
@@ -236,11 +239,11 @@ mod tests {
             let (mut reads, mut latest, mut updated) = (0.0, 0.0, Vec::new());
             for time in (0..100_000).map(|turn| micros(turn * 10)) {
                 let step = steps.draw(&mut records, time);
-                if step.kind == Kind::Read && time > micros(10_000) {
+                if step.kind == OperationKind::Read && time > micros(10_000) {
                     reads += 1.0;
                     let of_window = updated.iter().rev().take_while(|(at, _)| *at + micros(200) >= time);
                     latest += f64::from(u8::from(of_window.clone().any(|(_, key)| *key == step.key)));
-                } else if step.kind == Kind::Update {
+                } else if step.kind == OperationKind::Update {
                     updated.push((time, step.key));
                 }
                 steps.end(step, &mut records, time);
@@ -272,6 +275,9 @@ mod tests {
         let (mut steps, mut records) = (steps("load", "sequential", 1), Records::new(0));
         let keys: Vec<u64> = (0..4).map(|_| steps.draw(&mut records, Duration::ZERO).key).collect();
         assert_eq!(keys, [0, 1, 2, 3]);
-        assert!(Steps::new("load".parse().unwrap(), "uniform".parse().unwrap(), 0, Prng::new(1)).is_err());
+        assert!(
+            OperationStream::new("load".parse().unwrap(), "uniform".parse().unwrap(), 0, Prng::new(1))
+                .is_err()
+        );
     }
 }

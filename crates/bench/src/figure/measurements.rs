@@ -20,7 +20,7 @@ const AS_MUCH: f64 = 0.98;
 
 /// What was measured, of any number of figures.
 #[derive(Clone, Debug, Default)]
-pub struct Outcome {
+pub struct Measurements {
     /// In virtual time: what is known of why a statement does not hold is about that.
     is_virtual: bool,
     samples: BTreeMap<Cell, Vec<Sample>>,
@@ -41,7 +41,7 @@ struct FigureLine<'a> {
     line: Line<'a>,
 }
 
-impl Outcome {
+impl Measurements {
     /// Nothing yet.
     #[must_use]
     pub fn new(is_virtual: bool) -> Self {

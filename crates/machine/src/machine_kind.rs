@@ -83,7 +83,7 @@ type Restore = fn(&[u8]) -> Result<Box<dyn Executor>, Unreadable>;
 
 /// A kind of state machine: everything that a node needs to run one.
 #[derive(Clone, Copy)]
-pub struct Kind {
+pub struct MachineKind {
     name: MachineName,
     describe: Describe,
     overwrites: Overwrites,
@@ -91,7 +91,7 @@ pub struct Kind {
     restore: Restore,
 }
 
-impl Kind {
+impl MachineKind {
     /// The machines of this type.
     #[must_use]
     pub fn of<M: StateMachine>() -> Self {
@@ -146,9 +146,9 @@ impl Kind {
     }
 }
 
-impl fmt::Debug for Kind {
+impl fmt::Debug for MachineKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Kind").field(&self.name).finish()
+        f.debug_tuple("MachineKind").field(&self.name).finish()
     }
 }
 
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn what_the_protocol_is_told() {
-        let kind = Kind::of::<Letters>();
+        let kind = MachineKind::of::<Letters>();
         let known = kind.describe(b"sa").unwrap();
         assert_eq!((known.class, known.footprint), (Class::Overwrite, Footprint::One(key_hash(b"a"))));
         assert_eq!(
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_machine_behind_a_pointer() {
-        let kind = Kind::of::<Letters>();
+        let kind = MachineKind::of::<Letters>();
         let mut machine = kind.empty();
         let mut reply = Vec::new();
         machine.execute(WallTime(1), b"sa", &mut reply);
@@ -232,6 +232,6 @@ mod tests {
         restored.read(b"", &mut reply);
         assert_eq!(reply, b"sa");
         assert_eq!(kind.restore(b"x").err(), Some(Unreadable("an x".to_owned())));
-        assert_eq!(format!("{kind:?}"), "Kind(\"letters\")");
+        assert_eq!(format!("{kind:?}"), "MachineKind(\"letters\")");
     }
 }

@@ -589,9 +589,14 @@ impl Local {
         self.on_scrub_findings();
         self.tell_space(now);
         self.on_directory_loss();
-        if !self.has_failed()
-            && let Some(error) = self.wal.error()
-        {
+        self.on_end_of_log(now);
+        has_advanced
+    }
+
+    /// Notices a log that has stopped.
+    fn on_end_of_log(&mut self, now: Now) {
+        let Some(error) = self.wal.error() else { return };
+        if !self.has_failed() {
             let state = match error {
                 WalError::Disk(error) => DiskState::after(error),
                 WalError::ThreadPanicked => DiskState::Failed,
@@ -599,7 +604,7 @@ impl Local {
             let problem = error.to_string();
             self.fail(&problem, state);
         }
-        has_advanced
+        self.driver.end_log(now);
     }
 
     /// Logs what the replica has become.

@@ -345,6 +345,12 @@ impl Journal {
         !self.syncing && self.wal.error().is_none() && has_work
     }
 
+    /// True if nothing becomes durable any more.
+    #[must_use]
+    pub const fn has_stopped(&self) -> bool {
+        self.wal.error().is_some()
+    }
+
     /// True if all that the replica has promised is on this disk: not while it is a replacement whose
     /// replica has not durably entered a view.
     #[must_use]

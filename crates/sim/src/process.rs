@@ -247,6 +247,7 @@ impl ReplicaProcess {
         self.driver.tell_durable(now);
         for event in core::mem::take(&mut self.inbox) {
             match event {
+                Event::PersistFailed if self.journal.has_stopped() => self.driver.end_log(now),
                 Event::PersistFailed => self.driver.fail(now),
                 event => self.driver.handle(now, event),
             }

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use syros_snapshot::SnapshotFiles;
 use syros_storage::RemovalPace;
 use syros_types::{Group, Prng, ReplicaId};
-use syros_wal::DiskError;
 use syros_wal::memory_disk::MemoryDisk;
+use syros_wal::{Cause, DiskError};
 
 const CLUSTER: u64 = 7;
 const FILES: SnapshotFiles = SnapshotFiles { hash_seed: 0, pace: RemovalPace::SLOW };
@@ -133,4 +133,20 @@ fn a_view_that_is_damaged_is_written_anew_from_the_log() {
     assert!(directory.notices.take().iter().any(|notice| notice.starts_with("ViewDamaged")));
     assert!(open(&mut directory, 3).is_ok());
     assert!(directory.notices.take().is_empty());
+}
+
+/// Whoever renews the file tries again later. The view must not have been forgotten meanwhile.
+#[test]
+fn a_view_that_could_not_be_renewed_is_still_known() {
+    let mut directory = in_view_3(3);
+    let owner = Owner { cluster: CLUSTER, replica: config(3).replica };
+    let disk = directory.disk.directory("view");
+    let mut file = ViewFile::open(disk.clone(), owner).expect("it is readable");
+    disk.corrupt(VIEW_FILE, 25, 1);
+    disk.fail_next_write(Cause::Full, 0);
+    assert!(file.renew().is_err(), "the disk is full");
+    assert_eq!(file.view(), View(3));
+    file.renew().expect("it has room again");
+    lose_log(&directory);
+    assert_eq!(open(&mut directory, 3).expect("it comes back without memory"), (true, View(3)));
 }

@@ -49,13 +49,15 @@ impl<D: Disk> ViewFile<D> {
     /// # Errors
     /// What the disk says.
     pub fn record(&mut self, view: View) -> Result<(), WriteError> {
-        if self.view != Ok(Some(view)) {
-            let mut bytes = view.0.to_le_bytes().to_vec();
-            bytes.extend_from_slice(&self.owner.cluster.to_le_bytes());
-            bytes.push(self.owner.replica.0);
-            write_atomically(&mut self.disk, VIEW_FILE, &bytes)?;
-            self.view = Ok(Some(view));
-        }
+        if self.view == Ok(Some(view)) { Ok(()) } else { self.write(view) }
+    }
+
+    fn write(&mut self, view: View) -> Result<(), WriteError> {
+        let mut bytes = view.0.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&self.owner.cluster.to_le_bytes());
+        bytes.push(self.owner.replica.0);
+        write_atomically(&mut self.disk, VIEW_FILE, &bytes)?;
+        self.view = Ok(Some(view));
         Ok(())
     }
 
@@ -64,9 +66,7 @@ impl<D: Disk> ViewFile<D> {
     /// # Errors
     /// What the disk says.
     pub fn renew(&mut self) -> Result<(), WriteError> {
-        let view = self.view();
-        self.view = Ok(None);
-        self.record(view)
+        self.write(self.view())
     }
 }
 

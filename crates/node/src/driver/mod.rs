@@ -49,6 +49,8 @@ pub struct ReplicaDriver<M, S: Store, H> {
     outputs: VecDeque<Output<S>>,
     /// A record that is appended when the file of the view says what it says.
     unappended: Option<(Ticket, Record)>,
+    /// The last record that was appended, or is known to become durable.
+    appended: Ticket,
     /// The log takes no records any more.
     is_log_closed: bool,
     /// What the core has been told: the disk is nearly full.
@@ -75,6 +77,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             held: TicketQueue::default(),
             outputs: VecDeque::new(),
             unappended: None,
+            appended: Ticket(0),
             is_log_closed: false,
             disk_is_short: false,
             snapshot_room: None,
@@ -177,7 +180,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         if let Some((ticket, record)) = self.unappended.take()
             && !self.is_log_closed
         {
-            return Some(Output::Append { ticket, record });
+            return Some(self.append(ticket, record));
         }
         if let Some(output) = self.outputs.pop_front() {
             return Some(output);
@@ -197,6 +200,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             Action::Send { to, message, after } if after <= self.durable || self.sends_early() => {
                 Output::Send { to, message }
             }
+            // It would never leave. The core sends the like again and again, for as long as nobody repairs the disk.
+            Action::Send { after, .. } if self.is_log_closed && after > self.appended => Output::Nothing,
             Action::Send { to, message, after } => Output::SendAfter { after, to, message },
             // Nothing that is appended now would ever be durable.
             Action::Persist { .. } if self.is_log_closed => Output::Nothing,
@@ -240,6 +245,11 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             self.unappended = Some((ticket, record));
             return Output::NoteView(view);
         }
+        self.append(ticket, record)
+    }
+
+    const fn append(&mut self, ticket: Ticket, record: Record) -> Output<S> {
+        self.appended = ticket;
         Output::Append { ticket, record }
     }
 
@@ -298,6 +308,12 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             self.is_log_closed = true;
             self.replica.handle(now, Event::PersistFailed);
         }
+    }
+
+    /// As [`Self::fail`]; and of what was appended nothing more becomes durable either: the log itself has stopped.
+    pub fn end_log(&mut self, now: Now) {
+        self.appended = self.durable;
+        self.fail(now);
     }
 
     /// From now on nothing is appended to the log: the replica is about to end.

@@ -1,6 +1,6 @@
 use super::*;
 
-use syros_protocol::message::{Path, Request};
+use syros_protocol::message::{Path, Request, ViewChangeReason};
 use syros_protocol::record::Record;
 use syros_protocol::replica::{Boot, Config};
 use syros_storage::conformance::body_of;
@@ -210,4 +210,95 @@ fn the_core_hears_of_room_and_space_once() {
     let exceeded =
         harness.notices.iter().filter(|notice| matches!(notice, Notice::MemoryExceeded { limit: 1, .. }));
     assert_eq!(exceeded.count(), 1);
+}
+
+/// A member of three. Its disk may stay as it is for days, until somebody looks after it.
+struct Member {
+    driver: ReplicaDriver<MemoryEngine, MemoryStore, Message>,
+    now: Now,
+    last: Ticket,
+    held: usize,
+}
+
+impl Member {
+    fn new() -> Self {
+        let now = Now { instant: Instant(1_000_000), wall: WallTime(1_000_000) };
+        let describe = |body: &[u8]| syros_commands::describe(body).ok();
+        let group = Group::new(3).expect("a group of three");
+        let config = Config::new(group, ReplicaId(1), describe, |_, _| true);
+        let replica = Replica::new(config, Boot::Fresh, now);
+        let execution = Execution::InMemory(Box::new(MemoryExecutor::new(MemoryEngine::new(), OpNumber(0))));
+        let driver = ReplicaDriver::new(replica, execution, SnapshotSizes::SERVER, now);
+        let mut member = Self { driver, now, last: Ticket(0), held: 0 };
+        member.turn();
+        member.driver.on_durable(member.last);
+        member.driver.tell_durable(now);
+        member.turn();
+        member
+    }
+
+    fn turn(&mut self) {
+        let now = self.now;
+        while let Some(output) = self.driver.poll(now, || now.instant, &mut ()) {
+            match output {
+                Output::SendAfter { after, message, .. } => {
+                    self.held += 1;
+                    self.driver.hold(after, message);
+                }
+                Output::Append { ticket, .. } => self.last = ticket,
+                _ => {}
+            }
+        }
+    }
+
+    fn hear(&mut self, message: Message) {
+        self.driver.handle(self.now, Event::Message { from: Peer::Replica(ReplicaId(0)), message });
+        self.turn();
+    }
+
+    /// The leader leaves view 0, and nobody makes view 1 begin.
+    fn leave(&mut self) {
+        self.hear(Message::StartViewChange { view: View(1), reason: ViewChangeReason::Moved });
+    }
+
+    /// An hour goes by.
+    fn wait(&mut self) {
+        for _ in 0..3600 * 10 {
+            self.now.instant = Instant(self.now.instant.0 + 100_000_000);
+            self.driver.handle(self.now, Event::Tick);
+            self.turn();
+        }
+    }
+}
+
+#[test]
+fn what_can_never_leave_after_the_disk_failed_is_not_kept() {
+    let mut member = Member::new();
+    member.driver.fail(member.now);
+    member.leave();
+    member.wait();
+    assert!(member.held < 10, "{} messages are kept after an hour", member.held);
+
+    // Here the record was appended, and the log stopped in the middle of it.
+    let mut member = Member::new();
+    member.leave();
+    assert!(member.held > 0, "they leave when the view is durable");
+    member.driver.end_log(member.now);
+    member.wait();
+    assert!(member.held < 10, "{} messages are kept after an hour", member.held);
+}
+
+#[test]
+fn after_a_failure_what_was_appended_before_may_still_become_durable() {
+    let mut member = Member::new();
+    member.leave();
+    member.driver.fail(member.now);
+    let before = member.held;
+    member.now.instant = Instant(member.now.instant.0 + 100_000_000);
+    member.driver.handle(member.now, Event::Tick);
+    member.turn();
+    assert!(member.held > before, "the file of the view failed, say, and the log goes on");
+    member.driver.on_durable(member.last);
+    let left = std::iter::from_fn(|| member.driver.pop_held()).count();
+    assert_eq!(left, member.held);
 }

@@ -230,13 +230,13 @@ impl<D: Disk> SnapshotStore<D> {
         self.give_up()?;
         let SnapshotHead { op_number, view, time, .. } = *head;
         let header = SnapshotHeader { cluster: self.cluster, op_number, view, time };
-        let mut writer = SnapshotWriter::create(&mut self.disk, header)?;
+        // Kept before anything is written: what a full disk has taken of the head is removed with it.
+        let writer = self.writer.insert(SnapshotWriter::create(&mut self.disk, header)?);
         let mut bytes = Vec::new();
         syros_wire::encode_snapshot_head(head, &mut bytes);
         for piece in bytes.chunks(HEAD_BLOCK_BYTES) {
             writer.block(&mut self.disk, HEAD_KIND, piece)?;
         }
-        self.writer = Some(writer);
         Ok(())
     }
 

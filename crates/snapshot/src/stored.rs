@@ -150,7 +150,8 @@ mod tests {
     use syros_protocol::record::SnapshotHead;
     use syros_protocol::sessions::Sessions;
     use syros_storage::{MemoryEngine, RemovalPace};
-    use syros_types::{Group, ReplicaId, View, WallTime};
+    use syros_types::{Group, ReplicaId, SessionId, View, WallTime};
+    use syros_wal::Cause;
     use syros_wal::memory_disk::MemoryDisk;
 
     const CLUSTER: u64 = 7;
@@ -186,6 +187,20 @@ mod tests {
             SnapshotStoreError::Unreadable { by: "files".to_owned(), why: "version 2".to_owned() };
         assert!(!StoredError::Snapshot(unreadable).is_damage(), "another program can read it");
         assert_eq!(snapshot_store.list().expect("a disk that works"), [OpNumber(9)], "it is left alone");
+    }
+
+    #[test]
+    fn a_snapshot_whose_head_finds_no_room_leaves_nothing_behind() {
+        let disk = MemoryDisk::new();
+        let mut snapshot_store = SnapshotStore::open(disk.clone(), CLUSTER).expect("an empty disk");
+        let mut sessions = Sessions::default();
+        (1..=20_000).for_each(|number| sessions.register(SessionId(number), number, WallTime(1)));
+        let (view, time) = (View(1), WallTime(1));
+        disk.fail_next_write(Cause::Full, 1000);
+        let begun = snapshot_store.begin(&SnapshotHead { op_number: OpNumber(9), view, time, sessions });
+        assert!(begun.is_err(), "the head is written when so much of it has gathered");
+        snapshot_store.give_up().expect("the disk removes files");
+        assert_eq!(disk.clone().list().expect("a disk that works"), Vec::<String>::new());
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl From<Error> for StatusError {
 /// # }
 /// ```
 pub fn status(address: SocketAddr, timeout: Duration) -> Result<StatusReport, StatusError> {
-    Conversation::begin(address, timeout, None)?.ask(&[Message::StatusRequest])
+    StatusConnection::begin(address, timeout, None)?.ask(&[Message::StatusRequest])
 }
 
 /// Asks the replica at `address`, if it leads, to let the member `to` lead, and blocks until it answers
@@ -102,7 +102,7 @@ pub fn hand_over(
     secret: Option<&Secret>,
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
-    let conversation = Conversation::begin(address, timeout, secret)?;
+    let conversation = StatusConnection::begin(address, timeout, secret)?;
     if conversation.needs_secret && secret.is_none() {
         return Err(StatusError::SecretNeeded);
     }
@@ -110,7 +110,7 @@ pub fn hand_over(
 }
 
 /// A connection to one replica, used by one thread that waits.
-struct Conversation {
+struct StatusConnection {
     stream: TcpStream,
     received: Vec<u8>,
     until: Instant,
@@ -118,7 +118,7 @@ struct Conversation {
     needs_secret: bool,
 }
 
-impl Conversation {
+impl StatusConnection {
     /// Connects. With a secret, both sides prove that they know it.
     fn begin(address: SocketAddr, timeout: Duration, secret: Option<&Secret>) -> Result<Self, StatusError> {
         let until = Instant::now() + timeout;

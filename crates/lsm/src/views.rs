@@ -34,11 +34,11 @@ impl Views {
 
     /// Lets this thread drop everything that is shadowed, if there are no views; there will be none until it has
     /// [`begun`](Self::begun) or the answer is dropped.
-    pub(crate) fn begin(&self) -> Option<Beginning<'_>> {
+    pub(crate) fn begin(&self) -> Option<DropInProgress<'_>> {
         let mut state = self.state();
         state.moments.is_empty().then(|| {
             state.beginning.push(thread::current().id());
-            Beginning(self)
+            DropInProgress(self)
         })
     }
 
@@ -62,9 +62,9 @@ impl Views {
 
 /// A thread is about to drop things.
 #[derive(Debug)]
-pub(crate) struct Beginning<'a>(&'a Views);
+pub(crate) struct DropInProgress<'a>(&'a Views);
 
-impl Drop for Beginning<'_> {
+impl Drop for DropInProgress<'_> {
     fn drop(&mut self) {
         self.0.begun();
     }

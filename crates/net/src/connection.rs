@@ -2,7 +2,7 @@
 
 use crate::inbound::{Inbound, ReadOutcome};
 use crate::outbound::FlushOutcome;
-use crate::outlet::{Left, Outlet, Socket};
+use crate::outlet::{Outlet, Socket, UnsentBytes};
 use mio::net::TcpStream;
 use mio::{Interest, Registry, Token};
 use std::io::Result;
@@ -53,7 +53,7 @@ pub struct Connection {
     /// Output since the last flush. What was not taken then lies with the socket.
     fresh: Vec<u8>,
     /// What lay with the socket when that was looked at last.
-    left: Left,
+    left: UnsentBytes,
     /// The socket was full then, and no event has said otherwise since.
     is_blocked: bool,
     limits: Limits,
@@ -92,7 +92,7 @@ impl Connection {
             // Room for one whole frame, wherever it begins.
             inbound: Inbound::new(limits.frame_bytes_max.saturating_add(2 * FRAME_OVERHEAD_BYTES)),
             fresh: Vec::new(),
-            left: Left::default(),
+            left: UnsentBytes::default(),
             is_blocked: false,
             limits,
             // Something may have come before the registration; the first read finds out.

@@ -23,38 +23,38 @@ impl Socket {
     }
 
     /// What waits, and whether that is because the socket is full.
-    pub(crate) fn state(&self) -> (Left, bool) {
+    pub(crate) fn state(&self) -> (UnsentBytes, bool) {
         let outbound = self.lock();
-        (Left::of(&outbound), outbound.is_blocked())
+        (UnsentBytes::of(&outbound), outbound.is_blocked())
     }
 
     /// The socket takes output again. What waits for that.
-    pub(crate) fn unblock(&self) -> Left {
+    pub(crate) fn unblock(&self) -> UnsentBytes {
         let mut outbound = self.lock();
         outbound.unblock();
-        Left::of(&outbound)
+        UnsentBytes::of(&outbound)
     }
 
     /// At most one write, of what there is and then of `fresh`, which it empties. Beside the outcome: the
     /// bytes written, if there was a write, and those that are left.
-    pub(crate) fn flush(&self, fresh: &mut Vec<u8>) -> (FlushOutcome, Option<usize>, Left) {
+    pub(crate) fn flush(&self, fresh: &mut Vec<u8>) -> (FlushOutcome, Option<usize>, UnsentBytes) {
         let mut outbound = self.lock();
         outbound.take(fresh);
         let (outcome, written) = outbound.write_to(&mut &self.stream);
-        (outcome, written, Left::of(&outbound))
+        (outcome, written, UnsentBytes::of(&outbound))
     }
 }
 
 /// What lies with a socket.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct UnsentBytes {
     /// Bytes that the socket has not taken yet.
     pub(crate) bytes: usize,
     /// Bytes of memory that their buffer takes.
     pub(crate) memory_bytes: usize,
 }
 
-impl Left {
+impl UnsentBytes {
     const fn of(outbound: &Outbound) -> Self {
         Self { bytes: outbound.backlog(), memory_bytes: outbound.memory_bytes() }
     }

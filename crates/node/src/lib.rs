@@ -17,7 +17,7 @@ mod ticket_queue;
 
 pub use checkpoints::Checkpoints;
 pub use disk_executor::{
-    DiskExecutor, LaneItem, LaneStep, LaneWorker, News, PressureLimits, ReadWorker, Reading, Report,
+    DiskExecutor, ExecutorEvent, LaneItem, LaneStep, LaneWorker, PressureLimits, ReadWorker, Reading, Report,
 };
 pub use driver::{DriverObserver, Execution, Notice, OnDisk, Output, ReplicaDriver};
 pub use durable_queue::DurableQueue;

@@ -21,7 +21,7 @@ const TURN: Duration = Duration::from_millis(1);
 
 /// A read that has begun.
 #[derive(Debug)]
-struct Begun {
+struct RunningRead {
     job: ReadJob,
     /// The log time at which the first of the keys that it sees expires.
     expiry: Option<WallTime>,
@@ -31,7 +31,7 @@ struct Begun {
 #[derive(Debug, Default)]
 pub(crate) struct LongReads {
     waiting: VecDeque<ReadJob>,
-    under_way: Option<Begun>,
+    under_way: Option<RunningRead>,
 }
 
 /// What a read of all keys has found. To put together the answer may take many milliseconds: so may copying it.
@@ -67,7 +67,7 @@ impl LongReads {
 
     /// Another engine has taken the place of the one that was read: the read under way begins again.
     pub(crate) fn begin_again(&mut self) {
-        if let Some(Begun { job, .. }) = self.under_way.take() {
+        if let Some(RunningRead { job, .. }) = self.under_way.take() {
             self.waiting.push_front(job);
         }
     }
@@ -86,10 +86,10 @@ impl LongReads {
             if self.under_way.is_none() {
                 let job = self.waiting.pop_front()?;
                 engine.begin_keys(&job.body);
-                self.under_way = Some(Begun { job, expiry: engine.next_expiry() });
+                self.under_way = Some(RunningRead { job, expiry: engine.next_expiry() });
             }
             if let Some(keys) = engine.go_on_keys() {
-                let Begun { job, expiry } = self.under_way.take()?;
+                let RunningRead { job, expiry } = self.under_way.take()?;
                 return Some(LongReply { job, expiry, keys });
             }
             if clock() >= until {

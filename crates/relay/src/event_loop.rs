@@ -43,7 +43,7 @@ pub(crate) struct RelayListener {
 }
 
 /// What is to be looked at when: a flow by its connection and the end it comes from.
-type Appointment = Reverse<(u64, usize, usize)>;
+type ScheduledDelivery = Reverse<(u64, usize, usize)>;
 
 /// Everything that the thread owns.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ pub(crate) struct EventLoop {
     free: Vec<usize>,
     freed: Vec<usize>,
     open: usize,
-    appointments: BinaryHeap<Appointment>,
+    appointments: BinaryHeap<ScheduledDelivery>,
     /// Ends that have more to read.
     unread: Vec<(usize, usize)>,
     /// Listeners that somebody waits at whom the system had no room for.

@@ -3,7 +3,7 @@
 //! Every operation locks its keys, as a reader or as an updater, in the order of arrival, all at once:
 //! so there is no deadlock, and an operation that holds all its locks overlaps no earlier one that is
 //! unfinished, except that both only read. Operations on all keys (FLUSHALL, SCAN) lock no key; they
-//! and all others pass one [`Gate`].
+//! and all others pass one [`WholeKeyspaceLock`].
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, VecDeque};
@@ -105,9 +105,9 @@ impl KeyLocks {
     }
 }
 
-/// What an operation is to the gate.
+/// What an operation is to the lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Passage {
+pub(crate) enum LockMode {
     /// It reads some keys.
     ReadSome,
     /// It updates some keys.
@@ -120,50 +120,50 @@ pub(crate) enum Passage {
 
 /// Keeps operations on all keys from those on some, in the order of arrival.
 #[derive(Debug, Default)]
-pub(crate) struct Gate {
-    /// How many are inside, by [`Passage`].
+pub(crate) struct WholeKeyspaceLock {
+    /// How many are inside, by [`LockMode`].
     inside: [u32; 4],
-    waiting: VecDeque<(u64, Passage)>,
+    waiting: VecDeque<(u64, LockMode)>,
 }
 
-impl Gate {
-    const fn inside(&self, passage: Passage) -> u32 {
-        self.inside[passage as usize]
+impl WholeKeyspaceLock {
+    const fn inside(&self, mode: LockMode) -> u32 {
+        self.inside[mode as usize]
     }
 
-    const fn admits(&self, passage: Passage) -> bool {
+    const fn admits(&self, mode: LockMode) -> bool {
         // What nobody may share with: an update of all keys.
-        let shared = self.inside(Passage::UpdateAll) == 0;
-        let no_update = self.inside(Passage::UpdateSome) == 0;
-        let no_read = self.inside(Passage::ReadSome) == 0 && self.inside(Passage::ReadAll) == 0;
-        match passage {
-            Passage::ReadSome => shared,
-            Passage::UpdateSome => shared && self.inside(Passage::ReadAll) == 0,
-            Passage::ReadAll => shared && no_update,
-            Passage::UpdateAll => shared && no_update && no_read,
+        let shared = self.inside(LockMode::UpdateAll) == 0;
+        let no_update = self.inside(LockMode::UpdateSome) == 0;
+        let no_read = self.inside(LockMode::ReadSome) == 0 && self.inside(LockMode::ReadAll) == 0;
+        match mode {
+            LockMode::ReadSome => shared,
+            LockMode::UpdateSome => shared && self.inside(LockMode::ReadAll) == 0,
+            LockMode::ReadAll => shared && no_update,
+            LockMode::UpdateAll => shared && no_update && no_read,
         }
     }
 
     /// Asks to pass. True if the group is inside now; else it waits for its turn.
-    pub(crate) fn enter(&mut self, group: u64, passage: Passage) -> bool {
-        let admitted = self.waiting.is_empty() && self.admits(passage);
+    pub(crate) fn enter(&mut self, group: u64, mode: LockMode) -> bool {
+        let admitted = self.waiting.is_empty() && self.admits(mode);
         if admitted {
-            self.inside[passage as usize] += 1;
+            self.inside[mode as usize] += 1;
         } else {
-            self.waiting.push_back((group, passage));
+            self.waiting.push_back((group, mode));
         }
         admitted
     }
 
     /// One that was inside is done; names those that are inside now.
-    pub(crate) fn leave(&mut self, passage: Passage, granted: &mut Vec<u64>) {
-        self.inside[passage as usize] -= 1;
-        while let Some((group, passage)) = self.waiting.front().copied() {
-            if !self.admits(passage) {
+    pub(crate) fn leave(&mut self, mode: LockMode, granted: &mut Vec<u64>) {
+        self.inside[mode as usize] -= 1;
+        while let Some((group, mode)) = self.waiting.front().copied() {
+            if !self.admits(mode) {
                 return;
             }
             self.waiting.pop_front();
-            self.inside[passage as usize] += 1;
+            self.inside[mode as usize] += 1;
             granted.push(group);
         }
     }
@@ -202,11 +202,11 @@ mod tests {
 
     #[test]
     fn the_gate_lets_only_those_together_that_do_not_overlap() {
-        use Passage::{ReadAll, ReadSome, UpdateAll, UpdateSome};
+        use LockMode::{ReadAll, ReadSome, UpdateAll, UpdateSome};
         let together = |a, b| {
-            let mut gate = Gate::default();
-            assert!(gate.enter(1, a));
-            gate.enter(2, b)
+            let mut lock = WholeKeyspaceLock::default();
+            assert!(lock.enter(1, a));
+            lock.enter(2, b)
         };
         for (a, b, allowed) in [
             (ReadSome, ReadSome, true),
@@ -226,16 +226,16 @@ mod tests {
 
     #[test]
     fn the_gate_keeps_the_order_of_arrival() {
-        use Passage::{ReadSome, UpdateAll, UpdateSome};
-        let mut gate = Gate::default();
-        assert!(gate.enter(1, UpdateSome));
-        assert!(!gate.enter(2, UpdateAll));
-        assert!(!gate.enter(3, UpdateSome));
-        assert!(!gate.enter(4, ReadSome));
+        use LockMode::{ReadSome, UpdateAll, UpdateSome};
+        let mut lock = WholeKeyspaceLock::default();
+        assert!(lock.enter(1, UpdateSome));
+        assert!(!lock.enter(2, UpdateAll));
+        assert!(!lock.enter(3, UpdateSome));
+        assert!(!lock.enter(4, ReadSome));
         let mut granted = Vec::new();
-        gate.leave(UpdateSome, &mut granted);
+        lock.leave(UpdateSome, &mut granted);
         assert_eq!(granted, [2]);
-        gate.leave(UpdateAll, &mut granted);
+        lock.leave(UpdateAll, &mut granted);
         assert_eq!(granted, [2, 3, 4]);
     }
 }

@@ -41,7 +41,7 @@ use crate::limits::{
     COMMANDS_MAX, OPERATION_BYTES_MAX, PACK_BYTES_MAX, PACK_REPLY_BYTES_EXPECTED_MAX, PACK_VALUES_MAX,
     PACK_WORK_MAX, REPLY_BYTES_EXPECTED_MAX,
 };
-use crate::locks::{Gate, KeyLocks, Passage};
+use crate::locks::{KeyLocks, LockMode, WholeKeyspaceLock};
 use crate::writer::{Protocol, write_array, write_error, write_reply, write_simple};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -139,12 +139,12 @@ enum State {
 }
 
 impl Group {
-    fn passage(&self) -> Passage {
+    fn mode(&self) -> LockMode {
         match (self.class == Class::Read, &self.footprint) {
-            (true, Footprint::All) => Passage::ReadAll,
-            (false, Footprint::All) => Passage::UpdateAll,
-            (true, _) => Passage::ReadSome,
-            (false, _) => Passage::UpdateSome,
+            (true, Footprint::All) => LockMode::ReadAll,
+            (false, Footprint::All) => LockMode::UpdateAll,
+            (true, _) => LockMode::ReadSome,
+            (false, _) => LockMode::UpdateSome,
         }
     }
 }
@@ -193,7 +193,7 @@ pub(crate) struct Schedule {
     /// Groups with commands to be answered, in the order of their first commands.
     groups: Window<Group>,
     locks: KeyLocks,
-    gate: Gate,
+    whole_keyspace: WholeKeyspaceLock,
     /// The newest group on all keys; 0 if there was none.
     last_all: u64,
     /// Groups that hold all their locks, to be submitted.
@@ -253,7 +253,7 @@ impl Schedule {
         Self {
             groups: Window::new(1, GROUPS_MAX),
             locks: KeyLocks::default(),
-            gate: Gate::default(),
+            whole_keyspace: WholeKeyspaceLock::default(),
             last_all: 0,
             ready: VecDeque::new(),
             granted: Vec::new(),
@@ -389,7 +389,7 @@ impl Schedule {
             }
             None => self.last_all = slot,
         }
-        group.waits += u32::from(!self.gate.enter(slot, group.passage()));
+        group.waits += u32::from(!self.whole_keyspace.enter(slot, group.mode()));
         if group.waits == 0 {
             self.ready.push_back(slot);
         }
@@ -501,12 +501,12 @@ impl Schedule {
         self.charged -= group.charge;
         self.held += bytes;
         self.values_in_flight -= values;
-        let passage = group.passage();
+        let mode = group.mode();
         let mut granted = std::mem::take(&mut self.granted);
         for key in group.footprint.keys().unwrap_or_default() {
             self.locks.release(*key, &mut granted);
         }
-        self.gate.leave(passage, &mut granted);
+        self.whole_keyspace.leave(mode, &mut granted);
         self.locks.shrink();
         for slot in granted.drain(..) {
             let Some(group) = self.groups.get_mut(slot) else { continue };

@@ -26,12 +26,12 @@ const COMPACTION_INTERVAL: Duration = Duration::from_millis(200);
 const COMPACTION_PAUSE: Duration = Duration::from_secs(2);
 
 /// Tells the event loop that there is something in the channel, once until it looks.
-struct Bell {
+struct EventLoopNotifier {
     waker: Arc<Waker>,
     is_rung: AtomicBool,
 }
 
-impl Bell {
+impl EventLoopNotifier {
     fn ring(&self) {
         if !self.is_rung.swap(true, Ordering::AcqRel) {
             // Fails only if the loop is gone, and then nobody waits.
@@ -43,7 +43,7 @@ impl Bell {
 /// The channel to the event loop.
 struct Reports<S: Store> {
     sender: Sender<Report<S>>,
-    bell: Arc<Bell>,
+    bell: Arc<EventLoopNotifier>,
 }
 
 impl<S: Store> Clone for Reports<S> {
@@ -122,7 +122,7 @@ pub(crate) struct DiskThreads<S: Store> {
     compactor: Option<Sender<()>>,
     counter: Option<Sender<u64>>,
     reports: Receiver<Report<S>>,
-    bell: Arc<Bell>,
+    bell: Arc<EventLoopNotifier>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -130,7 +130,7 @@ impl<S: Store> DiskThreads<S> {
     /// Starts the threads of an engine: so many lanes and readers.
     pub(crate) fn start(shared: Arc<Shared<S>>, threads: Threads, waker: Arc<Waker>) -> io::Result<Self> {
         let (sender, received) = channel();
-        let bell = Arc::new(Bell { waker, is_rung: AtomicBool::new(false) });
+        let bell = Arc::new(EventLoopNotifier { waker, is_rung: AtomicBool::new(false) });
         let reports = Reports { sender, bell: Arc::clone(&bell) };
         let (mut lanes, mut handles) = (Vec::new(), Vec::new());
         let spawn =

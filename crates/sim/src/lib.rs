@@ -24,7 +24,7 @@ pub mod journal;
 mod liveness;
 mod nemesis;
 pub mod network;
-mod permanent;
+mod permanent_faults;
 pub mod process;
 mod rot;
 pub mod scenario;

@@ -69,7 +69,7 @@ pub(crate) struct Engine {
 
 /// What a process needs from the world while it runs.
 #[derive(Debug)]
-pub struct Surroundings<'a> {
+pub struct ProcessContext<'a> {
     /// True time.
     pub time: VirtualTime,
     /// Watches what is executed.
@@ -237,10 +237,10 @@ impl ReplicaProcess {
     }
 
     /// Handles everything in the inbox, a deadline that has passed, and what comes of it.
-    pub fn run(&mut self, around: &mut Surroundings<'_>) {
-        let now = self.clock.now(around.time);
-        self.on_execution_reports(now, around);
-        self.on_snapshot_reports(now, around);
+    pub fn run(&mut self, context: &mut ProcessContext<'_>) {
+        let now = self.clock.now(context.time);
+        self.on_execution_reports(now, context);
+        self.on_snapshot_reports(now, context);
         self.driver.tell_disk_short(now, self.disk_is_short);
         self.driver.tell_memory_room(now, self.maxmemory.map(|limit| limit as u64));
         self.driver.on_durable(self.synced);
@@ -255,52 +255,52 @@ impl ReplicaProcess {
         self.driver.look_at_records();
         // Only an engine in memory is cut here.
         self.driver.cut_snapshot(now.instant, || now.instant.after(CUT_TIME));
-        self.carry_out_outputs(None, around);
+        self.carry_out_outputs(None, context);
         if self.core().deadline() <= now.instant {
             self.driver.handle(now, Event::Tick);
         }
-        self.carry_out_all(now, around);
-        if core::mem::take(&mut self.executes) || around.apply_at_once {
-            self.resume(now, around);
-            self.carry_out_all(now, around);
+        self.carry_out_all(now, context);
+        if core::mem::take(&mut self.executes) || context.apply_at_once {
+            self.resume(now, context);
+            self.carry_out_all(now, context);
         }
         if self.driver.pause() && !self.execution_planned {
             self.execution_planned = true;
-            around.effects.push(Effect::Execute);
+            context.effects.push(Effect::Execute);
         }
-        self.count_views(around.tally);
-        self.release(around);
+        self.count_views(context.tally);
+        self.release(context);
         if !self.step_planned && self.wants_step() {
             self.step_planned = true;
-            around.effects.push(Effect::Snapshots);
+            context.effects.push(Effect::Snapshots);
         }
         if !self.engine_planned && self.engine_has_work() {
             self.engine_planned = true;
-            around.effects.push(Effect::Engine);
+            context.effects.push(Effect::Engine);
         }
-        around.invariants.observe(self.id, self.driver.replica());
+        context.invariants.observe(self.id, self.driver.replica());
     }
 
     /// Does what the driver wants, until it wants nothing more.
-    fn carry_out_all(&mut self, now: Now, around: &mut Surroundings<'_>) {
+    fn carry_out_all(&mut self, now: Now, context: &mut ProcessContext<'_>) {
         let mut outputs = 0;
-        while let Some(output) = self.poll(now, around) {
+        while let Some(output) = self.poll(now, context) {
             outputs += 1;
             assert!(outputs < OUTPUTS_MAX, "the core never stops asking for actions");
-            self.carry_out(output, None, around);
+            self.carry_out(output, None, context);
         }
     }
 
-    fn poll(&mut self, now: Now, around: &mut Surroundings<'_>) -> Option<Output<MemoryStore>> {
+    fn poll(&mut self, now: Now, context: &mut ProcessContext<'_>) -> Option<Output<MemoryStore>> {
         let Self { id, driver, threads, .. } = self;
-        let mut watch = Watch { replica: *id, threads: threads.as_mut(), around };
-        driver.poll(now, || now.instant, &mut watch)
+        let mut observer = ExecutionObserver { replica: *id, threads: threads.as_mut(), context };
+        driver.poll(now, || now.instant, &mut observer)
     }
 
     /// Does what has come of something that goes by the entries up to `seen`.
-    fn carry_out_outputs(&mut self, seen: Option<OpNumber>, around: &mut Surroundings<'_>) {
+    fn carry_out_outputs(&mut self, seen: Option<OpNumber>, context: &mut ProcessContext<'_>) {
         while let Some(output) = self.driver.take_output() {
-            self.carry_out(output, seen, around);
+            self.carry_out(output, seen, context);
         }
     }
 
@@ -321,17 +321,17 @@ impl ReplicaProcess {
         &mut self,
         output: Output<MemoryStore>,
         seen: Option<OpNumber>,
-        around: &mut Surroundings<'_>,
+        context: &mut ProcessContext<'_>,
     ) {
-        let (id, time) = (self.id, around.time);
+        let (id, time) = (self.id, context.time);
         match output {
             Output::Send { to, message } => {
-                let effect = self.send(to, &message, around);
-                around.effects.push(effect);
+                let effect = self.send(to, &message, context);
+                context.effects.push(effect);
             }
             Output::SendAfter { after, to, message } => {
-                around.trace.line(time, format_args!("{id} waits for {}", after.0));
-                let effect = self.send(to, &message, around);
+                context.trace.line(time, format_args!("{id} waits for {}", after.0));
+                let effect = self.send(to, &message, context);
                 // A server holds some of what goes to clients back until it runs again.
                 if matches!(to, Peer::Client(_)) && after.0.is_multiple_of(HELD_ONE_IN) {
                     self.driver.hold(after, effect);
@@ -340,11 +340,11 @@ impl ReplicaProcess {
                 }
             }
             Output::Answer { to, message } | Output::Evaluated { to, message } => {
-                self.answer(to, &message, seen, around);
+                self.answer(to, &message, seen, context);
             }
-            Output::NoteView(view) => self.record_view(view, around),
+            Output::NoteView(view) => self.record_view(view, context),
             Output::Append { ticket, record } => {
-                around.trace.line(time, format_args!("{id} writes {}: {record:?}", ticket.0));
+                context.trace.line(time, format_args!("{id} writes {}: {record:?}", ticket.0));
                 let engine_failed = self.threads.as_ref().is_some_and(|threads| threads.has_failed);
                 if !engine_failed {
                     self.journal.append(ticket, &record);
@@ -353,31 +353,31 @@ impl ReplicaProcess {
             Output::Read(job) => {
                 let now = self.clock.now(time);
                 if let Some((to, message)) = self.driver.read(now, job) {
-                    self.answer(to, &message, seen, around);
+                    self.answer(to, &message, seen, context);
                 }
                 self.hand_out();
             }
             Output::Deal => self.hand_out(),
-            Output::Flush(_) => around.effects.push(Effect::Flush),
+            Output::Flush(_) => context.effects.push(Effect::Flush),
             Output::RemoveBefore(ticket) => self.journal.remove_before(ticket),
             Output::Adopted { op_number, engine } => {
-                around.trace.line(time, format_args!("{id} takes over a snapshot of {}", op_number.0));
+                context.trace.line(time, format_args!("{id} takes over a snapshot of {}", op_number.0));
                 if let (Some(engine), Some(threads)) = (engine, &mut self.threads)
                     && let Execution::OnDisk(disk) = self.driver.execution()
                 {
                     threads.begin_again((disk.store, *engine), &disk.executor);
                 }
-                around.tally.record(Occurrence::SnapshotInstalled);
-                around.invariants.installed(id, op_number, self.digest());
+                context.tally.record(Occurrence::SnapshotInstalled);
+                context.invariants.installed(id, op_number, self.digest());
             }
             Output::PutTogether(reply) => {
                 self.driver.on_read(self.clock.now(time), reply.put_together());
             }
-            Output::Notice(notice) => self.on_notice(&notice, around),
+            Output::Notice(notice) => self.on_notice(&notice, context),
             Output::Trace(event) => {
-                around.trace.line(time, format_args!("{id} reports {event:?}"));
+                context.trace.line(time, format_args!("{id} reports {event:?}"));
                 if let TraceEvent::Differing { op_number } | TraceEvent::Diverged { op_number } = event {
-                    around.invariants.digests_differ(id, op_number);
+                    context.invariants.digests_differ(id, op_number);
                 }
             }
             // Jobs are looked for at the end of the turn, and nobody counts keys here.
@@ -386,22 +386,24 @@ impl ReplicaProcess {
     }
 
     /// Has the file of the view say this view, if the disk lets it.
-    fn record_view(&mut self, view: View, around: &mut Surroundings<'_>) {
-        let (stops, fails) = around.view_faults_ppm;
-        if stops > 0 && around.view_faults.chance(stops, 1_000_000) {
-            around.disk.plan(DiskFault::Stop(around.view_faults.below(6)));
-        } else if fails > 0 && around.view_faults.chance(fails, 1_000_000) {
-            let write = DiskFault::Write(around.view_faults.below(40) as usize);
-            around.disk.plan(if around.view_faults.chance(1, 2) { write } else { DiskFault::Sync });
+    fn record_view(&mut self, view: View, context: &mut ProcessContext<'_>) {
+        let (stops, fails) = context.view_faults_ppm;
+        if stops > 0 && context.view_faults.chance(stops, 1_000_000) {
+            context.disk.plan(DiskFault::Stop(context.view_faults.below(6)));
+        } else if fails > 0 && context.view_faults.chance(fails, 1_000_000) {
+            let write = DiskFault::Write(context.view_faults.below(40) as usize);
+            context.disk.plan(if context.view_faults.chance(1, 2) { write } else { DiskFault::Sync });
         }
         if let Err(error) = self.view.record(view) {
             let trouble = match &error {
                 WriteError::Disk(error) => error.into(),
                 WriteError::TooLong { .. } => unreachable!("a view has a few bytes"),
             };
-            around.trace.line(around.time, format_args!("{} cannot note view {}: {error}", self.id, view.0));
+            context
+                .trace
+                .line(context.time, format_args!("{} cannot note view {}: {error}", self.id, view.0));
             self.trouble = Some(trouble);
-            self.driver.fail(self.clock.now(around.time));
+            self.driver.fail(self.clock.now(context.time));
         }
     }
 
@@ -410,40 +412,41 @@ impl ReplicaProcess {
         self.trouble.take()
     }
 
-    fn on_notice(&self, notice: &Notice, around: &mut Surroundings<'_>) {
-        around.trace.line(around.time, format_args!("{}: {notice:?}", self.id));
+    fn on_notice(&self, notice: &Notice, context: &mut ProcessContext<'_>) {
+        context.trace.line(context.time, format_args!("{}: {notice:?}", self.id));
         match notice {
-            Notice::SnapshotBegun { .. } => around.tally.record(Occurrence::SnapshotBegun),
-            Notice::Flushed(_) => around.tally.record(Occurrence::Flushed),
-            Notice::SnapshotTaken { .. } => around.tally.record(Occurrence::SnapshotTaken),
-            Notice::SnapshotFailed { .. } => around.tally.record(Occurrence::SnapshotFailed),
+            Notice::SnapshotBegun { .. } => context.tally.record(Occurrence::SnapshotBegun),
+            Notice::Flushed(_) => context.tally.record(Occurrence::Flushed),
+            Notice::SnapshotTaken { .. } => context.tally.record(Occurrence::SnapshotTaken),
+            Notice::SnapshotFailed { .. } => context.tally.record(Occurrence::SnapshotFailed),
             Notice::SnapshotCut { .. } | Notice::MemoryExceeded { .. } | Notice::Warning(_) => {}
         }
     }
 
     /// A message of the replica on its way out.
-    fn send(&self, to: Peer, message: &Message, around: &mut Surroundings<'_>) -> Effect {
-        around.trace.line(around.time, format_args!("{} sends to {to:?}: {message:?}", self.id));
+    fn send(&self, to: Peer, message: &Message, context: &mut ProcessContext<'_>) -> Effect {
+        context.trace.line(context.time, format_args!("{} sends to {to:?}: {message:?}", self.id));
         if let Message::Prepare { entries, .. } = message
             && entries.iter().any(|entry| matches!(entry, Prepared::Expire(_)))
         {
-            around.tally.record(Occurrence::EndProposed);
+            context.tally.record(Occurrence::EndProposed);
         }
         sending(to, message, self.driver.execution().executed())
     }
 
     /// Sends the answer to a read: it has seen every entry up to `seen` that concerns what it read, and none after it.
-    fn answer(&self, to: Peer, message: &Message, seen: Option<OpNumber>, around: &mut Surroundings<'_>) {
+    fn answer(&self, to: Peer, message: &Message, seen: Option<OpNumber>, context: &mut ProcessContext<'_>) {
         let seen = seen.unwrap_or_else(|| self.driver.execution().executed());
         if let Message::ReadReply { number, .. } | Message::MemberReply { number, .. } = message {
-            around
-                .trace
-                .line(around.time, format_args!("{} answers read {number} of {to:?} at {}", self.id, seen.0));
+            context.trace.line(
+                context.time,
+                format_args!("{} answers read {number} of {to:?} at {}", self.id, seen.0),
+            );
             if self.core().status().role == RoleName::Recovering {
-                around.invariants.answered_without_memory(self.id);
+                context.invariants.answered_without_memory(self.id);
             }
         }
-        around.effects.push(sending(to, message, seen));
+        context.effects.push(sending(to, message, seen));
     }
 
     // ---- An engine on disk.
@@ -456,11 +459,11 @@ impl ReplicaProcess {
     }
 
     /// Acts on what an engine on disk has done.
-    fn on_execution_reports(&mut self, now: Now, around: &mut Surroundings<'_>) {
+    fn on_execution_reports(&mut self, now: Now, context: &mut ProcessContext<'_>) {
         if self.threads.as_ref().is_some_and(|threads| !threads.has_failed) {
-            self.take_report(None, now, around);
+            self.take_report(None, now, context);
             while let Some(report) = self.threads.as_mut().and_then(EngineThreads::next_report) {
-                self.take_report(Some(report), now, around);
+                self.take_report(Some(report), now, context);
             }
         }
         self.driver.tell_expiry(now);
@@ -468,7 +471,7 @@ impl ReplicaProcess {
         let executed = executor.dispatched();
         if executor.is_idle() && !threads.has_failed && executed > self.compared {
             self.compared = executed;
-            around.invariants.holds(self.id, executed, threads.digest(), "executed in parallel");
+            context.invariants.holds(self.id, executed, threads.digest(), "executed in parallel");
         }
     }
 
@@ -478,13 +481,13 @@ impl ReplicaProcess {
         &mut self,
         report: Option<(Report<MemoryStore>, OpNumber)>,
         now: Now,
-        around: &mut Surroundings<'_>,
+        context: &mut ProcessContext<'_>,
     ) {
         let (report, seen) = report.unzip();
-        let mut watch = Watch { replica: self.id, threads: None, around };
-        self.driver.on_execution(now, report, &mut watch);
+        let mut observer = ExecutionObserver { replica: self.id, threads: None, context };
+        self.driver.on_execution(now, report, &mut observer);
         self.hand_out();
-        self.carry_out_outputs(seen, around);
+        self.carry_out_outputs(seen, context);
     }
 
     /// True if an engine on disk has something to execute.
@@ -550,13 +553,13 @@ impl ReplicaProcess {
     }
 
     /// Acts on what the worker has done.
-    fn on_snapshot_reports(&mut self, now: Now, around: &mut Surroundings<'_>) {
+    fn on_snapshot_reports(&mut self, now: Now, context: &mut ProcessContext<'_>) {
         self.driver.begin_reports();
         while self.driver.takes_reports()
             && let Some(report) = self.reports.pop_front()
         {
             self.driver.on_snapshot_report(now, report);
-            self.carry_out_outputs(None, around);
+            self.carry_out_outputs(None, context);
         }
     }
 
@@ -567,19 +570,19 @@ impl ReplicaProcess {
     }
 
     /// Executes what there was to be executed, and lets what comes of it be executed until the turn ends.
-    fn resume(&mut self, now: Now, around: &mut Surroundings<'_>) {
+    fn resume(&mut self, now: Now, context: &mut ProcessContext<'_>) {
         let Self { id, driver, threads, .. } = self;
-        let entries = around.entries_per_turn;
-        let mut watch = Watch { replica: *id, threads: threads.as_mut(), around };
-        driver.resume(entries, now, || now.instant, &mut watch);
-        self.carry_out_outputs(None, around);
+        let entries = context.entries_per_turn;
+        let mut observer = ExecutionObserver { replica: *id, threads: threads.as_mut(), context };
+        driver.resume(entries, now, || now.instant, &mut observer);
+        self.carry_out_outputs(None, context);
     }
 
     /// Lets go of the messages that were held and whose records are durable, and says for which record the process is to be
     /// woken next.
-    fn release(&mut self, around: &mut Surroundings<'_>) {
+    fn release(&mut self, context: &mut ProcessContext<'_>) {
         while let Some(effect) = self.driver.pop_held() {
-            around.effects.push(effect);
+            context.effects.push(effect);
         }
         self.durable_queue.wake_at(self.driver.awaited());
     }
@@ -596,29 +599,29 @@ impl ReplicaProcess {
 }
 
 /// Looks on while a replica executes its log.
-struct Watch<'a, 'b> {
+struct ExecutionObserver<'a, 'b> {
     replica: ReplicaId,
     /// The threads of an engine on disk, which get each entry by itself.
     threads: Option<&'a mut EngineThreads>,
-    around: &'a mut Surroundings<'b>,
+    context: &'a mut ProcessContext<'b>,
 }
 
-impl Observer<MemoryEngine> for Watch<'_, '_> {
+impl Observer<MemoryEngine> for ExecutionObserver<'_, '_> {
     fn on_executed(&mut self, number: OpNumber, entry: &LogEntry, engine: &MemoryEngine) {
-        let Self { replica, around, .. } = self;
-        around.trace.line(around.time, format_args!("{replica} executes {}: {entry:?}", number.0));
-        around.executed += entry.updates().len() as u64;
-        let is_compared = number.0.is_multiple_of(around.compare_every);
+        let Self { replica, context, .. } = self;
+        context.trace.line(context.time, format_args!("{replica} executes {}: {entry:?}", number.0));
+        context.executed += entry.updates().len() as u64;
+        let is_compared = number.0.is_multiple_of(context.compare_every);
         let digest = if is_compared { engine.digest() } else { 0 };
-        around.invariants.executed(*replica, number, entry, digest);
+        context.invariants.executed(*replica, number, entry, digest);
     }
 }
 
-impl DriverObserver<MemoryEngine, MemoryStore> for Watch<'_, '_> {
+impl DriverObserver<MemoryEngine, MemoryStore> for ExecutionObserver<'_, '_> {
     fn on_deal(&mut self, number: OpNumber, entry: &LogEntry) {
-        let Self { replica, around, .. } = self;
-        around.trace.line(around.time, format_args!("{replica} deals out {}: {entry:?}", number.0));
-        around.invariants.dealt_out(*replica, number, entry);
+        let Self { replica, context, .. } = self;
+        context.trace.line(context.time, format_args!("{replica} deals out {}: {entry:?}", number.0));
+        context.invariants.dealt_out(*replica, number, entry);
     }
 
     fn on_dealt(&mut self, executor: &mut DiskExecutor<MemoryStore>) {
@@ -628,9 +631,9 @@ impl DriverObserver<MemoryEngine, MemoryStore> for Watch<'_, '_> {
     }
 
     fn on_prefix(&mut self, executed: &Executed) {
-        let Self { replica, around, .. } = self;
-        around.trace.line(around.time, format_args!("{replica} has executed {}", executed.through.0));
-        around.invariants.answered(*replica, &executed.replies);
+        let Self { replica, context, .. } = self;
+        context.trace.line(context.time, format_args!("{replica} has executed {}", executed.through.0));
+        context.invariants.answered(*replica, &executed.replies);
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) struct Capture {
     /// What has been copied ahead of the cursor.
     waiting: PendingRecords,
     /// The table that a FLUSHALL has taken out of use, if there was one. Nothing changes in it any more.
-    frozen: Option<Frozen>,
+    frozen: Option<FrozenTable>,
     /// Of the records that blocks have taken.
     digest: Digest,
 }
@@ -79,7 +79,7 @@ impl Capture {
                 entry.give_memory_back();
             }
         }
-        self.frozen = Some(Frozen { table, bytes });
+        self.frozen = Some(FrozenTable { table, bytes });
     }
 
     /// See [`Engine::snapshot_block`](crate::Engine::snapshot_block); `table` is the one in use.
@@ -138,7 +138,7 @@ impl Capture {
 
 /// A table that is no longer in use but for the snapshot.
 #[derive(Clone, Debug)]
-struct Frozen {
+struct FrozenTable {
     table: Table,
     /// Memory of the keys that are still to be copied.
     bytes: usize,

@@ -11,7 +11,7 @@ use syros_types::{Prng, WallTime};
 /// Appends what a body would answer to `reply`; see [`Engine::evaluate`](crate::Engine::evaluate).
 pub(crate) fn evaluate<K: Keys>(keys: &K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
     let start = reply.len();
-    let mut draft = Draft { keys, changes: BTreeMap::new(), is_certain: Cell::new(true) };
+    let mut draft = WriteOverlay { keys, changes: BTreeMap::new(), is_certain: Cell::new(true) };
     execute::apply(&mut draft, time, body, reply);
     let is_certain = draft.is_certain.get();
     if !is_certain {
@@ -21,7 +21,7 @@ pub(crate) fn evaluate<K: Keys>(keys: &K, time: WallTime, body: &[u8], reply: &m
 }
 
 /// Keys, and changes that nobody else sees.
-struct Draft<'a, K> {
+struct WriteOverlay<'a, K> {
     keys: &'a K,
     /// Values and expiries of what was set, `None` for what was removed. A body has few keys.
     changes: BTreeMap<Vec<u8>, Option<(Vec<u8>, Expiry)>>,
@@ -29,7 +29,7 @@ struct Draft<'a, K> {
     is_certain: Cell<bool>,
 }
 
-impl<K: Keys> Draft<'_, K> {
+impl<K: Keys> WriteOverlay<'_, K> {
     /// A key's value and expiry, if it exists.
     fn copy(&self, key: &[u8]) -> Option<(Vec<u8>, Expiry)> {
         self.get(key).map(|found| (found.value().to_vec(), found.expiry()))
@@ -37,12 +37,12 @@ impl<K: Keys> Draft<'_, K> {
 }
 
 /// A key as it would be found.
-enum Drafted<'a, F> {
+enum OverlayEntry<'a, F> {
     Changed(&'a [u8], Expiry),
     Kept(F),
 }
 
-impl<F: EntryRef> EntryRef for Drafted<'_, F> {
+impl<F: EntryRef> EntryRef for OverlayEntry<'_, F> {
     fn value(&self) -> &[u8] {
         match self {
             Self::Changed(value, _) => value,
@@ -58,16 +58,16 @@ impl<F: EntryRef> EntryRef for Drafted<'_, F> {
     }
 }
 
-impl<K: Keys> Keys for Draft<'_, K> {
+impl<K: Keys> Keys for WriteOverlay<'_, K> {
     type EntryRef<'a>
-        = Drafted<'a, K::EntryRef<'a>>
+        = OverlayEntry<'a, K::EntryRef<'a>>
     where
         Self: 'a;
 
     fn get(&self, key: &[u8]) -> Option<Self::EntryRef<'_>> {
         let found = match self.changes.get(key) {
-            Some(change) => change.as_ref().map(|(value, expiry)| Drafted::Changed(value, *expiry)),
-            None => self.keys.get(key).map(Drafted::Kept),
+            Some(change) => change.as_ref().map(|(value, expiry)| OverlayEntry::Changed(value, *expiry)),
+            None => self.keys.get(key).map(OverlayEntry::Kept),
         }?;
         // It may be gone by the time that the body is executed at.
         if found.expiry().is_some() {
@@ -91,7 +91,7 @@ impl<K: Keys> Keys for Draft<'_, K> {
     }
 }
 
-impl<K: Keys> KeysMut for Draft<'_, K> {
+impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
         self.changes.insert(key.to_vec(), Some((value.to_vec(), expiry)));
     }

@@ -129,7 +129,7 @@ pub enum ReadWay {
     /// A barrier of the lanes of these keys.
     AtBarrier(Footprint),
     /// A view of the store that is taken while all lanes meet; the read itself may take long.
-    OfMoment,
+    OfReadView,
 }
 
 impl ReadWay {
@@ -144,7 +144,7 @@ impl ReadWay {
             return Self::InPassing;
         }
         match describe(body).map(|description| description.footprint) {
-            Ok(Footprint::All) => Self::OfMoment,
+            Ok(Footprint::All) => Self::OfReadView,
             Ok(keys) => Self::AtBarrier(keys),
             // It is answered with an error.
             Err(_) => Self::InPassing,

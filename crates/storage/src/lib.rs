@@ -23,7 +23,7 @@ mod snapshot;
 mod store;
 
 pub use digest::Digest;
-pub use disk::{Census, Cut, DiskEngine, DiskLoader, Lane, LoadError, Moment, Reader, Shared, merged};
+pub use disk::{Census, Cut, DiskEngine, DiskLoader, Lane, LoadError, ReadView, Reader, Shared, merged};
 pub use keyspace::RemovalPace;
 pub use memory::{ListedKeys, Loader, MemoryEngine};
 pub use memory_store::MemoryStore;

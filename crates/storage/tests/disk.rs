@@ -2,7 +2,7 @@
 
 use syros_commands::Reply;
 use syros_storage::conformance::{self, Generator, body_of};
-use syros_storage::{Census, DiskEngine, Engine, MemoryStore, Moment};
+use syros_storage::{Census, DiskEngine, Engine, MemoryStore, ReadView};
 use syros_types::{Prng, WallTime};
 
 fn make() -> DiskEngine<MemoryStore> {
@@ -127,7 +127,7 @@ fn a_moment_stays_as_it_was() {
             }
         };
         run(&mut engine, 0..300);
-        let moment = Moment::new(engine.shared(), WallTime(0));
+        let moment = ReadView::new(engine.shared(), WallTime(0));
         let bodies = ["DBSIZE", "KEYS *", "SCAN 0 COUNT 50", "SCAN 77 COUNT 3"];
         let mut bodies: Vec<Vec<u8>> =
             bodies.map(|command| body_of(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>())).into();

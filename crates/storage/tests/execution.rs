@@ -324,5 +324,5 @@ fn what_is_looked_up_twice_is_not_read_in_passing() {
     assert!(matches!(ReadWay::of(&packed), ReadWay::AtBarrier(Footprint::One(_))));
     assert!(matches!(ReadWay::of(&body("MGET k l")), ReadWay::AtBarrier(Footprint::Many(_))));
     assert_eq!(ReadWay::of(&body("GET k")), ReadWay::InPassing);
-    assert_eq!(ReadWay::of(&body("DBSIZE")), ReadWay::OfMoment);
+    assert_eq!(ReadWay::of(&body("DBSIZE")), ReadWay::OfReadView);
 }

@@ -8,7 +8,7 @@ use crate::format::{
     HeaderError, NameKind, RecordFault, RecordNumber, SegmentHeader, name_kind, segment_name,
 };
 use crate::recovery::{Damage, header_damage, recorded_newest};
-use crate::segment::{Next, SegmentReader, SegmentTail};
+use crate::segment::{SegmentItem, SegmentReader, SegmentTail};
 use crate::snapshot::{
     self, SnapshotDamage, SnapshotError, SnapshotHeader, SnapshotName, SnapshotReader, open_file,
     snapshot_name,
@@ -226,17 +226,17 @@ fn walk<D: Disk>(
     let mut bad_records = 0;
     loop {
         let fault = match reader.next(next)? {
-            Next::Record(payload) => {
+            SegmentItem::Record(payload) => {
                 segment.count(next);
                 on_record(next, payload);
                 next = next.next();
                 continue;
             }
-            Next::End => {
+            SegmentItem::End => {
                 segment.room = reader.length - reader.offset;
                 return Ok(Some(Expected { next, or_later: false }));
             }
-            Next::Bad(fault) => fault,
+            SegmentItem::Bad(fault) => fault,
         };
         let (offset, rest) = (reader.offset, reader.length - reader.offset);
         bad_records += 1;

@@ -74,7 +74,7 @@ pub use inspect::{
     inspect_log, inspect_snapshots,
 };
 pub use options::{Options, RESERVE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT};
-pub use recovery::{Cut, Damage, OpenError, Recovery};
+pub use recovery::{CutTail, Damage, OpenError, Recovery};
 pub use scrub::{Flaw, scrub_log, scrub_snapshots};
 pub use segment::{SegmentContents, SegmentTail, recover_segment};
 pub use snapshot::{

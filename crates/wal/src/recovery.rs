@@ -7,7 +7,7 @@ use crate::format::{
     RecordFault, RecordNumber, SegmentHeader, name_kind, segment_name, temporary_name,
 };
 use crate::options::Options;
-use crate::segment::{Next, SegmentReader, SegmentTail};
+use crate::segment::{SegmentItem, SegmentReader, SegmentTail};
 use std::collections::VecDeque;
 use std::fmt;
 use syros_types::ReplicaId;
@@ -25,12 +25,12 @@ pub struct Recovery {
     /// Bytes of all segments, after the cut and without the room behind their records.
     pub bytes: u64,
     /// What was cut off the end, if anything. See the crate's page for what that can mean.
-    pub cut: Option<Cut>,
+    pub cut: Option<CutTail>,
 }
 
 /// A torn tail that was cut.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cut {
+pub struct CutTail {
     /// The segment.
     pub file: String,
     /// Its length now.
@@ -44,7 +44,7 @@ pub struct Cut {
     pub fault: RecordFault,
 }
 
-impl fmt::Display for Cut {
+impl fmt::Display for CutTail {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { file, offset, bytes, record, fault } = self;
         write!(f, "cut {bytes} bytes at offset {offset} of {file}: {record} is torn ({fault})")
@@ -281,7 +281,7 @@ pub(crate) fn recover<D: Disk, E>(
             disk.truncate(&mut file, length)?;
             disk.sync(&mut file)?;
             reserved = length;
-            Some(Cut { file: segment_name(last), offset: length, bytes, record: next, fault })
+            Some(CutTail { file: segment_name(last), offset: length, bytes, record: next, fault })
         }
     };
     remove_temporaries(disk, &temporaries)?;
@@ -378,16 +378,16 @@ fn read_segment<D: Disk, E>(
     loop {
         let offset = reader.offset;
         match reader.next(next)? {
-            Next::Record(payload) => {
+            SegmentItem::Record(payload) => {
                 let refused = |error| OpenError::Refused { file: name.clone(), offset, record: next, error };
                 on_record(next, payload).map_err(refused)?;
                 next = next.next();
             }
-            Next::End => {
+            SegmentItem::End => {
                 let length = reader.offset;
                 return Ok(ReadSegment { file, version, length, reserved, next, torn: None });
             }
-            Next::Bad(fault) => {
+            SegmentItem::Bad(fault) => {
                 let (offset, rest) = (reader.offset, reader.length - reader.offset);
                 let later = match is_last {
                     true => match reader.classify_tail(next, fault)? {

@@ -4,7 +4,7 @@ use crate::disk::{Cause, Disk, DiskError};
 use crate::format::{NameKind, RecordNumber, name_kind, segment_name};
 use crate::options::Options;
 use crate::recovery::{Damage, header_damage, recorded_newest};
-use crate::segment::{Next, SegmentReader};
+use crate::segment::{SegmentItem, SegmentReader};
 use crate::snapshot::{
     SNAPSHOT_BLOCK_HEADER_BYTES, SnapshotError, SnapshotReader, list_snapshots, open_file, snapshot_name,
 };
@@ -214,12 +214,12 @@ fn read_file<D: Disk>(
     loop {
         let offset = reader.offset;
         match reader.next(next)? {
-            Next::Record(_) => next = next.next(),
-            Next::End => {
+            SegmentItem::Record(_) => next = next.next(),
+            SegmentItem::End => {
                 *end = Some(next);
                 return Ok(None);
             }
-            Next::Bad(fault) => {
+            SegmentItem::Bad(fault) => {
                 return Ok(Some((offset, Damage::Record { record: next, fault, later: None })));
             }
         }

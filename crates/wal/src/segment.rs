@@ -168,7 +168,7 @@ pub(crate) struct SegmentReader<'a, D: Disk> {
 }
 
 /// What a [`SegmentReader`] found next.
-pub(crate) enum Next<'a> {
+pub(crate) enum SegmentItem<'a> {
     /// A record's payload.
     Record(&'a [u8]),
     /// The end of the records: of the file, or nothing but room behind [`SegmentReader::offset`].
@@ -197,7 +197,7 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
     }
 
     /// The next record, which should have this number.
-    pub(crate) fn next(&mut self, number: RecordNumber) -> Result<Next<'_>, DiskError> {
+    pub(crate) fn next(&mut self, number: RecordNumber) -> Result<SegmentItem<'_>, DiskError> {
         let bytes = loop {
             let fault = match self.rules.parse(&self.buffer[self.at..], number) {
                 Parsed::Record(payload) => break payload.len(),
@@ -212,11 +212,11 @@ impl<'a, D: Disk> SegmentReader<'a, D> {
                 Parsed::Incomplete(_) => RecordFault::Incomplete,
                 Parsed::Invalid(fault) => fault,
             };
-            return if self.is_at_room()? { Ok(Next::End) } else { Ok(Next::Bad(fault)) };
+            return if self.is_at_room()? { Ok(SegmentItem::End) } else { Ok(SegmentItem::Bad(fault)) };
         };
         let payload = self.at + RECORD_HEADER_BYTES;
         self.advance(RECORD_HEADER_BYTES + bytes);
-        Ok(Next::Record(&self.buffer[payload..payload + bytes]))
+        Ok(SegmentItem::Record(&self.buffer[payload..payload + bytes]))
     }
 
     /// Judges the bad record that [`SegmentReader::next`] found. Reads the rest of the file into

@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use syros_types::Prng;
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{
-    Cause, Cut, Disk, DiskError, OpenError, Options, ReadError, RecordNumber, Wal, WalError, WriteError,
+    Cause, CutTail, Disk, DiskError, OpenError, Options, ReadError, RecordNumber, Wal, WalError, WriteError,
     read_atomic, write_atomically,
 };
 
@@ -103,7 +103,7 @@ fn reopen(
         assert!(first <= model.removable.max(1), "{first} exceeds {}", model.removable);
         assert!((model.persisted..=model.appended).contains(&last), "{last}");
         assert!((first..).zip(&records).all(|(number, record)| *record == payload(number)));
-        if let Some(Cut { record, bytes, offset, file, .. }) = recovery.cut {
+        if let Some(CutTail { record, bytes, offset, file, .. }) = recovery.cut {
             assert!(record.0 == last + 1 && bytes > 0);
             seen.cuts += 1;
             let torn = before.contents(&file).unwrap().split_off(offset as usize);

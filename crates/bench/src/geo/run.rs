@@ -13,7 +13,7 @@ use syros_types::Prng;
 const INTERRUPT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A client with one operation at a time.
-struct Loop {
+struct ClosedLoopClient {
     /// Position of its region among those that have clients.
     row: usize,
     workload: Workload,
@@ -27,7 +27,7 @@ struct Loop {
 /// All of it.
 struct Experiment {
     clients: Clients,
-    loops: Vec<Loop>,
+    loops: Vec<ClosedLoopClient>,
     operations: Operations,
     rows: Vec<Row>,
 }
@@ -78,7 +78,7 @@ impl Experiment {
         let mut prng = Prng::new(load.seed);
         let (now, mut loops) = (Instant::now(), Vec::new());
         for client in 0..places.len() {
-            loops.push(Loop {
+            loops.push(ClosedLoopClient {
                 row: client / load.clients,
                 workload: Workload::new(load.mix, load.distribution, load.keys, prng.fork())?,
                 is_read: false,

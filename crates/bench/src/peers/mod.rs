@@ -2,7 +2,7 @@
 //!
 //! A [`Peer`] is a system of real processes on loopback; [`Peer::run`] puts a [`CompareLoad`] on it, from clients on the
 //! calling thread with a connection of their own each, and says what came of it, as protocols are compared
-//! ([`crate::compare`]). [`Terms`] say what a system promises, and in what it differs from the others whatever is done.
+//! ([`crate::compare`]). [`Guarantees`] say what a system promises, and in what it differs from the others whatever is done.
 
 mod error;
 mod etcd;
@@ -124,7 +124,7 @@ pub struct PeerOptions {
 
 /// What a system promises.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Terms {
+pub struct Guarantees {
     /// Program and version; how it keeps data.
     pub engine: &'static str,
     /// When a write is acknowledged, in a word: `fsync`, `replicated` or `memory`.
@@ -140,7 +140,7 @@ pub struct Terms {
 impl PeerOptions {
     /// What a system promises with these options.
     #[must_use]
-    pub fn terms(&self, kind: PeerKind) -> Terms {
+    pub fn terms(&self, kind: PeerKind) -> Guarantees {
         let majority = self.replicas / 2 + 1;
         let chosen = if self.fsync { "fsync" } else { "replicated" };
         let own = format!(
@@ -150,7 +150,7 @@ impl PeerOptions {
         );
         let linearizable = "linearizable";
         match kind {
-            PeerKind::Etcd => Terms {
+            PeerKind::Etcd => Guarantees {
                 engine: "etcd (bbolt)",
                 durability: "fsync",
                 acknowledged: format!("disks of {majority} of {} members", self.replicas),
@@ -161,28 +161,28 @@ impl PeerOptions {
                     "fsyncs all the same, which 3.4 cannot be told not to; gRPC; every version of every key is kept"
                 },
             },
-            PeerKind::Redis => Terms {
+            PeerKind::Redis => Guarantees {
                 engine: "redis (memory)",
                 durability: "memory",
                 acknowledged: "memory of the one server".to_owned(),
                 consistency: "one copy: a crash loses everything",
                 not_equal: "no replication, no disk",
             },
-            PeerKind::RedisWait => Terms {
+            PeerKind::RedisWait => Guarantees {
                 engine: "redis (memory)",
                 durability: "replicated",
                 acknowledged: format!("memory of {majority} of {} servers (WAIT)", self.replicas),
                 consistency: "not linearizable: a failover may lose acknowledged writes, reads do not wait",
                 not_equal: "replicas acknowledge what they have received, not what is on disk; no failover by itself",
             },
-            PeerKind::RedisFsync => Terms {
+            PeerKind::RedisFsync => Guarantees {
                 engine: "redis (append-only file)",
                 durability: "fsync",
                 acknowledged: "disk of the one server".to_owned(),
                 consistency: "one copy: linearizable as long as its disk and machine work",
                 not_equal: "no replication",
             },
-            PeerKind::Syros => Terms {
+            PeerKind::Syros => Guarantees {
                 engine: "syros (memory)",
                 durability: chosen,
                 acknowledged: own,
@@ -198,7 +198,7 @@ impl PeerOptions {
                     WritePolicy::Leader => "clients send to the leader only, as etcd's do",
                 },
             },
-            PeerKind::SyrosResp => Terms {
+            PeerKind::SyrosResp => Guarantees {
                 engine: "syros (memory)",
                 durability: chosen,
                 acknowledged: own,

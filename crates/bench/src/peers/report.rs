@@ -1,6 +1,6 @@
 //! What systems promise, as a table, as part of a page, and in the lines for machines.
 
-use super::{PeerError, PeerKind, PeerOptions, Terms};
+use super::{Guarantees, PeerError, PeerKind, PeerOptions};
 use crate::compare::{Comparison, Facts, Line, Sample, escape, titled_page};
 use core::fmt;
 use serde::Serialize;
@@ -15,7 +15,7 @@ struct Promise {
     kind: PeerKind,
     servers: usize,
     version: String,
-    terms: Terms,
+    terms: Guarantees,
 }
 
 impl Promises {
@@ -99,7 +99,7 @@ impl fmt::Display for Promises {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Promise { kind, servers, version, terms } in &self.0 {
             let s = if *servers == 1 { "" } else { "s" };
-            let Terms { acknowledged, consistency, not_equal, .. } = terms;
+            let Guarantees { acknowledged, consistency, not_equal, .. } = terms;
             writeln!(f, "{kind:<12} {servers} server{s}, {version}; acknowledged when in {acknowledged}")?;
             writeln!(f, "{:<12} {consistency}; not equal: {not_equal}", "")?;
         }

@@ -26,7 +26,7 @@ impl<'h> Component<'h> {
             Outcome::Unknown => !operation.input.is_read(),
             Outcome::Failed => false,
         };
-        let mut joined = Joined::default();
+        let mut joined = DisjointKeySets::default();
         for operation in history.operations().iter().filter(relevant) {
             let mut first = None;
             operation.input.for_each_key(&mut |key| {
@@ -110,11 +110,11 @@ fn collect_shown<'h>(input: &'h Input, told: &'h Output, keys: &[u32], shown: &m
 
 /// Disjoint sets of keys.
 #[derive(Default)]
-struct Joined {
+struct DisjointKeySets {
     parent: BTreeMap<u32, u32>,
 }
 
-impl Joined {
+impl DisjointKeySets {
     fn root(&mut self, key: u32) -> u32 {
         let mut root = key;
         while let Some(parent) = self.parent.get(&root).filter(|parent| **parent != root) {

@@ -190,16 +190,16 @@ impl KeyConstraints {
         let input = &cause.operation.input;
         let Some(value) = &sighting.value else { return may_remove(input, self.key) };
         may_leave(input, cause.told, self.key, &mut |left| match (left, loose) {
-            (Left::Whole(written), false) => written == value,
-            (Left::Suffix(suffix), false) => value.ends_with(suffix),
-            (Left::Sum(Some(sum)), false) => sum.to_string().as_bytes() == value,
-            (Left::Sum(None), false) => may_become_integer(value),
-            (Left::Whole(written), true) => match (integer(written), integer(value)) {
+            (LeftValue::Whole(written), false) => written == value,
+            (LeftValue::Suffix(suffix), false) => value.ends_with(suffix),
+            (LeftValue::Sum(Some(sum)), false) => sum.to_string().as_bytes() == value,
+            (LeftValue::Sum(None), false) => may_become_integer(value),
+            (LeftValue::Whole(written), true) => match (integer(written), integer(value)) {
                 (Some(base), Some(sum)) => self.may_sum_up(base, sum),
                 _ => false,
             },
-            (Left::Suffix(suffix), true) => may_become_integer(suffix),
-            (Left::Sum(_), true) => false,
+            (LeftValue::Suffix(suffix), true) => may_become_integer(suffix),
+            (LeftValue::Sum(_), true) => false,
         })
     }
 
@@ -211,7 +211,7 @@ impl KeyConstraints {
 }
 
 /// What an operation may leave of a key that it changes.
-enum Left<'v> {
+enum LeftValue<'v> {
     /// This value.
     Whole(&'v [u8]),
     /// Some value with this end.
@@ -222,7 +222,12 @@ enum Left<'v> {
 
 /// True if one of the things that `operation` may leave at `key`, other than what was there before and
 /// nothing, satisfies `test`.
-fn may_leave(input: &Input, told: Option<&Output>, key: u32, test: &mut dyn FnMut(Left<'_>) -> bool) -> bool {
+fn may_leave(
+    input: &Input,
+    told: Option<&Output>,
+    key: u32,
+    test: &mut dyn FnMut(LeftValue<'_>) -> bool,
+) -> bool {
     match (input, told) {
         (
             Input::Get(_)
@@ -238,21 +243,21 @@ fn may_leave(input: &Input, told: Option<&Output>, key: u32, test: &mut dyn FnMu
         (
             Input::Set(other, written) | Input::Exchange(other, written) | Input::SetIfAbsent(other, written),
             _,
-        ) => *other == key && test(Left::Whole(written)),
+        ) => *other == key && test(LeftValue::Whole(written)),
         (Input::SetMany(pairs), _) => pairs
             .iter()
             .rfind(|(other, _)| *other == key)
-            .is_some_and(|(_, written)| test(Left::Whole(written))),
-        (Input::Append(other, suffix), _) => *other == key && test(Left::Suffix(suffix)),
+            .is_some_and(|(_, written)| test(LeftValue::Whole(written))),
+        (Input::Append(other, suffix), _) => *other == key && test(LeftValue::Suffix(suffix)),
         (Input::Increment(other, _), told) => {
             let sum = match told {
                 Some(Output::Number(sum)) => Some(*sum),
                 _ => None,
             };
-            *other == key && test(Left::Sum(sum))
+            *other == key && test(LeftValue::Sum(sum))
         }
         (Input::Batch(parts), told) => match last_sight(parts, told, key) {
-            Some(value) => value.is_some_and(|value| test(Left::Whole(value))),
+            Some(value) => value.is_some_and(|value| test(LeftValue::Whole(value))),
             None => parts.iter().any(|part| may_leave(part, None, key, test)),
         },
     }

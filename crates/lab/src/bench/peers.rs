@@ -237,7 +237,7 @@ fn is_in_memory(directory: &Path) -> Result<bool, String> {
 }
 
 /// What is measured, and what has come of it.
-struct Arena<'a> {
+struct ComparisonRun<'a> {
     options: &'a Peers,
     facts: Facts,
     promises: Promises,
@@ -270,8 +270,15 @@ pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
         let runs = jobs.len() * options.systems.len() * options.rounds as usize;
         let runs = u32::try_from(runs).unwrap_or(u32::MAX);
         let progress = Progress::new((options.warm_up + options.duration).saturating_mul(runs));
-        let mut arena =
-            Arena { options, facts, promises, peers: Vec::new(), progress, is_interrupted, failed: 0 };
+        let mut arena = ComparisonRun {
+            options,
+            facts,
+            promises,
+            peers: Vec::new(),
+            progress,
+            is_interrupted,
+            failed: 0,
+        };
         let finished = arena.measure(jobs, baseline, &peer_options, directory)?;
         if let Some(path) = &options.html {
             std::fs::write(path, arena.promises.page(&arena.facts, &finished))
@@ -281,7 +288,7 @@ pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
     })
 }
 
-impl Arena<'_> {
+impl ComparisonRun<'_> {
     fn measure(
         &mut self,
         jobs: Vec<MeasuredLoad>,

@@ -15,7 +15,7 @@ use syros_protocol::replica::Event;
 #[cfg(feature = "planted-bugs")]
 use syros_protocol::replica::PlantedBug;
 use syros_storage::execution::{Dispatcher, Executed, Item, ItemProgress, ReadWay, Task, Worker};
-use syros_storage::{Census, Cut, Moment, Pressure, Reader, Shared, Store, StoreError};
+use syros_storage::{Census, Cut, Pressure, ReadView, Reader, Shared, Store, StoreError};
 use syros_types::{Description, Footprint, Instant, Now, OpNumber, OperationId, View, WallTime};
 
 use crate::checkpoints::Checkpoints;
@@ -70,7 +70,7 @@ enum ReadingKind<S: Store> {
     /// Of what there is when it is carried out.
     Current(ReadJob),
     /// Of what there was at a moment.
-    Past(ReadJob, Moment<S>),
+    Past(ReadJob, ReadView<S>),
     /// A job that needs a barrier of the lanes, carried out without one.
     #[cfg(feature = "planted-bugs")]
     WithoutBarrier(BarrierJob),
@@ -115,7 +115,7 @@ pub enum Report<S: Store> {
 
 /// Something that the driver of the replica has to act on.
 #[derive(Debug)]
-pub enum News<S: Store> {
+pub enum ExecutorEvent<S: Store> {
     /// A prefix of the log is executed.
     Executed(Executed),
     /// A read is answered, or is not.
@@ -182,7 +182,7 @@ impl<S: Store> LaneWorker<S> {
 fn perform<S: Store>(job: BarrierJob, shared: &Arc<Shared<S>>) -> LaneStep<S> {
     LaneStep::Report(match job {
         BarrierJob::ReadAll(job, time) => {
-            return LaneStep::Reading(Reading(ReadingKind::Past(job, Moment::new(shared, time))));
+            return LaneStep::Reading(Reading(ReadingKind::Past(job, ReadView::new(shared, time))));
         }
         BarrierJob::Read(job, time) => {
             let (mut reader, mut reply) = (Reader::new(Arc::clone(shared)), Vec::new());
@@ -428,7 +428,7 @@ impl<S: Store> DiskExecutor<S> {
             {
                 self.readings.push(Reading(ReadingKind::Current(job)));
             }
-            ReadWay::OfMoment => self.barrier(&Footprint::All, BarrierJob::ReadAll(job, time)),
+            ReadWay::OfReadView => self.barrier(&Footprint::All, BarrierJob::ReadAll(job, time)),
             ReadWay::AtBarrier(keys) => self.barrier(&keys, BarrierJob::Read(job, time)),
         }
     }
@@ -481,7 +481,10 @@ impl<S: Store> DiskExecutor<S> {
 
     /// The next thing that has happened. `next_report` gives the threads' reports in the order of each thread. What was
     /// executed is visible to readers when this returns it.
-    pub fn next_news(&mut self, mut next_report: impl FnMut() -> Option<Report<S>>) -> Option<News<S>> {
+    pub fn next_news(
+        &mut self,
+        mut next_report: impl FnMut() -> Option<Report<S>>,
+    ) -> Option<ExecutorEvent<S>> {
         loop {
             // Nothing that was executed since it failed counts.
             if self.shared.failure().is_some() {
@@ -490,7 +493,7 @@ impl<S: Store> DiskExecutor<S> {
             if let Some(executed) = self.dispatcher.next_executed() {
                 self.shared.advance(executed.time);
                 self.purge_if_due();
-                return Some(News::Executed(executed));
+                return Some(ExecutorEvent::Executed(executed));
             }
             let report = next_report()?;
             if self.shared.failure().is_some() {
@@ -502,7 +505,7 @@ impl<S: Store> DiskExecutor<S> {
         }
     }
 
-    fn on_report(&mut self, report: Report<S>) -> Option<News<S>> {
+    fn on_report(&mut self, report: Report<S>) -> Option<ExecutorEvent<S>> {
         Some(match report {
             Report::Ended(chunk, replies) => {
                 self.dispatcher.ended(chunk, replies);
@@ -515,20 +518,20 @@ impl<S: Store> DiskExecutor<S> {
             }
             Report::Read(outcome) => {
                 self.unanswered -= 1;
-                News::Read(outcome)
+                ExecutorEvent::Read(outcome)
             }
-            Report::Evaluated(EvaluateJob { to, .. }, Some(message)) => News::Evaluated(to, message),
-            Report::Evaluated(EvaluateJob { to, id, .. }, None) => News::NotEvaluated(to, id),
+            Report::Evaluated(EvaluateJob { to, .. }, Some(message)) => ExecutorEvent::Evaluated(to, message),
+            Report::Evaluated(EvaluateJob { to, id, .. }, None) => ExecutorEvent::NotEvaluated(to, id),
             Report::Sealed(head, Ok(cut)) => {
                 self.checkpoints.sealed(head.op_number);
-                News::Sealed(head, cut)
+                ExecutorEvent::Sealed(head, cut)
             }
             Report::Flushed(op_number, Ok(())) => {
-                News::Flushed(op_number, self.checkpoints.flushed(op_number))
+                ExecutorEvent::Flushed(op_number, self.checkpoints.flushed(op_number))
             }
-            Report::Sealed(head, Err(error)) => News::Failed(head.op_number, error),
-            Report::Flushed(op_number, Err(error)) => News::Failed(op_number, error),
-            Report::Counted(request, census) => News::Counted(request, census),
+            Report::Sealed(head, Err(error)) => ExecutorEvent::Failed(head.op_number, error),
+            Report::Flushed(op_number, Err(error)) => ExecutorEvent::Failed(op_number, error),
+            Report::Counted(request, census) => ExecutorEvent::Counted(request, census),
         })
     }
 

@@ -79,7 +79,7 @@ impl Harness {
         }
     }
 
-    fn news(&mut self) -> Option<News<MemoryStore>> {
+    fn news(&mut self) -> Option<ExecutorEvent<MemoryStore>> {
         let Self { executor, reports, .. } = self;
         let news = executor.next_news(|| reports.pop_front());
         self.hand_out();
@@ -91,8 +91,10 @@ impl Harness {
         let (mut reads, mut through) = (Vec::new(), OpNumber(0));
         while let Some(news) = self.news() {
             match news {
-                News::Read(ReadOutcome::Answer(_, Message::ReadReply { number, .. })) => reads.push(number),
-                News::Executed(executed) => through = executed.through,
+                ExecutorEvent::Read(ReadOutcome::Answer(_, Message::ReadReply { number, .. })) => {
+                    reads.push(number);
+                }
+                ExecutorEvent::Executed(executed) => through = executed.through,
                 news => panic!("not expected: {news:?}"),
             }
         }
@@ -162,24 +164,24 @@ fn a_checkpoint_is_durable_after_its_record_and_with_its_file() {
     harness.run();
     let mut sealed = false;
     while let Some(news) = harness.news() {
-        sealed |= matches!(news, News::Sealed(head, Some(_)) if head.op_number == at);
+        sealed |= matches!(news, ExecutorEvent::Sealed(head, Some(_)) if head.op_number == at);
     }
     assert!(sealed);
     assert_eq!(harness.executor.flush_if_due(Ticket(6)), None, "the log would end before it");
     assert_eq!(harness.executor.flush_if_due(Ticket(7)), Some(at));
     assert_eq!(harness.executor.flush_if_due(Ticket(8)), None, "told once");
     harness.reports.push_back(Report::Flushed(at, harness.executor.shared().flush()));
-    assert!(matches!(harness.news(), Some(News::Flushed(_, None))), "its file is missing");
+    assert!(matches!(harness.news(), Some(ExecutorEvent::Flushed(_, None))), "its file is missing");
     assert_eq!(harness.executor.checkpoints().written(at, 100), Some(100));
 
     let head = harness.head();
     harness.executor.take_snapshot(head, Ticket(8), false);
     harness.run();
-    assert!(matches!(harness.news(), Some(News::Sealed(_, None))));
+    assert!(matches!(harness.news(), Some(ExecutorEvent::Sealed(_, None))));
     assert_eq!(harness.executor.flush_if_due(Ticket(8)), Some(at));
     harness.executor.shared().store().refuse_flushes(1);
     harness.reports.push_back(Report::Flushed(at, harness.executor.shared().flush()));
-    assert!(matches!(harness.news(), Some(News::Failed(failed, _)) if failed == at));
+    assert!(matches!(harness.news(), Some(ExecutorEvent::Failed(failed, _)) if failed == at));
     assert!(harness.executor.checkpoints().failed(at) && !harness.executor.checkpoints().failed(at));
 }
 

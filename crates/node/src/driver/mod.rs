@@ -23,7 +23,7 @@ use syros_protocol::replica::{Action, Event, Replica};
 use syros_storage::{Store, StoreError};
 use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaId, View, WallTime};
 
-use crate::disk_executor::{DiskExecutor, News, Report};
+use crate::disk_executor::{DiskExecutor, ExecutorEvent, Report};
 use crate::in_memory::{InMemory, SnapshotState};
 use crate::memory_executor::MemoryExecutor;
 use crate::read_job::{ReadJob, ReadOutcome};
@@ -492,18 +492,20 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         }
     }
 
-    fn on_news(&mut self, now: Now, news: News<S>, observer: &mut impl DriverObserver<M, S>) {
+    fn on_news(&mut self, now: Now, news: ExecutorEvent<S>, observer: &mut impl DriverObserver<M, S>) {
         match news {
-            News::Executed(executed) => {
+            ExecutorEvent::Executed(executed) => {
                 observer.on_prefix(&executed);
                 let replies = executed.replies.into_iter();
                 let replies = replies.map(|(number, reply)| (number, Body::from(reply))).collect();
                 self.replica.handle(now, Event::Applied { through: executed.through, replies });
             }
-            News::Read(outcome) => self.on_read(now, outcome),
-            News::Evaluated(to, message) => self.outputs.push_back(Output::Evaluated { to, message }),
-            News::NotEvaluated(to, id) => self.replica.handle(now, Event::NotEvaluated { to, id }),
-            News::Sealed(head, cut) => {
+            ExecutorEvent::Read(outcome) => self.on_read(now, outcome),
+            ExecutorEvent::Evaluated(to, message) => {
+                self.outputs.push_back(Output::Evaluated { to, message });
+            }
+            ExecutorEvent::NotEvaluated(to, id) => self.replica.handle(now, Event::NotEvaluated { to, id }),
+            ExecutorEvent::Sealed(head, cut) => {
                 if let (Some(cut), Some(executor)) = (cut, self.executor()) {
                     let bytes = executor.shared().store().disk_bytes();
                     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
@@ -511,14 +513,16 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
                     self.outputs.push_back(Output::SnapshotJobs);
                 }
             }
-            News::Flushed(op_number, bytes) => {
+            ExecutorEvent::Flushed(op_number, bytes) => {
                 self.notice(Notice::Flushed(op_number));
                 if let Some(bytes) = bytes {
                     self.on_taken(now, op_number, bytes);
                 }
             }
-            News::Counted(request, census) => self.outputs.push_back(Output::Counted(request, census)),
-            News::Failed(op_number, error) => {
+            ExecutorEvent::Counted(request, census) => {
+                self.outputs.push_back(Output::Counted(request, census));
+            }
+            ExecutorEvent::Failed(op_number, error) => {
                 self.snapshots.failed(op_number, self.execution.snapshot_state());
                 self.outputs.push_back(Output::SnapshotJobs);
                 self.on_not_taken(now, op_number, error.to_string());

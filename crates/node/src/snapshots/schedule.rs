@@ -43,7 +43,7 @@ pub enum SnapshotNews {
 
 /// Who cuts the snapshot that is being taken.
 #[derive(Clone, Copy, Debug)]
-enum Cutting {
+enum SnapshotCutter {
     /// The owner.
     Here {
         began: Instant,
@@ -57,10 +57,10 @@ enum Cutting {
 
 /// A snapshot that is being taken.
 #[derive(Clone, Copy, Debug)]
-struct Taking {
+struct SnapshotInProgress {
     attempt: Attempt,
     op_number: OpNumber,
-    cutting: Cutting,
+    cutting: SnapshotCutter,
 }
 
 /// A part of a snapshot, by the snapshot and where the part begins.
@@ -68,7 +68,7 @@ type Part = (OpNumber, u64);
 
 /// What the worker reads for a member.
 #[derive(Clone, Copy, Debug)]
-struct Reading {
+struct SnapshotRead {
     part: Part,
     /// What the member has asked for since, if that is another part.
     next: Option<Part>,
@@ -83,7 +83,7 @@ pub struct SnapshotSchedule<M, S: Store> {
     sizes: SnapshotSizes,
     /// Counts attempts.
     attempts: u64,
-    taking: Option<Taking>,
+    taking: Option<SnapshotInProgress>,
     /// The engine of a snapshot that the core has been told of and that it has not adopted.
     loaded: Option<LoadedEngine<M, S>>,
     /// What may go once this record is on disk: snapshots before this one, and records before this one.
@@ -92,7 +92,7 @@ pub struct SnapshotSchedule<M, S: Store> {
     is_removing: bool,
     /// One for each member at most: a member that waits for a part asks for it again, and copies of what it asks for would
     /// keep a busy worker from ever reading what it needs next.
-    readings: BTreeMap<ReplicaId, Reading>,
+    readings: BTreeMap<ReplicaId, SnapshotRead>,
     jobs: VecDeque<SnapshotJob>,
     #[cfg(feature = "planted-bugs")]
     planted: Option<PlantedBug>,
@@ -139,25 +139,25 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
         self.jobs.iter().filter(|job| kind(job)).count()
     }
 
-    // ---- Taking.
+    // ---- SnapshotInProgress.
 
     /// Begins a snapshot of an engine in memory as it is now, which the owner cuts into blocks.
     pub fn begin(&mut self, head: Box<SnapshotHead>, engine: &mut dyn Engine, now: Instant) {
         engine.begin_snapshot();
-        let cutting = Cutting::Here { began: now, next_block_at: now, unwritten: 0 };
+        let cutting = SnapshotCutter::Here { began: now, next_block_at: now, unwritten: 0 };
         self.start(head, engine.memory_bytes(), cutting);
     }
 
     /// Begins a snapshot of this state, which the worker cuts into blocks. It takes at most about so many bytes.
     pub fn begin_cut(&mut self, head: Box<SnapshotHead>, blocks: Box<dyn Blocks>, bytes: usize) {
-        let attempt = self.start(head, bytes, Cutting::Elsewhere);
+        let attempt = self.start(head, bytes, SnapshotCutter::Elsewhere);
         self.jobs.push_back(SnapshotJob::Cut { attempt, blocks });
     }
 
-    fn start(&mut self, head: Box<SnapshotHead>, bytes: usize, cutting: Cutting) -> Attempt {
+    fn start(&mut self, head: Box<SnapshotHead>, bytes: usize, cutting: SnapshotCutter) -> Attempt {
         self.attempts += 1;
         let attempt = Attempt(self.attempts);
-        self.taking = Some(Taking { attempt, op_number: head.op_number, cutting });
+        self.taking = Some(SnapshotInProgress { attempt, op_number: head.op_number, cutting });
         self.jobs.push_back(SnapshotJob::Begin { attempt, head, bytes });
         attempt
     }
@@ -166,11 +166,10 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
     #[must_use]
     pub fn deadline(&self) -> Instant {
         match self.taking {
-            Some(Taking { cutting: Cutting::Here { next_block_at, unwritten, .. }, .. })
-                if unwritten < self.sizes.unwritten_max =>
-            {
-                next_block_at
-            }
+            Some(SnapshotInProgress {
+                cutting: SnapshotCutter::Here { next_block_at, unwritten, .. },
+                ..
+            }) if unwritten < self.sizes.unwritten_max => next_block_at,
             _ => Instant::NEVER,
         }
     }
@@ -186,8 +185,8 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
         if now < self.deadline() {
             return None;
         }
-        let Some(Taking { attempt, op_number, cutting }) = &mut self.taking else { return None };
-        let Cutting::Here { began, next_block_at, unwritten } = cutting else { return None };
+        let Some(SnapshotInProgress { attempt, op_number, cutting }) = &mut self.taking else { return None };
+        let SnapshotCutter::Here { began, next_block_at, unwritten } = cutting else { return None };
         let SnapshotSizes { block_bytes, share, hurry_bytes, .. } = self.sizes;
         let mut block = Vec::with_capacity(block_bytes + block_bytes / 8);
         let more = engine.snapshot_block(block_bytes, &mut block);
@@ -200,7 +199,7 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
         if more {
             return None;
         }
-        *cutting = Cutting::Elsewhere;
+        *cutting = SnapshotCutter::Elsewhere;
         self.jobs.push_back(SnapshotJob::Finish(attempt));
         Some((op_number, took))
     }
@@ -235,7 +234,7 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
         match self.readings.get_mut(&to) {
             Some(reading) => reading.next = Some(part).filter(|part| *part != reading.part),
             None => {
-                self.readings.insert(to, Reading { part, next: None });
+                self.readings.insert(to, SnapshotRead { part, next: None });
                 self.jobs.push_back(SnapshotJob::ReadPart { to, op_number, offset });
             }
         }
@@ -319,8 +318,11 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
     pub fn on_report(&mut self, report: SnapshotReport<M, S>, state: StateOf<'_>) -> Option<SnapshotNews> {
         match report {
             SnapshotReport::Written { attempt, bytes } => {
-                if let Some(Taking { attempt: taking, cutting: Cutting::Here { unwritten, .. }, .. }) =
-                    &mut self.taking
+                if let Some(SnapshotInProgress {
+                    attempt: taking,
+                    cutting: SnapshotCutter::Here { unwritten, .. },
+                    ..
+                }) = &mut self.taking
                     && *taking == attempt
                 {
                     *unwritten = unwritten.saturating_sub(bytes);
@@ -328,7 +330,8 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
                 None
             }
             SnapshotReport::Taken { attempt, bytes } => {
-                let Taking { op_number, .. } = self.taking.take_if(|taking| taking.attempt == attempt)?;
+                let SnapshotInProgress { op_number, .. } =
+                    self.taking.take_if(|taking| taking.attempt == attempt)?;
                 let bytes = match state {
                     StateOf::Memory(_) | StateOf::Copy => Some(bytes),
                     StateOf::Checkpoints(checkpoints) => checkpoints.written(op_number, bytes),
@@ -336,7 +339,8 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
                 bytes.map(|bytes| SnapshotNews::Event(Event::SnapshotTaken { op_number, bytes }))
             }
             SnapshotReport::NotTaken { attempt, error } => {
-                let Taking { op_number, .. } = self.taking.take_if(|taking| taking.attempt == attempt)?;
+                let SnapshotInProgress { op_number, .. } =
+                    self.taking.take_if(|taking| taking.attempt == attempt)?;
                 end(op_number, true, state);
                 Some(SnapshotNews::Failed { op_number, error })
             }

@@ -64,14 +64,14 @@ pub(super) struct Update {
     /// The leader has no room for it: it is sent again a little later, the way it went.
     pub(super) crowded_out: bool,
     /// The way it was sent in the current view.
-    pub(super) way: Way,
+    pub(super) way: UpdatePath,
     /// When it was sent that way.
     pub(super) began: Instant,
 }
 
 /// The way an update goes at first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Way {
+pub(super) enum UpdatePath {
     /// To all replicas.
     Fast,
     /// To the leader alone.
@@ -214,7 +214,7 @@ impl Client {
             without_room: ReplicaSet(0),
             is_resent: false,
             crowded_out: false,
-            way: Way::Leader,
+            way: UpdatePath::Leader,
             began: now,
         }
     }
@@ -226,41 +226,41 @@ impl Client {
     }
 
     /// Which way an update goes that may be fast.
-    fn choose_way(&mut self, sequence: u64) -> Way {
+    fn choose_way(&mut self, sequence: u64) -> UpdatePath {
         let leader = self.leader();
         match self.config.write_policy {
-            WritePolicy::Fast | WritePolicy::Thrifty => return Way::Fast,
-            WritePolicy::Leader => return Way::Leader,
+            WritePolicy::Fast | WritePolicy::Thrifty => return UpdatePath::Fast,
+            WritePolicy::Leader => return UpdatePath::Leader,
             WritePolicy::Auto => {}
         }
         let now = self.now.instant;
         let usable = self.usable();
         let times = &self.write_times;
-        let Session::Active(session) = &mut self.session else { return Way::Fast };
+        let Session::Active(session) = &mut self.session else { return UpdatePath::Fast };
         let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
         let is_due = session.comparison_is_due(now);
         let Some(fast) = times.fast(quorum, leader, usable) else {
             if is_due {
                 session.followed = Some((sequence, now));
             }
-            return Way::Fast;
+            return UpdatePath::Fast;
         };
         // The leader alone is the least that the other way takes.
         let least = times.oks[leader.index()];
         if fast <= least + least / 4 + NEAR {
-            return Way::Fast;
+            return UpdatePath::Fast;
         }
         if is_due || times.ordered == 0 {
             session.followed = Some((sequence, now));
-            return Way::Both;
+            return UpdatePath::Both;
         }
-        if times.ordered + times.ordered / 8 < fast { Way::Leader } else { Way::Fast }
+        if times.ordered + times.ordered / 8 < fast { UpdatePath::Leader } else { UpdatePath::Fast }
     }
 
     /// To whom an update goes that may be fast.
-    fn choose_recipients(&mut self, sequence: u64, way: Way) -> ReplicaSet {
+    fn choose_recipients(&mut self, sequence: u64, way: UpdatePath) -> ReplicaSet {
         let everybody = self.config.group.members().collect();
-        if self.config.write_policy != WritePolicy::Thrifty || way != Way::Fast {
+        if self.config.write_policy != WritePolicy::Thrifty || way != UpdatePath::Fast {
             return everybody;
         }
         let now = self.now.instant;
@@ -336,7 +336,7 @@ impl Client {
             return;
         }
         self.write_counts.fast += 1;
-        if update.way == Way::Both {
+        if update.way == UpdatePath::Both {
             // The leader would have taken at least as long.
             let took = now.since(update.began).as_nanos() as u64;
             self.write_times.ordered = self.write_times.ordered.max(took);
@@ -352,8 +352,8 @@ impl Client {
         let Some(update) = self.updates.get_mut(sequence) else { return };
         self.write_times.distances[leader].on_answer(now.since(update.began).as_nanos() as u64, now);
         match update.way {
-            Way::Fast => self.write_counts.ordered += 1,
-            Way::Leader | Way::Both => {
+            UpdatePath::Fast => self.write_counts.ordered += 1,
+            UpdatePath::Leader | UpdatePath::Both => {
                 self.write_counts.leader += 1;
                 let took = now.since(update.began).as_nanos() as u64;
                 self.write_times.ordered = smooth(self.write_times.ordered, took.max(1));
@@ -453,7 +453,7 @@ impl Client {
                     self.on_no_ok(from, sequence);
                 } else if nowhere {
                     self.finish_update(sequence, Outcome::Refused(refusal));
-                } else if update.way == Way::Both && !update.refusals.contains(from) {
+                } else if update.way == UpdatePath::Both && !update.refusals.contains(from) {
                     // It has no room to accept it; that it was to be ordered it has yet to read.
                     update.refusals = update.refusals.with(from);
                 } else if refusal != Refusal::DiskFailed {
@@ -519,7 +519,7 @@ impl Client {
         let (acked_below, now) = (self.updates.first(), self.now.instant);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let may_be_fast = update.fast && fast_quorum_in_reach;
-        let way = if may_be_fast { self.choose_way(sequence) } else { Way::Leader };
+        let way = if may_be_fast { self.choose_way(sequence) } else { UpdatePath::Leader };
         let recipients = self.choose_recipients(sequence, way);
         let keeps_evaluation = self.planted(PlantedBug::EvaluationOfOtherViewKept);
         let Some(update) = self.updates.get_mut(sequence) else { return };
@@ -538,9 +538,9 @@ impl Client {
         update.without_room = ReplicaSet(0);
         update.is_resent = false;
         update.crowded_out = false;
-        update.path = if way == Way::Leader { Path::Ordered } else { Path::Durability };
+        update.path = if way == UpdatePath::Leader { Path::Ordered } else { Path::Durability };
         self.transmit(session, sequence, None);
-        if way == Way::Both {
+        if way == UpdatePath::Both {
             self.order(sequence);
         }
     }
@@ -560,7 +560,7 @@ impl Client {
         let recipients = only.map_or(ReplicaSet::ALL, |only| ReplicaSet::default().with(only));
         if let Some(update) = self.updates.get_mut(sequence) {
             update.recipients = update.recipients.and(recipients);
-            if update.way == Way::Both {
+            if update.way == UpdatePath::Both {
                 // There may be only one copy left that the leader has yet to read.
                 update.refusals = update.refusals.with(leader);
             }

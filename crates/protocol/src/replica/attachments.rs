@@ -19,7 +19,7 @@ const REGISTRATIONS_MAX: u32 = 8;
 
 /// What is known of a connection.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct AttachedConnection {
     sessions: Vec<SessionId>,
     /// Sessions registered since `since`.
     registered: u32,
@@ -31,7 +31,7 @@ struct Known {
 /// What connections have shown. It is a connection's, not the group's: a restart forgets it, and clients show it again.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Attachments {
-    connections: HashMap<u64, Known>,
+    connections: HashMap<u64, AttachedConnection>,
     /// The last one found: requests come many at a time from one connection.
     last: Option<(u64, SessionId)>,
 }

@@ -3,9 +3,9 @@
 
 use super::Replica;
 use super::api::Config;
-use super::later_views::{LaterViews, Want};
+use super::later_views::{LaterViews, WantedView};
 use super::role::{
-    Contact, Follower, InView, Leader, MissingBodies, Progress, Role, ViewChange, WaitingRead,
+    Contact, Follower, Leader, MissingBodies, Progress, Role, ViewChange, ViewClients, WaitingRead,
 };
 use crate::fingerprint::{Clock, Moments};
 use crate::message::Update;
@@ -96,7 +96,7 @@ fn hash_since(since: Option<Instant>, lasting: Duration, clock: Clock, hasher: &
     end.iter().for_each(|end| clock.deadline(*end, hasher));
 }
 
-impl InView {
+impl ViewClients {
     fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
         let Self { refusals, waiting: _, reads_unapplied } = self;
         refusals.hash(hasher);
@@ -185,10 +185,10 @@ impl LaterViews {
         clients.hash(hasher);
         for want in wants {
             want.is_some().hash(hasher);
-            let Some(Want { view, moved, at }) = want else { continue };
+            let Some(WantedView { view, moved, at }) = want else { continue };
             (view, moved).hash(hasher);
             // It counts up to and including the last moment.
-            clock.past(*at, Want::kept(config.resend) + Duration::from_nanos(1), hasher);
+            clock.past(*at, WantedView::kept(config.resend) + Duration::from_nanos(1), hasher);
         }
         hash_since(*start_view_requested, config.resend, clock, hasher);
     }

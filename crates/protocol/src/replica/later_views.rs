@@ -8,14 +8,14 @@ use syros_types::{Instant, ReplicaId, View};
 
 /// What a member was last heard to want.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Want {
+pub(super) struct WantedView {
     /// The view that it wants to move to, or has moved to.
     pub(super) view: View,
     pub(super) moved: bool,
     pub(super) at: Instant,
 }
 
-impl Want {
+impl WantedView {
     /// How long it counts, where messages are sent again after `resend`.
     pub(super) fn kept(resend: Duration) -> Duration {
         resend * 4
@@ -26,7 +26,7 @@ impl Want {
 #[derive(Clone, Debug)]
 pub(super) struct LaterViews {
     /// By member.
-    pub(super) wants: Vec<Option<Want>>,
+    pub(super) wants: Vec<Option<WantedView>>,
     /// Clients whose requests met a change of views: they are told of the next view once it has begun.
     pub(super) clients: BTreeSet<u64>,
     /// When this replica has last asked to be let into a later view, since it left one.
@@ -38,7 +38,7 @@ impl LaterViews {
         Self { wants: vec![None; members], clients: BTreeSet::new(), start_view_requested: None }
     }
 
-    pub(super) fn on_wanted(&mut self, from: ReplicaId, want: Want) {
+    pub(super) fn on_wanted(&mut self, from: ReplicaId, want: WantedView) {
         self.wants[from.index()] = Some(want);
     }
 
@@ -47,9 +47,9 @@ impl LaterViews {
         &self,
         now: Instant,
         resend: Duration,
-        wanted: impl Fn(&Want) -> bool,
+        wanted: impl Fn(&WantedView) -> bool,
     ) -> usize {
-        let recent = |want: &&Want| want.at.after(Want::kept(resend)) >= now;
+        let recent = |want: &&WantedView| want.at.after(WantedView::kept(resend)) >= now;
         self.wants.iter().flatten().filter(recent).filter(|want| wanted(want)).count()
     }
 

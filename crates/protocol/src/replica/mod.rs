@@ -17,10 +17,10 @@ mod divergence;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod later_views;
+mod message_checks;
 mod ordering;
 mod persistence;
 mod planted;
-mod plausible;
 mod reads;
 mod refusals;
 mod requests;

@@ -3,7 +3,7 @@
 //! rest; no body is sent or written to disk twice.
 
 use super::backlog::Backlog;
-use super::role::{Batch, Leader, MissingBodies, Parked, Progress, Role};
+use super::role::{Batch, IncompletePrepare, Leader, MissingBodies, Progress, Role};
 use super::timers::Timer;
 use super::{Action, COMMIT_DELAY, HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
 use crate::message::{
@@ -299,7 +299,7 @@ impl Replica {
         follower.owe_ack(sent_at);
         follower.hear_commit(commit);
         let parked = &mut follower.missing.parked;
-        let expected = parked.back().map_or(self.log.op_number(), Parked::last).next();
+        let expected = parked.back().map_or(self.log.op_number(), IncompletePrepare::last).next();
         if first > expected || parked.len() >= PARKED_MAX {
             self.request_state();
         } else {
@@ -308,7 +308,7 @@ impl Replica {
             if known < entries.len() && !self.resources.disk_failed && (last_time <= time || trusts) {
                 entries.drain(..known);
                 first = expected;
-                parked.push_back(Parked { first, commit, time, entries, complete: 0 });
+                parked.push_back(IncompletePrepare { first, commit, time, entries, complete: 0 });
                 self.append_parked();
             }
         }
@@ -391,8 +391,8 @@ impl Replica {
     }
 
     /// Follower: appends one Prepare whose bodies are all here.
-    fn append_prepared(&mut self, parked: Parked) {
-        let Parked { first, commit, time, entries, .. } = parked;
+    fn append_prepared(&mut self, parked: IncompletePrepare) {
+        let IncompletePrepare { first, commit, time, entries, .. } = parked;
         assert!(first == self.log.op_number().next(), "parked Prepares continue the log");
         let view = self.view;
         let mut record_entries = Vec::with_capacity(entries.len());
@@ -512,7 +512,7 @@ impl Replica {
         let Role::Follower(follower) = &mut self.role else { return };
         follower.owe_ack(sent_at);
         follower.hear_commit(commit);
-        let expected = follower.missing.parked.back().map_or(self.log.op_number(), Parked::last);
+        let expected = follower.missing.parked.back().map_or(self.log.op_number(), IncompletePrepare::last);
         if op_number > expected {
             self.request_state();
         }

@@ -4,7 +4,7 @@ use super::role::{Awaited, Role, Waiter};
 use super::{Action, PlantedBug, Replica};
 use crate::message::{Body, LogEntry, Message, Path, Payload, Peer, Prepared, Refusal, Request, Update};
 use crate::record::{Record, empty_body};
-use crate::sessions::Known;
+use crate::sessions::OperationStatus;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -250,11 +250,14 @@ impl Replica {
     /// whom its client has sent it. True if it is dealt with.
     fn answer_from_sessions(&mut self, from: Peer, id: OperationId, sent: (Path, ReplicaSet)) -> bool {
         let (view, clock) = (self.view, self.now.wall);
-        let known =
-            if self.planted(PlantedBug::NoDeduplication) { Known::New } else { self.sessions.lookup(id) };
+        let known = if self.planted(PlantedBug::NoDeduplication) {
+            OperationStatus::New
+        } else {
+            self.sessions.lookup(id)
+        };
         match known {
-            Known::New => {}
-            Known::Executed(reply) => {
+            OperationStatus::New => {}
+            OperationStatus::Executed(reply) => {
                 let reply = reply.unwrap_or_else(empty_body);
                 let message = if self.is_leader() {
                     Message::Committed { view, id, clock, reply }
@@ -264,8 +267,8 @@ impl Replica {
                 self.send_durable(from, message);
                 return true;
             }
-            Known::ReplyDropped if self.planted(PlantedBug::DroppedReplyRunsAgain) => {}
-            Known::ReplyDropped => {
+            OperationStatus::ReplyDropped if self.planted(PlantedBug::DroppedReplyRunsAgain) => {}
+            OperationStatus::ReplyDropped => {
                 let message = match self.is_leader() {
                     true if self.planted(PlantedBug::DroppedReplyIsEmpty) => {
                         Message::Committed { view, id, clock, reply: empty_body() }
@@ -276,16 +279,16 @@ impl Replica {
                 self.send_durable(from, message);
                 return true;
             }
-            Known::Acknowledged => {
+            OperationStatus::Acknowledged => {
                 self.refuse(from, id, Refusal::Stale);
                 return true;
             }
             // The window moves on as the client hears answers.
-            Known::BeyondWindow => {
+            OperationStatus::BeyondWindow => {
                 self.refuse_without_room(from, id, sent, Refusal::Overloaded);
                 return true;
             }
-            Known::UnknownSession => {
+            OperationStatus::UnknownSession => {
                 // A session registered in an entry not applied here yet is not unknown.
                 let registered_later = id.session.0 > self.applied.0;
                 let possible = !self.is_leader() || id.session.0 <= self.log.op_number().0;
@@ -594,8 +597,8 @@ impl Replica {
                 }
                 Awaited::Update(id) => {
                     let reply = match self.sessions.lookup(id) {
-                        Known::Executed(reply) => reply.unwrap_or_else(empty_body),
-                        Known::ReplyDropped => {
+                        OperationStatus::Executed(reply) => reply.unwrap_or_else(empty_body),
+                        OperationStatus::ReplyDropped => {
                             let reply = dropped.iter().find(|(dropped, _)| *dropped == id);
                             reply.map_or_else(empty_body, |(_, reply)| reply.clone())
                         }
@@ -621,7 +624,7 @@ impl Replica {
             let refusals = self.role.in_view().map(|in_view| &in_view.refusals);
             let is_remembered = self.planted(PlantedBug::RefusalIsForGood)
                 && refusals.is_some_and(|refusals| refusals.get(id).is_some());
-            let new = self.sessions.lookup(id) == Known::New
+            let new = self.sessions.lookup(id) == OperationStatus::New
                 && !self.dlog.contains(id)
                 && !self.backlog.ordered.contains_key(&id)
                 && !is_remembered
@@ -647,11 +650,13 @@ impl Replica {
         let mut drop = Vec::new();
         for update in self.dlog.unordered_since(syros_types::Instant(moment)).take(FORWARDED_AT_ONCE_MAX) {
             match self.sessions.lookup(update.request.id) {
-                Known::Acknowledged | Known::Executed(_) | Known::ReplyDropped => {
+                OperationStatus::Acknowledged
+                | OperationStatus::Executed(_)
+                | OperationStatus::ReplyDropped => {
                     drop.push(update.request.id);
                 }
                 // Its session has ended; the leader would refuse it.
-                Known::UnknownSession if update.request.id.session.0 <= self.applied.0 => {
+                OperationStatus::UnknownSession if update.request.id.session.0 <= self.applied.0 => {
                     drop.push(update.request.id);
                 }
                 _ => forward.push(update.request.clone()),

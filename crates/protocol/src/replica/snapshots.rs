@@ -42,7 +42,7 @@ pub(super) struct Snapshots {
     /// The last checkpoint of an engine that is durable itself.
     checkpoint: OpNumber,
     /// The one being written.
-    taking: Option<Taking>,
+    taking: Option<SnapshotInProgress>,
     /// Somebody needs one newer than `newest`.
     wanted: bool,
     /// None is taken or asked for before this.
@@ -60,7 +60,7 @@ pub(super) struct Snapshots {
 /// A snapshot that is being written.
 #[derive(Clone, Copy, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
-struct Taking {
+struct SnapshotInProgress {
     op_number: OpNumber,
     /// The record that goes with it.
     ticket: Ticket,
@@ -113,7 +113,7 @@ impl Snapshots {
 }
 
 impl Replica {
-    // ---- Taking.
+    // ---- SnapshotInProgress.
 
     fn has_readers(&self) -> bool {
         let patience = self.config.resend * READER_RESENDS;
@@ -156,7 +156,7 @@ impl Replica {
         let is_file = self.snapshots.wanted || !self.config.engine_is_durable;
         let ticket = self.persist_checkpoint();
         let op_number = self.applied;
-        self.snapshots.taking = Some(Taking { op_number, ticket, is_file });
+        self.snapshots.taking = Some(SnapshotInProgress { op_number, ticket, is_file });
         self.snapshots.wanted = false;
         self.snapshots.bytes_since = 0;
         let head = SnapshotHead {
@@ -287,7 +287,7 @@ impl Replica {
                 self.send(Peer::Replica(to), Message::SnapshotOffer { view, op_number, bytes });
             }
             _ => {
-                let fits = |taking: Taking| taking.is_file && taking.op_number >= self.log.base();
+                let fits = |taking: SnapshotInProgress| taking.is_file && taking.op_number >= self.log.base();
                 let coming = self.snapshots.taking.is_some_and(fits);
                 self.snapshots.wanted |= !coming;
                 // What follows the snapshot must still be there when it has been received.

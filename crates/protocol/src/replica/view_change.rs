@@ -6,7 +6,7 @@
 //! - a leader that learns of a replica stuck in a newer view, or of one that lost its memory, starts
 //!   a new view itself and stays leader.
 
-use super::later_views::Want;
+use super::later_views::WantedView;
 use super::role::{Follower, Leader, Recovering, Role, Transfer, ViewChange};
 use super::timers::{Timer, Timers};
 use super::{HandOverReason, PlantedBug, Replica, TraceEvent, ViewChangeCause};
@@ -15,7 +15,7 @@ use crate::message::{
 };
 use crate::record::Record;
 use crate::recovery::{Recoverable, recover};
-use crate::sessions::Known;
+use crate::sessions::OperationStatus;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -87,7 +87,7 @@ impl Replica {
     }
 
     /// Members heard lately to want a view that `wanted` accepts.
-    fn count_wants(&self, wanted: impl Fn(&Want) -> bool) -> usize {
+    fn count_wants(&self, wanted: impl Fn(&WantedView) -> bool) -> usize {
         self.later_views.count_wants(self.now.instant, self.config.resend, wanted)
     }
 
@@ -267,12 +267,12 @@ impl Replica {
                 self.send(Peer::Replica(from), Message::WrongView { view: current });
                 if self.is_suspecting() {
                     // It has no leader either, and may not be able to enter this replica's view: the leader may be dead.
-                    self.later_views.on_wanted(from, Want { view, moved, at: self.now.instant });
+                    self.later_views.on_wanted(from, WantedView { view, moved, at: self.now.instant });
                     self.move_if_others_agree();
                 }
             }
             Role::Leader(_) | Role::Follower(_) => {
-                self.later_views.on_wanted(from, Want { view, moved, at: self.now.instant });
+                self.later_views.on_wanted(from, WantedView { view, moved, at: self.now.instant });
                 if moved && from == self.leader() {
                     // The leader has left this view for good, and its lease with it.
                     self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::LeaderLeft);
@@ -296,7 +296,7 @@ impl Replica {
                 }
             }
             Role::ViewChange(_) if view >= self.view => {
-                self.later_views.on_wanted(from, Want { view, moved, at: self.now.instant });
+                self.later_views.on_wanted(from, WantedView { view, moved, at: self.now.instant });
                 if moved && view > self.view {
                     self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Followed(from));
                 } else {
@@ -581,9 +581,9 @@ impl Replica {
     pub(super) fn is_dealt_with(&self, id: OperationId) -> bool {
         match self.sessions.lookup(id) {
             // Beyond the window is beyond that of what has been executed here, which may be long ago.
-            Known::New | Known::BeyondWindow => false,
-            Known::UnknownSession => id.session.0 <= self.applied.0,
-            Known::Executed(_) | Known::ReplyDropped | Known::Acknowledged => {
+            OperationStatus::New | OperationStatus::BeyondWindow => false,
+            OperationStatus::UnknownSession => id.session.0 <= self.applied.0,
+            OperationStatus::Executed(_) | OperationStatus::ReplyDropped | OperationStatus::Acknowledged => {
                 !self.planted(PlantedBug::NoDeduplication)
             }
         }

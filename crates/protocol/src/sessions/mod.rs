@@ -32,7 +32,7 @@ const LARGE_REPLY: usize = 1 << 10;
 
 /// What is known of an operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Known {
+pub enum OperationStatus {
     /// Never executed.
     New,
     /// Executed; the reply, unless it was nilext.
@@ -174,17 +174,19 @@ impl Sessions {
 
     /// What is known of an operation.
     #[must_use]
-    pub fn lookup(&self, id: OperationId) -> Known {
-        let Some(session) = self.table.get(&id.session) else { return Known::UnknownSession };
-        let Some(offset) = id.sequence.checked_sub(session.acked_below) else { return Known::Acknowledged };
+    pub fn lookup(&self, id: OperationId) -> OperationStatus {
+        let Some(session) = self.table.get(&id.session) else { return OperationStatus::UnknownSession };
+        let Some(offset) = id.sequence.checked_sub(session.acked_below) else {
+            return OperationStatus::Acknowledged;
+        };
         if offset >= SESSION_WINDOW_MAX {
-            return Known::BeyondWindow;
+            return OperationStatus::BeyondWindow;
         }
         match session.completions.get(id.sequence) {
-            None => Known::New,
-            Some(Completion::Nilext) => Known::Executed(None),
-            Some(Completion::Reply(body)) => Known::Executed(Some(body.clone())),
-            Some(Completion::Dropped) => Known::ReplyDropped,
+            None => OperationStatus::New,
+            Some(Completion::Nilext) => OperationStatus::Executed(None),
+            Some(Completion::Reply(body)) => OperationStatus::Executed(Some(body.clone())),
+            Some(Completion::Dropped) => OperationStatus::ReplyDropped,
         }
     }
 
@@ -266,20 +268,20 @@ mod tests {
     #[test]
     fn completions_are_kept_until_acknowledged() {
         let mut sessions = Sessions::default();
-        assert_eq!(sessions.lookup(id(5, 1)), Known::UnknownSession);
+        assert_eq!(sessions.lookup(id(5, 1)), OperationStatus::UnknownSession);
         sessions.register(SessionId(5), 1, WallTime(0));
-        assert_eq!(sessions.lookup(id(5, 1)), Known::New);
+        assert_eq!(sessions.lookup(id(5, 1)), OperationStatus::New);
         let reply = Body::from([1]);
         sessions.complete(id(5, 2), 1, Some(reply.clone()), WallTime(1), REPLY_BYTES_MAX);
-        assert_eq!(sessions.lookup(id(5, 1)), Known::New);
-        assert_eq!(sessions.lookup(id(5, 2)), Known::Executed(Some(reply)));
+        assert_eq!(sessions.lookup(id(5, 1)), OperationStatus::New);
+        assert_eq!(sessions.lookup(id(5, 2)), OperationStatus::Executed(Some(reply)));
         sessions.complete(id(5, 1), 1, None, WallTime(1), REPLY_BYTES_MAX);
-        assert_eq!(sessions.lookup(id(5, 1)), Known::Executed(None));
+        assert_eq!(sessions.lookup(id(5, 1)), OperationStatus::Executed(None));
         sessions.complete(id(5, 9), 3, None, WallTime(1), REPLY_BYTES_MAX);
-        assert_eq!(sessions.lookup(id(5, 2)), Known::Acknowledged);
-        assert_eq!(sessions.lookup(id(5, 3)), Known::New);
-        assert_eq!(sessions.lookup(id(5, 9)), Known::Executed(None));
-        assert_eq!(sessions.lookup(id(5, 3 + SESSION_WINDOW_MAX)), Known::BeyondWindow);
+        assert_eq!(sessions.lookup(id(5, 2)), OperationStatus::Acknowledged);
+        assert_eq!(sessions.lookup(id(5, 3)), OperationStatus::New);
+        assert_eq!(sessions.lookup(id(5, 9)), OperationStatus::Executed(None));
+        assert_eq!(sessions.lookup(id(5, 3 + SESSION_WINDOW_MAX)), OperationStatus::BeyondWindow);
     }
 
     #[test]
@@ -341,7 +343,7 @@ mod tests {
         sessions.complete(id(2, 1), 1, None, WallTime(900), REPLY_BYTES_MAX);
         assert_eq!(sessions.idle(WallTime(1000), Duration::from_micros(1000), 10), [SessionId(1)]);
         sessions.expire(&[SessionId(1)]);
-        assert_eq!(sessions.lookup(id(1, 1)), Known::UnknownSession);
+        assert_eq!(sessions.lookup(id(1, 1)), OperationStatus::UnknownSession);
     }
 
     #[test]
@@ -358,25 +360,28 @@ mod tests {
         };
         for sequence in [1, 2] {
             let known = complete(&mut sessions, id(1, sequence), 1, &large);
-            assert_eq!(known, Known::Executed(Some(large.clone())));
+            assert_eq!(known, OperationStatus::Executed(Some(large.clone())));
         }
-        assert_eq!(complete(&mut sessions, id(2, 1), 1, &large), Known::ReplyDropped);
+        assert_eq!(complete(&mut sessions, id(2, 1), 1, &large), OperationStatus::ReplyDropped);
         for sequence in [2, 3] {
             let known = complete(&mut sessions, id(2, sequence), 1, &small);
-            assert_eq!(known, Known::Executed(Some(small.clone())));
+            assert_eq!(known, OperationStatus::Executed(Some(small.clone())));
         }
-        assert_eq!(complete(&mut sessions, id(2, 4), 1, &small), Known::ReplyDropped);
+        assert_eq!(complete(&mut sessions, id(2, 4), 1, &small), OperationStatus::ReplyDropped);
         // A nilext update has nothing to keep.
         sessions.complete(id(2, 5), 1, None, WallTime(0), max);
-        assert_eq!(sessions.lookup(id(2, 5)), Known::Executed(None));
+        assert_eq!(sessions.lookup(id(2, 5)), OperationStatus::Executed(None));
         // A snapshot has the same replies, so whoever goes on from it decides in the same way.
         let copy: Sessions = sessions.iter().map(|(id, session)| (id, session.clone())).collect();
         assert_eq!(copy, sessions);
         // Acknowledged replies make room, and so do those of a session that ends.
-        assert_eq!(complete(&mut sessions, id(2, 6), 6, &large), Known::ReplyDropped);
+        assert_eq!(complete(&mut sessions, id(2, 6), 6, &large), OperationStatus::ReplyDropped);
         sessions.expire(&[SessionId(1)]);
         assert_eq!(sessions.reply_bytes(), 0);
-        assert_eq!(complete(&mut sessions, id(2, 7), 6, &large), Known::Executed(Some(large.clone())));
-        assert_eq!(sessions.lookup(id(2, 6)), Known::ReplyDropped);
+        assert_eq!(
+            complete(&mut sessions, id(2, 7), 6, &large),
+            OperationStatus::Executed(Some(large.clone()))
+        );
+        assert_eq!(sessions.lookup(id(2, 6)), OperationStatus::ReplyDropped);
     }
 }

@@ -4,7 +4,7 @@
 mod clients;
 mod disks;
 mod engines;
-mod strangers;
+mod hostile_clients;
 mod turns;
 
 use crate::adapter;
@@ -15,7 +15,7 @@ use crate::invariants::Invariants;
 use crate::journal::{Disk, DiskFault, DiskTrouble, Sizes};
 use crate::nemesis::Fault;
 use crate::network::{Fate, Network, NodeIndex};
-use crate::process::{Effect, ReplicaProcess, Surroundings};
+use crate::process::{Effect, ProcessContext, ReplicaProcess};
 use crate::scheduler::Scheduler;
 use crate::swarm::{MILLI, Swarm};
 use crate::tally::{Occurrence, Tally};
@@ -24,9 +24,9 @@ use crate::workload::Workload;
 use core::time::Duration;
 use disks::Membership;
 use engines::Opened;
+use hostile_clients::BrokenClient;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
-use strangers::BrokenClient;
 use syros_experiment::Cost;
 use syros_node::data::boot;
 use syros_node::snapshots::SnapshotSizes;
@@ -98,7 +98,7 @@ pub(crate) struct InFlight {
 
 /// What a replica's data directory knows of the leases that it has promised.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Promised {
+pub(crate) struct PromisedLeases {
     /// The longest that has not been waited out, and the latest.
     longest: Duration,
     latest: Duration,
@@ -106,7 +106,7 @@ pub(crate) struct Promised {
     since: VirtualTime,
 }
 
-impl Promised {
+impl PromisedLeases {
     /// A process starts that promises leases of this length. The longest that it may have promised before.
     fn begin(&mut self, lease: Duration, now: VirtualTime) -> Duration {
         *self = Self { longest: self.longest.max(lease), latest: lease, since: now };
@@ -139,7 +139,7 @@ pub(crate) struct ReplicaSlot {
     /// The disk is nearly full until then.
     pub(crate) disk_full_until: VirtualTime,
     /// The leases it has promised.
-    pub(crate) promised: Promised,
+    pub(crate) promised: PromisedLeases,
     /// It has been started since all were to have a shorter lease.
     pub(crate) is_reconfigured: bool,
     /// How far the machine's wall clock is ahead.
@@ -295,7 +295,7 @@ impl World {
                 turns: Turns::default(),
                 slow_disk: (0, 0),
                 disk_full_until: 0,
-                promised: Promised::default(),
+                promised: PromisedLeases::default(),
                 is_reconfigured: false,
                 wall_offset: offset(&mut dice.clocks, skew),
                 disk_failed: false,
@@ -736,7 +736,7 @@ impl World {
         let mut effects = core::mem::take(&mut self.effects);
         let (crash_ppm, fail_ppm) =
             if may_fail { (self.swarm.disk.crash_ppm, self.swarm.disk.fail_ppm) } else { (0, 0) };
-        let mut around = Surroundings {
+        let mut context = ProcessContext {
             time,
             invariants: &mut self.invariants,
             trace: &mut self.trace,
@@ -750,8 +750,8 @@ impl World {
             view_faults: &mut self.dice.view,
             view_faults_ppm: (20 * crash_ppm, 20 * fail_ppm),
         };
-        process.run(&mut around);
-        let executed_now = around.executed;
+        process.run(&mut context);
+        let executed_now = context.executed;
         slot.disk.cancel_faults();
         let trouble = process.take_trouble();
         if trouble == Some(DiskTrouble::Stopped) {

@@ -2,7 +2,7 @@
 
 use super::Shared;
 use super::layout::{StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record};
-use super::reader::{At, Read, each, random, scan};
+use super::reader::{Read, ReadPoint, each, random, scan};
 use crate::execute;
 use crate::hash::KeyHashBuilder;
 use crate::keys::{EntryRef as _, Expiry, Keys, KeysMut};
@@ -122,15 +122,15 @@ impl<S: Store> Keys for Lane<S> {
     }
 
     fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
-        each(&self.shared, &At::now(&self.shared, self.now()), visit);
+        each(&self.shared, &ReadPoint::now(&self.shared, self.now()), visit);
     }
 
     fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
-        scan(&self.shared, &At::now(&self.shared, self.now()), cursor, count, visit)
+        scan(&self.shared, &ReadPoint::now(&self.shared, self.now()), cursor, count, visit)
     }
 
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
-        random(&self.shared, &At::now(&self.shared, self.now()), prng, visit)
+        random(&self.shared, &ReadPoint::now(&self.shared, self.now()), prng, visit)
     }
 }
 

@@ -18,7 +18,7 @@ pub use cut::Cut;
 pub use lane::Lane;
 pub use layout::merged;
 pub use loader::{DiskLoader, LoadError};
-pub use reader::{Moment, Reader};
+pub use reader::{ReadView, Reader};
 
 use crate::keys::{Expiry, Keys as _};
 use crate::memory::moment;

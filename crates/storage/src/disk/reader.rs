@@ -100,13 +100,13 @@ impl<S: Store> Reader<S> {
 }
 
 /// What of a store is looked at: all there is, or a view; of which generation; and when, for what expires.
-pub(super) struct At<'a, S: Store> {
+pub(super) struct ReadPoint<'a, S: Store> {
     pub(super) view: Option<&'a S::View>,
     pub(super) generation: u32,
     pub(super) now_ms: u64,
 }
 
-impl<'a, S: Store> At<'a, S> {
+impl<'a, S: Store> ReadPoint<'a, S> {
     /// The store as it is.
     pub(super) fn now(shared: &Shared<S>, now_ms: u64) -> Self {
         Self { view: None, generation: shared.generation(), now_ms }
@@ -115,20 +115,20 @@ impl<'a, S: Store> At<'a, S> {
 
 /// The state at one moment, to be read at leisure while the engine goes on: for reads that concern all keys, which
 /// may take long.
-pub struct Moment<S: Store> {
+pub struct ReadView<S: Store> {
     view: S::View,
     generation: u32,
     time: WallTime,
     next_expiry: Expiry,
 }
 
-impl<S: Store> core::fmt::Debug for Moment<S> {
+impl<S: Store> core::fmt::Debug for ReadView<S> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Moment").field("time", &self.time).finish_non_exhaustive()
+        f.debug_struct("ReadView").field("time", &self.time).finish_non_exhaustive()
     }
 }
 
-impl<S: Store> Moment<S> {
+impl<S: Store> ReadView<S> {
     /// The state as it is now, at this log time. No lane may be at work, and nothing uncommitted.
     pub fn new(shared: &Shared<S>, time: WallTime) -> Self {
         let next_expiry = shared.next_expiry_ms();
@@ -144,22 +144,22 @@ impl<S: Store> Moment<S> {
         body: &[u8],
         reply: &mut Vec<u8>,
     ) -> Option<WallTime> {
-        execute::read(&Then { shared, moment: self }, now.max(self.time), body, reply);
+        execute::read(&KeysAt { shared, moment: self }, now.max(self.time), body, reply);
         self.next_expiry.map(moment)
     }
 
-    fn at(&self) -> At<'_, S> {
-        At { view: Some(&self.view), generation: self.generation, now_ms: self.time.as_millis() }
+    fn at(&self) -> ReadPoint<'_, S> {
+        ReadPoint { view: Some(&self.view), generation: self.generation, now_ms: self.time.as_millis() }
     }
 }
 
 /// The keys at a moment.
-struct Then<'a, S: Store> {
+struct KeysAt<'a, S: Store> {
     shared: &'a Shared<S>,
-    moment: &'a Moment<S>,
+    moment: &'a ReadView<S>,
 }
 
-impl<S: Store> Keys for Then<'_, S> {
+impl<S: Store> Keys for KeysAt<'_, S> {
     type EntryRef<'a>
         = Read<Vec<u8>>
     where
@@ -192,12 +192,12 @@ impl<S: Store> Keys for Then<'_, S> {
 /// Visits keys from a position on: see [`Keys::scan`].
 pub(super) fn scan<S: Store>(
     shared: &Shared<S>,
-    place: &At<'_, S>,
+    place: &ReadPoint<'_, S>,
     cursor: u64,
     count: u64,
     mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) -> u64 {
-    let At { view, generation, now_ms } = *place;
+    let ReadPoint { view, generation, now_ms } = *place;
     let (mut visited, mut last, mut enough, mut next) = (0, None, count == 0, 0);
     let walked = shared.walk(view, (generation, now_ms), &data_from(generation, cursor), |at, key, _, _| {
         // Keys with one position cannot be told apart by a cursor. 0 would be the end.
@@ -217,10 +217,10 @@ pub(super) fn scan<S: Store>(
 /// Visits all keys: see [`Keys::each`].
 pub(super) fn each<S: Store>(
     shared: &Shared<S>,
-    place: &At<'_, S>,
+    place: &ReadPoint<'_, S>,
     mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
 ) {
-    let At { view, generation, now_ms } = *place;
+    let ReadPoint { view, generation, now_ms } = *place;
     let walked = shared.walk(view, (generation, now_ms), &data_begin(generation), |_, key, _, _| visit(key));
     shared.succeeded(walked);
 }
@@ -228,7 +228,7 @@ pub(super) fn each<S: Store>(
 /// Visits the first key from a place drawn by chance on: see [`Keys::random`].
 pub(super) fn random<S: Store>(
     shared: &Shared<S>,
-    place: &At<'_, S>,
+    place: &ReadPoint<'_, S>,
     prng: &mut Prng,
     visit: impl FnOnce(&[u8]),
 ) -> bool {
@@ -259,16 +259,16 @@ impl<S: Store> Keys for Reader<S> {
 
     fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>) {
         self.saw_all();
-        each(&self.shared, &At::now(&self.shared, self.now_ms.get()), visit);
+        each(&self.shared, &ReadPoint::now(&self.shared, self.now_ms.get()), visit);
     }
 
     fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
         self.saw_all();
-        scan(&self.shared, &At::now(&self.shared, self.now_ms.get()), cursor, count, visit)
+        scan(&self.shared, &ReadPoint::now(&self.shared, self.now_ms.get()), cursor, count, visit)
     }
 
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool {
         self.saw_all();
-        random(&self.shared, &At::now(&self.shared, self.now_ms.get()), prng, visit)
+        random(&self.shared, &ReadPoint::now(&self.shared, self.now_ms.get()), prng, visit)
     }
 }

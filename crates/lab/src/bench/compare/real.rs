@@ -12,7 +12,7 @@ use crate::bench::directory::in_directory;
 use crate::bench::progress::Progress;
 
 /// Everything that runs.
-struct Arena<'a> {
+struct ComparisonRun<'a> {
     options: &'a Compare,
     contenders: Vec<Contender>,
     progress: Progress,
@@ -42,7 +42,8 @@ fn measure(
     let runs = jobs.len() * options.protocols.len() * options.rounds as usize;
     let runs = u32::try_from(runs).unwrap_or(u32::MAX);
     let whole = (options.warm_up + options.duration).saturating_mul(runs);
-    let mut arena = Arena { options, contenders: Vec::new(), progress: Progress::new(whole), is_interrupted };
+    let mut arena =
+        ComparisonRun { options, contenders: Vec::new(), progress: Progress::new(whole), is_interrupted };
     for (number, protocol) in options.protocols.iter().enumerate() {
         arena.start(*protocol, program, &directory.join(format!("{number}-{protocol}")))?;
     }
@@ -60,7 +61,7 @@ fn measure(
     Ok(())
 }
 
-impl Arena<'_> {
+impl ComparisonRun<'_> {
     fn start(&mut self, protocol: Protocol, program: &Path, directory: &Path) -> Result<(), String> {
         if (self.is_interrupted)() {
             return Err(CompareError::Interrupted.to_string());

@@ -215,7 +215,7 @@ impl Figure {
 }
 
 /// A cell whose names have been understood.
-struct Understood {
+struct ResolvedCell {
     cell: Cell,
     protocol: Protocol,
     blend: Blend,
@@ -223,11 +223,11 @@ struct Understood {
 }
 
 /// Takes the names of a cell for what they mean, if this program knows them.
-fn understand(cell: &Cell) -> Result<Understood, String> {
+fn understand(cell: &Cell) -> Result<ResolvedCell, String> {
     let protocol = cell.protocol.parse::<Protocol>().map_err(|error| error.to_string())?;
     let blend = cell.load.workload.parse::<Blend>().map_err(|error| error.to_string())?;
     let asked = cell.load.distribution.parse::<KeyChoice>().map_err(|error| error.to_string())?;
-    Ok(Understood { cell: cell.clone(), protocol, blend, choice: blend.choice(asked) })
+    Ok(ResolvedCell { cell: cell.clone(), protocol, blend, choice: blend.choice(asked) })
 }
 
 /// What has been measured so far, and how that is said.
@@ -239,7 +239,7 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     /// What of a figure is still to be measured; what cannot be is skipped.
-    fn missing(&mut self, figure: &Shown) -> Vec<Understood> {
+    fn missing(&mut self, figure: &Shown) -> Vec<ResolvedCell> {
         let mut missing = Vec::new();
         for cell in figure.cells().into_iter().filter(|cell| !self.measurements.has(cell)).collect::<Vec<_>>()
         {

@@ -10,7 +10,7 @@ use syros_experiment::{Distribution, Mix};
 use syros_regions::Regions;
 use syros_runtime::EngineKind;
 
-use super::{FAR_TIMES, Figure as Options, Printer, Understood, VALUE_BYTES};
+use super::{FAR_TIMES, Figure as Options, Printer, ResolvedCell, VALUE_BYTES};
 use crate::bench::directory::in_directory;
 use crate::bench::progress::{Progress, REPETITIONS_MAX};
 
@@ -60,7 +60,7 @@ enum Problem {
 }
 
 /// Everything that runs.
-struct Arena<'a> {
+struct ComparisonRun<'a> {
     options: &'a Options,
     directory: &'a Path,
     program: &'a Path,
@@ -80,7 +80,7 @@ pub(super) fn run(figures: &[Figure], program: &Path, printer: &mut Printer<'_>)
         let runs = u32::try_from(cells.len() * options.rounds as usize).unwrap_or(u32::MAX);
         let whole = (options.warm_up() + options.duration()).saturating_mul(runs);
         let (progress, is_interrupted) = (Progress::new(whole), &*is_interrupted);
-        let mut arena = Arena { options, directory, program, progress, is_interrupted, started: 0 };
+        let mut arena = ComparisonRun { options, directory, program, progress, is_interrupted, started: 0 };
         for figure in figures {
             let wanted = printer.missing(figure);
             arena.figure(figure, &wanted, printer)?;
@@ -90,13 +90,13 @@ pub(super) fn run(figures: &[Figure], program: &Path, printer: &mut Printer<'_>)
     })
 }
 
-impl Arena<'_> {
+impl ComparisonRun<'_> {
     /// Measures what is wanted of a figure, cluster by cluster: those of all its protocols run at the same time, and have
     /// something to do in turns.
     fn figure(
         &mut self,
         figure: &Figure,
-        wanted: &[Understood],
+        wanted: &[ResolvedCell],
         printer: &mut Printer<'_>,
     ) -> Result<(), String> {
         let mut places: Vec<ClusterShape> = Vec::new();
@@ -107,7 +107,7 @@ impl Arena<'_> {
             }
         }
         for place in &places {
-            let here: Vec<&Understood> = wanted
+            let here: Vec<&ResolvedCell> = wanted
                 .iter()
                 .filter(|understood| ClusterShape::of(&understood.cell.load) == *place)
                 .collect();
@@ -124,7 +124,7 @@ impl Arena<'_> {
                 }
             }
             for load in loads {
-                let contenders: Vec<&&Understood> =
+                let contenders: Vec<&&ResolvedCell> =
                     here.iter().filter(|understood| understood.cell.load == *load).collect();
                 for round in 0..self.options.rounds as usize {
                     for contender in order(contenders.len(), round) {
@@ -142,7 +142,7 @@ impl Arena<'_> {
         Ok(())
     }
 
-    fn start(&mut self, place: &ClusterShape, understood: &Understood) -> Result<Cluster, String> {
+    fn start(&mut self, place: &ClusterShape, understood: &ResolvedCell) -> Result<Cluster, String> {
         if (self.is_interrupted)() {
             return Err(CompareError::Interrupted.to_string());
         }
@@ -177,7 +177,7 @@ impl Arena<'_> {
         figure: &str,
         place: &ClusterShape,
         cluster: &mut Cluster,
-        understood: &Understood,
+        understood: &ResolvedCell,
         round: usize,
     ) -> Result<Sample, String> {
         let load = &understood.cell.load;
@@ -209,7 +209,12 @@ impl Arena<'_> {
         Err(name)
     }
 
-    fn once(&self, cluster: &mut Cluster, understood: &Understood, round: usize) -> Result<Sample, Problem> {
+    fn once(
+        &self,
+        cluster: &mut Cluster,
+        understood: &ResolvedCell,
+        round: usize,
+    ) -> Result<Sample, Problem> {
         let (options, load) = (self.options, &understood.cell.load);
         let seed = options.seed.wrapping_add(round as u64);
         let (warm_up, duration, keys) = (options.warm_up(), options.duration(), options.keys(load.keys));

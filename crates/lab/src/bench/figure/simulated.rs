@@ -10,7 +10,7 @@ use syros_experiment::Cost;
 use syros_regions::Regions;
 use syros_sim::geo::Geo;
 
-use super::{Figure as Options, Printer, Understood};
+use super::{Figure as Options, Printer, ResolvedCell};
 use crate::bench::compare::simulated::RTT_MS;
 use crate::bench::progress::Progress;
 
@@ -18,8 +18,8 @@ use crate::bench::progress::Progress;
 const SLOW: Duration = Duration::from_micros(1_000_000 / SLOW_READS_VIRTUAL as u64);
 
 /// One round of something, which is counted from 0.
-fn one(options: &Options, understood: &Understood, round: u64) -> Result<Sample, String> {
-    let Understood { cell, protocol, blend, choice } = understood;
+fn one(options: &Options, understood: &ResolvedCell, round: u64) -> Result<Sample, String> {
+    let ResolvedCell { cell, protocol, blend, choice } = understood;
     let load = &cell.load;
     let replicas = protocol.replicas(load.replicas);
     let regions = match load.regions {
@@ -58,8 +58,8 @@ fn one(options: &Options, understood: &Understood, round: u64) -> Result<Sample,
 /// All rounds of all of these, on as many cores as there are. Says how many have ended.
 fn all(
     options: &Options,
-    wanted: &[Understood],
-    says: &dyn Fn(usize, &Understood),
+    wanted: &[ResolvedCell],
+    says: &dyn Fn(usize, &ResolvedCell),
 ) -> Result<Vec<Vec<Sample>>, String> {
     let rounds = options.rounds as usize;
     let count = wanted.len() * rounds;
@@ -108,7 +108,7 @@ pub(super) fn run(figures: &[Figure], printer: &mut Printer<'_>) -> Result<(), S
         if count > 0 {
             progress.says(&format!("{}: {count} runs", figure.name));
         }
-        let says = |done: usize, understood: &Understood| {
+        let says = |done: usize, understood: &ResolvedCell| {
             if !progress.is_hidden() {
                 let load = &understood.cell.load;
                 let name = format!("{}, {}, {} clients", understood.protocol, load.workload, load.clients);

@@ -1,6 +1,6 @@
 //! What a follower knows, for as long as it follows the leader of its view.
 
-use super::InView;
+use super::ViewClients;
 use crate::hash::HashMap;
 use crate::message::{Prepared, Update};
 use crate::replica::timers::{Timer, Timers};
@@ -11,7 +11,7 @@ use syros_types::{Instant, OpNumber, OperationId, WallTime};
 /// A member that takes part in a view and does not lead it.
 #[derive(Clone, Debug)]
 pub(in crate::replica) struct Follower {
-    pub(in crate::replica) in_view: InView,
+    pub(in crate::replica) in_view: ViewClients,
     pub(in crate::replica) leader_commit: OpNumber,
     pub(in crate::replica) ack_due: Option<Instant>,
     /// Last sign of life of the leader: until one lease later, a promise not to change views.
@@ -25,7 +25,7 @@ pub(in crate::replica) struct Follower {
 /// A Prepare whose entries are not all here yet.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "model", derive(Hash))]
-pub(in crate::replica) struct Parked {
+pub(in crate::replica) struct IncompletePrepare {
     pub(in crate::replica) first: OpNumber,
     pub(in crate::replica) commit: OpNumber,
     pub(in crate::replica) time: WallTime,
@@ -34,7 +34,7 @@ pub(in crate::replica) struct Parked {
     pub(in crate::replica) complete: usize,
 }
 
-impl Parked {
+impl IncompletePrepare {
     pub(in crate::replica) const fn last(&self) -> OpNumber {
         OpNumber(self.first.0 + self.entries.len() as u64 - 1)
     }
@@ -43,7 +43,7 @@ impl Parked {
 /// Prepares that wait for bodies, and what is known of those.
 #[derive(Clone, Debug)]
 pub(in crate::replica) struct MissingBodies {
-    pub(in crate::replica) parked: VecDeque<Parked>,
+    pub(in crate::replica) parked: VecDeque<IncompletePrepare>,
     pub(in crate::replica) fetched: HashMap<OperationId, Update>,
     /// The last op number whose body has been asked for, since parked Prepares began to wait.
     pub(in crate::replica) fetch_asked: OpNumber,
@@ -84,7 +84,7 @@ impl Follower {
     /// One that has just entered its view.
     pub(in crate::replica) fn new(now: Instant) -> Self {
         Self {
-            in_view: InView::default(),
+            in_view: ViewClients::default(),
             leader_commit: OpNumber(0),
             ack_due: None,
             leader_contact: now,

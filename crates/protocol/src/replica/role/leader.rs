@@ -1,6 +1,6 @@
 //! What a leader knows, for as long as it leads its view.
 
-use super::InView;
+use super::ViewClients;
 use super::comparison::Comparison;
 use super::waiting::{Waiter, WaitingRead};
 use crate::durability_log::KeyIndex;
@@ -14,7 +14,7 @@ use syros_types::{Footprint, Group, Instant, OpNumber, ReplicaId, ReplicaSet, Ti
 /// The member that leads a view.
 #[derive(Clone, Debug)]
 pub(in crate::replica) struct Leader {
-    pub(in crate::replica) in_view: InView,
+    pub(in crate::replica) in_view: ViewClients,
     /// When it entered its view; `None` for the first one of its life.
     pub(in crate::replica) entered_at: Option<Instant>,
     /// The log as it was when the view began: others may have executed it.
@@ -119,7 +119,7 @@ impl Leader {
         view_began_at: OpNumber,
     ) -> Self {
         Self {
-            in_view: InView::default(),
+            in_view: ViewClients::default(),
             entered_at,
             view_began_at,
             progress: vec![Progress::default(); members],

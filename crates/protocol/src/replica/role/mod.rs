@@ -7,7 +7,7 @@ mod leader;
 mod view_change;
 mod waiting;
 
-pub(in crate::replica) use follower::{Follower, MissingBodies, Parked};
+pub(in crate::replica) use follower::{Follower, IncompletePrepare, MissingBodies};
 #[cfg(feature = "model")]
 pub(in crate::replica) use leader::Contact;
 pub(in crate::replica) use leader::{Batch, Leader, Progress};
@@ -40,7 +40,7 @@ pub(in crate::replica) enum Role {
 
 /// What a leader and a follower know of the clients of their view.
 #[derive(Clone, Debug, Default)]
-pub(in crate::replica) struct InView {
+pub(in crate::replica) struct ViewClients {
     pub(in crate::replica) refusals: Refusals,
     /// Reads, and updates that a leader has ordered, which are not answered yet.
     pub(in crate::replica) waiting: usize,
@@ -98,7 +98,7 @@ impl Role {
         }
     }
 
-    pub(in crate::replica) const fn in_view(&self) -> Option<&InView> {
+    pub(in crate::replica) const fn in_view(&self) -> Option<&ViewClients> {
         match self {
             Self::Leader(leader) => Some(&leader.in_view),
             Self::Follower(follower) => Some(&follower.in_view),
@@ -106,7 +106,7 @@ impl Role {
         }
     }
 
-    pub(in crate::replica) const fn in_view_mut(&mut self) -> Option<&mut InView> {
+    pub(in crate::replica) const fn in_view_mut(&mut self) -> Option<&mut ViewClients> {
         match self {
             Self::Leader(leader) => Some(&mut leader.in_view),
             Self::Follower(follower) => Some(&mut follower.in_view),

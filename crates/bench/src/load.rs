@@ -119,7 +119,7 @@ fn connected_clients(options: &Options) -> Result<Clients, Error> {
     let settings = (0..options.connections).map(|_| {
         let mut settings = options.client.clone();
         // The closed loop is the limit.
-        settings.in_flight_max = usize::MAX;
+        settings.settings.in_flight_max = usize::MAX;
         // Every client needs a seed of its own.
         settings.seed = settings.seed.map(|_| prng.next_u64());
         (options.endpoints.clone(), settings)

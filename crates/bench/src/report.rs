@@ -63,8 +63,8 @@ impl Load {
             value_bytes: options.value_bytes,
             keys: options.keys,
             distribution: options.distribution.to_string(),
-            read_policy: options.client.read_policy,
-            write_policy: options.client.write_policy,
+            read_policy: options.client.settings.read_policy,
+            write_policy: options.client.settings.write_policy,
             reads_percent: options.reads_percent,
             seed: options.seed,
         }

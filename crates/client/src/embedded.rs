@@ -8,7 +8,7 @@ use crate::options::Options;
 use core::time::Duration;
 use mio::{Registry, Token};
 use std::collections::VecDeque;
-use syros_protocol::client::{Action, Busy, Client, Event, Outcome, ReadCounts, WriteCounts};
+use syros_protocol::client::{Action, Busy, Client, Config, Event, Outcome, ReadCounts, WriteCounts};
 use syros_protocol::message::Body;
 use syros_types::{Class, FastQuorum, Footprint, Group, Instant, Now, Prng, ReadPolicy, ReplicaId, Window};
 use syros_wire::{ANY_CLUSTER, Channel, FrameBuffer, Hello, Member, Sender};
@@ -136,7 +136,7 @@ impl EmbeddedClient {
     ) -> Result<(), Busy> {
         let now = self.clock.now_since(self.asked_clock);
         let Some(protocol) = &mut self.protocol else {
-            let in_flight_max = self.options.in_flight_max.min(NAMES_MAX);
+            let in_flight_max = self.options.settings.in_flight_max.min(NAMES_MAX);
             if self.early.len() >= in_flight_max {
                 return Err(Busy { in_flight_max });
             }
@@ -175,7 +175,7 @@ impl EmbeddedClient {
             protocol.handle(now, Event::Tick);
         }
         while let Some(early) = self.early.front()
-            && now.instant.since(early.since) >= self.options.give_up_after
+            && now.instant.since(early.since) >= self.options.settings.give_up_after
         {
             self.ended.push(Completion { user_token: early.user_token, outcome: Outcome::TimedOut });
             self.early.pop_front();
@@ -201,7 +201,7 @@ impl EmbeddedClient {
             return Some(Duration::ZERO);
         }
         let links = self.links.iter().map(Link::deadline);
-        let early = self.early.front().map(|early| early.since.after(self.options.give_up_after));
+        let early = self.early.front().map(|early| early.since.after(self.options.settings.give_up_after));
         let protocol = self.protocol.as_ref().map(Client::deadline);
         let deadline = links.chain(early).chain(protocol).min().unwrap_or(Instant::NEVER);
         (deadline != Instant::NEVER).then(|| deadline.since(self.clock.now().instant))
@@ -290,9 +290,9 @@ impl EmbeddedClient {
         self.hello.cluster = hello.cluster;
         self.fast_quorum = fast_quorum;
         let now = self.clock.now();
-        let protocol = self
-            .protocol
-            .get_or_insert_with(|| Client::new(self.options.protocol(group, fast_quorum, self.seed), now));
+        let settings = &self.options.settings;
+        let config = || Config { settings: settings.clone(), ..Config::new(group, fast_quorum, self.seed) };
+        let protocol = self.protocol.get_or_insert_with(|| Client::new(config(), now));
         protocol.handle(now, Event::Connected(from));
         for early in core::mem::take(&mut self.early) {
             let Early { user_token, body, class, footprint, policy, .. } = early;

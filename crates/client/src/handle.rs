@@ -74,7 +74,7 @@ impl Client {
             Endpoint::resolve(address).map_err(|error| ConnectError::Resolve { position, error })
         };
         let endpoints = addresses.iter().enumerate().map(resolve).collect::<Result<Vec<_>, _>>()?;
-        let (in_flight_max, connect_timeout) = (options.in_flight_max, options.connect_timeout);
+        let (in_flight_max, connect_timeout) = (options.settings.in_flight_max, options.connect_timeout);
         let driver = Driver::new(endpoints, options)?;
         let shared = Arc::new(Shared::new(driver.waker().map_err(ConnectError::System)?, in_flight_max));
         let connected: ConnectedSlot = Slot::new();

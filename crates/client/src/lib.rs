@@ -63,6 +63,6 @@ pub use options::Options;
 pub use pending::{Pending, block_on};
 pub use status::{StatusError, hand_over, status};
 pub use syros_commands::Reply;
-pub use syros_protocol::client::{Busy, Outcome, ReadCounts, WriteCounts};
+pub use syros_protocol::client::{Busy, Outcome, ReadCounts, Settings, WriteCounts};
 pub use syros_protocol::message::{Body, Refusal, StatusReport};
 pub use syros_types::{Class, Footprint, ReadPolicy, WritePolicy};

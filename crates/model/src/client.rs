@@ -44,12 +44,12 @@ impl ModelClient {
         let unit = Duration::from_nanos;
         let mut config = Config::new(group, setup.mode, number as u64 + 1);
         config.planted = setup.planted;
-        config.read_policy = setup.reads;
-        config.write_policy = WritePolicy::Fast;
-        config.resend = unit(PATIENCE);
-        config.sync_after = unit(PATIENCE);
-        config.give_up_after = Duration::from_secs(3600);
-        config.session_idle_max = Duration::from_secs(3600);
+        config.settings.read_policy = setup.reads;
+        config.settings.write_policy = WritePolicy::Fast;
+        config.settings.resend = unit(PATIENCE);
+        config.settings.sync_after = unit(PATIENCE);
+        config.settings.give_up_after = Duration::from_secs(3600);
+        config.settings.session_idle_max = Duration::from_secs(3600);
         let (clock, wall) = (Instant(1), WallTime(wall));
         let mut client = Client::new(config, Now { instant: clock, wall });
         for member in group.members() {

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use syros_machine::MachineName;
-use syros_protocol::replica;
-use syros_types::{Group, InvalidGroupSize, ReadPolicy, ReplicaId, WritePolicy};
+use syros_protocol::{client, replica};
+use syros_types::{Group, InvalidGroupSize, ReplicaId};
 use syros_wire::Secret;
 
 /// Settings of a node: one replica with its Redis front end.
@@ -239,24 +239,20 @@ pub struct FrontConfig {
     /// Most memory of all clients' connections together, in bytes: their input, operations under way and replies.
     /// `None`: an eighth of the memory that the process may take, from 64 MiB to 1 GiB.
     pub client_memory: Option<usize>,
-    /// Most operations of this process's Redis clients in flight; further ones wait in their sockets.
-    pub in_flight_max: usize,
-    /// An operation without an answer after this long ends with an error.
-    pub operation_timeout: Duration,
     /// When no majority of the replicas has been heard of for this long, operations end with an error at once. Longer
     /// than a view change takes.
     pub quorum_timeout: Duration,
     /// A process that stops answers what its Redis clients have in flight for this long at most.
     pub drain_timeout: Duration,
-    /// A nilext update whose fast quorum is not complete after this long is ordered by the leader.
-    pub sync_after: Duration,
-    /// How reads are answered that do not say.
-    pub read_policy: ReadPolicy,
-    /// How updates go that may be fast.
-    pub write_policy: WritePolicy,
-    /// A session idle for longer is not used again. Below the replicas' session timeout.
-    pub session_idle_max: Duration,
+    /// The session that carries the operations of all Redis clients of this process. Beyond its `in_flight_max`, further
+    /// operations wait in their sockets.
+    pub client: client::Settings,
 }
+
+/// The front end sends an operation without an answer again after this long. Connections lose nothing,
+/// and a new one, or a new view, makes it send again at once; this is for what a replica dropped. Much
+/// less would let large answers be asked for again while they are on their way.
+const RESEND: Duration = Duration::from_secs(2);
 
 impl FrontConfig {
     /// The budget of all clients' connections, in bytes, where the process may take so much memory.
@@ -272,14 +268,9 @@ impl Default for FrontConfig {
             connections_max: 10_000,
             output_bytes_max: syros_resp::limits::REPLY_BYTES_MAX,
             client_memory: None,
-            in_flight_max: 65_536,
-            operation_timeout: Duration::from_secs(10),
             quorum_timeout: Duration::from_secs(2),
             drain_timeout: Duration::from_secs(5),
-            sync_after: Duration::from_millis(20),
-            read_policy: ReadPolicy::Auto,
-            write_policy: WritePolicy::Auto,
-            session_idle_max: Duration::from_secs(300),
+            client: client::Settings { resend: RESEND, ..client::Settings::new() },
         }
     }
 }

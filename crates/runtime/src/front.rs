@@ -82,11 +82,11 @@ const SLOTS_PAUSE: usize = 1 << 22;
 const SLOTS_MAX: usize = SLOTS_PAUSE + syros_resp::limits::COMMANDS_MAX;
 
 impl Front {
-    /// `config.in_flight_max` is raised, so that what is accepted below `in_flight_max` never hits it.
+    /// `config.settings.in_flight_max` is raised, so that what is accepted below `in_flight_max` never hits it.
     pub(crate) fn new(mut config: Config, room: ReplyRoom, now: Now) -> Self {
-        let in_flight_max = config.in_flight_max;
+        let in_flight_max = config.settings.in_flight_max;
         // A connection checked at the limit may still hand over all of its commands.
-        config.in_flight_max = 2 * in_flight_max + syros_resp::limits::COMMANDS_MAX;
+        config.settings.in_flight_max = 2 * in_flight_max + syros_resp::limits::COMMANDS_MAX;
         Self {
             client: Client::new(config, now),
             waiting: Window::new(1, SLOTS_MAX),
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn beyond_the_limits_nothing_is_lost_silently() {
         let mut config = Config::new(Group::new(1).unwrap(), FastQuorum::Majority, 1);
-        config.in_flight_max = 2;
+        config.settings.in_flight_max = 2;
         let now = Now { instant: Instant(1), wall: WallTime(1) };
         let mut front = Front::new(config, ReplyRoom::new(1 << 20), now);
         let most = 4 + syros_resp::limits::COMMANDS_MAX as u64;

@@ -5,7 +5,6 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mio::{Poll, Waker};
 use syros_machine::{MachineKind, StateMachine};
@@ -35,11 +34,6 @@ use crate::on_disk;
 use crate::reply_room::ReplyRoom;
 use crate::socket::ListenError;
 use crate::stop::Stopper;
-
-/// The front end sends an operation without an answer again after this long. Connections lose nothing,
-/// and a new one, or a new view, makes it send again at once; this is for what a replica dropped. Much
-/// less would let large answers be asked for again while they are on their way.
-const RESEND: Duration = Duration::from_secs(2);
 
 /// Log entries that an engine on disk may be given before the ones before them are executed: a fraction of a
 /// second's worth, so that one slow lane does not stop the others.
@@ -237,13 +231,7 @@ impl Base {
         let ClusterSettings { introduction, group, fast_quorum, replicas, connects_below, descriptors } =
             cluster;
         let mut config = client::Config::new(group, fast_quorum, self.prng.next_u64());
-        config.resend = RESEND;
-        config.sync_after = front.sync_after;
-        config.read_policy = front.read_policy;
-        config.write_policy = front.write_policy;
-        config.give_up_after = front.operation_timeout;
-        config.in_flight_max = front.in_flight_max;
-        config.session_idle_max = front.session_idle_max;
+        config.settings = front.client.clone();
         let link = |(index, address): (usize, &String)| {
             let dials = (index < connects_below).then(|| address.clone());
             Link::new(dials, self.prng.next_u64())

@@ -57,17 +57,14 @@ fn parse_connections(text: &str) -> Result<usize, String> {
 /// Runs the gateway until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     logger::install(log::LevelFilter::Info);
+    let mut front = FrontConfig { connections_max: options.connections, ..FrontConfig::default() };
+    (front.client.read_policy, front.client.write_policy) = (options.reads, options.writes);
     let config = GatewayConfig {
         cluster: options.cluster_id,
         replicas: options.cluster.clone(),
         listen_redis: SocketAddr::new(options.bind, options.port),
         connect_timeout: Duration::from_secs(options.connect_timeout),
-        front: FrontConfig {
-            connections_max: options.connections,
-            read_policy: options.reads,
-            write_policy: options.writes,
-            ..FrontConfig::default()
-        },
+        front,
     };
     let gateway = GatewayNode::start(config).map_err(|error| error.to_string())?;
     let stopper = gateway.stopper();

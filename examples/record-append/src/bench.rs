@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use record_append::{FileStore, Files};
-use syros_client::Options;
+use syros_client::{Options, Settings};
 use syros_experiment::Measured;
 use syros_runtime::{Durability, Node, NodeConfig, ReplicaId, Stopper};
 use syros_types::Protocol;
@@ -90,7 +90,7 @@ impl Cluster {
 
     /// A client with a session of its own.
     fn client(&self, protocol: &Protocol) -> Result<Files, String> {
-        let options = Options { write_policy: protocol.writes, ..Options::default() };
+        let options = Options::from(Settings { write_policy: protocol.writes, ..Settings::default() });
         let end = Instant::now() + READY_WITHIN;
         loop {
             let connected =

@@ -29,7 +29,7 @@ use native::NativeFleet;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::path::PathBuf;
 use std::time::Instant;
-use syros_client::{Endpoint, Options, Outcome, StatusReport};
+use syros_client::{Endpoint, Options, Outcome, Settings, StatusReport};
 use syros_experiment::{APPENDS_PER_KEY, Blend, KeyChoice, OperationKind, OperationStream};
 use syros_protocol::message::RoleName;
 use syros_regions::Regions;
@@ -265,13 +265,11 @@ impl Contender {
     fn client_settings(&self, clients: usize, prng: &mut Prng) -> Vec<(Vec<Endpoint>, Options)> {
         let addresses = self.cluster.addresses_from(self.region.unwrap_or_default());
         let endpoints: Vec<Endpoint> = addresses.into_iter().map(Endpoint::from).collect();
-        let settings = (0..clients).map(|_| Options {
-            read_policy: self.protocol.reads,
-            write_policy: self.protocol.writes,
-            seed: Some(prng.next_u64()),
-            ..Options::default()
-        });
-        settings.map(|settings| (endpoints.clone(), settings)).collect()
+        let Protocol { reads: read_policy, writes: write_policy, .. } = self.protocol;
+        let settings = Settings { read_policy, write_policy, ..Settings::default() };
+        let options =
+            (0..clients).map(|_| Options { seed: Some(prng.next_u64()), ..settings.clone().into() });
+        options.map(|options| (endpoints.clone(), options)).collect()
     }
 
     /// Makes the store hold the records that the load begins with, and nothing else.

@@ -14,7 +14,7 @@ use crate::error::Error;
 use core::time::Duration;
 use rustix::process::{Resource, getrlimit};
 use std::path::PathBuf;
-use syros_client::{Client, Options};
+use syros_client::{Client, Options, Settings};
 use syros_experiment::{Distribution, Mix, Row, Workload};
 use syros_regions::Regions;
 use syros_relay::CONNECTIONS_MAX;
@@ -146,7 +146,8 @@ impl GeoCluster {
             return Ok(());
         }
         let patience = READY_WITHIN + self.far();
-        let options = Options { give_up_after: patience, resend: patience, ..self.client_options() };
+        let mut options = self.client_options();
+        (options.settings.give_up_after, options.settings.resend) = (patience, patience);
         let client = Client::connect(self.cluster.addresses(), options)?.wait()?;
         let value = vec![b'v'; load.value_bytes];
         while self.loaded < load.keys {
@@ -192,10 +193,13 @@ impl GeoCluster {
         Options {
             connect_timeout: defaults.connect_timeout + self.far(),
             dial_timeout: defaults.dial_timeout + self.far(),
-            resend: defaults.resend * self.regions.patience_of_clients(),
-            give_up_after: READY_WITHIN + self.far(),
-            read_policy: self.protocol.reads,
-            write_policy: self.protocol.writes,
+            settings: Settings {
+                resend: defaults.settings.resend * self.regions.patience_of_clients(),
+                give_up_after: READY_WITHIN + self.far(),
+                read_policy: self.protocol.reads,
+                write_policy: self.protocol.writes,
+                ..defaults.settings
+            },
             ..defaults
         }
     }

@@ -4,14 +4,11 @@ use crate::fake::{Mood, cluster};
 use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
-use syros_client::{Busy, Client, ConnectError, Error, LinkError, Options, StatusError, status};
+use syros_client::{Busy, Client, ConnectError, Error, LinkError, Options, Settings, StatusError, status};
 
 fn hasty() -> Options {
-    Options {
-        give_up_after: Duration::from_millis(300),
-        connect_timeout: Duration::from_millis(300),
-        ..Options::default()
-    }
+    let settings = Settings { give_up_after: Duration::from_millis(300), ..Settings::default() };
+    Options { settings, connect_timeout: Duration::from_millis(300), ..Options::default() }
 }
 
 #[test]
@@ -30,7 +27,8 @@ fn without_an_answer_an_update_is_unknown_and_a_read_has_timed_out() {
 #[test]
 fn too_many_operations_are_busy() {
     let cluster = cluster(1);
-    let options = Options { in_flight_max: 2, ..hasty() };
+    let mut options = hasty();
+    options.settings.in_flight_max = 2;
     let client = Client::connect(&cluster.addresses, options).unwrap().wait().unwrap();
     cluster.set_mood(Mood::Silent);
     let pending: Vec<_> = (0..4).map(|_| client.get("key")).collect();

@@ -15,7 +15,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use syros_bench::Report;
 use syros_cli::{check_address, parse_bytes, parse_duration};
-use syros_client::{Endpoint, ReadPolicy, WritePolicy};
+use syros_client::{Endpoint, ReadPolicy, Settings, WritePolicy};
 use syros_experiment::Distribution;
 
 /// Options of `syros-lab bench`.
@@ -135,11 +135,8 @@ fn write(write: &WriteOptions) -> Result<ExitCode, String> {
         value_bytes: usize::try_from(write.value_bytes).unwrap_or(usize::MAX),
         keys: write.keys,
         distribution: write.distribution,
-        client: syros_client::Options {
-            read_policy: write.reads,
-            write_policy: write.writes,
-            ..syros_client::Options::default()
-        },
+        client: Settings { read_policy: write.reads, write_policy: write.writes, ..Settings::default() }
+            .into(),
         reads_percent: write.reads_percent,
         warm_up: write.warm_up,
         duration: write.duration,

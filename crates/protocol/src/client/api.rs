@@ -4,15 +4,10 @@ use crate::message::{Body, Message, Refusal};
 use core::time::Duration;
 use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, WritePolicy};
 
-/// Settings of a client.
+/// What a user may choose about a client. The library's options and the server's front end embed it, so that the
+/// defaults stand here and nowhere else.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Config {
-    /// The group.
-    pub group: Group,
-    /// The cluster's fast quorum mode.
-    pub fast_quorum: FastQuorum,
-    /// Seed of nonces and jitter; two clients that start at one time must differ in it.
-    pub seed: u64,
+pub struct Settings {
     /// An operation without an answer is sent again after this long.
     pub resend: Duration,
     /// A nilext update whose fast quorum is not complete after this long is ordered by the leader.
@@ -29,19 +24,13 @@ pub struct Config {
     pub read_policy: ReadPolicy,
     /// How updates go that may be fast.
     pub write_policy: WritePolicy,
-    /// A known-wrong variant to run, for the simulator.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<crate::replica::PlantedBug>,
 }
 
-impl Config {
+impl Settings {
     /// The defaults.
     #[must_use]
-    pub const fn new(group: Group, fast_quorum: FastQuorum, seed: u64) -> Self {
+    pub const fn new() -> Self {
         Self {
-            group,
-            fast_quorum,
-            seed,
             resend: Duration::from_millis(100),
             sync_after: Duration::from_millis(20),
             give_up_after: Duration::from_secs(10),
@@ -49,6 +38,41 @@ impl Config {
             session_idle_max: Duration::from_secs(300),
             read_policy: ReadPolicy::Auto,
             write_policy: WritePolicy::Auto,
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a client is made from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Config {
+    /// The group.
+    pub group: Group,
+    /// The cluster's fast quorum mode.
+    pub fast_quorum: FastQuorum,
+    /// Seed of nonces and jitter; two clients that start at one time must differ in it.
+    pub seed: u64,
+    /// What a user may choose.
+    pub settings: Settings,
+    /// A known-wrong variant to run, for the simulator.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::replica::PlantedBug>,
+}
+
+impl Config {
+    /// A client with the default settings.
+    #[must_use]
+    pub const fn new(group: Group, fast_quorum: FastQuorum, seed: u64) -> Self {
+        Self {
+            group,
+            fast_quorum,
+            seed,
+            settings: Settings::new(),
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }

@@ -47,18 +47,18 @@ impl Client {
         (oks, distances.map(|distance| distance.shortest), ordered, latency).hash(hasher);
         // No timeout that starts with something being sent is longer than this.
         let slowest = latencies.slowest().max(write_times.slowest()).max(*latency);
-        let patience = super::patience(config.resend, slowest, config);
+        let patience = super::patience(config.settings.resend, slowest, &config.settings);
         match session {
             Session::None => 0_u8.hash(hasher),
             Session::Abandoned { nonce } => (1_u8, nonce).hash(hasher),
             Session::Registering { nonce, sent } => {
                 nonce.hash(hasher);
-                clock.past(*sent, config.resend, hasher);
+                clock.past(*sent, config.settings.resend, hasher);
             }
             Session::Active(session) => session.fingerprint(clock, hasher),
         }
-        clock.past(*last_update, config.session_idle_max, hasher);
-        let patience = patience.max(config.sync_after);
+        clock.past(*last_update, config.settings.session_idle_max, hasher);
+        let patience = patience.max(config.settings.sync_after);
         hash_updates(updates, config, patience, clock, hasher);
         hash_reads(reads, config, patience, clock, hasher);
         members.fingerprint(patience, clock, hasher);
@@ -129,7 +129,7 @@ fn hash_updates(
         (asked.0, is_older, without_room.0, is_resent).hash(hasher);
         clock.past(*began, patience, hasher);
         clock.past(*sent, patience, hasher);
-        clock.past(*invoked, config.give_up_after, hasher);
+        clock.past(*invoked, config.settings.give_up_after, hasher);
     }
 }
 
@@ -173,6 +173,6 @@ fn hash_reads(
         )
             .hash(hasher);
         clock.past(*sent, patience, hasher);
-        clock.past(*invoked, config.give_up_after, hasher);
+        clock.past(*invoked, config.settings.give_up_after, hasher);
     }
 }

@@ -16,7 +16,7 @@ mod session;
 mod tests;
 mod updates;
 
-pub use api::{Action, Busy, Config, Event, Outcome, Token};
+pub use api::{Action, Busy, Config, Event, Outcome, Settings, Token};
 pub use reads::ReadCounts;
 pub use updates::WriteCounts;
 
@@ -42,8 +42,8 @@ const PATIENCE_PART: u32 = 4;
 
 /// A timeout that a cluster under load, or a distant one, does not run into: answers that usually take so many
 /// nanoseconds are not lost, and sending everything again would only add to the load.
-fn patience(timeout: Duration, usual: u64, config: &Config) -> Duration {
-    let longest = config.give_up_after / PATIENCE_PART;
+fn patience(timeout: Duration, usual: u64, settings: &Settings) -> Duration {
+    let longest = settings.give_up_after / PATIENCE_PART;
     timeout.max(Duration::from_nanos(usual.saturating_mul(4)).min(longest))
 }
 
@@ -116,8 +116,8 @@ impl Client {
             view: View(0),
             session: Session::None,
             last_update: now.instant,
-            updates: Window::new(1, config.in_flight_max),
-            reads: Window::new(1, config.in_flight_max),
+            updates: Window::new(1, config.settings.in_flight_max),
+            reads: Window::new(1, config.settings.in_flight_max),
             config,
             last_token: Token(0),
             members: Members::new(now.instant),
@@ -168,10 +168,10 @@ impl Client {
         policy: Option<ReadPolicy>,
     ) -> Result<Token, Busy> {
         self.now = now;
-        let policy = policy.unwrap_or(self.config.read_policy);
+        let policy = policy.unwrap_or(self.config.settings.read_policy);
         // The slots count, not the live ones: one stuck operation must not let the window grow on.
-        if self.updates.slots() + self.held.len() + self.reads.slots() >= self.config.in_flight_max {
-            return Err(Busy { in_flight_max: self.config.in_flight_max });
+        if self.updates.slots() + self.held.len() + self.reads.slots() >= self.config.settings.in_flight_max {
+            return Err(Busy { in_flight_max: self.config.settings.in_flight_max });
         }
         self.last_token.0 += 1;
         let token = self.last_token;
@@ -433,12 +433,12 @@ impl Client {
     /// Sequence numbers begin anew, with another session.
     fn leave_session(&mut self) {
         self.session = Session::None;
-        self.updates = Window::new(1, self.config.in_flight_max);
+        self.updates = Window::new(1, self.config.settings.in_flight_max);
     }
 
     /// Replaces a session that the cluster may be about to expire, while nothing depends on it.
     fn refresh_session(&mut self) {
-        let idle = self.now.instant.since(self.last_update) >= self.config.session_idle_max;
+        let idle = self.now.instant.since(self.last_update) >= self.config.settings.session_idle_max;
         let is_outdated = idle || self.is_ahead();
         if is_outdated && self.updates.live() == 0 && matches!(self.session, Session::Active(_)) {
             self.leave_session();
@@ -531,9 +531,8 @@ impl Client {
     fn schedule_scan(&mut self) {
         if self.scan_at == Instant::NEVER {
             // Those that wait for no more than a fast quorum look around for others sooner.
-            let is_thrifty = self.config.write_policy == WritePolicy::Thrifty;
-            let parts = if is_thrifty { 8 } else { 2 };
-            let Config { sync_after, resend, session_idle_max, .. } = self.config;
+            let Settings { sync_after, resend, session_idle_max, write_policy, .. } = self.config.settings;
+            let parts = if write_policy == WritePolicy::Thrifty { 8 } else { 2 };
             let soonest = sync_after.min(resend).min(session_idle_max);
             self.scan_at = self.now.instant.after(soonest / parts);
         }
@@ -545,7 +544,7 @@ impl Client {
         self.for_each_update(Self::look_after_update);
         self.for_each_read(Self::look_after_read);
         if let Session::Registering { sent, nonce } = self.session
-            && self.now.instant.since(sent) >= self.config.resend
+            && self.now.instant.since(sent) >= self.config.settings.resend
         {
             if self.updates.live() == 0 {
                 self.session = Session::Abandoned { nonce };
@@ -577,9 +576,9 @@ impl Client {
             let averages = [self.latencies.value(leader), self.write_times.oks[leader.index()]];
             let others = self.write_times.ordered.max(self.write_times.latency);
             let usual = averages.into_iter().fold(others, u64::max);
-            self.config.sync_after.max(Duration::from_nanos(usual.saturating_mul(4)))
+            self.config.settings.sync_after.max(Duration::from_nanos(usual.saturating_mul(4)))
         } else {
-            patience(self.config.sync_after, usual, &self.config)
+            patience(self.config.settings.sync_after, usual, &self.config.settings)
         };
         if now.since(self.members.leader_heard) < patience || now.since(self.members.probed) < patience {
             return;

@@ -760,7 +760,7 @@ impl Client {
         let awaits_refused = self.planted(PlantedBug::RefusedReadAwaited);
         let (connected, leader) = (self.members.connected, self.leader());
         let Some(read) = self.reads.get_mut(number) else { return };
-        if now.since(read.invoked) >= self.config.give_up_after {
+        if now.since(read.invoked) >= self.config.settings.give_up_after {
             return self.finish_read(number, None, Outcome::TimedOut);
         }
         let ReadProgress { heard, change, .. } = &read.progress;
@@ -777,10 +777,9 @@ impl Client {
             ReadSource::Meta { .. } => members_take(asked).max(self.latencies.word(leader, now)),
             ReadSource::Reread { .. } => members_take(asked.with(leader)),
         };
-        let (soon, resend) = (
-            patience(self.config.sync_after, usual, &self.config),
-            patience(self.config.resend, usual, &self.config),
-        );
+        let settings = &self.config.settings;
+        let soon = patience(settings.sync_after, usual, settings);
+        let resend = patience(settings.resend, usual, settings);
         let (silent, patience) = match read.source {
             // Others may know as well.
             ReadSource::Leader
@@ -798,8 +797,7 @@ impl Client {
             ReadSource::Meta { .. } if change.is_none() => (unheard.with(leader), soon),
             ReadSource::Quorum { .. } | ReadSource::Meta { .. } => (unheard, soon),
         };
-        let patience =
-            if read.refused && !awaits_refused { patience.min(self.config.resend) } else { patience };
+        let patience = if read.refused && !awaits_refused { patience.min(settings.resend) } else { patience };
         if now.since(read.sent) >= patience {
             self.members.slow = self.members.slow.and(ReplicaSet(silent.0 & connected.0));
             if matches!(read.source, ReadSource::Reread { .. }) {

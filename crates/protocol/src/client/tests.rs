@@ -148,7 +148,7 @@ fn acknowledgements_of_two_views_do_not_add_up() {
 /// A thrifty client of five replicas that has heard of all of them: 1 and 2 are near, 3 and 4 a millisecond farther.
 fn thrifty() -> Harness {
     let mut config = Config::new(Group::new(5).unwrap(), FastQuorum::Majority, 1);
-    config.write_policy = WritePolicy::Thrifty;
+    config.settings.write_policy = WritePolicy::Thrifty;
     let mut harness = Harness::with(config, &[0, 1, 2, 3, 4]);
     harness.submit(Class::Overwrite);
     assert_eq!(recipients(&harness.drain().0), [0, 1, 2, 3, 4], "nobody has been heard of");
@@ -298,7 +298,7 @@ fn a_replica_that_was_behind_may_answer_the_next_update() {
         let mut harness = with_one_behind(FastQuorum::Supermajority, bug);
         harness.submit(Class::Overwrite);
         harness.drain();
-        harness.pass(harness.client.config.sync_after / 2);
+        harness.pass(harness.client.config.settings.sync_after / 2);
         let is_awaited = paths(&harness.drain().0).is_empty();
         assert_eq!(is_awaited, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
     }
@@ -313,11 +313,11 @@ fn an_update_that_failed_tells_nothing_of_how_long_updates_take() {
         (harness.client.config.planted = bug);
         harness.submit(Class::Overwrite);
         harness.drain();
-        harness.pass(harness.client.config.give_up_after);
+        harness.pass(harness.client.config.settings.give_up_after);
         assert_eq!(harness.drain().1.len(), 1, "given up");
         harness.submit(Class::Overwrite);
         assert_eq!(paths(&harness.drain().0).len(), 3);
-        harness.pass(harness.client.config.sync_after);
+        harness.pass(harness.client.config.settings.sync_after);
         let is_ordered = paths(&harness.drain().0) == [(0, Path::Ordered, 3)];
         assert_eq!(is_ordered, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
     }
@@ -343,14 +343,14 @@ fn a_replica_that_is_away_is_not_waited_for() {
 #[test]
 fn a_silent_replica_is_not_waited_for_again() {
     let mut harness = Harness::new(5, FastQuorum::Supermajority, &[0, 1, 2, 3, 4]);
-    harness.client.config.write_policy = WritePolicy::Fast;
+    harness.client.config.settings.write_policy = WritePolicy::Fast;
     for sequence in 2..4 {
         harness.submit(Class::Overwrite);
         assert_eq!(paths(&harness.drain().0).len(), 5);
         (0..3).for_each(|from| harness.ok(from, 0, sequence));
         if sequence == 2 {
             assert_eq!(harness.drain().0, []);
-            harness.pass(harness.client.config.sync_after);
+            harness.pass(harness.client.config.settings.sync_after);
             harness.ok(3, 0, sequence);
         } else {
             let (view, clock) = (View(0), harness.clock());
@@ -365,8 +365,8 @@ fn a_silent_replica_is_not_waited_for_again() {
 #[test]
 fn the_leader_is_asked_before_the_session_ends() {
     let mut harness = Harness::new(3, FastQuorum::Supermajority, &[0, 1, 2]);
-    harness.client.config.write_policy = WritePolicy::Fast;
-    harness.client.config.session_idle_max = Duration::from_millis(50);
+    harness.client.config.settings.write_policy = WritePolicy::Fast;
+    harness.client.config.settings.session_idle_max = Duration::from_millis(50);
     for sequence in 2..12 {
         harness.submit(Class::Overwrite);
         harness.now.instant = harness.now.instant.after(Duration::from_millis(40));
@@ -390,7 +390,7 @@ fn without_a_fast_quorum_in_reach_the_leader_orders_from_the_start() {
     assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 2)]);
     // A silent replica is waited for once.
     let mut harness = Harness::new(3, FastQuorum::Supermajority, &[0, 1, 2]);
-    harness.client.config.write_policy = WritePolicy::Fast;
+    harness.client.config.settings.write_policy = WritePolicy::Fast;
     harness.submit(Class::Merge);
     harness.drain();
     harness.ok(0, 0, 2);
@@ -455,7 +455,7 @@ fn refused_means_nowhere_and_unknown_means_unknown() {
 #[test]
 fn a_silent_leader_is_looked_for() {
     let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
-    harness.client.config.read_policy = ReadPolicy::Leader;
+    harness.client.config.settings.read_policy = ReadPolicy::Leader;
     harness.submit(Class::Read);
     harness.drain();
     harness.pass(Duration::from_millis(25));
@@ -504,7 +504,7 @@ fn a_refused_registration_is_the_next_one() {
 #[test]
 fn the_window_is_bounded_and_an_expired_session_is_replaced() {
     let mut harness = Harness::new(1, FastQuorum::Majority, &[0]);
-    harness.client.config.in_flight_max = 2;
+    harness.client.config.settings.in_flight_max = 2;
     harness.submit(Class::Update);
     harness.submit(Class::Update);
     let busy = harness.client.submit(harness.now, Body::from([7]), Class::Update, &Footprint::One(1));
@@ -519,7 +519,7 @@ fn the_window_is_bounded_and_an_expired_session_is_replaced() {
 /// Five replicas whose supermajority is 100 ms away, the leader and a majority 10 ms.
 fn far_supermajority(policy: WritePolicy) -> Harness {
     let mut harness = Harness::new(5, FastQuorum::Supermajority, &[0, 1, 2, 3, 4]);
-    harness.client.config.write_policy = policy;
+    harness.client.config.settings.write_policy = policy;
     // The update that began the session took no time.
     harness.client.write_times.forget_leader();
     harness
@@ -594,7 +594,7 @@ fn a_write_policy_is_kept_to() {
 #[test]
 fn a_read_that_may_ask_others_does_not_wait_for_a_silent_leader() {
     let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
-    assert_eq!(harness.client.config.read_policy, ReadPolicy::Auto);
+    assert_eq!(harness.client.config.settings.read_policy, ReadPolicy::Auto);
     let read = harness.submit(Class::Read);
     let (sent, _) = harness.drain();
     assert!(
@@ -738,7 +738,7 @@ impl Says {
 /// A client that reads of a majority and has heard of view 1, which replica 1 leads; replicas 0 and 4 are out of reach.
 fn quorum_reader() -> Harness {
     let mut config = Config::new(Group::new(5).unwrap(), FastQuorum::Majority, 1);
-    config.read_policy = ReadPolicy::Quorum;
+    config.settings.read_policy = ReadPolicy::Quorum;
     let mut harness = Harness::with(config, &[0, 1, 2, 3]);
     harness.client.handle(harness.now, Event::Disconnected(ReplicaId(0)));
     harness.receive(1, Message::WrongView { view: View(1) });
@@ -789,7 +789,7 @@ fn a_lifetime_by_a_wrong_clock_does_not_count() {
         for (expiry, counts) in [(lasting, counts), (WallTime(0), true)] {
             for policy in [ReadPolicy::Quorum, ReadPolicy::Meta] {
                 let mut config = Config::new(Group::new(3).unwrap(), FastQuorum::Majority, 1);
-                config.read_policy = policy;
+                config.settings.read_policy = policy;
                 let mut harness = Harness::with(config, &[0, 1, 2]);
                 let token = harness.submit(Class::Read);
                 let sent = harness.drain().0;
@@ -841,7 +841,7 @@ fn a_read_that_was_refused_is_asked_for_again_soon() {
             harness.receive(from, Message::ReadRefused { view, number: 2, refusal });
         }
         harness.drain();
-        harness.pass(harness.client.config.resend);
+        harness.pass(harness.client.config.settings.resend);
         let is_asked = asked(&harness.drain().0).contains(&(1, Asked::Value { after: OpNumber(0) }));
         assert_eq!(is_asked, bug.is_none() || !cfg!(feature = "planted-bugs"), "with {bug:?}");
     }
@@ -1105,7 +1105,7 @@ fn a_connection_that_comes_and_goes_does_not_put_off_what_was_crowded_out() {
 fn a_far_follower_that_stops_is_done_without() {
     const TRIPS: [u64; 3] = [2, 40, 80];
     let mut config = Config::new(Group::new(3).unwrap(), FastQuorum::Supermajority, 1);
-    config.write_policy = WritePolicy::Fast;
+    config.settings.write_policy = WritePolicy::Fast;
     let mut harness = Harness::with(config, &[0, 1, 2]);
     let mut arriving: Vec<(u64, u8, Message)> = Vec::new();
     let (mut millis, mut left) = (0_u64, 200);

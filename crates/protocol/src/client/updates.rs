@@ -228,7 +228,7 @@ impl Client {
     /// Which way an update goes that may be fast.
     fn choose_way(&mut self, sequence: u64) -> UpdatePath {
         let leader = self.leader();
-        match self.config.write_policy {
+        match self.config.settings.write_policy {
             WritePolicy::Fast | WritePolicy::Thrifty => return UpdatePath::Fast,
             WritePolicy::Leader => return UpdatePath::Leader,
             WritePolicy::Auto => {}
@@ -260,7 +260,7 @@ impl Client {
     /// To whom an update goes that may be fast.
     fn choose_recipients(&mut self, sequence: u64, way: UpdatePath) -> ReplicaSet {
         let everybody = self.config.group.members().collect();
-        if self.config.write_policy != WritePolicy::Thrifty || way != UpdatePath::Fast {
+        if self.config.settings.write_policy != WritePolicy::Thrifty || way != UpdatePath::Fast {
             return everybody;
         }
         let now = self.now.instant;
@@ -622,17 +622,16 @@ impl Client {
         let (now, group, leader) = (self.now.instant, self.config.group, self.leader());
         let quorum = group.fast_quorum(self.config.fast_quorum);
         let fast = self.write_times.fast(quorum, leader, self.usable()).unwrap_or_default();
-        let sync_after = patience(self.config.sync_after, fast.max(self.write_times.latency), &self.config);
+        let settings = &self.config.settings;
+        let (give_up_after, session_idle_max) = (settings.give_up_after, settings.session_idle_max);
+        let widen_after = (settings.sync_after / 4).max(Duration::from_nanos(fast.saturating_mul(2)));
+        let latency = self.write_times.latency;
+        let sync_after = patience(settings.sync_after, fast.max(latency), settings);
         // The leader has to be asked before the session ends.
-        let sync_after = sync_after.min(self.config.session_idle_max);
-        let widen_after = (self.config.sync_after / 4).max(Duration::from_nanos(fast.saturating_mul(2)));
-        let resend = patience(
-            self.config.resend,
-            self.write_times.ordered.max(self.write_times.latency),
-            &self.config,
-        );
+        let sync_after = sync_after.min(session_idle_max);
+        let resend = patience(settings.resend, self.write_times.ordered.max(latency), settings);
         let Some(update) = self.updates.get_mut(sequence) else { return };
-        if now.since(update.invoked) >= self.config.give_up_after {
+        if now.since(update.invoked) >= give_up_after {
             let outcome = if update.attempts == 0 { Outcome::TimedOut } else { Outcome::Unknown };
             return self.finish_update(sequence, outcome);
         }
@@ -643,7 +642,7 @@ impl Client {
             refusing.iter().for_each(|replica| self.on_no_ok(replica, sequence));
         }
         // No later than what may be lost, and while the session lasts: the refusal keeps no session alive.
-        let longest = resend.min(self.config.session_idle_max);
+        let longest = resend.min(session_idle_max);
         let outlasts = self.planted(PlantedBug::BackoffOutlastsSession);
         let backoff = if outlasts { sync_after * 2 } else { longest.min(sync_after * 2) };
         let Some(update) = self.updates.get_mut(sequence) else { return };

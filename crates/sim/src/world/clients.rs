@@ -35,16 +35,18 @@ impl World {
     }
 
     pub(crate) fn start_client(&mut self, slot: usize) {
-        let settings = &self.swarm.protocol;
+        let protocol = &self.swarm.protocol;
         let mut config =
             client::Config::new(self.group, self.swarm.fast_quorum, self.dice.clients.next_u64());
-        config.read_policy = self.swarm.workload.read_policy_of(slot);
-        config.write_policy = self.swarm.workload.write_policy_of(slot);
-        config.sync_after = settings.sync_after;
-        config.resend = settings.client_resend;
-        config.give_up_after = settings.give_up_after;
-        config.in_flight_max = settings.in_flight_max;
-        config.session_idle_max = settings.session_timeout / 4;
+        config.settings = client::Settings {
+            resend: protocol.client_resend,
+            sync_after: protocol.sync_after,
+            give_up_after: protocol.give_up_after,
+            in_flight_max: protocol.in_flight_max,
+            session_idle_max: protocol.session_timeout / 4,
+            read_policy: self.swarm.workload.read_policy_of(slot),
+            write_policy: self.swarm.workload.write_policy_of(slot),
+        };
         config.planted = self.planted;
         let clock = self.clock(self.clients[slot].wall_offset);
         let now = self.now();

@@ -77,9 +77,9 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     engine.kind = root.choice("engine", &EngineKind::ALL.map(|kind| (kind.name(), kind)), engine.kind)?;
     let mut front = FrontConfig::default();
     let policies = ReadPolicy::ALL.map(|policy| (policy.name(), policy));
-    front.read_policy = root.choice("reads", &policies, protocol.reads)?;
+    front.client.read_policy = root.choice("reads", &policies, protocol.reads)?;
     let policies = WritePolicy::ALL.map(|policy| (policy.name(), policy));
-    front.write_policy = root.choice("writes", &policies, protocol.writes)?;
+    front.client.write_policy = root.choice("writes", &policies, protocol.writes)?;
 
     let mut listen = root.section("listen")?;
     let listen_redis = address(&mut listen, "redis", || Some(SocketAddr::from(([127, 0, 0, 1], 6379))))?;
@@ -201,11 +201,11 @@ fn read_timing(
     let drift = timing.integer("clock-drift-ppm", 0..=500_000, u64::from(core.clock_drift_ppm))?;
     core.clock_drift_ppm = u32::try_from(drift).unwrap_or(u32::MAX);
     core.session_timeout = timing.duration("session-timeout", 10 * SECOND..=7 * DAY, core.session_timeout)?;
-    front.session_idle_max = core.session_timeout / 2;
-    front.operation_timeout = timing.duration(
+    front.client.session_idle_max = core.session_timeout / 2;
+    front.client.give_up_after = timing.duration(
         "operation-timeout",
         100 * MILLISECOND..=10 * 60 * SECOND,
-        front.operation_timeout,
+        front.client.give_up_after,
     )?;
     // A view change must not look like the loss of a majority.
     let least = 4 * core.suspect_after.max(250 * MILLISECOND);
@@ -214,7 +214,8 @@ fn read_timing(
         timing.duration("quorum-timeout", least..=10 * 60 * SECOND, front.quorum_timeout)?;
     front.drain_timeout =
         timing.duration("drain-timeout", Duration::ZERO..=10 * 60 * SECOND, front.drain_timeout)?;
-    front.sync_after = timing.duration("sync-after", MILLISECOND..=10 * SECOND, front.sync_after)?;
+    front.client.sync_after =
+        timing.duration("sync-after", MILLISECOND..=10 * SECOND, front.client.sync_after)?;
     Ok(())
 }
 
@@ -229,7 +230,7 @@ fn read_limits(
         Ok(())
     };
     count("connections", 1..=1_000_000, &mut front.connections_max)?;
-    count("in-flight", 1..=16_777_216, &mut front.in_flight_max)?;
+    count("in-flight", 1..=16_777_216, &mut front.client.in_flight_max)?;
     count("sessions", 1..=16_777_216, &mut core.sessions_max)?;
     count("batch", 1..=65_536, &mut core.batch_max)?;
     count("dlog-length", 1..=16_777_216, &mut core.dlog_length_max)?;

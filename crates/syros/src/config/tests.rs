@@ -143,8 +143,8 @@ fn a_protocol_decides_defaults_and_nothing_else() {
             core.fast_quorum,
             core.batch_max,
             node.engine.execution_threads,
-            front.read_policy,
-            front.write_policy,
+            front.client.read_policy,
+            front.client.write_policy,
         )
     };
     let base = "cluster = 1\nreplicas = [\"a:1\", \"b:2\", \"c:3\"]\nreplica = 0\ndirectory = \"d\"\n\

@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use syros_bench::cluster::Cluster;
 use syros_checker::history::{Input, Output};
-use syros_client::{Client, Error, Options, ReadPolicy, Reply};
+use syros_client::{Client, Error, ReadPolicy, Reply, Settings};
 use syros_types::Prng;
 
 /// Keys are left behind for new ones after this long: what nobody knows the fate of stays concurrent with
@@ -60,8 +60,8 @@ impl Load {
         let mut load = Self { recorder: Arc::default(), is_over: Arc::default(), threads: Vec::new() };
         for process in 0..NATIVE_CLIENTS {
             let read_policy = policy(process);
-            let options = Options { give_up_after: GIVE_UP_AFTER, read_policy, ..Options::default() };
-            let client = Client::connect(cluster.addresses(), options).unwrap().wait().unwrap();
+            let settings = Settings { give_up_after: GIVE_UP_AFTER, read_policy, ..Settings::default() };
+            let client = Client::connect(cluster.addresses(), settings.into()).unwrap().wait().unwrap();
             load.spawn(process, choose, move |input| native(&client, input));
         }
         for node in 0..replicas {

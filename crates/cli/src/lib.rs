@@ -6,11 +6,10 @@ mod arguments;
 mod output;
 pub mod regions;
 pub mod signals;
-mod units;
 
 pub use arguments::{DurabilityName, EngineName, check_address, parse_group};
 pub use output::end_when_nobody_reads;
-pub use units::{BytesText, parse_bytes, parse_duration};
+pub use syros_settings::{BytesText, parse_bytes, parse_duration};
 
 /// The commit that the programs are built from, or "unknown": it is part of every report of a measurement.
 pub const COMMIT: &str = env!("SYROS_COMMIT");

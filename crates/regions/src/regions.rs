@@ -3,7 +3,7 @@
 use crate::line::Line;
 use core::fmt;
 use core::time::Duration;
-use serde::Deserialize;
+use syros_settings::{ConfigError, Reader};
 use syros_types::Group;
 
 /// Most regions: more than there are replicas and places worth a client.
@@ -39,8 +39,10 @@ impl fmt::Display for Problem {
 
 impl std::error::Error for Problem {}
 
-fn problem<T>(text: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem(text.into()))
+impl From<ConfigError> for Problem {
+    fn from(error: ConfigError) -> Self {
+        Self(error.to_string())
+    }
 }
 
 /// Where replicas and clients are, and the lines between these regions.
@@ -55,69 +57,103 @@ pub struct Regions {
     lines: Vec<Line>,
 }
 
-/// The file.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    replicas: Vec<String>,
-    clients: Vec<String>,
-    line: Vec<LineEntry>,
-}
-
-/// A table `[[line]]`.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-struct LineEntry {
-    between: Option<[String; 2]>,
-    from: Option<String>,
-    to: Option<String>,
-    within_each: Option<bool>,
-    rtt_ms: Option<f64>,
-    delay_ms: Option<f64>,
-    jitter_ms: Option<f64>,
-    loss_percent: Option<f64>,
-    mbit_per_second: Option<f64>,
-}
-
-/// A number of the file within its limits.
-fn limited(name: &str, value: f64, max: f64) -> Result<f64, Problem> {
-    if (0.0..=max).contains(&value) {
-        return Ok(value);
+/// The names of all regions, each once.
+fn all_names(root: &Reader, replicas: &[String], clients: &[String]) -> Result<Vec<String>, ConfigError> {
+    let mut names: Vec<String> = Vec::new();
+    for (key, name) in
+        replicas.iter().map(|name| ("replicas", name)).chain(clients.iter().map(|name| ("clients", name)))
+    {
+        // Names are parts of commands and of JSON.
+        let is_plain = |letter: char| letter.is_alphanumeric() || "-_. ".contains(letter);
+        if name.is_empty() || !name.chars().all(is_plain) {
+            let problem = format!("region '{name}': a name has letters, digits, '-', '_', '.' and spaces");
+            return Err(root.error(key, problem));
+        }
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
     }
-    problem(format!("{name} = {value} is not from 0 to {max}"))
+    if names.len() > REGIONS_MAX {
+        return Err(root.error_of_section(format!("{} regions are more than {REGIONS_MAX}", names.len())));
+    }
+    Ok(names)
 }
 
-fn millis(name: &str, value: f64) -> Result<Duration, Problem> {
-    limited(name, value, DELAY_MS_MAX).map(|millis| Duration::from_nanos((millis * 1e6).round() as u64))
+/// The tables `[[line]]`: the lines from each region to each, row by row, as far as the file has them.
+struct Lines<'a> {
+    names: &'a [String],
+    lines: Vec<Option<Line>>,
 }
 
-impl LineEntry {
-    /// What one direction is like.
-    fn line(&self) -> Result<Line, Problem> {
-        let delay = match (self.rtt_ms, self.delay_ms, &self.from) {
-            (Some(rtt), None, None) => millis("rtt-ms", rtt)? / 2,
-            (None, Some(delay), _) => millis("delay-ms", delay)?,
-            (Some(_), None, Some(_)) => return problem("a line 'from' one region has a delay-ms, no rtt-ms"),
-            _ => return problem("a line has either a delay-ms or a rtt-ms"),
-        };
-        let loss = limited("loss-percent", self.loss_percent.unwrap_or(0.0), 50.0)?;
-        let mbit = limited("mbit-per-second", self.mbit_per_second.unwrap_or(0.0), MBIT_MAX)?;
-        let (loss_ppm, bytes_per_second) = ((loss * 10_000.0).round(), (mbit * 125_000.0).round());
-        // Nothing is lost at 0, and there is no limit at 0.
-        for (name, value, is_nothing) in
-            [("loss-percent", loss, loss_ppm == 0.0), ("mbit-per-second", mbit, bytes_per_second == 0.0)]
-        {
-            if value > 0.0 && is_nothing {
-                return problem(format!("{name} = {value} is too little to be emulated"));
+impl Lines<'_> {
+    /// The position of a region in the list of all.
+    fn region(&self, entry: &Reader, key: &str, name: &str) -> Result<usize, ConfigError> {
+        let known = self.names.iter().position(|known| known == name);
+        known.ok_or_else(|| entry.error(key, format!("no replica and no client is in region '{name}'")))
+    }
+
+    fn read(&mut self, entry: &mut Reader) -> Result<(), ConfigError> {
+        let between = entry.texts("between")?;
+        let (from, to) = (entry.text("from")?, entry.text("to")?);
+        let within_each = entry.boolean("within-each")?.unwrap_or_default();
+        let line = read_line(entry, from.is_some())?;
+        let count = self.names.len();
+        match (between.as_deref(), from, to, within_each) {
+            (Some([a, b]), None, None, false) => {
+                let (a, b) = (self.region(entry, "between", a)?, self.region(entry, "between", b)?);
+                self.lines[a * count + b] = Some(line);
+                self.lines[b * count + a] = Some(line);
+            }
+            (Some(regions), None, None, false) => {
+                return Err(
+                    entry.error("between", format!("two regions are expected, not {}", regions.len()))
+                );
+            }
+            (None, Some(from), Some(to), false) => {
+                let (from, to) = (self.region(entry, "from", &from)?, self.region(entry, "to", &to)?);
+                self.lines[from * count + to] = Some(line);
+            }
+            (None, None, None, true) => {
+                for region in 0..count {
+                    self.lines[region * count + region].get_or_insert(line);
+                }
+            }
+            _ => {
+                let problem = "it must have either 'between', or 'from' and 'to', or 'within-each = true'";
+                return Err(entry.error_of_section(problem));
             }
         }
-        Ok(Line {
-            delay,
-            jitter: millis("jitter-ms", self.jitter_ms.unwrap_or(0.0))?,
-            loss_ppm: loss_ppm as u32,
-            bytes_per_second: bytes_per_second as u64,
-        })
+        Ok(())
     }
+}
+
+/// What one direction of a line is like.
+fn read_line(entry: &mut Reader, is_one_way: bool) -> Result<Line, ConfigError> {
+    let mut millis = |key| -> Result<_, ConfigError> {
+        let millis = entry.number(key, 0.0..=DELAY_MS_MAX)?;
+        Ok(millis.map(|millis| Duration::from_nanos((millis * 1e6).round() as u64)))
+    };
+    let (rtt, delay, jitter) = (millis("rtt-ms")?, millis("delay-ms")?, millis("jitter-ms")?);
+    let delay = match (rtt, delay) {
+        (Some(_), None) if is_one_way => {
+            return Err(entry.error("rtt-ms", "a line 'from' one region has a delay-ms, no rtt-ms"));
+        }
+        (Some(rtt), None) => rtt / 2,
+        (None, Some(delay)) => delay,
+        _ => return Err(entry.error_of_section("a line has either a delay-ms or a rtt-ms")),
+    };
+    // Nothing is lost at 0, and there is no limit at 0.
+    let mut scaled = |key, max, scale: f64| -> Result<_, ConfigError> {
+        let value = entry.number(key, 0.0..=max)?.unwrap_or_default();
+        let scaled = (value * scale).round();
+        if value > 0.0 && scaled == 0.0 {
+            return Err(entry.error(key, format!("{value} is too little to be emulated")));
+        }
+        Ok(scaled as u64)
+    };
+    let loss_ppm = scaled("loss-percent", 50.0, 10_000.0)?;
+    let bytes_per_second = scaled("mbit-per-second", MBIT_MAX, 125_000.0)?;
+    Ok(Line { delay, jitter: jitter.unwrap_or_default(), loss_ppm: loss_ppm as u32, bytes_per_second })
 }
 
 impl Regions {
@@ -154,68 +190,29 @@ impl Regions {
     /// # Errors
     /// [`Problem`] names what is missing, unknown or out of range.
     pub fn parse(text: &str) -> Result<Self, Problem> {
-        let file: File = toml::from_str(text).map_err(|error| Problem(error.to_string()))?;
-        Group::new(file.replicas.len()).map_err(|error| Problem(format!("replicas: {error}")))?;
-        if !(1..=CLIENTS_MAX).contains(&file.clients.len()) {
-            let count = file.clients.len();
-            return problem(format!("clients: there must be 1 to {CLIENTS_MAX} regions, not {count}"));
+        let mut root = Reader::parse(text)?;
+        let (replicas, clients) = (root.required_texts("replicas")?, root.required_texts("clients")?);
+        Group::new(replicas.len()).map_err(|error| root.error("replicas", error.to_string()))?;
+        if !(1..=CLIENTS_MAX).contains(&clients.len()) {
+            let problem = format!("there must be 1 to {CLIENTS_MAX} regions, not {}", clients.len());
+            return Err(root.error("clients", problem).into());
         }
-        let mut names: Vec<String> = Vec::new();
-        for name in file.replicas.iter().chain(&file.clients) {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
-        // They are parts of commands and of JSON.
-        let is_plain = |name: &&String| {
-            !name.is_empty() && name.chars().all(|letter| letter.is_alphanumeric() || "-_. ".contains(letter))
-        };
-        if let Some(strange) = names.iter().find(|name| !is_plain(name)) {
-            return problem(format!(
-                "region '{strange}': a name has letters, digits, '-', '_', '.' and spaces"
-            ));
-        }
-        if names.len() > REGIONS_MAX {
-            return problem(format!("{} regions are more than {REGIONS_MAX}", names.len()));
-        }
-        let index = |name: &String| names.iter().position(|known| known == name);
-        let place = |name: &String| {
-            index(name).ok_or_else(|| Problem(format!("no replica and no client is in region '{name}'")))
-        };
+        let names = all_names(&root, &replicas, &clients)?;
         let count = names.len();
-        let mut lines: Vec<Option<Line>> = vec![None; count * count];
-        for (number, entry) in file.line.iter().enumerate() {
-            let in_entry = |Problem(text)| Problem(format!("line {}: {text}", number + 1));
-            let line = entry.line().map_err(in_entry)?;
-            let within_each = entry.within_each == Some(true);
-            match (&entry.between, &entry.from, &entry.to, within_each) {
-                (Some([a, b]), None, None, false) => {
-                    let (a, b) = (place(a).map_err(in_entry)?, place(b).map_err(in_entry)?);
-                    lines[a * count + b] = Some(line);
-                    lines[b * count + a] = Some(line);
-                }
-                (None, Some(from), Some(to), false) => {
-                    let (from, to) = (place(from).map_err(in_entry)?, place(to).map_err(in_entry)?);
-                    lines[from * count + to] = Some(line);
-                }
-                (None, None, None, true) => {
-                    for region in 0..count {
-                        lines[region * count + region].get_or_insert(line);
-                    }
-                }
-                _ => {
-                    let text = "it must have either 'between', or 'from' and 'to', or 'within-each = true'";
-                    return Err(in_entry(Problem(text.to_owned())));
-                }
-            }
+        let mut lines = Lines { names: &names, lines: vec![None; count * count] };
+        for mut entry in root.sections("line")? {
+            lines.read(&mut entry)?;
+            entry.finish()?;
         }
-        let missing = lines.iter().position(Option::is_none);
-        if let Some(at) = missing {
+        let lines = lines.lines;
+        if let Some(at) = lines.iter().position(Option::is_none) {
             let (from, to) = (&names[at / count], &names[at % count]);
-            return problem(format!("there is no line from '{from}' to '{to}'"));
+            return Err(root.error("line", format!("there is none from '{from}' to '{to}'")).into());
         }
-        let replicas = file.replicas.iter().filter_map(index).collect();
-        let clients = file.clients.iter().filter_map(index).collect();
+        root.finish()?;
+        let index = |name: &String| names.iter().position(|known| known == name);
+        let replicas = replicas.iter().filter_map(index).collect();
+        let clients = clients.iter().filter_map(index).collect();
         Ok(Self { replicas, clients, lines: lines.into_iter().flatten().collect(), names })
     }
 
@@ -308,8 +305,8 @@ mod tests {
         assert_eq!(regions.round_trip(here, regions.replicas()[4]), Duration::from_millis(4));
         assert_eq!(regions.line(here, here).jitter, Duration::from_micros(1_500));
         for (replicas, rtt, jitter, complaint) in [
-            (4, 1.0, 0.0, "replicas: "),
-            (3, -1.0, 0.0, "rtt-ms = -1"),
+            (4, 1.0, 0.0, "key 'replicas': a group has 1, 3, 5, 7 or 9 replicas, not 4"),
+            (3, -1.0, 0.0, "'line.1.rtt-ms': -1.0 is not a number"),
             (3, f64::NAN, 0.0, "NaN is no time"),
             (3, 1.0, f64::INFINITY, "inf is no time"),
         ] {
@@ -353,19 +350,30 @@ mod tests {
     fn what_is_wrong_is_named() {
         let good = Regions::shipped_text("far-leader").unwrap();
         for (from, to, complaint) in [
-            ("= 96.87", "= -1", "rtt-ms = -1"),
-            ("= 96.87", "= 1e9", "is not from 0 to 10000"),
+            ("= 96.87", "= -1", "key 'line.2.rtt-ms': -1 is not a number from 0 to 10000"),
+            ("= 96.87", "= 1e9", "from 0 to 10000"),
             ("rtt-ms = 96.87", "", "either a delay-ms or a rtt-ms"),
             ("[\"paris\", \"wisconsin\"]", "[\"paris\", \"rome\"]", "region 'rome'"),
             ("within-each = true", "within-each = false", "it must have either"),
             (
                 "between = [\"paris\", \"wisconsin\"]",
                 "between = [\"paris\", \"paris\"]",
-                "from 'paris' to 'wisconsin'",
+                "there is none from 'paris' to 'wisconsin'",
             ),
             ("[\"wisconsin\"]", "[]", "1 to 16 regions, not 0"),
             ("\"wisconsin\"]\nclients", "\"wisconsin\", \"paris\"]\nclients", "1, 3, 5, 7 or 9"),
-            ("clients", "customers", "customers"),
+            ("clients", "customers", "key 'clients': missing"),
+            (
+                "clients",
+                "weather = 3\nclients",
+                "key 'weather': unknown; known here are clients, line, replicas",
+            ),
+            (
+                "rtt-ms = 96.87",
+                "rtt-ms = 96.87\nlength = 3",
+                "key 'line.2.length': unknown; known here are between, ",
+            ),
+            ("\"paris\", \"wisconsin\"]\nrtt", "\"paris\"]\nrtt", "two regions are expected, not 1"),
             ("[\"wisconsin\"]", "[\"a}b\"]", "region 'a}b'"),
             ("rtt-ms = 96.87", "rtt-ms = 96.87\nmbit-per-second = 1e-9", "too little"),
         ] {

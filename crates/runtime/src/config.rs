@@ -1,7 +1,7 @@
 //! What a process needs to be told.
 
 use std::fmt;
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,6 +9,9 @@ use syros_machine::MachineName;
 use syros_protocol::{client, replica};
 use syros_types::{Group, InvalidGroupSize, ReplicaId};
 use syros_wire::Secret;
+
+/// Where Redis clients are listened for by default: Redis's own port, and nobody outside this machine.
+pub const REDIS_ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 6379);
 
 /// Settings of a node: one replica with its Redis front end.
 #[derive(Clone, Debug)]
@@ -60,7 +63,7 @@ impl NodeConfig {
         Ok(Self {
             cluster,
             replicas,
-            listen_redis: SocketAddr::from(([127, 0, 0, 1], 6379)),
+            listen_redis: REDIS_ADDRESS,
             listen_replicas,
             directory,
             bootstrap: false,

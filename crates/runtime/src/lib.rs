@@ -46,7 +46,8 @@ mod trace;
 mod yield_policy;
 
 pub use config::{
-    EngineConfig, EngineKind, FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, StoreConfig,
+    EngineConfig, EngineKind, FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, REDIS_ADDRESS,
+    StoreConfig,
 };
 pub use directory::{
     DIRECTORY_FORMAT, DataDirectory, DirectoryError, Identity, durability_name, durability_named,

@@ -1,14 +1,15 @@
 //! `syros gateway`: the Redis front end without a replica.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use syros_cli::{check_address, signals};
-use syros_runtime::{FrontConfig, GatewayConfig, GatewayNode};
+use syros_runtime::{FrontConfig, GatewayConfig, GatewayNode, REDIS_ADDRESS};
 use syros_types::{ReadPolicy, WritePolicy};
 
+use crate::config::CONNECTIONS;
 use crate::logger;
 
 /// Options of `syros gateway`.
@@ -23,10 +24,10 @@ pub(crate) struct Options {
     #[arg(long, value_name = "H:P,..", value_delimiter = ',', required = true, value_parser = parse_address)]
     cluster: Vec<String>,
     /// Port for Redis clients
-    #[arg(long, value_name = "PORT", default_value_t = 6379)]
+    #[arg(long, value_name = "PORT", default_value_t = REDIS_ADDRESS.port())]
     port: u16,
     /// IP address to listen on. There is no authentication: anything but loopback is open to everybody
-    #[arg(long, value_name = "IP", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    #[arg(long, value_name = "IP", default_value_t = REDIS_ADDRESS.ip())]
     bind: IpAddr,
     /// Only talk to the cluster with this id, as the nodes' configuration says it [default: any]
     #[arg(long, value_name = "ID", default_value_t = 0, hide_default_value = true)]
@@ -35,13 +36,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "S", default_value_t = 30)]
     connect_timeout: u64,
     /// Most connections of Redis clients
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = parse_connections)]
+    #[arg(long, value_name = "N", default_value_t = FrontConfig::default().connections_max, value_parser = parse_connections)]
     connections: usize,
     /// How reads are answered that do not say: auto, leader, meta, quorum or stale
-    #[arg(long, value_name = "POLICY", default_value_t = ReadPolicy::Auto)]
+    #[arg(long, value_name = "POLICY", default_value_t = FrontConfig::default().client.read_policy)]
     reads: ReadPolicy,
     /// How updates go that may be fast: auto, fast, thrifty or leader
-    #[arg(long, value_name = "POLICY", default_value_t = WritePolicy::Auto)]
+    #[arg(long, value_name = "POLICY", default_value_t = FrontConfig::default().client.write_policy)]
     writes: WritePolicy,
 }
 
@@ -50,8 +51,10 @@ fn parse_address(text: &str) -> Result<String, String> {
 }
 
 fn parse_connections(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|number| (1..=1_000_000).contains(number));
-    number.ok_or_else(|| "a number from 1 to 1000000 is expected".to_owned())
+    let number = text.parse().ok().filter(|number| CONNECTIONS.contains(number));
+    let number = number.and_then(|number| usize::try_from(number).ok());
+    number
+        .ok_or_else(|| format!("a number from {} to {} is expected", CONNECTIONS.start(), CONNECTIONS.end()))
 }
 
 /// Runs the gateway until it is asked to end.

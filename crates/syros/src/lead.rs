@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use syros_client::{Endpoint, StatusError, StatusReport};
 use syros_protocol::message::RoleName;
+use syros_runtime::REDIS_ADDRESS;
 use syros_types::ReplicaId;
 
 use crate::secret;
@@ -31,7 +32,7 @@ pub(crate) struct Options {
     /// The replica that is to lead
     id: u8,
     /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
-    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_value = "127.0.0.1:6379", value_parser = parse_address)]
+    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_values_t = [REDIS_ADDRESS.to_string()], value_parser = parse_address)]
     addr: Vec<String>,
     /// File with the cluster's secret, if the nodes have one (secret-file in their configuration)
     #[arg(long, value_name = "FILE")]

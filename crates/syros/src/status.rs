@@ -10,6 +10,7 @@ use clap::Args;
 use syros_cli::check_address;
 use syros_client::{Endpoint, StatusReport};
 use syros_protocol::message::RoleName;
+use syros_runtime::REDIS_ADDRESS;
 
 /// A node that does not answer within this time counts as down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -28,7 +29,7 @@ Exit status 0: all replicas take part, one of them leads with a majority, and al
 that is not so, and a line says what.")]
 pub(crate) struct Options {
     /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
-    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_value = "127.0.0.1:6379", value_parser = parse_address)]
+    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_values_t = [REDIS_ADDRESS.to_string()], value_parser = parse_address)]
     addr: Vec<String>,
     /// Ask these replicas, by the addresses at which they listen for each other
     #[arg(long, value_name = "H:P,..", value_delimiter = ',', value_parser = parse_address, conflicts_with = "addr")]

@@ -28,7 +28,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("checker", &["types"]),
-    ("regions", &["types"]),
+    ("settings", &[]),
+    ("regions", &["types", "settings"]),
     ("relay", &["types", "regions"]),
     ("experiment", &["types"]),
     (
@@ -50,8 +51,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("model", &["types", "protocol"]),
     ("fuzz", &["types", "protocol", "wire", "commands", "storage", "wal", "resp"]),
     ("bench", &["types", "protocol", "wire", "net", "client", "commands", "regions", "relay", "experiment"]),
-    ("cli", &["types", "protocol", "runtime", "regions"]),
-    ("syros", &["types", "protocol", "runtime", "client", "cli", "regions", "relay"]),
+    ("cli", &["types", "protocol", "runtime", "regions", "settings"]),
+    ("syros", &["types", "protocol", "runtime", "client", "cli", "regions", "relay", "settings"]),
     (
         "lab",
         &[

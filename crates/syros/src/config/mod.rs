@@ -1,17 +1,15 @@
 //! The configuration file of `syros server`: docs/syros.sample.toml describes every key.
 
-mod reader;
-
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use syros_cli::check_address;
 use syros_protocol::replica::Durability;
-use syros_runtime::{EngineConfig, EngineKind, FrontConfig, NodeConfig, StoreConfig};
+use syros_runtime::{EngineConfig, EngineKind, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig};
+use syros_settings::{ConfigError, Reader};
 use syros_types::{Execution, FastQuorum, Group, Protocol, ReadPolicy, ReplicaId, WritePolicy};
-
-pub(crate) use reader::{ConfigError, Reader};
 
 const MICROSECOND: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
@@ -82,7 +80,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     front.client.write_policy = root.choice("writes", &policies, protocol.writes)?;
 
     let mut listen = root.section("listen")?;
-    let listen_redis = address(&mut listen, "redis", || Some(SocketAddr::from(([127, 0, 0, 1], 6379))))?;
+    let listen_redis = address(&mut listen, "redis", || Some(REDIS_ADDRESS))?;
     let own = &replicas[replica.index()];
     let listen_replicas = address(&mut listen, "replicas", || own.parse().ok())?;
     keys.extend(listen.finish()?);
@@ -229,7 +227,7 @@ fn read_limits(
         *value = usize::try_from(number).unwrap_or(usize::MAX);
         Ok(())
     };
-    count("connections", 1..=1_000_000, &mut front.connections_max)?;
+    count("connections", CONNECTIONS, &mut front.connections_max)?;
     count("in-flight", 1..=16_777_216, &mut front.client.in_flight_max)?;
     count("sessions", 1..=16_777_216, &mut core.sessions_max)?;
     count("batch", 1..=65_536, &mut core.batch_max)?;
@@ -277,6 +275,9 @@ fn read_engine(section: &mut Reader, engine: &mut EngineConfig) -> Result<(), Co
     count("execution-threads", 64, &mut engine.execution_threads)?;
     count("read-threads", 256, &mut engine.read_threads)
 }
+
+/// Connections of Redis clients that a node or a gateway may be given as their limit.
+pub(crate) const CONNECTIONS: RangeInclusive<u64> = 1..=1_000_000;
 
 /// Smallest limit of the log: room for a few of the largest operations.
 pub(crate) const LOG_MEMORY_MIN: u64 = 64 << 20;

@@ -19,9 +19,10 @@ use rustix::fs::{FlockOperation, flock};
 use syros_protocol::replica::Durability;
 use syros_relay::Relay;
 use syros_runtime::{EngineKind, durability_name, read_formation, read_identity};
+use syros_settings::Reader;
 use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 
-use crate::config::{self, Reader};
+use crate::config;
 use crate::secret;
 
 /// Version of `dev.toml`.

@@ -15,7 +15,7 @@ use syros_cli::{BytesText, DurabilityName, EngineName, parse_bytes, regions, sig
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_regions::Regions;
-use syros_runtime::{EngineKind, durability_name};
+use syros_runtime::{EngineKind, REDIS_ADDRESS, durability_name};
 use syros_types::{FastQuorum, Group, Protocol, ReadPolicy, WritePolicy};
 
 use crate::config::LOG_MEMORY_MIN;
@@ -34,7 +34,7 @@ const WATCH_INTERVAL: Duration = Duration::from_millis(20);
 const EXEC_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Default of `--port`: Redis's.
-const DEFAULT_PORT: u16 = 6379;
+const DEFAULT_PORT: u16 = REDIS_ADDRESS.port();
 
 /// Options of `syros dev`.
 #[derive(Args, Debug)]

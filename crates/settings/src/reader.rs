@@ -1,21 +1,20 @@
-//! A TOML table read key by key: every value has a type, a range and a default, every error names
-//! the key, and a key that nobody asked for is an error too.
+//! A TOML table read key by key: every value has a type and a range, every error names the key, and a key that the
+//! program does not know is an error too.
 
+use crate::units::{BytesText, parse_bytes, parse_duration};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
 use std::time::Duration;
-
-use syros_cli::{BytesText, parse_bytes, parse_duration};
 use toml::{Table, Value};
 
-/// Why a configuration file was refused.
+/// Why a file was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct ConfigError {
+pub struct ConfigError {
     /// The key, with its section; empty if the file as a whole is wrong.
-    pub(crate) key: String,
+    pub key: String,
     /// What is wrong: the value, and what is allowed.
-    pub(crate) problem: String,
+    pub problem: String,
 }
 
 impl fmt::Display for ConfigError {
@@ -30,39 +29,77 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 /// One table of the file, and the keys that were asked for.
-pub(crate) struct Reader {
-    section: &'static str,
+#[derive(Debug)]
+pub struct Reader {
+    section: String,
     table: Table,
     known: BTreeSet<&'static str>,
 }
 
 impl Reader {
     /// Parses a whole file.
-    pub(crate) fn parse(text: &str) -> Result<Self, ConfigError> {
+    ///
+    /// # Errors
+    /// The text is no TOML.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
         let table = text.parse::<Table>().map_err(|error| {
             let problem = format!("not a TOML file: {}", error.to_string().trim_end());
             ConfigError { key: String::new(), problem }
         })?;
-        Ok(Self { section: "", table, known: BTreeSet::new() })
+        Ok(Self::new(String::new(), table))
     }
 
     /// Takes the sub-table `name`; an absent one is empty.
-    pub(crate) fn section(&mut self, name: &'static str) -> Result<Self, ConfigError> {
+    ///
+    /// # Errors
+    /// The key is something else.
+    pub fn section(&mut self, name: &'static str) -> Result<Self, ConfigError> {
         let table = match self.take(name) {
             None => Table::new(),
             Some(Value::Table(table)) => table,
             Some(other) => return Err(self.wrong(name, &other, "a section")),
         };
-        Ok(Self { section: name, table, known: BTreeSet::new() })
+        Ok(Self::new(name.to_owned(), table))
+    }
+
+    /// Takes all tables `[[name]]`; there may be none. Errors call the first one `name.1`.
+    ///
+    /// # Errors
+    /// The key is something else.
+    pub fn sections(&mut self, name: &'static str) -> Result<Vec<Self>, ConfigError> {
+        let entries = match self.take(name) {
+            None => Vec::new(),
+            Some(Value::Array(entries)) => entries,
+            Some(other) => return Err(self.wrong(name, &other, "a list of sections")),
+        };
+        let section = |(index, entry)| match entry {
+            Value::Table(table) => Ok(Self::new(format!("{name}.{}", index + 1), table)),
+            other => Err(self.wrong(name, &other, "a section")),
+        };
+        entries.into_iter().enumerate().map(section).collect()
+    }
+
+    const fn new(section: String, table: Table) -> Self {
+        Self { section, table, known: BTreeSet::new() }
     }
 
     /// An error about `key`.
-    pub(crate) fn error(&self, key: &str, problem: impl Into<String>) -> ConfigError {
+    #[must_use]
+    pub fn error(&self, key: &str, problem: impl Into<String>) -> ConfigError {
         ConfigError { key: self.full_name(key), problem: problem.into() }
     }
 
+    /// An error about the whole table.
+    #[must_use]
+    pub fn error_of_section(&self, problem: impl Into<String>) -> ConfigError {
+        ConfigError { key: self.section.clone(), problem: problem.into() }
+    }
+
     /// Ends the table: whatever was not asked for is an error. Returns the full names of all keys.
-    pub(crate) fn finish(self) -> Result<Vec<String>, ConfigError> {
+    ///
+    /// # Errors
+    /// The first key that was not asked for is named, with those that were.
+    pub fn finish(self) -> Result<Vec<String>, ConfigError> {
         if let Some(unknown) = self.table.keys().next() {
             let known: Vec<_> = self.known.iter().copied().collect();
             return Err(self.error(unknown, format!("unknown; known here are {}", known.join(", "))));
@@ -71,7 +108,10 @@ impl Reader {
     }
 
     /// A whole number in `range`.
-    pub(crate) fn integer(
+    ///
+    /// # Errors
+    /// The value is something else, or out of range.
+    pub fn integer(
         &mut self,
         key: &'static str,
         range: RangeInclusive<u64>,
@@ -84,7 +124,10 @@ impl Reader {
     }
 
     /// A whole number in `range` that must be there.
-    pub(crate) fn required_integer(
+    ///
+    /// # Errors
+    /// The key is missing, something else, or out of range.
+    pub fn required_integer(
         &mut self,
         key: &'static str,
         range: RangeInclusive<u64>,
@@ -106,7 +149,10 @@ impl Reader {
     }
 
     /// A text, if it is there.
-    pub(crate) fn text(&mut self, key: &'static str) -> Result<Option<String>, ConfigError> {
+    ///
+    /// # Errors
+    /// The value is something else.
+    pub fn text(&mut self, key: &'static str) -> Result<Option<String>, ConfigError> {
         match self.take(key) {
             None => Ok(None),
             Some(Value::String(text)) => Ok(Some(text)),
@@ -115,20 +161,70 @@ impl Reader {
     }
 
     /// A text that must be there.
-    pub(crate) fn required_text(&mut self, key: &'static str) -> Result<String, ConfigError> {
+    ///
+    /// # Errors
+    /// The key is missing or something else.
+    pub fn required_text(&mut self, key: &'static str) -> Result<String, ConfigError> {
         self.text(key)?.ok_or_else(|| self.missing(key))
     }
 
-    /// A list of texts that must be there.
-    pub(crate) fn required_texts(&mut self, key: &'static str) -> Result<Vec<String>, ConfigError> {
-        let value = self.take(key).ok_or_else(|| self.missing(key))?;
+    /// A list of texts, if it is there.
+    ///
+    /// # Errors
+    /// The value is something else.
+    pub fn texts(&mut self, key: &'static str) -> Result<Option<Vec<String>>, ConfigError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
         let wrong = || self.wrong(key, &value, "a list of texts in quotes");
         let texts = value.as_array().ok_or_else(wrong)?;
-        texts.iter().map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
+        texts
+            .iter()
+            .map(|text| text.as_str().map(str::to_owned).ok_or_else(wrong))
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+
+    /// A list of texts that must be there.
+    ///
+    /// # Errors
+    /// The key is missing or something else.
+    pub fn required_texts(&mut self, key: &'static str) -> Result<Vec<String>, ConfigError> {
+        self.texts(key)?.ok_or_else(|| self.missing(key))
+    }
+
+    /// A number in `range`, with or without a fraction, if it is there.
+    ///
+    /// # Errors
+    /// The value is something else, or out of range.
+    pub fn number(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<f64>,
+    ) -> Result<Option<f64>, ConfigError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        let number = match value {
+            Value::Float(number) => Some(number),
+            Value::Integer(number) => Some(number as f64),
+            _ => None,
+        };
+        let allowed = format!("a number from {} to {}", range.start(), range.end());
+        let number = number.filter(|number| range.contains(number));
+        number.map(Some).ok_or_else(|| self.wrong(key, &value, &allowed))
+    }
+
+    /// `true` or `false`, if it is there.
+    ///
+    /// # Errors
+    /// The value is something else.
+    pub fn boolean(&mut self, key: &'static str) -> Result<Option<bool>, ConfigError> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        value.as_bool().map(Some).ok_or_else(|| self.wrong(key, &value, "true or false"))
     }
 
     /// One of several names, each of which stands for a value.
-    pub(crate) fn choice<T: Copy>(
+    ///
+    /// # Errors
+    /// The value is none of the names, which are listed.
+    pub fn choice<T: Copy>(
         &mut self,
         key: &'static str,
         choices: &[(&str, T)],
@@ -143,7 +239,10 @@ impl Reader {
     }
 
     /// A duration such as `"25ms"`, in `range`.
-    pub(crate) fn duration(
+    ///
+    /// # Errors
+    /// The value is something else, or out of range.
+    pub fn duration(
         &mut self,
         key: &'static str,
         range: RangeInclusive<Duration>,
@@ -157,7 +256,10 @@ impl Reader {
     }
 
     /// A number of bytes such as `"64MiB"`, in `range`.
-    pub(crate) fn bytes(
+    ///
+    /// # Errors
+    /// The value is something else, or out of range.
+    pub fn bytes(
         &mut self,
         key: &'static str,
         range: RangeInclusive<u64>,
@@ -179,7 +281,10 @@ impl Reader {
     }
 
     /// A size in `range`, or `"auto"`, the default: `None`.
-    pub(crate) fn automatic_bytes(
+    ///
+    /// # Errors
+    /// The value is something else, or out of range.
+    pub fn automatic_bytes(
         &mut self,
         key: &'static str,
         range: RangeInclusive<u64>,
@@ -233,6 +338,19 @@ mod tests {
         let error = limits.finish().unwrap_err().to_string();
         assert_eq!(error, "key 'limits.conections': unknown; known here are connections");
         assert_eq!(reader.finish(), Ok(vec!["limits".to_owned()]));
+
+        let text = "[[line]]\nms = 1\n[[line]]\nms = -1\nlength = 2";
+        let lines = Reader::parse(text).unwrap().sections("line").unwrap();
+        let [mut first, mut second] = lines.try_into().unwrap();
+        assert_eq!(first.number("ms", 0.0..=5.0), Ok(Some(1.0)));
+        assert_eq!(
+            (first.number("s", 0.0..=5.0), first.boolean("fast"), first.texts("to")),
+            (Ok(None), Ok(None), Ok(None))
+        );
+        let error = second.number("ms", 0.0..=5.0).unwrap_err().to_string();
+        assert_eq!(error, "key 'line.2.ms': -1 is not a number from 0 to 5");
+        let error = second.finish().unwrap_err().to_string();
+        assert_eq!(error, "key 'line.2.length': unknown; known here are ms");
 
         let mut reader = Reader::parse("limits = 3").unwrap();
         let error = reader.section("limits").map(|_| ()).unwrap_err().to_string();

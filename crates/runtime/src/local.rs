@@ -211,7 +211,6 @@ pub(crate) struct Local {
     /// What is on disk is damaged, and others can repair it.
     is_damaged: bool,
     clock: Clock,
-    record: Vec<u8>,
     disk_watch: DiskWatch,
     /// When longer leases that were promised in an earlier life have ended, and the lease since.
     promises_end: Option<(Instant, Duration)>,
@@ -324,7 +323,6 @@ impl Local {
             scrub: scrub.transpose().map_err(LogError::Thread)?,
             is_damaged: false,
             clock,
-            record: Vec::new(),
             disk_watch,
             promises_end,
             maxmemory: Cell::new(maxmemory),
@@ -406,10 +404,8 @@ impl Local {
 
     /// Appends a record to the log.
     fn append(&mut self, ticket: Ticket, record: &Record) {
-        self.record.clear();
-        syros_wire::encode_record(record, &mut self.record);
         loop {
-            match self.wal.append(&[&self.record]) {
+            match self.wal.append_with(|out| syros_wire::encode_record(record, out)) {
                 Ok(number) => {
                     assert_eq!(number, self.record(ticket), "records are numbered like tickets");
                     return;

@@ -262,7 +262,6 @@ pub struct Journal {
     wal: Wal<MemoryDisk>,
     /// Record number of ticket 0 in this life.
     base: u64,
-    encoded: Vec<u8>,
     /// A sync is under way.
     syncing: bool,
     /// Records before this one may go after the next sync.
@@ -301,15 +300,7 @@ impl Journal {
         (disk.used, disk.rotten, disk.is_view_rotten) = (true, false, false);
         let RecordNumber(base) = stored.recovery.last;
         let remembers_from = (!stored.restored.is_amnesiac()).then_some(0);
-        let journal = Self {
-            wal,
-            base,
-            encoded: Vec::new(),
-            syncing: false,
-            remove_before: None,
-            removing: None,
-            remembers_from,
-        };
+        let journal = Self { wal, base, syncing: false, remove_before: None, removing: None, remembers_from };
         Ok((journal, stored, view, states))
     }
 
@@ -324,9 +315,7 @@ impl Journal {
     /// # Panics
     /// If the replica's tickets are not consecutive.
     pub fn append(&mut self, ticket: Ticket, record: &Record) {
-        self.encoded.clear();
-        syros_wire::encode_record(record, &mut self.encoded);
-        match self.wal.append(&[&self.encoded]) {
+        match self.wal.append_with(|out| syros_wire::encode_record(record, out)) {
             Ok(RecordNumber(number)) => {
                 assert!(number == self.base + ticket.0, "tickets number the records");
                 if matches!(record, Record::EnterView { .. }) {

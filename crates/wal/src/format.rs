@@ -323,19 +323,33 @@ pub(crate) struct Batch {
 pub(crate) const RETAINED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 impl Batch {
-    /// Appends a record whose payload is the concatenation of `parts`, `length` bytes in all.
-    pub(crate) fn push(&mut self, number: RecordNumber, length: u32, parts: &[&[u8]]) {
-        let mut state = record_state(number, length);
-        for part in parts {
-            state = extend(state, part);
+    /// Appends a record whose payload `write` appends to the buffer that goes to the disk: nothing lies in between.
+    ///
+    /// # Errors
+    /// The bytes of a payload that is empty, or longer than [`RECORD_BYTES_MAX`]. The batch is then as it was.
+    pub(crate) fn push(
+        &mut self,
+        number: RecordNumber,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<(), usize> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&[0; RECORD_HEADER_BYTES]);
+        write(&mut self.bytes);
+        let (header, payload) = self.bytes[start..].split_at_mut(RECORD_HEADER_BYTES);
+        let bytes = payload.len();
+        match u32::try_from(bytes) {
+            Ok(length) if (1..=RECORD_BYTES_MAX).contains(&bytes) => {
+                let checksum = finish(extend(record_state(number, length), payload));
+                header[..4].copy_from_slice(&length.to_le_bytes());
+                header[4..].copy_from_slice(&checksum.to_le_bytes());
+                self.records += 1;
+                Ok(())
+            }
+            _ => {
+                self.bytes.truncate(start);
+                Err(bytes)
+            }
         }
-        self.bytes.reserve(RECORD_HEADER_BYTES + length as usize);
-        self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes.extend_from_slice(&finish(state).to_le_bytes());
-        for part in parts {
-            self.bytes.extend_from_slice(part);
-        }
-        self.records += 1;
     }
 
     /// Moves the records of `other` behind the ones here; copies only when there are some.
@@ -399,7 +413,7 @@ mod tests {
     #[test]
     fn golden_record() {
         let mut batch = Batch::default();
-        batch.push(RecordNumber(7), 5, &[b"he", b"", b"llo"]);
+        batch.push(RecordNumber(7), |out| out.extend_from_slice(b"hello")).unwrap();
         let golden = [5, 0, 0, 0, 0x87, 0x19, 0x4d, 0xb5, b'h', b'e', b'l', b'l', b'o'];
         assert_eq!(batch.bytes, golden);
         assert_eq!(parse_record(&golden, RecordNumber(7)), Parsed::Record(b"hello"));

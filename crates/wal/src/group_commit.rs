@@ -7,7 +7,7 @@
 
 use crate::disk::Disk;
 use crate::format::{Batch, RecordNumber};
-use crate::wal::{AppendError, Wal, WalError, append_to};
+use crate::wal::{AppendError, Wal, WalError, append_to, concatenate};
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -110,13 +110,21 @@ impl<D: Disk> GroupCommit<D> {
     /// The record has then not been taken, and its number goes to the next. After
     /// [`AppendError::Full`], wait for the callback.
     pub fn append(&mut self, payload_parts: &[&[u8]]) -> Result<RecordNumber, AppendError> {
+        self.append_with(|out| concatenate(payload_parts, out))
+    }
+
+    /// Takes a record whose payload `write` appends to the buffer that goes to the disk; as [`Self::append`] otherwise.
+    ///
+    /// # Errors
+    /// As of [`Self::append`].
+    pub fn append_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<RecordNumber, AppendError> {
         if let Some(error) = self.error() {
             return Err(AppendError::Failed(error.clone()));
         }
         let number = self.appended.next();
         let before = self.filling.bytes.len();
         let waiting = self.waiting_bytes();
-        append_to(&mut self.filling, number, payload_parts, waiting, self.waiting_bytes_max)?;
+        append_to(&mut self.filling, number, write, waiting, self.waiting_bytes_max)?;
         self.appended = number;
         self.appended_bytes += (self.filling.bytes.len() - before) as u64;
         Ok(number)

@@ -160,7 +160,7 @@ mod tests {
     }
 
     fn push(batch: &mut Batch, number: u64, payload: &[u8]) {
-        batch.push(RecordNumber(number), u32::try_from(payload.len()).unwrap(), &[payload]);
+        batch.push(RecordNumber(number), |out| out.extend_from_slice(payload)).unwrap();
     }
 
     #[test]

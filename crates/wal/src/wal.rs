@@ -91,22 +91,22 @@ pub struct Counters {
 pub(crate) fn append_to(
     batch: &mut Batch,
     number: RecordNumber,
-    parts: &[&[u8]],
+    write: impl FnOnce(&mut Vec<u8>),
     waiting: usize,
     limit: usize,
 ) -> Result<(), AppendError> {
-    let bytes = parts.iter().fold(0_usize, |sum, part| sum.saturating_add(part.len()));
-    match u32::try_from(bytes) {
-        Ok(0) => Err(AppendError::Empty),
-        Ok(length) if bytes <= RECORD_BYTES_MAX => {
-            if waiting >= limit {
-                return Err(AppendError::Full { waiting, limit });
-            }
-            batch.push(number, length, parts);
-            Ok(())
-        }
-        _ => Err(AppendError::TooLong { bytes, limit: RECORD_BYTES_MAX }),
+    if waiting >= limit {
+        return Err(AppendError::Full { waiting, limit });
     }
+    batch.push(number, write).map_err(|bytes| match bytes {
+        0 => AppendError::Empty,
+        bytes => AppendError::TooLong { bytes, limit: RECORD_BYTES_MAX },
+    })
+}
+
+/// Appends the parts of a payload to a buffer.
+pub(crate) fn concatenate(parts: &[&[u8]], out: &mut Vec<u8>) {
+    parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
 /// The write-ahead log, used synchronously: `append` as often as wanted, then `flush`, then `sync`.
@@ -178,10 +178,18 @@ impl<D: Disk> Wal<D> {
     /// # Errors
     /// The record has then not been taken, and its number goes to the next.
     pub fn append(&mut self, payload_parts: &[&[u8]]) -> Result<RecordNumber, AppendError> {
+        self.append_with(|out| concatenate(payload_parts, out))
+    }
+
+    /// Takes a record whose payload `write` appends to the buffer that goes to the disk.
+    ///
+    /// # Errors
+    /// As of [`Self::append`].
+    pub fn append_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) -> Result<RecordNumber, AppendError> {
         self.check().map_err(AppendError::Failed)?;
         let number = self.appended.next();
         let waiting = self.batch.bytes.len();
-        append_to(&mut self.batch, number, payload_parts, waiting, self.options.waiting_bytes_max)?;
+        append_to(&mut self.batch, number, write, waiting, self.options.waiting_bytes_max)?;
         self.appended = number;
         Ok(number)
     }

@@ -211,10 +211,8 @@ fn write_new_log<P: ReplicaFiles>(
     let fresh = place.new_log().map_err(DataError::Files)?;
     let (mut wal, _) = Wal::open(fresh, options, |_, _| Ok(()))
         .map_err(|error| DataError::Stored(StoredError::Log(error)))?;
-    let mut record = Vec::new();
-    syros_wire::encode_record(&Record::Forgot { view }, &mut record);
     // A record of a few bytes is refused by nothing but a disk.
-    let _ = wal.append(&[&record]);
+    let _ = wal.append_with(|out| syros_wire::encode_record(&Record::Forgot { view }, out));
     wal.flush().and_then(|()| wal.sync()).map(drop).map_err(DataError::NewLog)
 }
 

@@ -1,6 +1,6 @@
 use super::*;
 
-use syros_protocol::message::{Path, Request, ViewChangeReason};
+use syros_protocol::message::{Path, Prepared, Request, ViewChangeReason};
 use syros_protocol::record::Record;
 use syros_protocol::replica::{Boot, Config};
 use syros_storage::conformance::body_of;
@@ -60,12 +60,14 @@ impl Harness {
         self.request(sequence, Path::Durability, &[b"SET", b"key", value.as_bytes()]);
     }
 
-    fn request(&mut self, sequence: u64, path: Path, words: &[&[u8]]) {
+    fn request(&mut self, sequence: u64, path: Path, words: &[&[u8]]) -> Body {
         let id = OperationId { session: SessionId(1), sequence };
         let body = Body::from(body_of(words));
+        let sent = Arc::clone(&body);
         let request = Request { id, micros: 1_000_000, acked_below: 1, body };
         let (view, recipients) = (View(0), ReplicaSet(1));
         self.message(Message::Request { view, path, recipients, request });
+        sent
     }
 
     /// What the event loop does in a turn, but for making records durable.
@@ -122,6 +124,26 @@ fn an_answer_waits_for_its_record_and_not_for_a_later_one() {
     let answered: Vec<u64> = harness.sent.iter().filter_map(acknowledged).collect();
     assert_eq!(answered, [1, 2]);
     assert!(harness.driver.holds_nothing());
+}
+
+/// See "How often a body is copied" in ARCHITECTURE.md.
+#[test]
+fn a_body_is_one_allocation_from_the_message_to_the_log() {
+    let mut harness = Harness::attached();
+    let body = harness.request(1, Path::Durability, &[b"SET", b"key", b"value"]);
+    let Some((_, Record::Accept(accepted))) = harness.appended.last() else {
+        panic!("{:?}", harness.appended)
+    };
+    assert!(Arc::ptr_eq(&accepted.body, &body));
+
+    let body = harness.request(2, Path::Ordered, &[b"INCR", b"counter"]);
+    let Some((_, Record::Append { entries, .. })) = harness.appended.last() else {
+        panic!("{:?}", harness.appended)
+    };
+    let [.., Prepared::Full(ordered)] = entries.as_slice() else { panic!("{entries:?}") };
+    assert!(Arc::ptr_eq(&ordered.body, &body));
+    // The log of the replica has it, too: it is not the record's alone.
+    assert!(Arc::strong_count(&body) > 2);
 }
 
 fn acknowledged(message: &Message) -> Option<u64> {

@@ -1,4 +1,14 @@
 //! A page of HTML that needs nothing but itself: tables, and plots as SVG.
+//!
+//! # Why no library draws
+//!
+//! The drawing code here and in `figure::draw` is about 500 lines. Its SVG names classes, and one style sheet colours lines,
+//! bars and text for light and dark readers; each line and bar has a `<title>` that a browser shows; a figure is a file of
+//! text in `docs/figures`, whose differences between two commits can be read. `plotters` (0.3.7) writes colours into
+//! each element, without classes and titles, so a dark page would need a second file. `charming` (0.6.0) writes ECharts
+//! options, which need a script in the page. `poloto` (19.1.2) is styled by CSS, but has no groups of bars with whiskers, and
+//! would leave us the bars, the legends and the tables. A table crate such as `comfy-table` (8.0.1) would replace the ten lines of
+//! `figure::table::text` that count the widest cell of each column.
 
 pub(crate) mod axis;
 pub(crate) mod bars;

@@ -2,42 +2,42 @@
 //! queue of what happens next.
 
 mod clients;
+mod delivery;
+mod disk_operations;
 mod disks;
+mod dispatch;
 mod engines;
 mod hostile_clients;
+mod lifecycle;
 mod turns;
 
 use crate::adapter;
 use crate::client::{ClientEffect, ClientProcess};
-use crate::clock::{Clock, VirtualTime};
+use crate::clock::VirtualTime;
 use crate::history::History;
 use crate::invariants::Invariants;
-use crate::journal::{Disk, DiskFault, DiskTrouble, Sizes};
+use crate::journal::{Disk, Sizes};
 use crate::nemesis::Fault;
-use crate::network::{Fate, Network, NodeIndex};
-use crate::process::{Effect, ProcessContext, ReplicaProcess};
+use crate::network::{Network, NodeIndex};
+use crate::process::{Effect, ReplicaProcess};
 use crate::scheduler::Scheduler;
-use crate::swarm::{MILLI, Swarm};
-use crate::tally::{Occurrence, Tally};
+use crate::swarm::Swarm;
+use crate::tally::Tally;
 use crate::trace::Trace;
 use crate::workload::Workload;
 use core::time::Duration;
 use disks::Membership;
-use engines::Opened;
 use hostile_clients::BrokenClient;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use syros_experiment::Cost;
-use syros_node::data::boot;
-use syros_node::snapshots::SnapshotSizes;
 use syros_protocol::agreement::SharedSettings;
-use syros_protocol::client;
 use syros_protocol::history::ChangeHistory;
-use syros_protocol::message::{Body, Message, Peer, RoleName};
+use syros_protocol::message::{Body, Message};
 use syros_protocol::record::Ticket;
-use syros_protocol::replica::{self, Boot, Durability, PlantedBug};
+use syros_protocol::replica::{self, PlantedBug};
 use syros_types::{Group, OpNumber, Prng, ReplicaId};
-use turns::{Departure, Turns};
+use turns::Turns;
 
 /// Things that happen.
 #[derive(Debug)]
@@ -441,9 +441,6 @@ impl World {
     pub fn run_until(&mut self, until: VirtualTime) {
         while self.invariants.broken().is_none() && self.step(until) {}
     }
-
-    // ---- Replicas.
-
     fn replica_config(&mut self, replica: usize) -> replica::Config {
         let now = self.now();
         let mut config = replica::Config::new(
@@ -512,534 +509,6 @@ impl World {
         config
     }
 
-    fn clock(&mut self, wall_offset: i64) -> Clock {
-        let drift = offset(&mut self.dice.clocks, u64::from(self.swarm.clocks.drift_ppm));
-        let origin = 1 + self.dice.clocks.below(1 << 40);
-        Clock::new(self.now(), origin, drift as i32, wall_offset)
-    }
-
-    /// Starts a replica, if it does not run, from what its disk holds.
-    pub(crate) fn start_replica(&mut self, replica: usize) {
-        if self.replicas[replica].process.is_some() {
-            return;
-        }
-        if self.replicas[replica].membership.is_forming() {
-            if self.is_healed {
-                self.end_forming(replica);
-            }
-            return;
-        }
-        let config = self.replica_config(replica);
-        self.set_settings(replica, &config);
-        if std::mem::take(&mut self.replicas[replica].lost_disk) {
-            let view = self.invariants.told(ReplicaId(replica as u8));
-            self.replicas[replica].disk.replace(&config, view);
-        }
-        let strike = self.draw_stop(replica, 20);
-        let is_new = !self.replicas[replica].disk.is_used();
-        let opened = self.open(replica, &config);
-        self.replicas[replica].disk.cancel_faults();
-        let Opened { journal, restored, view, snapshot_store, files, engine } = match opened {
-            Ok(opened) => opened,
-            // Its operator would have to put back a copy.
-            Err(DiskTrouble::Alone) => return,
-            Err(_) => {
-                assert!(strike, "only a planned fault keeps a replica from starting");
-                return self.stopped_while_starting(replica);
-            }
-        };
-        let id = ReplicaId(replica as u8);
-        if config.durability == Durability::Fsync {
-            self.invariants.remembers(id, restored.is_amnesiac(), restored.last_normal());
-        }
-        self.invariants.noted(id, view.view());
-        let boot = boot(config.durability, is_new, restored, view.view());
-        let settings = &self.swarm.protocol;
-        let block_bytes = settings.snapshot_block_bytes;
-        let sizes = SnapshotSizes {
-            block_bytes,
-            part_bytes: settings.snapshot_part_bytes,
-            // A few blocks: the disk is what takes the time.
-            unwritten_max: 2 * block_bytes + 1,
-            hurry_bytes: 4 * block_bytes,
-            ..SnapshotSizes::SERVER
-        };
-        if matches!(boot, Boot::Amnesiac { .. }) {
-            self.tally.record(Occurrence::MemoryLost);
-        }
-        let clock = self.clock(self.replicas[replica].wall_offset);
-        let now = self.now();
-        let mut process = ReplicaProcess::new(
-            config,
-            boot,
-            (journal, view, snapshot_store),
-            (files, sizes),
-            engine,
-            clock,
-            now,
-        );
-        process.maxmemory = self.swarm.maxmemory;
-        self.trace.fold(0x5741_5254 + replica as u64);
-        self.trace.line(now, format_args!("replica {replica} starts: {}", process.summary()));
-        self.invariants.started(ReplicaId(replica as u8), process.core());
-        let slot = &mut self.replicas[replica];
-        slot.life += 1;
-        slot.paused_until = 0;
-        slot.turns = Turns::default();
-        slot.disk_failed = false;
-        slot.process = Some(process);
-        self.run_replica(replica);
-    }
-
-    /// The machine went down while the replica read its log back; it tries again later.
-    fn stopped_while_starting(&mut self, replica: usize) {
-        self.tally.record(Occurrence::StoppedStarting);
-        let now = self.now();
-        self.trace.line(now, format_args!("replica {replica} crashes while it starts"));
-        let slot = &mut self.replicas[replica];
-        slot.disk.crash(&mut self.dice.disk);
-        slot.disk.stores().crash(&mut self.dice.engine);
-        let life = slot.life;
-        self.scheduler.schedule(now + MILLI, SimEvent::Restart { replica, life });
-    }
-
-    /// Ends a replica process: with `power`, as a power failure does, and what was not synced may be
-    /// lost or torn; without, as `kill -9` does.
-    pub fn crash(&mut self, replica: usize, power: bool) {
-        let now = self.now();
-        let slot = &mut self.replicas[replica];
-        if slot.process.take().is_none() {
-            return;
-        }
-        slot.promised.end(now);
-        if power {
-            slot.disk.crash(&mut self.dice.disk);
-        }
-        // What an engine has not flushed is in the memory of the process.
-        slot.disk.stores().crash(&mut self.dice.engine);
-        slot.life += 1;
-        self.trace.fold(0xc4a5_0000 + replica as u64);
-        self.trace.line(now, format_args!("replica {replica} crashes, power {power}"));
-        for index in 0..self.clients.len() {
-            let life = self.clients[index].life;
-            let Some(client) = &self.clients[index].process else { continue };
-            if let Some(address) = client.connections[replica] {
-                let at = now + self.network.delay(replica, self.client_node(index));
-                let broken = SimEvent::Disconnect { slot: index, life, replica, address };
-                self.scheduler.schedule(at, broken);
-            }
-        }
-    }
-
-    /// Starts a crashed replica.
-    pub fn restart(&mut self, replica: usize) {
-        self.start_replica(replica);
-    }
-
-    /// Stops a replica process for a while, as SIGSTOP does: what arrives waits for it.
-    pub fn pause(&mut self, replica: usize, duration: u64) {
-        let until = self.now() + duration;
-        let slot = &mut self.replicas[replica];
-        slot.paused_until = slot.paused_until.max(until);
-        self.trace.line(self.scheduler.now(), format_args!("replica {replica} stops for {duration} ns"));
-    }
-
-    /// Members that are down, have not got their memory back, or are about to lose it because their
-    /// disk failed.
-    pub(crate) fn without_memory(&self) -> usize {
-        let fsync = self.swarm.durability == Durability::Fsync;
-        let recovering = |process: &ReplicaProcess| {
-            process.core().status().role == RoleName::Recovering || (fsync && !process.journal.remembers())
-        };
-        let lost = |slot: &&ReplicaSlot| slot.disk_failed || slot.process.as_ref().is_none_or(recovering);
-        self.replicas.iter().filter(lost).count()
-    }
-
-    /// Hands an event to a replica process, if it is still the one it was meant for.
-    pub(crate) fn tell(&mut self, replica: usize, life: u64, event: replica::Event) {
-        let slot = &mut self.replicas[replica];
-        let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
-        process.inbox.push(event);
-        self.rouse(replica);
-    }
-
-    /// Has a process look soon at what has come for it.
-    fn rouse(&mut self, replica: usize) {
-        let delay = self.swarm.service_delay;
-        if delay == 0 {
-            self.run_replica(replica);
-        } else {
-            let at = self.now() + self.dice.service.below(delay);
-            self.poke(replica, at);
-        }
-    }
-
-    /// Has a process run at `at`, unless it will before.
-    fn poke(&mut self, node: NodeIndex, at: VirtualTime) {
-        let n = self.replicas.len();
-        let (wake_at, life) = if node < n {
-            let slot = &mut self.replicas[node];
-            let Some(process) = &mut slot.process else { return };
-            (&mut process.wake_at, slot.life)
-        } else {
-            let slot = &mut self.clients[node - n];
-            let Some(process) = &mut slot.process else { return };
-            (&mut process.wake_at, slot.life)
-        };
-        if wake_at.is_none_or(|planned| at < planned) {
-            let at = at.max(self.scheduler.now());
-            *wake_at = Some(at);
-            self.scheduler.schedule(at, SimEvent::Wake { node, life });
-        }
-    }
-
-    fn wake(&mut self, node: NodeIndex, life: u64) {
-        let now = self.now();
-        let n = self.replicas.len();
-        if node < n {
-            let slot = &mut self.replicas[node];
-            let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
-            if process.wake_at == Some(now) {
-                process.wake_at = None;
-                self.run_replica(node);
-            }
-        } else {
-            let slot = &mut self.clients[node - n];
-            let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
-            if process.wake_at == Some(now) {
-                process.wake_at = None;
-                process.handle(now, client::Event::Tick);
-                self.drain_client(node - n);
-            }
-        }
-    }
-
-    /// The disk of a replica is nearly full until then.
-    pub(crate) fn fill_disk(&mut self, replica: usize, until: VirtualTime) {
-        self.replicas[replica].disk_full_until = until;
-        self.run_replica(replica);
-    }
-
-    /// Lets a replica process do what there is to do.
-    pub(crate) fn run_replica(&mut self, replica: usize) {
-        let time = self.now();
-        let before = self.tally.moments();
-        let may_fail = (self.swarm.disk.crash_ppm > 0 || self.swarm.disk.fail_ppm > 0) && self.may_crash();
-        let slot = &mut self.replicas[replica];
-        let Some(process) = &mut slot.process else { return };
-        let until = slot.paused_until.max(slot.turns.busy_until());
-        if until > time {
-            self.poke(replica, until);
-            return;
-        }
-        process.disk_is_short = slot.disk_full_until > time;
-        let mut effects = core::mem::take(&mut self.effects);
-        let (crash_ppm, fail_ppm) =
-            if may_fail { (self.swarm.disk.crash_ppm, self.swarm.disk.fail_ppm) } else { (0, 0) };
-        let mut context = ProcessContext {
-            time,
-            invariants: &mut self.invariants,
-            trace: &mut self.trace,
-            tally: &mut self.tally,
-            effects: &mut effects,
-            apply_at_once: self.swarm.apply_delay == 0,
-            entries_per_turn: self.swarm.entries_per_turn(),
-            executed: 0,
-            compare_every: self.swarm.compare_every,
-            disk: &slot.disk,
-            view_faults: &mut self.dice.view,
-            view_faults_ppm: (20 * crash_ppm, 20 * fail_ppm),
-        };
-        process.run(&mut context);
-        let executed_now = context.executed;
-        slot.disk.cancel_faults();
-        let trouble = process.take_trouble();
-        if trouble == Some(DiskTrouble::Stopped) {
-            // What it was about to send when the machine went down has not left.
-            effects.clear();
-        }
-        self.carry_out(replica, executed_now, &mut effects);
-        self.effects = effects;
-        if let Some(trouble) = trouble {
-            return self.in_trouble(replica, trouble, Occurrence::NoteFailed);
-        }
-        self.strike_at_moments(before);
-        self.begin_sync(replica);
-        if let Some(process) = &self.replicas[replica].process
-            && let Some(at) = process.deadline()
-        {
-            self.poke(replica, at);
-        }
-    }
-
-    /// Does what a replica process wants, which has just executed so many updates.
-    fn carry_out(&mut self, replica: usize, executed_now: u64, effects: &mut Vec<Effect>) {
-        let (time, life) = (self.now(), self.replicas[replica].life);
-        let mut departures = Vec::new();
-        for effect in effects.drain(..) {
-            match effect {
-                Effect::Send { to, kind, binds, executed, entries, answers_read, bytes } => {
-                    if let Some(view) = binds {
-                        self.invariants.told_view(ReplicaId(replica as u8), view);
-                    }
-                    if let Some(counts) = &mut self.counts {
-                        *counts.entry(kind).or_default() += 1;
-                    }
-                    if let Peer::Client(address) = to {
-                        self.overhear(address, replica, &bytes);
-                    }
-                    if let Some((to, in_flight)) = self.address(to, (executed, life), bytes) {
-                        departures.push(Departure { to, entries, answers_read, in_flight });
-                    }
-                }
-                Effect::Execute => {
-                    let delay = self.dice.service.below(self.swarm.apply_delay + 1);
-                    self.scheduler.schedule(time + 1 + delay, SimEvent::Execute { replica, life });
-                }
-                Effect::Snapshots => self.plan_snapshot_step(replica),
-                Effect::Engine => self.plan_engine_step(replica),
-                Effect::Flush => self.begin_flush(replica),
-            }
-        }
-        self.depart(replica, executed_now, departures);
-    }
-
-    /// Where a replica's message goes, unless nobody is there any more.
-    fn address(
-        &self,
-        to: Peer,
-        (executed, life): (OpNumber, u64),
-        bytes: Rc<[u8]>,
-    ) -> Option<(NodeIndex, InFlight)> {
-        let (to, address) = match to {
-            Peer::Replica(id) => (id.index(), 0),
-            Peer::Client(address) => {
-                let Connection { slot, life, .. } = *self.addresses.get(address as usize)?;
-                if self.clients[slot].life != life {
-                    return None;
-                }
-                (self.client_node(slot), address)
-            }
-        };
-        Some((to, InFlight { address, executed, life, bytes }))
-    }
-
-    // ---- Disks.
-
-    /// Perhaps plans a stop of the machine at one of its next disk operations, `times` as likely as the
-    /// swarm says for one operation. True if it did.
-    fn draw_stop(&mut self, replica: usize, times: u64) -> bool {
-        let ppm = self.swarm.disk.crash_ppm * times;
-        if ppm == 0 || !self.dice.disk.chance(ppm, 1_000_000) || !self.may_crash() {
-            return false;
-        }
-        // The first operation most of the time; a new segment takes several.
-        let after = if self.dice.disk.chance(3, 4) { 0 } else { self.dice.disk.below(8) };
-        self.replicas[replica].disk.plan(DiskFault::Stop(after));
-        true
-    }
-
-    /// Perhaps plans that the disk refuses the next write or sync.
-    fn draw_failure(&mut self, replica: usize, fault: impl Fn(&mut Prng) -> DiskFault) {
-        let ppm = self.swarm.disk.fail_ppm;
-        if ppm > 0 && self.dice.disk.chance(ppm, 1_000_000) && self.may_crash() {
-            let fault = fault(&mut self.dice.disk);
-            self.replicas[replica].disk.plan(fault);
-        }
-    }
-
-    /// A disk operation of the replica's process did not succeed; `occurrence` is what that counts as if the
-    /// machine is still up.
-    fn in_trouble(&mut self, replica: usize, trouble: DiskTrouble, occurrence: Occurrence) {
-        match trouble {
-            DiskTrouble::Stopped => {
-                self.tally.record(Occurrence::DiskStopped);
-                self.crash_for_a_while(replica, true);
-            }
-            DiskTrouble::Failed | DiskTrouble::Alone => {
-                self.tally.record(occurrence);
-                let now = self.now();
-                self.trace.line(now, format_args!("the disk of replica {replica} fails"));
-                let slot = &mut self.replicas[replica];
-                slot.disk_failed = true;
-                let life = slot.life;
-                let at = now + self.fault_duration();
-                self.scheduler.schedule(at, SimEvent::Replace { replica, life });
-                self.tell(replica, life, replica::Event::PersistFailed);
-            }
-        }
-    }
-
-    /// Writes what the process wants on disk, unless a sync is under way.
-    fn begin_sync(&mut self, replica: usize) {
-        let slot = &self.replicas[replica];
-        if !slot.process.as_ref().is_some_and(|process| process.journal.wants_sync()) {
-            return;
-        }
-        self.draw_stop(replica, 1);
-        self.draw_failure(replica, |prng| DiskFault::Write(prng.below(200) as usize));
-        let slot = &mut self.replicas[replica];
-        let Some(process) = &mut slot.process else { return };
-        let written = process.journal.write();
-        slot.disk.cancel_faults();
-        match written {
-            Ok(ticket) => {
-                let life = slot.life;
-                let (shortest, longest) = self.swarm.disk.sync_delay;
-                let mut at = self.now() + shortest + self.dice.disk.below(longest - shortest + 1);
-                let (delay, until) = self.replicas[replica].slow_disk;
-                if !self.is_healed && self.now() < until {
-                    at += delay;
-                    self.lingers_until = self.lingers_until.max(at);
-                }
-                self.scheduler.schedule(at, SimEvent::Synced { replica, life, ticket });
-            }
-            Err(trouble) => self.in_trouble(replica, trouble, Occurrence::WriteFailed),
-        }
-    }
-
-    /// Lets a replica's work on snapshots go on after a while.
-    fn plan_snapshot_step(&mut self, replica: usize) {
-        let (_, longest) = self.swarm.disk.sync_delay;
-        let mut at = self.now() + 1 + self.dice.snapshots.below(longest + MILLI / 10);
-        if self.replicas[replica].process.as_ref().is_some_and(ReplicaProcess::loads_next) {
-            at += self.dice.snapshots.below(self.swarm.load_delay + 1);
-        }
-        let life = self.replicas[replica].life;
-        self.scheduler.schedule(at, SimEvent::StepSnapshots { replica, life });
-    }
-
-    fn step_snapshots(&mut self, replica: usize, life: u64) {
-        if self.replicas[replica].life != life {
-            return;
-        }
-        let resumes_at = self.replicas[replica].paused_until;
-        if resumes_at > self.now() {
-            return self.scheduler.schedule(resumes_at, SimEvent::StepSnapshots { replica, life });
-        }
-        self.draw_stop(replica, 1);
-        self.draw_failure(replica, |prng| DiskFault::Write(prng.below(200) as usize));
-        let slot = &mut self.replicas[replica];
-        let Some(process) = &mut slot.process else { return };
-        let has_report = process.step_snapshots();
-        let again = process.wants_step();
-        process.step_planned = again;
-        slot.disk.cancel_faults();
-        if slot.disk.has_stopped() {
-            // The worker may go on without what failed; the machine does not.
-            return self.in_trouble(replica, DiskTrouble::Stopped, Occurrence::SnapshotFailed);
-        }
-        if again {
-            self.plan_snapshot_step(replica);
-        }
-        if has_report {
-            self.rouse(replica);
-        }
-    }
-
-    fn synced(&mut self, replica: usize, life: u64, ticket: Ticket) {
-        if self.replicas[replica].life != life {
-            return;
-        }
-        let resumes_at = self.replicas[replica].paused_until;
-        if resumes_at > self.now() {
-            return self.scheduler.schedule(resumes_at, SimEvent::Synced { replica, life, ticket });
-        }
-        self.draw_stop(replica, 1);
-        self.draw_failure(replica, |_| DiskFault::Sync);
-        let slot = &mut self.replicas[replica];
-        let Some(process) = &mut slot.process else { return };
-        let result = process.journal.sync();
-        slot.disk.cancel_faults();
-        match result {
-            Ok(()) => {
-                let mut effects = Vec::new();
-                let wakes = process.on_synced(ticket, &mut effects);
-                self.carry_out(replica, 0, &mut effects);
-                if wakes {
-                    self.rouse(replica);
-                }
-                self.begin_sync(replica);
-            }
-            Err(trouble) => self.in_trouble(replica, trouble, Occurrence::SyncFailed),
-        }
-    }
-
-    // ---- Messages.
-
-    /// Puts a message on the network, at `now` or later.
-    fn transmit(&mut self, from: NodeIndex, to: NodeIndex, now: VirtualTime, mut in_flight: InFlight) {
-        let fate = self.network.send(from, to, now, in_flight.bytes.len());
-        let Fate { arrivals, lost, held_back, flipped } = fate;
-        let [first, second] = arrivals;
-        self.tally.record_times(Occurrence::Lost, u64::from(lost));
-        self.tally.record_times(Occurrence::Duplicated, u64::from(fate.duplicated()));
-        self.tally.record_times(Occurrence::Delayed, held_back);
-        if held_back > 0 {
-            self.lingers_until =
-                arrivals.iter().flatten().fold(self.lingers_until, |until, at| until.max(*at));
-        }
-        if let (Some(at), Some(bit)) = (first, flipped) {
-            self.tally.record(Occurrence::Flipped);
-            let trusting = self.planted == Some(PlantedBug::ChecksumIgnored);
-            match adapter::damaged(&in_flight.bytes, bit, trusting) {
-                Some(bytes) => in_flight.bytes = bytes,
-                None => return self.found_damaged(from, to, at, in_flight.address),
-            }
-        }
-        if let Some(at) = second {
-            self.scheduler.schedule(at, SimEvent::Arrival { from, to, in_flight: in_flight.clone() });
-        }
-        if let Some(at) = first {
-            self.scheduler.schedule(at, SimEvent::Arrival { from, to, in_flight });
-        }
-    }
-
-    /// A frame is found to be damaged when it arrives: the receiver takes nothing of it, and ends the connection.
-    fn found_damaged(&mut self, from: NodeIndex, to: NodeIndex, at: VirtualTime, address: u64) {
-        let n = self.replicas.len();
-        let (replica, client) = if from < n { (from, to) } else { (to, from) };
-        if client >= n {
-            let (slot, life) = (client - n, self.clients[client - n].life);
-            self.scheduler.schedule(at, SimEvent::Disconnect { slot, life, replica, address });
-        }
-    }
-
-    fn arrive(&mut self, from: NodeIndex, to: NodeIndex, in_flight: &InFlight) {
-        if self.network.drops_arrival(from, to) || self.refuse_each_other(from, to) {
-            return;
-        }
-        let now = self.now();
-        self.trace.fold(now);
-        self.trace.fold((from * 64 + to) as u64);
-        self.trace.fold_bytes(&in_flight.bytes);
-        let n = self.replicas.len();
-        let message = adapter::decode_message(&in_flight.bytes);
-        if self.trace.is_verbose() {
-            let (from, to) = (self.node_name(from), self.node_name(to));
-            self.trace.line(now, format_args!("{from} -> {to}: {}", message_text(&message)));
-        }
-        if to >= n {
-            return self.arrive_at_client(from, to - n, in_flight, message);
-        }
-        if from >= n && self.addresses[in_flight.address as usize].replica_life != self.replicas[to].life {
-            // No connection outlives the process that took it.
-            return;
-        }
-        if !self.cost.is_none() {
-            return self.await_turn(from, to, in_flight.address, message);
-        }
-        let from =
-            if from < n { Peer::Replica(ReplicaId(from as u8)) } else { Peer::Client(in_flight.address) };
-        let life = self.replicas[to].life;
-        self.tell(to, life, replica::Event::Message { from, message });
-    }
-
-    fn node_name(&self, node: NodeIndex) -> String {
-        let n = self.replicas.len();
-        if node < n { format!("replica {node}") } else { format!("client {}", node - n) }
-    }
-
     /// Whether something is wrong already.
     #[must_use]
     pub fn violation(&self) -> Option<String> {
@@ -1050,14 +519,4 @@ impl World {
 /// A number between `-most` and `most`.
 fn offset(prng: &mut Prng, most: u64) -> i64 {
     prng.below(2 * most + 1) as i64 - most as i64
-}
-
-/// A message for the diary: long contents cut.
-fn message_text(message: &Message) -> String {
-    let mut text = format!("{message:?}");
-    if text.len() > 2_000 {
-        text.truncate(2_000);
-        text.push('…');
-    }
-    text
 }

@@ -1,0 +1,357 @@
+//! Draws a whole world from its seed: each concern from a stream of random numbers of its own.
+
+use super::draw_settings::{Draw, draw_network};
+use super::{
+    ClockSettings, DiskSettings, FormationSettings, Hunt, LeaseChange, MICRO, MILLI, NemesisSettings,
+    PermanentFaults, ProtocolSettings, RemainingLinks, SEGMENT_BYTES, Swarm, WorkloadSettings, engines,
+};
+use crate::workload::{ALL_KEYS_MAX, ALL_KEYS_OPERATIONS_MAX};
+use core::time::Duration;
+use syros_protocol::replica::Durability;
+use syros_types::{FastQuorum, Prng, Protocol, ReadPolicy, WritePolicy};
+
+impl Swarm {
+    /// The world of this seed. In one of three, engines are on disk.
+    #[must_use]
+    pub fn draw(seed: u64) -> Self {
+        if engines::are_on_disk(seed) { Self::draw_on_disk(seed) } else { Self::draw_in_memory(seed) }
+    }
+
+    /// In one world of six some reads are stale. Rolled apart.
+    pub(super) fn draw_stale(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0015));
+        if draw.one_in(6) {
+            self.workload.stale_percent = draw.of(&[20, 60]);
+        }
+    }
+
+    /// In one world of six some operations concern all keys, unless the world has too many keys for that. Rolled apart.
+    pub(super) fn draw_all_keys(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0014));
+        let workload = &mut self.workload;
+        if draw.one_in(6) && workload.keys <= ALL_KEYS_MAX {
+            workload.all_keys_percent = draw.of(&[3, 10, 25]);
+            let most = workload.operations.min(ALL_KEYS_OPERATIONS_MAX);
+            workload.operations = most;
+            // Otherwise the group would not be ruined before the end.
+            self.nemesis.ruin_at = self.nemesis.ruin_at.map(|at| at.min(most.saturating_sub(1)));
+        }
+    }
+
+    /// The world that this seed has, or would have if its engines were in memory.
+    #[must_use]
+    pub fn draw_in_memory(seed: u64) -> Self {
+        let mut draw = Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0001));
+        let replicas = draw.of(&[3, 3, 3, 3, 5, 5, 5, 5, 7, 1]);
+        let fast_quorum = draw.of(&[FastQuorum::Majority, FastQuorum::Supermajority]);
+        let durability = draw.of(&[Durability::Fsync, Durability::Replicated]);
+        let speed = draw.of(&[1, 3, 10]);
+        let operations = draw.between(80, 240);
+        let workload = WorkloadSettings::draw(&mut draw, operations, u64::from(speed));
+        let network = draw_network(&mut draw, u64::from(speed));
+        let nemesis = NemesisSettings::draw(&mut draw, u64::from(speed));
+        let protocol = ProtocolSettings::draw(&mut draw, speed);
+        let hunt = Hunt::draw(&mut draw);
+        let mut swarm = Self {
+            seed,
+            replicas,
+            fast_quorum,
+            durability,
+            workload,
+            network,
+            clocks: ClockSettings {
+                drift_ppm: draw.of(&[0, 100, 5_000]) as u32,
+                skew_micros: draw.of(&[0, 100, 2_000, 50_000, 400_000]),
+                wrong: None,
+                stay_wrong: false,
+            },
+            disk: DiskSettings {
+                sync_delay: draw.of(&[(0, 50 * MICRO), (100 * MICRO, 2 * MILLI), (0, 20 * MILLI)]),
+                crash_ppm: draw.sometimes(&[500, 5_000, 20_000]),
+                fail_ppm: if draw.one_in(6) { draw.of(&[1_000, 5_000]) } else { 0 },
+                segment_bytes: SEGMENT_BYTES,
+                // Rolled apart, so that the worlds of all seeds stay what they were.
+                reserve_bytes: Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0007)).of(&[1, 600, SEGMENT_BYTES]),
+            },
+            nemesis,
+            formation: FormationSettings::default(),
+            odd_lease: None,
+            lease_change: None,
+            protocol,
+            service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
+            apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
+            load_delay: 0,
+            digest_entries: 4096,
+            compare_every: 1,
+            maxmemory: None,
+            disk_engine: None,
+            hunt,
+            permanent: None,
+            service_judged: false,
+        };
+        swarm.make_for(hunt, &mut draw);
+        swarm.draw_disturbances();
+        swarm.draw_commutation();
+        swarm.draw_thrift();
+        swarm.draw_damage();
+        swarm.draw_last_phases();
+        swarm.draw_limits();
+        swarm.draw_budgets();
+        swarm.draw_formation();
+        swarm.draw_clock_hunt();
+        swarm.draw_odd_lease();
+        swarm.draw_all_keys();
+        swarm.draw_stale();
+        swarm.draw_session_table();
+        swarm
+    }
+
+    /// In one world of eight, the session tables have little room for replies, and in one of eight for completions. Rolled
+    /// apart.
+    pub(super) fn draw_session_table(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0025));
+        if draw.one_in(8) {
+            // A small reply counts for some 20 bytes.
+            self.protocol.reply_bytes_max = draw.of(&[0, 10, 50, 200]);
+        }
+        if draw.one_in(8) {
+            self.protocol.completions_max = draw.of(&[0, 3, 10, 30]);
+        }
+    }
+
+    /// In one of four worlds that are about leases, one replica has a much longer one; in half of the others, all have, until
+    /// they are started again one by one. Rolled apart. Corrected, the odd one is started again, which it must survive.
+    pub(super) fn draw_odd_lease(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0013));
+        if self.hunt != Some(Hunt::Leases) || self.durability != Durability::Fsync {
+            return;
+        }
+        if draw.one_in(4) {
+            self.odd_lease = Some(draw.of(&[5, 50]) as u32);
+        } else if draw.one_in(2) {
+            let (times, at) = (draw.of(&[3, 10]) as u32, draw.0.below(self.workload.operations));
+            self.lease_change = Some(LeaseChange { times, at });
+        }
+    }
+
+    /// In one world of eight disks are wiped and started as new ones; in some of those the group is to be formed yet.
+    /// Rolled apart.
+    pub(super) fn draw_formation(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0012));
+        if self.replicas == 1 || !draw.one_in(8) {
+            return;
+        }
+        self.nemesis.bootstrap = draw.of(&[1, 4, 12]);
+        if draw.one_in(3) {
+            self.formation.unformed = Some(draw.0.below(self.replicas as u64 / 2 + 1) as usize);
+        }
+    }
+
+    /// In one world of four, bits flip on the network; in one of four, somebody tries to use the sessions of others. Rolled
+    /// apart.
+    pub(super) fn draw_damage(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0010));
+        if draw.one_in(4) {
+            self.network.flip_ppm = draw.of(&[1_000, 20_000]);
+        }
+        if draw.one_in(4) {
+            self.digest_entries = draw.of(&[4, 32]);
+        }
+        if draw.one_in(4) && self.nemesis.interval > 0 {
+            self.nemesis.stranger = draw.of(&[3, 9]);
+            self.nemesis.broken_client = self.nemesis.stranger;
+        }
+    }
+
+    /// The world of this seed, with the settings of this protocol.
+    #[must_use]
+    pub fn draw_for(seed: u64, protocol: &Protocol) -> Self {
+        let mut swarm = Self::draw(seed);
+        let drawn = swarm.fast_quorum;
+        swarm.follow(protocol);
+        if swarm.fast_quorum != drawn {
+            swarm.draw_returning(&mut Self::commutation_dice(seed));
+        }
+        swarm
+    }
+
+    /// In one world of eight all clients send updates to no more replicas than they have to: from dice of its own.
+    pub(super) fn draw_thrift(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0006));
+        if self.hunt.is_none() && draw.one_in(8) {
+            self.workload.write_policy = Some(WritePolicy::Thrifty);
+        }
+    }
+
+    /// In one world of four some replicas stay dead, and some links cut, while clients must be served: from dice of its own.
+    pub(super) fn draw_last_phases(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_000d));
+        if draw.one_in(4) {
+            self.draw_permanent();
+        }
+    }
+
+    /// Gives the world permanent faults, from dice of their own.
+    pub fn draw_permanent(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0009));
+        // Where a fast quorum is not to be had, a client must get its update ordered before its session ends.
+        let protocol = &mut self.protocol;
+        protocol.sync_after = protocol.sync_after.min(protocol.session_timeout / 8);
+        self.permanent = Some(PermanentFaults {
+            rounds: draw.between(1, 3),
+            dead_max: draw.of(&[1, 2, 2, 4]) as usize,
+            links: draw.of(&[
+                RemainingLinks::All,
+                RemainingLinks::All,
+                RemainingLinks::Majority,
+                RemainingLinks::Star,
+            ]),
+            chases: false,
+        });
+        if Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0018)).one_in(4) {
+            self.make_sources_die();
+        }
+    }
+
+    /// Has leaders die while others fetch from them.
+    pub(super) fn make_sources_die(&mut self) {
+        if let Some(permanent) = &mut self.permanent {
+            permanent.chases = true;
+            permanent.rounds = permanent.rounds.max(4);
+            self.protocol.transfer_entries_max = 1;
+        }
+    }
+
+    /// In one world of four some limits are so small that they are reached, from dice of its own.
+    pub(super) fn draw_limits(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_000a));
+        if !draw.one_in(4) {
+            return;
+        }
+        let protocol = &mut self.protocol;
+        let mut bytes = |limit: &mut usize, small: &[usize]| {
+            if draw.one_in(3) {
+                *limit = draw.of(small);
+            }
+        };
+        // A small update takes some 100 bytes.
+        bytes(&mut protocol.dlog_bytes_max, &[150, 400, 2_000]);
+        bytes(&mut protocol.uncommitted_bytes_max, &[200, 800, 4_000]);
+        bytes(&mut protocol.unexecuted_bytes_max, &[200, 800, 4_000]);
+        bytes(&mut protocol.batch_bytes_max, &[1, 100, 500]);
+        bytes(&mut protocol.transfer_bytes_max, &[1, 150, 1_000]);
+        bytes(&mut protocol.in_flight_max, &[1, 2, 4]);
+        if draw.one_in(3) {
+            protocol.apply_chunk = draw.of(&[1, 2, 5]);
+        }
+        if draw.one_in(3) {
+            protocol.transfer_entries_max = draw.of(&[1, 2, 10]);
+        }
+        // Log time that is seconds ahead keeps the sessions of clients that are gone: until the clocks have come that far,
+        // nobody new would get in.
+        if draw.one_in(6) && self.nemesis.end_sessions + self.nemesis.clock_jump == 0 {
+            protocol.sessions_max = self.workload.clients + draw.between(2, 6) as usize;
+            // Those of clients that are gone have to end, or nobody new gets in.
+            protocol.session_timeout = Duration::from_millis(2_000) / protocol.speed;
+        }
+    }
+
+    /// One world of eight has little memory for its data, or disks that fill up, or both: updates are refused then, and
+    /// must be nowhere. Rolled apart.
+    pub(super) fn draw_budgets(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0016));
+        if !draw.one_in(8) {
+            return;
+        }
+        let both = draw.one_in(3);
+        let memory = draw.one_in(2);
+        if both || memory {
+            // A key takes some 100 bytes.
+            self.maxmemory = Some(draw.of(&[200, 500, 1_500]));
+        }
+        if both || !memory {
+            self.nemesis.fill_disk = draw.of(&[3, 10]);
+        }
+    }
+
+    /// One world of ten is about clocks, from dice of its own.
+    pub(super) fn draw_clock_hunt(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_000b));
+        if draw.one_in(10) {
+            self.hunt = Some(Hunt::Clocks);
+            self.become_clock_hunt(&mut draw);
+        }
+    }
+
+    pub(super) const fn commutation_dice(seed: u64) -> Draw {
+        Draw(Prng::new(seed ^ 0x5397_0a11_5eed_0005))
+    }
+
+    /// Half of the worlds in supermajority mode let updates that commute be fast too: from dice of their own, so that
+    /// all others are as they would be without.
+    pub(super) fn draw_commutation(&mut self) {
+        use FastQuorum::{Commutative, NilextOrCommutative, Supermajority};
+        if self.fast_quorum == Supermajority {
+            let mut draw = Self::commutation_dice(self.seed);
+            self.fast_quorum = draw.of(&[Supermajority, Supermajority, NilextOrCommutative, Commutative]);
+            self.draw_returning(&mut draw);
+        }
+    }
+
+    /// Where updates that return state may be fast, there are some.
+    pub(super) fn draw_returning(&mut self, draw: &mut Draw) {
+        if matches!(self.fast_quorum, FastQuorum::NilextOrCommutative | FastQuorum::Commutative) {
+            // INCRBY, APPEND, GETSET, SETNX and DEL with their replies.
+            for kind in [2, 4, 5, 6, 10] {
+                self.workload.weights[kind] += draw.sometimes(&[1, 4]);
+            }
+        }
+    }
+
+    /// What comes on top, from dice of its own, so that a world is the same but for this. A hunt is left to
+    /// what it is after, but for one in eight.
+    pub(super) fn draw_disturbances(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0003));
+        if self.hunt.is_none() || draw.one_in(8) {
+            self.draw_snapshots(&mut draw);
+            // Disks can be relied upon, or they rot or are slow.
+            let relied_upon = self.durability == Durability::Fsync;
+            if relied_upon && draw.one_in(3) {
+                self.nemesis.rot = draw.of(&[1, 3, 9]);
+            }
+            if relied_upon && draw.one_in(4) {
+                self.nemesis.slow_disk = draw.of(&[1, 3]);
+            }
+        }
+        self.workload.read_policy = match self.hunt {
+            Some(Hunt::Leases) => {
+                draw.of(&[Some(ReadPolicy::Leader), Some(ReadPolicy::Leader), Some(ReadPolicy::Meta)])
+            }
+            Some(Hunt::Reads) => {
+                draw.of(&[None, Some(ReadPolicy::Meta), Some(ReadPolicy::Quorum), Some(ReadPolicy::Quorum)])
+            }
+            _ => draw.of(&[None, Some(ReadPolicy::Leader)]),
+        };
+        if draw.one_in(50) {
+            self.nemesis.ruin_at = Some(draw.0.below(self.workload.operations));
+        }
+        self.workload.write_policy = draw.of(&[None, Some(WritePolicy::Auto), Some(WritePolicy::Fast)]);
+    }
+
+    /// Half of the worlds never trim a log.
+    pub(super) fn draw_snapshots(&mut self, draw: &mut Draw) {
+        if self.hunt == Some(Hunt::Snapshots) || draw.one_in(2) {
+            return;
+        }
+        let speed = u64::from(self.protocol.speed);
+        let protocol = &mut self.protocol;
+        // An entry takes about 150 bytes.
+        protocol.log_keep_bytes = draw.of(&[0, 500, 3_000, 10_000]);
+        protocol.snapshot_log_bytes = draw.of(&[100, 1_000, 5_000, usize::MAX]);
+        protocol.transfer_rate = draw.of(&[u64::MAX, 1_000_000, 50_000]).saturating_mul(speed);
+        protocol.snapshot_block_bytes = draw.of(&[1, 100, 100_000]);
+        protocol.snapshot_part_bytes = draw.of(&[100, 1_000, 100_000]);
+        // What is not needed any more goes by whole segments.
+        self.disk.segment_bytes = draw.of(&[100, 1_000, SEGMENT_BYTES]);
+    }
+}

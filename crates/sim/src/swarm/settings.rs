@@ -1,0 +1,314 @@
+//! What a world is made of, by its parts.
+
+use core::time::Duration;
+use syros_protocol::history::ChangeHistory;
+use syros_protocol::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
+use syros_types::{ReadPolicy, WritePolicy};
+
+/// A rolling restart that gives all replicas a shorter lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LeaseChange {
+    /// How many times as long the lease is before.
+    pub times: u32,
+    /// It begins when so many operations are left to be asked for.
+    pub at: u64,
+}
+
+/// Faults that last while service is judged: a majority is alive and connected, and nobody else need be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PermanentFaults {
+    /// So often, who is dead returns, and others die.
+    pub rounds: u64,
+    /// Replicas that die in a round at most; never more than the group can do without.
+    pub dead_max: usize,
+    /// Links between replicas that are left.
+    pub links: RemainingLinks,
+    /// The leader dies while those who return fetch from it what they lack, bit by bit.
+    pub chases: bool,
+}
+
+/// Links between replicas that permanent faults leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RemainingLinks {
+    /// All.
+    All,
+    /// Those within some majority, and some others.
+    Majority,
+    /// Those between one replica and the others of a majority, and no other.
+    Star,
+}
+
+/// How the group comes about. By default it has been formed before time begins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FormationSettings {
+    /// All disks are new, and so many of the members, the last ones, are started later.
+    pub unformed: Option<usize>,
+    /// Those are not started by themselves.
+    pub late_on_demand: bool,
+}
+
+/// What clients do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadSettings {
+    /// Clients at a time.
+    pub clients: usize,
+    /// Operations each client keeps in flight at most.
+    pub in_flight: usize,
+    /// Operations of the safety phase, over all clients.
+    pub operations: u64,
+    /// Distinct keys.
+    pub keys: u64,
+    /// Mean pause of a client between operations.
+    pub think: u64,
+    /// Operations of a hundred that go to the first key.
+    pub hot_key_percent: u64,
+    /// Relative weight of each kind of operation, in the order of [`crate::workload::KINDS`].
+    pub weights: [u64; crate::workload::KINDS],
+    /// Operations of a hundred that are packed with others on the same key into one body.
+    pub packed_percent: u64,
+    /// Operations of a hundred that set a key which expires.
+    pub expiring_percent: u64,
+    /// Longest lifetime of such a key, in milliseconds.
+    pub lifetime_max: u64,
+    /// As many operations read such keys, too.
+    pub expiring_read: bool,
+    /// Operations of a hundred that concern all keys: FLUSHALL, DBSIZE, KEYS.
+    pub all_keys_percent: u64,
+    /// Reads of a hundred that any replica may answer as it is. They are judged apart.
+    pub stale_percent: u64,
+    /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
+    /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
+    pub readers: usize,
+    /// How clients read; `None`: each in another of the linearizable ways.
+    pub read_policy: Option<ReadPolicy>,
+    /// How updates of clients go that may be fast; `None`: each client's in another way.
+    pub write_policy: Option<WritePolicy>,
+}
+
+/// What the clocks do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClockSettings {
+    /// Monotonic clocks run fast or slow by up to this much.
+    pub drift_ppm: u32,
+    /// Wall clocks are ahead or behind by up to this many microseconds.
+    pub skew_micros: u64,
+    /// Only the clocks of so many replicas ever jump, the first ones, and no other replica fails: then lifetimes are
+    /// judged by true time. `None`: any clock jumps, and it is only judged that what has expired stays gone.
+    pub wrong: Option<usize>,
+    /// Those clocks stay wrong when everything else is repaired.
+    pub stay_wrong: bool,
+}
+
+/// What the disks do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DiskSettings {
+    /// Shortest and longest time of one sync.
+    pub sync_delay: (u64, u64),
+    /// Writes and syncs, in a million, at which the process crashes.
+    pub crash_ppm: u64,
+    /// Writes and syncs, in a million, that fail.
+    pub fail_ppm: u64,
+    /// Size of a segment of the log.
+    pub segment_bytes: u64,
+    /// Size of the pieces in which room for records is made in it.
+    pub reserve_bytes: u64,
+}
+
+/// What breaks. Weights are relative to each other; 0 switches a fault off, as all are by default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NemesisSettings {
+    /// Mean time between two faults; 0 for none in the course of time.
+    pub interval: u64,
+    /// Operations of a hundred that are followed by a fault within a few message delays: what is only
+    /// wrong while something is under way is found by breaking things just then.
+    pub per_operation_percent: u64,
+    /// Snapshots of a hundred that are followed by a fault within a few message delays, when they are
+    /// begun, finished or taken over.
+    pub per_snapshot_percent: u64,
+    /// Proposals to end sessions, of a hundred, that are followed by a crash before what is under way then can
+    /// be ordered.
+    pub per_ending_percent: u64,
+    /// Requests sent again after another one of the client's had been completed, of a hundred, that are
+    /// followed by such a crash.
+    pub per_resend_percent: u64,
+    /// Longest time a fault lasts.
+    pub duration: u64,
+    /// Faults of a hundred that single out the current leader.
+    pub leader_percent: u64,
+    /// Isolated replicas, of a hundred, that clients do not reach either.
+    pub cut_clients_percent: u64,
+    /// A replica crashes.
+    pub crash: u64,
+    /// A replica crashes and its disk is gone; only its view is known.
+    pub lose_disk: u64,
+    /// A replica crashes and is started with an empty disk as if it were a new one.
+    pub bootstrap: u64,
+    /// All replicas crash at once.
+    pub crash_all: u64,
+    /// The group falls apart into two or three pieces.
+    pub partition: u64,
+    /// One replica is cut off from all others, and perhaps from clients.
+    pub isolate: u64,
+    /// One direction between two replicas is cut.
+    pub one_way: u64,
+    /// A replica is cut off from the others one by one.
+    pub creep: u64,
+    /// A process stops and goes on later, as after SIGSTOP.
+    pub pause: u64,
+    /// A wall clock jumps.
+    pub clock_jump: u64,
+    /// A wall clock jumps ahead by as long as a session may be idle.
+    pub end_sessions: u64,
+    /// A client dies and another takes its place.
+    pub client_crash: u64,
+    /// A connection between a client and a replica breaks.
+    pub disconnect: u64,
+    /// All links of one replica become slow for good.
+    pub slow: u64,
+    /// A replica is asked to let another one lead.
+    pub hand_over: u64,
+    /// A replica crashes, and something on its disk rots before it starts again.
+    pub rot: u64,
+    /// The disk of a replica takes long to sync for a while.
+    pub slow_disk: u64,
+    /// The disk of a replica is full for a while, but for what it keeps in reserve.
+    pub fill_disk: u64,
+    /// Somebody sends updates under the ids that a client is about to use.
+    pub stranger: u64,
+    /// A client sends one or the other of two updates under one id, or both.
+    pub broken_client: u64,
+    /// When so many operations are left to be asked for, more replicas lose their disks at once than the
+    /// group can do without. `None`: never.
+    pub ruin_at: Option<u64>,
+}
+
+/// The protocol's own settings that are drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProtocolSettings {
+    /// Everything that measures in heartbeats is divided by this.
+    pub speed: u32,
+    /// What measures in messages between replicas is multiplied by this: they are far from each other.
+    pub patience: u32,
+    /// See `Config::order_delay`.
+    pub order_delay: Duration,
+    /// See `Config::fetch_delay`.
+    pub fetch_delay: Duration,
+    /// See `Config::batch_max`.
+    pub batch_max: usize,
+    /// See `Config::dlog_length_max`.
+    pub dlog_length_max: usize,
+    /// See `Config::waiting_max`.
+    pub waiting_max: usize,
+    /// See `Config::log_keep_bytes`.
+    pub log_keep_bytes: usize,
+    /// So many of the replicas, the first ones, trim their logs; the others keep everything.
+    pub trimming: usize,
+    /// See `Config::snapshot_log_bytes`.
+    pub snapshot_log_bytes: usize,
+    /// Changes that a replica's history may hold.
+    pub history_changes_max: usize,
+    /// See `Config::transfer_rate`.
+    pub transfer_rate: u64,
+    /// About how many bytes of state are written to a snapshot at a time.
+    pub snapshot_block_bytes: usize,
+    /// Bytes in a part of a snapshot that is sent.
+    pub snapshot_part_bytes: usize,
+    /// See `Config::forward_after`.
+    pub forward_after: Duration,
+    /// See `Config::session_timeout`.
+    pub session_timeout: Duration,
+    /// See `Config::sync_after` of the client.
+    pub sync_after: Duration,
+    /// See `Config::sessions_max`.
+    pub sessions_max: usize,
+    /// See `Config::log_bytes_max`.
+    pub log_bytes_max: usize,
+    /// See `Config::dlog_bytes_max`.
+    pub dlog_bytes_max: usize,
+    /// See `Config::uncommitted_bytes_max`.
+    pub uncommitted_bytes_max: usize,
+    /// See `Config::unexecuted_bytes_max`.
+    pub unexecuted_bytes_max: usize,
+    /// See `Config::reply_bytes_max`.
+    pub reply_bytes_max: usize,
+    /// See `Config::completions_max`.
+    pub completions_max: usize,
+    /// See `Config::batch_bytes_max`.
+    pub batch_bytes_max: usize,
+    /// See `Config::apply_chunk`.
+    pub apply_chunk: u64,
+    /// See `Config::transfer_bytes_max`.
+    pub transfer_bytes_max: usize,
+    /// See `Config::transfer_entries_max`.
+    pub transfer_entries_max: u64,
+    /// See `Config::in_flight_max` of the client.
+    pub in_flight_max: usize,
+    /// Until a client whose connection broke has another.
+    pub client_reconnect: Duration,
+    /// See `Config::resend` of the client.
+    pub client_resend: Duration,
+    /// See `Config::give_up_after` of the client.
+    pub give_up_after: Duration,
+}
+
+impl WorkloadSettings {
+    /// How a client reads.
+    pub(crate) fn read_policy_of(&self, client: usize) -> ReadPolicy {
+        const LINEARIZABLE: [ReadPolicy; 4] =
+            [ReadPolicy::Quorum, ReadPolicy::Meta, ReadPolicy::Leader, ReadPolicy::Auto];
+        self.read_policy.unwrap_or(LINEARIZABLE[client % LINEARIZABLE.len()])
+    }
+
+    /// How a client's updates go.
+    pub(crate) fn write_policy_of(&self, client: usize) -> WritePolicy {
+        self.write_policy.unwrap_or(WritePolicy::ALL[client % WritePolicy::ALL.len()])
+    }
+}
+
+impl ProtocolSettings {
+    /// Nothing is refused for want of room: a world that is about something else.
+    pub(super) const fn lift_limits(&mut self) {
+        self.dlog_length_max = 262_144;
+        self.waiting_max = 262_144;
+    }
+}
+
+impl Default for ProtocolSettings {
+    /// The defaults of replica and client.
+    fn default() -> Self {
+        Self {
+            speed: 1,
+            patience: 1,
+            order_delay: Duration::from_micros(500),
+            fetch_delay: Duration::from_micros(500),
+            batch_max: 1024,
+            dlog_length_max: 262_144,
+            waiting_max: 262_144,
+            log_keep_bytes: 256 << 20,
+            trimming: usize::MAX,
+            snapshot_log_bytes: 256 << 20,
+            history_changes_max: (4 << 20) / ChangeHistory::CHANGE_BYTES,
+            transfer_rate: 100_000_000,
+            snapshot_block_bytes: 256 << 10,
+            snapshot_part_bytes: 256 << 10,
+            forward_after: Duration::from_secs(1),
+            session_timeout: Duration::from_secs(600),
+            sync_after: Duration::from_millis(20),
+            client_reconnect: Duration::from_millis(50),
+            client_resend: Duration::from_millis(200),
+            give_up_after: Duration::from_secs(10),
+            sessions_max: 65_536,
+            log_bytes_max: 1 << 30,
+            dlog_bytes_max: 64 << 20,
+            uncommitted_bytes_max: 64 << 20,
+            unexecuted_bytes_max: 64 << 20,
+            reply_bytes_max: REPLY_BYTES_MAX,
+            completions_max: COMPLETIONS_MAX,
+            batch_bytes_max: 1 << 20,
+            apply_chunk: 16_384,
+            transfer_bytes_max: 1 << 20,
+            transfer_entries_max: 8192,
+            in_flight_max: 65_536,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What disks do in virtual time: syncs, steps of snapshots, and their failures.
+
+use super::{SimEvent, World};
+use crate::journal::{DiskFault, DiskTrouble};
+use crate::process::ReplicaProcess;
+use crate::swarm::MILLI;
+use crate::tally::Occurrence;
+use syros_protocol::record::Ticket;
+use syros_protocol::replica;
+use syros_types::Prng;
+
+impl World {
+    /// Perhaps plans a stop of the machine at one of its next disk operations, `times` as likely as the
+    /// swarm says for one operation. True if it did.
+    pub(super) fn draw_stop(&mut self, replica: usize, times: u64) -> bool {
+        let ppm = self.swarm.disk.crash_ppm * times;
+        if ppm == 0 || !self.dice.disk.chance(ppm, 1_000_000) || !self.may_crash() {
+            return false;
+        }
+        // The first operation most of the time; a new segment takes several.
+        let after = if self.dice.disk.chance(3, 4) { 0 } else { self.dice.disk.below(8) };
+        self.replicas[replica].disk.plan(DiskFault::Stop(after));
+        true
+    }
+
+    /// Perhaps plans that the disk refuses the next write or sync.
+    pub(super) fn draw_failure(&mut self, replica: usize, fault: impl Fn(&mut Prng) -> DiskFault) {
+        let ppm = self.swarm.disk.fail_ppm;
+        if ppm > 0 && self.dice.disk.chance(ppm, 1_000_000) && self.may_crash() {
+            let fault = fault(&mut self.dice.disk);
+            self.replicas[replica].disk.plan(fault);
+        }
+    }
+
+    /// A disk operation of the replica's process did not succeed; `occurrence` is what that counts as if the
+    /// machine is still up.
+    pub(super) fn in_trouble(&mut self, replica: usize, trouble: DiskTrouble, occurrence: Occurrence) {
+        match trouble {
+            DiskTrouble::Stopped => {
+                self.tally.record(Occurrence::DiskStopped);
+                self.crash_for_a_while(replica, true);
+            }
+            DiskTrouble::Failed | DiskTrouble::Alone => {
+                self.tally.record(occurrence);
+                let now = self.now();
+                self.trace.line(now, format_args!("the disk of replica {replica} fails"));
+                let slot = &mut self.replicas[replica];
+                slot.disk_failed = true;
+                let life = slot.life;
+                let at = now + self.fault_duration();
+                self.scheduler.schedule(at, SimEvent::Replace { replica, life });
+                self.tell(replica, life, replica::Event::PersistFailed);
+            }
+        }
+    }
+
+    /// Writes what the process wants on disk, unless a sync is under way.
+    pub(super) fn begin_sync(&mut self, replica: usize) {
+        let slot = &self.replicas[replica];
+        if !slot.process.as_ref().is_some_and(|process| process.journal.wants_sync()) {
+            return;
+        }
+        self.draw_stop(replica, 1);
+        self.draw_failure(replica, |prng| DiskFault::Write(prng.below(200) as usize));
+        let slot = &mut self.replicas[replica];
+        let Some(process) = &mut slot.process else { return };
+        let written = process.journal.write();
+        slot.disk.cancel_faults();
+        match written {
+            Ok(ticket) => {
+                let life = slot.life;
+                let (shortest, longest) = self.swarm.disk.sync_delay;
+                let mut at = self.now() + shortest + self.dice.disk.below(longest - shortest + 1);
+                let (delay, until) = self.replicas[replica].slow_disk;
+                if !self.is_healed && self.now() < until {
+                    at += delay;
+                    self.lingers_until = self.lingers_until.max(at);
+                }
+                self.scheduler.schedule(at, SimEvent::Synced { replica, life, ticket });
+            }
+            Err(trouble) => self.in_trouble(replica, trouble, Occurrence::WriteFailed),
+        }
+    }
+
+    /// Lets a replica's work on snapshots go on after a while.
+    pub(super) fn plan_snapshot_step(&mut self, replica: usize) {
+        let (_, longest) = self.swarm.disk.sync_delay;
+        let mut at = self.now() + 1 + self.dice.snapshots.below(longest + MILLI / 10);
+        if self.replicas[replica].process.as_ref().is_some_and(ReplicaProcess::loads_next) {
+            at += self.dice.snapshots.below(self.swarm.load_delay + 1);
+        }
+        let life = self.replicas[replica].life;
+        self.scheduler.schedule(at, SimEvent::StepSnapshots { replica, life });
+    }
+
+    pub(super) fn step_snapshots(&mut self, replica: usize, life: u64) {
+        if self.replicas[replica].life != life {
+            return;
+        }
+        let resumes_at = self.replicas[replica].paused_until;
+        if resumes_at > self.now() {
+            return self.scheduler.schedule(resumes_at, SimEvent::StepSnapshots { replica, life });
+        }
+        self.draw_stop(replica, 1);
+        self.draw_failure(replica, |prng| DiskFault::Write(prng.below(200) as usize));
+        let slot = &mut self.replicas[replica];
+        let Some(process) = &mut slot.process else { return };
+        let has_report = process.step_snapshots();
+        let again = process.wants_step();
+        process.step_planned = again;
+        slot.disk.cancel_faults();
+        if slot.disk.has_stopped() {
+            // The worker may go on without what failed; the machine does not.
+            return self.in_trouble(replica, DiskTrouble::Stopped, Occurrence::SnapshotFailed);
+        }
+        if again {
+            self.plan_snapshot_step(replica);
+        }
+        if has_report {
+            self.rouse(replica);
+        }
+    }
+
+    pub(super) fn synced(&mut self, replica: usize, life: u64, ticket: Ticket) {
+        if self.replicas[replica].life != life {
+            return;
+        }
+        let resumes_at = self.replicas[replica].paused_until;
+        if resumes_at > self.now() {
+            return self.scheduler.schedule(resumes_at, SimEvent::Synced { replica, life, ticket });
+        }
+        self.draw_stop(replica, 1);
+        self.draw_failure(replica, |_| DiskFault::Sync);
+        let slot = &mut self.replicas[replica];
+        let Some(process) = &mut slot.process else { return };
+        let result = process.journal.sync();
+        slot.disk.cancel_faults();
+        match result {
+            Ok(()) => {
+                let mut effects = Vec::new();
+                let wakes = process.on_synced(ticket, &mut effects);
+                self.carry_out(replica, 0, &mut effects);
+                if wakes {
+                    self.rouse(replica);
+                }
+                self.begin_sync(replica);
+            }
+            Err(trouble) => self.in_trouble(replica, trouble, Occurrence::SyncFailed),
+        }
+    }
+}

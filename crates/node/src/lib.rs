@@ -28,4 +28,5 @@ pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
 pub use ticket_queue::TicketQueue;
 
 pub mod data;
+pub mod front_end;
 pub mod snapshots;

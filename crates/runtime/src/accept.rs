@@ -156,14 +156,13 @@ impl EventLoop {
         };
         let kind = if is_redis {
             let local_address = local.map(|local| local.to_string()).unwrap_or_default();
-            let id = self.front.statistics.next_connection();
+            let id = self.statistics.next_connection();
             let identity = Identity { id, address: peer.to_string(), local_address };
             self.clients += 1;
-            Kind::Redis(Box::new(syros_resp::Connection::with_statistics(
-                identity,
-                self.now.wall,
-                Arc::clone(&self.front.statistics.redis),
-            )))
+            let statistics = Arc::clone(&self.statistics.redis);
+            let redis = syros_resp::Connection::with_statistics(identity, self.now.wall, statistics);
+            self.front_end.open(address, redis);
+            Kind::Redis
         } else {
             self.greetings.push(self.now.instant.after(GREETING_TIMEOUT), address);
             self.make_room_for_unsettled();
@@ -414,7 +413,7 @@ impl EventLoop {
         link.on_success();
         match &mut self.forming {
             Some(forming) => forming.formation.connected(declaration),
-            None => self.front.client.handle(self.now, client::Event::Connected(replica)),
+            None => self.front_end.handle(self.now, client::Event::Connected(replica)),
         }
         Ok(())
     }

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use syros_net::{Connection, Dialing, Outlet};
+use syros_node::front_end::{ClientMemory, REPLY_BYTES_SHARE, RedisFrontEnd};
 use syros_protocol::message::{Body, Freshness};
 use syros_protocol::record::Ticket;
 use syros_types::{Instant, OpNumber, ReplicaId, View, WallTime};
 
-use crate::client_memory::{ClientMemory, REPLY_BYTES_SHARE};
 use crate::handshake::{Greeting, Transcript};
 
 /// Output that may wait is moved to a socket's buffer in portions of this size: about what the socket
@@ -47,8 +47,8 @@ pub(crate) enum Kind {
     Link(ReplicaId),
     /// A Syros client.
     Client,
-    /// A Redis client.
-    Redis(Box<syros_resp::Connection>),
+    /// A Redis client: the front end has the rest.
+    Redis,
 }
 
 /// An open connection.
@@ -76,12 +76,8 @@ pub(crate) struct Open {
     pub(crate) is_queued: bool,
     /// It is in the list of connections with output.
     pub(crate) is_dirty: bool,
-    /// It is in the list of Redis connections one of whose operations has ended.
-    pub(crate) is_answered: bool,
     /// It has input that is not read for now, because too much waits to go out or to be done.
     pub(crate) is_stalled: bool,
-    /// It waits for room for the replies to its reads.
-    pub(crate) waits_for_room: bool,
     /// It is closed as soon as its output has gone.
     pub(crate) is_closing: bool,
     /// A client that may prove that it knows the cluster's secret.
@@ -105,9 +101,7 @@ impl Open {
             release: None,
             is_queued: false,
             is_dirty: false,
-            is_answered: false,
             is_stalled: false,
-            waits_for_room: false,
             is_closing: false,
             transcript: None,
             is_authenticated: false,
@@ -133,14 +127,12 @@ impl Open {
     }
 
     /// Moves what may go out now to the socket's buffer.
-    pub(crate) fn refill(&mut self) {
-        if let Kind::Redis(redis) = &mut self.kind
-            && self.net.backlog() == 0
-        {
-            let output = redis.output();
+    pub(crate) fn refill(&mut self, front_end: &mut RedisFrontEnd) {
+        if self.is_redis() && self.net.backlog() == 0 {
+            let output = front_end.output(self.address);
             let portion = output.len().min(PORTION_BYTES);
             self.net.outbound().extend_from_slice(&output[..portion]);
-            redis.sent(portion);
+            front_end.sent(self.address, portion);
         }
         while self.net.backlog() < PORTION_BYTES
             && let Some(frame) = self.overflow.pop_front()
@@ -150,19 +142,29 @@ impl Open {
         }
     }
 
+    /// True for a connection of a Redis client.
+    pub(crate) const fn is_redis(&self) -> bool {
+        matches!(self.kind, Kind::Redis)
+    }
+
+    /// What the front end has for the connection of a Redis client.
+    fn redis<'a>(&self, front_end: &'a RedisFrontEnd) -> Option<&'a syros_resp::Connection> {
+        if self.is_redis() { front_end.connection(self.address) } else { None }
+    }
+
     /// True for a connection of a client, of whatever kind, or of somebody who may become one.
     pub(crate) fn is_client(&self) -> bool {
         match &self.kind {
-            Kind::Redis(_) | Kind::Client => true,
+            Kind::Redis | Kind::Client => true,
             Kind::Greeting(greeting) => greeting.dialed.is_none(),
             Kind::Link(_) => false,
         }
     }
 
     /// Charges the budget of all clients with what this one takes now.
-    pub(crate) fn charge(&mut self, memory: &mut ClientMemory) {
+    pub(crate) fn charge(&mut self, front_end: &RedisFrontEnd, memory: &mut ClientMemory) {
         if self.is_client() {
-            let replies = if let Kind::Redis(redis) = &self.kind { redis.memory_bytes() } else { 0 };
+            let replies = self.redis(front_end).map_or(0, syros_resp::Connection::memory_bytes);
             let held = self.held_reads.len() * size_of::<HeldRead>() + self.held_read_bytes;
             memory.charge(&mut self.charged, self.net.memory_bytes() + replies + held);
         } else {
@@ -204,14 +206,14 @@ impl Open {
     }
 
     /// Bytes of replies in memory that the other end is to take.
-    pub(crate) fn owed_bytes(&self) -> usize {
-        let replies = if let Kind::Redis(redis) = &self.kind { redis.reply_bytes() } else { 0 };
+    pub(crate) fn owed_bytes(&self, front_end: &RedisFrontEnd) -> usize {
+        let replies = self.redis(front_end).map_or(0, syros_resp::Connection::reply_bytes);
         replies + self.net.backlog()
     }
 
     /// Bytes that wait to go out.
-    pub(crate) fn waiting_bytes(&self) -> usize {
-        let replies = if let Kind::Redis(redis) = &self.kind { redis.output().len() } else { 0 };
+    pub(crate) fn waiting_bytes(&self, front_end: &RedisFrontEnd) -> usize {
+        let replies = self.redis(front_end).map_or(0, |redis| redis.output().len());
         replies + self.overflow_bytes + self.net.backlog()
     }
 }

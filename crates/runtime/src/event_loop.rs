@@ -23,6 +23,7 @@ use std::time::Duration;
 use mio::event::Event as IoEvent;
 use mio::{Events, Poll, Token};
 use syros_net::{FlushOutcome, ReadOutcome};
+use syros_node::front_end::{ClientMemory, FrontEndAction, RedisFrontEnd, needs_room};
 use syros_node::{InMemory as _, ReadJob};
 use syros_protocol::client;
 use syros_protocol::formation::Roster;
@@ -35,20 +36,16 @@ use syros_wire::{
 };
 
 use crate::accept::Listener;
-use crate::availability::Availability;
-use crate::client_memory::ClientMemory;
 use crate::clock::Clock;
 use crate::connection::{Connections, Deadlines, Entry, HeldRead, Kind, Open};
 use crate::descriptors::Descriptors;
-use crate::drain::{Drain, Quiet};
 use crate::forming::Forming;
-use crate::front::{Front, completion};
 use crate::handshake::Introduction;
 use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{Delayed, Local, Wanted};
 use crate::log_limit::LogLimit;
-use crate::reply_room::{self, needs_room};
+use crate::statistics::Statistics;
 use crate::stop::StopFlag;
 use crate::yield_policy::{Turn, YieldPolicy};
 
@@ -131,8 +128,6 @@ pub(crate) struct EventLoop {
     reserved: usize,
     /// Connections with output.
     pub(crate) dirty: Vec<usize>,
-    /// Redis connections one of whose operations has ended.
-    answered: Vec<usize>,
     /// Connections with frames that are to leave from the log's thread.
     released: Vec<usize>,
     /// A request of the front end on its way to several connections.
@@ -146,7 +141,7 @@ pub(crate) struct EventLoop {
     pub(crate) links: Vec<Link>,
     pub(crate) resolver: Resolver,
     pub(crate) introduction: Introduction,
-    pub(crate) front: Front,
+    pub(crate) front_end: RedisFrontEnd,
     pub(crate) local: Option<Local>,
     /// What there is instead of a replica while the group is being formed.
     pub(crate) forming: Option<Forming>,
@@ -163,12 +158,11 @@ pub(crate) struct EventLoop {
     pub(crate) descriptors: Descriptors,
     pub(crate) output_bytes_max: usize,
     pub(crate) complaints: LogLimit,
-    availability: Availability,
+    pub(crate) statistics: Statistics,
     /// Connections that wait until the keys have been counted, in the order of their requests.
     counting: VecDeque<Counting>,
     /// Number of the last request for a count.
     last_count: u64,
-    drain: Drain,
     yield_policy: YieldPolicy,
     /// What this turn has done so far.
     turn: Turn,
@@ -184,15 +178,13 @@ pub(crate) struct Parts {
     pub(crate) links: Vec<Link>,
     pub(crate) resolver: Resolver,
     pub(crate) introduction: Introduction,
-    pub(crate) front: Front,
+    pub(crate) front_end: RedisFrontEnd,
     pub(crate) local: Option<Local>,
     pub(crate) forming: Option<Forming>,
     pub(crate) description: Description,
     pub(crate) descriptors: Descriptors,
     pub(crate) client_memory: usize,
     pub(crate) output_bytes_max: usize,
-    pub(crate) quorum_timeout: Duration,
-    pub(crate) drain_timeout: Duration,
 }
 
 impl EventLoop {
@@ -211,7 +203,6 @@ impl EventLoop {
             memory: ClientMemory::new(parts.client_memory),
             reserved: 0,
             dirty: Vec::new(),
-            answered: Vec::new(),
             released: Vec::new(),
             frame: FrameBuffer::default(),
             redis_listener: parts.redis_listener,
@@ -221,7 +212,7 @@ impl EventLoop {
             links: parts.links,
             resolver: parts.resolver,
             introduction: parts.introduction,
-            front: parts.front,
+            front_end: parts.front_end,
             local: parts.local,
             forming: parts.forming,
             disowned_by: ReplicaSet::default(),
@@ -232,10 +223,9 @@ impl EventLoop {
             descriptors: parts.descriptors,
             output_bytes_max: parts.output_bytes_max,
             complaints: LogLimit::default(),
-            availability: Availability::new(parts.quorum_timeout),
+            statistics: Statistics::default(),
             counting: VecDeque::new(),
             last_count: 0,
-            drain: Drain::new(parts.drain_timeout),
             yield_policy: YieldPolicy::default(),
             turn: Turn::default(),
         }
@@ -247,7 +237,7 @@ impl EventLoop {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         if let Some(local) = &mut self.local {
             local.handle(self.now, replica::Event::MemberConnected(OWN_FRONT));
-            self.front.client.handle(self.now, client::Event::Connected(local.me));
+            self.front_end.handle(self.now, client::Event::Connected(local.me));
         }
         while !self.stop.is_set() {
             self.turn(&mut events)?;
@@ -281,7 +271,7 @@ impl EventLoop {
         }
         self.now = self.clock.now();
         self.turn = Turn::default();
-        self.front.room.begin_turn();
+        self.front_end.begin_turn();
         for event in events.iter() {
             self.on_io_event(event);
         }
@@ -350,21 +340,18 @@ impl EventLoop {
     fn timeout(&self) -> Option<Duration> {
         let has_more = !self.dirty.is_empty()
             || !self.ready.is_empty()
-            || !self.answered.is_empty()
             || !self.resumed.is_empty()
-            || self.front.room.has_next();
+            || self.front_end.has_more();
         if has_more || self.wants_to_accept() {
             return Some(Duration::ZERO);
         }
         let local = self.local.as_ref().map_or(Instant::NEVER, Local::deadline);
         let deadline = local
-            .min(self.front.client.deadline())
+            .min(self.front_end.deadline())
             .min(self.greetings.next())
             .min(self.memory.deadline())
             .min(self.memory.spared_until())
-            .min(self.availability.deadline())
             .min(self.counting.front().map_or(Instant::NEVER, |counting| counting.until))
-            .min(self.drain.deadline())
             .min(self.accept_deadline())
             .min(self.dial_deadline())
             .min(self.forming.as_ref().map_or(Instant::NEVER, Forming::deadline));
@@ -410,14 +397,14 @@ impl EventLoop {
     }
 
     fn is_overloaded(&self) -> bool {
-        self.front.is_full() || self.local.as_ref().is_some_and(Local::is_behind)
+        self.front_end.is_full() || self.local.as_ref().is_some_and(Local::is_behind)
     }
 
     /// Reads a connection and handles what came.
     fn serve(&mut self, index: usize) {
         let is_overloaded = self.is_overloaded();
         let Some(open) = self.table.open_mut(index) else { return };
-        let is_client = matches!(open.kind, Kind::Redis(_) | Kind::Client);
+        let is_client = matches!(open.kind, Kind::Redis | Kind::Client);
         if is_client && is_overloaded {
             // Stays queued, in another queue.
             self.throttled.push(index);
@@ -452,7 +439,7 @@ impl EventLoop {
                 ReadOutcome::Failed(error) => return self.close(index, &error.to_string()),
             }
             let Some(open) = self.table.open_mut(index) else { return };
-            open.charge(&mut self.memory);
+            open.charge(&self.front_end, &mut self.memory);
             if !open.net.is_readable() || open.is_stalled || open.is_closing {
                 return;
             }
@@ -466,7 +453,7 @@ impl EventLoop {
         loop {
             let Some(open) = self.table.open_mut(index) else { return Ok(()) };
             match &open.kind {
-                Kind::Redis(_) => {
+                Kind::Redis => {
                     self.handle_redis(index);
                     return Ok(());
                 }
@@ -488,7 +475,7 @@ impl EventLoop {
     fn handle_client(&mut self, index: usize) -> Result<(), String> {
         let (Some(open), Some(local)) = (self.table.open_mut(index), &mut self.local) else { return Ok(()) };
         let from = Peer::Client(open.address);
-        let statistics = &self.front.statistics;
+        let statistics = &self.statistics;
         let inbound = open.net.inbound();
         while let Some(frame) = inbound
             .next_frame(syros_wire::CLIENT_FRAME_BYTES_MAX)
@@ -528,7 +515,7 @@ impl EventLoop {
     fn handle_link(&mut self, index: usize, from: ReplicaId) -> Result<(), String> {
         while let Some(message) = self.handle_frames(index, from)? {
             self.make_room_for(&message);
-            self.front.client.handle(self.now, client::Event::Message { from, message });
+            self.front_end.on_message(self.now, from, message);
         }
         Ok(())
     }
@@ -538,7 +525,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return Ok(None) };
         let address = open.address;
         let mut reply = None;
-        let Front { client, statistics, .. } = &mut self.front;
+        let Self { front_end, statistics, .. } = self;
         let mut heard = None;
         let inbound = open.net.inbound();
         while let Some(frame) = inbound
@@ -558,7 +545,7 @@ impl EventLoop {
                             reply = Some(message);
                             break;
                         }
-                        _ => client.handle(self.now, client::Event::Message { from, message }),
+                        _ => front_end.on_message(self.now, from, message),
                     }
                 }
                 (Channel::Replica, Some(local)) => {
@@ -584,25 +571,13 @@ impl EventLoop {
 
     /// Redis commands.
     fn handle_redis(&mut self, index: usize) {
-        let Self {
-            table,
-            front,
-            local,
-            description,
-            clients,
-            descriptors,
-            memory,
-            availability,
-            drain,
-            now,
-            ..
-        } = self;
+        let Self { table, front_end, statistics, local, description, memory, now, .. } = self;
         let Some(open) = table.open_mut(index) else { return };
-        let Kind::Redis(redis) = &mut open.kind else { return };
-        let state = (availability.is_cut_off(), drain.is_stopping());
-        let clients = (*clients, descriptors.redis_clients);
-        let info = description.view(local.as_ref(), front, clients, memory, state, *now);
-        let unavailable = drain.is_stopping().then_some(syros_resp::Unavailable::Stopping);
+        let state = (front_end.is_cut_off(), front_end.is_stopping());
+        let unavailable = front_end.unavailable();
+        let Some((redis, client)) = front_end.connection_mut(open.address) else { return };
+        let clients = (self.clients, self.descriptors.redis_clients);
+        let info = description.view(local.as_ref(), (client, statistics), clients, memory, state, *now);
         let context = syros_resp::Context { now: now.wall, info: &info, unavailable };
         let before = redis.commands();
         let received = open.net.received();
@@ -615,8 +590,7 @@ impl EventLoop {
                            send commands (cross-protocol scripting)";
             return self.refuse(index, problem);
         }
-        let commands = &front.statistics.commands;
-        commands.set(commands.get() + redis.commands() - before);
+        statistics.commands.set(statistics.commands.get() + redis.commands() - before);
         if redis.is_paused() {
             open.is_stalled = true;
         }
@@ -628,7 +602,7 @@ impl EventLoop {
             let until = now.instant.after(COUNT_PATIENCE);
             self.counting.push_back(Counting { address: open.address, request: self.last_count, until });
         }
-        submit(open, front, *now, false);
+        front_end.on_received(*now, open.address);
         mark_dirty(open, index, &mut self.dirty);
         if let Some(local) = local {
             // One of the commands may have set the limit.
@@ -644,14 +618,14 @@ impl EventLoop {
         {
             self.counting.pop_front();
             let Some(index) = self.table.find(address) else { continue };
-            let Self { table, front, local, description, clients, descriptors, memory, .. } = self;
+            let Self { table, front_end, statistics, local, description, memory, .. } = self;
             let Some(open) = table.open_mut(index) else { continue };
-            let Kind::Redis(redis) = &mut open.kind else { continue };
-            let state = (self.availability.is_cut_off(), self.drain.is_stopping());
-            let clients = (*clients, descriptors.redis_clients);
-            let info = description.view(local.as_ref(), front, clients, memory, state, now);
+            let state = (front_end.is_cut_off(), front_end.is_stopping());
+            let Some((redis, client)) = front_end.connection_mut(address) else { continue };
+            let clients = (self.clients, self.descriptors.redis_clients);
+            let info = description.view(local.as_ref(), (client, statistics), clients, memory, state, now);
             redis.counted(&syros_resp::Context { now: now.wall, info: &info, unavailable: None });
-            open.charge(memory);
+            open.charge(front_end, memory);
             mark_dirty(open, index, &mut self.dirty);
             self.unstall(index);
         }
@@ -661,7 +635,7 @@ impl EventLoop {
     fn on_end(&mut self, index: usize) {
         let Some(open) = self.table.open_mut(index) else { return };
         let waits = match &open.kind {
-            Kind::Redis(redis) => redis.outstanding() > 0 || !redis.output().is_empty(),
+            Kind::Redis => self.front_end.connection(open.address).is_some_and(has_replies),
             Kind::Greeting(_) | Kind::Link(_) | Kind::Client => false,
         };
         if waits || (open.net.backlog() > 0 && !matches!(open.kind, Kind::Link(_))) {
@@ -682,28 +656,25 @@ impl EventLoop {
             }
             local.record_promises_end(now);
         }
-        if now.instant >= self.front.client.deadline() {
-            self.front.client.handle(now, client::Event::Tick);
-        }
+        self.front_end.tick(now);
         self.watch_quorum();
     }
 
     /// Tells the front end when no majority can be reached, and when one can be again.
     fn watch_quorum(&mut self) {
-        let now = self.now.instant;
-        if !self.availability.is_due(now) {
+        if !self.front_end.is_quorum_due(self.now) {
             return;
         }
-        let silent = self.local.as_ref().and_then(|local| local.replica().quorum_silence(now));
+        let now = self.now;
+        let silent = self.local.as_ref().and_then(|local| local.replica().quorum_silence(now.instant));
         let has_links = self.links.iter().any(|link| link.connection.is_some());
         let is_alone = self.links.len() <= 1;
-        if let Some(reachable) = self.availability.update(now, silent, has_links || is_alone) {
+        if let Some(reachable) = self.front_end.watch_quorum(now, silent, has_links || is_alone) {
             if reachable {
                 log::info!("a majority of the replicas can be reached again");
             } else {
                 log::warn!("no majority of the replicas can be reached: Redis clients get NOQUORUM");
             }
-            self.front.client.handle(self.now, client::Event::QuorumReachable(reachable));
         }
     }
 
@@ -735,19 +706,16 @@ impl EventLoop {
                 self.act(wanted);
             }
             self.has_large_news = false;
-            while let Some(action) = self.front.client.poll() {
+            while let Some(action) = self.front_end.poll(self.now) {
                 is_quiet = false;
                 match action {
-                    client::Action::Send { to, message } => self.send_request(to, message),
-                    client::Action::Completed { token, outcome, .. } => self.complete(token, outcome),
+                    FrontEndAction::Send { to, message } => self.send_request(to, message),
+                    FrontEndAction::Completed { address, .. } => self.charge(address),
                 }
             }
-            while let Some(index) = self.answered.pop() {
+            while let Some(address) = self.front_end.go_on(self.now) {
                 is_quiet = false;
-                self.go_on(index, false);
-            }
-            if self.feed_readers() {
-                is_quiet = false;
+                self.go_on(address);
             }
             if is_quiet {
                 return;
@@ -773,8 +741,7 @@ impl EventLoop {
                 let Some(local) = &self.local else { return };
                 let from = local.me;
                 self.make_room_for(&message);
-                let event = client::Event::Message { from, message };
-                self.front.client.handle(self.now, event);
+                self.front_end.on_message(self.now, from, message);
             }
             Peer::Client(address) => self.put_for_client(address, |out| {
                 put_message_frame(out, Channel::Client, &message);
@@ -845,25 +812,7 @@ impl EventLoop {
         self.evict_if_exceeded();
         let Peer::Client(address) = to else { return };
         if address == OWN_FRONT {
-            let Some(waiting) = self.front.reader(request.1) else { return };
-            let must_wait_for_turn = self.must_wait_for_turn(waiting.reserved);
-            let place = self.table.find(waiting.address);
-            let Some(open) = place.and_then(|index| self.table.open_mut(index)) else {
-                // Its client has gone.
-                self.front.abandon_read(request.1);
-                return;
-            };
-            let Kind::Redis(redis) = &mut open.kind else { return };
-            if self.memory.is_scarce() {
-                redis.narrow();
-            }
-            let has_room = redis.has_room_for(waiting.slot);
-            if !has_room || must_wait_for_turn {
-                redis.postpone(waiting.slot, &body);
-                self.front.abandon_read(request.1);
-                if has_room || !redis.has_values_in_flight() {
-                    open.wait_for_room(&mut self.front.room, 0, false);
-                }
+            if !self.front_end.admits_read(request.1, &body, self.memory.is_scarce()) {
                 return;
             }
         } else {
@@ -871,7 +820,7 @@ impl EventLoop {
             let Some(open) = self.table.open_mut(index) else { return };
             if open.owes_too_much() || !open.held_reads.is_empty() {
                 open.hold(HeldRead { request, applied, body, freshness, time, now });
-                return open.charge(&mut self.memory);
+                return open.charge(&self.front_end, &mut self.memory);
             }
         }
         self.read(to, request, applied, body, (freshness, time, now));
@@ -910,7 +859,7 @@ impl EventLoop {
                     && !memory.engine().is_long(&body)
                     && memory.expired(time, &body).is_none() =>
             {
-                let Self { table, dirty, output_bytes_max, memory: client_memory, .. } = self;
+                let Self { table, dirty, output_bytes_max, front_end, memory: client_memory, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
                 let engine = memory.engine();
@@ -924,7 +873,7 @@ impl EventLoop {
                         }),
                     }
                 });
-                open.charge(client_memory);
+                open.charge(front_end, client_memory);
                 mark_dirty(open, index, dirty);
             }
             _ => {
@@ -983,41 +932,38 @@ impl EventLoop {
         let Some(index) = self.table.find(address) else { return };
         let Some(open) = self.table.open_mut(index) else { return };
         open.put_for_client(self.output_bytes_max, put);
-        open.charge(&mut self.memory);
+        open.charge(&self.front_end, &mut self.memory);
         mark_dirty(open, index, &mut self.dirty);
     }
 
-    /// An operation of a Redis client has ended.
-    fn complete(&mut self, token: client::Token, outcome: client::Outcome) {
-        let Some(waiting) = self.front.take(token) else { return };
-        if matches!(outcome, client::Outcome::Done | client::Outcome::Reply(_)) {
-            self.availability.note_answer(self.now.instant);
-        }
-        // Gone if the client has disconnected meanwhile.
-        let Some(index) = self.table.find(waiting.address) else { return };
-        let Some(open) = self.table.open_mut(index) else { return };
-        let Kind::Redis(redis) = &mut open.kind else { return };
-        redis.complete(waiting.slot, completion(outcome));
-        open.charge(&mut self.memory);
-        if !open.is_answered {
-            open.is_answered = true;
-            self.answered.push(index);
+    /// An operation of the Redis connection with this address has ended, if it is still there.
+    fn charge(&mut self, address: Option<u64>) {
+        let index = address.and_then(|address| self.table.find(address));
+        if let Some(open) = index.and_then(|index| self.table.open_mut(index)) {
+            open.charge(&self.front_end, &mut self.memory);
         }
     }
 
-    /// Lets a Redis connection go on after some of its operations have ended.
-    pub(crate) fn go_on(&mut self, index: usize, has_turn: bool) {
-        let Some(open) = self.table.open_mut(index) else { return };
-        open.is_answered = false;
-        submit(open, &mut self.front, self.now, has_turn);
-        mark_dirty(open, index, &mut self.dirty);
+    /// The Redis connection with this address may go on after some of its operations have ended.
+    fn go_on(&mut self, address: u64) {
+        let Some(index) = self.table.find(address) else { return };
+        self.mark_dirty(index);
         self.unstall(index);
+    }
+
+    /// A reply to a read of the front end has come, or is about to: it is taken if there is room for it.
+    fn make_room_for(&mut self, message: &Message) {
+        if self.front_end.count_reply(message) {
+            self.evict_if_exceeded();
+            self.front_end.make_room(message, self.memory.is_scarce());
+        }
     }
 
     /// Reads a connection again if what it waited for is over.
     fn unstall(&mut self, index: usize) {
         let Some(open) = self.table.open_mut(index) else { return };
-        let is_paused = matches!(&open.kind, Kind::Redis(redis) if redis.is_paused());
+        let redis = self.front_end.connection(open.address).filter(|_| open.is_redis());
+        let is_paused = redis.is_some_and(syros_resp::Connection::is_paused);
         let may_resume = !open.held_reads.is_empty() && !open.owes_too_much();
         if open.is_stalled && !is_paused && !open.is_clogged() {
             open.is_stalled = false;
@@ -1048,7 +994,7 @@ impl EventLoop {
 
     /// Closes connections that hold much if all clients together hold too much.
     pub(crate) fn evict_if_exceeded(&mut self) {
-        self.memory.charge(&mut self.reserved, self.front.room.reserved());
+        self.memory.charge(&mut self.reserved, self.front_end.reserved());
         if self.memory.is_exceeded() {
             self.spare();
         }
@@ -1067,7 +1013,7 @@ impl EventLoop {
                 && open.is_client()
             {
                 open.net.give_back();
-                open.charge(&mut self.memory);
+                open.charge(&self.front_end, &mut self.memory);
             }
         }
     }
@@ -1077,7 +1023,8 @@ impl EventLoop {
         let candidate = self.memory.candidate().and_then(|address| self.table.find(address));
         let index = candidate.or_else(|| self.table.largest_client(None).map(|(index, _)| index));
         if let Some(open) = index.and_then(|index| self.table.open_mut(index)) {
-            self.memory.spare(self.now.instant, open.address, open.charged, open.owed_bytes());
+            let owed = open.owed_bytes(&self.front_end);
+            self.memory.spare(self.now.instant, open.address, open.charged, owed);
         } else {
             self.memory.spare_nobody();
         }
@@ -1115,9 +1062,9 @@ impl EventLoop {
         open.is_dirty = false;
         let mut portions = 0;
         let is_done = loop {
-            open.refill();
+            open.refill(&mut self.front_end);
             if !open.net.wants_flush() {
-                break open.waiting_bytes() == 0;
+                break open.waiting_bytes(&self.front_end) == 0;
             }
             if portions == PORTIONS_PER_TURN {
                 // A fast reader of a long reply does not keep the others waiting.
@@ -1133,25 +1080,24 @@ impl EventLoop {
             }
         };
         let is_finished = match &open.kind {
-            Kind::Redis(redis) => redis.is_finished() || (open.is_closing && redis.outstanding() == 0),
+            Kind::Redis => self
+                .front_end
+                .connection(open.address)
+                .is_none_or(|redis| redis.is_finished() || (open.is_closing && redis.outstanding() == 0)),
             Kind::Greeting(_) | Kind::Link(_) | Kind::Client => open.is_closing,
         };
         if is_done && is_finished {
             return self.close(index, "it has got all its replies");
         }
-        open.charge(&mut self.memory);
-        let (waiting, limit) = (open.waiting_bytes(), self.output_bytes_max);
+        open.charge(&self.front_end, &mut self.memory);
+        let (waiting, limit) = (open.waiting_bytes(&self.front_end), self.output_bytes_max);
         if waiting > limit && !matches!(open.kind, Kind::Link(_)) {
             return self
                 .refuse(index, &format!("{waiting} bytes of replies wait for it, the limit is {limit}"));
         }
         // Replies that have gone may let the connection submit more.
-        if let Kind::Redis(_) = open.kind
-            && submit(open, &mut self.front, self.now, false)
-            && !open.is_answered
-        {
-            open.is_answered = true;
-            self.answered.push(index);
+        if open.is_redis() {
+            self.front_end.on_sent(self.now, open.address);
         }
         self.unstall(index);
     }
@@ -1172,9 +1118,7 @@ impl EventLoop {
     pub(crate) fn close(&mut self, index: usize, reason: &str) {
         let Some(Entry::Open(mut open)) = self.table.remove(index) else { return };
         self.memory.charge(&mut open.charged, 0);
-        if open.waits_for_room {
-            self.front.room.forget(open.address);
-        }
+        self.front_end.close(open.address);
         log::debug!("closed a connection ({:?}): {reason}", open.peer);
         let gone = replica::Event::ClientGone(open.address);
         match open.kind {
@@ -1190,7 +1134,7 @@ impl EventLoop {
                     local.handle(self.now, gone);
                 }
             }
-            Kind::Redis(_) => self.clients -= 1,
+            Kind::Redis => self.clients -= 1,
             Kind::Greeting(greeting) => match greeting.dialed {
                 None => {}
                 Some(replica) => self.on_dial_failed(replica, reason),
@@ -1232,27 +1176,34 @@ impl EventLoop {
     fn drain_clients(&mut self, events: &mut Events) -> io::Result<()> {
         self.redis_listener = None;
         self.now = self.clock.now();
-        self.drain.begin(self.now.instant);
+        self.front_end.begin_drain(self.now);
         loop {
             self.now = self.clock.now();
-            let (now, mut open) = (self.now.instant, 0);
+            let mut open = 0;
             for index in 0..self.table.len() {
-                match self.table.open_mut(index).map(|open| self.drain.judge(now, open)) {
-                    None | Some(Quiet::NotOurs) => {}
-                    Some(Quiet::No) => open += 1,
-                    Some(Quiet::Yes) => self.close(index, "this node is stopping"),
+                match self.is_quiet(index) {
+                    None => {}
+                    Some(false) => open += 1,
+                    Some(true) => self.close(index, "this node is stopping"),
                 }
             }
             if open == 0 {
                 return Ok(());
             }
-            if self.drain.is_over(now) {
+            if self.front_end.is_drain_over(self.now) {
                 log::warn!("{open} connections of Redis clients are cut: their commands have no answer yet");
                 return Ok(());
             }
-            self.drain.look_again(now);
+            self.front_end.look_again(self.now);
             self.turn(events)?;
         }
+    }
+
+    /// Whether the Redis connection at this place can be closed when the process stops; `None` if there is none.
+    fn is_quiet(&mut self, index: usize) -> Option<bool> {
+        let open = self.table.open_mut(index).filter(|open| open.is_redis())?;
+        let has_bytes = open.net.backlog() > 0 || open.is_queued || !open.net.received().is_empty();
+        Some(self.front_end.is_quiet(self.now, open.address, has_bytes))
     }
 
     /// Writes the log out, and sends what waited for it.
@@ -1277,29 +1228,9 @@ impl EventLoop {
     }
 }
 
-/// Hands over what a Redis connection wants to submit, as far as there is room for the replies; one that `has_turn` has
-/// waited longest for it. True if there was anything.
-fn submit(open: &mut Open, front: &mut Front, now: Now, mut has_turn: bool) -> bool {
-    let Kind::Redis(redis) = &mut open.kind else { return false };
-    let (mut has_submitted, mut reserved, mut is_refused) = (false, 0, false);
-    loop {
-        let room = &mut front.room;
-        let submission = redis.poll_submit_if(|expected| {
-            reserved = reply_room::needed(expected);
-            is_refused = !room.reserve(reserved, has_turn);
-            !is_refused
-        });
-        let Some(submission) = submission else { break };
-        has_submitted = true;
-        has_turn &= reserved == 0;
-        if let Some((slot, completion)) = front.submit(now, open.address, submission, reserved) {
-            redis.complete(slot, completion);
-        }
-    }
-    if is_refused {
-        open.wait_for_room(&mut front.room, reserved, has_turn);
-    }
-    has_submitted
+/// True if a Redis connection has replies to come, or to be sent.
+fn has_replies(redis: &syros_resp::Connection) -> bool {
+    redis.outstanding() > 0 || !redis.output().is_empty()
 }
 
 /// True if a message holds so much of a value that there should not be many like it.

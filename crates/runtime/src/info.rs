@@ -1,13 +1,14 @@
 //! What INFO tells.
 
+use syros_node::front_end::ClientMemory;
+use syros_protocol::client::Client;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_resp::{ServerInfo, ServerReport};
 use syros_types::{FastQuorum, Instant, Now};
 
-use crate::client_memory::ClientMemory;
-use crate::front::Front;
 use crate::local::Local;
+use crate::statistics::Statistics;
 
 /// What about a process never changes.
 #[derive(Clone, Debug)]
@@ -25,13 +26,24 @@ impl Description {
     pub(crate) fn view<'a>(
         &'a self,
         local: Option<&'a Local>,
-        front: &'a Front,
+        (client, statistics): (&'a Client, &'a Statistics),
         (clients, clients_max): (usize, usize),
         memory: &'a ClientMemory,
         (is_cut_off, is_stopping): (bool, bool),
         now: Now,
     ) -> View<'a> {
-        View { description: self, local, front, clients, clients_max, memory, is_cut_off, is_stopping, now }
+        View {
+            description: self,
+            local,
+            client,
+            statistics,
+            clients,
+            clients_max,
+            memory,
+            is_cut_off,
+            is_stopping,
+            now,
+        }
     }
 }
 
@@ -39,7 +51,8 @@ impl Description {
 pub(crate) struct View<'a> {
     description: &'a Description,
     local: Option<&'a Local>,
-    front: &'a Front,
+    client: &'a Client,
+    statistics: &'a Statistics,
     clients: usize,
     clients_max: usize,
     memory: &'a ClientMemory,
@@ -52,9 +65,9 @@ pub(crate) struct View<'a> {
 impl ServerInfo for View<'_> {
     fn report(&self) -> ServerReport {
         let Description { run_id, redis_port, fast_quorum, group_size, replicas } = self.description;
-        let statistics = &self.front.statistics;
-        let (view, reads) = (self.front.client.view(), self.front.client.read_counts());
-        let writes = self.front.client.write_counts();
+        let statistics = self.statistics;
+        let (view, reads) = (self.client.view(), self.client.read_counts());
+        let writes = self.client.write_counts();
         let mut report = ServerReport {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             process_id: std::process::id(),
@@ -154,7 +167,7 @@ impl ServerInfo for View<'_> {
     }
 
     fn reset_statistics(&self) {
-        self.front.statistics.reset();
+        self.statistics.reset();
     }
 }
 

@@ -1,14 +1,12 @@
 //! The processes of Syros: a node (one replica with a Redis front end, or with a state machine of
-//! somebody's own and without that) and a gateway (a front end alone). Everything here is I/O around the state machines of `syros-protocol` and `syros-resp`;
-//! nothing decides what a message means.
+//! somebody's own and without that) and a gateway (a front end alone). Everything here is I/O around the state machines of
+//! `syros-node`; nothing decides what a message means.
 //!
 //! One thread runs the event loop; others write and sync the log, write and read snapshots, look up host
 //! names, and look for rot on the disk. An engine on disk has threads of its own, which execute and read.
 #![forbid(unsafe_code)]
 
 mod accept;
-mod availability;
-mod client_memory;
 mod clock;
 mod config;
 mod connection;
@@ -17,12 +15,10 @@ mod directory;
 mod discover;
 mod disk_space;
 mod disk_threads;
-mod drain;
 mod durable_sender;
 mod event_loop;
 mod execution;
 mod forming;
-mod front;
 mod handshake;
 mod info;
 mod inspect;
@@ -35,11 +31,11 @@ mod machine_memory;
 mod memory_engine;
 mod node;
 mod on_disk;
-mod reply_room;
 mod scrub;
 mod slow_reads;
 mod snapshots;
 mod socket;
+mod statistics;
 mod stop;
 mod store;
 mod trace;

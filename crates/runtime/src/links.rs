@@ -239,6 +239,6 @@ impl EventLoop {
         if let Some(forming) = &mut self.forming {
             return forming.formation.lost(replica);
         }
-        self.front.client.handle(self.now, client::Event::Disconnected(replica));
+        self.front_end.handle(self.now, client::Event::Disconnected(replica));
     }
 }

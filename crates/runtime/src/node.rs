@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use mio::{Poll, Waker};
 use syros_machine::{MachineKind, StateMachine};
+use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::client;
 use syros_protocol::formation::{Decision, Formation, Roster};
@@ -22,7 +23,6 @@ use crate::directory::{DataDirectory, DirectoryError, Identity};
 use crate::discover::{DiscoverError, discover};
 use crate::event_loop::{Ended, EventLoop, Parts, REDIS_LISTENER, REPLICA_LISTENER, WAKER};
 use crate::forming::Forming;
-use crate::front::Front;
 use crate::handshake::{Introduction, OwnMember};
 use crate::info::Description;
 use crate::links::{Link, Resolver};
@@ -31,7 +31,6 @@ use crate::local::{self, Local, LogError};
 use crate::machine_memory::machine_memory;
 use crate::memory_engine::MemoryEngineFiles;
 use crate::on_disk;
-use crate::reply_room::ReplyRoom;
 use crate::socket::ListenError;
 use crate::stop::Stopper;
 
@@ -256,8 +255,13 @@ impl Base {
             }
         };
         let client_memory = front.client_memory_of(machine_memory());
+        let settings = FrontEndSettings {
+            client_memory,
+            quorum_timeout: front.quorum_timeout,
+            drain_timeout: front.drain_timeout,
+        };
         let event_loop = EventLoop::new(Parts {
-            front: Front::new(config, ReplyRoom::new(client_memory), self.clock.now()),
+            front_end: RedisFrontEnd::new(config, settings, self.clock.now()),
             poll: self.poll,
             clock: self.clock,
             stop: Arc::clone(&stopper.flag),
@@ -272,8 +276,6 @@ impl Base {
             descriptors,
             client_memory,
             output_bytes_max: front.output_bytes_max,
-            quorum_timeout: front.quorum_timeout,
-            drain_timeout: front.drain_timeout,
         });
         Ok(Process { event_loop, stopper })
     }

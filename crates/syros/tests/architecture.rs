@@ -19,7 +19,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("client", &["types", "machine", "protocol", "wire", "net", "commands"]),
     ("resp", &["types", "commands"]),
     ("snapshot", &["types", "protocol", "wire", "wal", "storage"]),
-    ("node", &["types", "protocol", "commands", "wire", "wal", "storage", "snapshot"]),
+    ("node", &["types", "protocol", "commands", "wire", "wal", "storage", "snapshot", "resp"]),
     (
         "runtime",
         &[

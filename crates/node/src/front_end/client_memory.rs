@@ -18,18 +18,18 @@ use syros_types::Instant;
 
 /// A connection that has not taken this many bytes of its replies has no further read executed for it: it holds as
 /// much and one reply. As much as [`syros_resp::limits::REPLY_BYTES_EXPECTED_MAX`], which is what it asks for.
-pub(crate) const REPLY_BYTES_SHARE: usize = syros_resp::limits::REPLY_BYTES_EXPECTED_MAX;
+pub const REPLY_BYTES_SHARE: usize = syros_resp::limits::REPLY_BYTES_EXPECTED_MAX;
 
 /// A connection that takes no more memory than this is not made to wait for others: it is what a connection with
 /// ordinary requests takes.
-pub(crate) const SMALL_BYTES: usize = 256 * 1024;
+const SMALL_BYTES: usize = 256 * 1024;
 
 /// So long clients wait for memory that others hold, before those are closed.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+pub const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The budget, and what is taken of it.
 #[derive(Debug)]
-pub(crate) struct ClientMemory {
+pub struct ClientMemory {
     limit: usize,
     used: usize,
     evicted: u64,
@@ -55,18 +55,18 @@ struct Spared {
 
 impl ClientMemory {
     /// A budget of so many bytes.
-    pub(crate) const fn new(limit: usize) -> Self {
+    pub const fn new(limit: usize) -> Self {
         Self { limit, used: 0, evicted: 0, waiting_since: None, wanted: usize::MAX, spared: None }
     }
 
     /// A connection takes `now` bytes, where it took `charged`.
-    pub(crate) const fn charge(&mut self, charged: &mut usize, now: usize) {
+    pub const fn charge(&mut self, charged: &mut usize, now: usize) {
         self.used = self.used - *charged + now;
         *charged = now;
     }
 
     /// True if a connection that takes `charged` bytes may take `more` for its input.
-    pub(crate) const fn admits(&self, charged: usize, more: usize) -> bool {
+    pub const fn admits(&self, charged: usize, more: usize) -> bool {
         charged + more <= SMALL_BYTES || self.counted() + more <= self.threshold()
     }
 
@@ -86,7 +86,7 @@ impl ClientMemory {
 
     /// The connection with this address takes `charged` bytes, and its client has replies of `owed` bytes to take: it is
     /// spared, or goes on being spared, if that is the right thing.
-    pub(crate) fn spare(&mut self, now: Instant, address: u64, charged: usize, owed: usize) {
+    pub fn spare(&mut self, now: Instant, address: u64, charged: usize, owed: usize) {
         let half = self.limit / 2;
         self.spared = match self.spared.filter(|spared| spared.address == address && charged > half) {
             Some(spared) if spared.owed == owed => {
@@ -99,83 +99,83 @@ impl ClientMemory {
     }
 
     /// There is nobody to be spared.
-    pub(crate) const fn spare_nobody(&mut self) {
+    pub const fn spare_nobody(&mut self) {
         self.spared = None;
     }
 
     /// The address of the connection that is spared, or was until its client took nothing for too long.
-    pub(crate) fn candidate(&self) -> Option<u64> {
+    pub fn candidate(&self) -> Option<u64> {
         self.spared.map(|spared| spared.address)
     }
 
     /// The address of the connection that is spared.
-    pub(crate) fn spared(&self) -> Option<u64> {
+    pub fn spared(&self) -> Option<u64> {
         self.spared.filter(|spared| spared.bytes > 0).map(|spared| spared.address)
     }
 
     /// True if the budget is exceeded: somebody has to go.
-    pub(crate) const fn is_exceeded(&self) -> bool {
+    pub const fn is_exceeded(&self) -> bool {
         self.counted() > self.limit
     }
 
     /// True if connections should not hold as much as they usually may.
-    pub(crate) const fn is_scarce(&self) -> bool {
+    pub const fn is_scarce(&self) -> bool {
         self.counted() > self.limit / 2
     }
 
     /// True if enough is free again, so that nobody else has to go.
-    pub(crate) const fn is_relieved(&self) -> bool {
+    pub const fn is_relieved(&self) -> bool {
         self.counted() <= self.limit / 2
     }
 
     /// True if one of those that wait gets what it needs.
-    pub(crate) const fn has_room(&self) -> bool {
+    pub const fn has_room(&self) -> bool {
         self.counted().saturating_add(self.wanted) <= self.threshold()
     }
 
     /// A client is made to wait for so many bytes.
-    pub(crate) fn wait(&mut self, now: Instant, wanted: usize) {
+    pub fn wait(&mut self, now: Instant, wanted: usize) {
         self.waiting_since.get_or_insert(now);
         self.wanted = self.wanted.min(wanted);
     }
 
     /// All that wait try again, and may be made to wait again.
-    pub(crate) const fn retry(&mut self) {
+    pub const fn retry(&mut self) {
         self.wanted = usize::MAX;
     }
 
     /// Nobody waits any more, or somebody has gone for them: patience begins anew.
-    pub(crate) const fn end_waiting(&mut self) {
+    pub const fn end_waiting(&mut self) {
         self.waiting_since = None;
     }
 
     /// When patience with those that hold most ends.
-    pub(crate) fn deadline(&self) -> Instant {
+    pub fn deadline(&self) -> Instant {
         self.waiting_since.map_or(Instant::NEVER, |since| since.after(PATIENCE))
     }
 
     /// When patience with the connection that is spared ends.
-    pub(crate) fn spared_until(&self) -> Instant {
+    pub fn spared_until(&self) -> Instant {
         self.spared.filter(|spared| spared.bytes > 0).map_or(Instant::NEVER, |spared| spared.deadline)
     }
 
     /// Counts a connection that had to go.
-    pub(crate) const fn count_evicted(&mut self) {
+    pub const fn count_evicted(&mut self) {
         self.evicted += 1;
     }
 
     /// Bytes in use.
-    pub(crate) const fn used(&self) -> usize {
+    pub const fn used(&self) -> usize {
         self.used
     }
 
     /// The budget, in bytes.
-    pub(crate) const fn limit(&self) -> usize {
+    pub const fn limit(&self) -> usize {
         self.limit
     }
 
     /// Connections that had to go since the start.
-    pub(crate) const fn evicted(&self) -> u64 {
+    pub const fn evicted(&self) -> u64 {
         self.evicted
     }
 }

@@ -13,7 +13,7 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What is known of a majority.
 #[derive(Debug)]
-pub(crate) struct Availability {
+pub(super) struct Availability {
     timeout: Duration,
     check_at: Instant,
     /// When an operation was answered last.
@@ -26,7 +26,7 @@ pub(crate) struct Availability {
 
 impl Availability {
     /// Nothing speaks against a majority until `timeout` has passed without any.
-    pub(crate) const fn new(timeout: Duration) -> Self {
+    pub(super) const fn new(timeout: Duration) -> Self {
         Self {
             timeout,
             check_at: Instant(0),
@@ -38,30 +38,30 @@ impl Availability {
     }
 
     /// When to look next.
-    pub(crate) const fn deadline(&self) -> Instant {
+    pub(super) const fn deadline(&self) -> Instant {
         // As long as all is well, replica or clients wake the process often enough.
         if self.is_cut_off { self.check_at } else { Instant::NEVER }
     }
 
     /// True if it is time to look.
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
+    pub(super) fn is_due(&self, now: Instant) -> bool {
         now >= self.check_at
     }
 
     /// No majority can be reached.
-    pub(crate) const fn is_cut_off(&self) -> bool {
+    pub(super) const fn is_cut_off(&self) -> bool {
         self.is_cut_off
     }
 
     /// An operation has been answered.
-    pub(crate) const fn note_answer(&mut self, now: Instant) {
+    pub(super) const fn note_answer(&mut self, now: Instant) {
         self.alive = now;
     }
 
     /// Looks. `silent`: for how long the replica has known of no majority, if it is one that would know;
     /// `is_connected`: there are other replicas that can be asked, or none are needed. Returns what has changed: whether
     /// a majority can be reached.
-    pub(crate) fn update(
+    pub(super) fn update(
         &mut self,
         now: Instant,
         silent: Option<Duration>,

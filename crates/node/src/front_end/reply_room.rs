@@ -10,9 +10,6 @@ use std::collections::VecDeque;
 
 use syros_protocol::message::Message;
 
-use crate::connection::{Kind, Open};
-use crate::event_loop::EventLoop;
-
 /// Replies shorter than this need no room, in bytes: as many as there may be operations in flight take 64 MiB.
 const SHORT_BYTES: usize = 1024;
 
@@ -25,7 +22,7 @@ const BYTES_PER_TURN: usize = 32 * 1024 * 1024;
 
 /// The room, and who waits for some.
 #[derive(Debug)]
-pub(crate) struct ReplyRoom {
+pub(super) struct ReplyRoom {
     limit: usize,
     reserved: usize,
     /// Addresses of connections, each with the bytes that it waits for.
@@ -36,7 +33,7 @@ pub(crate) struct ReplyRoom {
 
 impl ReplyRoom {
     /// Room for connections that may take so many bytes together.
-    pub(crate) const fn new(client_memory: usize) -> Self {
+    pub(super) const fn new(client_memory: usize) -> Self {
         Self { limit: client_memory / SHARE, reserved: 0, line: VecDeque::new(), this_turn: 0 }
     }
 
@@ -47,7 +44,7 @@ impl ReplyRoom {
 
     /// Reserves room for a read whose reply is expected to have so many bytes. False if there is none, or others have
     /// waited for it longer; whoever `has_turn` has waited longest.
-    pub(crate) fn reserve(&mut self, bytes: usize, has_turn: bool) -> bool {
+    pub(super) fn reserve(&mut self, bytes: usize, has_turn: bool) -> bool {
         let may = bytes == 0 || ((has_turn || self.line.is_empty()) && self.has(bytes));
         if may {
             self.reserved += bytes;
@@ -56,7 +53,7 @@ impl ReplyRoom {
     }
 
     /// A reply of so many bytes has come for which `reserved` bytes are reserved. True if it is taken, with room for it.
-    fn take(&mut self, reserved: usize, bytes: usize) -> bool {
+    pub(super) fn take(&mut self, reserved: usize, bytes: usize) -> bool {
         let others = self.reserved - reserved;
         // Reads without a reservation may come without end: they stay behind those that wait.
         let has_turn = reserved > 0 || self.line.is_empty();
@@ -69,17 +66,17 @@ impl ReplyRoom {
     }
 
     /// A read has ended for which so many bytes were reserved.
-    pub(crate) const fn release(&mut self, bytes: usize) {
+    pub(super) const fn release(&mut self, bytes: usize) {
         self.reserved -= bytes;
     }
 
     /// Bytes reserved.
-    pub(crate) const fn reserved(&self) -> usize {
+    pub(super) const fn reserved(&self) -> usize {
         self.reserved
     }
 
     /// A connection waits for so many bytes: before all others if it had its turn and could not use it.
-    fn wait(&mut self, address: u64, bytes: usize, had_turn: bool) {
+    pub(super) fn wait(&mut self, address: u64, bytes: usize, had_turn: bool) {
         if had_turn {
             self.line.push_front((address, bytes));
         } else {
@@ -88,28 +85,42 @@ impl ReplyRoom {
     }
 
     /// True if the one that has waited longest may go on.
-    pub(crate) fn has_next(&self) -> bool {
+    pub(super) fn has_next(&self) -> bool {
         self.line.front().is_some_and(|(_, bytes)| self.has(*bytes))
     }
 
+    /// The address of the connection that has waited longest, if it may go on: it waits no more. None in a turn of the loop
+    /// that has got as many bytes of long replies as it should.
+    pub(super) fn pop_next(&mut self) -> Option<u64> {
+        if self.is_turn_over() || !self.has_next() {
+            return None;
+        }
+        self.line.pop_front().map(|(address, _)| address)
+    }
+
+    /// A long reply of so many bytes has come in this turn of the loop.
+    pub(super) const fn count(&mut self, bytes: usize) {
+        self.this_turn += bytes;
+    }
+
     /// A connection waits no more.
-    pub(crate) fn forget(&mut self, address: u64) {
+    pub(super) fn forget(&mut self, address: u64) {
         self.line.retain(|(waiting, _)| *waiting != address);
     }
 
     /// Another turn of the loop begins.
-    pub(crate) const fn begin_turn(&mut self) {
+    pub(super) const fn begin_turn(&mut self) {
         self.this_turn = 0;
     }
 
     /// True if this turn of the loop has got as many bytes of long replies as it should.
-    const fn is_turn_over(&self) -> bool {
+    pub(super) const fn is_turn_over(&self) -> bool {
         self.this_turn >= BYTES_PER_TURN
     }
 }
 
 /// The number of the read, and how long its reply is, if a message is a reply that there has to be room for.
-fn long_reply(message: &Message) -> Option<(u64, usize)> {
+pub(super) fn long_reply(message: &Message) -> Option<(u64, usize)> {
     match message {
         Message::ReadReply { number, reply, .. } | Message::MemberReply { number, reply, .. } => {
             Some((*number, reply.len())).filter(|(_, bytes)| *bytes >= SHORT_BYTES)
@@ -119,79 +130,14 @@ fn long_reply(message: &Message) -> Option<(u64, usize)> {
 }
 
 /// How much room a reply needs that is expected to hold so many bytes of values.
-pub(crate) const fn needed(bytes: usize) -> usize {
+pub(super) const fn needed(bytes: usize) -> usize {
     if bytes < SHORT_BYTES { 0 } else { bytes }
 }
 
 /// True if a message is a reply that there has to be room for.
-pub(crate) fn needs_room(message: &Message) -> bool {
+#[must_use]
+pub fn needs_room(message: &Message) -> bool {
     long_reply(message).is_some()
-}
-
-impl Open {
-    /// The connection waits for room for so many bytes of replies, unless it does so already.
-    pub(crate) fn wait_for_room(&mut self, room: &mut ReplyRoom, bytes: usize, had_turn: bool) {
-        if !self.waits_for_room {
-            self.waits_for_room = true;
-            room.wait(self.address, bytes, had_turn);
-        }
-    }
-}
-
-impl EventLoop {
-    /// Lets connections go on that wait for room, as far as there is some. True if there was one.
-    pub(crate) fn feed_readers(&mut self) -> bool {
-        let mut has_fed = false;
-        while !self.front.room.is_turn_over()
-            && self.front.room.has_next()
-            && let Some((address, _)) = self.front.room.line.pop_front()
-        {
-            let Some(index) = self.table.find(address) else { continue };
-            let Some(open) = self.table.open_mut(index) else { continue };
-            open.waits_for_room = false;
-            has_fed = true;
-            self.go_on(index, true);
-        }
-        has_fed
-    }
-
-    /// A reply to a read of the front end has come, or is about to: if there is no room for it, its read is abandoned,
-    /// so that nobody keeps it, and asked again when there is.
-    pub(crate) fn make_room_for(&mut self, message: &Message) {
-        let Some((number, bytes)) = long_reply(message) else { return };
-        self.front.room.this_turn += bytes;
-        self.evict_if_exceeded();
-        let Some(waiting) = self.front.reader(number) else { return };
-        let place = self.table.find(waiting.address);
-        let Some(open) = place.and_then(|index| self.table.open_mut(index)) else {
-            // Its client has gone.
-            self.front.abandon_read(number);
-            return;
-        };
-        let Kind::Redis(redis) = &mut open.kind else { return };
-        if self.memory.is_scarce() {
-            redis.narrow();
-        }
-        let has_room = redis.has_room_for(waiting.slot);
-        if has_room && self.front.room.take(waiting.reserved, bytes) {
-            return self.front.set_reserved(number, bytes.max(waiting.reserved));
-        }
-        let Some(body) = self.front.abandon_read(number) else { return };
-        if redis.postpone(waiting.slot, &body) {
-            redis.expect(waiting.slot, bytes);
-        }
-        // The last of those that were on their way may have had no room because an earlier one has been postponed that
-        // could not be asked for as long as these were.
-        if has_room || !redis.has_values_in_flight() {
-            open.wait_for_room(&mut self.front.room, bytes, false);
-        }
-    }
-
-    /// True if a read of this process's own is to wait for another turn of the loop, since nobody knows how long its reply
-    /// will be, and this turn has got many bytes of replies.
-    pub(crate) const fn must_wait_for_turn(&self, reserved: usize) -> bool {
-        reserved == 0 && self.front.room.is_turn_over()
-    }
 }
 
 #[cfg(test)]

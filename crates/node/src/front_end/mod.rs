@@ -1,0 +1,416 @@
+//! The Redis front end of a process: what it decides between the sockets of its Redis clients and the replicas.
+//!
+//! A node has a front end beside its replica, a gateway has nothing else. The front end owns the client core, the state
+//! machines of all Redis connections (crate `resp`), the table that says which connection waits for which operation, and the
+//! room for replies that have been asked for. It owns no socket, no buffer of one, and no clock.
+//!
+//! Its owner
+//!
+//! - names connections by addresses, which it never uses twice ([`RedisFrontEnd::open`], [`RedisFrontEnd::close`]);
+//! - hands bytes of clients to [`RedisFrontEnd::connection`], and then calls [`RedisFrontEnd::on_received`];
+//! - hands messages of replicas to [`RedisFrontEnd::on_message`], after [`RedisFrontEnd::make_room`];
+//! - polls [`RedisFrontEnd::poll`] and [`RedisFrontEnd::go_on`] until there is nothing more;
+//! - sends [`RedisFrontEnd::output`] of every connection, and says how much of it has left;
+//! - calls [`RedisFrontEnd::tick`] no later than [`RedisFrontEnd::deadline`].
+
+mod availability;
+mod client_memory;
+mod connections;
+mod drain;
+mod group_client;
+mod reply_room;
+
+pub use client_memory::{ClientMemory, PATIENCE, REPLY_BYTES_SHARE};
+pub use reply_room::needs_room;
+
+use std::time::Duration;
+
+use availability::Availability;
+use connections::RedisConnections;
+use drain::Drain;
+use group_client::{GroupClient, completion};
+use reply_room::{ReplyRoom, long_reply, needed};
+use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
+use syros_protocol::message::{Body, Message};
+use syros_resp::{Connection, Unavailable};
+use syros_types::{Instant, Now, OpNumber, ReplicaId, ReplicaSet};
+
+/// Limits and patience of a front end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrontEndSettings {
+    /// Bytes that the connections of all clients may take together; replies that have been asked for may take an eighth.
+    pub client_memory: usize,
+    /// Without a majority for so long, commands are refused.
+    pub quorum_timeout: Duration,
+    /// When the process stops, clients have so long to get what they have in flight.
+    pub drain_timeout: Duration,
+}
+
+/// What the owner is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FrontEndAction {
+    /// Send a message to replicas: the same to each.
+    Send {
+        /// The replicas; one at least.
+        to: ReplicaSet,
+        /// The message.
+        message: Message,
+    },
+    /// An operation has ended: the owner looks at what its connection takes of memory.
+    Completed {
+        /// The operation.
+        token: Token,
+        /// The connection that waited for it; `None` if it has gone meanwhile.
+        address: Option<u64>,
+        /// A read that a member answered: the state was the one after this log entry, or a later one.
+        applied: Option<OpNumber>,
+    },
+}
+
+/// The Redis front end of a process.
+#[derive(Debug)]
+pub struct RedisFrontEnd {
+    group: GroupClient,
+    connections: RedisConnections,
+    availability: Availability,
+    drain: Drain,
+    /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
+    answered: Vec<u64>,
+}
+
+impl RedisFrontEnd {
+    /// A front end without connections, whose client core has these settings.
+    #[must_use]
+    pub fn new(config: Config, settings: FrontEndSettings, now: Now) -> Self {
+        Self {
+            group: GroupClient::new(config, ReplyRoom::new(settings.client_memory), now),
+            connections: RedisConnections::default(),
+            availability: Availability::new(settings.quorum_timeout),
+            drain: Drain::new(settings.drain_timeout),
+            answered: Vec::new(),
+        }
+    }
+
+    /// The client core.
+    #[must_use]
+    pub const fn client(&self) -> &Client {
+        &self.group.client
+    }
+
+    /// Tells the client core of something that is no message.
+    pub fn handle(&mut self, now: Now, event: Event) {
+        self.group.client.handle(now, event);
+    }
+
+    /// Takes a message of a replica; [`make_room`](Self::make_room) has seen it.
+    pub fn on_message(&mut self, now: Now, from: ReplicaId, message: Message) {
+        self.group.client.handle(now, Event::Message { from, message });
+    }
+
+    /// True if no further commands should be read for now: too many operations are in flight.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.group.is_full()
+    }
+
+    // ---- Connections.
+
+    /// A client has connected. Its address names a place in its lower half, which no other open connection has, and the use
+    /// of that place in its upper half.
+    pub fn open(&mut self, address: u64, redis: Connection) {
+        self.connections.insert(address, redis);
+    }
+
+    /// The connection is gone. What it has in flight goes on without it.
+    pub fn close(&mut self, address: u64) {
+        if let Some(connection) = self.connections.remove(address)
+            && connection.waits_for_room
+        {
+            self.group.room.forget(address);
+        }
+    }
+
+    /// The state machine of the connection with this address.
+    #[must_use]
+    pub fn connection(&self, address: u64) -> Option<&Connection> {
+        self.connections.get(address).map(|connection| &connection.redis)
+    }
+
+    /// As [`connection`](Self::connection), to hand it bytes of its client; then [`on_received`](Self::on_received) is called.
+    /// The client core comes along for INFO.
+    pub fn connection_mut(&mut self, address: u64) -> Option<(&mut Connection, &Client)> {
+        let connection = self.connections.get_mut(address)?;
+        Some((&mut connection.redis, &self.group.client))
+    }
+
+    /// The connection has taken bytes of its client: submits what may go.
+    pub fn on_received(&mut self, now: Now, address: u64) {
+        self.submit(now, address, false);
+    }
+
+    /// Bytes for the client.
+    #[must_use]
+    pub fn output(&self, address: u64) -> &[u8] {
+        self.connection(address).map_or(&[], Connection::output)
+    }
+
+    /// So many bytes of the output have left.
+    pub fn sent(&mut self, address: u64, bytes: usize) {
+        if let Some(connection) = self.connections.get_mut(address) {
+            connection.redis.sent(bytes);
+        }
+    }
+
+    /// Replies have left: the connection may submit more.
+    pub fn on_sent(&mut self, now: Now, address: u64) {
+        if self.submit(now, address, false) {
+            self.mark_answered(address);
+        }
+    }
+
+    /// The next connection that may go on, since something of it has been answered, or there is room for its replies: the owner
+    /// looks at its output, and reads it again if it was paused.
+    pub fn go_on(&mut self, now: Now) -> Option<u64> {
+        while let Some(address) = self.answered.pop() {
+            if let Some(connection) = self.connections.get_mut(address) {
+                connection.is_answered = false;
+                self.submit(now, address, false);
+                return Some(address);
+            }
+        }
+        while let Some(address) = self.group.room.pop_next() {
+            if let Some(connection) = self.connections.get_mut(address) {
+                connection.waits_for_room = false;
+                self.submit(now, address, true);
+                return Some(address);
+            }
+        }
+        None
+    }
+
+    /// True if [`go_on`](Self::go_on) has something to do in another turn.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        !self.answered.is_empty() || self.group.room.has_next()
+    }
+
+    fn mark_answered(&mut self, address: u64) {
+        if let Some(connection) = self.connections.get_mut(address)
+            && !connection.is_answered
+        {
+            connection.is_answered = true;
+            self.answered.push(address);
+        }
+    }
+
+    /// Hands over what a connection wants to submit, as far as there is room for the replies; one that `has_turn` has
+    /// waited longest for it. True if there was anything.
+    fn submit(&mut self, now: Now, address: u64, mut has_turn: bool) -> bool {
+        let Self { group, connections, .. } = self;
+        let Some(connection) = connections.get_mut(address) else { return false };
+        let (mut has_submitted, mut reserved, mut is_refused) = (false, 0, false);
+        loop {
+            let submission = connection.redis.poll_submit_if(|expected| {
+                reserved = needed(expected);
+                is_refused = !group.room.reserve(reserved, has_turn);
+                !is_refused
+            });
+            let Some(submission) = submission else { break };
+            has_submitted = true;
+            has_turn &= reserved == 0;
+            if let Some((slot, completion)) = group.submit(now, address, submission, reserved) {
+                connection.redis.complete(slot, completion);
+            }
+        }
+        if is_refused {
+            connection.wait_for_room(&mut group.room, address, reserved, has_turn);
+        }
+        has_submitted
+    }
+
+    // ---- Operations.
+
+    /// What is to be done next, if anything is.
+    pub fn poll(&mut self, now: Now) -> Option<FrontEndAction> {
+        Some(match self.group.client.poll()? {
+            Action::Send { to, message } => FrontEndAction::Send { to, message },
+            Action::Completed { token, outcome, applied } => {
+                let address = self.complete(now, token, outcome);
+                FrontEndAction::Completed { token, address, applied }
+            }
+        })
+    }
+
+    /// An operation has ended; the address of the connection that waited for it, if it is still there.
+    fn complete(&mut self, now: Now, token: Token, outcome: Outcome) -> Option<u64> {
+        let waiter = self.group.take(token)?;
+        if matches!(outcome, Outcome::Done | Outcome::Reply(_)) {
+            self.availability.note_answer(now.instant);
+        }
+        let completion = completion(outcome);
+        let connection = self.connections.get_mut(waiter.address)?;
+        connection.redis.complete(waiter.slot, completion);
+        self.mark_answered(waiter.address);
+        Some(waiter.address)
+    }
+
+    /// Another turn of the owner's loop begins.
+    pub const fn begin_turn(&mut self) {
+        self.group.room.begin_turn();
+    }
+
+    /// Bytes of room that are reserved for replies: they count as clients' memory.
+    #[must_use]
+    pub const fn reserved(&self) -> usize {
+        self.group.room.reserved()
+    }
+
+    /// Counts a message that is about to be handed over. True if it is a reply that there has to be room for: then
+    /// [`make_room`](Self::make_room) is called before [`on_message`](Self::on_message).
+    pub fn count_reply(&mut self, message: &Message) -> bool {
+        let Some((_, bytes)) = long_reply(message) else { return false };
+        self.group.room.count(bytes);
+        true
+    }
+
+    /// A reply to a read has come, or is about to: if there is no room for it, its read is abandoned, so that the client core
+    /// does not keep it, and asked again when there is. Clients' memory `is_scarce` when half of it is taken.
+    pub fn make_room(&mut self, message: &Message, is_scarce: bool) {
+        let Some((number, bytes)) = long_reply(message) else { return };
+        let Self { group, connections, .. } = self;
+        let Some(waiter) = group.reader(number) else { return };
+        let Some(connection) = connections.get_mut(waiter.address) else {
+            // Its client has gone.
+            group.abandon_read(number);
+            return;
+        };
+        let redis = &mut connection.redis;
+        if is_scarce {
+            redis.narrow();
+        }
+        let has_room = redis.has_room_for(waiter.slot);
+        if has_room && group.room.take(waiter.reserved, bytes) {
+            return group.set_reserved(number, bytes.max(waiter.reserved));
+        }
+        let Some(body) = group.abandon_read(number) else { return };
+        if redis.postpone(waiter.slot, &body) {
+            redis.expect(waiter.slot, bytes);
+        }
+        // The last of those that were on their way may have had no room because an earlier one has been postponed that
+        // could not be asked for as long as these were.
+        if has_room || !redis.has_values_in_flight() {
+            connection.wait_for_room(&mut group.room, waiter.address, bytes, false);
+        }
+    }
+
+    /// True if the replica of this process may execute the read with this number, which has this body, for a connection of
+    /// this front end. If not, it is postponed, or its client has gone: only now is it known what its client has to take.
+    pub fn admits_read(&mut self, number: u64, body: &Body, is_scarce: bool) -> bool {
+        let Self { group, connections, .. } = self;
+        let Some(waiter) = group.reader(number) else { return false };
+        // How long its reply will be is not known, and this turn of the loop has got many bytes of replies.
+        let must_wait_for_turn = waiter.reserved == 0 && group.room.is_turn_over();
+        let Some(connection) = connections.get_mut(waiter.address) else {
+            // Its client has gone.
+            group.abandon_read(number);
+            return false;
+        };
+        let redis = &mut connection.redis;
+        if is_scarce {
+            redis.narrow();
+        }
+        let has_room = redis.has_room_for(waiter.slot);
+        if has_room && !must_wait_for_turn {
+            return true;
+        }
+        redis.postpone(waiter.slot, body);
+        group.abandon_read(number);
+        if has_room || !redis.has_values_in_flight() {
+            connection.wait_for_room(&mut group.room, waiter.address, 0, false);
+        }
+        false
+    }
+
+    // ---- Time, and the end.
+
+    /// When to call [`tick`](Self::tick) and to look at the connections of a process that stops, at the latest.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.group.client.deadline().min(self.availability.deadline()).min(self.drain.deadline())
+    }
+
+    /// Does what is due.
+    pub fn tick(&mut self, now: Now) {
+        if now.instant >= self.group.client.deadline() {
+            self.group.client.handle(now, Event::Tick);
+        }
+    }
+
+    /// True if it is time for [`watch_quorum`](Self::watch_quorum).
+    #[must_use]
+    pub fn is_quorum_due(&self, now: Now) -> bool {
+        self.availability.is_due(now.instant)
+    }
+
+    /// Looks whether a majority can be reached. `silent`: for how long the replica of this process has known of no majority, if
+    /// it is one that would know; `is_connected`: there are other replicas that can be asked, or none are needed. Returns what
+    /// has changed: whether a majority can be reached.
+    pub fn watch_quorum(&mut self, now: Now, silent: Option<Duration>, is_connected: bool) -> Option<bool> {
+        let reachable = self.availability.update(now.instant, silent, is_connected)?;
+        self.group.client.handle(now, Event::QuorumReachable(reachable));
+        Some(reachable)
+    }
+
+    /// True if no majority can be reached.
+    #[must_use]
+    pub const fn is_cut_off(&self) -> bool {
+        self.availability.is_cut_off()
+    }
+
+    /// The process stops: what is in flight is answered, later commands are refused.
+    pub fn begin_drain(&mut self, now: Now) {
+        self.drain.begin(now.instant);
+    }
+
+    /// True if the process stops.
+    #[must_use]
+    pub const fn is_stopping(&self) -> bool {
+        self.drain.is_stopping()
+    }
+
+    /// Why commands on keys are not taken now, if they are not.
+    #[must_use]
+    pub fn unavailable(&self) -> Option<Unavailable> {
+        self.is_stopping().then_some(Unavailable::Stopping)
+    }
+
+    /// True if clients of a process that stops have had the time they are given.
+    #[must_use]
+    pub fn is_drain_over(&self, now: Now) -> bool {
+        self.drain.is_over(now.instant)
+    }
+
+    /// The connections of a process that stops are to be looked at again soon.
+    pub fn look_again(&mut self, now: Now) {
+        self.drain.look_again(now.instant);
+    }
+
+    /// Looks at a connection of a process that stops. `has_bytes`: the owner has bytes of it that are not handed over, or not
+    /// sent. True if it can be closed: all of it is answered, and it has sent nothing for a moment.
+    pub fn is_quiet(&mut self, now: Now, address: u64, has_bytes: bool) -> bool {
+        let Some(connection) = self.connections.get(address) else { return true };
+        let redis = &connection.redis;
+        let is_busy = redis.outstanding() > 0 || !redis.output().is_empty() || has_bytes;
+        self.drain.is_quiet(now.instant, address, redis.commands(), is_busy)
+    }
+}
+
+impl connections::RedisConnection {
+    /// The connection waits for room for so many bytes of replies, unless it does so already.
+    fn wait_for_room(&mut self, room: &mut ReplyRoom, address: u64, bytes: usize, had_turn: bool) {
+        if !self.waits_for_room {
+            self.waits_for_room = true;
+            room.wait(address, bytes, had_turn);
+        }
+    }
+}

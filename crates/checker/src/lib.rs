@@ -4,7 +4,7 @@
 //!   times, in which one copy of the data would have given the same answers?
 //! - [`recovery`]: does a rule that rebuilds the durability log in a view change keep every completed
 //!   update and every real-time order, whatever the surviving replicas hold?
-//! - [`store`]: the sequential meaning of operations.
+//! - [`sequential`]: the sequential meaning of operations.
 #![forbid(unsafe_code)]
 
 pub mod history;

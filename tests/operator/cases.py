@@ -392,6 +392,42 @@ def a7_loading(context):
         return "LOADING" in answers, f"answers to PING until it is ready: {sorted(answers)}"
 
 
+def a11(context):
+    """Data in memory only: all data directories are away for two seconds. No process ends; is the data still there?"""
+    with Cluster(context, top='durability = "replicated"') as cluster:
+        cluster.start().ready()
+        cluster.nodes[0].ask("SET", "precious", "gold", timeout=12)
+        for node in cluster.nodes:
+            os.rename(node.directory, node.directory + ".away")
+        time.sleep(2)
+        for node in cluster.nodes:
+            os.rename(node.directory + ".away", node.directory)
+        # Until each node has looked at its disk several times.
+        time.sleep(8)
+        answers = [str(node.ask("READ", "stale", "GET", "precious", timeout=12)) for node in cluster.nodes]
+        return answers == ["gold"] * 3, f"a stale GET at each node: {answers}"
+
+
+def a11_one(context):
+    """Data in memory only: one data directory is away for two seconds. Does its node work again?"""
+    with Cluster(context, top='durability = "replicated"') as cluster:
+        cluster.start().ready()
+        cluster.nodes[0].ask("SET", "precious", "gold", timeout=12)
+        node = cluster.nodes[2]
+        os.rename(node.directory, node.directory + ".away")
+        time.sleep(2)
+        os.rename(node.directory + ".away", node.directory)
+        end, disk = time.time() + 40, ""
+        while time.time() < end and disk != "disk:ok":
+            time.sleep(0.5)
+            info = str(node.ask("INFO", "syros", timeout=2))
+            disk = next((line for line in info.splitlines() if line.startswith("disk:")), "no answer")
+        answers = [str(each.ask("GET", "precious", timeout=12)) for each in cluster.nodes]
+        written = str(node.ask("SET", "precious", "silver", timeout=12))
+        mended = disk == "disk:ok" and answers == ["gold"] * 3 and written == "OK"
+        return mended, f"INFO {disk}, GET at each node: {answers}, SET at the node: {written}"
+
+
 def a8(context):
     """Do logs say why a view changed?"""
     with Cluster(context) as cluster:
@@ -724,6 +760,8 @@ CASES = {
     "A7": a7,
     "A7-disk": a7_disk,
     "A7-loading": a7_loading,
+    "A11": a11,
+    "A11-one": a11_one,
     "A8": a8,
     "A9": a9,
     "A10-lost+found": a10_lost_found,

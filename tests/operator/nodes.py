@@ -148,14 +148,14 @@ class Node:
 class Cluster:
     """Some nodes in a directory of their own, ended with the `with`."""
 
-    def __init__(self, context, count=3, extra="", each=None, addresses=None, root=None):
+    def __init__(self, context, count=3, extra="", each=None, addresses=None, root=None, top=""):
         self.binary, self.port = context.binary, context.port
         self.directory = root or os.path.join(context.scratch, context.case)
         shutil.rmtree(self.directory, ignore_errors=True) if root is None else None
         os.makedirs(self.directory, exist_ok=True)
         self.nodes = [Node(self, index) for index in range(count)]
         addresses = addresses or [f"127.0.0.1:{node.peer_port}" for node in self.nodes]
-        head, common = self.secret(context), extra
+        head, common = f"{self.secret(context)}\n{top}", extra
         for node in self.nodes:
             own = each(node.index) if each else ""
             with open(node.config, "w") as file:

@@ -31,6 +31,7 @@ mod machine_memory;
 mod memory_engine;
 mod node;
 mod on_disk;
+mod others;
 mod scrub;
 mod slow_reads;
 mod snapshots;

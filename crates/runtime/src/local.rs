@@ -30,6 +30,7 @@ use crate::execution::{self, EngineThreads, NodeFiles, Opened};
 use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles};
 use crate::on_disk;
+use crate::others::{Others, RestartPermit};
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
 use crate::snapshots::SnapshotThread;
@@ -195,6 +196,10 @@ pub(crate) struct Local {
     disk: DiskState,
     /// When to try next whether a disk that refused a write takes writes again.
     pub(crate) probe_at: Instant,
+    others: Others,
+    waker: Arc<Waker>,
+    /// Asked for when the disk has returned and a restart would lose the memory.
+    restart_permit: Option<RestartPermit>,
     /// Messages that the log's thread sends.
     durable_sender: Arc<DurableSender>,
     /// Something that was waited for has reached the disk, and nobody has looked since.
@@ -280,11 +285,11 @@ impl Local {
             log::warn!("{me} emulates a storage that answers {rate} reads a second: for measurements only");
         }
         let promises_end = begin_promises(&mut directory, &mut config, clock).map_err(LogError::Claim)?;
+        let others = Others { group: config.group, me, replicas };
         let plan = settings.scrub_interval.map(|interval| Plan {
             directory: directory.path().to_owned(),
             owner: Owner { cluster, replica: me },
-            group: config.group,
-            replicas,
+            others: others.clone(),
             interval,
             rate: settings.scrub_rate,
             seed: in_memory.hash_seed ^ config.seed,
@@ -293,6 +298,7 @@ impl Local {
         let records_before = wal.appended().0;
         let durable_sender = Arc::<DurableSender>::default();
         let theirs = Arc::clone(&durable_sender);
+        let loop_waker = Arc::clone(&waker);
         let on_progress = move |progress: Result<RecordNumber, &WalError>| {
             if progress.map_or(true, |persisted| theirs.send(persisted)) {
                 // Fails only if the loop is gone, and then nobody waits.
@@ -313,6 +319,9 @@ impl Local {
             disk: DiskState::Works,
             has_told_loss: false,
             probe_at: Instant::NEVER,
+            others,
+            waker: loop_waker,
+            restart_permit: None,
             durable_sender,
             is_overdue: false,
             view,
@@ -839,15 +848,33 @@ impl Local {
         self.memory()?.engine().data_bytes()
     }
 
-    /// True if the disk refused a write and takes writes again: the replica can start anew from what the
-    /// disk holds.
+    /// True if the disk refused a write and takes writes again, and the replica may start anew from what the disk and
+    /// the other replicas hold.
     pub(crate) fn disk_has_returned(&mut self, now: Now) -> bool {
         if now.instant < self.probe_at {
             return false;
         }
         self.probe_at = now.instant.after(PROBE_INTERVAL);
         // With a few of them, it would soon be out of inodes again.
-        !self.disk_watch.reserve().lacks_inodes() && self.directory.try_writing().is_ok()
+        if self.disk_watch.reserve().lacks_inodes() || self.directory.try_writing().is_err() {
+            // The others may fare as this one does: they are asked again when it returns.
+            self.restart_permit = None;
+            return false;
+        }
+        self.may_lose_memory()
+    }
+
+    /// True if a restart loses nothing, or nothing that enough other replicas do not have.
+    fn may_lose_memory(&mut self) -> bool {
+        if self.durability == Durability::Fsync {
+            return true;
+        }
+        if self.restart_permit.is_none() {
+            let permit = RestartPermit::request(self.others.clone(), self.clock, Arc::clone(&self.waker));
+            self.restart_permit =
+                permit.inspect_err(|error| log::warn!("cannot start the thread restart: {error}")).ok();
+        }
+        self.restart_permit.as_ref().is_some_and(RestartPermit::is_granted)
     }
 
     /// True if everything appended is on disk, or never will be.

@@ -3,13 +3,11 @@
 //!
 //! What is damaged is repaired by starting anew, like a process that finds it when it starts: without
 //! memory, and with everything from the others. As long as the process runs its memory is whole, so there
-//! is no hurry; but two members that start anew at once would be a majority without memory. So a node waits
-//! until enough others are well, and for its turn: the members take turns by the clock.
+//! is no hurry: a node waits until enough others are well, and for its turn (`others`).
 //!
 //! A file is dropped from the system's cache before it is read. What the device or a file system above the
 //! system's cache keeps in a cache of its own may still hide what is on the medium.
 
-use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -19,21 +17,12 @@ use std::{fmt, io};
 
 use mio::Waker;
 use syros_node::data::{Owner, read_view};
-use syros_protocol::message::RoleName;
-use syros_types::{Group, Prng, WallTime};
+use syros_types::Prng;
 use syros_wal::{DiskError, Flaw, ReadError, ReadOnlyDisk, scrub_log, scrub_snapshots};
 
 use crate::clock::Clock;
 use crate::log_limit::COMPLAINT_INTERVAL;
-
-/// How long a member's turn to start anew is. Two clocks may differ by half of it.
-const TURN: Duration = Duration::from_secs(4);
-
-/// How often a node that is to be repaired looks whether it is its turn.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A member that does not tell its status within this time is away.
-const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
+use crate::others::{LOOK_INTERVAL, Others};
 
 /// What is read, and when.
 #[derive(Clone, Debug)]
@@ -41,9 +30,7 @@ pub(crate) struct Plan {
     /// The data directory and whose it is.
     pub(crate) directory: PathBuf,
     pub(crate) owner: Owner,
-    pub(crate) group: Group,
-    /// Where the replicas listen, in the order of their ids.
-    pub(crate) replicas: Vec<String>,
+    pub(crate) others: Others,
     /// The longest pause between two rounds; the shortest is half of it.
     pub(crate) interval: Duration,
     /// Bytes per second; never 0.
@@ -131,7 +118,7 @@ impl Worker {
             self.read_view()?;
             match self.read_store()? {
                 None => {}
-                Some(found) if self.plan.group.size() == 1 => log::error!(
+                Some(found) if self.plan.others.group.size() == 1 => log::error!(
                     "{found}. This replica has no others from which it could be repaired, and will not start \
                      again with it: save the data while the process runs"
                 ),
@@ -217,8 +204,9 @@ impl Worker {
                 log::info!("{} is gone: nobody needs it any more", file.display());
                 return Ok(());
             }
-            if self.is_our_turn(self.clock.now().wall) {
-                let (well, needed) = (self.others_well()?, self.plan.group.majority());
+            if self.plan.others.is_our_turn(self.clock.now().wall) {
+                let well = self.plan.others.well(|| self.sleep(Duration::ZERO).is_ok()).ok_or(Stopped)?;
+                let needed = self.plan.others.needed();
                 if well >= needed {
                     return self.tell(Finding::Store);
                 }
@@ -233,72 +221,9 @@ impl Worker {
             self.sleep(LOOK_INTERVAL)?;
         }
     }
-
-    /// The first half of a turn is for beginning, the second for clocks that differ.
-    fn is_our_turn(&self, now: WallTime) -> bool {
-        let turn = u64::try_from(TURN.as_micros()).unwrap_or(u64::MAX);
-        let (number, part) = (now.0 / turn, now.0 % turn);
-        number % self.plan.group.size() as u64 == u64::from(self.plan.owner.replica.0) && part < turn / 2
-    }
-
-    /// How many other members take part in a view.
-    fn others_well(&self) -> Result<usize, Stopped> {
-        let mut well = 0;
-        for (index, address) in self.plan.replicas.iter().enumerate() {
-            if index == self.plan.owner.replica.index() {
-                continue;
-            }
-            let resolved = address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-            let report = resolved.and_then(|address| syros_client::status(address, STATUS_TIMEOUT).ok());
-            let role = report.map(|report| report.role);
-            well += usize::from(matches!(role, Some(RoleName::Leader | RoleName::Follower)));
-            self.sleep(Duration::ZERO)?;
-        }
-        Ok(well)
-    }
 }
 
 /// A disk that does not give what it holds: starting anew would not get it either.
 fn complain_of_disk(directory: &Path, error: &DiskError) {
     log::error!("cannot verify what is in {}: {error}; the disk may be failing", directory.display());
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use mio::Poll;
-    use syros_types::ReplicaId;
-
-    #[test]
-    fn members_take_turns() {
-        let (_stop, stopped) = channel();
-        let poll = Poll::new().unwrap();
-        let waker = Arc::new(Waker::new(poll.registry(), mio::Token(0)).unwrap());
-        let mut worker = Worker {
-            plan: Plan {
-                directory: PathBuf::new(),
-                owner: Owner { cluster: 1, replica: ReplicaId(0) },
-                group: Group::new(3).unwrap(),
-                replicas: Vec::new(),
-                interval: Duration::from_secs(1),
-                rate: 1,
-                seed: 1,
-            },
-            clock: Clock::start(),
-            prng: Prng::new(1),
-            stopped,
-            report: channel().0,
-            waker,
-        };
-        let turn = u64::try_from(TURN.as_micros()).unwrap();
-        let mut begins = Vec::new();
-        for replica in [0, 1, 2] {
-            worker.plan.owner.replica = ReplicaId(replica);
-            let ours: Vec<u64> =
-                (0..6 * turn).step_by(1000).filter(|micros| worker.is_our_turn(WallTime(*micros))).collect();
-            assert_eq!(ours.len() as u64, turn / 1000, "two halves of turns");
-            begins.push(ours[0]);
-        }
-        assert_eq!(begins, [0, turn, 2 * turn]);
-    }
 }

@@ -42,7 +42,7 @@ impl Nodes {
         durability: Durability,
     ) -> NodeConfig {
         let mut settings = replica_config(group, replica);
-        settings.fast_quorum = fast_quorum;
+        settings.configuration.mode = fast_quorum;
         settings.durability = durability;
         NodeConfig {
             cluster: 5,

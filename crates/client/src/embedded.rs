@@ -10,7 +10,10 @@ use mio::{Registry, Token};
 use std::collections::VecDeque;
 use syros_protocol::client::{Action, Busy, Client, Config, Event, Outcome, ReadCounts, WriteCounts};
 use syros_protocol::message::Body;
-use syros_types::{Class, FastQuorum, Footprint, Group, Instant, Now, Prng, ReadPolicy, ReplicaId, Window};
+use syros_types::{
+    Class, Configuration, ConfigurationId, FastQuorum, Footprint, Group, GroupId, Instant, Now, Prng,
+    ReadPolicy, ReplicaId, Window,
+};
 use syros_wire::{ANY_CLUSTER, Channel, FrameBuffer, Hello, Member, Sender};
 
 /// An operation has ended.
@@ -258,9 +261,9 @@ impl EmbeddedClient {
         while let Some(report) = self.links[index].next()? {
             match report {
                 Report::Greeted(hello) => self.greet(from, hello)?,
-                Report::Message(message) => {
+                Report::Message(epoch, message) => {
                     if let Some(protocol) = &mut self.protocol {
-                        protocol.handle(now, Event::Message { from, message });
+                        protocol.handle(now, Event::Message { from, epoch, message });
                     }
                 }
             }
@@ -274,7 +277,7 @@ impl EmbeddedClient {
         let Sender::Replica(member) = hello.sender else {
             return Err(LinkError::NotReplica);
         };
-        let Member { declaration, settings, .. } = *member;
+        let Member { declaration, configuration: id, settings, .. } = *member;
         let (replica, group, fast_quorum) = (declaration.replica, settings.group, settings.fast_quorum);
         if group != self.group {
             return Err(LinkError::GroupSize { found: group.size(), expected: self.group.size() });
@@ -291,7 +294,8 @@ impl EmbeddedClient {
         self.fast_quorum = fast_quorum;
         let now = self.clock.now();
         let settings = &self.options.settings;
-        let config = || Config { settings: settings.clone(), ..Config::new(group, fast_quorum, self.seed) };
+        let configuration = Configuration { id, ..Configuration::first(group, fast_quorum) };
+        let config = || Config { settings: settings.clone(), ..Config::new(configuration, self.seed) };
         let protocol = self.protocol.get_or_insert_with(|| Client::new(config(), now));
         protocol.handle(now, Event::Connected(from));
         for early in core::mem::take(&mut self.early) {
@@ -321,7 +325,8 @@ impl EmbeddedClient {
         while let Some(action) = protocol.poll() {
             match action {
                 Action::Send { to, message } => {
-                    let frame = self.frame.of(Channel::Client, &message);
+                    let configuration = ConfigurationId { group: GroupId::ONLY, epoch: protocol.epoch() };
+                    let frame = self.frame.of(Channel::Client, configuration, &message);
                     to.iter().for_each(|to| self.links[to.index()].send(frame));
                 }
                 Action::Completed { token, outcome, .. } => {

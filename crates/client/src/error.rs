@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use syros_commands::{CommandError, Malformed as MalformedCommand};
 use syros_protocol::client::Busy;
 use syros_protocol::message::Refusal;
-use syros_types::{FastQuorum, InvalidGroupSize, ReplicaId};
+use syros_types::{FastQuorum, GroupId, InvalidGroupSize, ReplicaId};
 use syros_wire::{FrameError, HelloError, Malformed};
 
 /// Why an operation has no result.
@@ -89,6 +89,8 @@ pub enum LinkError {
         /// The first one's.
         expected: FastQuorum,
     },
+    /// It answers for another group.
+    Group(GroupId),
     /// The bytes received are no frames.
     Frame(FrameError),
     /// A frame holds no message.
@@ -113,6 +115,7 @@ impl fmt::Display for LinkError {
             Self::FastQuorum { found, expected } => {
                 write!(f, "fast quorum mode {found} here, {expected} at another replica")
             }
+            Self::Group(found) => write!(f, "it answers for group {}, and group 0 was asked", found.0),
             Self::Frame(error) => write!(f, "{error}"),
             Self::Malformed(error) => write!(f, "malformed message: {error}"),
         }

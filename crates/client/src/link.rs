@@ -8,7 +8,7 @@ use mio::{Registry, Token};
 use std::net::SocketAddr;
 use syros_net::{Backoff, Connection, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
 use syros_protocol::message::Message;
-use syros_types::Instant;
+use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Instant};
 use syros_wire::{Channel, Hello, Sender, decode_client_message, put_frame};
 
 /// A link's state.
@@ -29,8 +29,8 @@ enum State {
 pub(crate) enum Report {
     /// The replica's handshake. The link is in use if the receiver does not object.
     Greeted(Hello),
-    /// A message.
-    Message(Message),
+    /// A message, and the epoch in which the replica says it.
+    Message(ConfigurationEpoch, Message),
 }
 
 /// The connection to one replica.
@@ -158,8 +158,12 @@ impl Link {
         let Some(frame) = connection.next_frame().map_err(LinkError::Frame)? else { return Ok(None) };
         match (is_greeted, frame.channel) {
             (true, Channel::Client) => {
+                let ConfigurationId { group, epoch } = frame.configuration;
+                if group != GroupId::ONLY {
+                    return Err(LinkError::Group(group));
+                }
                 let message = decode_client_message(frame.payload).map_err(LinkError::Malformed)?;
-                Ok(Some(Report::Message(message)))
+                Ok(Some(Report::Message(epoch, message)))
             }
             (false, Channel::Handshake) => {
                 let hello = Hello::decode(frame.payload)?;

@@ -7,7 +7,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 use syros_protocol::formation::Stage;
 use syros_protocol::message::{Message, StatusReport};
-use syros_types::ReplicaId;
+use syros_types::{ConfigurationId, ReplicaId};
 use syros_wire::{
     ANY_CLUSTER, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed, Nonce, Secret, Sender,
     Side, decode_client_message, put_frame, put_message_frame, split_frame,
@@ -114,6 +114,8 @@ struct StatusConnection {
     stream: TcpStream,
     received: Vec<u8>,
     until: Instant,
+    /// The configuration that the replica acts in.
+    configuration: ConfigurationId,
     /// The replica has a secret.
     needs_secret: bool,
 }
@@ -123,7 +125,13 @@ impl StatusConnection {
     fn begin(address: SocketAddr, timeout: Duration, secret: Option<&Secret>) -> Result<Self, StatusError> {
         let until = Instant::now() + timeout;
         let stream = TcpStream::connect_timeout(&address, timeout)?;
-        let mut this = Self { stream, received: Vec::new(), until, needs_secret: false };
+        let mut this = Self {
+            stream,
+            received: Vec::new(),
+            until,
+            configuration: ConfigurationId::FIRST,
+            needs_secret: false,
+        };
         let mut nonce = Nonce::default();
         getrandom::fill(&mut nonce).map_err(|error| StatusError::Io(Error::other(error.to_string())))?;
         let hello = Hello { cluster: ANY_CLUSTER, nonce: secret.map(|_| nonce), sender: Sender::Client };
@@ -139,6 +147,9 @@ impl StatusConnection {
             && !matches!(member.declaration.stage, Stage::Acting(_))
         {
             return Err(StatusError::Forming);
+        }
+        if let Sender::Replica(member) = &hello.sender {
+            this.configuration = member.configuration;
         }
         this.needs_secret = hello.nonce.is_some();
         let Some(secret) = secret else { return Ok(this) };
@@ -168,8 +179,10 @@ impl StatusConnection {
 
     /// Sends some messages and waits for a status report.
     fn ask(mut self, messages: &[Message]) -> Result<StatusReport, StatusError> {
+        let configuration = self.configuration;
         self.send(|out| {
-            messages.iter().for_each(|message| put_message_frame(out, Channel::Client, message));
+            let put = |message| put_message_frame(out, Channel::Client, configuration, message);
+            messages.iter().for_each(put);
         })?;
         self.receive(|channel, payload| {
             if channel == Channel::Handshake {

@@ -7,11 +7,14 @@ mod random;
 use core::time::Duration;
 use random::{MESSAGE_KINDS, RECORD_KINDS};
 use syros_protocol::agreement::{EngineName, SharedSettings};
-use syros_protocol::formation::{Declaration, DiskId, Roster, Stage};
+use syros_protocol::formation::{Declaration, Stage};
 use syros_protocol::replica::Durability;
 use syros_storage::conformance::body_of;
 use syros_storage::{Engine as _, MemoryEngine};
-use syros_types::{Description, FastQuorum, Group, Prng, ReplicaId, WallTime};
+use syros_types::{
+    ConfigurationEpoch, ConfigurationId, Description, FastQuorum, Group, GroupId, Incarnation, NodeId, Prng,
+    ReplicaId, Roster, WallTime,
+};
 use syros_wire::{Hello, Member, Sender};
 
 /// Commands of all shapes. A seed is a run of some of them.
@@ -125,12 +128,14 @@ pub(crate) fn hellos(prng: &mut Prng) -> Vec<Vec<u8>> {
 /// As member 2 of 3 says it.
 fn member() -> Hello {
     let group = Group::new(3).expect("3 is a group size");
-    let disk = |number| DiskId::new(number).expect("it is not 0");
-    let roster = Roster::unknown(group).with(ReplicaId(0), disk(0xaa)).with(ReplicaId(2), disk(0x1122));
+    let node = |number| NodeId::new(number).expect("it is not 0");
+    let roster = Roster::unknown(group).with(ReplicaId(0), node(0xaa)).with(ReplicaId(2), node(0x1122));
     let stage = Stage::Acting(roster);
     let member = Member {
-        declaration: Declaration { replica: ReplicaId(2), disk: disk(0x1122), stage },
+        declaration: Declaration { replica: ReplicaId(2), node: node(0x1122), stage },
         process: 0x33,
+        incarnation: Incarnation(7),
+        configuration: ConfigurationId { group: GroupId(1), epoch: ConfigurationEpoch(130) },
         settings: SharedSettings {
             group,
             fast_quorum: FastQuorum::Supermajority,

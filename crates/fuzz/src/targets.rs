@@ -7,7 +7,7 @@ use syros_resp::{
     Completion, Connection, Context, Identity, Protocol, ServerInfo, ServerReport, write_reply,
 };
 use syros_storage::{Engine, MemoryEngine};
-use syros_types::{Prng, ReplicaId, WallTime};
+use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Prng, ReplicaId, WallTime};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Disk as _, Options, Wal};
 
@@ -160,7 +160,12 @@ pub fn wire_hello(bytes: &[u8]) -> bool {
 /// A message that decodes encodes to something that decodes to the same message.
 #[must_use]
 pub fn wire_message(bytes: &[u8]) -> bool {
-    let _ = syros_wire::split_frame(bytes, 1 << 20);
+    if let Ok(Some((frame, length))) = syros_wire::split_frame(bytes, 1 << 20) {
+        let mut again = Vec::new();
+        let put = |out: &mut Vec<u8>| out.extend_from_slice(frame.payload);
+        syros_wire::put_frame_of(&mut again, frame.channel, frame.configuration, put);
+        assert_eq!(again, bytes[..length], "a frame has one encoding");
+    }
     let _ = syros_wire::decode_client_message(bytes);
     let Ok(message) = syros_wire::decode_message(bytes, describe) else { return false };
     let mut encoded = Vec::new();
@@ -172,6 +177,12 @@ pub fn wire_message(bytes: &[u8]) -> bool {
 /// A record that decodes encodes to something that decodes to the same record.
 #[must_use]
 pub fn wire_record(bytes: &[u8]) -> bool {
+    let later = ConfigurationId { group: GroupId(1), epoch: ConfigurationEpoch(130) };
+    if let Ok(record) = syros_wire::decode_record_of(later, bytes, describe) {
+        let mut encoded = Vec::new();
+        syros_wire::encode_record_of(later, &record, &mut encoded);
+        assert_eq!(syros_wire::decode_record_of(later, &encoded, describe).ok(), Some(record));
+    }
     let Ok(record) = syros_wire::decode_record(bytes, describe) else { return false };
     let mut encoded = Vec::new();
     syros_wire::encode_record(&record, &mut encoded);

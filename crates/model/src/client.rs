@@ -9,7 +9,7 @@ use std::time::Duration;
 use syros_protocol::client::{Action, Client, Config, Event, Outcome};
 use syros_protocol::fingerprint::Moments;
 use syros_protocol::message::{Message, Peer};
-use syros_types::{Group, Instant, Now, ReplicaId, WallTime, WritePolicy};
+use syros_types::{ConfigurationEpoch, Instant, Now, ReplicaId, WallTime, WritePolicy};
 
 /// What can happen to a client.
 #[derive(Clone, Debug)]
@@ -40,9 +40,8 @@ pub(crate) type Outcomes = (Vec<Envelope>, Vec<(u64, Progress)>);
 
 impl ModelClient {
     pub(crate) fn new(setup: &Setup, number: usize, wall: u64) -> Self {
-        let group = Group::new(setup.members).expect("models have 3 or 5 members");
         let unit = Duration::from_nanos;
-        let mut config = Config::new(group, setup.mode, number as u64 + 1);
+        let mut config = Config::new(setup.configuration(), number as u64 + 1);
         config.planted = setup.planted;
         config.settings.read_policy = setup.reads;
         config.settings.write_policy = WritePolicy::Fast;
@@ -52,7 +51,7 @@ impl ModelClient {
         config.settings.session_idle_max = Duration::from_secs(3600);
         let (clock, wall) = (Instant(1), WallTime(wall));
         let mut client = Client::new(config, Now { instant: clock, wall });
-        for member in group.members() {
+        for member in setup.configuration().members() {
             client.handle(Now { instant: clock, wall }, Event::Connected(member));
         }
         Self { number, client, clock, wall }
@@ -63,8 +62,8 @@ impl ModelClient {
         match input {
             Input::Message(envelope) => {
                 if let Peer::Replica(from) = envelope.from {
-                    let message = envelope.message.clone();
-                    next.client.handle(next.now(), Event::Message { from, message });
+                    let (epoch, message) = (ConfigurationEpoch::FIRST, envelope.message.clone());
+                    next.client.handle(next.now(), Event::Message { from, epoch, message });
                 }
             }
             Input::Invoke(operation) => {

@@ -9,7 +9,7 @@ use syros_protocol::fingerprint::Moments;
 use syros_protocol::message::{Body, LogEntry, Message, Peer, RoleName};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::{Action, Boot, Config, Durability, Event, Replica, Restored};
-use syros_types::{Class, Group, Instant, Now, OpNumber, ReadPolicy, ReplicaId, WallTime};
+use syros_types::{Class, Instant, Now, OpNumber, ReadPolicy, ReplicaId, WallTime};
 
 /// How long followers wait for their leader, in the clocks' unit. Below 8, so that there is no jitter.
 pub(crate) const PATIENCE: u64 = 4;
@@ -82,12 +82,10 @@ pub(crate) struct View {
 }
 
 fn config(setup: &Setup, id: ReplicaId) -> Config {
-    let group = Group::new(setup.members).expect("models have 3 or 5 members");
     let unit = Duration::from_nanos;
     // Long enough that it never ends.
     let never = Duration::from_secs(3600);
-    let mut config = Config::new(group, id, machine::describe, machine::overwrites);
-    config.fast_quorum = setup.mode;
+    let mut config = Config::new(setup.configuration(), id, machine::describe, machine::overwrites);
     config.durability = setup.durability;
     config.planted = setup.planted;
     config.open_sessions = true;

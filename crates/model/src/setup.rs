@@ -3,7 +3,7 @@
 use crate::machine::Operation;
 use crate::script_step::ScriptStep;
 use syros_protocol::replica::{Durability, PlantedBug};
-use syros_types::{FastQuorum, ReadPolicy};
+use syros_types::{Configuration, FastQuorum, Group, ReadPolicy};
 
 /// Most members of a group here.
 pub(crate) const MEMBERS_MAX: usize = 5;
@@ -105,6 +105,14 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
+    /// The group's configuration.
+    ///
+    /// # Panics
+    /// If the model has a number of members that no group has.
+    pub(crate) fn configuration(&self) -> Configuration {
+        Configuration::first(Group::new(self.members).expect("models have 3 or 5 members"), self.mode)
+    }
+
     /// Every operation, client by client.
     pub(crate) fn operations(&self) -> Vec<Operation> {
         self.programs.iter().flat_map(|program| program.iter().copied()).collect()

@@ -98,8 +98,8 @@ impl SharedSettings {
     #[must_use]
     pub const fn of(config: &Config, engine: EngineName) -> Self {
         Self {
-            group: config.group,
-            fast_quorum: config.fast_quorum,
+            group: config.configuration.group(),
+            fast_quorum: config.configuration.mode,
             durability: config.durability,
             engine,
             lease: config.lease,

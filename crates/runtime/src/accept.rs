@@ -196,13 +196,13 @@ impl EventLoop {
         self.introduction.hello(self.declaration())
     }
 
-    /// Which member this node is, on which disk, and how far its group has come.
+    /// Which member this node is, by which identity, and how far its group has come.
     fn declaration(&self) -> Option<Declaration> {
         if let Some(forming) = &self.forming {
             return Some(forming.formation.declaration());
         }
         let (replica, directory) = (self.introduction.member?.replica, self.local.as_ref()?.directory());
-        Some(Declaration { replica, disk: directory.disk(), stage: Stage::Acting(*directory.roster()) })
+        Some(Declaration { replica, node: directory.node(), stage: Stage::Acting(*directory.roster()) })
     }
 
     /// The other end says who it is, or goes on with that. True if it has said something, and more of it may have arrived
@@ -248,12 +248,15 @@ impl EventLoop {
         let dialed = greeting.dialed;
         if dialed.is_none() && !matches!(hello, Err(HelloError::NotSyros)) {
             // Even if we refuse it: so it learns why.
-            ours.encode(&mut greeting.ours);
+            ours.encode_as(Hello::version_of_answer(&payload), &mut greeting.ours);
             put_frame(net.outbound(), Channel::Handshake, |out| out.extend_from_slice(&greeting.ours));
             self.mark_dirty(index);
         }
         let hello = hello.map_err(|error| error.to_string())?;
         hello.check_cluster(self.introduction.cluster).map_err(|error| error.to_string())?;
+        if let (Some(replica), Some(_)) = (dialed, self.introduction.member) {
+            self.adopt_version(replica, Hello::version_of_answer(&payload))?;
+        }
         let has_secret = hello.nonce.is_some();
         let member = match (hello.sender, dialed) {
             (Sender::Client, None) if self.peer_clients >= self.descriptors.peer_clients => {
@@ -306,6 +309,17 @@ impl EventLoop {
             self.accept_member(index, &member, None)?;
         }
         Ok(())
+    }
+
+    /// The node at the other end of a connection that this one made speaks this version: if that is an older one than this
+    /// node has begun in, it will refuse this connection, and takes the next.
+    fn adopt_version(&mut self, replica: ReplicaId, theirs: u16) -> Result<(), String> {
+        let link = &mut self.links[replica.index()];
+        if theirs >= link.version {
+            return Ok(());
+        }
+        link.version = theirs;
+        Err(format!("it speaks wire format version {theirs}; connecting anew in that"))
     }
 
     /// What the other end of a connection says after it has said who it is.
@@ -382,17 +396,25 @@ impl EventLoop {
 
     /// Puts a connection to a member to use, whose handshake is over.
     fn welcome(&mut self, index: usize, member: &Member) -> Result<(), String> {
-        let Member { declaration, process, .. } = member;
+        let Member { declaration, process, incarnation, .. } = member;
         let replica = declaration.replica;
         let link = &mut self.links[replica.index()];
+        if !link.was_replaced(*process) && !link.record_life(declaration.node, *incarnation) {
+            return Err(format!(
+                "{replica}, node {}, says that this is its start number {}, and a later one has been heard of: its \
+                 data directory was put back from an old copy, which has forgotten what it acknowledged since, or a \
+                 copy of it has run meanwhile. It is not counted",
+                declaration.node, incarnation.0
+            ));
+        }
         if !link.record_process(*process) {
             if let Some(other) = link.connection {
-                self.close(other, "another process has the same disk");
+                self.close(other, "another process is the same node");
             }
             return Err(format!(
-                "two processes run as {replica} with disk {}: its data directory was copied. Neither is counted: \
+                "two processes run as {replica}, node {}: its data directory was copied. Neither is counted: \
                  stop both, and start the one whose directory is the original",
-                declaration.disk
+                declaration.node
             ));
         }
         if let Some(older) = link.connection {
@@ -409,7 +431,7 @@ impl EventLoop {
         self.disowned_by = self.disowned_by.without(replica);
         let link = &mut self.links[replica.index()];
         link.connection = Some(index);
-        link.disk = Some(declaration.disk);
+        link.node = Some(declaration.node);
         link.on_success();
         match &mut self.forming {
             Some(forming) => forming.formation.connected(declaration),
@@ -418,13 +440,13 @@ impl EventLoop {
         Ok(())
     }
 
-    /// Remembers for ever the disk of a member whose disk was not known.
+    /// Remembers for ever the node of a member whose node was not known.
     fn learn(&mut self, theirs: &Declaration) -> Result<(), String> {
         let (Some(ours), Some(local)) = (self.declaration(), &mut self.local) else { return Ok(()) };
         let learnt = formation::check(&ours, local.directory().roster(), theirs);
         if let Some(roster) = learnt.map_err(|mismatch| mismatch.to_string())? {
             local.directory_mut().learn(roster).map_err(|error| error.to_string())?;
-            log::info!("{} is known by disk {} from now on", theirs.replica, theirs.disk);
+            log::info!("{} is known as node {} from now on", theirs.replica, theirs.node);
         }
         Ok(())
     }
@@ -436,7 +458,7 @@ impl EventLoop {
         if size != ours {
             return Err(format!("{replica} says that the cluster has {size} replicas; here it has {ours}"));
         }
-        let (fast_quorum, ours) = (member.settings.fast_quorum, self.description.fast_quorum);
+        let (fast_quorum, ours) = (member.settings.fast_quorum, self.description.configuration.mode);
         if fast_quorum != ours {
             return Err(format!("{replica} says that the fast quorum is {fast_quorum}; here it is {ours}"));
         }
@@ -462,6 +484,7 @@ impl EventLoop {
         let Member { declaration: theirs, settings, .. } = member;
         let replica = theirs.replica;
         let Some(me) = self.introduction.member else { return Ok(()) };
+        me.configuration.check(member.configuration).map_err(|other| format!("{replica}: {other}"))?;
         me.settings.check(settings).map_err(|difference| format!("{replica}: {difference}"))?;
         let Some(ours) = self.declaration() else { return Ok(()) };
         let checked = match (&mut self.forming, &self.local) {
@@ -473,7 +496,7 @@ impl EventLoop {
             (None, Some(local)) => formation::check(&ours, local.directory().roster(), theirs).map(drop),
             (None, None) => Ok(()),
         };
-        if let Err(mismatch @ Mismatch::OurDisk { .. }) = &checked
+        if let Err(mismatch @ Mismatch::OurNode { .. }) = &checked
             && self.forming.is_none()
         {
             self.on_disowned(replica, dialed.is_some(), mismatch);
@@ -481,8 +504,8 @@ impl EventLoop {
         checked.map_err(|mismatch| mismatch.to_string())
     }
 
-    /// A member knows this one by another disk. If so many do that no quorum can be had with the others, this node
-    /// will never be of use. One that connects and knows no secret is not believed, if there is a secret.
+    /// A member knows another node in the position of this one. If so many do that no quorum can be had with the others,
+    /// this node will never be of use. One that connects and knows no secret is not believed, if there is a secret.
     fn on_disowned(&mut self, by: ReplicaId, is_dialed: bool, mismatch: &Mismatch) {
         if is_dialed || self.introduction.secret.is_none() {
             self.disowned_by = self.disowned_by.with(by);

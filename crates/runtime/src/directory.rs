@@ -1,7 +1,7 @@
 //! The data directory of one replica: whose it is, and that only one process uses it.
 //!
 //! ```text
-//! DIRECTORY/identity   who this replica is, on which disk, and the disks of the others; whole or not at all
+//! DIRECTORY/identity   who this node is, in which position, and who the others are; whole or not at all
 //! DIRECTORY/formation  the same before the group is formed; gone when there is an identity
 //! DIRECTORY/lock       locked for as long as a process uses the directory
 //! DIRECTORY/wal/       the write-ahead log
@@ -14,8 +14,8 @@
 //! A replica that lost its disk must never come back under its old identity: acknowledgements it gave
 //! and no longer knows of may still be counted by others. So an empty directory is only ever made into
 //! a replica's when the operator says that this is the first start, and when no other member knows better:
-//! `syros_protocol::formation` decides that. A directory of before gets its disk's number at its first start
-//! with this version, and learns the others' from them.
+//! `syros_protocol::formation` decides that. A directory of a version before 0.1 gets its node's number at its
+//! first start with a later one, and learns the others' from them.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -26,18 +26,23 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use syros_machine::MachineName;
-use syros_protocol::formation::{DiskId, Roster};
 use syros_protocol::replica::Durability;
-use syros_types::{FastQuorum, Group, ReplicaId};
+use syros_types::{
+    ConfigurationEpoch, ConfigurationId, FastQuorum, Group, GroupId, Incarnation, NodeId, OtherConfiguration,
+    ReplicaId, Roster,
+};
 
 use crate::config::EngineKind;
 use crate::disk_space::{RESERVE_FILE, make_room_to_start};
 
 /// Version of the layout of a data directory. A process refuses every later one.
-pub const DIRECTORY_FORMAT: u64 = 2;
+pub const DIRECTORY_FORMAT: u64 = 3;
 
 /// Version of a directory with keys in memory: what wrote it knew of nothing else.
 const MEMORY_FORMAT: u64 = 1;
+
+/// Last version of a directory that names no configuration and no lives, and calls nodes disks.
+const DISKS_FORMAT: u64 = 2;
 
 /// What the names of directories with damaged stores begin with; a number follows.
 pub(crate) const DAMAGED_PREFIX: &str = "damaged-";
@@ -172,6 +177,13 @@ pub enum DirectoryError {
         /// Its format.
         found: u64,
     },
+    /// The directory is of a configuration that this version of Syros cannot act in.
+    Configuration {
+        /// The directory.
+        path: PathBuf,
+        /// What it says.
+        other: OtherConfiguration,
+    },
     /// The directory belongs to somebody else.
     Mismatch {
         /// The directory.
@@ -229,6 +241,9 @@ impl fmt::Display for DirectoryError {
                 "directory {} has format {found}, this version of Syros reads formats 1 to {DIRECTORY_FORMAT}",
                 path.display()
             ),
+            Self::Configuration { path, other } => {
+                write!(f, "directory {} is of another configuration: {other}", path.display())
+            }
             Self::Mismatch { path, found, expected } if found.engine != expected.engine => write!(
                 f,
                 "directory {} was written by engine {}, but the configuration says engine {}. An engine cannot read \
@@ -262,12 +277,14 @@ impl std::error::Error for DirectoryError {
 pub struct DataDirectory {
     path: PathBuf,
     identity: Identity,
-    disk: DiskId,
-    /// The disks of the members, as far as they are known.
+    node: NodeId,
+    /// Which life of the node this is.
+    incarnation: Incarnation,
+    /// The nodes in the positions of the group, as far as they are known.
     roster: Roster,
     /// The longest lease that the replica may have promised and not waited out.
     lease: Option<Duration>,
-    /// Before the group is formed: the roster that this disk has voted for.
+    /// Before the group is formed: the roster that this node has voted for.
     vote: Option<Roster>,
     is_new: bool,
     /// Holds the lock; the system releases it when the process ends, however it ends.
@@ -353,20 +370,26 @@ impl DataDirectory {
             let (found, expected) = (Box::new(found.identity), Box::new(identity));
             return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
         }
+        let (ours, configuration) = (ConfigurationId::FIRST, found.as_ref().map(|found| found.configuration));
+        configuration
+            .map_or(Ok(()), |theirs| ours.check(theirs))
+            .map_err(|other| DirectoryError::Configuration { path: path.to_owned(), other })?;
+        let incarnation = found.as_ref().map_or(Incarnation::UNKNOWN, |found| found.incarnation).next();
         let lease = found.as_ref().and_then(|found| found.lease);
-        let known = found.and_then(|found| Some((found.disk?, found.roster)));
-        let (disk, roster) = match known {
+        let known = found.and_then(|found| Some((found.node?, found.roster)));
+        let (node, roster) = match known {
             Some(known) => known,
-            None => (random_disk()?, None),
+            None => (random_node()?, None),
         };
-        let own = |roster: Option<Roster>| roster.unwrap_or(nothing).with(identity.replica, disk);
+        let own = |roster: Option<Roster>| roster.unwrap_or(nothing).with(identity.replica, node);
         let (vote, roster) = if is_new { (roster, nothing) } else { (None, own(roster)) };
-        let directory = Self { path: path.to_owned(), identity, disk, roster, lease, vote, is_new, lock };
-        match known {
-            Some(_) => {}
-            // Whoever is told of the disk must find it again.
-            None if is_new => directory.write(FORMATION_FILE, FORMATION_TITLE, None)?,
-            None => directory.write(IDENTITY_FILE, IDENTITY_TITLE, Some(directory.roster))?,
+        let directory =
+            Self { path: path.to_owned(), identity, node, incarnation, roster, lease, vote, is_new, lock };
+        // What others are told of node and life must be found again. So a directory of an older format becomes one of this.
+        if is_new {
+            directory.write(FORMATION_FILE, FORMATION_TITLE, directory.vote)?;
+        } else {
+            directory.write(IDENTITY_FILE, IDENTITY_TITLE, Some(directory.roster))?;
         }
         Ok(directory)
     }
@@ -387,7 +410,7 @@ impl DataDirectory {
         Ok(())
     }
 
-    /// Makes durable for which roster this disk votes.
+    /// Makes durable for which roster this node votes.
     ///
     /// # Errors
     /// [`DirectoryError::Io`].
@@ -402,7 +425,7 @@ impl DataDirectory {
         self.roster = roster;
     }
 
-    /// Makes durable what disks the others have, of a directory that did not know.
+    /// Makes durable who the others are, of a directory that did not know.
     ///
     /// # Errors
     /// [`DirectoryError::Io`].
@@ -440,21 +463,52 @@ impl DataDirectory {
     }
 
     fn write(&self, name: &str, title: &str, roster: Option<Roster>) -> Result<(), DirectoryError> {
-        let text = identity_text(title, self.identity, self.disk, roster, self.lease);
-        write_file(&self.path, name, &text)
+        write_file(&self.path, name, &self.text(title, roster))
     }
 
-    /// The directory's own number.
-    pub(crate) const fn disk(&self) -> DiskId {
-        self.disk
+    /// What an identity file says. Lines that a version does not know it overlooks.
+    fn text(&self, title: &str, roster: Option<Roster>) -> String {
+        let Identity { cluster, replica, group, fast_quorum, durability, engine } = self.identity;
+        let ConfigurationId { group: group_id, epoch } = ConfigurationId::FIRST;
+        let mut text = format!(
+            "{title}\nformat = {DIRECTORY_FORMAT}\ncluster = {cluster:016x}\ngroup = {}\nepoch = {}\nreplica = {}\n\
+             replicas = {}\nfast-quorum = {fast_quorum}\ndurability = {}\nengine = {engine}\nnode = {}\n\
+             incarnation = {}\n",
+            group_id.0,
+            epoch.0,
+            replica.0,
+            group.size(),
+            durability_name(durability),
+            self.node,
+            self.incarnation.0,
+        );
+        if let Some(roster) = roster {
+            let nodes = roster.nodes().iter();
+            let nodes = nodes.map(|node| format!("{:016x}", node.map_or(0, NodeId::number)));
+            text += &format!("nodes = {}\n", nodes.collect::<Vec<_>>().join(" "));
+        }
+        if let Some(lease) = self.lease {
+            text += &format!("{LEASE_KEY} = {}\n", lease.as_micros());
+        }
+        text
     }
 
-    /// The disks of the members, as far as they are known.
+    /// Which life of the node this is: one more than the last time its directory was opened.
+    pub(crate) const fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// The node whose directory this is.
+    pub(crate) const fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The nodes in the positions of the group, as far as they are known.
     pub(crate) const fn roster(&self) -> &Roster {
         &self.roster
     }
 
-    /// What this disk has voted for.
+    /// What this node has voted for.
     pub(crate) const fn voted(&self) -> Option<Roster> {
         self.vote
     }
@@ -562,9 +616,12 @@ pub fn read_formation(path: &Path) -> Result<Option<Identity>, DirectoryError> {
 struct IdentityFile {
     identity: Identity,
     /// Absent in directories of before.
-    disk: Option<DiskId>,
+    node: Option<NodeId>,
     roster: Option<Roster>,
     lease: Option<Duration>,
+    /// How often the node had started.
+    incarnation: Incarnation,
+    configuration: ConfigurationId,
 }
 
 fn read_file(path: &Path, name: &str, title: &'static str) -> Result<Option<IdentityFile>, DirectoryError> {
@@ -586,18 +643,20 @@ fn read_file(path: &Path, name: &str, title: &'static str) -> Result<Option<Iden
         return Err(DirectoryError::Format { path: path.to_owned(), found: format });
     }
     let identity = fields.identity().map_err(damaged)?;
-    let disk = fields.disk().map_err(damaged)?;
+    let node = fields.node().map_err(damaged)?;
     let roster = fields.roster(identity.group).map_err(damaged)?;
     let lease = fields.lease().map_err(damaged)?;
-    Ok(Some(IdentityFile { identity, disk, roster, lease }))
+    let (incarnation, configuration) =
+        if format <= DISKS_FORMAT { Ok(<_>::default()) } else { fields.life() }.map_err(damaged)?;
+    Ok(Some(IdentityFile { identity, node, roster, lease, incarnation, configuration }))
 }
 
-fn random_disk() -> Result<DiskId, DirectoryError> {
+fn random_node() -> Result<NodeId, DirectoryError> {
     loop {
         let number =
             getrandom::u64().map_err(|error| DirectoryError::Random(io::Error::other(error.to_string())))?;
-        if let Some(disk) = DiskId::new(number) {
-            return Ok(disk);
+        if let Some(node) = NodeId::new(number) {
+            return Ok(node);
         }
     }
 }
@@ -627,11 +686,24 @@ impl<'a> Fields<'a> {
         value.parse().map_err(|_| format!("{key} = {value} is not a number"))
     }
 
+    /// The value of this key, or in older formats of the other one.
+    fn either(&self, key: &'static str, older: &'static str) -> Option<(&'static str, &'a str)> {
+        [key, older].into_iter().find_map(|key| Some((key, self.get(key).ok()?)))
+    }
+
     /// Directories of before have none.
-    fn disk(&self) -> Result<Option<DiskId>, String> {
-        let Ok(value) = self.get("disk") else { return Ok(None) };
-        let disk = u64::from_str_radix(value, 16).ok().and_then(DiskId::new);
-        disk.map(Some).ok_or_else(|| format!("disk = {value} is not a hexadecimal number above 0"))
+    fn node(&self) -> Result<Option<NodeId>, String> {
+        let Some((key, value)) = self.either("node", "disk") else { return Ok(None) };
+        let node = u64::from_str_radix(value, 16).ok().and_then(NodeId::new);
+        node.map(Some).ok_or_else(|| format!("{key} = {value} is not a hexadecimal number above 0"))
+    }
+
+    /// How often the node had started, and the configuration that it acted in.
+    fn life(&self) -> Result<(Incarnation, ConfigurationId), String> {
+        let (number, epoch) = (self.number("group")?, ConfigurationEpoch(self.number("epoch")?));
+        let group = u32::try_from(number).map_err(|_| format!("group = {number} is above {}", u32::MAX))?;
+        let group = GroupId(group);
+        Ok((Incarnation(self.number("incarnation")?), ConfigurationId { group, epoch }))
     }
 
     /// Directories of before have none.
@@ -643,15 +715,15 @@ impl<'a> Fields<'a> {
     }
 
     fn roster(&self, group: Group) -> Result<Option<Roster>, String> {
-        let Ok(value) = self.get("disks") else { return Ok(None) };
+        let Some((key, value)) = self.either("nodes", "disks") else { return Ok(None) };
         let numbers: Result<Vec<u64>, _> =
             value.split(' ').map(|number| u64::from_str_radix(number, 16)).collect();
         let numbers = numbers.ok().filter(|numbers| numbers.len() == group.size());
         let numbers =
-            numbers.ok_or_else(|| format!("disks = {value} are not {} hexadecimal numbers", group.size()))?;
-        let disks =
-            group.members().zip(numbers).filter_map(|(member, number)| Some((member, DiskId::new(number)?)));
-        Ok(Some(disks.fold(Roster::unknown(group), |roster, (member, disk)| roster.with(member, disk))))
+            numbers.ok_or_else(|| format!("{key} = {value} are not {} hexadecimal numbers", group.size()))?;
+        let nodes =
+            group.members().zip(numbers).filter_map(|(member, number)| Some((member, NodeId::new(number)?)));
+        Ok(Some(nodes.fold(Roster::unknown(group), |roster, (member, node)| roster.with(member, node))))
     }
 
     fn identity(&self) -> Result<Identity, String> {
@@ -746,40 +818,6 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
     Ok(())
 }
 
-/// What is to be written of an identity. Lines that a version does not know it overlooks.
-fn identity_text(
-    title: &str,
-    identity: Identity,
-    disk: DiskId,
-    roster: Option<Roster>,
-    lease: Option<Duration>,
-) -> String {
-    // Older versions go on reading what they can read.
-    let format = if identity.engine == EngineKind::Memory { MEMORY_FORMAT } else { DIRECTORY_FORMAT };
-    let mut text = format!(
-        "{title}\nformat = {format}\ncluster = {:016x}\nreplica = {}\nreplicas = {}\n\
-         fast-quorum = {}\ndurability = {}\n",
-        identity.cluster,
-        identity.replica.0,
-        identity.group.size(),
-        identity.fast_quorum,
-        durability_name(identity.durability)
-    );
-    if identity.engine != EngineKind::Memory {
-        text += &format!("engine = {}\n", identity.engine);
-    }
-    text += &format!("disk = {disk}\n");
-    if let Some(roster) = roster {
-        let disks = roster.disks().iter();
-        let disks = disks.map(|disk| format!("{:016x}", disk.map_or(0, DiskId::number)));
-        text += &format!("disks = {}\n", disks.collect::<Vec<_>>().join(" "));
-    }
-    if let Some(lease) = lease {
-        text += &format!("{LEASE_KEY} = {}\n", lease.as_micros());
-    }
-    text
-}
-
 /// Writes a file so that a crash at any moment leaves all of it or what was there before.
 fn write_file(path: &Path, name: &str, text: &str) -> Result<(), DirectoryError> {
     let (new, file) = (path.join(format!("{name}.new")), path.join(name));
@@ -864,15 +902,15 @@ mod tests {
 
         let mut first = DataDirectory::open(&path, identity(), true).unwrap();
         assert!(first.is_new());
-        let roster = Roster::unknown(identity().group).with(identity().replica, first.disk());
+        let roster = Roster::unknown(identity().group).with(identity().replica, first.node());
         first.vote(roster).unwrap();
         first.form(roster);
-        let disk = first.disk();
+        let node = first.node();
         drop(first);
         // It is interrupted, and repeated without being told so.
         let mut first = DataDirectory::open(&path, identity(), false).unwrap();
         assert!(first.is_new());
-        assert_eq!((first.disk(), first.voted()), (disk, Some(roster)));
+        assert_eq!((first.node(), first.voted()), (node, Some(roster)));
         first.form(roster);
         first.claim().unwrap();
         assert!(!path.join(FORMATION_FILE).exists());
@@ -884,7 +922,8 @@ mod tests {
         assert!(matches!(refused, DirectoryError::AlreadyBootstrapped { .. }), "{refused}");
         let again = DataDirectory::open(&path, identity(), false).unwrap();
         assert!(!again.is_new());
-        assert_eq!((again.disk(), *again.roster()), (disk, roster));
+        assert_eq!(again.incarnation(), Incarnation(3), "it was opened twice before");
+        assert_eq!((again.node(), *again.roster()), (node, roster));
         assert_eq!(read_identity(&path).unwrap(), Some(identity()));
         fs::remove_dir_all(&path).unwrap();
     }
@@ -912,24 +951,26 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_of_before_gets_a_disk_and_learns_the_others() {
+    fn a_directory_without_a_node_gets_one_and_learns_the_others() {
         let path = scratch("before");
         DataDirectory::open(&path, identity(), true).unwrap().claim().unwrap();
         let file = path.join(IDENTITY_FILE);
         let text = fs::read_to_string(&file).unwrap();
-        let before: String =
-            text.lines().filter(|line| !line.starts_with("disk")).map(|line| format!("{line}\n")).collect();
+        let unknown = ["node", "incarnation", "group", "epoch", "engine"];
+        let lines = text.lines().filter(|line| !unknown.iter().any(|key| line.starts_with(key)));
+        let before: String = lines.map(|line| format!("{line}\n")).collect();
+        let before = before.replace("format = 3", "format = 1");
         fs::write(&file, before).unwrap();
 
         let mut opened = DataDirectory::open(&path, identity(), false).unwrap();
-        let disk = opened.disk();
+        let node = opened.node();
         assert!(!opened.is_new());
-        assert_eq!(*opened.roster(), Roster::unknown(identity().group).with(identity().replica, disk));
-        let learnt = opened.roster().with(ReplicaId(0), DiskId::new(5).unwrap());
+        assert_eq!(*opened.roster(), Roster::unknown(identity().group).with(identity().replica, node));
+        let learnt = opened.roster().with(ReplicaId(0), NodeId::new(5).unwrap());
         opened.learn(learnt).unwrap();
         drop(opened);
         let again = DataDirectory::open(&path, identity(), false).unwrap();
-        assert_eq!((again.disk(), *again.roster()), (disk, learnt));
+        assert_eq!((again.node(), *again.roster()), (node, learnt));
         fs::remove_dir_all(&path).unwrap();
     }
 
@@ -1011,15 +1052,19 @@ mod tests {
         let file = path.join("identity");
         let good = fs::read_to_string(&file).unwrap();
         for (from, to, complaint) in [
-            ("format = 1", "format = 9", "format 9"),
-            ("format = 1", "format = x", "format = x is not a number"),
+            ("format = 3", "format = 9", "format 9"),
+            ("format = 3", "format = x", "format = x is not a number"),
             ("replica = 2", "replica = 3", "replica = 3 is not below 3"),
             ("replicas = 3", "replicas = 4", "replicas = 4"),
             ("majority", "minority", "fast-quorum = minority"),
             ("fsync", "hope", "durability = hope"),
             ("cluster = 0000000000000077\n", "", "no line 'cluster'"),
-            ("disk = ", "disk = x", "is not a hexadecimal number above 0"),
-            ("disks = ", "disks = 1 ", "are not 3 hexadecimal numbers"),
+            ("node = ", "node = x", "is not a hexadecimal number above 0"),
+            ("nodes = ", "nodes = 1 ", "are not 3 hexadecimal numbers"),
+            ("incarnation = ", "lives = ", "no line 'incarnation'"),
+            ("group = 0", "group = 4294967296", "group = 4294967296 is above 4294967295"),
+            ("epoch = 0", "epoch = 1", "it names group 0, epoch 1; here it is group 0, epoch 0"),
+            ("group = 0", "group = 7", "it names group 7, epoch 0; here it is group 0, epoch 0"),
             ("identity", "garbage", "first line"),
         ] {
             fs::write(&file, good.replacen(from, to, 1)).unwrap();

@@ -101,7 +101,7 @@ fn exchange(stream: &mut &TcpStream, ours: &[u8]) -> Result<Vec<u8>, String> {
     let mut buffer = [0; 512];
     loop {
         match split_frame(&received, HANDSHAKE_BYTES_MAX).map_err(|error| error.to_string())? {
-            Some((Frame { channel: Channel::Handshake, payload }, _)) => return Ok(payload.to_vec()),
+            Some((Frame { channel: Channel::Handshake, payload, .. }, _)) => return Ok(payload.to_vec()),
             Some(_) => return Err("it does not begin with a handshake".to_owned()),
             None => {}
         }

@@ -26,11 +26,13 @@ use syros_net::{FlushOutcome, ReadOutcome};
 use syros_node::front_end::{ClientMemory, FrontEndAction, RedisFrontEnd, needs_room};
 use syros_node::{InMemory as _, ReadJob};
 use syros_protocol::client;
-use syros_protocol::formation::Roster;
 use syros_protocol::message::{Body, Freshness, Message, Peer};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
-use syros_types::{Instant, Now, OpNumber, ReplicaId, ReplicaSet, View, WallTime};
+use syros_types::{
+    ConfigurationEpoch, ConfigurationId, Instant, Now, OpNumber, OtherConfiguration, ReplicaId, ReplicaSet,
+    Roster, View, WallTime,
+};
 use syros_wire::{
     Channel, FrameBuffer, HandshakeMessage, put_member_reply_frame, put_message_frame, put_read_reply_frame,
 };
@@ -473,6 +475,7 @@ impl EventLoop {
 
     /// Frames of a Syros client: requests for the replica.
     fn handle_client(&mut self, index: usize) -> Result<(), String> {
+        let ours = self.description.configuration.id;
         let (Some(open), Some(local)) = (self.table.open_mut(index), &mut self.local) else { return Ok(()) };
         let from = Peer::Client(open.address);
         let statistics = &self.statistics;
@@ -496,6 +499,7 @@ impl EventLoop {
             if !is_for_replica(&message) {
                 return Err("a client sent an answer".to_owned());
             }
+            ours.check(frame.configuration).map_err(foreign)?;
             if matches!(message, Message::HandOver { .. })
                 && self.introduction.secret.is_some()
                 && !open.is_authenticated
@@ -513,15 +517,20 @@ impl EventLoop {
 
     /// Frames of another node: messages for the replica, requests of its front end, and answers to ours.
     fn handle_link(&mut self, index: usize, from: ReplicaId) -> Result<(), String> {
-        while let Some(message) = self.handle_frames(index, from)? {
+        while let Some((epoch, message)) = self.handle_frames(index, from)? {
             self.make_room_for(&message);
-            self.front_end.on_message(self.now, from, message);
+            self.front_end.on_message(self.now, from, epoch, message);
         }
         Ok(())
     }
 
     /// Frames of another node, up to a reply that there has to be room for.
-    fn handle_frames(&mut self, index: usize, from: ReplicaId) -> Result<Option<Message>, String> {
+    fn handle_frames(
+        &mut self,
+        index: usize,
+        from: ReplicaId,
+    ) -> Result<Option<(ConfigurationEpoch, Message)>, String> {
+        let ours = self.description.configuration.id;
         let Some(open) = self.table.open_mut(index) else { return Ok(None) };
         let address = open.address;
         let mut reply = None;
@@ -536,19 +545,25 @@ impl EventLoop {
                 (Channel::Client, local) => {
                     let message = syros_wire::decode_client_message(frame.payload)
                         .map_err(|error| error.to_string())?;
+                    let epoch = frame.configuration.epoch;
+                    // Which epoch's answers count, the client decides.
+                    let expected =
+                        if is_for_replica(&message) { ours } else { ConfigurationId { epoch, ..ours } };
+                    expected.check(frame.configuration).map_err(foreign)?;
                     match local {
                         Some(local) if is_for_replica(&message) => {
                             let from = Peer::Client(address);
                             local.handle(self.now, replica::Event::Message { from, message });
                         }
                         _ if needs_room(&message) => {
-                            reply = Some(message);
+                            reply = Some((epoch, message));
                             break;
                         }
-                        _ => front_end.on_message(self.now, from, message),
+                        _ => front_end.on_message(self.now, from, epoch, message),
                     }
                 }
                 (Channel::Replica, Some(local)) => {
+                    ours.check(frame.configuration).map_err(foreign)?;
                     let message = syros_wire::decode_message(frame.payload, local.describe)
                         .map_err(|error| error.to_string())?;
                     let from = Peer::Replica(from);
@@ -736,24 +751,26 @@ impl EventLoop {
 
     /// Sends a message of the replica.
     fn deliver(&mut self, to: Peer, message: Message) {
+        let configuration = self.description.configuration.id;
         match to {
             Peer::Client(OWN_FRONT) => {
                 let Some(local) = &self.local else { return };
                 let from = local.me;
                 self.make_room_for(&message);
-                self.front_end.on_message(self.now, from, message);
+                self.front_end.on_message(self.now, from, configuration.epoch, message);
             }
             Peer::Client(address) => self.put_for_client(address, |out| {
-                put_message_frame(out, Channel::Client, &message);
+                put_message_frame(out, Channel::Client, configuration, &message);
             }),
             Peer::Replica(replica) => self.put_for_replica(replica, |out| {
-                put_message_frame(out, Channel::Replica, &message);
+                put_message_frame(out, Channel::Replica, configuration, &message);
             }),
         }
     }
 
     /// Sends a message of the replica when a record is on disk: from the log's thread, if it goes to another process.
     fn deliver_after(&mut self, after: Ticket, to: Peer, message: Message) {
+        let configuration = self.description.configuration.id;
         let (index, channel) = match to {
             Peer::Client(address) => (self.table.find(address), Channel::Client),
             Peer::Replica(replica) => (self.link_to(replica), Channel::Replica),
@@ -769,7 +786,7 @@ impl EventLoop {
                 return local.hold(after, Delayed::Message(to, message));
             };
             let mut frames = Vec::new();
-            put_message_frame(&mut frames, channel, &message);
+            put_message_frame(&mut frames, channel, configuration, &message);
             if local.is_submitted(after) {
                 return local.send_when_durable(after, outlet, frames);
             }
@@ -778,7 +795,7 @@ impl EventLoop {
         } else if let Some((last, _, frames)) = &mut open.release {
             // Their records reach the disk together.
             *last = after.max(*last);
-            put_message_frame(frames, channel, &message);
+            put_message_frame(frames, channel, configuration, &message);
         }
     }
 
@@ -851,6 +868,7 @@ impl EventLoop {
         body: Body,
         (freshness, time, now): (Option<Freshness>, Option<WallTime>, WallTime),
     ) {
+        let configuration = self.description.configuration.id;
         let (clock, Some(local)) = (self.now, &mut self.local) else { return };
         match (to, local.memory()) {
             (Peer::Client(address), Some(memory))
@@ -866,11 +884,13 @@ impl EventLoop {
                 open.put_for_client(*output_bytes_max, |out| {
                     let read = |out: &mut Vec<u8>| engine.read(now, &body, out);
                     match freshness {
-                        None => put_read_reply_frame(out, request.0, request.1, read),
-                        Some(freshness) => put_member_reply_frame(out, request, applied, freshness, |out| {
-                            read(out);
-                            engine.first_expiry(&body).unwrap_or_default()
-                        }),
+                        None => put_read_reply_frame(out, configuration, request, read),
+                        Some(freshness) => {
+                            put_member_reply_frame(out, configuration, request, applied, freshness, |out| {
+                                read(out);
+                                engine.first_expiry(&body).unwrap_or_default()
+                            });
+                        }
                     }
                 });
                 open.charge(front_end, client_memory);
@@ -899,7 +919,9 @@ impl EventLoop {
         let others = me.map_or(to, |me| to.without(me));
         if !others.is_empty() {
             let mut buffer = std::mem::take(&mut self.frame);
-            let frame = buffer.of(Channel::Client, &message);
+            let epoch = self.front_end.client().epoch();
+            let configuration = ConfigurationId { epoch, ..self.description.configuration.id };
+            let frame = buffer.of(Channel::Client, configuration, &message);
             for other in others.iter() {
                 self.put_for_replica(other, |out| out.extend_from_slice(frame));
             }
@@ -1260,4 +1282,9 @@ const fn is_for_replica(message: &Message) -> bool {
             | Message::StatusRequest
             | Message::HandOver { .. }
     )
+}
+
+/// Why a frame for another configuration than this process's ends its connection.
+fn foreign(other: OtherConfiguration) -> String {
+    format!("a frame for another configuration: {other}")
 }

@@ -95,8 +95,8 @@ impl EventLoop {
     /// A connected member has come farther.
     pub(crate) fn hear_stage(&mut self, replica: ReplicaId, stage: Stage) -> Result<(), String> {
         let Some(forming) = &mut self.forming else { return Ok(()) };
-        let Some(disk) = self.links[replica.index()].disk else { return Ok(()) };
-        let declaration = syros_protocol::formation::Declaration { replica, disk, stage };
+        let Some(node) = self.links[replica.index()].node else { return Ok(()) };
+        let declaration = syros_protocol::formation::Declaration { replica, node, stage };
         forming.formation.check(&declaration).map_err(|mismatch| mismatch.to_string())?;
         forming.formation.hear(&declaration);
         Ok(())

@@ -4,7 +4,7 @@ use std::io;
 
 use syros_protocol::agreement::SharedSettings;
 use syros_protocol::formation::Declaration;
-use syros_types::ReplicaId;
+use syros_types::{ConfigurationId, Incarnation, ReplicaId};
 use syros_wire::{Hello, Member, Nonce, Proof, Secret, Sender, Side};
 
 /// What never changes about what a process says of itself.
@@ -22,6 +22,8 @@ pub(crate) struct OwnMember {
     pub(crate) replica: ReplicaId,
     /// Drawn when the process starts.
     pub(crate) process: u64,
+    pub(crate) incarnation: Incarnation,
+    pub(crate) configuration: ConfigurationId,
     pub(crate) settings: SharedSettings,
 }
 
@@ -30,9 +32,15 @@ impl Introduction {
     pub(crate) fn hello(&self, declaration: Option<Declaration>) -> io::Result<Hello> {
         let nonce = self.secret.is_some().then(random_nonce).transpose()?;
         let sender = match (&self.member, declaration) {
-            (Some(OwnMember { process, settings, .. }), Some(declaration)) => {
-                let (process, settings) = (*process, *settings);
-                Sender::Replica(Box::new(Member { declaration, process, settings }))
+            (Some(own), Some(declaration)) => {
+                let OwnMember { replica: _, process, incarnation, configuration, settings } = *own;
+                Sender::Replica(Box::new(Member {
+                    declaration,
+                    process,
+                    incarnation,
+                    configuration,
+                    settings,
+                }))
             }
             _ => Sender::Client,
         };

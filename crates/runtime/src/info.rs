@@ -5,7 +5,7 @@ use syros_protocol::client::Client;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_resp::{ServerInfo, ServerReport};
-use syros_types::{FastQuorum, Instant, Now};
+use syros_types::{Configuration, Instant, Now};
 
 use crate::local::Local;
 use crate::statistics::Statistics;
@@ -15,8 +15,7 @@ use crate::statistics::Statistics;
 pub(crate) struct Description {
     pub(crate) run_id: String,
     pub(crate) redis_port: u16,
-    pub(crate) fast_quorum: FastQuorum,
-    pub(crate) group_size: usize,
+    pub(crate) configuration: Configuration,
     /// Where the replicas listen.
     pub(crate) replicas: Vec<String>,
 }
@@ -64,7 +63,7 @@ pub(crate) struct View<'a> {
 
 impl ServerInfo for View<'_> {
     fn report(&self) -> ServerReport {
-        let Description { run_id, redis_port, fast_quorum, group_size, replicas } = self.description;
+        let Description { run_id, redis_port, configuration, replicas } = self.description;
         let statistics = self.statistics;
         let (view, reads) = (self.client.view(), self.client.read_counts());
         let writes = self.client.write_counts();
@@ -89,8 +88,8 @@ impl ServerInfo for View<'_> {
             os: operating_system(),
             role: "gateway".to_owned(),
             status: "normal".to_owned(),
-            fast_quorum: fast_quorum.to_string(),
-            group_size: *group_size as u64,
+            fast_quorum: configuration.mode.to_string(),
+            group_size: configuration.size() as u64,
             replica_addresses: replicas.clone(),
             answered: vec![
                 ("reads_by_leader", reads.leader),
@@ -106,7 +105,7 @@ impl ServerInfo for View<'_> {
                 ("damaged_frames", statistics.damaged_frames.get()),
             ],
             view: view.0,
-            leader: u8::try_from(view.0 % *group_size as u64).ok().filter(|_| !self.is_cut_off),
+            leader: Some(configuration.leader(view).0).filter(|_| !self.is_cut_off),
             ..ServerReport::default()
         };
         if let Some(local) = self.local {
@@ -130,7 +129,7 @@ impl ServerInfo for View<'_> {
             report.replica = Some(status.replica);
             report.view = status.view;
             let leads = matches!(status.role, RoleName::Leader | RoleName::Follower) && !status.no_quorum;
-            report.leader = u8::try_from(status.view % *group_size as u64).ok().filter(|_| leads);
+            report.leader = Some(configuration.leader(syros_types::View(status.view)).0).filter(|_| leads);
             report.silent_ms = status.silent_ms;
             report.disk = local.disk_state();
             report.disk_free_inodes = local.free_inodes();

@@ -10,9 +10,8 @@ use std::time::Duration;
 use mio::{Token, Waker};
 use syros_net::{Backoff, Connection, Dialing, Limits, Progress};
 use syros_protocol::client;
-use syros_protocol::formation::DiskId;
-use syros_types::{Instant, ReplicaId};
-use syros_wire::{Channel, put_frame};
+use syros_types::{Incarnation, Instant, NodeId, ReplicaId};
+use syros_wire::{Channel, VERSION, put_frame};
 
 use crate::config::GREETING_TIMEOUT;
 use crate::connection::{Entry, Kind, Open};
@@ -36,10 +35,14 @@ pub(crate) struct Link {
     backoff: Backoff,
     /// Why the last attempt failed, which was logged.
     problem: Option<String>,
-    /// The disk of the member that is connected, or was last.
-    pub(crate) disk: Option<DiskId>,
+    /// The node that is connected, or was last.
+    pub(crate) node: Option<NodeId>,
     /// The process that is connected, or was last.
     process: Option<u64>,
+    /// The latest life of this node that has been heard of: an earlier one is not counted.
+    life: Option<(NodeId, Incarnation)>,
+    /// The version of the wire format to begin the next connection in.
+    pub(crate) version: u16,
     /// The last processes that another one has taken the place of.
     replaced: VecDeque<u64>,
 }
@@ -57,8 +60,10 @@ impl Link {
             dial_at,
             backoff,
             problem: None,
-            disk: None,
+            node: None,
             process: None,
+            life: None,
+            version: VERSION,
             replaced: VecDeque::new(),
         }
     }
@@ -83,6 +88,22 @@ impl Link {
             self.replace(older);
         }
         true
+    }
+
+    /// A node says which life this is. False if a later one has been heard of: this life's directory is an old copy, or a
+    /// copy of it has run since.
+    pub(crate) fn record_life(&mut self, node: NodeId, incarnation: Incarnation) -> bool {
+        match self.life {
+            _ if incarnation == Incarnation::UNKNOWN => {}
+            Some((known, latest)) if known == node && incarnation < latest => return false,
+            _ => self.life = Some((node, incarnation)),
+        }
+        true
+    }
+
+    /// True if another process of the same node has taken the place of this one.
+    pub(crate) fn was_replaced(&self, process: u64) -> bool {
+        self.replaced.contains(&process)
     }
 
     fn replace(&mut self, process: u64) {
@@ -189,7 +210,10 @@ impl EventLoop {
             Ok(mut net) => {
                 let mut greeting = Greeting { dialed: Some(replica), ..Greeting::default() };
                 match self.hello() {
-                    Ok(hello) => hello.encode(&mut greeting.ours),
+                    Ok(hello) if matches!(hello.sender, syros_wire::Sender::Client) => {
+                        hello.encode(&mut greeting.ours);
+                    }
+                    Ok(hello) => hello.encode_as(self.links[replica.index()].version, &mut greeting.ours),
                     Err(error) => {
                         self.table.release(index);
                         return self.on_dial_failed(replica, &error.to_string());
@@ -234,6 +258,8 @@ impl EventLoop {
             return;
         }
         link.connection = None;
+        // It may come back as one that speaks more.
+        link.version = VERSION;
         log::info!("lost the connection to {replica}: {reason}");
         link.try_later(self.now.instant);
         if let Some(forming) = &mut self.forming {

@@ -15,7 +15,7 @@ use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
 use syros_storage::{Census, DiskEngine, StoreCause};
-use syros_types::{Instant, Now, OpNumber, ReplicaId, View};
+use syros_types::{ConfigurationId, Instant, Now, OpNumber, ReplicaId, View};
 use syros_wal::{
     AppendError, Cause, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, Recovery, WalError,
     WriteError,
@@ -190,6 +190,8 @@ pub(crate) struct Local {
     pub(crate) durability: Durability,
     /// What the state machine says of an operation.
     pub(crate) describe: Describe,
+    /// What its records are of.
+    configuration: ConfigurationId,
     wal: GroupCommit<FileDisk>,
     /// Records before this process: ticket t of the replica is record `records_before + t`.
     records_before: u64,
@@ -278,14 +280,15 @@ impl Local {
             None => execution::open_in_memory(&config, &files, in_memory)?,
             Some(settings) => execution::open_on_disk(&config, &files, settings)?,
         };
-        let (me, durability, describe) = (config.replica, config.durability, config.describe);
+        let (me, configuration) = (config.replica, config.configuration.id);
+        let (durability, describe) = (config.durability, config.describe);
         let boot = boot(durability, directory.is_new(), restored, view.view());
         tell_start(me, &boot, view.view(), &recovery);
         if let Some(rate) = settings.emulated_reads {
             log::warn!("{me} emulates a storage that answers {rate} reads a second: for measurements only");
         }
         let promises_end = begin_promises(&mut directory, &mut config, clock).map_err(LogError::Claim)?;
-        let others = Others { group: config.group, me, replicas };
+        let others = Others { group: config.configuration.group(), me, replicas };
         let plan = settings.scrub_interval.map(|interval| Plan {
             directory: directory.path().to_owned(),
             owner: Owner { cluster, replica: me },
@@ -314,6 +317,7 @@ impl Local {
             snapshots,
             durability,
             describe,
+            configuration,
             wal: GroupCommit::start(wal, on_progress).map_err(LogError::Thread)?,
             records_before,
             disk: DiskState::Works,
@@ -414,7 +418,8 @@ impl Local {
     /// Appends a record to the log.
     fn append(&mut self, ticket: Ticket, record: &Record) {
         loop {
-            match self.wal.append_with(|out| syros_wire::encode_record(record, out)) {
+            let configuration = self.configuration;
+            match self.wal.append_with(|out| syros_wire::encode_record_of(configuration, record, out)) {
                 Ok(number) => {
                     assert_eq!(number, self.record(ticket), "records are numbered like tickets");
                     return;

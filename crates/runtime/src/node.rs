@@ -11,9 +11,9 @@ use syros_machine::{MachineKind, StateMachine};
 use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::client;
-use syros_protocol::formation::{Decision, Formation, Roster};
+use syros_protocol::formation::{Decision, Formation};
 use syros_protocol::replica::Config;
-use syros_types::{FastQuorum, Group, InvalidGroupSize, Prng, ReplicaId};
+use syros_types::{Configuration, FastQuorum, Group, Incarnation, InvalidGroupSize, Prng, ReplicaId, Roster};
 
 use crate::accept::Listener;
 use crate::clock::Clock;
@@ -120,7 +120,12 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
 /// The default settings of member `replica` of `group`, with the operations of `syros-commands`.
 #[must_use]
 pub const fn replica_config(group: Group, replica: ReplicaId) -> Config {
-    Config::new(group, replica, describe, syros_commands::overwrites)
+    Config::new(
+        Configuration::first(group, FastQuorum::Majority),
+        replica,
+        describe,
+        syros_commands::overwrites,
+    )
 }
 
 /// What the protocol needs to know of an operation, from its bytes alone.
@@ -149,8 +154,7 @@ struct Process {
 /// What a process is in its cluster.
 struct ClusterSettings {
     introduction: Introduction,
-    group: Group,
-    fast_quorum: FastQuorum,
+    configuration: Configuration,
     replicas: Vec<String>,
     /// It connects to the replicas with ids below this.
     connects_below: usize,
@@ -163,6 +167,24 @@ enum Inside {
     Replica(Box<Local>),
     /// Nothing yet: its group is being formed.
     Forming(Box<Forming>),
+}
+
+/// What the node will say of itself.
+fn own_member(
+    config: &Config,
+    incarnation: Incarnation,
+    engine: EngineName,
+) -> Result<OwnMember, StartError> {
+    let process =
+        getrandom::u64().map_err(|error| system("a random number")(io::Error::other(error.to_string())))?;
+    let settings = SharedSettings::of(config, engine);
+    Ok(OwnMember {
+        replica: config.replica,
+        process,
+        incarnation,
+        configuration: config.configuration.id,
+        settings,
+    })
 }
 
 /// The engine as members compare it: what stands behind an engine on disk is a member's own business.
@@ -227,9 +249,8 @@ impl Base {
         node: Option<(Listener, Inside)>,
         stopper: Option<Stopper>,
     ) -> Result<Process, StartError> {
-        let ClusterSettings { introduction, group, fast_quorum, replicas, connects_below, descriptors } =
-            cluster;
-        let mut config = client::Config::new(group, fast_quorum, self.prng.next_u64());
+        let ClusterSettings { introduction, configuration, replicas, connects_below, descriptors } = cluster;
+        let mut config = client::Config::new(configuration, self.prng.next_u64());
         config.settings = front.client.clone();
         let link = |(index, address): (usize, &String)| {
             let dials = (index < connects_below).then(|| address.clone());
@@ -239,7 +260,7 @@ impl Base {
         let run_id =
             format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
         let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
-        let description = Description { run_id, redis_port, fast_quorum, group_size: group.size(), replicas };
+        let description = Description { run_id, redis_port, configuration, replicas };
         let (replica_listener, inside) = node.unzip();
         let (local, forming) = match inside {
             None => (None, None),
@@ -302,7 +323,7 @@ impl Node {
     ///     let nodes = ["10.0.0.1:7000", "10.0.0.2:7000", "10.0.0.3:7000"].map(str::to_owned);
     ///     let listen = "0.0.0.0:7000".parse()?;
     ///     let mut config = NodeConfig::new(77, nodes.to_vec(), ReplicaId(id), listen, "/var/lib/mine".into())?;
-    ///     config.replica.fast_quorum = FastQuorum::Supermajority;
+    ///     config.replica.configuration.mode = FastQuorum::Supermajority;
     ///     config.bootstrap = bootstrap;
     ///     Ok(Node::start_machine::<M>(config)?.run()?)
     /// }
@@ -338,7 +359,7 @@ impl Node {
         formed: Option<Roster>,
     ) -> Result<Process, StartError> {
         let group = Group::new(config.replicas.len()).map_err(StartError::Group)?;
-        let (listed, configured) = (group.size(), config.replica.group.size());
+        let (listed, configured) = (group.size(), config.replica.configuration.size());
         if listed != configured {
             return Err(StartError::GroupMismatch { listed, configured });
         }
@@ -346,7 +367,7 @@ impl Node {
             cluster: config.cluster,
             replica: config.replica.replica,
             group,
-            fast_quorum: config.replica.fast_quorum,
+            fast_quorum: config.replica.configuration.mode,
             durability: config.replica.durability,
             engine: config.engine.kind,
         };
@@ -367,14 +388,7 @@ impl Node {
         };
         let replicas = Listener::open(config.listen_replicas, "replicas", registry, REPLICA_LISTENER)?;
         let engine = engine_name(config.engine.kind);
-        let member = OwnMember {
-            replica: identity.replica,
-            process: getrandom::u64().map_err(|error| StartError::System {
-                what: "a random number",
-                source: io::Error::other(error.to_string()),
-            })?,
-            settings: SharedSettings::of(&config.replica, engine),
-        };
+        let member = own_member(&config.replica, directory.incarnation(), engine)?;
         if config.secret.is_none() && group.size() > 1 && !replicas.address.ip().is_loopback() {
             log::warn!(
                 "{} is open to everybody who reaches it: without a secret-file anybody may say that it is a replica, \
@@ -386,8 +400,7 @@ impl Node {
             Introduction { cluster: config.cluster, member: Some(member), secret: config.secret.clone() };
         let cluster = ClusterSettings {
             introduction,
-            group,
-            fast_quorum: identity.fast_quorum,
+            configuration: Configuration::first(group, identity.fast_quorum),
             replicas: config.replicas.clone(),
             connects_below: identity.replica.index(),
             descriptors,
@@ -406,6 +419,7 @@ impl Node {
 
         let hash_seed = base.prng.next_u64();
         let mut replica = Config { seed: base.prng.next_u64(), ..config.replica };
+        replica.configuration.roster = *directory.roster();
         let on_disk = config.engine.kind.is_on_disk().then(|| {
             replica.engine_is_durable = true;
             replica.apply_ahead = APPLY_AHEAD;
@@ -454,7 +468,7 @@ impl Node {
             return Ok(None);
         }
         let Identity { group, replica, .. } = identity;
-        let formation = Formation::new(group, replica, directory.disk(), directory.voted());
+        let formation = Formation::new(group, replica, directory.node(), directory.voted());
         match formation.decide() {
             // Nobody else has to be asked.
             Decision::Vote(roster) | Decision::Act(roster) => {
@@ -529,8 +543,7 @@ impl GatewayNode {
         );
         let cluster = ClusterSettings {
             introduction: Introduction { cluster, member: None, secret: None },
-            group,
-            fast_quorum: settings.fast_quorum,
+            configuration: Configuration::first(group, settings.fast_quorum),
             connects_below: config.replicas.len(),
             descriptors,
             replicas: config.replicas,

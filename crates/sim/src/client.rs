@@ -70,7 +70,7 @@ impl ClientProcess {
     /// Starts a client.
     #[must_use]
     pub fn new(config: Config, clock: Clock, time: VirtualTime) -> Self {
-        let connections = vec![None; config.group.size()];
+        let connections = vec![None; config.configuration.size()];
         let core = Client::new(config, clock.now(time));
         Self { core, clock, wake_at: None, connections, operations: BTreeMap::new(), completed: 0 }
     }

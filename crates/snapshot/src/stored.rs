@@ -116,7 +116,7 @@ impl<D: Disk, E> Stored<D, E> {
         let snapshots = listed.len();
         let mut restored = Restored::new(config, listed);
         let (wal, recovery) = Wal::open(log, options, |RecordNumber(number), bytes| {
-            let record = syros_wire::decode_record(bytes, config.describe)?;
+            let record = syros_wire::decode_record_of(config.configuration.id, bytes, config.describe)?;
             Ok(restored.replay(number, record)?)
         })
         .map_err(StoredError::Log)?;
@@ -150,7 +150,7 @@ mod tests {
     use syros_protocol::record::SnapshotHead;
     use syros_protocol::sessions::Sessions;
     use syros_storage::{MemoryEngine, RemovalPace};
-    use syros_types::{Group, ReplicaId, SessionId, View, WallTime};
+    use syros_types::{Configuration, FastQuorum, Group, ReplicaId, SessionId, View, WallTime};
     use syros_wal::Cause;
     use syros_wal::memory_disk::MemoryDisk;
 
@@ -158,7 +158,12 @@ mod tests {
 
     fn open(disk: &MemoryDisk, may_create: bool) -> Result<Stored<MemoryDisk, MemoryEngine>, StoredError> {
         let group = Group::new(3).expect("three members");
-        let config = Config::new(group, ReplicaId(0), |_| None, |_, _| false);
+        let config = Config::new(
+            Configuration::first(group, FastQuorum::Majority),
+            ReplicaId(0),
+            |_| None,
+            |_, _| false,
+        );
         let options = Options { may_create, ..Options::new(CLUSTER, ReplicaId(0)) };
         Stored::open(
             &config,

@@ -7,7 +7,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use syros_wire::{Channel, put_frame};
+use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId};
+use syros_wire::tag::message::STATUS_REQUEST;
+use syros_wire::{Channel, put_frame, put_frame_of};
 
 fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
@@ -56,6 +58,14 @@ fn checked(channel: Channel, payload: &[u8]) -> Vec<u8> {
     frame
 }
 
+/// A message for another group, or for another epoch, than the node's.
+fn foreign(group: u32, epoch: u64) -> Vec<u8> {
+    let configuration = ConfigurationId { group: GroupId(group), epoch: ConfigurationEpoch(epoch) };
+    let mut frame = Vec::new();
+    put_frame_of(&mut frame, Channel::Client, configuration, |out| out.push(STATUS_REQUEST));
+    frame
+}
+
 /// The handshake of a client of any cluster.
 fn hello() -> Vec<u8> {
     frame(2, b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01")
@@ -85,6 +95,8 @@ fn garbage_on_every_port() {
             [hello(), checked(Channel::Replica, &noise(1, 100))].concat(),
             [hello(), checked(Channel::Client, &noise(2, 100))].concat(),
             [hello(), frame(2, &noise(3, 100))].concat(),
+            [hello(), foreign(7, 0)].concat(),
+            [hello(), foreign(0, 1)].concat(),
             [hello(), 0x7fff_ffff_u32.to_le_bytes().to_vec(), vec![1; 100]].concat(),
             [hello(), vec![0; 5]].concat(),
         ] {

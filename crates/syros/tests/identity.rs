@@ -10,9 +10,10 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use syros_protocol::formation::{DiskId, Stage};
+use syros_protocol::formation::Stage;
+use syros_types::NodeId;
 use syros_types::ReplicaId;
-use syros_wire::{Channel, HandshakeMessage, Hello, Sender, put_frame};
+use syros_wire::{Channel, HandshakeMessage, Hello, Sender, VERSION, VERSION_MIN, put_frame};
 
 /// Three nodes that the test starts itself.
 struct Nodes {
@@ -323,7 +324,7 @@ fn a_handshake_that_arrives_in_one_piece_is_taken_as_a_whole() {
     let theirs = Hello::decode(&handshake_frame(&mut stream)).unwrap();
     let Sender::Replica(mut member) = theirs.sender else { panic!("it is a member") };
     member.declaration.replica = ReplicaId(0);
-    member.declaration.disk = DiskId::new(member.declaration.disk.number() ^ 1).unwrap();
+    member.declaration.node = NodeId::new(member.declaration.node.number() ^ 1).unwrap();
     member.process ^= 1;
     let ours = Hello { sender: Sender::Replica(member), ..theirs };
     let mut piece = Vec::new();
@@ -335,4 +336,33 @@ fn a_handshake_that_arrives_in_one_piece_is_taken_as_a_whole() {
     let step = HandshakeMessage::decode(&handshake_frame(&mut stream)).unwrap();
     assert!(matches!(step, HandshakeMessage::Stage(_)), "{step:?}");
     nodes.stop(1, Signal::KILL);
+}
+
+/// A cluster is upgraded one node after the other: a node whose peer speaks the version of the wire format before this
+/// one connects to it anew, in that version.
+#[test]
+fn a_node_of_the_version_before_is_met_in_its_version() {
+    let scratch = Scratch::new("version-before");
+    let mut nodes = Nodes::new(&scratch);
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, nodes.port + 100)).unwrap();
+    listener.set_nonblocking(true).unwrap();
+    nodes.start(1, &["--bootstrap"]);
+    for version in [VERSION, VERSION_MIN] {
+        let (mut stream, _) = wait_for("a connection", || listener.accept().ok());
+        stream.set_nonblocking(false).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let bytes = handshake_frame(&mut stream);
+        assert_eq!(Hello::version_of_answer(&bytes), version);
+        let theirs = Hello::decode(&bytes).unwrap();
+        let Sender::Replica(mut member) = theirs.sender else { panic!("it is a member") };
+        member.declaration.replica = ReplicaId(0);
+        member.declaration.node = NodeId::new(member.declaration.node.number() ^ 1).unwrap();
+        member.process ^= 1;
+        let ours = Hello { sender: Sender::Replica(member), ..theirs };
+        let mut answer = Vec::new();
+        put_frame(&mut answer, Channel::Handshake, |out| ours.encode_as(VERSION_MIN, out));
+        stream.write_all(&answer).unwrap();
+    }
+    let log = nodes.log(1);
+    assert!(log.contains("it speaks wire format version 4; connecting anew in that"), "{log}");
 }

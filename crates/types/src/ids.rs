@@ -2,7 +2,8 @@
 
 use core::fmt;
 
-/// A member's position in the group, `0..n`. Leader of view `v` is member `v mod n` (VR 4).
+/// A position in a configuration of a group, `0..n`: what quorums, leaders and addresses are counted by. Which node has
+/// the position, the [`Configuration`](crate::Configuration) says; who a node is for ever is its [`NodeId`](crate::NodeId).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplicaId(pub u8);
 

@@ -6,6 +6,7 @@
 extern crate alloc;
 
 mod class;
+mod configuration;
 mod hash;
 mod ids;
 pub mod limits;
@@ -21,6 +22,10 @@ mod window;
 mod write_policy;
 
 pub use class::{Class, Description, Footprint};
+pub use configuration::{
+    Configuration, ConfigurationEpoch, ConfigurationId, GroupId, Incarnation, NodeId, OtherConfiguration,
+    Roster,
+};
 pub use hash::{fold, key_hash};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::{Prng, mix};

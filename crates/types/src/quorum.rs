@@ -1,6 +1,6 @@
 //! Quorum arithmetic of a group of `n = 2f + 1` replicas.
 
-use crate::{Class, Footprint, ReplicaId, View};
+use crate::{Class, Footprint, ReplicaId};
 use core::fmt;
 
 /// Which updates complete in one round trip, and by which acknowledgements. Fixed when a cluster is created: the
@@ -149,14 +149,8 @@ impl Group {
         if mode.is_supermajority() { self.recovery_threshold() } else { 1 }
     }
 
-    /// The leader of `view`: member `view mod n`.
-    #[must_use]
-    pub const fn leader(self, view: View) -> ReplicaId {
-        ReplicaId((view.0 % self.size as u64) as u8)
-    }
-
     /// Every member, in order.
-    pub fn members(self) -> impl Iterator<Item = ReplicaId> + Clone {
+    pub fn members(self) -> impl Iterator<Item = ReplicaId> + Clone + use<> {
         (0..self.size).map(ReplicaId)
     }
 }
@@ -188,13 +182,6 @@ mod tests {
         for size in [0, 2, 4, 6, 8, 10, 11, 255] {
             assert_eq!(Group::new(size), Err(InvalidGroupSize(size)));
         }
-    }
-
-    #[test]
-    fn leadership_goes_round() {
-        let group = Group::new(3).unwrap();
-        let leaders: [u8; 5] = core::array::from_fn(|v| group.leader(View(v as u64)).0);
-        assert_eq!(leaders, [0, 1, 2, 0, 1]);
     }
 
     #[test]

@@ -17,18 +17,19 @@
 //! that was written when nothing else waited for a sync. Behind the last record, zeros fill the file: room
 //! that is already there when records come, so that syncing them changes nothing but their bytes.
 //!
-//! Version 1 had neither marks nor room.
+//! Version 3 is laid out as version 2: that its records may name a configuration is the payload's business, which processes
+//! of before do not know. Version 1 had neither marks nor room.
 
 use crate::checksum::{START, extend, finish};
 use std::fmt;
 use syros_types::ReplicaId;
 use syros_types::limits::FRAME_BYTES_MAX;
 
-/// The format this build writes. It reads [`FORMAT_VERSION_UNMARKED`] as well.
-pub const FORMAT_VERSION: u32 = 2;
+/// The format this build writes. It reads all versions from [`FORMAT_VERSION_UNMARKED`] on; a log whose last segment has
+/// another version than this one goes on in a new segment.
+pub const FORMAT_VERSION: u32 = 3;
 
-/// The first format: without marks, and a segment ends where its file does. A log that has such segments
-/// goes on in a new one.
+/// The first format: without marks, and a segment ends where its file does.
 pub const FORMAT_VERSION_UNMARKED: u32 = 1;
 
 /// Bytes before the first record of a segment.
@@ -124,7 +125,7 @@ pub(crate) fn name_kind(name: &str) -> NameKind {
 /// What stands at the beginning of every segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SegmentHeader {
-    /// The format: [`FORMAT_VERSION`] or [`FORMAT_VERSION_UNMARKED`].
+    /// The format: [`FORMAT_VERSION_UNMARKED`] to [`FORMAT_VERSION`].
     pub version: u32,
     /// The cluster the log belongs to.
     pub cluster: u64,
@@ -205,7 +206,7 @@ impl SegmentHeader {
                 == finish(parts.iter().fold(START, |state, part| extend(state, part)))
         };
         match version {
-            FORMAT_VERSION_UNMARKED | FORMAT_VERSION if has_checksum_of(version) => {}
+            FORMAT_VERSION_UNMARKED..=FORMAT_VERSION if has_checksum_of(version) => {}
             // The header is one of ours in all but the version, or there never was such a version: rot.
             0..=FORMAT_VERSION => return Err(HeaderError::Checksum),
             _ if (FORMAT_VERSION_UNMARKED..=FORMAT_VERSION).any(has_checksum_of) => {
@@ -379,7 +380,7 @@ mod tests {
     use syros_types::ReplicaId;
 
     const HEADER: SegmentHeader = SegmentHeader {
-        version: 2,
+        version: 3,
         cluster: 0x1122_3344_5566_7788,
         replica: ReplicaId(2),
         first: RecordNumber(0x0102),
@@ -388,16 +389,20 @@ mod tests {
     #[test]
     fn golden_header() {
         let golden = [
-            b'S', b'Y', b'R', b'O', b'S', b'W', b'A', b'L', 2, 0, 0, 0, 2, 0, 0, 0, 0x88, 0x77, 0x66, 0x55,
-            0x44, 0x33, 0x22, 0x11, 0x02, 0x01, 0, 0, 0, 0, 0, 0, 0xb8, 0xf5, 0x8a, 0xf2,
+            b'S', b'Y', b'R', b'O', b'S', b'W', b'A', b'L', 3, 0, 0, 0, 2, 0, 0, 0, 0x88, 0x77, 0x66, 0x55,
+            0x44, 0x33, 0x22, 0x11, 0x02, 0x01, 0, 0, 0, 0, 0, 0, 0x36, 0x37, 0xc5, 0x48,
         ];
         assert_eq!(HEADER.encode(), golden);
         assert_eq!(SegmentHeader::decode(&golden), Ok(HEADER));
-        let mut unmarked = golden;
-        unmarked[8] = 1;
-        unmarked[32..].copy_from_slice(&[0xdb, 0xc4, 0xb6, 0x39]);
-        let header = SegmentHeader { version: FORMAT_VERSION_UNMARKED, ..HEADER };
-        assert_eq!(SegmentHeader::decode(&unmarked), Ok(header), "what older versions wrote");
+        for (version, checksum) in
+            [(FORMAT_VERSION_UNMARKED, [0xdb, 0xc4, 0xb6, 0x39]), (2, [0xb8, 0xf5, 0x8a, 0xf2])]
+        {
+            let mut older = golden;
+            older[8] = version as u8;
+            older[32..].copy_from_slice(&checksum);
+            let header = SegmentHeader { version, ..HEADER };
+            assert_eq!(SegmentHeader::decode(&older), Ok(header), "what older versions wrote");
+        }
     }
 
     #[test]

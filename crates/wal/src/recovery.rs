@@ -3,8 +3,8 @@
 use crate::atomic_file::{ReadError, WriteError, read_atomic, write_atomically};
 use crate::disk::{Disk, DiskError};
 use crate::format::{
-    FORMAT_VERSION, FORMAT_VERSION_UNMARKED, HEADER_BYTES, HeaderError, NEWEST_SEGMENT_FILE, NameKind,
-    RecordFault, RecordNumber, SegmentHeader, name_kind, segment_name, temporary_name,
+    FORMAT_VERSION, HEADER_BYTES, HeaderError, NEWEST_SEGMENT_FILE, NameKind, RecordFault, RecordNumber,
+    SegmentHeader, name_kind, segment_name, temporary_name,
 };
 use crate::options::Options;
 use crate::segment::{SegmentItem, SegmentReader, SegmentTail};
@@ -295,7 +295,7 @@ pub(crate) fn recover<D: Disk, E>(
         bytes: bytes + length,
         cut,
     };
-    let is_old = version == FORMAT_VERSION_UNMARKED;
+    let is_old = version != FORMAT_VERSION;
     Ok(Recovered { file, length, reserved, is_old, segments, recovery })
 }
 

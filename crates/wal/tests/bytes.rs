@@ -26,7 +26,7 @@ fn without_marks(segment: &[u8], records: u64, version: u32) -> Vec<u8> {
     let header = SegmentHeader { version, ..SegmentHeader::decode(segment).unwrap() };
     let mut bytes = header.encode().to_vec();
     for number in 1..=records {
-        if number == 1 && version == FORMAT_VERSION {
+        if number == 1 && version != FORMAT_VERSION_UNMARKED {
             bytes.extend_from_slice(&segment[mark_of(1)..start_of(1)]);
         }
         bytes.extend_from_slice(&segment[start_of(number)..mark_of(number + 1)]);
@@ -293,6 +293,24 @@ fn a_log_of_the_first_format_is_read_and_goes_on_in_this_one() {
             assert_eq!(open(disk, &options()).unwrap().1.last, RecordNumber(8));
             old.truncate(valid);
         }
+    }
+}
+
+#[test]
+fn a_log_of_the_second_format_is_read_and_goes_on_in_this_one() {
+    let segment = segment_with(5);
+    let header = SegmentHeader { version: 2, ..SegmentHeader::decode(&segment).unwrap() };
+    let mut old = header.encode().to_vec();
+    old.extend_from_slice(&segment[HEADER_BYTES..]);
+    // Room, and a torn record.
+    for torn in [&[0; 3000][..], &[9, 0, 0, 0, 1]] {
+        let disk = disk_with(&[&old[..], torn].concat());
+        let (mut wal, recovery, found) = open(disk.clone(), &options()).unwrap();
+        assert_eq!((found, recovery.segments, recovery.cut.is_some()), (payloads(5), 1, torn.len() < 9));
+        write_to(&mut wal, 8);
+        assert!(disk.contents(&only_segment()).unwrap().starts_with(&old), "nothing more is written to it");
+        let (_, recovery, found) = open(disk, &options()).unwrap();
+        assert_eq!((found, recovery.segments), (payloads(8), 2));
     }
 }
 

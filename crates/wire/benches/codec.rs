@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 use syros_protocol::message::{BodyHash, Message, Path, Prepared, Request};
-use syros_types::{OpNumber, OperationId, ReplicaSet, SessionId, View, WallTime};
+use syros_types::{ConfigurationId, OpNumber, OperationId, ReplicaSet, SessionId, View, WallTime};
 use syros_wire::{Channel, decode_client_message, decode_message, put_message_frame, split_frame};
 
 fn main() {
@@ -56,14 +56,14 @@ fn main() {
 fn measure(name: &str, message: &Message) {
     const COUNT: u32 = 1000;
     let mut out = Vec::new();
-    put_message_frame(&mut out, Channel::Client, message);
+    put_message_frame(&mut out, Channel::Client, ConfigurationId::FIRST, message);
     let length = out.len();
     let (mut encode, mut decode) = (Duration::MAX, Duration::MAX);
     for _ in 0..200 {
         out.clear();
         let start = Instant::now();
         for _ in 0..COUNT {
-            put_message_frame(&mut out, Channel::Client, black_box(message));
+            put_message_frame(&mut out, Channel::Client, ConfigurationId::FIRST, black_box(message));
         }
         encode = encode.min(start.elapsed());
         let mut rest = &out[..];

@@ -1,6 +1,7 @@
 //! What can be wrong with bytes.
 
 use core::fmt;
+use syros_types::OtherConfiguration;
 use syros_types::varint::InvalidVarint;
 
 /// Why bytes are no message, no record, or no handshake.
@@ -44,8 +45,10 @@ pub enum Malformed {
     Operation,
     /// The name of an engine that is none.
     Engine,
-    /// A member without a disk.
-    NoDisk,
+    /// A member whose node has no number.
+    NoNode,
+    /// A record of another configuration.
+    Configuration(OtherConfiguration),
     /// A message that only replicas send each other, where clients' messages and their answers are expected.
     NotForClients {
         /// Its tag.
@@ -68,13 +71,20 @@ impl fmt::Display for Malformed {
             }
             Self::Operation => f.write_str("a log entry holds bytes that are no operation"),
             Self::Engine => f.write_str("the name of an engine is not printable text"),
-            Self::NoDisk => f.write_str("a member's disk has number 0"),
+            Self::NoNode => f.write_str("a member's node has number 0"),
+            Self::Configuration(other) => write!(f, "a record of another configuration: {other}"),
             Self::NotForClients { tag } => write!(f, "message {tag} travels between replicas only"),
         }
     }
 }
 
 impl core::error::Error for Malformed {}
+
+impl From<OtherConfiguration> for Malformed {
+    fn from(other: OtherConfiguration) -> Self {
+        Self::Configuration(other)
+    }
+}
 
 impl From<InvalidVarint> for Malformed {
     fn from(error: InvalidVarint) -> Self {

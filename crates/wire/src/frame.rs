@@ -5,12 +5,19 @@
 //! switches and memory do, and a flipped bit in an operation would make replicas differ. (Of small frames, XXH3 costs a
 //! quarter of what CRC32C does.) A frame on the handshake's channel has none: its layout is the same in all versions of the
 //! format, so that processes of different versions can tell each other.
+//!
+//! Every other frame is for one configuration of one group. The channel's number says whether a varint with the group and
+//! one with the epoch follow it, or whether the frame is for the first configuration of the only group, as all frames of
+//! version 4 of the format are. Today's frames so take no byte more than those of version 4, and the frames of later
+//! configurations take two more as long as both numbers are small. A frame that spells out the first configuration is
+//! refused: a value has one encoding.
 
 use crate::message::{encode_member_reply, encode_message, encode_read_reply};
 use core::fmt;
 use syros_protocol::message::{Freshness, Message};
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
-use syros_types::{OpNumber, View, WallTime};
+use syros_types::varint::{put_varint, take_varint};
+use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, OpNumber, View, WallTime};
 
 /// Bytes before a frame's payload.
 pub const FRAME_HEADER_BYTES: usize = 5;
@@ -46,13 +53,24 @@ impl Channel {
         !matches!(self, Self::Handshake)
     }
 
-    /// The channel of this number.
+    /// The number in a frame of this channel, for this configuration.
+    const fn number(self, is_first: bool) -> u8 {
+        match self {
+            Self::Replica if !is_first => 3,
+            Self::Client if !is_first => 4,
+            channel => channel as u8,
+        }
+    }
+
+    /// The channel of this number, and whether group and epoch follow it.
     #[must_use]
-    pub const fn from_number(number: u8) -> Option<Self> {
+    pub const fn from_number(number: u8) -> Option<(Self, bool)> {
         match number {
-            0 => Some(Self::Replica),
-            1 => Some(Self::Client),
-            2 => Some(Self::Handshake),
+            0 => Some((Self::Replica, false)),
+            1 => Some((Self::Client, false)),
+            2 => Some((Self::Handshake, false)),
+            3 => Some((Self::Replica, true)),
+            4 => Some((Self::Client, true)),
             _ => None,
         }
     }
@@ -63,6 +81,8 @@ impl Channel {
 pub struct Frame<'a> {
     /// Who it is for.
     pub channel: Channel,
+    /// The configuration it is for, or is an answer out of. That of a handshake has no meaning.
+    pub configuration: ConfigurationId,
     /// What it carries.
     pub payload: &'a [u8],
 }
@@ -81,6 +101,8 @@ pub enum FrameError {
     Empty,
     /// No such channel.
     Channel(u8),
+    /// The numbers of its group and epoch are none, or name the first configuration.
+    Configuration,
     /// What came is not what was sent: the checksum is another one.
     Checksum {
         /// The one that the frame carries.
@@ -98,6 +120,7 @@ impl fmt::Display for FrameError {
             }
             Self::Empty => f.write_str("a frame without a channel or checksum"),
             Self::Channel(number) => write!(f, "a frame on channel {number}, which does not exist"),
+            Self::Configuration => f.write_str("a frame whose group and epoch are malformed"),
             Self::Checksum { carried, content } => write!(
                 f,
                 "a frame was damaged on its way: its checksum is {carried:08x}, that of its content {content:08x}"
@@ -113,13 +136,31 @@ fn checksum(bytes: &[u8]) -> u32 {
     xxhash_rust::xxh3::xxh3_64(bytes) as u32
 }
 
-/// Appends a frame whose payload `write` appends.
+/// Appends a frame of a handshake, or for the first configuration of the only group, whose payload `write` appends.
 ///
 /// # Panics
 /// If the payload is longer than [`FRAME_BYTES_MAX`] allows: whatever is sent is bounded far below.
 pub fn put_frame(out: &mut Vec<u8>, channel: Channel, write: impl FnOnce(&mut Vec<u8>)) {
+    put_frame_of(out, channel, ConfigurationId::FIRST, write);
+}
+
+/// Appends a frame for this configuration whose payload `write` appends. A handshake is for no configuration.
+///
+/// # Panics
+/// See [`put_frame`].
+pub fn put_frame_of(
+    out: &mut Vec<u8>,
+    channel: Channel,
+    configuration: ConfigurationId,
+    write: impl FnOnce(&mut Vec<u8>),
+) {
     let start = out.len();
-    out.extend_from_slice(&[0, 0, 0, 0, channel as u8]);
+    let is_first = configuration == ConfigurationId::FIRST || channel == Channel::Handshake;
+    out.extend_from_slice(&[0, 0, 0, 0, channel.number(is_first)]);
+    if !is_first {
+        put_varint(out, u64::from(configuration.group.0));
+        put_varint(out, configuration.epoch.0);
+    }
     write(out);
     if channel.is_checked() {
         let checksum = checksum(&out[start + 4..]);
@@ -134,8 +175,13 @@ pub fn put_frame(out: &mut Vec<u8>, channel: Channel, write: impl FnOnce(&mut Ve
 ///
 /// # Panics
 /// See [`put_frame`].
-pub fn put_message_frame(out: &mut Vec<u8>, channel: Channel, message: &Message) {
-    put_frame(out, channel, |out| encode_message(message, out));
+pub fn put_message_frame(
+    out: &mut Vec<u8>,
+    channel: Channel,
+    configuration: ConfigurationId,
+    message: &Message,
+) {
+    put_frame_of(out, channel, configuration, |out| encode_message(message, out));
 }
 
 /// A buffer for a frame that goes to several connections, so that its message is encoded once.
@@ -150,10 +196,10 @@ impl FrameBuffer {
     ///
     /// # Panics
     /// See [`put_frame`].
-    pub fn of(&mut self, channel: Channel, message: &Message) -> &[u8] {
+    pub fn of(&mut self, channel: Channel, configuration: ConfigurationId, message: &Message) -> &[u8] {
         self.0.clear();
         self.0.shrink_to(Self::BYTES_KEPT_MAX);
-        put_message_frame(&mut self.0, channel, message);
+        put_message_frame(&mut self.0, channel, configuration, message);
         &self.0
     }
 }
@@ -162,8 +208,13 @@ impl FrameBuffer {
 ///
 /// # Panics
 /// See [`put_frame`].
-pub fn put_read_reply_frame(out: &mut Vec<u8>, view: View, number: u64, write: impl FnOnce(&mut Vec<u8>)) {
-    put_frame(out, Channel::Client, |out| encode_read_reply(out, view, number, write));
+pub fn put_read_reply_frame(
+    out: &mut Vec<u8>,
+    configuration: ConfigurationId,
+    (view, number): (View, u64),
+    write: impl FnOnce(&mut Vec<u8>),
+) {
+    put_frame_of(out, Channel::Client, configuration, |out| encode_read_reply(out, view, number, write));
 }
 
 /// Appends a frame on the clients' channel that carries a `MemberReply`, as [`encode_member_reply`] does.
@@ -172,12 +223,15 @@ pub fn put_read_reply_frame(out: &mut Vec<u8>, view: View, number: u64, write: i
 /// See [`put_frame`].
 pub fn put_member_reply_frame(
     out: &mut Vec<u8>,
+    configuration: ConfigurationId,
     request: (View, u64),
     applied: OpNumber,
     freshness: Freshness,
     write: impl FnOnce(&mut Vec<u8>) -> WallTime,
 ) {
-    put_frame(out, Channel::Client, |out| encode_member_reply(out, request, applied, freshness, write));
+    put_frame_of(out, Channel::Client, configuration, |out| {
+        encode_member_reply(out, request, applied, freshness, write);
+    });
 }
 
 /// The first frame in `received` and the number of bytes it takes there; `None` if more bytes must
@@ -196,10 +250,20 @@ pub fn split_frame(received: &[u8], limit: usize) -> Result<Option<(Frame<'_>, u
     }
     // The channel is checked as soon as it is there: a peer that speaks something else is found out early.
     let Some(number) = rest.first() else { return Ok(None) };
-    let channel = Channel::from_number(*number).ok_or(FrameError::Channel(*number))?;
+    let (channel, is_named) = Channel::from_number(*number).ok_or(FrameError::Channel(*number))?;
     let Some(content) = rest.get(..length) else { return Ok(None) };
     let content = if channel.is_checked() { verify(content)? } else { content };
-    Ok(Some((Frame { channel, payload: &content[1..] }, length + 4)))
+    let mut payload = &content[1..];
+    let configuration = if is_named { take_configuration(&mut payload)? } else { ConfigurationId::FIRST };
+    Ok(Some((Frame { channel, configuration, payload }, length + 4)))
+}
+
+/// Takes group and epoch off the front of a payload.
+fn take_configuration(payload: &mut &[u8]) -> Result<ConfigurationId, FrameError> {
+    let mut number = || take_varint(payload).map_err(|_| FrameError::Configuration);
+    let group = u32::try_from(number()?).map_err(|_| FrameError::Configuration)?;
+    let configuration = ConfigurationId { group: GroupId(group), epoch: ConfigurationEpoch(number()?) };
+    if configuration == ConfigurationId::FIRST { Err(FrameError::Configuration) } else { Ok(configuration) }
 }
 
 /// Channel and payload of a frame that ends with a checksum.
@@ -222,8 +286,9 @@ mod tests {
     fn frames_have_golden_bytes_and_come_back() {
         let mut out = vec![0xee];
         put_frame(&mut out, Channel::Client, |out| out.extend_from_slice(b"abc"));
-        put_message_frame(&mut out, Channel::Replica, &Message::WrongView { view: View(7) });
-        put_read_reply_frame(&mut out, View(7), 9, |out| out.push(0xaa));
+        let first = ConfigurationId::FIRST;
+        put_message_frame(&mut out, Channel::Replica, first, &Message::WrongView { view: View(7) });
+        put_read_reply_frame(&mut out, first, (View(7), 9), |out| out.push(0xaa));
         put_frame(&mut out, Channel::Handshake, |out| out.extend_from_slice(b"hello"));
         let first = [8, 0, 0, 0, 1, b'a', b'b', b'c', 153, 170, 110, 199];
         let second = [7, 0, 0, 0, 0, 23, 7, 210, 251, 24, 252];
@@ -244,7 +309,7 @@ mod tests {
                 assert_eq!(split_frame(&rest[..length], 100), Ok(None));
             }
             let (frame, length) = split_frame(rest, 100).unwrap().unwrap();
-            assert_eq!(frame, Frame { channel, payload });
+            assert_eq!(frame, Frame { channel, configuration: ConfigurationId::FIRST, payload });
             rest = &rest[length..];
         }
         assert!(rest.is_empty());
@@ -257,8 +322,8 @@ mod tests {
         let long = Message::ReadReply { view: View(1), number: 2, reply: body.into() };
         for message in [Message::WrongView { view: View(7) }, long, Message::WrongView { view: View(8) }] {
             let mut expected = Vec::new();
-            put_message_frame(&mut expected, Channel::Client, &message);
-            assert_eq!(buffer.of(Channel::Client, &message), expected);
+            put_message_frame(&mut expected, Channel::Client, ConfigurationId::FIRST, &message);
+            assert_eq!(buffer.of(Channel::Client, ConfigurationId::FIRST, &message), expected);
         }
         assert!(buffer.0.capacity() <= FrameBuffer::BYTES_KEPT_MAX);
     }
@@ -288,6 +353,35 @@ mod tests {
         assert_eq!(split_frame(&[11, 0, 0, 0], 10), Err(FrameError::TooLong { length: 11, limit: 10 }));
         assert_eq!(split_frame(&[10, 0, 0, 0], 10), Ok(None));
         assert_eq!(split_frame(&[0, 0, 0, 0], 10), Err(FrameError::Empty));
-        assert_eq!(split_frame(&[9, 0, 0, 0, 3], 10), Err(FrameError::Channel(3)));
+        assert_eq!(split_frame(&[9, 0, 0, 0, 5], 10), Err(FrameError::Channel(5)));
+    }
+
+    #[test]
+    fn frames_of_later_configurations_name_group_and_epoch() {
+        let later = ConfigurationId { group: GroupId(0), epoch: ConfigurationEpoch(1) };
+        let other = ConfigurationId { group: GroupId(300), epoch: ConfigurationEpoch(2) };
+        for (configuration, channel, bytes) in [
+            (later, Channel::Client, &[4, 0, 1, b'a', b'b'][..]),
+            (other, Channel::Replica, &[3, 0xac, 2, 2, b'a', b'b']),
+        ] {
+            let mut out = Vec::new();
+            put_frame_of(&mut out, channel, configuration, |out| out.extend_from_slice(b"ab"));
+            assert_eq!(out[4..out.len() - CHECKSUM_BYTES], *bytes);
+            let (frame, length) = split_frame(&out, 100).unwrap().unwrap();
+            assert_eq!((frame, length), (Frame { channel, configuration, payload: b"ab" }, out.len()));
+        }
+    }
+
+    #[test]
+    fn malformed_configurations_are_refused() {
+        // The first configuration spelled out, a group of more than 32 bits, a number too long, and no epoch.
+        for numbers in [&[0, 0][..], &[0x80, 0x80, 0x80, 0x80, 0x10, 1], &[0x80, 0, 1], &[7]] {
+            let mut out = vec![0, 0, 0, 0, 4];
+            out.extend_from_slice(numbers);
+            let sum = checksum(&out[4..]);
+            out.extend_from_slice(&sum.to_le_bytes());
+            out[0] = (out.len() - 4) as u8;
+            assert_eq!(split_frame(&out, 100), Err(FrameError::Configuration), "{numbers:?}");
+        }
     }
 }

@@ -8,12 +8,17 @@ use crate::tag;
 use core::fmt;
 use core::time::Duration;
 use syros_protocol::agreement::{EngineName, SharedSettings};
-use syros_protocol::formation::{Declaration, DiskId, Roster, Stage};
+use syros_protocol::formation::{Declaration, Stage};
 use syros_protocol::replica::Durability;
-use syros_types::{Group, ReplicaId, micros};
+use syros_types::{ConfigurationId, Group, Incarnation, NodeId, ReplicaId, Roster, micros};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
+
+/// The oldest version that this code speaks as well: with nodes of the version before, so that a cluster is upgraded one
+/// node after the other. It lacks what a node says of its life and configuration; its frames are those of the first
+/// configuration.
+pub const VERSION_MIN: u16 = 4;
 
 /// What every handshake starts with.
 const MAGIC: [u8; 4] = *b"SYRS";
@@ -21,7 +26,7 @@ const MAGIC: [u8; 4] = *b"SYRS";
 /// The cluster id of a client that takes any cluster. No cluster has it.
 pub const ANY_CLUSTER: u64 = 0;
 
-/// Longest frame of a handshake, with its channel, in bytes: the longest [`Hello`] has fewer than 250.
+/// Longest frame of a handshake, with its channel, in bytes: the longest [`Hello`] has fewer than 280.
 pub const HANDSHAKE_BYTES_MAX: usize = 1024;
 
 /// Longest reason of a refusal, in bytes; a longer one is cut.
@@ -51,10 +56,15 @@ pub enum Sender {
 /// What a node says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Member {
-    /// Which member it is, on which disk, and whether the group exists.
+    /// Which member it is, which node, and whether the group exists.
     pub declaration: Declaration,
-    /// A random number of the process. Of two with the same disk, one is a copy of the other.
+    /// A random number of the process. Two processes of one node that run at a time differ in it, also if one has a copy of
+    /// the data directory of the other, and so counts the same lives.
     pub process: u64,
+    /// Which life of the node this is.
+    pub incarnation: Incarnation,
+    /// The configuration it acts in, or is to act in.
+    pub configuration: ConfigurationId,
     /// What all nodes of a cluster must agree on.
     pub settings: SharedSettings,
 }
@@ -100,7 +110,10 @@ impl fmt::Display for HelloError {
         match self {
             Self::NotSyros => f.write_str("peer does not speak the Syros protocol"),
             Self::Version { theirs, ours } => {
-                write!(f, "peer speaks wire format version {theirs}, this process speaks {ours}")
+                write!(
+                    f,
+                    "peer speaks wire format version {theirs}, this process speaks {VERSION_MIN} to {ours}"
+                )
             }
             Self::Cluster { theirs, ours } => {
                 write!(f, "peer belongs to cluster {theirs:016x}, this process to cluster {ours:016x}")
@@ -119,10 +132,23 @@ impl From<Malformed> for HelloError {
 }
 
 impl Hello {
-    /// Appends the encoding.
+    /// Appends the encoding in the version that the sender begins with: of a node the newest, of a client the oldest,
+    /// which has all that a client says.
     pub fn encode(&self, out: &mut Vec<u8>) {
+        let version = if matches!(self.sender, Sender::Client) { VERSION_MIN } else { VERSION };
+        self.encode_as(version, out);
+    }
+
+    /// Appends the encoding in this version. A node whose configuration version 4 cannot name says so in version 5, which
+    /// a process of version 4 refuses by name.
+    pub fn encode_as(&self, version: u16, out: &mut Vec<u8>) {
+        let is_first = match &self.sender {
+            Sender::Client => true,
+            Sender::Replica(member) => member.configuration == ConfigurationId::FIRST,
+        };
+        let version = if is_first { version } else { VERSION };
         out.extend_from_slice(&MAGIC);
-        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&version.to_le_bytes());
         let writer = Writer::new(out).fixed(self.cluster);
         let writer = match &self.nonce {
             None => writer.byte(tag::boolean::FALSE),
@@ -130,8 +156,15 @@ impl Hello {
         };
         match &self.sender {
             Sender::Client => writer.byte(tag::sender::CLIENT),
-            Sender::Replica(member) => encode_member(member, writer.byte(tag::sender::REPLICA)),
+            Sender::Replica(member) => encode_member(member, version, writer.byte(tag::sender::REPLICA)),
         };
+    }
+
+    /// The version to answer this handshake in: its own, if this process speaks it.
+    #[must_use]
+    pub fn version_of_answer(bytes: &[u8]) -> u16 {
+        let theirs = bytes.get(4..6).map(|version| u16::from_le_bytes([version[0], version[1]]));
+        theirs.filter(|theirs| (VERSION_MIN..=VERSION).contains(theirs)).unwrap_or(VERSION)
     }
 
     /// The handshake that `bytes` encode.
@@ -146,7 +179,7 @@ impl Hello {
             return Err(HelloError::NotSyros);
         }
         let theirs = u16::from_le_bytes([*low, *high]);
-        if theirs != VERSION {
+        if !(VERSION_MIN..=VERSION).contains(&theirs) {
             return Err(HelloError::Version { theirs, ours: VERSION });
         }
         let mut reader = Reader::new(rest);
@@ -154,7 +187,7 @@ impl Hello {
         let nonce = if reader.boolean()? { Some(reader.array()?) } else { None };
         let sender = match reader.byte()? {
             tag::sender::CLIENT => Sender::Client,
-            tag::sender::REPLICA => Sender::Replica(Box::new(decode_member(&mut reader)?)),
+            tag::sender::REPLICA => Sender::Replica(Box::new(decode_member(&mut reader, theirs)?)),
             tag => return Err(Malformed::Tag { what: "sender", tag }.into()),
         };
         reader.end()?;
@@ -232,8 +265,8 @@ const fn durability_tag(durability: Durability) -> u8 {
     }
 }
 
-fn encode_member<'a>(member: &Member, writer: Writer<'a>) -> Writer<'a> {
-    let Member { declaration, process, settings } = member;
+fn encode_member<'a>(member: &Member, version: u16, writer: Writer<'a>) -> Writer<'a> {
+    let Member { declaration, process, incarnation, configuration, settings } = member;
     // A group has at most 9 members.
     let writer = writer.byte(declaration.replica.0).byte(settings.group.size() as u8);
     let writer = writer.byte(fast_quorum_tag(settings.fast_quorum)).byte(durability_tag(settings.durability));
@@ -241,14 +274,20 @@ fn encode_member<'a>(member: &Member, writer: Writer<'a>) -> Writer<'a> {
     let writer = writer.number(engine.len() as u64).bytes(engine);
     let writer = writer.number(micros(settings.lease)).number(u64::from(settings.clock_drift_ppm));
     let writer = writer.number(micros(settings.session_timeout));
-    let writer = writer.fixed(declaration.disk.number()).fixed(*process);
+    let writer = writer.fixed(declaration.node.number()).fixed(*process);
+    let writer = if version == VERSION_MIN {
+        writer
+    } else {
+        let ConfigurationId { group, epoch } = configuration;
+        writer.number(incarnation.0).number(u64::from(group.0)).number(epoch.0)
+    };
     encode_stage(&declaration.stage, writer)
 }
 
 fn encode_stage<'a>(stage: &Stage, writer: Writer<'a>) -> Writer<'a> {
     let with = |writer: Writer<'a>, roster: &Roster| {
-        let disks = roster.disks().iter();
-        disks.fold(writer, |writer, disk| writer.fixed(disk.map_or(0, DiskId::number)))
+        let nodes = roster.nodes().iter();
+        nodes.fold(writer, |writer, node| writer.fixed(node.map_or(0, NodeId::number)))
     };
     match stage {
         Stage::New => writer.byte(tag::stage::NEW),
@@ -266,7 +305,7 @@ fn decode_group(size: u8) -> Result<Group, Malformed> {
     })
 }
 
-fn decode_member(reader: &mut Reader<'_>) -> Result<Member, Malformed> {
+fn decode_member(reader: &mut Reader<'_>, version: u16) -> Result<Member, Malformed> {
     let replica = reader.byte()?;
     let size = reader.byte()?;
     let group = decode_group(size)?;
@@ -291,24 +330,29 @@ fn decode_member(reader: &mut Reader<'_>) -> Result<Member, Malformed> {
         limit,
     })?;
     let session_timeout = Duration::from_micros(reader.number()?);
-    let disk = DiskId::new(reader.fixed()?).ok_or(Malformed::NoDisk)?;
+    let node = NodeId::new(reader.fixed()?).ok_or(Malformed::NoNode)?;
     let process = reader.fixed()?;
+    let (incarnation, configuration) = if version == VERSION_MIN {
+        (Incarnation::UNKNOWN, ConfigurationId::FIRST)
+    } else {
+        (Incarnation(reader.number()?), reader.configuration()?)
+    };
     let stage = decode_stage(reader, Some(group))?;
     let settings =
         SharedSettings { group, fast_quorum, durability, engine, lease, clock_drift_ppm, session_timeout };
-    let declaration = Declaration { replica: ReplicaId(replica), disk, stage };
-    Ok(Member { declaration, process, settings })
+    let declaration = Declaration { replica: ReplicaId(replica), node, stage };
+    Ok(Member { declaration, process, incarnation, configuration, settings })
 }
 
-/// `group`: how many disks a roster has; none if there must be no roster.
+/// `group`: how many nodes a roster has; none if there must be no roster.
 fn decode_stage(reader: &mut Reader<'_>, group: Option<Group>) -> Result<Stage, Malformed> {
     let tag = reader.byte()?;
     let mut roster = || {
         let group = group.ok_or(Malformed::Truncated)?;
         let mut roster = Roster::unknown(group);
         for member in group.members() {
-            if let Some(disk) = DiskId::new(reader.fixed()?) {
-                roster = roster.with(member, disk);
+            if let Some(node) = NodeId::new(reader.fixed()?) {
+                roster = roster.with(member, node);
             }
         }
         Ok(roster)
@@ -325,19 +369,21 @@ fn decode_stage(reader: &mut Reader<'_>, group: Option<Group>) -> Result<Stage, 
 mod tests {
     use super::*;
     use crate::authentication::NONCE_BYTES;
-    use syros_types::FastQuorum;
+    use syros_types::{ConfigurationEpoch, FastQuorum, GroupId};
 
     fn member() -> Hello {
         let group = Group::new(3).unwrap();
-        let roster = Roster::unknown(group).with(ReplicaId(0), DiskId::new(0xaa).unwrap());
-        let roster = roster.with(ReplicaId(2), DiskId::new(0x1122).unwrap());
+        let roster = Roster::unknown(group).with(ReplicaId(0), NodeId::new(0xaa).unwrap());
+        let roster = roster.with(ReplicaId(2), NodeId::new(0x1122).unwrap());
         let member = Member {
             declaration: Declaration {
                 replica: ReplicaId(2),
-                disk: DiskId::new(0x1122).unwrap(),
+                node: NodeId::new(0x1122).unwrap(),
                 stage: Stage::Acting(roster),
             },
             process: 0x33,
+            incarnation: Incarnation(7),
+            configuration: ConfigurationId { group: GroupId(1), epoch: ConfigurationEpoch(130) },
             settings: SharedSettings {
                 group,
                 fast_quorum: FastQuorum::Supermajority,
@@ -362,16 +408,18 @@ mod tests {
     fn handshakes_have_golden_bytes_and_come_back() {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
-        let parts: [&[u8]; 9] = [
-            b"SYRS\x04\0\x08\x07\x06\x05\x04\x03\x02\x01",
+        let parts: [&[u8]; 10] = [
+            b"SYRS\x05\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
             b"\x02\x02\x03\x02\x01\x06memory",
             // 100, 50 and 300.
             &[100, 50, 0xac, 2],
-            // Disk and process.
+            // Node and process.
             &[0x22, 0x11, 0, 0, 0, 0, 0, 0, 0x33, 0, 0, 0, 0, 0, 0, 0],
+            // Incarnation, group and epoch.
+            &[7, 1, 0x82, 1],
             &[3],
             &[0xaa, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
             &[0x22, 0x11, 0, 0, 0, 0, 0, 0],
@@ -383,6 +431,38 @@ mod tests {
     }
 
     #[test]
+    fn the_version_before_is_spoken_as_well() {
+        let mut hello = member();
+        let Sender::Replica(member) = &mut hello.sender else { panic!("it is a member") };
+        let mut later = Vec::new();
+        (member.incarnation, member.configuration) = (Incarnation::UNKNOWN, ConfigurationId::FIRST);
+        hello.encode_as(VERSION_MIN, &mut later);
+        let golden: [&[u8]; 9] = [
+            b"SYRS\x04\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            &[1],
+            &[0xee; 16],
+            b"\x02\x02\x03\x02\x01\x06memory",
+            &[100, 50, 0xac, 2],
+            &[0x22, 0x11, 0, 0, 0, 0, 0, 0, 0x33, 0, 0, 0, 0, 0, 0, 0],
+            &[3],
+            &[0xaa, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0],
+            &[0x22, 0x11, 0, 0, 0, 0, 0, 0],
+        ];
+        assert_eq!(later, golden.concat());
+        assert_eq!(Hello::version_of_answer(&later), VERSION_MIN);
+        assert_eq!(Hello::decode(&later), Ok(hello));
+    }
+
+    #[test]
+    fn a_configuration_that_the_version_before_cannot_name_is_not_hidden_from_it() {
+        let mut out = Vec::new();
+        member().encode_as(VERSION_MIN, &mut out);
+        assert_eq!(out, encoded(&member()), "which a process of version 4 refuses by name");
+        assert_eq!(Hello::version_of_answer(&out), VERSION);
+        assert_eq!(Hello::version_of_answer(b"SYRS\x09\0"), VERSION);
+    }
+
+    #[test]
     fn the_longest_handshake_fits() {
         let Hello { cluster, nonce, sender } = member();
         let Sender::Replica(mut longest) = sender else { panic!("it is a member") };
@@ -391,16 +471,19 @@ mod tests {
         longest.settings.engine = EngineName::new(&"x".repeat(EngineName::BYTES_MAX)).unwrap();
         longest.settings.session_timeout = Duration::from_micros(u64::MAX);
         longest.settings.lease = Duration::from_micros(u64::MAX);
+        longest.incarnation = Incarnation(u64::MAX);
+        longest.configuration =
+            ConfigurationId { group: GroupId(u32::MAX), epoch: ConfigurationEpoch(u64::MAX) };
         longest.declaration.stage = Stage::Voted(Roster::unknown(group));
         let hello = Hello { cluster, nonce, sender: Sender::Replica(longest) };
         let bytes = encoded(&hello);
-        assert!(bytes.len() < 250, "{} bytes", bytes.len());
+        assert!(bytes.len() < 280, "{} bytes", bytes.len());
         assert_eq!(Hello::decode(&bytes), Ok(hello));
     }
 
     #[test]
     fn steps_have_golden_bytes_and_come_back() {
-        let roster = Roster::unknown(Group::new(1).unwrap()).with(ReplicaId(0), DiskId::new(7).unwrap());
+        let roster = Roster::unknown(Group::new(1).unwrap()).with(ReplicaId(0), NodeId::new(7).unwrap());
         let steps = [
             (HandshakeMessage::Proof(Proof([5; 32])), [&[1][..], &[5; 32]].concat()),
             (HandshakeMessage::Welcome(None), vec![2]),
@@ -431,8 +514,8 @@ mod tests {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
         let error = Hello::decode(b"SYRS\x07\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 7, ours: 4 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 4");
+        assert_eq!(error, HelloError::Version { theirs: 7, ours: 5 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 4 to 5");
     }
 
     #[test]
@@ -454,10 +537,10 @@ mod tests {
         assert_eq!(with(34, 0), Err(Malformed::Tag { what: "fast quorum mode", tag: 0 }.into()));
         assert_eq!(with(35, 0), Err(Malformed::Tag { what: "durability", tag: 0 }.into()));
         assert_eq!(with(37, 0xff), Err(Malformed::Engine.into()));
-        assert_eq!(with(63, 9), Err(Malformed::Tag { what: "stage", tag: 9 }.into()));
+        assert_eq!(with(67, 9), Err(Malformed::Tag { what: "stage", tag: 9 }.into()));
         let mut nowhere = good.clone();
         nowhere[47..55].fill(0);
-        assert_eq!(Hello::decode(&nowhere), Err(Malformed::NoDisk.into()));
+        assert_eq!(Hello::decode(&nowhere), Err(Malformed::NoNode.into()));
         let longer = [&good[..], &[0]].concat();
         assert_eq!(Hello::decode(&longer), Err(Malformed::Trailing { bytes: 1 }.into()));
     }

@@ -38,12 +38,17 @@ pub use authentication::{NONCE_BYTES, Nonce, Proof, Secret, SecretLength, Side};
 pub use error::Malformed;
 pub use frame::{
     CLIENT_FRAME_BYTES_MAX, Channel, FRAME_HEADER_BYTES, FRAME_OVERHEAD_BYTES, Frame, FrameBuffer,
-    FrameError, put_frame, put_member_reply_frame, put_message_frame, put_read_reply_frame, split_frame,
+    FrameError, put_frame, put_frame_of, put_member_reply_frame, put_message_frame, put_read_reply_frame,
+    split_frame,
 };
 pub use hello::{
     ANY_CLUSTER, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Sender, VERSION,
+    VERSION_MIN,
 };
 pub use message::{
     decode_client_message, decode_message, encode_member_reply, encode_message, encode_read_reply,
 };
-pub use record::{decode_record, decode_snapshot_head, encode_record, encode_snapshot_head};
+pub use record::{
+    decode_record, decode_record_of, decode_snapshot_head, encode_record, encode_record_of,
+    encode_snapshot_head,
+};

@@ -2,6 +2,7 @@
 
 use crate::error::Malformed;
 use syros_types::varint::{put_varint, take_varint};
+use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId};
 
 /// Appends fields to the output.
 pub(crate) struct Writer<'a> {
@@ -96,6 +97,14 @@ impl<'a> Reader<'a> {
         let Some((bytes, rest)) = self.rest.split_first_chunk() else { return Err(Malformed::Truncated) };
         self.rest = rest;
         Ok(*bytes)
+    }
+
+    /// The name of a configuration.
+    pub(crate) fn configuration(&mut self) -> Result<ConfigurationId, Malformed> {
+        let (group, limit) = (self.number()?, u64::from(u32::MAX));
+        let out_of_range = Malformed::OutOfRange { what: "group", value: group, limit };
+        let group = GroupId(u32::try_from(group).map_err(|_| out_of_range)?);
+        Ok(ConfigurationId { group, epoch: ConfigurationEpoch(self.number()?) })
     }
 
     /// A number of at most 8 bits.

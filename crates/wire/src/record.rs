@@ -9,9 +9,22 @@ use syros_protocol::message::Describe;
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, Completions, SESSION_WINDOW_MAX, Session};
 use syros_types::limits::FRAME_BYTES_MAX;
-use syros_types::{OpNumber, SessionId, View, WallTime};
+use syros_types::{ConfigurationId, OpNumber, SessionId, View, WallTime};
 
-/// Appends the encoding of `record`. Length and checksum are the log's business.
+/// Appends the encoding of a record that was written in this configuration. Length and checksum are the log's business.
+///
+/// A record carries its group and epoch itself, and not the header of its segment: one log is to be shared by several
+/// groups, and an epoch may begin between two records. The first configuration of the only group goes without saying, as
+/// in the logs of before; a record of any other begins with a tag and two varints.
+pub fn encode_record_of(configuration: ConfigurationId, record: &Record, out: &mut Vec<u8>) {
+    if configuration != ConfigurationId::FIRST {
+        let ConfigurationId { group, epoch } = configuration;
+        Writer::new(out).byte(tag::OF_CONFIGURATION).number(u64::from(group.0)).number(epoch.0);
+    }
+    encode_record(record, out);
+}
+
+/// Appends the encoding of a record of the first configuration of the only group.
 pub fn encode_record(record: &Record, out: &mut Vec<u8>) {
     let writer = Writer::new(out);
     match record {
@@ -158,14 +171,36 @@ impl Reader<'_> {
     }
 }
 
-/// The record that `bytes` encode. Each body gets one allocation of its own; the updates of log
+/// The record that `bytes` encode, of the first configuration of the only group: see [`decode_record_of`].
+///
+/// # Errors
+/// As [`decode_record_of`].
+pub fn decode_record(bytes: &[u8], describe: Describe) -> Result<Record, Malformed> {
+    decode_record_of(ConfigurationId::FIRST, bytes, describe)
+}
+
+/// The record of this configuration that `bytes` encode. Each body gets one allocation of its own; the updates of log
 /// entries are described by `describe`.
 ///
 /// # Errors
-/// [`Malformed`] if the bytes are anything but one whole record.
-pub fn decode_record(bytes: &[u8], describe: Describe) -> Result<Record, Malformed> {
+/// [`Malformed`] if the bytes are anything but one whole record of this configuration.
+pub fn decode_record_of(
+    ours: ConfigurationId,
+    bytes: &[u8],
+    describe: Describe,
+) -> Result<Record, Malformed> {
     let mut reader = Reader::new(bytes);
-    let tag = reader.byte()?;
+    let mut tag = reader.byte()?;
+    let mut theirs = ConfigurationId::FIRST;
+    if tag == tag::OF_CONFIGURATION {
+        theirs = reader.configuration()?;
+        if theirs == ConfigurationId::FIRST {
+            // It goes without saying.
+            return Err(Malformed::Tag { what: "record", tag });
+        }
+        tag = reader.byte()?;
+    }
+    ours.check(theirs)?;
     let record = match tag {
         tag::VIEW => Record::View { view: View(reader.number()?), last_normal: View(reader.number()?) },
         tag::ACCEPT => Record::Accept(reader.request()?),

@@ -105,6 +105,8 @@ pub mod record {
     pub const FORGOT: u8 = 7;
     /// `Checkpoint` of a replica that lost its memory.
     pub const CHECKPOINT_OF_AMNESIAC: u8 = 8;
+    /// Group and epoch come before the record's own tag: since format 3 of the log.
+    pub const OF_CONFIGURATION: u8 = 9;
 }
 
 /// What a read asks of a replica.

@@ -72,7 +72,7 @@ impl Cluster {
             let mut config = NodeConfig::new(1, texts.clone(), replica, *address, directory)
                 .map_err(|error| format!("--replicas: {error}"))?;
             config.bootstrap = true;
-            config.replica.fast_quorum = protocol.fast_quorum;
+            config.replica.configuration.mode = protocol.fast_quorum;
             config.replica.batch_max = protocol.batch.map_or(config.replica.batch_max, usize::from);
             let durability = if options.fsync { Durability::Fsync } else { Durability::Replicated };
             config.replica.durability = durability;

@@ -102,7 +102,7 @@ fn start(options: &NodeOptions) -> Result<Node, String> {
     let mut config = NodeConfig::new(*cluster, addresses, ReplicaId(*id), listen, dir.clone())
         .map_err(|error| format!("--nodes: {error}"))?;
     config.bootstrap = *bootstrap;
-    config.replica.fast_quorum = match common.fast_quorum {
+    config.replica.configuration.mode = match common.fast_quorum {
         Mode::Majority => FastQuorum::Majority,
         Mode::Supermajority => FastQuorum::Supermajority,
         Mode::SupermajorityComm => FastQuorum::NilextOrCommutative,

@@ -8,10 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 use syros_commands::{Command, put_bulk, put_error, put_integer, put_nil, put_ok};
 use syros_protocol::agreement::{EngineName, SharedSettings};
-use syros_protocol::formation::{Declaration, DiskId, Roster, Stage};
+use syros_protocol::formation::{Declaration, Stage};
 use syros_protocol::message::{Body, Message, Path, Refusal, RoleName, StatusReport};
 use syros_protocol::replica::Durability;
-use syros_types::{FastQuorum, Group, ReplicaId, SessionId, View, WallTime};
+use syros_types::{
+    ConfigurationId, FastQuorum, Group, Incarnation, NodeId, ReplicaId, Roster, SessionId, View, WallTime,
+};
 use syros_wire::{
     Channel, Hello, Member, Sender, decode_client_message, put_frame, put_message_frame, split_frame,
 };
@@ -56,11 +58,13 @@ impl Identity {
 
     fn hello(self) -> Vec<u8> {
         let group = Group::new(self.replicas).unwrap();
-        let disk = DiskId::new(1 + u64::from(self.replica)).unwrap();
+        let node = NodeId::new(1 + u64::from(self.replica)).unwrap();
         let stage = Stage::Acting(Roster::unknown(group));
         let member = Member {
-            declaration: Declaration { replica: ReplicaId(self.replica), disk, stage },
+            declaration: Declaration { replica: ReplicaId(self.replica), node, stage },
             process: 1,
+            incarnation: Incarnation(1),
+            configuration: ConfigurationId::FIRST,
             settings: SharedSettings {
                 group,
                 fast_quorum: self.fast_quorum,
@@ -134,7 +138,7 @@ fn serve(cluster: &Cluster, replica: usize, mut stream: TcpStream) {
                 assert_eq!(frame.channel, Channel::Client);
                 let message = decode_client_message(frame.payload).unwrap();
                 if let Some(answer) = cluster.answer(replica, message) {
-                    put_message_frame(&mut out, Channel::Client, &answer);
+                    put_message_frame(&mut out, Channel::Client, frame.configuration, &answer);
                 }
             } else {
                 assert_eq!(frame.channel, Channel::Handshake);

@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use syros_protocol::message::{Asked, Message, Peer, RoleName, ViewChangeReason};
 use syros_protocol::replica::PlantedBug;
-use syros_types::{Instant, ReplicaId};
+use syros_types::{Instant, ReplicaId, View};
 
 /// A cluster with its clients, its network and what the clients saw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -651,7 +651,7 @@ impl World {
                 _,
             ) => !self.setup.transfers,
             (Message::StartViewChange { view, reason }, Peer::Replica(ReplicaId(to))) => {
-                let leads = |view: u64| view % self.setup.members as u64 == u64::from(to);
+                let leads = |view| self.setup.configuration().leader(View(view)) == ReplicaId(to);
                 match reason {
                     // With timers, those whose patience ends hear of each other at once. The leader of
                     // the view before would only take a note of it.

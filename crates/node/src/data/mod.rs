@@ -13,7 +13,7 @@ pub use view_file::{Owner, VIEW_FILE, ViewFile, read_view};
 use syros_protocol::record::Record;
 use syros_protocol::replica::{Boot, Config, Durability, Restored};
 use syros_snapshot::{States, Stored, StoredError};
-use syros_types::{OpNumber, View};
+use syros_types::{ConfigurationId, OpNumber, View};
 use syros_wal::{Disk, Options, ReadError, Wal, WalError, WriteError};
 
 /// Where the files of a replica are.
@@ -148,7 +148,7 @@ impl<D: Disk, E> Data<D, E> {
         let (wal, stored, states) = match read_back(config, options, place, states()) {
             Err(DataError::Stored(error)) if error.is_damage() && !is_new => {
                 let damage = error.to_string();
-                if config.group.size() == 1 {
+                if config.configuration.size() == 1 {
                     return Err(DataError::Alone { damage });
                 }
                 let reached = match view.found() {
@@ -159,7 +159,7 @@ impl<D: Disk, E> Data<D, E> {
                     }
                     Err(problem) => return Err(DataError::Hopeless { damage, view: problem.clone() }),
                 };
-                write_new_log(options, place, reached)?;
+                write_new_log(options, config.configuration.id, place, reached)?;
                 let kept_in = place.set_aside().map_err(DataError::Files)?;
                 place.on_notice(&OpenNotice::SetAside { damage: &damage, kept_in: &kept_in });
                 read_back(config, options, place, states())?
@@ -204,6 +204,7 @@ fn read_back<P: ReplicaFiles, S: States<P::Disk>>(
 /// Writes a log which says that the replica has lost its memory.
 fn write_new_log<P: ReplicaFiles>(
     options: &Options,
+    configuration: ConfigurationId,
     place: &mut P,
     view: View,
 ) -> Result<(), DataError<P::Error>> {
@@ -212,7 +213,7 @@ fn write_new_log<P: ReplicaFiles>(
     let (mut wal, _) = Wal::open(fresh, options, |_, _| Ok(()))
         .map_err(|error| DataError::Stored(StoredError::Log(error)))?;
     // A record of a few bytes is refused by nothing but a disk.
-    let _ = wal.append_with(|out| syros_wire::encode_record(&Record::Forgot { view }, out));
+    let _ = wal.append_with(|out| syros_wire::encode_record_of(configuration, &Record::Forgot { view }, out));
     wal.flush().and_then(|()| wal.sync()).map(drop).map_err(DataError::NewLog)
 }
 

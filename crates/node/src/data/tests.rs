@@ -3,7 +3,7 @@ use super::*;
 use std::cell::RefCell;
 use syros_snapshot::SnapshotFiles;
 use syros_storage::RemovalPace;
-use syros_types::{Group, Prng, ReplicaId};
+use syros_types::{Configuration, FastQuorum, Group, Prng, ReplicaId};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Cause, DiskError};
 
@@ -57,7 +57,13 @@ impl ReplicaFiles for Directory {
 
 fn config(replicas: usize) -> Config {
     let group = Group::new(replicas).expect("a small group");
-    Config::new(group, ReplicaId(1 % replicas as u8), |body| syros_commands::describe(body).ok(), |_, _| true)
+    let configuration = Configuration::first(group, FastQuorum::Majority);
+    Config::new(
+        configuration,
+        ReplicaId(1 % replicas as u8),
+        |body| syros_commands::describe(body).ok(),
+        |_, _| true,
+    )
 }
 
 type Opened = Result<(bool, View), DataError<DiskError>>;

@@ -5,7 +5,7 @@ use syros_protocol::record::Record;
 use syros_protocol::replica::{Boot, Config};
 use syros_storage::conformance::body_of;
 use syros_storage::{MemoryEngine, MemoryStore};
-use syros_types::{Group, ReplicaSet, SessionId};
+use syros_types::{Configuration, FastQuorum, Group, ReplicaSet, SessionId};
 
 const CLIENT: Peer = Peer::Client(7);
 
@@ -25,7 +25,10 @@ impl Harness {
         let now = Now { instant: Instant(1_000_000), wall: WallTime(1_000_000) };
         let describe = |body: &[u8]| syros_commands::describe(body).ok();
         let group = Group::new(1).expect("a group of one");
-        let mut config = Config::new(group, ReplicaId(0), describe, |_, _| true);
+        let mut config =
+            Config::new(Configuration::first(group, FastQuorum::Majority), ReplicaId(0), describe, |_, _| {
+                true
+            });
         change(&mut config);
         let replica = Replica::new(config, Boot::Fresh, now);
         let execution = Execution::InMemory(Box::new(MemoryExecutor::new(MemoryEngine::new(), OpNumber(0))));
@@ -247,7 +250,10 @@ impl Member {
         let now = Now { instant: Instant(1_000_000), wall: WallTime(1_000_000) };
         let describe = |body: &[u8]| syros_commands::describe(body).ok();
         let group = Group::new(3).expect("a group of three");
-        let config = Config::new(group, ReplicaId(1), describe, |_, _| true);
+        let config =
+            Config::new(Configuration::first(group, FastQuorum::Majority), ReplicaId(1), describe, |_, _| {
+                true
+            });
         let replica = Replica::new(config, Boot::Fresh, now);
         let execution = Execution::InMemory(Box::new(MemoryExecutor::new(MemoryEngine::new(), OpNumber(0))));
         let driver = ReplicaDriver::new(replica, execution, SnapshotSizes::SERVER, now);

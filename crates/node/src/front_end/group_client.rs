@@ -117,7 +117,7 @@ pub(super) fn completion(outcome: Outcome) -> Completion {
 mod tests {
     use super::*;
     use std::sync::Arc;
-    use syros_types::{Class, FastQuorum, Footprint, Group, Instant, WallTime};
+    use syros_types::{Class, Configuration, FastQuorum, Footprint, Group, Instant, WallTime};
 
     fn submission(slot: u64) -> Submission {
         Submission {
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn operations_end_in_any_order() {
-        let config = Config::new(Group::new(1).unwrap(), FastQuorum::Majority, 1);
+        let config = Config::new(Configuration::first(Group::new(1).unwrap(), FastQuorum::Majority), 1);
         let now = Now { instant: Instant(1), wall: WallTime(1) };
         let mut group = GroupClient::new(config, ReplyRoom::new(1 << 20), now);
         for slot in 1..=4 {
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn beyond_the_limits_nothing_is_lost_silently() {
-        let mut config = Config::new(Group::new(1).unwrap(), FastQuorum::Majority, 1);
+        let mut config = Config::new(Configuration::first(Group::new(1).unwrap(), FastQuorum::Majority), 1);
         config.settings.in_flight_max = 2;
         let now = Now { instant: Instant(1), wall: WallTime(1) };
         let mut group = GroupClient::new(config, ReplyRoom::new(1 << 20), now);

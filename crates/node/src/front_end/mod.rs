@@ -33,7 +33,7 @@ use reply_room::{ReplyRoom, long_reply, needed};
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
 use syros_resp::{Connection, Unavailable};
-use syros_types::{Instant, Now, OpNumber, ReplicaId, ReplicaSet};
+use syros_types::{ConfigurationEpoch, Instant, Now, OpNumber, ReplicaId, ReplicaSet};
 
 /// Limits and patience of a front end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +102,9 @@ impl RedisFrontEnd {
         self.group.client.handle(now, event);
     }
 
-    /// Takes a message of a replica; [`make_room`](Self::make_room) has seen it.
-    pub fn on_message(&mut self, now: Now, from: ReplicaId, message: Message) {
-        self.group.client.handle(now, Event::Message { from, message });
+    /// Takes a message that a replica sends in this epoch; [`make_room`](Self::make_room) has seen the message.
+    pub fn on_message(&mut self, now: Now, from: ReplicaId, epoch: ConfigurationEpoch, message: Message) {
+        self.group.client.handle(now, Event::Message { from, epoch, message });
     }
 
     /// True if no further commands should be read for now: too many operations are in flight.

@@ -4,7 +4,9 @@ use std::cell::Cell;
 use syros_protocol::message::{Path, Peer, Request};
 use syros_protocol::replica::{Action, Boot, Config};
 use syros_storage::conformance::body_of;
-use syros_types::{Group, Now, OperationId, ReplicaId, ReplicaSet, SessionId, View};
+use syros_types::{
+    Configuration, FastQuorum, Group, Now, OperationId, ReplicaId, ReplicaSet, SessionId, View,
+};
 
 const CLIENT: Peer = Peer::Client(7);
 
@@ -26,7 +28,10 @@ impl Harness {
         let now = Now { instant: Instant(1_000_000), wall: WallTime(1_000_000) };
         let describe = |body: &[u8]| syros_commands::describe(body).ok();
         let group = Group::new(1).expect("a group of one");
-        let config = Config::new(group, ReplicaId(0), describe, |_, _| true);
+        let config =
+            Config::new(Configuration::first(group, FastQuorum::Majority), ReplicaId(0), describe, |_, _| {
+                true
+            });
         let replica = Replica::new(config, Boot::Fresh, now);
         let executor = MemoryExecutor::new(MemoryEngine::new(), OpNumber(0));
         let mut harness =

@@ -2,7 +2,9 @@
 
 use crate::message::{Body, Message, Refusal};
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, WritePolicy};
+use syros_types::{
+    Configuration, ConfigurationEpoch, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, WritePolicy,
+};
 
 /// What a user may choose about a client. The library's options and the server's front end embed it, so that the
 /// defaults stand here and nowhere else.
@@ -51,10 +53,8 @@ impl Default for Settings {
 /// What a client is made from.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Config {
-    /// The group.
-    pub group: Group,
-    /// The cluster's fast quorum mode.
-    pub fast_quorum: FastQuorum,
+    /// The configuration of the group that the client starts with.
+    pub configuration: Configuration,
     /// Seed of nonces and jitter; two clients that start at one time must differ in it.
     pub seed: u64,
     /// What a user may choose.
@@ -67,10 +67,9 @@ pub struct Config {
 impl Config {
     /// A client with the default settings.
     #[must_use]
-    pub const fn new(group: Group, fast_quorum: FastQuorum, seed: u64) -> Self {
+    pub const fn new(configuration: Configuration, seed: u64) -> Self {
         Self {
-            group,
-            fast_quorum,
+            configuration,
             seed,
             settings: Settings::new(),
             #[cfg(feature = "planted-bugs")]
@@ -123,6 +122,8 @@ pub enum Event {
     Message {
         /// From whom.
         from: ReplicaId,
+        /// The epoch of the configuration that the replica answers in. Answers of different epochs never count together.
+        epoch: ConfigurationEpoch,
         /// The message.
         message: Message,
     },

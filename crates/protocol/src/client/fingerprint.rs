@@ -19,6 +19,7 @@ impl Client {
             config,
             now,
             prng,
+            epoch,
             view,
             session,
             last_update,
@@ -40,7 +41,7 @@ impl Client {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        (now.wall, prng, view, last_token, latencies).hash(hasher);
+        (now.wall, prng, epoch, view, last_token, latencies).hash(hasher);
         clocks.fingerprint(hasher);
         assert!(held.is_empty(), "no clock in a model is so far ahead that a session is replaced");
         let WriteTimes { oks, distances, ordered, latency } = write_times;
@@ -165,7 +166,7 @@ fn hash_reads(
             body,
             policy,
             bucket,
-            (*attempts).min(config.group.size() as u32 + 1),
+            (*attempts).min(config.configuration.size() as u32 + 1),
             source,
             progress,
             waits_for,

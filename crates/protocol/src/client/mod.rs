@@ -30,8 +30,8 @@ use reads::{Latencies, Read};
 use session::{Active, Session};
 use syros_types::room::shrink_queue;
 use syros_types::{
-    Class, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, ReplicaSet, View, WallTime,
-    Window, WritePolicy,
+    Class, ConfigurationEpoch, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, ReplicaSet,
+    View, WallTime, Window, WritePolicy,
 };
 use updates::{Update, WriteTimes};
 
@@ -88,6 +88,8 @@ pub struct Client {
     config: Config,
     now: Now,
     prng: Prng,
+    /// Answers of this epoch count: the newest one that a replica has answered in.
+    epoch: ConfigurationEpoch,
     view: View,
     session: Session,
     last_update: Instant,
@@ -113,6 +115,7 @@ impl Client {
         Self {
             prng: Prng::new(config.seed),
             now,
+            epoch: config.configuration.id.epoch,
             view: View(0),
             session: Session::None,
             last_update: now.instant,
@@ -201,8 +204,8 @@ impl Client {
     pub fn handle(&mut self, now: Now, event: Event) {
         self.now = now;
         match event {
-            Event::Message { from, message } => {
-                if from.index() < self.config.group.size() {
+            Event::Message { from, epoch, message } => {
+                if from.index() < self.config.configuration.size() && self.counts_epoch(epoch) {
                     let is_behind = matches!(message, Message::WrongView { view } if view < self.view);
                     let may_enter = self.members.on_heard(from, is_behind);
                     if may_enter && !self.planted(PlantedBug::AttachmentKept) {
@@ -313,8 +316,30 @@ impl Client {
         self.view
     }
 
+    /// The epoch of the configuration that this client's messages are for.
+    #[must_use]
+    pub const fn epoch(&self) -> ConfigurationEpoch {
+        self.epoch
+    }
+
+    /// Whether an answer given in this epoch counts. What replicas say in a newer epoch counts alone: everything that was
+    /// counted before it begins again, because a quorum of one configuration need not meet a quorum of another.
+    fn counts_epoch(&mut self, epoch: ConfigurationEpoch) -> bool {
+        if epoch == self.epoch || self.planted(PlantedBug::MixedEpochAnswers) {
+            return true;
+        }
+        if epoch < self.epoch {
+            return false;
+        }
+        self.epoch = epoch;
+        // What has not left yet was meant for the old configuration, and is sent again.
+        self.actions.retain(|action| !matches!(action, Action::Send { .. }));
+        self.begin_view(View(0));
+        true
+    }
+
     fn leader(&self) -> ReplicaId {
-        self.config.group.leader(self.view)
+        self.config.configuration.leader(self.view)
     }
 
     fn on_message(&mut self, from: ReplicaId, message: Message) {
@@ -404,7 +429,7 @@ impl Client {
     /// True if a read may be answered though nobody is known to lead: any replica's state will do, or so many replicas
     /// are connected that they may answer it as a quorum.
     fn may_answer(&self, policy: ReadPolicy) -> bool {
-        policy == ReadPolicy::Stale || self.members.connected.len() >= self.config.group.majority()
+        policy == ReadPolicy::Stale || self.members.connected.len() >= self.config.configuration.majority()
     }
 
     /// No majority can be reached: what is in flight ends now, and tells what is known of it.
@@ -509,9 +534,13 @@ impl Client {
 
     /// A newer view: everything outstanding starts anew in it.
     fn observe_view(&mut self, view: View) {
-        if view <= self.view {
-            return;
+        if view > self.view {
+            self.begin_view(view);
         }
+    }
+
+    /// Everything outstanding starts anew.
+    fn begin_view(&mut self, view: View) {
         self.view = view;
         // Replicas forget it with the view that they leave.
         self.session.forget_shown(ReplicaSet::ALL);
@@ -584,7 +613,7 @@ impl Client {
             return;
         }
         self.members.probed = now;
-        for to in self.config.group.members() {
+        for to in self.config.configuration.members() {
             self.ask_view(to);
         }
     }

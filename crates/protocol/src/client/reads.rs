@@ -479,7 +479,7 @@ impl Client {
 
     /// Members whose values make a quorum.
     fn read_quorum(&self) -> usize {
-        let majority = self.config.group.majority();
+        let majority = self.config.configuration.majority();
         if self.planted(PlantedBug::QuorumOfOneLess) { (majority - 1).max(1) } else { majority }
     }
 
@@ -487,11 +487,11 @@ impl Client {
     fn nearest(&mut self, count: usize) -> Option<ReplicaSet> {
         let usable = self.usable();
         let usable = if usable.len() < count { self.members.connected } else { usable };
-        let size = self.config.group.size();
+        let size = self.config.configuration.size();
         let mut chosen = ReplicaSet(0);
         while chosen.len() < count {
             let left = |replica: ReplicaId| usable.contains(replica) && !chosen.contains(replica);
-            let members = self.config.group.members().filter(|replica| left(*replica));
+            let members = self.config.configuration.members().filter(|replica| left(*replica));
             let nearest = members.map(|replica| self.latencies.floor(replica)).min()?;
             let floors = self.latencies.distances.map(|distance| distance.shortest);
             let near = |replica: ReplicaId| floors[replica.index()] <= nearest + nearest / 8 + NEAR;
@@ -502,7 +502,7 @@ impl Client {
 
     /// The linearizable source that promises the earliest answer.
     fn earliest(&mut self, bucket: u8) -> Option<ReadSource> {
-        let (leader, usable, group) = (self.leader(), self.usable(), self.config.group);
+        let (leader, usable, group) = (self.leader(), self.usable(), self.config.configuration.group());
         if !usable.contains(leader) {
             return self.quorum();
         }
@@ -562,7 +562,7 @@ impl Client {
         let unheard = |member: &ReplicaId| {
             connected.contains(*member) && overdue(*member) && latencies.awaits_none(*member, now)
         };
-        let members = self.config.group.members().filter(unheard);
+        let members = self.config.configuration.members().filter(unheard);
         let Some(to) = members.min_by_key(|member| latencies.sampled[member.index()]) else { return };
         let Some(read) = self.reads.get_mut(number) else { return };
         let body = read.body.clone();
@@ -739,7 +739,7 @@ impl Client {
             Refusal::NotNormal if waited_for && is_reread => self.refer(number),
             // Others will do; but if all say so, it is a matter of time.
             Refusal::NotNormal | Refusal::Overloaded if waited_for => {
-                let again = read.attempts <= self.config.group.size() as u32;
+                let again = read.attempts <= self.config.configuration.size() as u32;
                 self.members.on_silent(ReplicaSet::default().with(from));
                 if again {
                     self.send_read(number);

@@ -6,7 +6,9 @@ use crate::message::Path;
 use alloc::format;
 use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, OpNumber, ReadPolicy, SessionId, WritePolicy};
+use syros_types::{
+    Configuration, ConfigurationEpoch, FastQuorum, Group, OpNumber, ReadPolicy, SessionId, WritePolicy,
+};
 
 type Sent = Vec<(u8, Message)>;
 type Done = Vec<(Token, Outcome)>;
@@ -25,7 +27,7 @@ fn id(sequence: u64) -> OperationId {
 impl Harness {
     /// A client with a session, connected to `connected` of `n` replicas.
     fn new(n: usize, mode: FastQuorum, connected: &[u8]) -> Self {
-        Self::with(Config::new(Group::new(n).unwrap(), mode, 1), connected)
+        Self::with(Config::new(Configuration::first(Group::new(n).unwrap(), mode), 1), connected)
     }
 
     fn with(config: Config, connected: &[u8]) -> Self {
@@ -54,7 +56,11 @@ impl Harness {
     }
 
     fn receive(&mut self, from: u8, message: Message) {
-        self.client.handle(self.now, Event::Message { from: ReplicaId(from), message });
+        self.receive_in(ConfigurationEpoch::FIRST, from, message);
+    }
+
+    fn receive_in(&mut self, epoch: ConfigurationEpoch, from: u8, message: Message) {
+        self.client.handle(self.now, Event::Message { from: ReplicaId(from), epoch, message });
     }
 
     fn ok(&mut self, from: u8, view: u64, sequence: u64) {
@@ -147,7 +153,7 @@ fn acknowledgements_of_two_views_do_not_add_up() {
 
 /// A thrifty client of five replicas that has heard of all of them: 1 and 2 are near, 3 and 4 a millisecond farther.
 fn thrifty() -> Harness {
-    let mut config = Config::new(Group::new(5).unwrap(), FastQuorum::Majority, 1);
+    let mut config = Config::new(Configuration::first(Group::new(5).unwrap(), FastQuorum::Majority), 1);
     config.settings.write_policy = WritePolicy::Thrifty;
     let mut harness = Harness::with(config, &[0, 1, 2, 3, 4]);
     harness.submit(Class::Overwrite);
@@ -737,7 +743,7 @@ impl Says {
 
 /// A client that reads of a majority and has heard of view 1, which replica 1 leads; replicas 0 and 4 are out of reach.
 fn quorum_reader() -> Harness {
-    let mut config = Config::new(Group::new(5).unwrap(), FastQuorum::Majority, 1);
+    let mut config = Config::new(Configuration::first(Group::new(5).unwrap(), FastQuorum::Majority), 1);
     config.settings.read_policy = ReadPolicy::Quorum;
     let mut harness = Harness::with(config, &[0, 1, 2, 3]);
     harness.client.handle(harness.now, Event::Disconnected(ReplicaId(0)));
@@ -788,7 +794,8 @@ fn a_lifetime_by_a_wrong_clock_does_not_count() {
     for (wrong, counts) in [(4 * HOUR, false), (6 * HOUR, false), (5 * HOUR + 300_000, true)] {
         for (expiry, counts) in [(lasting, counts), (WallTime(0), true)] {
             for policy in [ReadPolicy::Quorum, ReadPolicy::Meta] {
-                let mut config = Config::new(Group::new(3).unwrap(), FastQuorum::Majority, 1);
+                let mut config =
+                    Config::new(Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority), 1);
                 config.settings.read_policy = policy;
                 let mut harness = Harness::with(config, &[0, 1, 2]);
                 let token = harness.submit(Class::Read);
@@ -1104,7 +1111,7 @@ fn a_connection_that_comes_and_goes_does_not_put_off_what_was_crowded_out() {
 #[test]
 fn a_far_follower_that_stops_is_done_without() {
     const TRIPS: [u64; 3] = [2, 40, 80];
-    let mut config = Config::new(Group::new(3).unwrap(), FastQuorum::Supermajority, 1);
+    let mut config = Config::new(Configuration::first(Group::new(3).unwrap(), FastQuorum::Supermajority), 1);
     config.settings.write_policy = WritePolicy::Fast;
     let mut harness = Harness::with(config, &[0, 1, 2]);
     let mut arriving: Vec<(u64, u8, Message)> = Vec::new();
@@ -1135,5 +1142,96 @@ fn a_far_follower_that_stops_is_done_without() {
         harness.pass(Duration::from_millis(1));
         let due: Vec<_> = arriving.extract_if(.., |(at, ..)| *at <= millis).collect();
         due.into_iter().for_each(|(_, from, message)| harness.receive(from, message));
+    }
+}
+
+fn planted(config: Config, bug: Option<PlantedBug>) -> Harness {
+    let mut harness = Harness::with(config, &[0, 1, 2]);
+    #[cfg(feature = "planted-bugs")]
+    (harness.client.config.planted = bug);
+    #[cfg(not(feature = "planted-bugs"))]
+    (_ = bug);
+    // Without the feature nothing else is changed.
+    harness.client.now = harness.now;
+    harness
+}
+
+/// Half of the fast quorum answers in each of two epochs, then the rest of it in the later one. How many updates have
+/// ended after each answer.
+fn oks_of_two_epochs(bug: Option<PlantedBug>) -> Vec<usize> {
+    let config = Config::new(Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority), 1);
+    let mut harness = planted(config, bug);
+    harness.submit(Class::Overwrite);
+    harness.drain();
+    let (first, second) = (ConfigurationEpoch::FIRST, ConfigurationEpoch::FIRST.next());
+    [(first, 0), (second, 1), (first, 2), (second, 0)]
+        .map(|(epoch, from)| {
+            let ok = Message::Ok { view: View(0), id: id(2), clock: harness.clock() };
+            harness.receive_in(epoch, from, ok);
+            harness.drain().1.len()
+        })
+        .to_vec()
+}
+
+#[test]
+fn only_oks_of_one_epoch_make_a_quorum() {
+    assert_eq!(oks_of_two_epochs(None), [0, 0, 0, 1], "the answer of the old epoch is dropped");
+    if cfg!(feature = "planted-bugs") {
+        assert_eq!(oks_of_two_epochs(Some(PlantedBug::MixedEpochAnswers)), [0, 1, 0, 0]);
+    }
+}
+
+#[test]
+fn a_newer_epoch_has_everything_sent_again() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    harness.submit(Class::Overwrite);
+    // The driver has not sent it yet.
+    let second = ConfigurationEpoch::FIRST.next();
+    harness.receive_in(second, 1, Message::WrongView { view: View(0) });
+    let requests =
+        |sent: &Sent| sent.iter().filter(|(_, message)| matches!(message, Message::Request { .. })).count();
+    assert_eq!(requests(&harness.drain().0), 3, "once to each replica, in the new epoch");
+    assert_eq!(harness.client.epoch(), second);
+    harness.receive_in(second, 0, Message::Ok { view: View(0), id: id(2), clock: harness.clock() });
+    harness.receive_in(second, 2, Message::Ok { view: View(0), id: id(2), clock: harness.clock() });
+    assert_eq!(harness.drain().1.len(), 1);
+}
+
+/// A quorum read whose first answer is of the old epoch and whose second one is of the new epoch: the update that
+/// completed in the new epoch is seen by neither. Then another member of the new epoch answers.
+fn values_of_two_epochs(bug: Option<PlantedBug>) -> (usize, Done) {
+    let mut config = Config::new(Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority), 1);
+    config.settings.read_policy = ReadPolicy::Quorum;
+    let mut harness = planted(config, bug);
+    harness.submit(Class::Read);
+    harness.drain();
+    let value = |applied: u64, text: u8| {
+        let (applied, expiry) = (OpNumber(applied), WallTime(0));
+        let freshness = crate::message::Freshness { accepted: applied, unordered: false, time: WallTime(0) };
+        Message::MemberReply {
+            view: View(0),
+            number: 1,
+            applied,
+            freshness,
+            expiry,
+            reply: Body::from([text]),
+        }
+    };
+    let (first, second) = (ConfigurationEpoch::FIRST, ConfigurationEpoch::FIRST.next());
+    harness.receive_in(first, 0, value(4, b'a'));
+    harness.receive_in(second, 2, value(4, b'a'));
+    let early = harness.drain().1.len();
+    harness.receive_in(second, 1, value(5, b'b'));
+    (early, harness.drain().1)
+}
+
+#[test]
+fn only_values_of_one_epoch_make_a_read_quorum() {
+    let (early, late) = values_of_two_epochs(None);
+    assert_eq!((early, late.len()), (0, 1));
+    assert!(matches!(&late[0].1, Outcome::Reply(reply) if **reply == *b"b"), "{late:?}");
+    if cfg!(feature = "planted-bugs") {
+        let early = values_of_two_epochs(Some(PlantedBug::MixedEpochAnswers)).0;
+        assert_eq!(early, 1, "what completed is not seen");
     }
 }

@@ -192,7 +192,7 @@ impl WriteTimes {
 impl Client {
     pub(super) fn new_update(&self, token: Token, body: Body, class: Class, footprint: &Footprint) -> Update {
         let now = self.now.instant;
-        let fast = self.config.fast_quorum.admission(class, footprint).is_some();
+        let fast = self.config.configuration.mode.admission(class, footprint).is_some();
         Update {
             token,
             body,
@@ -237,7 +237,7 @@ impl Client {
         let usable = self.usable();
         let times = &self.write_times;
         let Session::Active(session) = &mut self.session else { return UpdatePath::Fast };
-        let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
+        let quorum = self.config.configuration.fast_quorum();
         let is_due = session.comparison_is_due(now);
         let Some(fast) = times.fast(quorum, leader, usable) else {
             if is_due {
@@ -259,13 +259,13 @@ impl Client {
 
     /// To whom an update goes that may be fast.
     fn choose_recipients(&mut self, sequence: u64, way: UpdatePath) -> ReplicaSet {
-        let everybody = self.config.group.members().collect();
+        let everybody = self.config.configuration.members().collect();
         if self.config.settings.write_policy != WritePolicy::Thrifty || way != UpdatePath::Fast {
             return everybody;
         }
         let now = self.now.instant;
         let (leader, usable) = (self.leader(), self.usable());
-        let quorum = self.config.group.fast_quorum(self.config.fast_quorum);
+        let quorum = self.config.configuration.fast_quorum();
         let Session::Active(session) = &mut self.session else { return everybody };
         if session.comparison_is_due(now) {
             session.followed = Some((sequence, now));
@@ -277,7 +277,7 @@ impl Client {
     /// Sends an update to those, too, that it was not sent to for thrift.
     pub(super) fn widen(&mut self, sequence: u64) {
         let Some(session) = self.session.id() else { return };
-        let everybody: ReplicaSet = self.config.group.members().collect();
+        let everybody: ReplicaSet = self.config.configuration.members().collect();
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let others = everybody.except(update.recipients);
         if update.path != Path::Durability || others.is_empty() {
@@ -325,9 +325,10 @@ impl Client {
 
     /// Ends an update that the fast quorum has, with what it returns.
     fn finish_if_fast(&mut self, sequence: u64) {
-        let (leader, quorum) = (self.leader(), self.config.group.fast_quorum(self.config.fast_quorum));
+        let (leader, quorum) = (self.leader(), self.config.configuration.fast_quorum());
         let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
-        let majority = self.planted(PlantedBug::EvaluationIsEnough).then(|| self.config.group.majority());
+        let majority =
+            self.planted(PlantedBug::EvaluationIsEnough).then(|| self.config.configuration.majority());
         let now = self.now.instant;
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let quorum = majority.filter(|_| update.returns).unwrap_or(quorum);
@@ -365,20 +366,20 @@ impl Client {
 
     /// `from` will not answer `Ok`: when that makes the fast quorum impossible, the leader orders.
     pub(super) fn on_no_ok(&mut self, from: ReplicaId, sequence: u64) {
-        let group = self.config.group;
-        let quorum = group.fast_quorum(self.config.fast_quorum);
-        let (usable, everybody) = (self.usable(), group.members().collect::<ReplicaSet>());
+        let (quorum, leader) = (self.config.configuration.fast_quorum(), self.leader());
+        let (usable, everybody) =
+            (self.usable(), self.config.configuration.members().collect::<ReplicaSet>());
         let absent_awaited = self.planted(PlantedBug::AbsentAwaited);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.refusals = update.refusals.with(from);
-        if update.without_room.contains(group.leader(self.view)) {
+        if update.without_room.contains(leader) {
             // Not even the leader takes it.
             return self.end_without_room(sequence, Refusal::OutOfMemory);
         }
         // A replica that is not connected will not answer, either, and one that has been silent is not waited for again.
         let reachable = if absent_awaited { everybody } else { update.oks.and(usable) };
         let possible = reachable.except(update.refusals);
-        let impossible = possible.len() < quorum || update.refusals.contains(group.leader(self.view));
+        let impossible = possible.len() < quorum || update.refusals.contains(leader);
         if impossible && update.path == Path::Durability {
             self.order(sequence);
         } else {
@@ -403,7 +404,7 @@ impl Client {
         let for_good = update.path == Path::Ordered || refusal == Refusal::DiskFailed;
         let nowhere = update.attempts == 1 && !update.shared && from == leader && for_good;
         let waited = self.now.instant.since(update.invoked);
-        let leader_may_change = self.config.group.faults() > 0 && waited < LEADER_CHANGE;
+        let leader_may_change = self.config.configuration.faults() > 0 && waited < LEADER_CHANGE;
         match refusal {
             // A duplicate of something answered long ago.
             Refusal::Stale => {}
@@ -489,8 +490,7 @@ impl Client {
     /// True if enough replicas, the leader among them, can be expected to answer.
     pub(super) fn fast_quorum_in_reach(&self) -> bool {
         let usable = self.usable();
-        usable.contains(self.leader())
-            && usable.len() >= self.config.group.fast_quorum(self.config.fast_quorum)
+        usable.contains(self.leader()) && usable.len() >= self.config.configuration.fast_quorum()
     }
 
     pub(super) fn next_micros(&mut self) -> u64 {
@@ -570,7 +570,8 @@ impl Client {
 
     /// Puts an update on the wire, as its path says: to its recipients, or to the leader; or to `only`.
     pub(super) fn transmit(&mut self, session: SessionId, sequence: u64, only: Option<ReplicaId>) {
-        let (view, leader, group, now) = (self.view, self.leader(), self.config.group, self.now.instant);
+        let (view, leader, now) = (self.view, self.leader(), self.now.instant);
+        let members = self.config.configuration.members();
         let connected = self.members.connected;
         let acknowledges_more = self.planted(PlantedBug::ResentAcknowledgesMore);
         let newly_acked_below = self.updates.first();
@@ -595,7 +596,7 @@ impl Client {
                     Path::Ordered => to == leader,
                 }
         };
-        let to: ReplicaSet = group.members().filter(|to| wanted(*to)).collect();
+        let to: ReplicaSet = members.filter(|to| wanted(*to)).collect();
         if to.is_empty() {
             return;
         }
@@ -619,8 +620,8 @@ impl Client {
     }
 
     pub(super) fn look_after_update(&mut self, sequence: u64) {
-        let (now, group, leader) = (self.now.instant, self.config.group, self.leader());
-        let quorum = group.fast_quorum(self.config.fast_quorum);
+        let (now, leader) = (self.now.instant, self.leader());
+        let quorum = self.config.configuration.fast_quorum();
         let fast = self.write_times.fast(quorum, leader, self.usable()).unwrap_or_default();
         let settings = &self.config.settings;
         let (give_up_after, session_idle_max) = (settings.give_up_after, settings.session_idle_max);
@@ -664,7 +665,7 @@ impl Client {
             // The next updates go to others at once.
             let missing = ReplicaSet(self.members.connected.0 & update.recipients.0);
             let missing = missing.except(update.oks).except(update.refusals).without(leader);
-            let is_thrifty = update.recipients.len() < group.size();
+            let is_thrifty = update.recipients.len() < self.config.configuration.size();
             if is_thrifty {
                 self.members.on_silent(missing);
                 self.widen(sequence);

@@ -1,11 +1,11 @@
-//! Which disk is whose: how a group is formed, and whom its members take for a member ever after.
+//! Which node has which position: how a group is formed, and whom its members take for a member ever after.
 //!
-//! A replica that lost its disk must never come back under its old identity: acknowledgements that it gave and
-//! no longer knows of still count. So every data directory has a random number, its [`DiskId`], and a group
-//! has a [`Roster`]: the one disk of each member. At most one disk of each member ever acts:
+//! A node that lost its disk must never come back under its old identity: acknowledgements that it gave and
+//! no longer knows of still count. So every data directory has a random number, its [`NodeId`], and a group
+//! has a [`Roster`]: the one node in each position. At most one node of each position ever acts:
 //!
 //! 1. *Hear.* A member with a new directory waits until it has heard from all members that their directories
-//!    are new as well. It then writes down the roster of their disks. That is its *vote*; a disk votes once.
+//!    are new as well. It then writes down the roster of their nodes. That is its *vote*; a node votes once.
 //! 2. *Act.* A member acts when it has heard that all members have voted for its roster, or from a member that
 //!    acts with a roster in which it stands itself.
 //!
@@ -14,91 +14,15 @@
 //!
 //! **Why votes.** Two processes with one id may both be heard while the group is formed, by different members.
 //! Without votes each would be in the roster of a part of the group, and with n = 3 both parts are quorums. With
-//! votes, two rosters that are acted upon have both been voted for by every member's disk, so any member that
+//! votes, two rosters that are acted upon have both been voted for by the node of every member, so any member that
 //! runs once decides between them. (The tests play both.)
 //!
-//! A directory of before had no number. It gets one at its first start with this code, and learns the others'
+//! A directory of a version before 0.1 had no number. It gets one at its first start with this code, and learns the others'
 //! at the first connection (*trust on first use*): its roster has gaps until then.
 
 use crate::replica::PlantedBug;
 use core::fmt;
-use core::num::NonZeroU64;
-use syros_types::{Group, ReplicaId, ReplicaSet};
-
-/// The random number of a data directory, drawn when it is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct DiskId(NonZeroU64);
-
-impl DiskId {
-    /// The disk with this number; none has 0.
-    #[must_use]
-    pub const fn new(number: u64) -> Option<Self> {
-        match NonZeroU64::new(number) {
-            Some(number) => Some(Self(number)),
-            None => None,
-        }
-    }
-
-    /// The number.
-    #[must_use]
-    pub const fn number(self) -> u64 {
-        self.0.get()
-    }
-}
-
-impl fmt::Display for DiskId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
-
-/// The disk of each member.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Roster {
-    group: Group,
-    disks: [Option<DiskId>; Group::SIZE_MAX],
-}
-
-impl Roster {
-    /// A roster that says nothing yet.
-    #[must_use]
-    pub const fn unknown(group: Group) -> Self {
-        Self { group, disks: [None; Group::SIZE_MAX] }
-    }
-
-    /// The roster with the disk of one more member.
-    #[must_use]
-    pub fn with(mut self, member: ReplicaId, disk: DiskId) -> Self {
-        self.disks[..self.group.size()][member.index()] = Some(disk);
-        self
-    }
-
-    /// The group.
-    #[must_use]
-    pub const fn group(&self) -> Group {
-        self.group
-    }
-
-    /// The disk of a member, if it is known.
-    #[must_use]
-    pub fn disk(&self, member: ReplicaId) -> Option<DiskId> {
-        self.disks.get(member.index()).copied().flatten()
-    }
-
-    /// The disks in the order of the members' ids.
-    #[must_use]
-    pub fn disks(&self) -> &[Option<DiskId>] {
-        &self.disks[..self.group.size()]
-    }
-
-    /// A member for which both name a disk, and not the same.
-    fn conflict(&self, other: &Self) -> Option<(ReplicaId, DiskId, DiskId)> {
-        (0..self.group.size() as u8).map(ReplicaId).find_map(|member| {
-            let (ours, theirs) = (self.disk(member)?, other.disk(member)?);
-            (ours != theirs).then_some((member, ours, theirs))
-        })
-    }
-}
+use syros_types::{Group, NodeId, ReplicaId, ReplicaSet, Roster};
 
 /// How far a member has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,8 +40,8 @@ pub enum Stage {
 pub struct Declaration {
     /// Which member it is.
     pub replica: ReplicaId,
-    /// Its disk.
-    pub disk: DiskId,
+    /// Which node it is.
+    pub node: NodeId,
     /// How far it has come.
     pub stage: Stage,
 }
@@ -125,69 +49,69 @@ pub struct Declaration {
 /// Why two members do not belong together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// The other one has not the disk that we know as its.
-    TheirDisk {
+    /// The other one is not the node that we know in its position.
+    TheirNode {
         /// The other one.
         replica: ReplicaId,
-        /// Its disk.
-        found: DiskId,
-        /// The disk in our roster; `None` if the group was formed before it knew disks.
-        expected: Option<DiskId>,
+        /// The node it is.
+        found: NodeId,
+        /// The node in our roster; `None` if the group was formed before it knew nodes.
+        expected: Option<NodeId>,
     },
-    /// The other one does not know our disk as ours.
-    OurDisk {
+    /// The other one knows another node in our position.
+    OurNode {
         /// The other one.
         replica: ReplicaId,
         /// This member.
         me: ReplicaId,
-        /// Our disk.
-        ours: DiskId,
-        /// The disk in its roster; `None` if the group was formed before it knew disks.
-        expected: Option<DiskId>,
+        /// The node we are.
+        ours: NodeId,
+        /// The node in its roster; `None` if the group was formed before it knew nodes.
+        expected: Option<NodeId>,
     },
-    /// Both know a third one by different disks.
+    /// Both know different nodes in a third position.
     Third {
         /// The other one.
         replica: ReplicaId,
         /// The third one.
         member: ReplicaId,
-        /// Its disk in our roster.
-        ours: DiskId,
-        /// Its disk in the other one's roster.
-        theirs: DiskId,
+        /// Its node in our roster.
+        ours: NodeId,
+        /// Its node in the other one's roster.
+        theirs: NodeId,
     },
 }
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
-            Self::TheirDisk { replica, found, expected: Some(expected) } => write!(
+            Self::TheirNode { replica, found, expected: Some(expected) } => write!(
                 f,
-                "{replica} has disk {found}, but the cluster knows it by disk {expected}: its data directory \
+                "{replica} is node {found}, but the cluster knows it as node {expected}: its data directory \
                  was wiped or exchanged, or two nodes are started as {replica}. It is not counted. Put back the \
-                 directory with disk {expected}"
+                 directory of node {expected}"
             ),
-            Self::TheirDisk { replica, found, expected: None } => write!(
+            Self::TheirNode { replica, found, expected: None } => write!(
                 f,
-                "{replica} has the new disk {found}, but the cluster exists already: its data directory was \
+                "{replica} is the new node {found}, but the cluster exists already: its data directory was \
                  wiped, or it never ran. It is not counted. Put back its old directory"
             ),
-            Self::OurDisk { replica, me, ours, expected: Some(expected) } => write!(
+            Self::OurNode { replica, me, ours, expected: Some(expected) } => write!(
                 f,
-                "{replica} knows {me} by disk {expected}, and this data directory is disk {ours}: a directory \
+                "{replica} knows {me} as node {expected}, and this data directory is of node {ours}: a directory \
                  was wiped or exchanged, or two nodes are started as {me}. Acknowledgements that {me} gave \
-                 would be forgotten, and writes lost. Start {me} with the directory of disk {expected}; if that \
+                 would be forgotten, and writes lost. Start {me} with the directory of node {expected}; if that \
                  is lost, leave {me} switched off: the others go on without it"
             ),
-            Self::OurDisk { replica, me, ours, expected: None } => write!(
+            Self::OurNode { replica, me, ours, expected: None } => write!(
                 f,
                 "{replica} belongs to a cluster that exists already and does not know this data directory \
-                 (disk {ours}): the directory of {me} was wiped, or {me} is not of this cluster. Start it with \
+                 (node {ours}): the directory of {me} was wiped, or {me} is not of this cluster. Start it with \
                  its old directory; if that is lost, leave {me} switched off: the others go on without it"
             ),
             Self::Third { replica, member, ours, theirs } => write!(
                 f,
-                "{replica} knows {member} by disk {theirs}, this node by disk {ours}: two nodes are or were \
+                "{replica} knows {member} as node {theirs}, this one as node {ours}: two nodes are or were \
                  started as {member}, or two clusters have one cluster id. If the cluster has never served, \
                  delete all data directories and start all nodes with --bootstrap"
             ),
@@ -198,33 +122,33 @@ impl fmt::Display for Mismatch {
 impl core::error::Error for Mismatch {}
 
 /// Checks what another member says of itself against what a member that acts says. Gives back the roster with
-/// the other one's disk, if that is news.
+/// the other one's node, if that is news.
 ///
 /// # Errors
 /// [`Mismatch`]: they must not be connected.
 pub fn check(ours: &Declaration, roster: &Roster, theirs: &Declaration) -> Result<Option<Roster>, Mismatch> {
-    let Declaration { replica, disk: found, stage } = *theirs;
-    let expected = roster.disk(replica);
+    let Declaration { replica, node: found, stage } = *theirs;
+    let expected = roster.node(replica);
     if expected.is_some_and(|expected| expected != found) {
-        return Err(Mismatch::TheirDisk { replica, found, expected });
+        return Err(Mismatch::TheirNode { replica, found, expected });
     }
     match stage {
-        // Trust on first use is for disks that the group has been acting with.
+        // Trust on first use is for nodes that the group has been acting with.
         Stage::New | Stage::Voted(_) if expected.is_none() => {
-            Err(Mismatch::TheirDisk { replica, found, expected })
+            Err(Mismatch::TheirNode { replica, found, expected })
         }
         // It will act as soon as it has heard from us.
         Stage::New | Stage::Voted(_) => Ok(None),
         Stage::Acting(other) => {
-            let expected = other.disk(ours.replica);
-            if expected.is_some_and(|expected| expected != ours.disk) {
-                let (me, ours) = (ours.replica, ours.disk);
-                return Err(Mismatch::OurDisk { replica, me, ours, expected });
+            let expected = other.node(ours.replica);
+            if expected.is_some_and(|expected| expected != ours.node) {
+                let (me, ours) = (ours.replica, ours.node);
+                return Err(Mismatch::OurNode { replica, me, ours, expected });
             }
             if let Some((member, ours, theirs)) = roster.conflict(&other) {
                 return Err(Mismatch::Third { replica, member, ours, theirs });
             }
-            Ok(roster.disk(replica).is_none().then(|| roster.with(replica, found)))
+            Ok(roster.node(replica).is_none().then(|| roster.with(replica, found)))
         }
     }
 }
@@ -247,10 +171,10 @@ pub enum Decision {
 pub struct Formation {
     group: Group,
     me: ReplicaId,
-    disk: DiskId,
+    node: NodeId,
     vote: Option<Roster>,
     /// Members that are connected, and what they said last.
-    heard: [Option<(DiskId, Option<Roster>)>; Group::SIZE_MAX],
+    heard: [Option<(NodeId, Option<Roster>)>; Group::SIZE_MAX],
     /// Members that are connected and have been told, on the connection of now, how far this member has come.
     told: ReplicaSet,
     /// Members that are connected.
@@ -264,13 +188,13 @@ pub struct Formation {
 }
 
 impl Formation {
-    /// Nothing heard yet. `vote` is what this disk has voted for in an earlier life.
+    /// Nothing heard yet. `vote` is what this node has voted for in an earlier life.
     #[must_use]
-    pub const fn new(group: Group, me: ReplicaId, disk: DiskId, vote: Option<Roster>) -> Self {
+    pub const fn new(group: Group, me: ReplicaId, node: NodeId, vote: Option<Roster>) -> Self {
         Self {
             group,
             me,
-            disk,
+            node,
             vote,
             heard: [None; Group::SIZE_MAX],
             told: ReplicaSet(0),
@@ -297,7 +221,7 @@ impl Formation {
             None => Stage::New,
             Some(roster) => Stage::Voted(roster),
         };
-        Declaration { replica: self.me, disk: self.disk, stage }
+        Declaration { replica: self.me, node: self.node, stage }
     }
 
     /// Checks what a member says that connects.
@@ -305,16 +229,16 @@ impl Formation {
     /// # Errors
     /// [`Mismatch`]: it must not be connected.
     pub fn check(&self, theirs: &Declaration) -> Result<(), Mismatch> {
-        let Declaration { replica, disk: found, .. } = *theirs;
+        let Declaration { replica, node: found, .. } = *theirs;
         // Another process with its id is connected, or was when we voted.
         let expected = match (&self.vote, self.heard[replica.index()]) {
-            (Some(roster), _) => roster.disk(replica),
-            (None, Some((disk, _))) => Some(disk),
+            (Some(roster), _) => roster.node(replica),
+            (None, Some((node, _))) => Some(node),
             (None, None) => None,
         };
         match expected {
             Some(expected) if expected != found => {
-                Err(Mismatch::TheirDisk { replica, found, expected: Some(expected) })
+                Err(Mismatch::TheirNode { replica, found, expected: Some(expected) })
             }
             _ => self.objection(theirs).map_or(Ok(()), Err),
         }
@@ -327,10 +251,10 @@ impl Formation {
         match theirs.stage {
             Stage::New => None,
             Stage::Voted(roster) | Stage::Acting(roster) => {
-                let expected = roster.disk(self.me);
+                let expected = roster.node(self.me);
                 let is_late = expected.is_none() && self.planted(PlantedBug::FormationByQuorum);
-                if expected != Some(self.disk) && !is_late {
-                    return Some(Mismatch::OurDisk { replica, me: self.me, ours: self.disk, expected });
+                if expected != Some(self.node) && !is_late {
+                    return Some(Mismatch::OurNode { replica, me: self.me, ours: self.node, expected });
                 }
                 let (member, ours, theirs) = self.vote?.conflict(&roster)?;
                 Some(Mismatch::Third { replica, member, ours, theirs })
@@ -340,7 +264,7 @@ impl Formation {
 
     /// Takes note of what a connected member says of itself.
     pub fn hear(&mut self, theirs: &Declaration) {
-        let Declaration { replica, disk, stage } = *theirs;
+        let Declaration { replica, node, stage } = *theirs;
         if replica == self.me || replica.index() >= self.group.size() {
             return;
         }
@@ -351,8 +275,8 @@ impl Formation {
             return;
         }
         match stage {
-            Stage::New => self.heard[replica.index()] = Some((disk, None)),
-            Stage::Voted(roster) => self.heard[replica.index()] = Some((disk, Some(roster))),
+            Stage::New => self.heard[replica.index()] = Some((node, None)),
+            Stage::Voted(roster) => self.heard[replica.index()] = Some((node, Some(roster))),
             Stage::Acting(roster) => self.end = Some(Ok(roster)),
         }
         self.count_votes();
@@ -421,11 +345,11 @@ impl Formation {
             let is_enough = self.is_enough(waits) || self.planted(PlantedBug::WipedDiskJoins);
             return if is_enough { Decision::Act(roster) } else { Decision::Wait(waits) };
         }
-        let mut roster = Roster::unknown(self.group).with(self.me, self.disk);
+        let mut roster = Roster::unknown(self.group).with(self.me, self.node);
         let mut waits = ReplicaSet(0);
         for member in others {
             match self.heard[member.index()] {
-                Some((disk, _)) => roster = roster.with(member, disk),
+                Some((node, _)) => roster = roster.with(member, node),
                 None => waits = waits.with(member),
             }
         }

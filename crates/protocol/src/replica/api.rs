@@ -6,7 +6,7 @@ use crate::replica::TraceEvent;
 use crate::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
 use alloc::boxed::Box;
 use core::time::Duration;
-use syros_types::{FastQuorum, Group, OpNumber, OperationId, ReplicaId, View, WallTime};
+use syros_types::{Configuration, OpNumber, OperationId, ReplicaId, View, WallTime};
 
 /// When an acknowledgement may leave.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -40,12 +40,10 @@ impl core::fmt::Display for Durability {
 /// [`SharedSettings`](crate::agreement::SharedSettings), and refuse each other if it differs.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The group.
-    pub group: Group,
-    /// Which member this is.
+    /// The configuration of the group: its members, and how they count.
+    pub configuration: Configuration,
+    /// Which member this is: a position in the configuration.
     pub replica: ReplicaId,
-    /// Fast quorum mode, fixed when the cluster is created.
-    pub fast_quorum: FastQuorum,
     /// When acknowledgements leave.
     pub durability: Durability,
     /// What the state machine says of an operation.
@@ -155,13 +153,17 @@ impl Config {
         }
     }
 
-    /// The defaults for member `replica` of `group`, and the two functions of the state machine.
+    /// The defaults for member `replica` of a group, and the two functions of the state machine.
     #[must_use]
-    pub const fn new(group: Group, replica: ReplicaId, describe: Describe, overwrites: Overwrites) -> Self {
+    pub const fn new(
+        configuration: Configuration,
+        replica: ReplicaId,
+        describe: Describe,
+        overwrites: Overwrites,
+    ) -> Self {
         Self {
-            group,
+            configuration,
             replica,
-            fast_quorum: FastQuorum::Majority,
             durability: Durability::Fsync,
             describe,
             overwrites,

@@ -74,7 +74,7 @@ impl Replica {
             (lows[known], highs[known]) = (bounds.low, bounds.high);
             known += 1;
         }
-        let group = self.config.group;
+        let group = self.config.configuration;
         if known < group.majority() {
             return None;
         }
@@ -120,7 +120,8 @@ impl Replica {
         let wall = self.now.wall;
         let low = bounds().map(|clock| clock.high).fold(wall, WallTime::min);
         let high = bounds().map(|clock| clock.low).fold(wall, WallTime::max);
-        known().count() + 1 == self.config.group.size() || high <= low.after(self.config.clock_skew_max)
+        known().count() + 1 == self.config.configuration.size()
+            || high <= low.after(self.config.clock_skew_max)
     }
 
     /// Leader: hands over to a member whose clock is right if its own has been off for some time. Log time does not

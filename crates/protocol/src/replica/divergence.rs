@@ -32,7 +32,7 @@ impl Replica {
         let Role::Leader(leader) = &mut self.role else { return };
         let reported = leader.comparison.add(op_number, (member, digest), (me, mine));
         let known: Vec<(ReplicaId, u64)> =
-            self.config.group.members().filter_map(|id| Some((id, reported[id.index()]?))).collect();
+            self.config.configuration.members().filter_map(|id| Some((id, reported[id.index()]?))).collect();
         if known.iter().all(|(_, other)| *other == digest) {
             return;
         }
@@ -42,7 +42,7 @@ impl Replica {
         }
         let count = |digest| known.iter().filter(|(_, other)| *other == digest).count();
         let Some((_, right)) =
-            known.iter().find(|(_, digest)| count(*digest) >= self.config.group.majority())
+            known.iter().find(|(_, digest)| count(*digest) >= self.config.configuration.majority())
         else {
             return;
         };

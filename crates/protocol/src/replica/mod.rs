@@ -132,9 +132,9 @@ impl Replica {
     /// suspect their leader before the lease they granted it has ended.
     #[must_use]
     pub fn new(config: Config, boot: Boot, now: Now) -> Self {
-        assert!(config.replica.index() < config.group.size(), "the replica is a member of its group");
+        assert!(config.replica.index() < config.configuration.size(), "the replica is a member of its group");
         assert!(config.suspect_after >= config.lease, "a lease ends before its holder is suspected");
-        let members = config.group.size();
+        let members = config.configuration.size();
         let prng = Prng::new(config.seed ^ (u64::from(config.replica.0) << 56));
         let mut replica = Self {
             now,
@@ -289,9 +289,9 @@ impl Replica {
         let silent = self.now.instant.since(self.quorum_contact());
         StatusReport {
             replica: self.config.replica.0,
-            replicas: self.config.group.size() as u8,
+            replicas: self.config.configuration.size() as u8,
             role: self.role(),
-            fast_quorum: self.config.fast_quorum,
+            fast_quorum: self.config.configuration.mode,
             view: self.view.0,
             op_number: self.log.op_number().0,
             commit: self.commit.0,
@@ -340,7 +340,7 @@ impl Replica {
     }
 
     fn is_other_member(&self, replica: ReplicaId) -> bool {
-        replica != self.config.replica && replica.index() < self.config.group.size()
+        replica != self.config.replica && replica.index() < self.config.configuration.size()
     }
 
     fn on_replica_message(&mut self, from: ReplicaId, message: Message) {
@@ -475,12 +475,12 @@ impl Replica {
     }
 
     fn leader(&self) -> ReplicaId {
-        self.config.group.leader(self.view)
+        self.config.configuration.leader(self.view)
     }
 
     fn others(&self) -> impl Iterator<Item = ReplicaId> + use<> {
         let me = self.config.replica;
-        self.config.group.members().filter(move |member| *member != me)
+        self.config.configuration.members().filter(move |member| *member != me)
     }
 
     /// Sends once the current view is on disk.

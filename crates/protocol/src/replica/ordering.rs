@@ -153,7 +153,7 @@ impl Replica {
         let fruitless = (self.view.0 - committed_in.0).min(3) as u32;
         let patience = self.config.suspect_after * UNHEARD_MAX * (1 << fruitless);
         let since = self.confirmed_at().max(leader.entered_at).unwrap_or_default();
-        others.count() >= self.config.group.majority() && self.now.instant >= since.after(patience)
+        others.count() >= self.config.configuration.majority() && self.now.instant >= since.after(patience)
     }
 
     /// Leader: a member asks for a part of the log, or of a snapshot. One that gets no further is no sign of life.
@@ -176,7 +176,7 @@ impl Replica {
         let stays =
             self.planted(PlantedBug::UnheardLeaderStays) || self.planted(PlantedBug::DeposedLeaderStays);
         // A group of one has nobody to hear.
-        let is_alone = self.config.group.faults() == 0;
+        let is_alone = self.config.configuration.faults() == 0;
         // What it has sent may take long to arrive, and what follows waits behind it.
         let carrying = super::view_change::carrying_time(self.backlog.uncommitted_bytes) * 2;
         if silence >= self.config.suspect_after * UNHEARD_MAX + carrying && !stays && !is_alone {
@@ -413,7 +413,7 @@ impl Replica {
             };
             record_entries.push(kept);
             let is_lost = self.planted(PlantedBug::UpdateLost)
-                && self.config.replica.index() + 1 == self.config.group.size()
+                && self.config.replica.index() + 1 == self.config.configuration.size()
                 && self.log.op_number().next().0.is_multiple_of(7)
                 && matches!(&payload, Payload::Update(update) if update.class.is_nilext());
             let payload = if is_lost { Payload::Tick } else { payload };
@@ -561,7 +561,7 @@ impl Replica {
         let persisted_op = self.persistence.persisted_op();
         let Role::Leader(leader) = &mut self.role else { return };
         leader.overtaken.take_if(|(number, _)| persisted_op >= *number);
-        let faults = self.config.group.faults();
+        let faults = self.config.configuration.faults();
         if faults == 0 || leader.overtaken.is_some() {
             return;
         }
@@ -614,12 +614,12 @@ impl Replica {
         let Role::Leader(leader) = &self.role else { return true };
         let short =
             leader.progress.iter().filter(is_short).count() + usize::from(self.resources.disk_is_short);
-        self.config.group.size() - short >= self.config.group.majority()
+        self.config.configuration.size() - short >= self.config.configuration.majority()
     }
 
     /// Leader: the others whose disks are not known to be nearly full.
     fn members_with_space(&self, leader: &Leader) -> ReplicaSet {
-        let members = leader.progress.iter().zip(self.config.group.members());
+        let members = leader.progress.iter().zip(self.config.configuration.members());
         let has_space = |progress: &Progress| !progress.disk_short.is_some_and(|at| self.is_recent(at));
         members.filter(|(progress, _)| has_space(progress)).map(|(_, member)| member).collect()
     }
@@ -639,7 +639,8 @@ impl Replica {
 
     /// Leader: commits what a majority, counting durable copies only, has.
     pub(super) fn advance_commit(&mut self) {
-        let enough = self.config.group.majority() - usize::from(self.planted(PlantedBug::CommitTooEarly));
+        let enough =
+            self.config.configuration.majority() - usize::from(self.planted(PlantedBug::CommitTooEarly));
         let Role::Leader(leader) = &mut self.role else { return };
         let persisted_op = self.persistence.persisted_op();
         let candidate = leader.durable_at(enough.max(1), self.config.replica, persisted_op);

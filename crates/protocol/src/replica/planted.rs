@@ -134,5 +134,6 @@ planted_bugs! {
     RegistrationAbandoned = "registration-abandoned": "A client whose registration was refused for now begins another one.";
     AmnesiacGivesState = "amnesiac-gives-state": "A replica that has lost its memory gives others what it has fetched so far, as if it were of its old view.";
     AmnesiacGoesBack = "amnesiac-goes-back": "A replica that has lost its memory and fetched entries of a view enters an earlier one.";
+    MixedEpochAnswers = "mixed-epoch-answers": "A client counts answers of different configurations together.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
 }

@@ -229,7 +229,7 @@ impl Replica {
 
     /// Leader: the newest moment at which `f` followers had not left the view. `None`: never heard.
     pub(super) fn confirmed_at(&self) -> Option<Instant> {
-        if self.config.group.faults() == 0 {
+        if self.config.configuration.faults() == 0 {
             return Some(Instant::NEVER);
         }
         self.newest_of_followers(|progress| progress.heard)
@@ -241,7 +241,7 @@ impl Replica {
         moment: impl Fn(&Progress) -> Option<Instant>,
     ) -> Option<Instant> {
         let Role::Leader(leader) = &self.role else { return None };
-        let faults = self.config.group.faults();
+        let faults = self.config.configuration.faults();
         let mut heard = [None; Group::SIZE_MAX];
         for (index, progress) in leader.progress.iter().enumerate() {
             if index != self.config.replica.index() {
@@ -263,7 +263,7 @@ impl Replica {
 
     /// Leader: `f` followers have promised not to leave the view until then.
     fn lease_until(&self) -> Instant {
-        let faults = self.config.group.faults();
+        let faults = self.config.configuration.faults();
         if faults == 0 {
             return Instant::NEVER;
         }

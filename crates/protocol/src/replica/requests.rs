@@ -213,7 +213,7 @@ impl Replica {
     /// Whether an update may enter the durability log, and on what terms: it depends on the mode, because the modes
     /// recover it differently.
     const fn admission(&self, update: &Update) -> Option<Admission> {
-        self.config.fast_quorum.admission(update.class, &update.footprint)
+        self.config.configuration.mode.admission(update.class, &update.footprint)
     }
 
     /// Answers an operation this replica knows already, or cannot know. True if it is dealt with.
@@ -427,7 +427,7 @@ impl Replica {
             return false;
         }
         // Every member may come back and register anew while the session that it had is not idle yet.
-        let reserve = if is_member { 4 * self.config.group.size() } else { 0 };
+        let reserve = if is_member { 4 * self.config.configuration.size() } else { 0 };
         let limit = self.config.sessions_max + reserve;
         if self.sessions_to_come() < limit {
             return true;

@@ -233,9 +233,9 @@ impl Replica {
             let heard = self.traced.without_memory[member.index()];
             *member == self.config.replica || heard.is_some_and(|heard| now < heard.after(patience))
         };
-        let members: ReplicaSet = self.config.group.members().filter(is_without).collect();
+        let members: ReplicaSet = self.config.configuration.members().filter(is_without).collect();
         let is_gone =
-            members.len() >= self.config.group.majority() && now >= self.traced.since.after(patience);
+            members.len() >= self.config.configuration.majority() && now >= self.traced.since.after(patience);
         if is_gone && !core::mem::replace(&mut self.traced.memory_gone, true) {
             self.trace(TraceEvent::MemoryGone { members });
         }

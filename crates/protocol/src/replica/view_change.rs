@@ -96,7 +96,7 @@ impl Replica {
     fn move_if_others_agree(&mut self) {
         let view = self.view;
         let misses = self.is_suspecting() && !self.planted(PlantedBug::DeposedLeaderStays);
-        if self.count_wants(|want| misses || want.view > view) >= self.config.group.faults() {
+        if self.count_wants(|want| misses || want.view > view) >= self.config.configuration.faults() {
             self.move_with_others();
         }
     }
@@ -229,7 +229,7 @@ impl Replica {
     fn on_view_change_timeout(&mut self) {
         let view = self.view;
         if self.count_wants(|want| want.view > view || (want.moved && want.view == view))
-            >= self.config.group.faults()
+            >= self.config.configuration.faults()
         {
             return self.move_with_others();
         }
@@ -313,7 +313,7 @@ impl Replica {
     /// may be dead by now, and the member may need this one's agreement to go on.
     pub(super) fn yield_to(&mut self, member: ReplicaId, view: View) {
         let deposed = self.is_leader() && view > self.view;
-        let possible = self.config.group.leader(view) != self.config.replica;
+        let possible = self.config.configuration.leader(view) != self.config.replica;
         if deposed && possible && !self.planted(PlantedBug::DeposedLeaderStays) {
             self.move_to(view, ViewChangeReason::Moved, ViewChangeCause::Deposed(member));
         }
@@ -344,7 +344,7 @@ impl Replica {
     /// The first view after this one, `at_least` that one, that `leader` leads.
     fn next_view_of(&self, leader: ReplicaId, at_least: View) -> View {
         let mut view = at_least.max(View(self.view.0 + 1));
-        while self.config.group.leader(view) != leader {
+        while self.config.configuration.leader(view) != leader {
             view.0 += 1;
         }
         view
@@ -372,7 +372,7 @@ impl Replica {
     /// Leader: hands over to the member with the longest log among those that suit.
     pub(super) fn hand_over_to_longest_log(&mut self, suitable: ReplicaSet, reason: HandOverReason) {
         let Role::Leader(leader) = &self.role else { return };
-        let members = leader.progress.iter().zip(self.config.group.members());
+        let members = leader.progress.iter().zip(self.config.configuration.members());
         let heard =
             members.filter(|(progress, member)| progress.heard.is_some() && suitable.contains(*member));
         let best = heard.max_by_key(|(progress, _)| (progress.op_number, progress.heard));
@@ -425,7 +425,7 @@ impl Replica {
             return self.try_start_view();
         }
         state.changes.insert(from, change);
-        let quorum = self.config.group.majority();
+        let quorum = self.config.configuration.majority();
         let me = self.config.replica;
         if state.changes.len() >= quorum && state.changes.contains_key(&me) {
             let others = state.changes.keys().copied().filter(|sender| *sender != me);
@@ -568,7 +568,7 @@ impl Replica {
 
     fn recover_rightly<'a>(&self, logs: &[Vec<&'a Update>]) -> Vec<&'a Update> {
         let overwrites = self.config.overwrites;
-        recover(self.config.fast_quorum, self.config.group, logs, |newer, older| {
+        recover(self.config.configuration.mode, self.config.configuration.group(), logs, |newer, older| {
             overwrites(&newer.request.body, &older.request.body)
         })
     }
@@ -598,7 +598,7 @@ impl Replica {
                 union.push((*update).clone());
             }
         }
-        let threshold = self.config.group.recovery_quorum(self.config.fast_quorum);
+        let threshold = self.config.configuration.recovery_quorum();
         match self.config.planted? {
             PlantedBug::RecoverEverything => {
                 union.retain(|update| count(update.request.id) >= threshold);
@@ -649,7 +649,7 @@ impl Replica {
         let now = self.now.instant;
         let suspect_at = self.next_suspicion();
         if self.leader() == self.config.replica {
-            let leader = Leader::new(self.config.group.size(), now, entered_at, self.log.op_number());
+            let leader = Leader::new(self.config.configuration.size(), now, entered_at, self.log.op_number());
             let timers = Timers::stopped()
                 .with(Timer::Heartbeat, now)
                 .with(Timer::Sessions, now.after(self.config.session_timeout / 8));
@@ -694,7 +694,7 @@ impl Replica {
     pub(super) fn ask_for_start_view(&mut self, view: View) {
         let entered = view == self.view && self.is_normal();
         let forbidden = view == self.view && matches!(self.role, Role::Recovering(_));
-        let leader = self.config.group.leader(view);
+        let leader = self.config.configuration.leader(view);
         // While one view's log is on its way that view is not asked for again. The source may have died since, so a later
         // view is.
         let is_coming = self.role.transfer().is_some_and(|transfer| {
@@ -721,7 +721,12 @@ impl Replica {
         let entered = view == self.view && self.is_normal();
         let forbidden = view == self.view && matches!(self.role, Role::Recovering(_));
         let is_older = self.role.transfer().is_some_and(|transfer| transfer.start.view > view);
-        if from != self.config.group.leader(view) || view < self.view || entered || forbidden || is_older {
+        if from != self.config.configuration.leader(view)
+            || view < self.view
+            || entered
+            || forbidden
+            || is_older
+        {
             return;
         }
         if self.agrees_up_to(start.base, start.base_view) {
@@ -757,7 +762,7 @@ impl Replica {
     pub(super) fn enter_as_follower(&mut self, start: StartView) {
         let StartView { view, base, commit, suffix, .. } = start;
         if self.is_normal() {
-            self.trace_left(view, ViewChangeCause::Followed(self.config.group.leader(view)));
+            self.trace_left(view, ViewChangeCause::Followed(self.config.configuration.leader(view)));
         }
         // Not normal while the log changes hands.
         self.leave_for(view, self.config.view_change_timeout);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use syros_protocol::client;
 use syros_protocol::message::{Message, Refusal};
 use syros_protocol::replica;
-use syros_types::{OpNumber, ReadPolicy, ReplicaId};
+use syros_types::{Configuration, ConfigurationEpoch, OpNumber, ReadPolicy, ReplicaId};
 
 /// Answers of members that are remembered: clients take the one they want before so many have come.
 const SEEN_MAX: usize = 256;
@@ -36,8 +36,8 @@ impl World {
 
     pub(crate) fn start_client(&mut self, slot: usize) {
         let protocol = &self.swarm.protocol;
-        let mut config =
-            client::Config::new(self.group, self.swarm.fast_quorum, self.dice.clients.next_u64());
+        let configuration = Configuration::first(self.group, self.swarm.fast_quorum);
+        let mut config = client::Config::new(configuration, self.dice.clients.next_u64());
         config.settings = client::Settings {
             resend: protocol.client_resend,
             sync_after: protocol.sync_after,
@@ -279,7 +279,9 @@ impl World {
         self.read_at = matches!(message, Message::ReadReply { .. }).then_some(in_flight.executed);
         let is_members = matches!(message, Message::MemberReply { .. });
         self.answered_by = is_members.then_some((from, in_flight.life));
-        client.handle(now, client::Event::Message { from: ReplicaId(from as u8), message });
+        // No simulated group changes its members.
+        let epoch = ConfigurationEpoch::FIRST;
+        client.handle(now, client::Event::Message { from: ReplicaId(from as u8), epoch, message });
         self.drain_client(slot);
         self.read_at = None;
         self.answered_by = None;

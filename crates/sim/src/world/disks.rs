@@ -1,4 +1,4 @@
-//! Whose disk is whose: groups that are formed, and disks that are wiped and started as new ones.
+//! Which node is who: groups that are formed, and disks that are wiped and started as new ones.
 //!
 //! In most worlds the group has been formed before time begins. What a member that is not in it yet hears of the
 //! others, it hears here by looking: a connection and two handshakes take no part in what could go wrong.
@@ -9,33 +9,33 @@ use crate::swarm::MILLI;
 use crate::tally::Occurrence;
 use crate::world::{SimEvent, World};
 use syros_protocol::agreement::{EngineName, SharedSettings};
-use syros_protocol::formation::{Decision, Declaration, DiskId, Formation, Roster, Stage};
+use syros_protocol::formation::{Decision, Declaration, Formation, Stage};
 use syros_protocol::replica::{Config, PlantedBug};
-use syros_types::{Group, ReplicaId};
+use syros_types::{Group, NodeId, ReplicaId, Roster};
 
 /// A member whose group is being formed looks around this often; divided by the swarm's speed.
 const GREET_INTERVAL: u64 = 20 * MILLI;
 
-/// What a replica knows of disks, durably.
+/// What a replica knows of nodes, durably.
 #[derive(Debug)]
 pub(crate) struct Membership {
-    /// The number of its disk.
-    disk: DiskId,
+    /// Which node it is, for as long as it has this disk.
+    node: NodeId,
     /// The roster that it acts with.
     roster: Roster,
     /// It does not act yet: its disk is new.
     forming: Option<Formation>,
-    /// The disk that was taken away, with its number and roster.
-    away: Option<Box<(Disk, DiskId, Roster)>>,
+    /// The disk that was taken away, with its node and roster.
+    away: Option<Box<(Disk, NodeId, Roster)>>,
 }
 
 impl Membership {
     /// Of a group that has been formed.
     pub(crate) fn formed(group: Group, replica: ReplicaId) -> Self {
-        let disk = |member: ReplicaId| DiskId::new(1 + u64::from(member.0)).expect("it is above 0");
+        let node = |member: ReplicaId| NodeId::new(1 + u64::from(member.0)).expect("it is above 0");
         let roster =
-            group.members().fold(Roster::unknown(group), |roster, member| roster.with(member, disk(member)));
-        Self { disk: disk(replica), roster, forming: None, away: None }
+            group.members().fold(Roster::unknown(group), |roster, member| roster.with(member, node(member)));
+        Self { node: node(replica), roster, forming: None, away: None }
     }
 
     /// True if the replica does not act yet.
@@ -63,11 +63,11 @@ impl World {
     /// The replica has a new disk, and knows nothing of the others.
     fn begin_forming(&mut self, replica: usize) {
         let id = ReplicaId(replica as u8);
-        let disk = DiskId::new(self.dice.formation.next_u64() | 1 << 32).expect("it is above 0");
-        let formation = Formation::new(self.group, id, disk, None).plant(self.planted);
+        let node = NodeId::new(self.dice.formation.next_u64() | 1 << 32).expect("it is above 0");
+        let formation = Formation::new(self.group, id, node, None).plant(self.planted);
         let slot = &mut self.replicas[replica];
         slot.life += 1;
-        slot.membership.disk = disk;
+        slot.membership.node = node;
         slot.membership.forming = Some(formation);
     }
 
@@ -78,8 +78,8 @@ impl World {
         let slot = &mut self.replicas[replica];
         let fresh = Disk::new(slot.disk.sizes());
         let old = std::mem::replace(&mut slot.disk, fresh);
-        let Membership { disk, roster, .. } = slot.membership;
-        slot.membership.away = Some(Box::new((old, disk, roster)));
+        let Membership { node, roster, .. } = slot.membership;
+        slot.membership.away = Some(Box::new((old, node, roster)));
         self.begin_forming(replica);
         self.greet_soon(replica);
     }
@@ -93,12 +93,12 @@ impl World {
     /// What a replica says of itself to one that connects, if it runs.
     fn declaration(&self, replica: usize) -> Option<Declaration> {
         let slot = &self.replicas[replica];
-        let Membership { disk, roster, forming, .. } = &slot.membership;
+        let Membership { node, roster, forming, .. } = &slot.membership;
         match forming {
             Some(formation) => slot.is_greeting.then(|| formation.declaration()),
             None => slot.process.as_ref().map(|_| Declaration {
                 replica: ReplicaId(replica as u8),
-                disk: *disk,
+                node: *node,
                 stage: Stage::Acting(*roster),
             }),
         }
@@ -161,9 +161,9 @@ impl World {
         let Some(away) = slot.membership.away.take() else { return false };
         slot.life += 1;
         slot.is_greeting = false;
-        let (disk, number, roster) = *away;
+        let (disk, node, roster) = *away;
         slot.disk = disk;
-        slot.membership = Membership { disk: number, roster, forming: None, away: None };
+        slot.membership = Membership { node, roster, forming: None, away: None };
         self.start_replica(replica);
         true
     }

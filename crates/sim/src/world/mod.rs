@@ -36,7 +36,7 @@ use syros_protocol::history::ChangeHistory;
 use syros_protocol::message::{Body, Message};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, PlantedBug};
-use syros_types::{Group, OpNumber, Prng, ReplicaId};
+use syros_types::{Configuration, Group, OpNumber, Prng, ReplicaId};
 use turns::Turns;
 
 /// Things that happen.
@@ -444,14 +444,13 @@ impl World {
     fn replica_config(&mut self, replica: usize) -> replica::Config {
         let now = self.now();
         let mut config = replica::Config::new(
-            self.group,
+            Configuration::first(self.group, self.swarm.fast_quorum),
             ReplicaId(replica as u8),
             adapter::describe,
             syros_commands::overwrites,
         );
         config.leader_memory_margin = self.swarm.maxmemory.map_or(0, |limit| limit / 8);
         let settings = &self.swarm.protocol;
-        config.fast_quorum = self.swarm.fast_quorum;
         config.durability = self.swarm.durability;
         config.seed = self.dice.clocks.next_u64();
         for duration in [

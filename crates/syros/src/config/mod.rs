@@ -65,7 +65,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     }
 
     let mut core = syros_runtime::replica_config(group, replica);
-    core.fast_quorum = root.choice("fast-quorum", &quorums, protocol.fast_quorum)?;
+    core.configuration.mode = root.choice("fast-quorum", &quorums, protocol.fast_quorum)?;
     core.batch_max = protocol.batch.map_or(core.batch_max, usize::from);
     core.durability = root.choice("durability", &durabilities, core.durability)?;
     let mut engine = EngineConfig::default();

@@ -140,7 +140,7 @@ fn a_protocol_decides_defaults_and_nothing_else() {
     let settings = |node: &NodeConfig| {
         let (core, front) = (&node.replica, &node.front);
         (
-            core.fast_quorum,
+            core.configuration.mode,
             core.batch_max,
             node.engine.execution_threads,
             front.client.read_policy,

@@ -11,10 +11,12 @@ use syros_protocol::message::{
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
 use syros_types::{
-    FastQuorum, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, View, WallTime,
+    ConfigurationEpoch, ConfigurationId, FastQuorum, GroupId, Instant, OpNumber, OperationId, ReplicaId,
+    ReplicaSet, SessionId, View, WallTime,
 };
 use syros_wire::{
-    decode_message, decode_record, decode_snapshot_head, encode_message, encode_record, encode_snapshot_head,
+    decode_message, decode_record, decode_record_of, decode_snapshot_head, encode_message, encode_record,
+    encode_record_of, encode_snapshot_head,
 };
 
 const fn id(session: u64, sequence: u64) -> OperationId {
@@ -387,5 +389,25 @@ fn a_gap_between_completions_takes_a_few_bytes_and_the_gaps_of_earlier_builds_ar
         format!("{before} 03 04 20 04 e0ff07 01"),
     ] {
         assert!(decode_snapshot_head(&bytes(&beyond)).is_err(), "{beyond}");
+    }
+}
+
+#[test]
+fn records_of_later_configurations_name_group_and_epoch() {
+    let (record, first) = (Record::Forgot { view: View(5) }, ConfigurationId::FIRST);
+    let later = ConfigurationId { group: GroupId(300), epoch: ConfigurationEpoch(2) };
+    let mut out = Vec::new();
+    encode_record_of(later, &record, &mut out);
+    assert_eq!(out, [9, 0xac, 2, 2, 7, 5]);
+    assert_eq!(decode_record_of(later, &out, describe), Ok(record.clone()));
+    let refused = decode_record(&out, describe).unwrap_err().to_string();
+    assert!(refused.contains("it names group 300, epoch 2; here it is group 0, epoch 0"), "{refused}");
+    out.clear();
+    encode_record_of(first, &record, &mut out);
+    assert_eq!(out, [7, 5], "as in logs of before");
+    assert!(decode_record_of(later, &out, describe).is_err());
+    for malformed in [&[9, 0, 0, 7, 5][..], &[9, 1, 1, 9, 1, 1, 7, 5], &[9, 1], &[9, 1, 1]] {
+        let ours = ConfigurationId { group: GroupId(1), epoch: ConfigurationEpoch(1) };
+        assert!(decode_record_of(ours, malformed, describe).is_err(), "{malformed:?}");
     }
 }

@@ -48,7 +48,7 @@ struct Cluster {
 impl Cluster {
     fn new(size: usize, bug: Option<PlantedBug>) -> Self {
         let forming = |id: u8| {
-            let formation = Formation::new(group(size), ReplicaId(id), disk(10 + u64::from(id)), None);
+            let formation = Formation::new(group(size), ReplicaId(id), node(10 + u64::from(id)), None);
             #[cfg(feature = "planted-bugs")]
             let formation = formation.plant(bug);
             #[cfg(not(feature = "planted-bugs"))]

@@ -22,8 +22,8 @@ struct Meetings {
     acts_alone: bool,
 }
 
-fn disk(number: u64) -> DiskId {
-    DiskId::new(number).unwrap()
+fn node(number: u64) -> NodeId {
+    NodeId::new(number).unwrap()
 }
 
 fn group(size: usize) -> Group {
@@ -33,7 +33,7 @@ fn group(size: usize) -> Group {
 impl Meetings {
     fn new(processes: &[(u8, u64)], size: usize, bug: Option<PlantedBug>) -> Self {
         let forming = |(replica, number): &(u8, u64)| {
-            let formation = Formation::new(group(size), ReplicaId(*replica), disk(*number), None);
+            let formation = Formation::new(group(size), ReplicaId(*replica), node(*number), None);
             #[cfg(feature = "planted-bugs")]
             let formation = formation.plant(bug);
             #[cfg(not(feature = "planted-bugs"))]
@@ -95,7 +95,7 @@ impl Meetings {
         matches!(self.processes[process], Process::Acting(..))
     }
 
-    /// True if some member acts with two disks, and each has a quorum of members with it that would work with it.
+    /// True if some member acts with two nodes, and each has a quorum of members with it that would work with it.
     fn is_split(&self, size: usize) -> bool {
         let rosters: Vec<Roster> = self
             .processes
@@ -135,8 +135,8 @@ fn a_group_is_formed_when_all_have_met_and_not_before() {
 
 #[test]
 fn a_group_of_one_is_formed_at_once() {
-    let mut formation = Formation::new(group(1), ReplicaId(0), disk(5), None);
-    let roster = Roster::unknown(group(1)).with(ReplicaId(0), disk(5));
+    let mut formation = Formation::new(group(1), ReplicaId(0), node(5), None);
+    let roster = Roster::unknown(group(1)).with(ReplicaId(0), node(5));
     assert_eq!(formation.decide(), Decision::Vote(roster));
     formation.voted(roster);
     assert_eq!(formation.decide(), Decision::Act(roster));
@@ -148,52 +148,52 @@ fn a_member_that_was_away_joins_by_one_that_acts() {
     meet_all(&mut meetings);
     // Its vote is durable; that it acted was not yet.
     let Process::Acting(_, roster) = meetings.processes[2] else { panic!("it does not act") };
-    let again = Formation::new(group(3), ReplicaId(2), disk(12), Some(roster));
+    let again = Formation::new(group(3), ReplicaId(2), node(12), Some(roster));
     meetings.processes[2] = Process::Forming(Box::new(again));
     meetings.meet(2, 1);
     assert!(meetings.acts(2));
 }
 
 #[test]
-fn a_wiped_disk_is_refused_by_whoever_acts() {
+fn a_wiped_node_is_refused_by_whoever_acts() {
     let mut meetings = Meetings::new(&[(0, 10), (1, 11), (2, 12)], 3, None);
     meet_all(&mut meetings);
     let (Process::Acting(ours, roster), wiped) =
-        (meetings.processes[0].clone(), Formation::new(group(3), ReplicaId(2), disk(99), None))
+        (meetings.processes[0].clone(), Formation::new(group(3), ReplicaId(2), node(99), None))
     else {
         panic!("it does not act")
     };
     let refused = check(&ours, &roster, &wiped.declaration()).unwrap_err().to_string();
-    assert!(refused.contains("replica 2 has disk 0000000000000063"), "{refused}");
-    assert!(refused.contains("knows it by disk 000000000000000c"), "{refused}");
+    assert!(refused.contains("replica 2 is node 0000000000000063"), "{refused}");
+    assert!(refused.contains("knows it as node 000000000000000c"), "{refused}");
     meetings.processes[2] = Process::Forming(Box::new(wiped));
     meetings.meet(2, 0);
     assert!(matches!(meetings.processes[2], Process::Refused));
 }
 
 #[test]
-fn the_first_disk_seen_is_trusted_where_none_is_known() {
+fn the_first_node_seen_is_trusted_where_none_is_known() {
     let me = Declaration {
         replica: ReplicaId(0),
-        disk: disk(10),
-        stage: Stage::Acting(Roster::unknown(group(3)).with(ReplicaId(0), disk(10))),
+        node: node(10),
+        stage: Stage::Acting(Roster::unknown(group(3)).with(ReplicaId(0), node(10))),
     };
     let Stage::Acting(roster) = me.stage else { unreachable!() };
     let acting = |number: u64| {
-        let roster = Roster::unknown(group(3)).with(ReplicaId(2), disk(number));
-        Declaration { replica: ReplicaId(2), disk: disk(number), stage: Stage::Acting(roster) }
+        let roster = Roster::unknown(group(3)).with(ReplicaId(2), node(number));
+        Declaration { replica: ReplicaId(2), node: node(number), stage: Stage::Acting(roster) }
     };
     let learnt = check(&me, &roster, &acting(12)).unwrap().expect("it is news");
-    assert_eq!(learnt.disk(ReplicaId(2)), Some(disk(12)));
+    assert_eq!(learnt.node(ReplicaId(2)), Some(node(12)));
     assert_eq!(check(&me, &learnt, &acting(12)), Ok(None));
     let refused = check(&me, &learnt, &acting(13)).unwrap_err();
-    assert!(matches!(refused, Mismatch::TheirDisk { .. }), "{refused}");
+    assert!(matches!(refused, Mismatch::TheirNode { .. }), "{refused}");
     // A new directory is none that the group has been acting with.
     let new = Declaration { stage: Stage::New, ..acting(14) };
     assert!(check(&me, &roster, &new).is_err());
-    let mut formation = Formation::new(group(3), ReplicaId(2), disk(14), None);
+    let mut formation = Formation::new(group(3), ReplicaId(2), node(14), None);
     formation.hear(&me);
-    assert!(matches!(formation.decide(), Decision::Refuse(Mismatch::OurDisk { expected: None, .. })));
+    assert!(matches!(formation.decide(), Decision::Refuse(Mismatch::OurNode { expected: None, .. })));
 }
 
 /// What was found wrong with hearing all and acting: two nodes are started as replica 2.
@@ -220,7 +220,7 @@ fn without_votes_two_nodes_with_one_id_split_the_group() {
     assert!(two_nodes_with_one_id(true).is_split(3));
 }
 
-/// A quorum is enough, says the bug: the wiped disk forms a group with a member that was not there before.
+/// A quorum is enough, says the bug: the wiped node forms a group with a member that was not there before.
 fn wiped_while_one_was_away(bug: Option<PlantedBug>) -> Meetings {
     let mut meetings = Meetings::new(&[(0, 10), (1, 11), (2, 12), (1, 21)], 3, bug);
     for _ in 0..3 {

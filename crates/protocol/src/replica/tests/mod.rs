@@ -8,7 +8,9 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use std::collections::{BTreeMap, BTreeSet};
-use syros_types::{Class, Description, FastQuorum, Footprint, Group, OperationId, ReplicaSet, SessionId};
+use syros_types::{
+    Class, Configuration, Description, FastQuorum, Footprint, Group, OperationId, ReplicaSet, SessionId,
+};
 
 /// Operations here are `CK...`: class letter, key letter, anything.
 fn describe(body: &[u8]) -> Option<Description> {
@@ -75,10 +77,8 @@ impl Cluster {
         let now = Now { instant: Instant(1_000_000_000), wall: WallTime(1_000_000) };
         let group = Group::new(n).unwrap();
         let replicas = group.members().map(|id| {
-            let mut config = Config {
-                fast_quorum: mode,
-                ..Config::new(group, id, describe, |newer, older| newer[1] == older[1])
-            };
+            let configuration = Configuration::first(group, mode);
+            let mut config = Config::new(configuration, id, describe, |newer, older| newer[1] == older[1]);
             change(&mut config);
             Replica::new(config, Boot::Fresh, now)
         });

@@ -1,0 +1,265 @@
+//! Who is in a group: nodes, and the configuration that gives each of them a position.
+
+use crate::{FastQuorum, Group, ReplicaId, View};
+use core::fmt;
+use core::num::NonZeroU64;
+
+/// The permanent identity of a node: a random number, drawn when its data directory is made, and lost with it.
+///
+/// A node that lost its directory no longer knows what it acknowledged, while others still count that. So it never
+/// comes back under its old identity: **a lost disk means a new `NodeId`, always.** Which position in which group a
+/// node has, a [`Configuration`] says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct NodeId(NonZeroU64);
+
+impl NodeId {
+    /// The node with this number; no node has 0.
+    #[must_use]
+    pub const fn new(number: u64) -> Option<Self> {
+        match NonZeroU64::new(number) {
+            Some(number) => Some(Self(number)),
+            None => None,
+        }
+    }
+
+    /// The number.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0.get()
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
+
+/// How often a node has started: 1 at its first start, and one more at each later one. The node makes it durable before
+/// it says it. Of two lives of one node the later has the higher number, so a member that has heard of the later one
+/// refuses the earlier one: its data directory was put back from a copy, and has forgotten what it acknowledged since.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Incarnation(pub u64);
+
+impl Incarnation {
+    /// That of a node which does not say it, because it speaks version 4 of the wire format.
+    pub const UNKNOWN: Self = Self(0);
+
+    /// The life after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0.saturating_add(1))
+    }
+}
+
+/// The number of a group. One process is to host replicas of many groups; today there is one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct GroupId(pub u32);
+
+impl GroupId {
+    /// The only group there is.
+    pub const ONLY: Self = Self(0);
+}
+
+/// The number of a configuration of one group: 0 is the first one, and each later configuration has a higher number.
+/// Answers and acknowledgements of different epochs never make one quorum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConfigurationEpoch(pub u64);
+
+impl ConfigurationEpoch {
+    /// The epoch that a group is created with.
+    pub const FIRST: Self = Self(0);
+
+    /// The epoch after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// Names one configuration of one group. Frames, handshakes, records of the log and identity files carry it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConfigurationId {
+    /// The group.
+    pub group: GroupId,
+    /// The epoch of its configuration.
+    pub epoch: ConfigurationEpoch,
+}
+
+impl ConfigurationId {
+    /// The first configuration of the only group.
+    pub const FIRST: Self = Self { group: GroupId::ONLY, epoch: ConfigurationEpoch::FIRST };
+}
+
+/// Something for another configuration than the receiver's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OtherConfiguration {
+    /// The one it names.
+    pub theirs: ConfigurationId,
+    /// The receiver's.
+    pub ours: ConfigurationId,
+}
+
+impl fmt::Display for OtherConfiguration {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "it names {}; here it is {}", self.theirs, self.ours)
+    }
+}
+
+impl core::error::Error for OtherConfiguration {}
+
+impl ConfigurationId {
+    /// Checks that something is for this configuration, whose name it carries.
+    ///
+    /// # Errors
+    /// [`OtherConfiguration`] if it names another one.
+    pub fn check(self, theirs: Self) -> Result<(), OtherConfiguration> {
+        if theirs == self { Ok(()) } else { Err(OtherConfiguration { theirs, ours: self }) }
+    }
+}
+
+impl fmt::Display for ConfigurationId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "group {}, epoch {}", self.group.0, self.epoch.0)
+    }
+}
+
+/// The node in each position of a group, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Roster {
+    group: Group,
+    nodes: [Option<NodeId>; Group::SIZE_MAX],
+}
+
+impl Roster {
+    /// A roster that names no node yet.
+    #[must_use]
+    pub const fn unknown(group: Group) -> Self {
+        Self { group, nodes: [None; Group::SIZE_MAX] }
+    }
+
+    /// The roster with the node in one more position.
+    #[must_use]
+    pub fn with(mut self, member: ReplicaId, node: NodeId) -> Self {
+        self.nodes[..self.group.size()][member.index()] = Some(node);
+        self
+    }
+
+    /// The size of the group.
+    #[must_use]
+    pub const fn group(&self) -> Group {
+        self.group
+    }
+
+    /// The node in a position, if it is known.
+    #[must_use]
+    pub fn node(&self, member: ReplicaId) -> Option<NodeId> {
+        self.nodes.get(member.index()).copied().flatten()
+    }
+
+    /// The nodes in the order of their positions.
+    #[must_use]
+    pub fn nodes(&self) -> &[Option<NodeId>] {
+        &self.nodes[..self.group.size()]
+    }
+
+    /// The first position for which both rosters name a node, and not the same one.
+    #[must_use]
+    pub fn conflict(&self, other: &Self) -> Option<(ReplicaId, NodeId, NodeId)> {
+        self.group.members().find_map(|member| {
+            let (ours, theirs) = (self.node(member)?, other.node(member)?);
+            (ours != theirs).then_some((member, ours, theirs))
+        })
+    }
+}
+
+/// Who is in a group, and by which rules it counts. The leader of a view and every quorum are computed from it.
+///
+/// A configuration does not change while a process runs; when it does, each change will have an epoch of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Configuration {
+    /// Which configuration of which group this is.
+    pub id: ConfigurationId,
+    /// The node in each position.
+    pub roster: Roster,
+    /// Which updates complete in one round trip.
+    pub mode: FastQuorum,
+}
+
+impl Configuration {
+    /// The first configuration of the only group, whose nodes are not known yet.
+    #[must_use]
+    pub const fn first(group: Group, mode: FastQuorum) -> Self {
+        Self { id: ConfigurationId::FIRST, roster: Roster::unknown(group), mode }
+    }
+
+    /// The size of the group.
+    #[must_use]
+    pub const fn group(&self) -> Group {
+        self.roster.group
+    }
+
+    /// Number of members, `n`.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.group().size()
+    }
+
+    /// Failures the group survives, `f`.
+    #[must_use]
+    pub const fn faults(&self) -> usize {
+        self.group().faults()
+    }
+
+    /// Members in a majority, `f + 1`.
+    #[must_use]
+    pub const fn majority(&self) -> usize {
+        self.group().majority()
+    }
+
+    /// Acknowledgements, the leader's among them, that complete a fast update.
+    #[must_use]
+    pub const fn fast_quorum(&self) -> usize {
+        self.group().fast_quorum(self.mode)
+    }
+
+    /// How many of the surviving durability logs must hold an update for it to be recovered.
+    #[must_use]
+    pub const fn recovery_quorum(&self) -> usize {
+        self.group().recovery_quorum(self.mode)
+    }
+
+    /// The leader of `view`: the member in position `view mod n` (VR 4).
+    #[must_use]
+    pub const fn leader(&self, view: View) -> ReplicaId {
+        ReplicaId((view.0 % self.size() as u64) as u8)
+    }
+
+    /// The position of every member, in order.
+    pub fn members(&self) -> impl Iterator<Item = ReplicaId> + Clone + use<> {
+        self.group().members()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn leadership_goes_round() {
+        let configuration = Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority);
+        let leaders: [u8; 5] = core::array::from_fn(|view| configuration.leader(View(view as u64)).0);
+        assert_eq!(leaders, [0, 1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn rosters_conflict_where_both_know_a_node() {
+        let node = |number| NodeId::new(number).unwrap();
+        let roster = Roster::unknown(Group::new(3).unwrap()).with(ReplicaId(0), node(7));
+        let other = Roster::unknown(Group::new(3).unwrap()).with(ReplicaId(2), node(8));
+        assert_eq!(roster.conflict(&other), None);
+        let other = other.with(ReplicaId(0), node(9));
+        assert_eq!(roster.conflict(&other), Some((ReplicaId(0), node(7), node(9))));
+        assert_eq!(NodeId::new(0), None);
+    }
+}

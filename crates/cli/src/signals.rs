@@ -24,7 +24,9 @@ pub fn watch(mut on_signal: impl FnMut(i32) + Send + 'static) -> Result<(), Stri
 /// As [`watch`].
 pub fn watch_as_service(mut on_end: impl FnMut(i32) + Send + 'static) -> Result<(), String> {
     watch(move |signal| match signal {
-        SIGHUP => log::info!("SIGHUP: nothing to do, the log goes to standard error"),
+        SIGHUP => {
+            tracing::info!("SIGHUP: nothing to do, because the log goes to standard error");
+        }
         signal => on_end(signal),
     })
 }

@@ -15,6 +15,7 @@ use syros_types::{Instant, ReplicaId};
 use syros_wire::{
     Channel, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof, Sender, Side, put_frame,
 };
+use tracing::field::display;
 
 use crate::config::GREETING_TIMEOUT;
 use crate::connection::{Entry, Kind, Open};
@@ -120,7 +121,8 @@ impl EventLoop {
             Err(error) if is_exhausted(&error) => {
                 // The connection stays in the queue; trying at once would only burn the processor.
                 listener.again_at = now.after(EXHAUSTED_PAUSE);
-                self.complaints.warn(now, format_args!("cannot accept a connection: {error}"));
+                let node = self.node();
+                tracing::warn!(node, error = %error, "cannot accept a connection");
             }
             // The connection was gone before it was accepted; there may be others.
             Err(_) => {}
@@ -135,8 +137,8 @@ impl EventLoop {
         // is counted when it has said who it is.
         if is_redis && self.clients >= self.descriptors.redis_clients {
             let limit = self.descriptors.redis_clients;
-            let problem = format_args!("refused a connection of {peer}: {limit} are open");
-            self.complaints.warn(self.now.instant, problem);
+            let node = self.node();
+            tracing::warn!(node, peer = %peer, limit, "refused a connection of a Redis client: as many as may be are open");
             // A courtesy; if the socket does not take it, never mind.
             let _ = stream.write(b"-ERR max number of clients reached\r\n");
             return;
@@ -150,7 +152,8 @@ impl EventLoop {
         let net = match opened {
             Ok(net) => net,
             Err(error) => {
-                self.complaints.warn(self.now.instant, format_args!("lost a connection of {peer}: {error}"));
+                let node = self.node();
+                tracing::warn!(node, peer = %peer, error = %error, "lost a connection while it was taken in");
                 return self.table.release(index);
             }
         };
@@ -194,6 +197,11 @@ impl EventLoop {
     /// What this process says of itself on a new connection.
     pub(crate) fn hello(&self) -> io::Result<Hello> {
         self.introduction.hello(self.declaration())
+    }
+
+    /// Position of the member that this node is, for log lines; a gateway is none.
+    pub(crate) fn node(&self) -> Option<u8> {
+        self.introduction.member.as_ref().map(|member| member.replica.0)
     }
 
     /// Which member this node is, by which identity, and how far its group has come.
@@ -426,8 +434,8 @@ impl EventLoop {
         if let Some(local) = &mut self.local {
             local.handle(self.now, syros_protocol::replica::Event::MemberConnected(open.address));
         }
-        let peer = open.peer.map_or_else(String::new, |peer| format!(" at {peer}"));
-        log::info!("connected to {replica}{peer}");
+        let (connection, peer) = (open.address, open.peer.map(display));
+        tracing::info!(node = self.node(), member = replica.0, connection, peer, "connected to another node");
         self.disowned_by = self.disowned_by.without(replica);
         let link = &mut self.links[replica.index()];
         link.connection = Some(index);
@@ -446,7 +454,12 @@ impl EventLoop {
         let learnt = formation::check(&ours, local.directory().roster(), theirs);
         if let Some(roster) = learnt.map_err(|mismatch| mismatch.to_string())? {
             local.directory_mut().learn(roster).map_err(|error| error.to_string())?;
-            log::info!("{} is known as node {} from now on", theirs.replica, theirs.node);
+            tracing::info!(
+                node = ours.replica.0,
+                member = theirs.replica.0,
+                id = %theirs.node,
+                "this node knows the member by its id from now on"
+            );
         }
         Ok(())
     }
@@ -516,8 +529,9 @@ impl EventLoop {
     }
 
     fn complain(&mut self, index: usize, problem: &str) {
-        let peer = self.table.open_mut(index).and_then(|open| open.peer);
-        let peer = peer.map_or_else(|| "a client".to_owned(), |peer| peer.to_string());
-        self.complaints.warn(self.now.instant, format_args!("refused {peer}: {problem}"));
+        let node = self.node();
+        let Some(open) = self.table.open_mut(index) else { return };
+        let (connection, peer) = (open.address, open.peer.map(display));
+        tracing::warn!(node, connection, peer, error = problem, "refused a connection");
     }
 }

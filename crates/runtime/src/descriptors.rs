@@ -88,6 +88,10 @@ impl Demand {
     }
 }
 
+/// What follows from too low a limit, and what an operator can do.
+const FEWER_CLIENTS: &str = "it admits fewer clients, and keeps the rest for its files and the other nodes. Raise the limit \
+                             (ulimit -n, LimitNOFILE= of systemd), or lower the setting";
+
 /// Raises the limit of the process as far as needed and possible, and distributes what it allows. Warns if that is less
 /// than `setting` says.
 pub(crate) fn claim(demand: Demand, setting: &str) -> io::Result<Descriptors> {
@@ -108,16 +112,15 @@ pub(crate) fn claim(demand: Demand, setting: &str) -> io::Result<Descriptors> {
     );
     if !all_fit {
         let wanted = demand.redis_clients.or(demand.peer_clients).unwrap_or(0);
+        let problem =
+            format!("{setting} is {wanted}, but this process may have {limit} files open at a time");
+        let (redis_clients, syros_clients) = (share.redis_clients, share.peer_clients);
         // Syros clients are few.
-        let is_harmless = redis_fit && demand.redis_clients.is_some();
-        log::log!(
-            if is_harmless { log::Level::Info } else { log::Level::Warn },
-            "{setting} is {wanted}, but this process may have {limit} files open at a time: it admits {} Redis clients and \
-             {} Syros clients, and keeps the rest for its files and the other nodes. Raise the limit to {needed} \
-             (ulimit -n, LimitNOFILE= of systemd), or lower {setting}",
-            share.redis_clients,
-            share.peer_clients
-        );
+        if redis_fit && demand.redis_clients.is_some() {
+            tracing::info!(limit, needed, redis_clients, syros_clients, "{problem}: {FEWER_CLIENTS}");
+        } else {
+            tracing::warn!(limit, needed, redis_clients, syros_clients, "{problem}: {FEWER_CLIENTS}");
+        }
     }
     Ok(share)
 }
@@ -134,11 +137,11 @@ fn raise(needed: usize) -> usize {
     }
     match setrlimit(Resource::Nofile, Rlimit { current: Some(wanted), maximum }) {
         Ok(()) => {
-            log::debug!("the limit of open files is {wanted} now; it was {current}");
+            tracing::debug!(limit = wanted, before = current, "the limit of open files has been raised");
             number(wanted)
         }
         Err(error) => {
-            log::debug!("the limit of open files stays at {current}: {error}");
+            tracing::debug!(limit = current, wanted, error = %error, "the limit of open files cannot be raised");
             number(current)
         }
     }

@@ -783,7 +783,10 @@ fn lock(path: &Path) -> Result<File, DirectoryError> {
                     return Err(DirectoryError::Locked(path.to_owned()));
                 }
                 if !std::mem::replace(&mut has_told, true) {
-                    log::info!("{} is in use by another process: waiting for it to end", path.display());
+                    tracing::info!(
+                        directory = %path.display(),
+                        "the data directory is in use by another process: this one waits for that to end"
+                    );
                 }
                 std::thread::sleep(LOCK_PAUSE);
             }

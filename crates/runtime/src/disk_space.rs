@@ -162,7 +162,7 @@ impl Reserve {
                 // Others took the space first.
                 Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {}
                 Err(error) => {
-                    log::warn!("cannot keep a reserve in {}: {error}", self.path().display());
+                    tracing::warn!(file = %self.path().display(), error = %error, "this node cannot keep a reserve on its disk");
                     *state = State::Impossible;
                 }
             }

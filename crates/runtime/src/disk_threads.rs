@@ -305,7 +305,7 @@ fn compact<S: Store>(shared: &Arc<Shared<S>>, wishes: &Receiver<()>) {
                 Ok(true) => {}
                 Ok(false) => break,
                 Err(error) => {
-                    log::error!("{error}; it is tried again");
+                    tracing::error!(error = %error, "the engine cannot compact its files; it tries again");
                     thread::sleep(COMPACTION_PAUSE);
                     break;
                 }

@@ -36,6 +36,7 @@ use syros_types::{
 use syros_wire::{
     Channel, FrameBuffer, HandshakeMessage, put_member_reply_frame, put_message_frame, put_read_reply_frame,
 };
+use tracing::field::display;
 
 use crate::accept::Listener;
 use crate::clock::Clock;
@@ -46,7 +47,6 @@ use crate::handshake::Introduction;
 use crate::info::Description;
 use crate::links::{Link, Resolver};
 use crate::local::{Delayed, Local, Wanted};
-use crate::log_limit::LogLimit;
 use crate::statistics::Statistics;
 use crate::stop::StopFlag;
 use crate::yield_policy::{Turn, YieldPolicy};
@@ -159,7 +159,6 @@ pub(crate) struct EventLoop {
     /// Most of each.
     pub(crate) descriptors: Descriptors,
     pub(crate) output_bytes_max: usize,
-    pub(crate) complaints: LogLimit,
     pub(crate) statistics: Statistics,
     /// Connections that wait until the keys have been counted, in the order of their requests.
     counting: VecDeque<Counting>,
@@ -224,7 +223,6 @@ impl EventLoop {
             peer_clients: 0,
             descriptors: parts.descriptors,
             output_bytes_max: parts.output_bytes_max,
-            complaints: LogLimit::default(),
             statistics: Statistics::default(),
             counting: VecDeque::new(),
             last_count: 0,
@@ -510,6 +508,11 @@ impl EventLoop {
                         .to_owned(),
                 );
             }
+            tracing::trace!(
+                connection = open.address,
+                name = message.name(),
+                "a request of a Syros client has come"
+            );
             local.handle(self.now, replica::Event::Message { from, message });
         }
         Ok(())
@@ -550,6 +553,12 @@ impl EventLoop {
                     let expected =
                         if is_for_replica(&message) { ours } else { ConfigurationId { epoch, ..ours } };
                     expected.check(frame.configuration).map_err(foreign)?;
+                    tracing::trace!(
+                        connection = address,
+                        member = from.0,
+                        name = message.name(),
+                        "a message of another node's front end or to ours has come"
+                    );
                     match local {
                         Some(local) if is_for_replica(&message) => {
                             let from = Peer::Client(address);
@@ -566,6 +575,12 @@ impl EventLoop {
                     ours.check(frame.configuration).map_err(foreign)?;
                     let message = syros_wire::decode_message(frame.payload, local.describe)
                         .map_err(|error| error.to_string())?;
+                    tracing::trace!(
+                        connection = address,
+                        member = from.0,
+                        name = message.name(),
+                        "a message of another replica has come"
+                    );
                     let from = Peer::Replica(from);
                     local.handle(self.now, replica::Event::Message { from, message });
                 }
@@ -686,9 +701,12 @@ impl EventLoop {
         let is_alone = self.links.len() <= 1;
         if let Some(reachable) = self.front_end.watch_quorum(now, silent, has_links || is_alone) {
             if reachable {
-                log::info!("a majority of the replicas can be reached again");
+                tracing::info!(node = self.node(), "this node reaches a majority of the replicas again");
             } else {
-                log::warn!("no majority of the replicas can be reached: Redis clients get NOQUORUM");
+                tracing::warn!(
+                    node = self.node(),
+                    "this node reaches no majority of the replicas: Redis clients get NOQUORUM"
+                );
             }
         }
     }
@@ -752,6 +770,7 @@ impl EventLoop {
     /// Sends a message of the replica.
     fn deliver(&mut self, to: Peer, message: Message) {
         let configuration = self.description.configuration.id;
+        tracing::trace!(to = ?to, name = message.name(), "the replica sends a message");
         match to {
             Peer::Client(OWN_FRONT) => {
                 let Some(local) = &self.local else { return };
@@ -771,6 +790,7 @@ impl EventLoop {
     /// Sends a message of the replica when a record is on disk: from the log's thread, if it goes to another process.
     fn deliver_after(&mut self, after: Ticket, to: Peer, message: Message) {
         let configuration = self.description.configuration.id;
+        tracing::trace!(to = ?to, name = message.name(), ticket = after.0, "the replica sends a message after a record");
         let (index, channel) = match to {
             Peer::Client(address) => (self.table.find(address), Channel::Client),
             Peer::Replica(replica) => (self.link_to(replica), Channel::Replica),
@@ -960,6 +980,7 @@ impl EventLoop {
 
     /// An operation of the Redis connection with this address has ended, if it is still there.
     fn charge(&mut self, address: Option<u64>) {
+        tracing::trace!(connection = address, "an operation of a Redis client has ended");
         let index = address.and_then(|address| self.table.find(address));
         if let Some(open) = index.and_then(|index| self.table.open_mut(index)) {
             open.charge(&self.front_end, &mut self.memory);
@@ -1126,12 +1147,18 @@ impl EventLoop {
 
     /// Closes a connection whose other end does what it must not.
     pub(crate) fn refuse(&mut self, index: usize, problem: &str) {
+        let node = self.node();
         let Some(open) = self.table.open_mut(index) else { return };
         // What goes wrong with a connection that we make is logged where it is tried again.
         if !matches!(&open.kind, Kind::Greeting(greeting) if greeting.dialed.is_some()) {
-            let peer = open.peer.map_or_else(|| "a client".to_owned(), |peer| peer.to_string());
-            let line = format_args!("closed the connection of {peer}: {problem}");
-            self.complaints.warn(self.now.instant, line);
+            let (connection, peer) = (open.address, open.peer.map(display));
+            tracing::warn!(
+                node,
+                connection,
+                peer,
+                error = problem,
+                "closed a connection whose peer does what it must not"
+            );
         }
         self.close(index, problem);
     }
@@ -1141,7 +1168,8 @@ impl EventLoop {
         let Some(Entry::Open(mut open)) = self.table.remove(index) else { return };
         self.memory.charge(&mut open.charged, 0);
         self.front_end.close(open.address);
-        log::debug!("closed a connection ({:?}): {reason}", open.peer);
+        let (connection, peer) = (open.address, open.peer.map(display));
+        tracing::debug!(node = self.node(), connection, peer, reason, "closed a connection");
         let gone = replica::Event::ClientGone(open.address);
         match open.kind {
             Kind::Link(replica) => {
@@ -1213,7 +1241,11 @@ impl EventLoop {
                 return Ok(());
             }
             if self.front_end.is_drain_over(self.now) {
-                log::warn!("{open} connections of Redis clients are cut: their commands have no answer yet");
+                tracing::warn!(
+                    node = self.node(),
+                    connections = open,
+                    "this node stops, and cuts connections of Redis clients whose commands have no answer yet"
+                );
                 return Ok(());
             }
             self.front_end.look_again(self.now);
@@ -1242,10 +1274,12 @@ impl EventLoop {
         }
         self.flush();
         let Some(local) = self.local.take() else { return };
-        let me = local.me;
+        let (node, reason) = (local.me.0, self.stop.reason());
         match local.close() {
-            Ok(()) => log::info!("{me} has stopped: {}", self.stop.reason()),
-            Err(error) => log::error!("{me} has stopped: {}; {error}", self.stop.reason()),
+            Ok(()) => tracing::info!(node, reason = %reason, "this node has stopped"),
+            Err(error) => {
+                tracing::error!(node, reason = %reason, error = %error, "this node has stopped, and its log had failed");
+            }
         }
     }
 }

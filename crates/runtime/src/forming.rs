@@ -44,7 +44,11 @@ impl Forming {
             Stage::New => "be started with a new data directory",
             Stage::Voted(_) | Stage::Acting(_) => "agree on the disks of all nodes",
         };
-        log::info!("the cluster is not formed yet: this node waits for {} to {what}", names.join(", "));
+        tracing::info!(
+            node = self.formation.declaration().replica.0,
+            "the cluster is not formed yet: this node waits for {} to {what}",
+            names.join(", ")
+        );
     }
 }
 

@@ -160,7 +160,11 @@ impl ServerInfo for View<'_> {
         if local.data_bytes().is_none() {
             return Err("it limits the data of the engine in memory, and this node has another one");
         }
-        log::info!("memory.maxmemory of {} is {bytes} from now on, until it ends", local.me);
+        tracing::info!(
+            node = local.me.0,
+            bytes,
+            "a client has set memory.maxmemory of this node, until the node ends"
+        );
         local.maxmemory.set((bytes > 0).then_some(bytes));
         Ok(())
     }

@@ -25,7 +25,6 @@ mod inspect;
 mod links;
 mod loading;
 mod local;
-mod log_limit;
 mod long_replies;
 mod machine_memory;
 mod memory_engine;

@@ -241,18 +241,26 @@ impl EventLoop {
 
     /// An attempt to connect has failed.
     pub(crate) fn on_dial_failed(&mut self, replica: ReplicaId, reason: &str) {
+        let node = self.node();
         let link = &mut self.links[replica.index()];
         // Once for each cause.
         if link.problem.as_deref() != Some(reason) {
             link.problem = Some(reason.to_owned());
             let name = link.dials.as_deref().unwrap_or_default();
-            log::warn!("cannot connect to {replica} at {name}: {reason}; will keep trying");
+            tracing::warn!(
+                node,
+                member = replica.0,
+                address = name,
+                error = reason,
+                "cannot connect to another node; this node keeps trying"
+            );
         }
         link.try_later(self.now.instant);
     }
 
     /// The connection to a replica is gone.
     pub(crate) fn on_link_lost(&mut self, replica: ReplicaId, index: usize, reason: &str) {
+        let node = self.node();
         let link = &mut self.links[replica.index()];
         if link.connection != Some(index) {
             return;
@@ -260,7 +268,7 @@ impl EventLoop {
         link.connection = None;
         // It may come back as one that speaks more.
         link.version = VERSION;
-        log::info!("lost the connection to {replica}: {reason}");
+        tracing::info!(node, member = replica.0, reason, "lost the connection to another node");
         link.try_later(self.now.instant);
         if let Some(forming) = &mut self.forming {
             return forming.formation.lost(replica);

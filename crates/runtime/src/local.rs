@@ -27,7 +27,6 @@ use crate::directory::{DataDirectory, DirectoryError};
 use crate::disk_space::DiskWatch;
 use crate::durable_sender::DurableSender;
 use crate::execution::{self, EngineThreads, NodeFiles, Opened};
-use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles};
 use crate::on_disk;
 use crate::others::{Others, RestartPermit};
@@ -35,7 +34,7 @@ use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
 use crate::snapshots::SnapshotThread;
 use crate::store::StoreError;
-use crate::trace;
+use crate::trace::{self, COMPLAINT_INTERVAL};
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
 /// so that what other replicas send in the meantime still fits.
@@ -91,17 +90,13 @@ impl std::error::Error for LogError {}
 
 /// Logs how a replica starts.
 fn tell_start(me: ReplicaId, boot: &Boot, view: View, recovery: &Recovery) {
-    log::info!(
-        "{me} starts {} in view {}, with {} records ({} bytes) in the write-ahead log",
-        match boot {
-            Boot::Fresh => "for the first time",
-            Boot::Restored(_) => "again",
-            Boot::Amnesiac { .. } => "again, without its memory,",
-        },
-        view.0,
-        (recovery.last.0 + 1).saturating_sub(recovery.first.0),
-        recovery.bytes
-    );
+    let boot = match boot {
+        Boot::Fresh => "for the first time",
+        Boot::Restored(_) => "again",
+        Boot::Amnesiac { .. } => "again, without its memory",
+    };
+    let records = (recovery.last.0 + 1).saturating_sub(recovery.first.0);
+    tracing::info!(node = me.0, view = view.0, records, bytes = recovery.bytes, "this replica starts {boot}");
 }
 
 /// Makes the directory the replica's, and notes there which leases it promises from now on. When longer ones end that it
@@ -115,10 +110,11 @@ fn begin_promises(
     directory.claim()?;
     let (before, lease) = (config.promised_before, config.lease);
     Ok((before > lease).then(|| {
-        log::info!(
-            "{} promised leases of {before:?} before, and promises {lease:?} from now on: it takes part in no view change \
-             before the former have ended",
-            config.replica
+        tracing::info!(
+            node = config.replica.0,
+            before_ms = before.as_millis(),
+            lease_ms = lease.as_millis(),
+            "this replica promised longer leases before: it takes part in no view change until they have ended"
         );
         (clock.now().instant.after(before), lease)
     }))
@@ -285,7 +281,11 @@ impl Local {
         let boot = boot(durability, directory.is_new(), restored, view.view());
         tell_start(me, &boot, view.view(), &recovery);
         if let Some(rate) = settings.emulated_reads {
-            log::warn!("{me} emulates a storage that answers {rate} reads a second: for measurements only");
+            tracing::warn!(
+                node = me.0,
+                reads_per_second = rate,
+                "this replica emulates a slow storage, for measurements only"
+            );
         }
         let promises_end = begin_promises(&mut directory, &mut config, clock).map_err(LogError::Claim)?;
         let others = Others { group: config.configuration.group(), me, replicas };
@@ -355,7 +355,11 @@ impl Local {
         {
             self.promises_end = None;
             if let Err(error) = self.directory.end_promises(lease) {
-                log::warn!("{error}; at its next start {} waits for longer than it has to", self.me);
+                tracing::warn!(
+                    node = self.me.0,
+                    error = %error,
+                    "this replica cannot note that its longer leases have ended: at its next start it waits for them again"
+                );
             }
         }
     }
@@ -369,23 +373,30 @@ impl Local {
         if !self.driver.tell_disk_short(now, is_short) {
             return;
         }
-        let (directory, free, limit) = (reserve.directory().display(), reserve.free(), reserve.bytes());
+        let (node, directory) = (self.me.0, reserve.directory().display());
+        let (free_bytes, limit) = (reserve.free(), reserve.bytes());
         if is_short && reserve.lacks_inodes() {
             let (free_inodes, inodes) = reserve.inodes();
-            log::error!(
-                "the file system of {directory} is nearly out of inodes: {free_inodes} more files can be made, and {inodes} \
-                 have to be possible ({free} bytes are free); {} takes no updates that make the data grow until files \
-                 are deleted",
-                self.me
+            tracing::error!(
+                node,
+                directory = %directory,
+                free_inodes,
+                limit = inodes,
+                free_bytes,
+                "the file system is nearly out of inodes: this replica takes no updates that make the data grow until files are \
+                 deleted"
             );
         } else if is_short {
-            log::error!(
-                "the disk of {directory} is nearly full: {free} bytes are free beside the reserve, and disk.reserve is \
-                 {limit}; {} takes no updates that make the data grow until there is space",
-                self.me
+            tracing::error!(
+                node,
+                directory = %directory,
+                free_bytes,
+                limit,
+                "the disk is nearly full: fewer bytes are free than disk.reserve says, and this replica takes no updates that \
+                 make the data grow until there is space"
             );
         } else {
-            log::info!("the disk of {directory} has space again: {free} bytes beside the reserve of {limit}");
+            tracing::info!(node, directory = %directory, free_bytes, limit, "the disk has space again");
         }
     }
 
@@ -513,11 +524,13 @@ impl Local {
                     if let EngineThreads::InMemory(long_replies) = &self.engine_threads
                         && let Err(error) = long_replies.put_together(reply)
                     {
-                        log::warn!("cannot start a thread for the reply to KEYS: {error}");
+                        tracing::warn!(node = self.me.0, error = %error, "cannot start a thread for the reply to KEYS");
                     }
                 }
                 // The commands that need this part of the store find out.
-                Output::Counted(_, Err(error)) => log::warn!("{error}; keys were not counted"),
+                Output::Counted(_, Err(error)) => {
+                    tracing::warn!(node = self.me.0, error = %error, "this replica cannot count its keys");
+                }
                 Output::Counted(request, Ok(census)) => {
                     if let EngineThreads::OnDisk(disk) = &mut self.engine_threads {
                         disk.census = Some(census);
@@ -543,7 +556,11 @@ impl Local {
 
     /// The state of the snapshot that was just loaded has taken the place of what was executed.
     fn on_adopted(&mut self, op_number: OpNumber, engine: Option<Box<DiskEngine<DiskStore>>>) {
-        log::info!("{} takes over the state at entry {} from another replica", self.me, op_number.0);
+        tracing::info!(
+            node = self.me.0,
+            entry = op_number.0,
+            "this replica takes over the state of another replica"
+        );
         let (EngineThreads::OnDisk(disk), Some(engine)) = (&mut self.engine_threads, engine) else { return };
         match disk.adopt(*engine) {
             Ok(before) => self.driver.discard(before),
@@ -555,34 +572,48 @@ impl Local {
     }
 
     fn log(&mut self, notice: &Notice, now: Now) {
-        let me = self.me;
+        let node = self.me.0;
         match notice {
             Notice::SnapshotTaken { op_number, bytes: 0 } if self.driver.executor().is_some() => {
-                log::debug!("{me} has a checkpoint at entry {}", op_number.0);
+                tracing::debug!(node, entry = op_number.0, "this replica has a checkpoint");
             }
             Notice::SnapshotTaken { op_number, bytes } => {
-                log::info!("{me} has a snapshot at entry {} ({bytes} bytes)", op_number.0);
+                tracing::info!(node, entry = op_number.0, bytes, "this replica has a snapshot");
             }
             Notice::SnapshotCut { op_number, took } => {
-                log::debug!("snapshot at entry {} cut in {took:?}", op_number.0);
+                let duration_us = took.as_micros();
+                tracing::debug!(
+                    node,
+                    entry = op_number.0,
+                    duration_us,
+                    "this replica has cut its state for a snapshot"
+                );
             }
             Notice::SnapshotFailed { op_number, problem } => {
                 // It is tried again every second.
                 if now.instant >= self.complain_at {
                     self.complain_at = now.instant.after(COMPLAINT_INTERVAL);
-                    log::error!("{me} cannot make the snapshot at entry {}: {problem}", op_number.0);
+                    tracing::error!(
+                        node,
+                        entry = op_number.0,
+                        error = problem,
+                        "this replica cannot make a snapshot; it tries again"
+                    );
                 }
             }
             Notice::MemoryExceeded { data, limit } => {
                 if now.instant >= self.memory_complain_at {
                     self.memory_complain_at = now.instant.after(COMPLAINT_INTERVAL);
-                    log::warn!(
-                        "the data of {me} takes {data} bytes of memory, and memory.maxmemory is {limit}: updates that make \
-                         it grow are refused; what deletes goes on"
+                    tracing::warn!(
+                        node,
+                        bytes = data,
+                        limit,
+                        "the data takes more memory than memory.maxmemory allows: this replica refuses updates that make it \
+                         grow, and takes those that delete"
                     );
                 }
             }
-            Notice::Warning(warning) => log::warn!("{warning}"),
+            Notice::Warning(warning) => tracing::warn!(node, "{warning}"),
             Notice::SnapshotBegun { .. } | Notice::Flushed(_) => {}
         }
     }
@@ -624,13 +655,15 @@ impl Local {
             return;
         }
         self.told = Some(now);
-        let (me, (view, role)) = (self.me, now);
+        let (node, (view, role)) = (self.me.0, now);
         match role {
-            RoleName::Leader => log::info!("{me} leads view {}", view.0),
-            RoleName::Follower => log::info!("{me} follows in view {}", view.0),
+            RoleName::Leader => tracing::info!(node, view = view.0, "this replica leads"),
+            RoleName::Follower => tracing::info!(node, view = view.0, "this replica follows"),
             // The trace of the core says why.
             RoleName::ViewChange => {}
-            RoleName::Recovering => log::info!("{me} waits for a view after {}", view.0),
+            RoleName::Recovering => {
+                tracing::info!(node, view = view.0, "this replica has no memory, and waits for a later view");
+            }
         }
     }
 
@@ -657,7 +690,7 @@ impl Local {
         let Some(problem) = self.disk_watch.loss() else { return };
         self.has_told_loss = true;
         if self.has_failed() {
-            log::error!("{problem}");
+            tracing::error!(node = self.me.0, error = problem, "the data directory of this replica is lost");
             if self.disk.may_return() {
                 self.disk = DiskState::Missing;
             }
@@ -678,7 +711,7 @@ impl Local {
         self.has_told_loss |= loss.is_some();
         self.disk = state;
         let now = self.clock.now();
-        let me = self.me;
+        let node = self.me.0;
         let until = match state {
             DiskState::Missing => "it is back",
             DiskState::Full | DiskState::Refusing => "the disk takes writes again",
@@ -689,13 +722,20 @@ impl Local {
         }
         match loss {
             Some(loss) => {
-                log::error!("{problem}, because {loss}; {me} takes no updates until {until}");
+                tracing::error!(
+                    node,
+                    error = problem,
+                    cause = loss,
+                    "this replica takes no updates until {until}"
+                );
             }
-            None if state == DiskState::Full && self.disk_watch.reserve().lacks_inodes() => log::error!(
-                "{problem}: no inodes are left, while {} bytes are free; {me} takes no updates until files are deleted",
-                self.disk_watch.reserve().free()
+            None if state == DiskState::Full && self.disk_watch.reserve().lacks_inodes() => tracing::error!(
+                node,
+                error = problem,
+                free_bytes = self.disk_watch.reserve().free(),
+                "no inodes are left: this replica takes no updates until files are deleted"
             ),
-            None => log::error!("{problem}; {me} takes no updates until {until}"),
+            None => tracing::error!(node, error = problem, "this replica takes no updates until {until}"),
         }
         self.driver.fail(now);
     }
@@ -708,13 +748,20 @@ impl Local {
             match disk.mark_damaged(problem) {
                 // The others have what this one lost.
                 Ok(()) => {
-                    log::error!("{problem}; {} starts anew, to be repaired", self.me);
+                    let node = self.me.0;
+                    tracing::error!(
+                        node,
+                        error = problem,
+                        "this replica starts anew, to be repaired from the others"
+                    );
                     self.disk = DiskState::Failed;
                     self.driver.close_log();
                     self.is_damaged = true;
                     return;
                 }
-                Err(error) => log::error!("{error}"),
+                Err(error) => {
+                    tracing::error!(node = self.me.0, error = %error, "this replica cannot mark its store as damaged");
+                }
             }
         }
         self.fail(problem, if cause == StoreCause::Full { DiskState::Full } else { DiskState::Failed });
@@ -734,7 +781,12 @@ impl Local {
         while let Some(finding) = self.scrub.as_ref().and_then(Scrub::next_finding) {
             match finding {
                 Finding::View(problem) => {
-                    log::error!("{problem}; it is written anew");
+                    let node = self.me.0;
+                    tracing::error!(
+                        node,
+                        error = problem,
+                        "the file of the view is damaged; it is written anew"
+                    );
                     if let Err(error) = self.view.renew() {
                         self.fail_to_note(&error);
                     }
@@ -876,8 +928,9 @@ impl Local {
         }
         if self.restart_permit.is_none() {
             let permit = RestartPermit::request(self.others.clone(), self.clock, Arc::clone(&self.waker));
-            self.restart_permit =
-                permit.inspect_err(|error| log::warn!("cannot start the thread restart: {error}")).ok();
+            let node = self.me.0;
+            let warn = |error: &std::io::Error| tracing::warn!(node, error = %error, "cannot start the thread restart");
+            self.restart_permit = permit.inspect_err(warn).ok();
         }
         self.restart_permit.as_ref().is_some_and(RestartPermit::is_granted)
     }

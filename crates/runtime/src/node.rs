@@ -197,16 +197,28 @@ fn engine_name(kind: EngineKind) -> EngineName {
     EngineName::new(&name).unwrap_or_else(|| unreachable!("{name} is the name of an engine"))
 }
 
-/// Logs where a node listens for Redis clients.
-fn tell_address(identity: &impl fmt::Display, address: SocketAddr) {
-    log::info!("{identity} listens on {address} for Redis clients");
-    warn_if_exposed(address);
+/// Logs where a node listens, and for whom.
+fn tell_address(identity: &Identity, address: SocketAddr, peers: &str) {
+    let (node, cluster) = (identity.replica.0, format!("{:016x}", identity.cluster));
+    tracing::info!(node, cluster, address = %address, "this node listens for {peers}");
+}
+
+/// Logs a warning if any process that reaches the port for the other nodes may say that it is one of them.
+fn warn_without_secret(node: u8, address: SocketAddr) {
+    if !address.ip().is_loopback() {
+        tracing::warn!(
+            node,
+            address = %address,
+            "the port for the other nodes is open to everybody who reaches it: without a secret-file any process may say that it \
+             is a replica, and lose writes. Set secret-file on all nodes, or keep the port in a network you trust"
+        );
+    }
 }
 
 /// Logs a warning if other machines may reach the port for Redis clients.
 fn warn_if_exposed(address: SocketAddr) {
     if let Some(warning) = exposure(address) {
-        log::warn!("{warning}");
+        tracing::warn!(address = %address, "{warning}");
     }
 }
 
@@ -389,12 +401,8 @@ impl Node {
         let replicas = Listener::open(config.listen_replicas, "replicas", registry, REPLICA_LISTENER)?;
         let engine = engine_name(config.engine.kind);
         let member = own_member(&config.replica, directory.incarnation(), engine)?;
-        if config.secret.is_none() && group.size() > 1 && !replicas.address.ip().is_loopback() {
-            log::warn!(
-                "{} is open to everybody who reaches it: without a secret-file anybody may say that it is a replica, \
-                 and lose writes. Set secret-file on all nodes, or keep the port in a network you trust",
-                replicas.address
-            );
+        if config.secret.is_none() && group.size() > 1 {
+            warn_without_secret(identity.replica.0, replicas.address);
         }
         let introduction =
             Introduction { cluster: config.cluster, member: Some(member), secret: config.secret.clone() };
@@ -406,15 +414,18 @@ impl Node {
             descriptors,
         };
         if let Some(formation) = formation {
-            log::info!("{identity} listens on {} for the other nodes, to form the cluster", replicas.address);
+            tell_address(&identity, replicas.address, "the other nodes, to form the cluster");
             // Redis clients find the port closed as long as nobody can serve them; that it can be had is known.
             drop(redis);
             let forming = Inside::Forming(Box::new(Forming::new(formation, directory)));
             return base.into_process(cluster, &config.front, None, Some((replicas, forming)), stopper);
         }
         match &redis {
-            Some(redis) => tell_address(&identity, redis.address),
-            None => log::info!("{identity} listens on {}", replicas.address),
+            Some(redis) => {
+                tell_address(&identity, redis.address, "Redis clients");
+                warn_if_exposed(redis.address);
+            }
+            None => tell_address(&identity, replicas.address, "the other nodes and Syros clients"),
         }
 
         let hash_seed = base.prng.next_u64();
@@ -429,7 +440,8 @@ impl Node {
         let waker = Arc::clone(&base.waker);
         let maxmemory = config.maxmemory_of(machine_memory());
         if maxmemory.is_none() && config.engine.kind == EngineKind::Memory {
-            log::warn!(
+            tracing::warn!(
+                node = identity.replica.0,
                 "memory.maxmemory is 0: the data may take more memory than there is, which ends the node"
             );
         }
@@ -486,19 +498,22 @@ impl Node {
     /// When the system does not let it wait for events any more, or when it cannot start anew.
     pub fn run(self) -> io::Result<()> {
         let Self { mut process, config, machine, descriptors } = self;
+        let node = config.replica.replica.0;
         loop {
             let mut formed = None;
             let Process { event_loop, stopper } = process;
             match event_loop.run()? {
                 Ended::Stopped => return Ok(()),
                 Ended::DiskReturned => {
-                    log::info!("the disk of {} takes writes again", config.directory.display());
+                    let directory = config.directory.display();
+                    tracing::info!(node, directory = %directory, "the disk of this node takes writes again");
                 }
                 Ended::Damaged => {
-                    log::warn!("{} starts anew, to be repaired", config.directory.display());
+                    let directory = config.directory.display();
+                    tracing::warn!(node, directory = %directory, "this node starts anew, to be repaired");
                 }
                 Ended::Formed(roster) => {
-                    log::info!("the cluster is formed");
+                    tracing::info!(node, "the cluster is formed");
                     formed = Some(roster);
                 }
                 Ended::Refused(problem) => return Err(io::Error::other(problem)),
@@ -535,11 +550,12 @@ impl GatewayNode {
         warn_if_exposed(redis.address);
         let (cluster, settings) = discover(&config.replicas, config.cluster, config.connect_timeout)
             .map_err(StartError::Discover)?;
-        log::info!(
-            "gateway to cluster {cluster:016x} of {} replicas (fast quorum {}) listens on {}",
-            group.size(),
-            settings.fast_quorum,
-            redis.address
+        tracing::info!(
+            cluster = %format_args!("{cluster:016x}"),
+            replicas = group.size(),
+            fast_quorum = %settings.fast_quorum,
+            address = %redis.address,
+            "this gateway listens for Redis clients"
         );
         let cluster = ClusterSettings {
             introduction: Introduction { cluster, member: None, secret: None },

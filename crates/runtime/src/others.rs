@@ -17,7 +17,7 @@ use syros_protocol::message::{RoleName, StatusReport};
 use syros_types::{Group, ReplicaId, WallTime};
 
 use crate::clock::Clock;
-use crate::log_limit::COMPLAINT_INTERVAL;
+use crate::trace::COMPLAINT_INTERVAL;
 
 /// How long a member's turn to start anew is. Two clocks may differ by half of it.
 const TURN: Duration = Duration::from_secs(4);
@@ -109,12 +109,13 @@ impl RestartPermit {
                 }
                 if SystemInstant::now() >= complain_at {
                     complain_at = SystemInstant::now() + COMPLAINT_INTERVAL;
-                    log::warn!(
-                        "the disk of {} takes writes again, but its data is in memory only, and a restart loses that: \
-                         it starts anew when {} other replicas are well; now {well} are. If a majority stays like \
-                         that, save the data while the processes run: READ stale COMMAND answers from memory",
-                        others.me,
-                        others.needed()
+                    tracing::warn!(
+                        node = others.me.0,
+                        needed = others.needed(),
+                        well,
+                        "the disk takes writes again, but the data of this replica is in memory only, and a restart loses \
+                         that: it starts anew when enough other replicas are well. If a majority stays like that, save the \
+                         data while the processes run: READ stale COMMAND answers from memory"
                     );
                 }
             }

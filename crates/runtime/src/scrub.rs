@@ -8,12 +8,12 @@
 //! A file is dropped from the system's cache before it is read. What the device or a file system above the
 //! system's cache keeps in a cache of its own may still hide what is on the medium.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as SystemInstant};
-use std::{fmt, io};
 
 use mio::Waker;
 use syros_node::data::{Owner, read_view};
@@ -21,8 +21,8 @@ use syros_types::Prng;
 use syros_wal::{DiskError, Flaw, ReadError, ReadOnlyDisk, scrub_log, scrub_snapshots};
 
 use crate::clock::Clock;
-use crate::log_limit::COMPLAINT_INTERVAL;
 use crate::others::{LOOK_INTERVAL, Others};
+use crate::trace::COMPLAINT_INTERVAL;
 
 /// What is read, and when.
 #[derive(Clone, Debug)]
@@ -93,9 +93,9 @@ struct LocatedFlaw {
     flaw: Flaw,
 }
 
-impl fmt::Display for LocatedFlaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.directory.display(), self.flaw)
+impl LocatedFlaw {
+    fn path(&self) -> PathBuf {
+        self.directory.join(&self.flaw.file)
     }
 }
 
@@ -118,9 +118,13 @@ impl Worker {
             self.read_view()?;
             match self.read_store()? {
                 None => {}
-                Some(found) if self.plan.others.group.size() == 1 => log::error!(
-                    "{found}. This replica has no others from which it could be repaired, and will not start \
-                     again with it: save the data while the process runs"
+                Some(found) if self.plan.others.group.size() == 1 => tracing::error!(
+                    node = self.plan.owner.replica.0,
+                    file = %found.path().display(),
+                    offset = found.flaw.offset,
+                    error = found.flaw.reason,
+                    "a file of this replica is damaged, there is no other replica from which it could be repaired, and it will \
+                     not start again with it: save the data while the process runs, and see syros inspect"
                 ),
                 Some(found) => self.have_repaired(&found)?,
             }
@@ -185,23 +189,31 @@ impl Worker {
             return Err(Stopped);
         }
         if found.is_none() {
-            log::debug!("read {bytes} bytes on disk in {:?}, and nothing is damaged", began.elapsed());
+            tracing::debug!(
+                node = replica.0,
+                bytes,
+                duration_ms = began.elapsed().as_millis(),
+                "this replica has read its files, and none is damaged"
+            );
         }
         Ok(found)
     }
 
     /// Waits until this node may start anew, and has it do so.
     fn have_repaired(&self, found: &LocatedFlaw) -> Result<(), Stopped> {
-        log::error!(
-            "{found}. {} starts anew as soon as it may, to be repaired from the other replicas",
-            self.plan.owner.replica
+        let (node, file) = (self.plan.owner.replica.0, found.path());
+        tracing::error!(
+            node,
+            file = %file.display(),
+            offset = found.flaw.offset,
+            error = found.flaw.reason,
+            "a file of this replica is damaged: it starts anew as soon as it may, to be repaired from the other replicas"
         );
-        let file = found.directory.join(&found.flaw.file);
         let existed = file.exists();
         let mut complain_at = SystemInstant::now();
         loop {
             if existed && !file.exists() {
-                log::info!("{} is gone: nobody needs it any more", file.display());
+                tracing::info!(node, file = %file.display(), "the damaged file is gone, because nothing needs it any more");
                 return Ok(());
             }
             if self.plan.others.is_our_turn(self.clock.now().wall) {
@@ -212,9 +224,12 @@ impl Worker {
                 }
                 if SystemInstant::now() >= complain_at {
                     complain_at = SystemInstant::now() + COMPLAINT_INTERVAL;
-                    log::warn!(
-                        "{found}. {} waits with its repair until {needed} other replicas are well; now {well} are",
-                        self.plan.owner.replica
+                    tracing::warn!(
+                        node,
+                        file = %file.display(),
+                        needed,
+                        well,
+                        "this replica waits with its repair until enough other replicas are well"
                     );
                 }
             }
@@ -225,5 +240,9 @@ impl Worker {
 
 /// A disk that does not give what it holds: starting anew would not get it either.
 fn complain_of_disk(directory: &Path, error: &DiskError) {
-    log::error!("cannot verify what is in {}: {error}; the disk may be failing", directory.display());
+    tracing::error!(
+        directory = %directory.display(),
+        error = %error,
+        "this replica cannot read its files to verify them; the disk may be failing"
+    );
 }

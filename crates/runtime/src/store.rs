@@ -196,23 +196,38 @@ impl ReplicaFiles for DirectoryFiles<'_> {
     }
 
     fn on_notice(&mut self, notice: &OpenNotice<'_>) {
-        let (path, me) = (self.directory.path().display(), self.replica);
+        let (directory, node) = (self.directory.path().display(), self.replica.0);
         match notice {
             OpenNotice::TornTail(cut) => {
-                log::warn!("write-ahead log: {cut}, as a crash in the middle of a write leaves it");
+                tracing::warn!(
+                    node,
+                    error = cut,
+                    "the write-ahead log ends in a torn write, as a crash leaves it"
+                );
             }
             OpenNotice::Loaded { op_number: OpNumber(entry), bytes } => {
-                log::info!("{me} has loaded its snapshot at entry {entry} ({bytes} bytes)");
+                tracing::info!(node, entry, bytes, "this replica has loaded its snapshot");
             }
-            OpenNotice::SetAside { damage, kept_in } => log::error!(
-                "directory {path}: {damage}. {me} starts without its memory and gets everything from the other replicas; \
-                 what is damaged is kept in {kept_in}"
+            OpenNotice::SetAside { damage, kept_in } => tracing::error!(
+                node,
+                directory = %directory,
+                error = damage,
+                kept_in,
+                "this replica's log or snapshots are damaged: it starts without its memory, gets everything from the other \
+                 replicas, and keeps the damaged files"
             ),
             OpenNotice::ViewDamaged(problem) => {
-                log::error!("directory {path}: {problem}; it is written anew, as the write-ahead log has it");
+                tracing::error!(
+                    node,
+                    directory = %directory,
+                    error = problem,
+                    "the file of the view is damaged; it is written anew, as the write-ahead log has it"
+                );
             }
-            OpenNotice::ViewMissing => log::error!(
-                "directory {path}: {VIEW_FILE}/{VIEW_FILE} is missing; it is written anew, as the write-ahead log has it"
+            OpenNotice::ViewMissing => tracing::error!(
+                node,
+                directory = %directory,
+                "{VIEW_FILE}/{VIEW_FILE} is missing; it is written anew, as the write-ahead log has it"
             ),
         }
     }

@@ -1,117 +1,167 @@
-//! What the core reports of itself, in the log's words.
+//! Events of the core as log lines.
 
 use std::fmt;
+use std::time::Duration;
 
 use syros_protocol::replica::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
-use syros_types::ReplicaId;
+use syros_types::{ReplicaId, ReplicaSet};
 
-/// Logs an event: as a warning what an operator may have to look into, as information what explains the rest.
+/// How often trouble of this node's own that lasts is logged.
+pub(crate) const COMPLAINT_INTERVAL: Duration = Duration::from_secs(60);
+
+/// Logs an event of the core: as a warning or an error where an operator may have to act, as information where it explains the
+/// rest.
 pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
-    let level = match event {
-        TraceEvent::Differing { .. } | TraceEvent::Diverged { .. } | TraceEvent::MemoryGone { .. } => {
-            log::Level::Error
-        }
-        TraceEvent::Suspected { .. }
-        | TraceEvent::Alone { .. }
-        | TraceEvent::QuorumLost { .. }
-        | TraceEvent::WrongClock(_)
-        | TraceEvent::Implausible { .. }
-        | TraceEvent::LeftView {
-            cause:
-                ViewChangeCause::LeaderSilent
-                | ViewChangeCause::NotBegun
-                | ViewChangeCause::Deposed(_)
-                | ViewChangeCause::Unheard(_)
-                | ViewChangeCause::HandedOver(
-                    _,
-                    HandOverReason::SlowDisk(_)
-                    | HandOverReason::WrongClock(_)
-                    | HandOverReason::FullDisk
-                    | HandOverReason::Diverged,
-                ),
-            ..
-        } => log::Level::Warn,
-        TraceEvent::LeftView { .. }
-        | TraceEvent::LeaderReturned { .. }
-        | TraceEvent::TransferBegan { .. }
-        | TraceEvent::SnapshotBegan { .. }
-        | TraceEvent::EnteredView { .. }
-        | TraceEvent::QuorumRegained { .. } => log::Level::Info,
-    };
-    log::log!(level, "{me} {}", Line(event));
+    let node = me.0;
+    match event {
+        TraceEvent::Differing { op_number } => tracing::error!(
+            node,
+            entry = op_number.0,
+            "members have executed different things in the log up to this entry, so their data differ; the member that a \
+             majority contradicts says so"
+        ),
+        TraceEvent::Diverged { op_number } => tracing::error!(
+            node,
+            entry = op_number.0,
+            "this replica has executed something else than the majority in the log up to this entry: its data are wrong, and \
+             it answers no reads any more. Let it come back without its data, so that it gets those of the others"
+        ),
+        TraceEvent::MemoryGone { members } => log_memory_gone(node, members),
+        TraceEvent::WrongClock(error) => tracing::warn!(
+            node,
+            off_ms = error.off.as_millis(),
+            ahead = error.ahead,
+            "this replica leads, and its clock differs from those of the others: check this machine's clock"
+        ),
+        TraceEvent::Implausible { from, message } => tracing::warn!(
+            node,
+            member = from.0,
+            name = message,
+            "this replica refuses a message that no working replica sends"
+        ),
+        TraceEvent::TransferBegan { view, from, first } => tracing::info!(
+            node,
+            view = view.0,
+            member = from.0,
+            entry = first.0,
+            "this replica fetches the log of the view from another one"
+        ),
+        TraceEvent::SnapshotBegan { from, op_number, bytes } => tracing::info!(
+            node,
+            member = from.0,
+            entry = op_number.0,
+            bytes,
+            "this replica fetches a snapshot from another one, because the log before it is gone"
+        ),
+        event => log_change_of_view(node, event),
+    }
 }
 
-/// An event as what follows the name of the replica.
-struct Line(TraceEvent);
-
-impl fmt::Display for Line {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            TraceEvent::Differing { op_number } => write!(
-                f,
-                "finds that members have executed different things in the log up to entry {}: their data differ. \
-                 The one that a majority contradicts says so",
-                op_number.0
-            ),
-            TraceEvent::Diverged { op_number } => write!(
-                f,
-                "has executed something else than the majority in the log up to entry {}: it answers no reads any more. \
-                 Its data are wrong; let it come back without them, so that it gets those of the others",
-                op_number.0
-            ),
-            TraceEvent::Suspected { view, leader, silent } => write!(
-                f,
-                "suspects {leader}, the leader of view {}: nothing heard for {} ms",
-                view.0,
-                silent.as_millis()
-            ),
-            TraceEvent::LeaderReturned { view } => {
-                write!(f, "hears the leader of view {} again, and stays in the view", view.0)
-            }
-            TraceEvent::LeftView { from, to, cause } => {
-                write!(f, "leaves view {} for view {}: {}", from.0, to.0, Cause(cause))
-            }
-            TraceEvent::Alone { view } => {
-                write!(f, "cannot begin view {}: too few other replicas are heard to want a new view", view.0)
-            }
-            TraceEvent::TransferBegan { view, from, first } => {
-                write!(f, "fetches the log of view {} from {from}, from entry {} on", view.0, first.0)
-            }
-            TraceEvent::SnapshotBegan { from, op_number, bytes } => write!(
-                f,
-                "fetches a snapshot of {bytes} bytes, up to entry {}, from {from}: the log before it is gone",
-                op_number.0
-            ),
-            TraceEvent::EnteredView { view, leader, took } => {
-                write!(f, "enters view {} of {leader}, after {} ms without a view", view.0, took.as_millis())
-            }
-            TraceEvent::QuorumLost { view, silent } => write!(
-                f,
-                "leads view {} and has not heard a majority for {} ms: nothing can be completed",
-                view.0,
-                silent.as_millis()
-            ),
-            TraceEvent::WrongClock(error) => {
-                write!(f, "leads, and its clock is {}: check this machine's clock", Error(error))
-            }
-            TraceEvent::MemoryGone { members } => {
-                let names: Vec<String> = members.iter().map(|member| member.to_string()).collect();
-                write!(
-                    f,
-                    "has no memory of what was acknowledged, and neither have so many others that they are a majority ({}): \
-                     nobody can tell what the data was, and the cluster serves nobody. With durability \"replicated\" that \
-                     is what comes of a majority that restarts at once: the data is gone. Stop all nodes, and start a \
-                     new cluster with empty data directories and --bootstrap",
-                    names.join(", ")
-                )
-            }
-            TraceEvent::Implausible { from, message } => {
-                write!(f, "refuses a {message} of {from} that no working replica sends")
-            }
-            TraceEvent::QuorumRegained { view } => {
-                write!(f, "leads view {} and hears a majority again", view.0)
+/// What a replica has noticed of its view and its leader.
+fn log_change_of_view(node: u8, event: TraceEvent) {
+    match event {
+        TraceEvent::Suspected { view, leader, silent } => tracing::warn!(
+            node,
+            view = view.0,
+            leader = leader.0,
+            silent_ms = silent.as_millis(),
+            "this replica suspects the leader, which is silent"
+        ),
+        TraceEvent::LeaderReturned { view } => {
+            tracing::info!(node, view = view.0, "this replica hears the leader again, and stays in the view");
+        }
+        TraceEvent::LeftView { from, to, cause } => {
+            let (view, previous_view, member) = (to.0, from.0, member_of(cause));
+            if is_trouble(cause) {
+                tracing::warn!(
+                    node,
+                    view,
+                    previous_view,
+                    member,
+                    "this replica leaves its view: {}",
+                    Cause(cause)
+                );
+            } else {
+                tracing::info!(
+                    node,
+                    view,
+                    previous_view,
+                    member,
+                    "this replica leaves its view: {}",
+                    Cause(cause)
+                );
             }
         }
+        TraceEvent::Alone { view } => tracing::warn!(
+            node,
+            view = view.0,
+            "this replica cannot begin the view: too few other replicas are heard to want a new one"
+        ),
+        TraceEvent::EnteredView { view, leader, took } => tracing::info!(
+            node,
+            view = view.0,
+            leader = leader.0,
+            duration_ms = took.as_millis(),
+            "this replica enters the view, after a time without one"
+        ),
+        TraceEvent::QuorumLost { view, silent } => tracing::warn!(
+            node,
+            view = view.0,
+            silent_ms = silent.as_millis(),
+            "this replica leads and hears no majority: nothing can be completed"
+        ),
+        TraceEvent::QuorumRegained { view } => {
+            tracing::info!(node, view = view.0, "this replica leads and hears a majority again");
+        }
+        // The others are not about views.
+        _ => {}
+    }
+}
+
+fn log_memory_gone(node: u8, members: ReplicaSet) {
+    let names: Vec<String> = members.iter().map(|member| member.to_string()).collect();
+    tracing::error!(
+        node,
+        members = names.join(", "),
+        "this replica has no memory of what was acknowledged, and with it a majority of the replicas has none: no replica can tell \
+         what the data was, and the cluster serves no clients. With durability \"replicated\" a majority that restarts at once \
+         loses the data. Stop all nodes, and start a new cluster with empty data directories and --bootstrap"
+    );
+}
+
+/// True if an operator may have to look into why the view was left.
+const fn is_trouble(cause: ViewChangeCause) -> bool {
+    match cause {
+        ViewChangeCause::LeaderSilent
+        | ViewChangeCause::NotBegun
+        | ViewChangeCause::Deposed(_)
+        | ViewChangeCause::Unheard(_) => true,
+        ViewChangeCause::HandedOver(_, reason) => {
+            !matches!(reason, HandOverReason::Requested | HandOverReason::Stopping)
+        }
+        ViewChangeCause::LeaderLeft
+        | ViewChangeCause::Followed(_)
+        | ViewChangeCause::Challenged(_)
+        | ViewChangeCause::Yielded(_)
+        | ViewChangeCause::MemoryLost(_)
+        | ViewChangeCause::Restarted => false,
+    }
+}
+
+/// The other member because of which the view was left.
+const fn member_of(cause: ViewChangeCause) -> Option<u8> {
+    match cause {
+        ViewChangeCause::Followed(member)
+        | ViewChangeCause::Challenged(member)
+        | ViewChangeCause::Yielded(member)
+        | ViewChangeCause::MemoryLost(member)
+        | ViewChangeCause::Deposed(member)
+        | ViewChangeCause::HandedOver(member, _) => Some(member.0),
+        ViewChangeCause::LeaderSilent
+        | ViewChangeCause::NotBegun
+        | ViewChangeCause::LeaderLeft
+        | ViewChangeCause::Restarted
+        | ViewChangeCause::Unheard(_) => None,
     }
 }
 
@@ -183,20 +233,21 @@ impl fmt::Display for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::Duration;
-    use syros_types::View;
 
     #[test]
-    fn lines_name_the_view_the_member_and_the_reason() {
-        let leader = ReplicaId(0);
-        let silent = Duration::from_millis(231);
-        let line = Line(TraceEvent::Suspected { view: View(4), leader, silent }).to_string();
-        assert_eq!(line, "suspects replica 0, the leader of view 4: nothing heard for 231 ms");
-        let cause = ViewChangeCause::HandedOver(ReplicaId(2), HandOverReason::SlowDisk(silent));
-        let line = Line(TraceEvent::LeftView { from: View(4), to: View(5), cause }).to_string();
+    fn a_change_of_views_names_the_member_and_the_reason() {
+        let behind = Duration::from_millis(231);
+        let cause = ViewChangeCause::HandedOver(ReplicaId(2), HandOverReason::SlowDisk(behind));
         assert_eq!(
-            line,
-            "leaves view 4 for view 5: replica 2 is to lead, because this disk has been behind the others for 231 ms"
+            Cause(cause).to_string(),
+            "replica 2 is to lead, because this disk has been behind the others for 231 ms"
+        );
+        assert_eq!((member_of(cause), is_trouble(cause)), (Some(2), true));
+        let cause = ViewChangeCause::HandedOver(ReplicaId(2), HandOverReason::Requested);
+        assert_eq!((member_of(cause), is_trouble(cause)), (Some(2), false));
+        assert_eq!(
+            (member_of(ViewChangeCause::LeaderSilent), is_trouble(ViewChangeCause::LeaderSilent)),
+            (None, true)
         );
     }
 }

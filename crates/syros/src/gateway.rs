@@ -44,6 +44,8 @@ pub(crate) struct Options {
     /// How updates go that may be fast: auto, fast, thrifty or leader
     #[arg(long, value_name = "POLICY", default_value_t = FrontConfig::default().client.write_policy)]
     writes: WritePolicy,
+    #[command(flatten)]
+    log: logger::LogOptions,
 }
 
 fn parse_address(text: &str) -> Result<String, String> {
@@ -59,7 +61,7 @@ fn parse_connections(text: &str) -> Result<usize, String> {
 
 /// Runs the gateway until it is asked to end.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
-    logger::install(log::LevelFilter::Info);
+    syros_logging::install(&options.log.or(syros_logging::Settings::default()))?;
     let mut front = FrontConfig { connections_max: options.connections, ..FrontConfig::default() };
     (front.client.read_policy, front.client.write_policy) = (options.reads, options.writes);
     let config = GatewayConfig {

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use clap::Args;
 use syros_runtime::{Inspection, Records, Usage, durability_name};
 
-use crate::logger::utc;
 use crate::status::json_text;
+use syros_logging::utc;
 
 /// Options of `syros inspect`.
 #[derive(Args, Debug)]

@@ -1,67 +1,65 @@
-//! Log lines on standard error: time, level, what. Short enough to own.
+//! What the log shows: options that the commands which log have in common.
 
-use std::fmt::Write as _;
-use std::io::Write as _;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::process::ExitCode;
 
-use log::{LevelFilter, Log, Metadata, Record};
+use clap::Args;
+use syros_logging::{Filter, Format, Settings};
 
-struct StderrLogger;
-
-static LOGGER: StderrLogger = StderrLogger;
-
-/// Sends log lines up to `level` to standard error from now on.
-pub(crate) fn install(level: LevelFilter) {
-    // Fails only if a logger is installed already, which then goes on.
-    let _ = log::set_logger(&LOGGER);
-    log::set_max_level(level);
+/// Options of `syros server`, `syros gateway` and `syros dev`.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct LogOptions {
+    /// What goes to standard error: error, warn, info, debug, trace or off, and levels of modules, as in
+    /// info,syros_runtime::links=debug
+    #[arg(long, value_name = "FILTER")]
+    pub(crate) log_level: Option<Filter>,
+    /// How a line of the log looks: human, or json, which is one object a line
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) log_format: Option<Format>,
+    /// Most lines that one place in the code may log in a minute; 0 is no limit
+    #[arg(long, value_name = "N")]
+    pub(crate) log_lines: Option<u32>,
 }
 
-impl Log for StderrLogger {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.level() <= log::max_level()
-    }
-
-    fn log(&self, record: &Record<'_>) {
-        if !self.enabled(record.metadata()) {
-            return;
+impl LogOptions {
+    /// The settings, where an option does not say otherwise.
+    pub(crate) fn or(&self, settings: Settings) -> Settings {
+        let Settings { filter, format, mut rate_limit } = settings;
+        rate_limit.lines = self.log_lines.unwrap_or(rate_limit.lines);
+        Settings {
+            filter: self.log_level.clone().unwrap_or(filter),
+            format: self.log_format.unwrap_or(format),
+            rate_limit,
         }
-        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let mut line = utc(since_epoch.as_secs());
-        let _ = writeln!(line, ".{:03}Z {:5} {}", since_epoch.subsec_millis(), record.level(), record.args());
-        // One write per line, so that lines of several processes do not mix; and nowhere to complain
-        // when standard error is gone.
-        let _ = std::io::stderr().write_all(line.as_bytes());
     }
-
-    fn flush(&self) {}
 }
 
-/// `2026-02-28T23:59:59` for seconds since the Unix epoch (Hinnant's civil_from_days).
-pub(crate) fn utc(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3_600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}")
+/// Tells why the process ends, as all its lines are written, and gives the status of that.
+pub(crate) fn fail(problem: &str) -> ExitCode {
+    if syros_logging::is_json() {
+        tracing::error!(error = problem, "the process ends");
+        syros_logging::flush();
+    } else {
+        syros_logging::flush();
+        eprintln!("syros: {problem}");
+    }
+    ExitCode::FAILURE
 }
 
 #[cfg(test)]
 mod tests {
-    use super::utc;
+    use super::*;
 
     #[test]
-    fn dates() {
-        assert_eq!(utc(0), "1970-01-01T00:00:00");
-        assert_eq!(utc(951_827_696), "2000-02-29T12:34:56");
-        assert_eq!(utc(1_740_787_199), "2025-02-28T23:59:59");
-        assert_eq!(utc(4_107_542_399), "2100-02-28T23:59:59");
-        assert_eq!(utc(4_107_542_400), "2100-03-01T00:00:00");
+    fn options_win_over_the_file() {
+        let file = Settings { format: Format::Json, ..Settings::default() };
+        assert_eq!(LogOptions::default().or(file.clone()), file);
+        let filter: Filter = "warn,syros_wal=trace".parse().unwrap();
+        let options = LogOptions {
+            log_level: Some(filter.clone()),
+            log_format: Some(Format::Human),
+            log_lines: Some(7),
+        };
+        let settings = options.or(file);
+        assert_eq!((settings.filter, settings.format, settings.rate_limit.lines), (filter, Format::Human, 7));
     }
 }

@@ -87,10 +87,9 @@ fn main() -> ExitCode {
         Subcommands::Lead(options) => lead::run(&options),
         Subcommands::Inspect(options) => Ok(inspect::run(&options)),
     };
-    result.unwrap_or_else(|problem| {
-        eprintln!("syros: {problem}");
-        ExitCode::FAILURE
-    })
+    let status = result.unwrap_or_else(|problem| logger::fail(&problem));
+    syros_logging::flush();
+    status
 }
 
 #[cfg(test)]

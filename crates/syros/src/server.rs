@@ -27,6 +27,8 @@ pub(crate) struct Options {
     /// End when standard input is closed: for parents that must not leave nodes behind
     #[arg(long)]
     until_stdin_closes: bool,
+    #[command(flatten)]
+    log: logger::LogOptions,
 }
 
 /// Runs the node until it is asked to end.
@@ -36,7 +38,7 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         std::fs::read_to_string(&options.config).map_err(|error| format!("cannot read {file}: {error}"))?;
     let base = options.config.parent().unwrap_or(Path::new(""));
     let config = config::parse(&text, base, options.bootstrap).map_err(|error| format!("{file}: {error}"))?;
-    logger::install(config.log_level);
+    syros_logging::install(&options.log.or(config.log))?;
     let node = Node::start(config.node).map_err(|error| error.to_string())?;
     let stopper = node.stopper();
     if options.until_stdin_closes {

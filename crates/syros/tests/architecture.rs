@@ -8,6 +8,7 @@ use std::process::Command;
 /// Each crate with those of ours that it may import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("types", &[]),
+    ("logging", &[]),
     ("machine", &["types"]),
     ("protocol", &["types"]),
     ("commands", &["types"]),
@@ -52,7 +53,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("fuzz", &["types", "protocol", "wire", "commands", "storage", "wal", "resp"]),
     ("bench", &["types", "protocol", "wire", "net", "client", "commands", "regions", "relay", "experiment"]),
     ("cli", &["types", "protocol", "runtime", "regions", "settings"]),
-    ("syros", &["types", "protocol", "runtime", "client", "cli", "regions", "relay", "settings"]),
+    ("syros", &["types", "logging", "protocol", "runtime", "client", "cli", "regions", "relay", "settings"]),
     (
         "lab",
         &[

@@ -80,7 +80,7 @@ impl Cluster {
             let stopper = node.stopper();
             let run = move || {
                 if let Err(error) = node.run() {
-                    log::error!("node {id}: {error}");
+                    tracing::error!(node = id, error = %error, "the node has ended");
                 }
             };
             cluster.nodes.push((stopper, thread::spawn(run)));
@@ -184,7 +184,7 @@ fn middle(mut values: Vec<f64>) -> (f64, f64, f64) {
 
 /// Measures and prints.
 pub(crate) fn run(options: &BenchOptions) -> Result<(), String> {
-    install_logger(false);
+    install_logger(false)?;
     if let Some(there) = options.dir.as_ref().filter(|directory| directory.exists()) {
         return Err(format!(
             "--dir {}: it is there already, and would be deleted in the end",

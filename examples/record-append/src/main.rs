@@ -129,7 +129,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    match run(Arguments::parse().command) {
+    let result = run(Arguments::parse().command);
+    syros_logging::flush();
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(problem) => {
             eprintln!("record-append: {problem}");

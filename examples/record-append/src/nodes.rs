@@ -119,14 +119,14 @@ fn start(options: &NodeOptions) -> Result<Node, String> {
 
 /// Runs one node, until the process is killed.
 pub(crate) fn run_node(options: &NodeOptions) -> Result<(), String> {
-    install_logger(options.common.verbose);
+    install_logger(options.common.verbose)?;
     start(options)?.run().map_err(|error| format!("node {}: {error}", options.id))
 }
 
 /// Runs three nodes, until the process is killed.
 pub(crate) fn run_cluster(options: &ClusterOptions) -> Result<(), String> {
     let ClusterOptions { dir, port, common } = options;
-    install_logger(common.verbose);
+    install_logger(common.verbose)?;
     let number = cluster_number(dir)?;
     // From then on a node without its data has lost it, and must not begin as a new one.
     let complete = dir.join("complete");
@@ -176,24 +176,9 @@ fn cluster_number(dir: &Path) -> Result<u64, String> {
     }
 }
 
-/// Log lines on standard error.
-struct StderrLogger;
-
-impl log::Log for StderrLogger {
-    fn enabled(&self, _: &log::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn log(&self, record: &log::Record<'_>) {
-        eprintln!("{:5} {}", record.level(), record.args());
-    }
-
-    fn flush(&self) {}
-}
-
-/// What goes wrong is printed in any case.
-pub(crate) fn install_logger(verbose: bool) {
-    // Fails only if there is one already, which then goes on.
-    let _ = log::set_logger(&StderrLogger);
-    log::set_max_level(if verbose { log::LevelFilter::Info } else { log::LevelFilter::Warn });
+/// Sends log lines to standard error: warnings and errors, or all that nodes tell of themselves.
+pub(crate) fn install_logger(verbose: bool) -> Result<(), String> {
+    let filter = if verbose { "info" } else { "warn" };
+    let filter = filter.parse().map_err(|error: syros_logging::FilterError| error.to_string())?;
+    syros_logging::install(&syros_logging::Settings { filter, ..Default::default() })
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use syros_cli::check_address;
+use syros_logging::{FilterError, Format};
 use syros_protocol::replica::Durability;
 use syros_runtime::{EngineConfig, EngineKind, FrontConfig, NodeConfig, REDIS_ADDRESS, StoreConfig};
 use syros_settings::{ConfigError, Reader};
@@ -22,19 +23,11 @@ pub(crate) struct ServerConfig {
     /// What the node needs.
     pub(crate) node: NodeConfig,
     /// What the log shows.
-    pub(crate) log_level: log::LevelFilter,
+    pub(crate) log: syros_logging::Settings,
     /// Full names of all keys there are.
     #[cfg_attr(not(test), expect(dead_code, reason = "the test of the sample file compares them"))]
     pub(crate) keys: Vec<String>,
 }
-
-/// Levels by their names in the file.
-pub(crate) const LOG_LEVELS: [(&str, log::LevelFilter); 4] = [
-    ("error", log::LevelFilter::Error),
-    ("warn", log::LevelFilter::Warn),
-    ("info", log::LevelFilter::Info),
-    ("debug", log::LevelFilter::Debug),
-];
 
 /// Reads the configuration in `text`. Relative directories are relative to `base`.
 pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerConfig, ConfigError> {
@@ -112,9 +105,9 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     store.emulated_reads = u32::try_from(reads).ok().filter(|reads| *reads > 0);
     keys.extend(emulate.finish()?);
 
-    let mut log = root.section("log")?;
-    let log_level = log.choice("level", &LOG_LEVELS, log::LevelFilter::Info)?;
-    keys.extend(log.finish()?);
+    let mut section = root.section("log")?;
+    let log = read_log(&mut section)?;
+    keys.extend(section.finish()?);
     keys.extend(root.finish()?);
 
     let node = NodeConfig {
@@ -131,7 +124,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
         engine,
         maxmemory,
     };
-    Ok(ServerConfig { node, log_level, keys })
+    Ok(ServerConfig { node, log, keys })
 }
 
 /// Checks the list of replicas: 1, 3, 5, 7 or 9 different `host:port`.
@@ -274,6 +267,18 @@ fn read_engine(section: &mut Reader, engine: &mut EngineConfig) -> Result<(), Co
     };
     count("execution-threads", 64, &mut engine.execution_threads)?;
     count("read-threads", 256, &mut engine.read_threads)
+}
+
+fn read_log(section: &mut Reader) -> Result<syros_logging::Settings, ConfigError> {
+    let mut log = syros_logging::Settings::default();
+    if let Some(text) = section.text("level")? {
+        log.filter = text.parse().map_err(|error: FilterError| section.error("level", error.to_string()))?;
+    }
+    log.format = section.choice("format", &Format::ALL.map(|format| (format.name(), format)), log.format)?;
+    let lines = section.integer("lines", 0..=1_000_000, u64::from(log.rate_limit.lines))?;
+    log.rate_limit.lines = u32::try_from(lines).unwrap_or(u32::MAX);
+    log.rate_limit.window = section.duration("window", SECOND..=DAY, log.rate_limit.window)?;
+    Ok(log)
 }
 
 /// Connections of Redis clients that a node or a gateway may be given as their limit.

@@ -37,7 +37,7 @@ fn sample_has_every_key_with_its_default() {
     let active = parse(&uncommented(), base, false).unwrap();
     assert_eq!(keys_of(&uncommented()), commented.keys.iter().cloned().collect::<BTreeSet<_>>());
     assert_eq!(format!("{:?}", commented.node), format!("{:?}", active.node), "a default is not as written");
-    assert_eq!(commented.log_level, active.log_level);
+    assert_eq!(commented.log, active.log);
     assert_eq!(active.node.directory, Path::new("/etc/syros/syros-data/node-0"));
 }
 
@@ -125,6 +125,11 @@ fn values_out_of_range_are_named_with_the_range() {
         ("disk", "scrub-rate", "\"1KiB\"", "a size from 64KiB to 1TiB"),
         ("disk", "reserve", "\"some\"", "a size from 0 to 1TiB"),
         ("log", "level", "\"chatty\"", "one of \"error\", \"warn\", \"info\", \"debug\""),
+        ("log", "level", "\"info,syros_wal=loud\"", "\"loud\" is not one of \"error\""),
+        ("log", "level", "\"info,=debug\"", "\"\" is not the path of a module"),
+        ("log", "format", "\"xml\"", "one of \"human\", \"json\""),
+        ("log", "lines", "-1", "from 0 to 1000000"),
+        ("log", "window", "\"1ms\"", "a duration from 1s to 86400s"),
     ] {
         let error = parse(&with(section, key, value), Path::new(""), false).unwrap_err();
         // A longer heartbeat is fine in itself: it is the lease that no longer fits.

@@ -46,8 +46,17 @@ pub(super) struct Children<'a> {
     layout: &'a Layout,
     cluster: Cluster,
     nodes: Vec<Node>,
-    /// Nodes' log lines go to standard error too, not only to their files.
-    shows_logs: bool,
+    shown: ShownLogs,
+}
+
+/// Whether nodes' log lines go to standard error too, not only to their files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ShownLogs {
+    None,
+    /// Each line begins with the number of its node.
+    WithNode,
+    /// The line is for programs, and names its node itself.
+    AsTheyAre,
 }
 
 /// A node has ended though nobody asked it to.
@@ -60,11 +69,11 @@ pub(super) struct Ended {
 }
 
 impl<'a> Children<'a> {
-    pub(super) fn new(layout: &'a Layout, cluster: Cluster, shows_logs: bool) -> Self {
+    pub(super) fn new(layout: &'a Layout, cluster: Cluster, shown: ShownLogs) -> Self {
         let node =
             |_| Node { running: None, restart_at: None, delay: RESTART_DELAY, last_lines: Arc::default() };
         let nodes = (0..cluster.group.size()).map(node).collect();
-        Self { layout, cluster, nodes, shows_logs }
+        Self { layout, cluster, nodes, shown }
     }
 
     /// All nodes have started: from now on a node without its data has lost it.
@@ -99,7 +108,11 @@ impl<'a> Children<'a> {
             return Err(format!("cannot start node {node}: it has no standard streams"));
         };
         let last_lines = Arc::clone(&self.nodes[node].last_lines);
-        let prefix = self.shows_logs.then(|| format!("node {node} | "));
+        let prefix = match self.shown {
+            ShownLogs::None => None,
+            ShownLogs::WithNode => Some(format!("node {node} | ")),
+            ShownLogs::AsTheyAre => Some(String::new()),
+        };
         let reader = std::thread::spawn(move || copy_lines(stderr, log, prefix.as_deref(), &last_lines));
         let running = Running { process, stdin, reader, since: Instant::now() };
         self.nodes[node].running = Some(running);

@@ -22,8 +22,7 @@ use syros_runtime::{EngineKind, durability_name, read_formation, read_identity};
 use syros_settings::Reader;
 use syros_types::{FastQuorum, Group, ReadPolicy, WritePolicy};
 
-use crate::config;
-use crate::secret;
+use crate::{config, logger, secret};
 
 /// Version of `dev.toml`.
 const FORMAT: u64 = 1;
@@ -58,6 +57,8 @@ pub(super) struct Settings<'a> {
     pub(super) timing: String,
     /// Through which they reach each other.
     pub(super) relay: Option<&'a Relay>,
+    /// What the nodes log.
+    pub(super) log: &'a logger::LogOptions,
 }
 
 /// A directory that this process has locked.
@@ -248,7 +249,7 @@ impl Layout {
     /// # Errors
     /// If the nodes would not take them, or they cannot be written.
     pub(super) fn write_configs(&self, cluster: &Cluster, settings: &Settings<'_>) -> Result<(), String> {
-        let Settings { protocol, reads, writes, emulate_reads, limits, disk_engine, timing, relay } =
+        let Settings { protocol, reads, writes, emulate_reads, limits, disk_engine, timing, relay, log } =
             settings;
         secret::make(&self.secret())?;
         let secret_file = toml::Value::String(self.secret().display().to_string());
@@ -273,6 +274,7 @@ impl Layout {
             );
             text += &table("limits", limits);
             text += &table("disk-engine", disk_engine);
+            text += &table("log", &log_keys(log));
             text += timing;
             if let Some(rate) = emulate_reads {
                 text += &format!("\n[emulate]\nreads-per-second = {rate}\n");
@@ -284,6 +286,16 @@ impl Layout {
         }
         Ok(())
     }
+}
+
+/// The keys of the table `log` that options set.
+fn log_keys(log: &logger::LogOptions) -> Vec<(String, String)> {
+    let keys = [
+        ("level", log.log_level.as_ref().map(ToString::to_string)),
+        ("format", log.log_format.map(|format| format.to_string())),
+        ("lines", log.log_lines.map(|lines| lines.to_string())),
+    ];
+    keys.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))).collect()
 }
 
 /// A table of a configuration file; nothing if it has no keys.

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use syros_cli::{BytesText, DurabilityName, EngineName, parse_bytes, regions, signals};
+use syros_logging::Format;
 use syros_protocol::message::RoleName;
 use syros_protocol::replica::Durability;
 use syros_regions::Regions;
@@ -19,8 +20,8 @@ use syros_runtime::{EngineKind, REDIS_ADDRESS, durability_name};
 use syros_types::{FastQuorum, Group, Protocol, ReadPolicy, WritePolicy};
 
 use crate::config::LOG_MEMORY_MIN;
-use crate::status;
-use children::{Children, Ended};
+use crate::{logger, status};
+use children::{Children, Ended, ShownLogs};
 use layout::{Cluster, Layout, Settings, comma_separated, redis_port, replica_addresses};
 use places::Places;
 
@@ -112,6 +113,8 @@ pub(crate) struct Options {
     /// Keep the nodes' log lines out of the terminal; they are in DIR/node-I.log
     #[arg(long)]
     quiet: bool,
+    #[command(flatten)]
+    log: logger::LogOptions,
 }
 
 /// [`FastQuorum`] on the command line.
@@ -183,11 +186,16 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         disk_engine: &options.disk_engine,
         timing: regions::timing_table(&timing),
         relay: places.as_ref().map(|places| &places.relay),
+        log: &options.log,
     };
     layout.write_configs(&cluster, &settings)?;
 
-    let shows_logs = !options.quiet && options.exec.is_none();
-    let mut children = Children::new(&layout, cluster.clone(), shows_logs);
+    let shown = match options.log.log_format.unwrap_or_default() {
+        _ if options.quiet || options.exec.is_some() => ShownLogs::None,
+        Format::Human => ShownLogs::WithNode,
+        Format::Json => ShownLogs::AsTheyAre,
+    };
+    let mut children = Children::new(&layout, cluster.clone(), shown);
     children.start_all()?;
     let leader = match wait_until_ready(&mut children, &cluster, &layout, &ended_by)? {
         Ready::Leader(leader) => leader,

@@ -680,7 +680,7 @@ fn rot_in_the_store_of_a_running_replica_is_found_and_repaired() {
         flip(&old, fs::metadata(&old).unwrap().len() / 2);
         wait_for("the damaged store to be set aside", || (set_aside(&data) == 1).then_some(()));
         let log = setup.cluster.log(node);
-        assert!(log.contains(&format!("{} at offset ", old.display())), "{log}");
+        assert!(log.contains(&format!("file={} offset=", old.display())), "{log}");
         load.must_go_on();
         setup.cluster.wait_until_well(PATIENCE).unwrap();
         // So that it has finished segments again. The connection to the node that started anew is gone.

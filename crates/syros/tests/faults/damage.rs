@@ -723,7 +723,7 @@ fn rot_in_the_store_of_a_lone_replica_is_reported() {
     let data = cluster.directory(0).join("data");
     let first = segments(&data)[0].clone();
     flip(&first, fs::metadata(&first).unwrap().len() / 2);
-    let complaint = format!("{} at offset ", first.display());
+    let complaint = format!("file={} offset=", first.display());
     wait_for("two rounds", || (cluster.log(0).matches(&complaint).count() >= 2).then_some(()));
     assert_eq!(redis.ask(&["GET", "key7"]), value(7));
     cluster.kill(0).unwrap();

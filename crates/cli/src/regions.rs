@@ -109,8 +109,8 @@ mod tests {
     }
 
     #[test]
-    fn the_example_of_the_readme_is_one() {
-        let (_, rest) = include_str!("../../../README.md").split_once("```toml\n").unwrap();
+    fn the_example_of_the_manual_is_one() {
+        let (_, rest) = include_str!("../../../docs/benchmarks/how-to.md").split_once("```toml\n").unwrap();
         let regions = Regions::parse(rest.split_once("```").unwrap().0).unwrap();
         assert_eq!(client_names(&regions), ["oslo", "rome"]);
     }

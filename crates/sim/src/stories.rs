@@ -41,6 +41,7 @@ stories! {
     UnattachedAccepted in a group of 3: a_stranger_cannot_use_the_session_of_another;
     UpdateLost in a group of 3: digests_tell_of_an_update_that_a_follower_lost;
     AllKeysAsOne in a group of 3: an_update_of_all_keys_does_not_come_before_what_it_removed;
+    PromiseForgotten in a group of 3: a_follower_that_has_promised_joins_no_other_view;
     EarlierPromiseForgotten in a group of 3: a_promise_outlives_the_setting_that_it_was_made_under;
     ExpiryOverlooked in a group of 3: an_expired_key_does_not_come_back_in_a_quorum;
     FollowersAhead in a group of 3: an_expired_key_does_not_come_back_with_the_next_leader;
@@ -81,6 +82,41 @@ fn a_promise_outlives_the_setting_that_it_was_made_under(scenario: Scenario) -> 
     play.run(4_000 * MILLI);
     assert_eq!(play.outcome(write), Some(Outcome::Done), "service goes on when the promise has ended");
     play.reconfigure(0);
+    play.mend_all();
+    play.judge()
+}
+
+/// One follower no longer hears the leader and wants another view; the other follower has just promised the leader not
+/// to join one. If it joins all the same, the old leader still answers reads when the next leader takes a write.
+fn a_follower_that_has_promised_joins_no_other_view(scenario: Scenario) -> Result<(), String> {
+    // A long lease: the client's way to the next leader has to be shorter.
+    let change = LeaseChange { times: 10, at: u64::MAX };
+    let mut play = scenario.with(|swarm| swarm.lease_change = Some(change)).start();
+    let (writer, other) = (play.client(), play.client());
+    let reader = play.reader(ReadPolicy::Leader);
+    assert_eq!(play.call(writer, set(1, "old")), Outcome::Done);
+    assert_eq!(play.get(reader, 1), Some(b"old".to_vec()));
+    play.run(200 * MILLI);
+    play.cut_client(reader, &[1, 2]);
+    play.cut_client(other, &[0]);
+    cut_both(&mut play, 0, &[1]);
+    // The leader must not hear that the other follower leaves its view. It may rely on what that follower said last.
+    play.run(1_500 * MILLI);
+    play.cut(Node::Replica(2), Node::Replica(0));
+    let joins = (0..8_000).any(|_| {
+        play.run(MILLI);
+        role(&mut play, 2).0 > 0
+    });
+    if joins {
+        let write = play.submit(other, set(1, "new"));
+        let completes = (0..1_000).any(|_| {
+            play.run(MILLI);
+            play.outcome(write) == Some(Outcome::Done)
+        });
+        assert!(completes, "the next leader takes updates");
+    }
+    play.submit(reader, ClientCommand::Get(1));
+    play.run(1_000 * MILLI);
     play.mend_all();
     play.judge()
 }

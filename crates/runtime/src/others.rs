@@ -8,7 +8,7 @@ use std::io;
 use std::net::ToSocketAddrs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant as SystemInstant};
 
@@ -50,8 +50,11 @@ impl Others {
         self.group.majority()
     }
 
-    /// How many others are well. Takes up to half a second for each; `go_on` is asked after each.
-    pub(crate) fn well(&self, mut go_on: impl FnMut() -> bool) -> Option<usize> {
+    /// How many others are well. Takes up to half a second for each.
+    ///
+    /// # Errors
+    /// That of `go_on`, which is asked after each: the questions end there.
+    pub(crate) fn well<E>(&self, mut go_on: impl FnMut() -> Result<(), E>) -> Result<usize, E> {
         let mut well = 0;
         for (position, address) in self.replicas.iter().enumerate() {
             if position == self.me.index() {
@@ -60,11 +63,23 @@ impl Others {
             let resolved = address.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
             let report = resolved.and_then(|address| syros_client::status(address, STATUS_TIMEOUT).ok());
             well += usize::from(report.is_some_and(|report| is_well(&report)));
-            if !go_on() {
-                return None;
-            }
+            go_on()?;
         }
-        Some(well)
+        Ok(well)
+    }
+}
+
+/// The process ends, or nobody waits any more for what a thread does.
+pub(crate) struct Stopped;
+
+/// Sleeps, or finds that the thread is to end.
+///
+/// # Errors
+/// The thread is to end.
+pub(crate) fn sleep(stopped: &Receiver<()>, time: Duration) -> Result<(), Stopped> {
+    match stopped.recv_timeout(time) {
+        Err(RecvTimeoutError::Timeout) => Ok(()),
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(Stopped),
     }
 }
 
@@ -93,14 +108,14 @@ impl RestartPermit {
         let (stop, stopped) = channel::<()>();
         thread::Builder::new().name("restart".to_owned()).spawn(move || {
             let mut complain_at = SystemInstant::now();
-            let wait = |time| matches!(stopped.recv_timeout(time), Err(RecvTimeoutError::Timeout));
-            while wait(LOOK_INTERVAL) {
+            let wait = |time| sleep(&stopped, time);
+            while wait(LOOK_INTERVAL).is_ok() {
                 // A replica that is alone could get its memory from nobody.
                 let is_alone = others.group.size() == 1;
                 if !is_alone && !others.is_our_turn(clock.now().wall) {
                     continue;
                 }
-                let Some(well) = others.well(|| wait(Duration::ZERO)) else { return };
+                let Ok(well) = others.well(|| wait(Duration::ZERO)) else { return };
                 if !is_alone && well >= others.needed() {
                     theirs.store(true, Ordering::Release);
                     // Fails only if the loop is gone, and then nobody waits.

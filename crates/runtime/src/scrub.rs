@@ -11,7 +11,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant as SystemInstant};
 
@@ -21,7 +21,7 @@ use syros_types::Prng;
 use syros_wal::{DiskError, Flaw, ReadError, ReadOnlyDisk, scrub_log, scrub_snapshots};
 
 use crate::clock::Clock;
-use crate::others::{LOOK_INTERVAL, Others};
+use crate::others::{LOOK_INTERVAL, Others, Stopped, sleep};
 use crate::trace::COMPLAINT_INTERVAL;
 
 /// What is read, and when.
@@ -84,9 +84,6 @@ impl Drop for Scrub {
     }
 }
 
-/// The process ends.
-struct Stopped;
-
 /// A flaw that was found, and the directory of the file.
 struct LocatedFlaw {
     directory: PathBuf,
@@ -132,10 +129,7 @@ impl Worker {
     }
 
     fn sleep(&self, time: Duration) -> Result<(), Stopped> {
-        match self.stopped.recv_timeout(time) {
-            Err(RecvTimeoutError::Timeout) => Ok(()),
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => Err(Stopped),
-        }
+        sleep(&self.stopped, time)
     }
 
     fn tell(&self, finding: Finding) -> Result<(), Stopped> {
@@ -217,7 +211,7 @@ impl Worker {
                 return Ok(());
             }
             if self.plan.others.is_our_turn(self.clock.now().wall) {
-                let well = self.plan.others.well(|| self.sleep(Duration::ZERO).is_ok()).ok_or(Stopped)?;
+                let well = self.plan.others.well(|| self.sleep(Duration::ZERO))?;
                 let needed = self.plan.others.needed();
                 if well >= needed {
                     return self.tell(Finding::Store);

@@ -62,9 +62,9 @@ fn set(key: u64, value: &str) -> ClientCommand {
     ClientCommand::Set(key, value.as_bytes().to_vec())
 }
 
-/// Both followers are started again with a lease of a tenth, and no longer connected to their leader, who has the old one
-/// and relies on what they promised. A client that reaches all of them writes through the next leader.
-fn a_promise_outlives_the_setting_that_it_was_made_under(scenario: Scenario) -> Result<(), String> {
+/// A group with a lease ten times as long, in which key 1 has an old value; a client that only reaches the followers;
+/// and a reader that only reaches the leader.
+fn divided_clients_and_a_long_lease(scenario: Scenario) -> (Play, usize, usize) {
     let change = LeaseChange { times: 10, at: u64::MAX };
     let mut play = scenario.with(|swarm| swarm.lease_change = Some(change)).start();
     let (writer, other) = (play.client(), play.client());
@@ -74,6 +74,13 @@ fn a_promise_outlives_the_setting_that_it_was_made_under(scenario: Scenario) -> 
     play.run(200 * MILLI);
     play.cut_client(reader, &[1, 2]);
     play.cut_client(other, &[0]);
+    (play, other, reader)
+}
+
+/// Both followers are started again with a lease of a tenth, and no longer connected to their leader, who has the old one
+/// and relies on what they promised. A client that reaches all of them writes through the next leader.
+fn a_promise_outlives_the_setting_that_it_was_made_under(scenario: Scenario) -> Result<(), String> {
+    let (mut play, other, reader) = divided_clients_and_a_long_lease(scenario);
     play.reconfigure(1);
     play.reconfigure(2);
     let write = play.submit(other, set(1, "new"));
@@ -89,16 +96,8 @@ fn a_promise_outlives_the_setting_that_it_was_made_under(scenario: Scenario) -> 
 /// One follower no longer hears the leader and wants another view; the other follower has just promised the leader not
 /// to join one. If it joins all the same, the old leader still answers reads when the next leader takes a write.
 fn a_follower_that_has_promised_joins_no_other_view(scenario: Scenario) -> Result<(), String> {
-    // A long lease: the client's way to the next leader has to be shorter.
-    let change = LeaseChange { times: 10, at: u64::MAX };
-    let mut play = scenario.with(|swarm| swarm.lease_change = Some(change)).start();
-    let (writer, other) = (play.client(), play.client());
-    let reader = play.reader(ReadPolicy::Leader);
-    assert_eq!(play.call(writer, set(1, "old")), Outcome::Done);
-    assert_eq!(play.get(reader, 1), Some(b"old".to_vec()));
-    play.run(200 * MILLI);
-    play.cut_client(reader, &[1, 2]);
-    play.cut_client(other, &[0]);
+    // The client's way to the next leader takes less than the long lease.
+    let (mut play, other, reader) = divided_clients_and_a_long_lease(scenario);
     cut_both(&mut play, 0, &[1]);
     // The leader must not hear that the other follower leaves its view. It may rely on what that follower said last.
     play.run(1_500 * MILLI);

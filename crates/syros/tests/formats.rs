@@ -9,7 +9,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use common::{Redis, Scratch, free_ports, kill, run, syros, text, wait_for, wait_for_end};
+use common::{Redis, Scratch, copy_directory, free_ports, kill, run, syros, text, wait_for, wait_for_end};
 use rustix::process::Signal;
 
 /// Keys `key:0` and so on, of which one was deleted.
@@ -28,7 +28,7 @@ impl Node {
         let scratch = Scratch::new(&format!("{test}-{fixture}"));
         let port = free_ports();
         let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
-        copy(&from, &scratch.0.join("data"));
+        copy_directory(&from, &scratch.0.join("data"));
         let config = format!(
             "cluster = 7\nreplica = 0\nreplicas = [\"127.0.0.1:{}\"]\ndirectory = \"data\"\nengine = \"{engine}\"\n\
              [disk]\nwal-segment = \"64KiB\"\nreserve = \"0\"\n[listen]\nredis = \"127.0.0.1:{port}\"\n",
@@ -80,19 +80,6 @@ impl Drop for Node {
         if let Some(mut process) = self.process.take() {
             let _ = process.kill();
             let _ = process.wait();
-        }
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type().unwrap().is_dir() {
-            copy(&from, &to);
-        } else {
-            std::fs::copy(from, to).unwrap();
         }
     }
 }

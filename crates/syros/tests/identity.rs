@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{PATIENCE, Redis, Scratch, free_ports, kill, run, syros, text, wait_for, wait_for_end};
+use common::{
+    PATIENCE, Redis, Scratch, copy_directory, free_ports, kill, run, syros, text, wait_for, wait_for_end,
+};
 use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -191,26 +193,13 @@ fn two_nodes_with_one_id_are_not_both_taken() {
     assert!(log.contains("two nodes are started as replica 2"), "{log}");
     nodes.set(2, "k", "w");
     // A copy of the directory has the same disk, and runs at the same time: neither is counted.
-    copy(&scratch.0.join("data-2"), &scratch.0.join("data-3"));
+    let _ = std::fs::remove_dir_all(scratch.0.join("data-3"));
+    copy_directory(&scratch.0.join("data-2"), &scratch.0.join("data-3"));
     nodes.start(3, &[]);
     wait_for("a word about two processes", || {
         (0..2).any(|node| nodes.log(node).contains("two processes run as replica 2")).then_some(())
     });
     nodes.set(0, "k", "x");
-}
-
-fn copy(from: &std::path::Path, to: &std::path::Path) {
-    let _ = std::fs::remove_dir_all(to);
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let entry = entry.unwrap();
-        let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type().unwrap().is_dir() {
-            copy(&from, &to);
-        } else {
-            let _ = std::fs::copy(from, to).unwrap();
-        }
-    }
 }
 
 /// FOUND A2: a leader with a long lease gave stale reads.

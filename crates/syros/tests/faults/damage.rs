@@ -1,7 +1,7 @@
 //! Stores that are damaged, while their replica is away and while it runs: it repairs itself from the
 //! others, or refuses to start and says why, and never serves anything wrong.
 
-use crate::common::{Redis, Scratch, run, syros, text, wait_for};
+use crate::common::{Redis, Scratch, copy_directory, run, syros, text, wait_for};
 use crate::load::Load;
 use crate::setup::{GIVE_UP_AFTER, PATIENCE, alone, say, sleep};
 use std::collections::BTreeSet;
@@ -538,18 +538,6 @@ fn within_a_record(segment: &[u8], place: u64) -> u64 {
             return place.max(start as u64 + 1);
         }
         start = end;
-    }
-}
-
-fn copy_directory(from: &Path, to: &Path) {
-    fs::create_dir_all(to).unwrap();
-    for entry in fs::read_dir(from).unwrap() {
-        let (path, target) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
-        if path.is_dir() {
-            copy_directory(&path, &target);
-        } else {
-            fs::copy(&path, &target).unwrap();
-        }
     }
 }
 

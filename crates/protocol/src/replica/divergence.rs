@@ -1,7 +1,7 @@
 //! Replicas compare digests of what they have executed. One that differs from a majority says so, and answers no reads.
 
 use super::role::Role;
-use super::trace::{HandOverReason, TraceEvent};
+use super::trace_event::{HandOverReason, TraceEvent};
 use super::{PlantedBug, Replica};
 use crate::digests::Digests;
 use crate::message::{Message, Peer};

@@ -2,7 +2,7 @@
 //! before somebody has decided whether it belongs in the fingerprint.
 
 use super::Replica;
-use super::api::Config;
+use super::config::Config;
 use super::later_views::{LaterViews, WantedView};
 use super::role::{
     Contact, Follower, Leader, MissingBodies, Progress, Role, ViewChange, ViewClients, WaitingRead,

@@ -13,6 +13,7 @@ mod api;
 mod attachments;
 mod backlog;
 mod clocks;
+mod config;
 mod divergence;
 #[cfg(feature = "model")]
 mod fingerprint;
@@ -31,18 +32,20 @@ mod snapshots;
 mod state_transfer;
 mod timers;
 mod trace;
+mod trace_event;
 mod view_change;
 
 #[cfg(test)]
 mod tests;
 
-pub use api::{Action, Boot, Config, Durability, EntryRef, Event};
+pub use api::{Action, Boot, EntryRef, Event};
+pub use config::{Config, Durability};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
 pub(crate) use planted::PlantedBug;
 pub use restore::{InvalidRecord, Restored};
-pub use trace::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
+pub use trace_event::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 
 use crate::digests::Digests;
 use crate::durability_log::DurabilityLog;

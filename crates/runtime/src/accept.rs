@@ -26,11 +26,6 @@ use crate::socket::{ListenError, configure, configure_link, is_exhausted, listen
 /// Connections accepted from one listener in one turn; those that are there already have work to do.
 const ACCEPTS_PER_TURN: usize = 64;
 
-/// Connections to the replicas' port whose other end has not said who it is, at a time. They take no place of clients,
-/// nor of members; beyond, the oldest gives way to the newest, so that a member always gets in: it needs one round
-/// trip, and many of these last until they are closed.
-pub(crate) const UNSETTLED_MAX: usize = 256;
-
 /// When the system has no file descriptors left, accepting is tried again after this long.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use syros_machine::MachineName;
 use syros_protocol::{client, replica};
-use syros_types::{Group, InvalidGroupSize, ReplicaId};
+use syros_types::{Configuration, FastQuorum, Group, InvalidGroupSize, ReplicaId};
 use syros_wire::Secret;
 
 /// Where Redis clients are listened for by default: Redis's own port, and nobody outside this machine.
@@ -68,7 +68,7 @@ impl NodeConfig {
             directory,
             bootstrap: false,
             secret: None,
-            replica: crate::node::replica_config(group, replica),
+            replica: replica_config(group, replica),
             front: FrontConfig::default(),
             store: StoreConfig::default(),
             engine: EngineConfig::default(),
@@ -94,6 +94,23 @@ impl NodeConfig {
         });
         (chosen > 0).then_some(chosen)
     }
+}
+
+/// The default settings of member `replica` of `group`, with the operations of `syros-commands`.
+#[must_use]
+pub const fn replica_config(group: Group, replica: ReplicaId) -> replica::Config {
+    replica::Config::new(
+        Configuration::first(group, FastQuorum::Majority),
+        replica,
+        describe,
+        syros_commands::overwrites,
+    )
+}
+
+/// What the protocol needs to know of an operation, from its bytes alone.
+#[must_use]
+pub fn describe(body: &[u8]) -> Option<syros_types::Description> {
+    syros_commands::describe(body).ok()
 }
 
 /// What a snapshot puts aside at most, in bytes.

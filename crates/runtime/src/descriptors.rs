@@ -9,8 +9,6 @@ use std::io;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::accept::UNSETTLED_MAX;
-
 /// Files that a node opens beside its connections and the tables of its engine: log, view, snapshots that are written,
 /// read and sent at once, what the scrub reads, what the resolver opens, and a connection that is about to be refused.
 const FILES: usize = 48;
@@ -23,6 +21,11 @@ const TABLES: usize = 512;
 
 /// Files of a store on disk that do not count as kept open: those that a merge reads and writes.
 const MERGED: usize = 64;
+
+/// Connections to the replicas' port whose other end has not said who it is, at a time. They take no place of clients,
+/// nor of members; beyond, the oldest gives way to the newest, so that a member always gets in: it needs one round
+/// trip, and many of these last until they are closed.
+const UNSETTLED_MAX: usize = 256;
 
 /// What a process wants to have open.
 #[derive(Clone, Copy, Debug)]

@@ -1,249 +1,26 @@
-//! Space on the disk of a node: a reserve is kept for when the disk fills, and the node is told before it does.
-//!
-//! A file of a fixed length stands in the data directory. When the file system has no room for a record or a new file,
-//! that file gives up a piece of its length, and the write is tried again: so views, deletions and restarts find room on a
-//! disk that others have filled, and whoever goes on filling it gets no more than a piece. A thread looks at the file system several times a second. While less than the reserve is free beside it, or the
-//! reserve is gone, the disk counts as short: the replica refuses what would make the state grow. When space returns,
-//! the thread makes the reserve anew, and then the replica takes updates again.
-//!
-//! A file system may also run out of inodes: then no file can be made, however many bytes are free, and giving up the
-//! reserve helps nobody. That counts as short, too. And the same thread looks whether the directory is still there.
+//! The thread that looks at the disk of a node several times a second: whether there is space ([`Reserve`]), and whether the
+//! data directory is still there.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::fs;
+use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use mio::Waker;
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
-use rustix::io::Errno;
 
-use crate::directory::Anchor;
-
-/// Name of the file that is kept.
-pub(crate) const RESERVE_FILE: &str = "reserve";
+use crate::directory::PresenceCheck;
+use crate::reserve::Reserve;
 
 /// How often the file system is looked at. A fast disk takes tens of megabytes meanwhile, less than the reserve.
 const INTERVAL: Duration = Duration::from_millis(100);
-
-/// The reserve is at most this part of the file system: small ones are there for tests.
-const PART_OF_FILE_SYSTEM: u64 = 16;
-
-/// The reserve is given up in pieces of this part of it, but of no fewer bytes than the log makes room for at once.
-const PART_OF_RESERVE: u64 = 16;
-const PIECE_BYTES_MIN: u64 = 256 << 10;
-
-/// While fewer inodes are free than this, or than this part of all, the disk counts as short: a node makes files for the
-/// next piece of its log, for snapshots and for its view.
-const INODES: u64 = 64;
-const PART_OF_INODES: u64 = 16;
-
-/// What there is of a reserve.
-#[derive(Debug, PartialEq, Eq)]
-enum State {
-    /// The file has this length, in bytes; 0 if it is not there.
-    Kept(u64),
-    /// It cannot be made, whatever space there is.
-    Impossible,
-}
-
-/// The reserve of a data directory.
-#[derive(Debug)]
-pub(crate) struct Reserve {
-    directory: PathBuf,
-    /// Its length, in bytes.
-    bytes: u64,
-    /// Held while the file is made or removed.
-    state: Mutex<State>,
-    /// Bytes that were free at the last look.
-    free: AtomicU64,
-    is_short: AtomicBool,
-    /// Inodes below which the disk is short of them; 0 where the file system has no limit.
-    inodes: u64,
-    /// Inodes that were free at the last look.
-    free_inodes: AtomicU64,
-    lacks_inodes: AtomicBool,
-}
-
-impl Reserve {
-    /// The reserve of a directory that exists; `bytes` of it, or less where the file system is small.
-    fn new(directory: &Path, bytes: u64) -> io::Result<Self> {
-        let found = space(directory)?;
-        let bytes = bytes.min(found.total / PART_OF_FILE_SYSTEM);
-        let kept = fs::metadata(directory.join(RESERVE_FILE)).map_or(0, |file| file.len().min(bytes));
-        Ok(Self {
-            directory: directory.to_owned(),
-            bytes,
-            state: Mutex::new(State::Kept(kept)),
-            free: AtomicU64::new(0),
-            is_short: AtomicBool::new(false),
-            inodes: INODES.min(found.total_inodes / PART_OF_INODES),
-            free_inodes: AtomicU64::new(found.free_inodes),
-            lacks_inodes: AtomicBool::new(false),
-        })
-    }
-
-    fn path(&self) -> PathBuf {
-        self.directory.join(RESERVE_FILE)
-    }
-
-    /// Gives up a piece of the reserve, because there is no room for something that has to be written. False if nothing
-    /// is left of it, or if it is not bytes that are missing.
-    pub(crate) fn release(&self) -> bool {
-        if self.inodes > 0 && space(&self.directory).is_ok_and(|found| found.is_out_of_inodes()) {
-            self.free_inodes.store(0, Ordering::Relaxed);
-            self.lacks_inodes.store(true, Ordering::Release);
-            self.is_short.store(true, Ordering::Release);
-            return false;
-        }
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let State::Kept(kept @ 1..) = *state else { return false };
-        let left = kept.saturating_sub((self.bytes / PART_OF_RESERVE).max(PIECE_BYTES_MIN));
-        *state = State::Kept(left);
-        self.is_short.store(true, Ordering::Release);
-        // Some file systems have the space again only when they have noted that.
-        let shorten = |file: File| file.set_len(left).and_then(|()| file.sync_all());
-        OpenOptions::new().write(true).open(self.path()).and_then(shorten).is_ok()
-    }
-
-    /// Bytes free at the last look, beside the reserve.
-    pub(crate) fn free(&self) -> u64 {
-        self.free.load(Ordering::Relaxed)
-    }
-
-    /// Its length in bytes, and so many have to be free beside it.
-    pub(crate) const fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// True if what would make the state grow should be refused.
-    pub(crate) fn is_short(&self) -> bool {
-        self.is_short.load(Ordering::Acquire)
-    }
-
-    /// Inodes free at the last look, and so many have to be; 0 where the file system has no limit.
-    pub(crate) fn inodes(&self) -> (u64, u64) {
-        (self.free_inodes.load(Ordering::Relaxed), self.inodes)
-    }
-
-    /// True if the disk is short because too few inodes are free.
-    pub(crate) fn lacks_inodes(&self) -> bool {
-        self.lacks_inodes.load(Ordering::Acquire)
-    }
-
-    /// The directory it is in.
-    pub(crate) fn directory(&self) -> &Path {
-        &self.directory
-    }
-
-    /// Looks at the file system and makes the reserve if there is none and room for it. True if
-    /// [`Reserve::is_short`] has changed.
-    fn look(&self) -> bool {
-        // Whoever cannot be asked says nothing.
-        let Ok(found) = space(&self.directory) else { return false };
-        let mut free = found.free;
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_short = self.is_short.load(Ordering::Acquire);
-        // More than it takes to be short again, so that it does not change with every record.
-        let needed = if was_short { self.bytes + self.bytes / 4 } else { self.bytes };
-        if let State::Kept(kept) = *state
-            && kept < self.bytes
-            && free >= self.bytes - kept + needed
-        {
-            match self.make() {
-                Ok(()) => {
-                    *state = State::Kept(self.bytes);
-                    free -= self.bytes - kept;
-                }
-                // Others took the space first.
-                Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {}
-                Err(error) => {
-                    tracing::warn!(file = %self.path().display(), error = %error, "this node cannot keep a reserve on its disk");
-                    *state = State::Impossible;
-                }
-            }
-        }
-        let is_kept = matches!(*state, State::Impossible) || *state == State::Kept(self.bytes);
-        let lacked_inodes = self.lacks_inodes.load(Ordering::Acquire);
-        let needed_inodes = if lacked_inodes { self.inodes + self.inodes.div_ceil(4) } else { self.inodes };
-        let lacks_inodes = found.free_inodes < needed_inodes;
-        let is_short = !is_kept || free < needed || lacks_inodes;
-        self.free.store(free, Ordering::Relaxed);
-        self.free_inodes.store(found.free_inodes, Ordering::Relaxed);
-        self.lacks_inodes.store(lacks_inodes, Ordering::Release);
-        self.is_short.store(is_short, Ordering::Release);
-        is_short != was_short
-    }
-
-    fn make(&self) -> io::Result<()> {
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(self.path());
-        opened.and_then(|mut file| {
-            match fallocate(&file, FallocateFlags::empty(), 0, self.bytes) {
-                // This file system makes room only for what is written.
-                Err(Errno::OPNOTSUPP | Errno::NOSYS) => write_zeros(&mut file, self.bytes)?,
-                result => result?,
-            }
-            file.sync_all()
-        })
-    }
-}
-
-fn write_zeros(file: &mut File, bytes: u64) -> io::Result<()> {
-    const PIECE_BYTES: u64 = 1 << 20;
-    let piece = vec![0; PIECE_BYTES as usize];
-    let mut left = bytes;
-    while left > 0 {
-        let length = left.min(PIECE_BYTES);
-        file.write_all(&piece[..length as usize])?;
-        left -= length;
-    }
-    Ok(())
-}
-
-struct Space {
-    free: u64,
-    total: u64,
-    free_inodes: u64,
-    /// 0 where the file system makes as many as are wanted.
-    total_inodes: u64,
-}
-
-impl Space {
-    /// True if no file can be made although there are bytes for it.
-    const fn is_out_of_inodes(&self) -> bool {
-        self.total_inodes > 0 && self.free_inodes == 0 && self.free >= PIECE_BYTES_MIN
-    }
-}
-
-/// The space of the file system of a directory, in bytes, as far as this process may have it.
-fn space(directory: &Path) -> io::Result<Space> {
-    let found = statvfs(directory)?;
-    Ok(Space {
-        free: found.f_bavail.saturating_mul(found.f_frsize),
-        total: found.f_blocks.saturating_mul(found.f_frsize),
-        free_inodes: found.f_favail,
-        total_inodes: found.f_files,
-    })
-}
-
-/// Gives up the reserve that an earlier process has left, if there is no space for what a start writes.
-pub(crate) fn make_room_to_start(directory: &Path) {
-    /// Locks, and a segment of the log.
-    const START_BYTES: u64 = 2 << 20;
-    if space(directory).is_ok_and(|space| space.free < START_BYTES) {
-        let _ = fs::remove_file(directory.join(RESERVE_FILE));
-    }
-}
 
 /// The thread that looks.
 #[derive(Debug)]
 pub(crate) struct DiskWatch {
     reserve: Arc<Reserve>,
-    anchor: Anchor,
+    presence: PresenceCheck,
     /// What is wrong with the directory, if it is not there any more.
     loss: Arc<Mutex<Option<String>>>,
     stop: Option<Sender<()>>,
@@ -253,8 +30,8 @@ pub(crate) struct DiskWatch {
 impl DiskWatch {
     /// Keeps `bytes` of the file system of a directory in reserve, and uses the waker when the disk becomes short, or
     /// does not count as that any more, and when the directory is gone, or back.
-    pub(crate) fn start(anchor: Anchor, bytes: u64, waker: Arc<Waker>) -> io::Result<Self> {
-        let reserve = Arc::new(Reserve::new(anchor.path(), bytes)?);
+    pub(crate) fn start(presence: PresenceCheck, bytes: u64, waker: Arc<Waker>) -> io::Result<Self> {
+        let reserve = Arc::new(Reserve::new(presence.path(), bytes)?);
         if bytes == 0 {
             let _ = fs::remove_file(reserve.path());
         }
@@ -262,12 +39,12 @@ impl DiskWatch {
         let theirs = Arc::clone(&reserve);
         let loss = Arc::<Mutex<Option<String>>>::default();
         let found = Arc::clone(&loss);
-        let ours = anchor.clone();
+        let ours = presence.clone();
         let (stop, stopped) = channel::<()>();
         let thread = std::thread::Builder::new().name("disk-space".to_owned()).spawn(move || {
             let mut was_short = theirs.is_short();
             while stopped.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                let problem = anchor.problem();
+                let problem = presence.problem();
                 // Nothing is made in a directory that is not ours.
                 if problem.is_none() {
                     theirs.look();
@@ -284,7 +61,7 @@ impl DiskWatch {
                 }
             }
         })?;
-        Ok(Self { reserve, anchor: ours, loss, stop: Some(stop), thread: Some(thread) })
+        Ok(Self { reserve, presence: ours, loss, stop: Some(stop), thread: Some(thread) })
     }
 
     /// What is wrong with the directory, if it was not there at the last look.
@@ -294,7 +71,7 @@ impl DiskWatch {
 
     /// What is wrong with the directory now, if it is not there.
     pub(crate) fn look_for_loss(&self) -> Option<String> {
-        self.anchor.problem()
+        self.presence.problem()
     }
 
     /// What it keeps.
@@ -309,31 +86,5 @@ impl Drop for DiskWatch {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_reserve_is_made_given_up_in_pieces_and_made_again() {
-        let directory = std::env::temp_dir().join(format!("syros-reserve-{}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        let reserve = Reserve::new(&directory, 1 << 20).unwrap();
-        assert!(!reserve.release(), "there is none yet");
-        assert!(!reserve.look() && !reserve.is_short(), "there is room");
-        assert_eq!(fs::metadata(reserve.path()).unwrap().len(), reserve.bytes());
-        let length = || fs::metadata(reserve.path()).unwrap().len();
-        for left in [3, 2, 1, 0] {
-            assert!(reserve.release() && reserve.is_short());
-            assert_eq!(length(), left * PIECE_BYTES_MIN, "whoever fills the disk gets a piece, not all");
-        }
-        assert!(!reserve.release(), "nothing is left");
-        assert!(reserve.look() && !reserve.is_short() && length() == 1 << 20);
-        // What an earlier process has left counts.
-        let again = Reserve::new(&directory, 1 << 20).unwrap();
-        assert!(again.release());
-        fs::remove_dir_all(&directory).unwrap();
     }
 }

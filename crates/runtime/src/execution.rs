@@ -14,12 +14,12 @@ use syros_types::OpNumber;
 use syros_wal::{FileDisk, Recovery, Wal};
 
 use crate::directory::DataDirectory;
-use crate::disk_space::Reserve;
 use crate::local::LogError;
 use crate::long_replies::LongReplies;
 use crate::machine_memory::machine_memory;
 use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles};
 use crate::on_disk::{OnDisk, Settings};
+use crate::reserve::Reserve;
 use crate::snapshots::SnapshotThread;
 use crate::store;
 

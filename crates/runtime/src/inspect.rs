@@ -9,9 +9,8 @@ use syros_protocol::record::Record;
 use syros_types::{Class, Description, Footprint, OpNumber, View};
 use syros_wal::{FileDiskError, LogInspection, ReadOnlyDisk, RecordNumber, SnapshotsInspection};
 
-use crate::config::EngineKind;
+use crate::config::{EngineKind, describe};
 use crate::directory::{DAMAGED_PREFIX, DirectoryError, Identity, read_identity};
-use crate::node::describe;
 
 /// So many records that cannot be decoded are told one by one; all are counted.
 const MALFORMED_TOLD_MAX: usize = 16;

@@ -31,6 +31,7 @@ mod memory_engine;
 mod node;
 mod on_disk;
 mod others;
+mod reserve;
 mod scrub;
 mod slow_reads;
 mod snapshots;
@@ -43,7 +44,7 @@ mod yield_policy;
 
 pub use config::{
     EngineConfig, EngineKind, FrontConfig, GREETING_TIMEOUT, GatewayConfig, NodeConfig, REDIS_ADDRESS,
-    StoreConfig,
+    StoreConfig, describe, replica_config,
 };
 pub use directory::{
     DIRECTORY_FORMAT, DataDirectory, DirectoryError, Identity, durability_name, durability_named,
@@ -52,7 +53,7 @@ pub use directory::{
 pub use discover::DiscoverError;
 pub use inspect::{Inspection, Records, SetAside, Usage, inspect};
 pub use local::LogError;
-pub use node::{GatewayNode, Node, StartError, describe, replica_config};
+pub use node::{GatewayNode, Node, StartError};
 pub use socket::ListenError;
 pub use stop::Stopper;
 pub use store::StoreError;

@@ -13,7 +13,7 @@ use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::client;
 use syros_protocol::formation::{Decision, Formation};
 use syros_protocol::replica::Config;
-use syros_types::{Configuration, FastQuorum, Group, Incarnation, InvalidGroupSize, Prng, ReplicaId, Roster};
+use syros_types::{Configuration, Group, Incarnation, InvalidGroupSize, Prng, Roster};
 
 use crate::accept::Listener;
 use crate::clock::Clock;
@@ -117,23 +117,6 @@ fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
     move |source| StartError::System { what, source }
 }
 
-/// The default settings of member `replica` of `group`, with the operations of `syros-commands`.
-#[must_use]
-pub const fn replica_config(group: Group, replica: ReplicaId) -> Config {
-    Config::new(
-        Configuration::first(group, FastQuorum::Majority),
-        replica,
-        describe,
-        syros_commands::overwrites,
-    )
-}
-
-/// What the protocol needs to know of an operation, from its bytes alone.
-#[must_use]
-pub fn describe(body: &[u8]) -> Option<syros_types::Description> {
-    syros_commands::describe(body).ok()
-}
-
 /// One replica with its Redis front end, or with a state machine of somebody's own, ready to run.
 pub struct Node {
     process: Process,
@@ -161,11 +144,11 @@ struct ClusterSettings {
     descriptors: Descriptors,
 }
 
-/// What is in a node.
-enum Inside {
-    /// A replica.
+/// How far a node has come.
+enum NodeState {
+    /// It acts as a replica.
     Replica(Box<Local>),
-    /// Nothing yet: its group is being formed.
+    /// Its group is being formed: it has no replica yet.
     Forming(Box<Forming>),
 }
 
@@ -236,14 +219,14 @@ fn exposure(address: SocketAddr) -> Option<String> {
 }
 
 /// What a process needs of the system before anything else.
-struct Base {
+struct ProcessBase {
     poll: Poll,
     waker: Arc<Waker>,
     clock: Clock,
     prng: Prng,
 }
 
-impl Base {
+impl ProcessBase {
     fn new() -> Result<Self, StartError> {
         let poll = Poll::new().map_err(system("an event queue"))?;
         let waker = Waker::new(poll.registry(), WAKER).map_err(system("a waker"))?;
@@ -258,7 +241,7 @@ impl Base {
         cluster: ClusterSettings,
         front: &FrontConfig,
         redis_listener: Option<Listener>,
-        node: Option<(Listener, Inside)>,
+        node: Option<(Listener, NodeState)>,
         stopper: Option<Stopper>,
     ) -> Result<Process, StartError> {
         let ClusterSettings { introduction, configuration, replicas, connects_below, descriptors } = cluster;
@@ -273,11 +256,11 @@ impl Base {
             format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
         let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
         let description = Description { run_id, redis_port, configuration, replicas };
-        let (replica_listener, inside) = node.unzip();
-        let (local, forming) = match inside {
+        let (replica_listener, state) = node.unzip();
+        let (local, forming) = match state {
             None => (None, None),
-            Some(Inside::Replica(local)) => (Some(*local), None),
-            Some(Inside::Forming(forming)) => (None, Some(*forming)),
+            Some(NodeState::Replica(local)) => (Some(*local), None),
+            Some(NodeState::Forming(forming)) => (None, Some(*forming)),
         };
         let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
         let stopper = match stopper {
@@ -389,7 +372,7 @@ impl Node {
             return Err(StartError::NoSuchEngine(config.engine.kind));
         }
         let mut directory = DataDirectory::open(&config.directory, identity, config.bootstrap)?;
-        let mut base = Base::new()?;
+        let mut base = ProcessBase::new()?;
         let formation =
             if directory.is_new() { Self::form_alone(&mut directory, identity, formed)? } else { None };
         // The ports before the log: a node that cannot have them leaves everything as it was.
@@ -417,7 +400,7 @@ impl Node {
             tell_address(&identity, replicas.address, "the other nodes, to form the cluster");
             // Redis clients find the port closed as long as nobody can serve them; that it can be had is known.
             drop(redis);
-            let forming = Inside::Forming(Box::new(Forming::new(formation, directory)));
+            let forming = NodeState::Forming(Box::new(Forming::new(formation, directory)));
             return base.into_process(cluster, &config.front, None, Some((replicas, forming)), stopper);
         }
         match &redis {
@@ -465,7 +448,7 @@ impl Node {
         })
         .map_err(|source| StartError::Log { directory: config.directory, source })?;
         drop(loading);
-        let local = Inside::Replica(Box::new(local));
+        let local = NodeState::Replica(Box::new(local));
         base.into_process(cluster, &config.front, redis, Some((replicas, local)), stopper)
     }
 
@@ -544,7 +527,7 @@ impl GatewayNode {
             peer_clients: None,
         };
         let descriptors = descriptors::claim(demand, "--connections").map_err(system("enough files"))?;
-        let base = Base::new()?;
+        let base = ProcessBase::new()?;
         let registry = base.poll.registry();
         let redis = Listener::open(config.listen_redis, "Redis clients", registry, REDIS_LISTENER)?;
         warn_if_exposed(redis.address);
@@ -589,8 +572,8 @@ mod tests {
     #[test]
     fn an_exposed_port_is_warned_of() {
         let warning = |address: &str| exposure(address.parse().expect("an address"));
-        for inside in ["127.0.0.1:6379", "127.9.9.9:1", "[::1]:6379", "[::ffff:127.0.0.1]:6379"] {
-            assert_eq!(warning(inside), None, "{inside}");
+        for loopback in ["127.0.0.1:6379", "127.9.9.9:1", "[::1]:6379", "[::ffff:127.0.0.1]:6379"] {
+            assert_eq!(warning(loopback), None, "{loopback}");
         }
         for everywhere in ["0.0.0.0:6379", "[::]:6379"] {
             let text = warning(everywhere).expect("it is open");

@@ -14,7 +14,7 @@ use syros_types::{OpNumber, ReplicaId, View};
 use syros_wal::{FileDisk, FileDiskError, Options, ReadError, WalError, WriteError};
 
 use crate::directory::DataDirectory;
-use crate::disk_space::Reserve;
+use crate::reserve::Reserve;
 
 /// Why what a replica has on disk cannot be used.
 #[derive(Debug)]

@@ -1,0 +1,167 @@
+//! Why a data directory cannot be used.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use syros_types::OtherConfiguration;
+
+use super::DIRECTORY_FORMAT;
+use super::identity::Identity;
+
+/// Why a data directory cannot be used.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum DirectoryError {
+    /// Reading or writing failed.
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The directory is a symbolic link to what does not exist.
+    Dangling {
+        /// The link.
+        path: PathBuf,
+        /// Where it leads.
+        target: PathBuf,
+    },
+    /// Another process uses the directory.
+    Locked(PathBuf),
+    /// There is no replica in the directory, and nobody said that this is its first start.
+    Empty(PathBuf),
+    /// First start was asked for, but the directory is a replica's already.
+    AlreadyBootstrapped {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is.
+        identity: Identity,
+    },
+    /// First start was asked for, but the directory holds something that is no replica's.
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+        /// One of the things found there.
+        found: PathBuf,
+    },
+    /// The system gives no random number.
+    Random(io::Error),
+    /// The identity file is no identity file.
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The directory was written by another version of Syros.
+    Format {
+        /// The directory.
+        path: PathBuf,
+        /// Its format.
+        found: u64,
+    },
+    /// The directory is of a configuration that this version of Syros cannot act in.
+    Configuration {
+        /// The directory.
+        path: PathBuf,
+        /// What it says.
+        other: OtherConfiguration,
+    },
+    /// The directory belongs to somebody else.
+    Mismatch {
+        /// The directory.
+        path: PathBuf,
+        /// Whose it is.
+        found: Box<Identity>,
+        /// Who the configuration says this is.
+        expected: Box<Identity>,
+    },
+}
+
+impl fmt::Display for DirectoryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { doing, path, source } => write!(f, "cannot {doing} {}: {source}", path.display()),
+            Self::Dangling { path, target } => write!(
+                f,
+                "directory {} is a symbolic link to {}, which does not exist: is its file system mounted?",
+                path.display(),
+                target.display()
+            ),
+            Self::Locked(path) => {
+                write!(f, "directory {} is in use by another process", path.display())
+            }
+            Self::Empty(path) => write!(
+                f,
+                "directory {} holds no replica. If this is the very first start of this replica in a new \
+                 cluster, start it once with --bootstrap. If it ever ran before and lost its disk, it must \
+                 not come back under its old identity: acknowledgements it no longer knows of may still be \
+                 counted, and writes would be lost",
+                path.display()
+            ),
+            Self::AlreadyBootstrapped { path, identity } => write!(
+                f,
+                "directory {} belongs to {identity} already; start it without --bootstrap",
+                path.display()
+            ),
+            Self::NotEmpty { path, found } => write!(
+                f,
+                "directory {} cannot be made a replica's: it contains {}, and no identity",
+                path.display(),
+                found.display()
+            ),
+            Self::Random(error) => write!(f, "cannot draw a random number: {error}"),
+            Self::Damaged { path, problem } => {
+                write!(
+                    f,
+                    "identity file {} is damaged: {problem}. It is a short text that hardly ever changes: put it \
+                     back from a copy",
+                    path.display()
+                )
+            }
+            Self::Format { path, found } => write!(
+                f,
+                "directory {} has format {found}, this version of Syros reads formats 1 to {DIRECTORY_FORMAT}",
+                path.display()
+            ),
+            Self::Configuration { path, other } => {
+                write!(f, "directory {} is of another configuration: {other}", path.display())
+            }
+            Self::Mismatch { path, found, expected } if found.engine != expected.engine => write!(
+                f,
+                "directory {} was written by engine {}, but the configuration says engine {}. An engine cannot read \
+                 what another one wrote: set the engine back, or start a new cluster with this one",
+                path.display(),
+                found.engine,
+                expected.engine
+            ),
+            Self::Mismatch { path, found, expected } => write!(
+                f,
+                "directory {} belongs to {found}, but the configuration says {expected}. What is wrong: the \
+                 configuration, or the file {}",
+                path.display(),
+                path.join("identity").display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for DirectoryError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Io { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// The error of an operation on a file or directory.
+pub(super) fn io_error<'a>(
+    doing: &'static str,
+    path: &'a Path,
+) -> impl FnOnce(io::Error) -> DirectoryError + use<'a> {
+    move |source| DirectoryError::Io { doing, path: path.to_owned(), source }
+}

@@ -1,0 +1,58 @@
+//! Whose data a directory holds.
+
+use std::fmt;
+
+use syros_protocol::replica::Durability;
+use syros_types::{FastQuorum, Group, ReplicaId};
+
+use crate::config::EngineKind;
+
+/// Whose data a directory holds, and what may never change about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The cluster; never 0.
+    pub cluster: u64,
+    /// The member of the cluster.
+    pub replica: ReplicaId,
+    /// The cluster's size.
+    pub group: Group,
+    /// The cluster's fast quorum mode.
+    pub fast_quorum: FastQuorum,
+    /// When this replica's acknowledgements leave.
+    pub durability: Durability,
+    /// What executes its log.
+    pub engine: EngineKind,
+}
+
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} of {} of cluster {:016x} (fast quorum {}, durability {}, engine {})",
+            self.replica,
+            self.group.size(),
+            self.cluster,
+            self.fast_quorum,
+            durability_name(self.durability),
+            self.engine
+        )
+    }
+}
+
+/// The name of a durability as configuration and identity files spell it.
+#[must_use]
+pub const fn durability_name(durability: Durability) -> &'static str {
+    durability.name()
+}
+
+/// The durability with this name.
+#[must_use]
+pub fn durability_named(name: &str) -> Option<Durability> {
+    [Durability::Fsync, Durability::Replicated].into_iter().find(|&d| durability_name(d) == name)
+}
+
+/// The fast quorum mode with this name.
+#[must_use]
+pub fn fast_quorum_named(name: &str) -> Option<FastQuorum> {
+    FastQuorum::ALL.into_iter().find(|mode| mode.name() == name)
+}

@@ -1,0 +1,244 @@
+//! The files `identity` and `formation`: a title, and lines `key = value`. They are written whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use syros_machine::MachineName;
+use syros_types::{
+    ConfigurationEpoch, ConfigurationId, Group, GroupId, Incarnation, NodeId, ReplicaId, Roster,
+};
+
+use super::DIRECTORY_FORMAT;
+use super::error::{DirectoryError, io_error};
+use super::identity::{Identity, durability_name, durability_named, fast_quorum_named};
+use crate::config::EngineKind;
+
+/// Version of a directory with keys in memory: what wrote it knew of nothing else.
+const MEMORY_FORMAT: u64 = 1;
+
+/// Last version of a directory that names no configuration and no lives, and calls nodes disks.
+const DISKS_FORMAT: u64 = 2;
+
+/// The line with the longest lease that was promised, in microseconds.
+const LEASE_KEY: &str = "lease-micros";
+
+/// One of the two files. Their first lines tell them from everything else that might have their names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FileKind {
+    pub(super) name: &'static str,
+    title: &'static str,
+}
+
+/// Who this node is and who the others are.
+pub(super) const IDENTITY: FileKind = FileKind { name: "identity", title: "syros replica identity" };
+
+/// The same, before the group is formed.
+pub(super) const FORMATION: FileKind = FileKind { name: "formation", title: "syros replica formation" };
+
+/// An identity file is a few lines; anything longer is none.
+const IDENTITY_BYTES_MAX: u64 = 4096;
+
+/// Whose directory this is; `None` if it is nobody's. Takes no lock.
+///
+/// # Errors
+/// [`DirectoryError`] if the identity cannot be read or is damaged or of an unknown format.
+pub fn read_identity(path: &Path) -> Result<Option<Identity>, DirectoryError> {
+    Ok(IdentityFile::read(path, IDENTITY)?.map(|found| found.identity))
+}
+
+/// Whose directory this will be when its group has been formed; `None` if it is nobody's, or has been formed.
+///
+/// # Errors
+/// As [`read_identity`].
+pub fn read_formation(path: &Path) -> Result<Option<Identity>, DirectoryError> {
+    Ok(IdentityFile::read(path, FORMATION)?.map(|found| found.identity))
+}
+
+/// What an identity file says.
+#[derive(Clone, Debug)]
+pub(super) struct IdentityFile {
+    pub(super) identity: Identity,
+    /// Absent in directories of before.
+    pub(super) node: Option<NodeId>,
+    pub(super) roster: Option<Roster>,
+    pub(super) lease: Option<Duration>,
+    /// How often the node had started.
+    pub(super) incarnation: Incarnation,
+    pub(super) configuration: ConfigurationId,
+}
+
+impl IdentityFile {
+    /// Reads the file of the directory `path`; `None` if it is not there.
+    pub(super) fn read(path: &Path, kind: FileKind) -> Result<Option<Self>, DirectoryError> {
+        let file = path.join(kind.name);
+        let length = match fs::metadata(&file) {
+            Ok(metadata) => metadata.len(),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(io_error("read", &file)(error)),
+        };
+        let damaged = |problem: String| DirectoryError::Damaged { path: file.clone(), problem };
+        if length > IDENTITY_BYTES_MAX {
+            return Err(damaged(format!("it has {length} bytes, at most {IDENTITY_BYTES_MAX} are expected")));
+        }
+        let bytes = fs::read(&file).map_err(io_error("read", &file))?;
+        let text = String::from_utf8(bytes).map_err(|_| damaged("it is not text".to_owned()))?;
+        let fields = Fields::parse(&text, kind.title).map_err(damaged)?;
+        let format = fields.number("format").map_err(damaged)?;
+        if !(MEMORY_FORMAT..=DIRECTORY_FORMAT).contains(&format) {
+            return Err(DirectoryError::Format { path: path.to_owned(), found: format });
+        }
+        let identity = fields.identity().map_err(damaged)?;
+        let node = fields.node().map_err(damaged)?;
+        let roster = fields.roster(identity.group).map_err(damaged)?;
+        let lease = fields.lease().map_err(damaged)?;
+        let (incarnation, configuration) =
+            if format <= DISKS_FORMAT { Ok(<_>::default()) } else { fields.life() }.map_err(damaged)?;
+        Ok(Some(Self { identity, node, roster, lease, incarnation, configuration }))
+    }
+
+    /// Writes the file into the directory `path`.
+    pub(super) fn write(&self, path: &Path, kind: FileKind) -> Result<(), DirectoryError> {
+        write_file(path, kind.name, &self.text(kind.title))
+    }
+
+    /// What the file says. Lines that a version does not know it overlooks.
+    fn text(&self, title: &str) -> String {
+        let Identity { cluster, replica, group, fast_quorum, durability, engine } = self.identity;
+        let ConfigurationId { group: group_id, epoch } = self.configuration;
+        let mut text = format!(
+            "{title}\nformat = {DIRECTORY_FORMAT}\ncluster = {cluster:016x}\ngroup = {}\nepoch = {}\nreplica = {}\n\
+             replicas = {}\nfast-quorum = {fast_quorum}\ndurability = {}\nengine = {engine}\n",
+            group_id.0,
+            epoch.0,
+            replica.0,
+            group.size(),
+            durability_name(durability),
+        );
+        if let Some(node) = self.node {
+            text += &format!("node = {node}\n");
+        }
+        text += &format!("incarnation = {}\n", self.incarnation.0);
+        if let Some(roster) = self.roster {
+            let nodes = roster.nodes().iter();
+            let nodes = nodes.map(|node| format!("{:016x}", node.map_or(0, NodeId::number)));
+            text += &format!("nodes = {}\n", nodes.collect::<Vec<_>>().join(" "));
+        }
+        if let Some(lease) = self.lease {
+            text += &format!("{LEASE_KEY} = {}\n", lease.as_micros());
+        }
+        text
+    }
+}
+
+/// The lines `key = value` of an identity file.
+struct Fields<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Fields<'a> {
+    fn parse(text: &'a str, title: &str) -> Result<Self, String> {
+        let mut lines = text.lines();
+        if lines.next() != Some(title) {
+            return Err(format!("its first line is not '{title}'"));
+        }
+        lines
+            .map(|line| line.split_once(" = ").ok_or_else(|| format!("line '{line}' is not 'key = value'")))
+            .collect::<Result<_, _>>()
+            .map(Self)
+    }
+
+    fn get(&self, key: &str) -> Result<&'a str, String> {
+        let found = self.0.iter().find(|(name, _)| *name == key);
+        found.map(|(_, value)| *value).ok_or_else(|| format!("it has no line '{key}'"))
+    }
+
+    fn number(&self, key: &str) -> Result<u64, String> {
+        let value = self.get(key)?;
+        value.parse().map_err(|_| format!("{key} = {value} is not a number"))
+    }
+
+    /// The value of this key, or in older formats of the other one.
+    fn either(&self, key: &'static str, older: &'static str) -> Option<(&'static str, &'a str)> {
+        [key, older].into_iter().find_map(|key| Some((key, self.get(key).ok()?)))
+    }
+
+    /// Directories of before have none.
+    fn node(&self) -> Result<Option<NodeId>, String> {
+        let Some((key, value)) = self.either("node", "disk") else { return Ok(None) };
+        let node = u64::from_str_radix(value, 16).ok().and_then(NodeId::new);
+        node.map(Some).ok_or_else(|| format!("{key} = {value} is not a hexadecimal number above 0"))
+    }
+
+    /// How often the node had started, and the configuration that it acted in.
+    fn life(&self) -> Result<(Incarnation, ConfigurationId), String> {
+        let (number, epoch) = (self.number("group")?, ConfigurationEpoch(self.number("epoch")?));
+        let group = u32::try_from(number).map_err(|_| format!("group = {number} is above {}", u32::MAX))?;
+        let group = GroupId(group);
+        Ok((Incarnation(self.number("incarnation")?), ConfigurationId { group, epoch }))
+    }
+
+    /// Directories of before have none.
+    fn lease(&self) -> Result<Option<Duration>, String> {
+        if self.get(LEASE_KEY).is_err() {
+            return Ok(None);
+        }
+        self.number(LEASE_KEY).map(|micros| Some(Duration::from_micros(micros)))
+    }
+
+    fn roster(&self, group: Group) -> Result<Option<Roster>, String> {
+        let Some((key, value)) = self.either("nodes", "disks") else { return Ok(None) };
+        let numbers: Result<Vec<u64>, _> =
+            value.split(' ').map(|number| u64::from_str_radix(number, 16)).collect();
+        let numbers = numbers.ok().filter(|numbers| numbers.len() == group.size());
+        let numbers =
+            numbers.ok_or_else(|| format!("{key} = {value} are not {} hexadecimal numbers", group.size()))?;
+        let nodes =
+            group.members().zip(numbers).filter_map(|(member, number)| Some((member, NodeId::new(number)?)));
+        Ok(Some(nodes.fold(Roster::unknown(group), |roster, (member, node)| roster.with(member, node))))
+    }
+
+    fn identity(&self) -> Result<Identity, String> {
+        let replica = self.number("replica")?;
+        let size = self.number("replicas")?;
+        let group = usize::try_from(size).ok().and_then(|size| Group::new(size).ok());
+        let group = group.ok_or_else(|| format!("replicas = {size} is not 1, 3, 5, 7 or 9"))?;
+        let member = u8::try_from(replica).ok().filter(|&r| usize::from(r) < group.size());
+        let cluster = self.get("cluster")?;
+        let (quorum, durability) = (self.get("fast-quorum")?, self.get("durability")?);
+        Ok(Identity {
+            cluster: u64::from_str_radix(cluster, 16)
+                .map_err(|_| format!("cluster = {cluster} is not a hexadecimal number"))?,
+            replica: ReplicaId(member.ok_or_else(|| format!("replica = {replica} is not below {size}"))?),
+            group,
+            fast_quorum: fast_quorum_named(quorum)
+                .ok_or_else(|| format!("fast-quorum = {quorum} is no fast quorum mode"))?,
+            durability: durability_named(durability)
+                .ok_or_else(|| format!("durability = {durability} is neither fsync nor replicated"))?,
+            engine: match self.number("format")? {
+                MEMORY_FORMAT => EngineKind::Memory,
+                _ => {
+                    let engine = self.get("engine")?;
+                    let machine = engine.strip_prefix("machine ").and_then(MachineName::new);
+                    machine.map(EngineKind::Machine).or_else(|| EngineKind::named(engine)).ok_or_else(
+                        || format!("engine = {engine} is none of memory, disk, rocksdb and 'machine NAME'"),
+                    )?
+                }
+            },
+        })
+    }
+}
+
+/// Writes a file so that a crash at any moment leaves all of it or what was there before.
+fn write_file(path: &Path, name: &str, text: &str) -> Result<(), DirectoryError> {
+    let (new, file) = (path.join(format!("{name}.new")), path.join(name));
+    let mut out = File::create(&new).map_err(io_error("create", &new))?;
+    out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(io_error("write", &new))?;
+    fs::rename(&new, &file).map_err(io_error("rename", &new))?;
+    // A file's name is durable when its directory is; the directory's own name, when its parent is.
+    let parent = path.canonicalize().ok().and_then(|p| p.parent().map(Path::to_owned));
+    for directory in [Some(path.to_owned()), parent].into_iter().flatten() {
+        let synced = File::open(&directory).and_then(|d| d.sync_all());
+        synced.map_err(io_error("sync directory", &directory))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,351 @@
+//! The data directory of one replica: whose it is, and that only one process uses it.
+//!
+//! ```text
+//! DIRECTORY/identity   who this node is, in which position, and who the others are; whole or not at all
+//! DIRECTORY/formation  the same before the group is formed; gone when there is an identity
+//! DIRECTORY/lock       locked for as long as a process uses the directory
+//! DIRECTORY/wal/       the write-ahead log
+//! DIRECTORY/snapshots/ the snapshot that goes with it, and one that is being written or received
+//! DIRECTORY/engine/N/  the store of an engine on disk; a second one while it takes over a snapshot
+//! DIRECTORY/view/      the view that the replica has reached, once more
+//! DIRECTORY/damaged-N/ log and snapshots that were found to be damaged and are no longer used
+//! ```
+//!
+//! A replica that lost its disk must never come back under its old identity: acknowledgements it gave
+//! and no longer knows of may still be counted by others. So an empty directory is only ever made into
+//! a replica's when the operator says that this is the first start, and when no other member knows better:
+//! `syros_protocol::formation` decides that. A directory of a version before 0.1 gets its node's number at its
+//! first start with a later one, and learns the others' from them.
+
+mod error;
+mod identity;
+mod identity_file;
+mod lock;
+mod presence;
+#[cfg(test)]
+mod tests;
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use syros_types::{ConfigurationId, Incarnation, NodeId, Roster};
+
+pub use error::DirectoryError;
+pub use identity::{Identity, durability_name, durability_named, fast_quorum_named};
+pub use identity_file::{read_formation, read_identity};
+pub(crate) use presence::PresenceCheck;
+
+use crate::reserve::{RESERVE_FILE, make_room_to_start};
+use error::io_error;
+use identity_file::{FORMATION, FileKind, IDENTITY, IdentityFile};
+use lock::lock;
+
+/// Version of the layout of a data directory. A process refuses every later one.
+pub const DIRECTORY_FORMAT: u64 = 3;
+
+/// What the names of directories with damaged stores begin with; a number follows.
+pub(crate) const DAMAGED_PREFIX: &str = "damaged-";
+
+/// A data directory that this process owns until the value is dropped.
+#[derive(Debug)]
+pub struct DataDirectory {
+    path: PathBuf,
+    identity: Identity,
+    node: NodeId,
+    /// Which life of the node this is.
+    incarnation: Incarnation,
+    /// The nodes in the positions of the group, as far as they are known.
+    roster: Roster,
+    /// The longest lease that the replica may have promised and not waited out.
+    lease: Option<Duration>,
+    /// Before the group is formed: the roster that this node has voted for.
+    vote: Option<Roster>,
+    is_new: bool,
+    /// Holds the lock; the system releases it when the process ends, however it ends.
+    lock: File,
+}
+
+impl DataDirectory {
+    /// Opens the directory of a replica, or creates it on its first start (`bootstrap`). A first start that did
+    /// not get as far as [`DataDirectory::claim`] may be repeated, with `bootstrap` or without.
+    ///
+    /// # Errors
+    /// [`DirectoryError`]: it is in use, belongs to somebody else, is missing, or exists already.
+    pub fn open(path: &Path, identity: Identity, bootstrap: bool) -> Result<Self, DirectoryError> {
+        let file = path.join(IDENTITY.name);
+        if !bootstrap && !exists(&file)? && !exists(&path.join(FORMATION.name))? {
+            return Err(if exists(&path.join("wal"))? {
+                DirectoryError::Damaged { path: file, problem: "it is missing".to_owned() }
+            } else {
+                DirectoryError::Empty(path.to_owned())
+            });
+        }
+        fs::create_dir_all(path).map_err(|error| match fs::read_link(path) {
+            Ok(target) if !path.exists() => DirectoryError::Dangling { path: path.to_owned(), target },
+            _ => io_error("create directory", path)(error),
+        })?;
+        make_room_to_start(path);
+        let lock = lock(path)?;
+        let nothing = Roster::unknown(identity.group);
+        let (found, is_new) = match IdentityFile::read(path, IDENTITY)? {
+            Some(found) if bootstrap => {
+                let (path, identity) = (path.to_owned(), found.identity);
+                return Err(DirectoryError::AlreadyBootstrapped { path, identity });
+            }
+            Some(found) => (Some(found), false),
+            None => {
+                refuse_strangers(path)?;
+                (IdentityFile::read(path, FORMATION)?, true)
+            }
+        };
+        if let Some(found) = found.as_ref().filter(|found| found.identity != identity) {
+            let (found, expected) = (Box::new(found.identity), Box::new(identity));
+            return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
+        }
+        let (ours, configuration) = (ConfigurationId::FIRST, found.as_ref().map(|found| found.configuration));
+        configuration
+            .map_or(Ok(()), |theirs| ours.check(theirs))
+            .map_err(|other| DirectoryError::Configuration { path: path.to_owned(), other })?;
+        let incarnation = found.as_ref().map_or(Incarnation::UNKNOWN, |found| found.incarnation).next();
+        let lease = found.as_ref().and_then(|found| found.lease);
+        let known = found.and_then(|found| Some((found.node?, found.roster)));
+        let (node, roster) = match known {
+            Some(known) => known,
+            None => (random_node()?, None),
+        };
+        let own = |roster: Option<Roster>| roster.unwrap_or(nothing).with(identity.replica, node);
+        let (vote, roster) = if is_new { (roster, nothing) } else { (None, own(roster)) };
+        let directory =
+            Self { path: path.to_owned(), identity, node, incarnation, roster, lease, vote, is_new, lock };
+        // What others are told of node and life must be found again. So a directory of an older format becomes one of this.
+        if is_new {
+            directory.write(FORMATION, directory.vote)?;
+        } else {
+            directory.write(IDENTITY, Some(directory.roster))?;
+        }
+        Ok(directory)
+    }
+
+    /// Makes the directory the replica's, if this is its first start. Called when everything else in it
+    /// has been made, so that an interrupted first start can be repeated, and that from then on anything
+    /// missing has been lost.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub fn claim(&self) -> Result<(), DirectoryError> {
+        if !self.is_new {
+            return Ok(());
+        }
+        self.write(IDENTITY, Some(self.roster))?;
+        // If it stays, nobody will look at it.
+        let _ = fs::remove_file(self.path.join(FORMATION.name));
+        Ok(())
+    }
+
+    /// Makes durable for which roster this node votes.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn vote(&mut self, roster: Roster) -> Result<(), DirectoryError> {
+        self.write(FORMATION, Some(roster))?;
+        self.vote = Some(roster);
+        Ok(())
+    }
+
+    /// The group has been formed with this roster: [`DataDirectory::claim`] writes it.
+    pub(crate) const fn form(&mut self, roster: Roster) {
+        self.roster = roster;
+    }
+
+    /// Makes durable who the others are, of a directory that did not know.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn learn(&mut self, roster: Roster) -> Result<(), DirectoryError> {
+        self.write(IDENTITY, Some(roster))?;
+        self.roster = roster;
+        Ok(())
+    }
+
+    /// The replica is about to promise leases of this length. Gives back the longest that it may have promised before:
+    /// that one is to be waited out, and stands in the directory until [`DataDirectory::end_promises`].
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn begin_promises(&mut self, lease: Duration) -> Result<Duration, DirectoryError> {
+        let longest = self.lease.map_or(lease, |before| before.max(lease));
+        self.record_lease(longest)?;
+        Ok(longest)
+    }
+
+    /// Promises longer than this lease have been waited out.
+    ///
+    /// # Errors
+    /// [`DirectoryError::Io`].
+    pub(crate) fn end_promises(&mut self, lease: Duration) -> Result<(), DirectoryError> {
+        self.record_lease(lease)
+    }
+
+    fn record_lease(&mut self, lease: Duration) -> Result<(), DirectoryError> {
+        if self.lease.replace(lease) == Some(lease) || self.is_new {
+            // A new directory gets its identity file with all of it.
+            return Ok(());
+        }
+        self.write(IDENTITY, Some(self.roster))
+    }
+
+    fn write(&self, kind: FileKind, roster: Option<Roster>) -> Result<(), DirectoryError> {
+        let file = IdentityFile {
+            identity: self.identity,
+            node: Some(self.node),
+            roster,
+            lease: self.lease,
+            incarnation: self.incarnation,
+            configuration: ConfigurationId::FIRST,
+        };
+        file.write(&self.path, kind)
+    }
+
+    /// Which life of the node this is: one more than the last time its directory was opened.
+    pub(crate) const fn incarnation(&self) -> Incarnation {
+        self.incarnation
+    }
+
+    /// The node whose directory this is.
+    pub(crate) const fn node(&self) -> NodeId {
+        self.node
+    }
+
+    /// The nodes in the positions of the group, as far as they are known.
+    pub(crate) const fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// What this node has voted for.
+    pub(crate) const fn voted(&self) -> Option<Roster> {
+        self.vote
+    }
+
+    /// True if this is the replica's first start: it has never acted.
+    #[must_use]
+    pub const fn is_new(&self) -> bool {
+        self.is_new
+    }
+
+    /// How to find out, from any thread, whether this directory still is where it was.
+    pub(crate) fn anchor(&self) -> io::Result<PresenceCheck> {
+        PresenceCheck::new(&self.path, &self.lock)
+    }
+
+    /// Tries whether files can be written and made durable here, by writing one of a few megabytes; it
+    /// leaves none behind. Writes nothing into a directory that has taken the place of this one.
+    ///
+    /// # Errors
+    /// What the system said, or what is wrong with the directory.
+    pub fn try_writing(&self) -> io::Result<()> {
+        /// A disk with less space than this would be full again at once.
+        const BYTES: usize = 4 << 20;
+        if let Some(problem) = self.anchor()?.problem() {
+            return Err(io::Error::new(ErrorKind::NotFound, problem));
+        }
+        let path = self.path.join("probe.tmp");
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![0; BYTES])?;
+            file.sync_all()
+        });
+        let removed = fs::remove_file(&path);
+        written.and(removed)
+    }
+
+    /// The directory.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the write-ahead log lives.
+    #[must_use]
+    pub fn wal(&self) -> PathBuf {
+        self.path.join("wal")
+    }
+
+    /// Where snapshots live.
+    #[must_use]
+    pub fn snapshots(&self) -> PathBuf {
+        self.path.join("snapshots")
+    }
+
+    /// Where the stores of an engine on disk live.
+    #[must_use]
+    pub fn engine(&self) -> PathBuf {
+        self.path.join("engine")
+    }
+
+    /// Where the view lives.
+    pub(crate) fn view(&self) -> PathBuf {
+        self.path.join("view")
+    }
+
+    /// Where a log is prepared that takes the place of a damaged one.
+    pub(crate) fn new_wal(&self) -> PathBuf {
+        self.path.join("wal.new")
+    }
+
+    /// A name that is not taken, for what is damaged.
+    pub(crate) fn free_place(&self) -> io::Result<PathBuf> {
+        let mut number: u64 = 1;
+        loop {
+            let place = self.path.join(format!("{DAMAGED_PREFIX}{number}"));
+            if !place.try_exists()? {
+                return Ok(place);
+            }
+            number += 1;
+        }
+    }
+
+    /// Makes renames in the directory durable.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        File::open(&self.path)?.sync_all()
+    }
+}
+
+fn random_node() -> Result<NodeId, DirectoryError> {
+    loop {
+        let number =
+            getrandom::u64().map_err(|error| DirectoryError::Random(io::Error::other(error.to_string())))?;
+        if let Some(node) = NodeId::new(number) {
+            return Ok(node);
+        }
+    }
+}
+
+fn exists(path: &Path) -> Result<bool, DirectoryError> {
+    path.try_exists().map_err(io_error("read", path))
+}
+
+/// A directory that is about to become a replica's may contain what an interrupted first start left
+/// behind, and nothing else. (Whether that includes records is seen when the log is opened.)
+fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
+    for entry in fs::read_dir(path).map_err(io_error("read directory", path))? {
+        let entry = entry.map_err(io_error("read directory", path))?;
+        let name = entry.file_name();
+        // A file system of its own begins with an empty `lost+found` (ext2 to ext4).
+        let known = [
+            "lock",
+            "identity.new",
+            "formation",
+            "formation.new",
+            "wal",
+            "snapshots",
+            "engine",
+            "view",
+            RESERVE_FILE,
+            "lost+found",
+        ];
+        if !known.iter().any(|&own| name == own) {
+            return Err(DirectoryError::NotEmpty { path: path.to_owned(), found: name.into() });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,249 @@
+//! What becomes of a data directory at its starts, and whose it is taken for.
+
+use super::*;
+use crate::config::EngineKind;
+use lock::LOCK_FILE;
+use syros_machine::MachineName;
+use syros_protocol::replica::Durability;
+use syros_types::{FastQuorum, Group, ReplicaId};
+
+fn identity() -> Identity {
+    Identity {
+        cluster: 0x77,
+        replica: ReplicaId(2),
+        group: Group::new(3).unwrap(),
+        fast_quorum: FastQuorum::Majority,
+        durability: Durability::Fsync,
+        engine: EngineKind::Memory,
+    }
+}
+
+fn scratch(name: &str) -> PathBuf {
+    let path = std::env::temp_dir().join(format!("syros-directory-{}-{name}", std::process::id()));
+    let _ = fs::remove_dir_all(&path);
+    path
+}
+
+#[test]
+fn a_directory_that_is_not_there_any_more_is_noticed_and_its_place_left_alone() {
+    let (path, away) = (scratch("anchor"), scratch("anchor-away"));
+    let directory = DataDirectory::open(&path, identity(), true).unwrap();
+    let anchor = directory.anchor().unwrap();
+    let problem = || anchor.problem().unwrap_or_default();
+    assert_eq!(problem(), "", "it has a file of before it is formed");
+    directory.claim().unwrap();
+    assert_eq!(problem(), "");
+    directory.try_writing().unwrap();
+
+    fs::rename(&path, &away).unwrap();
+    assert!(problem().contains("removed or renamed") && problem().contains("anchor"), "{}", problem());
+    // As what is below a file system that was unmounted.
+    fs::create_dir(&path).unwrap();
+    assert!(problem().contains("unmounted"), "{}", problem());
+    assert!(directory.try_writing().unwrap_err().to_string().contains("unmounted"));
+    assert_eq!(fs::read_dir(&path).unwrap().count(), 0, "nothing is written there");
+    fs::write(path.join(LOCK_FILE), "").unwrap();
+    assert!(problem().contains("another one"), "{}", problem());
+    fs::remove_dir_all(&path).unwrap();
+
+    fs::rename(&away, &path).unwrap();
+    assert_eq!(problem(), "");
+    fs::remove_file(path.join(IDENTITY.name)).unwrap();
+    assert!(problem().contains("identity has been removed"), "{}", problem());
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn a_link_that_leads_nowhere_is_named() {
+    let path = scratch("dangling");
+    let _ = fs::remove_file(&path);
+    std::os::unix::fs::symlink("nowhere", &path).unwrap();
+    let refused = DataDirectory::open(&path, identity(), true).unwrap_err().to_string();
+    assert!(refused.contains("is a symbolic link to nowhere, which does not exist"), "{refused}");
+    fs::remove_file(&path).unwrap();
+}
+
+#[test]
+fn first_start_then_later_starts() {
+    let path = scratch("starts");
+    let refused = DataDirectory::open(&path, identity(), false).unwrap_err();
+    assert!(matches!(refused, DirectoryError::Empty(_)), "{refused}");
+    assert!(!path.exists(), "a refused start creates nothing");
+
+    let mut first = DataDirectory::open(&path, identity(), true).unwrap();
+    assert!(first.is_new());
+    let roster = Roster::unknown(identity().group).with(identity().replica, first.node());
+    first.vote(roster).unwrap();
+    first.form(roster);
+    let node = first.node();
+    drop(first);
+    // It is interrupted, and repeated without being told so.
+    let mut first = DataDirectory::open(&path, identity(), false).unwrap();
+    assert!(first.is_new());
+    assert_eq!((first.node(), first.voted()), (node, Some(roster)));
+    first.form(roster);
+    first.claim().unwrap();
+    assert!(!path.join(FORMATION.name).exists());
+    let refused = DataDirectory::open(&path, identity(), false).unwrap_err();
+    assert!(matches!(refused, DirectoryError::Locked(_)), "{refused}");
+    drop(first);
+
+    let refused = DataDirectory::open(&path, identity(), true).unwrap_err();
+    assert!(matches!(refused, DirectoryError::AlreadyBootstrapped { .. }), "{refused}");
+    let again = DataDirectory::open(&path, identity(), false).unwrap();
+    assert!(!again.is_new());
+    assert_eq!(again.incarnation(), Incarnation(3), "it was opened twice before");
+    assert_eq!((again.node(), *again.roster()), (node, roster));
+    assert_eq!(read_identity(&path).unwrap(), Some(identity()));
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn a_longer_lease_is_remembered_until_it_has_been_waited_out() {
+    let path = scratch("lease");
+    let (long, short) = (Duration::from_secs(20), Duration::from_millis(200));
+    let mut new = DataDirectory::open(&path, identity(), true).unwrap();
+    assert_eq!(new.begin_promises(long).unwrap(), long);
+    new.claim().unwrap();
+    drop(new);
+    // Whoever ends before the promise does begins anew with waiting.
+    for _ in 0..2 {
+        let mut again = DataDirectory::open(&path, identity(), false).unwrap();
+        assert_eq!(again.begin_promises(short).unwrap(), long);
+    }
+    let mut again = DataDirectory::open(&path, identity(), false).unwrap();
+    assert_eq!(again.begin_promises(short).unwrap(), long);
+    again.end_promises(short).unwrap();
+    drop(again);
+    let mut again = DataDirectory::open(&path, identity(), false).unwrap();
+    assert_eq!(again.begin_promises(short).unwrap(), short);
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn a_directory_without_a_node_gets_one_and_learns_the_others() {
+    let path = scratch("before");
+    DataDirectory::open(&path, identity(), true).unwrap().claim().unwrap();
+    let file = path.join(IDENTITY.name);
+    let text = fs::read_to_string(&file).unwrap();
+    let unknown = ["node", "incarnation", "group", "epoch", "engine"];
+    let lines = text.lines().filter(|line| !unknown.iter().any(|key| line.starts_with(key)));
+    let before: String = lines.map(|line| format!("{line}\n")).collect();
+    let before = before.replace("format = 3", "format = 1");
+    fs::write(&file, before).unwrap();
+
+    let mut opened = DataDirectory::open(&path, identity(), false).unwrap();
+    let node = opened.node();
+    assert!(!opened.is_new());
+    assert_eq!(*opened.roster(), Roster::unknown(identity().group).with(identity().replica, node));
+    let learnt = opened.roster().with(ReplicaId(0), NodeId::new(5).unwrap());
+    opened.learn(learnt).unwrap();
+    drop(opened);
+    let again = DataDirectory::open(&path, identity(), false).unwrap();
+    assert_eq!((again.node(), *again.roster()), (node, learnt));
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn a_file_system_of_its_own_is_no_stranger_s_directory() {
+    let path = scratch("mount");
+    fs::create_dir_all(path.join("lost+found")).unwrap();
+    assert!(DataDirectory::open(&path, identity(), true).unwrap().is_new());
+    fs::write(path.join("novel.txt"), "").unwrap();
+    let refused = DataDirectory::open(&path, identity(), true).unwrap_err();
+    assert!(matches!(refused, DirectoryError::NotEmpty { .. }), "{refused}");
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn a_lock_is_waited_for() {
+    let path = scratch("lock");
+    let first = DataDirectory::open(&path, identity(), true).unwrap();
+    first.claim().unwrap();
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| DataDirectory::open(&path, identity(), false));
+        // Whether it is let go before the other asks or after makes no difference.
+        drop(first);
+        assert!(second.join().unwrap().is_ok());
+    });
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn a_state_machine_is_not_given_the_data_of_another() {
+    let path = scratch("machine");
+    let machine = |name| EngineKind::Machine(MachineName::new(name).unwrap());
+    let written = Identity { engine: machine("record-append"), ..identity() };
+    DataDirectory::open(&path, written, true).unwrap().claim().unwrap();
+    assert_eq!(read_identity(&path).unwrap(), Some(written));
+    for engine in [EngineKind::Memory, machine("record-append-2")] {
+        let refused = DataDirectory::open(&path, Identity { engine, ..written }, false).unwrap_err();
+        let refused = refused.to_string();
+        assert!(refused.contains("engine machine record-append,"), "{refused}");
+        assert!(refused.contains(&format!("engine {engine}.")), "{refused}");
+    }
+    let file = path.join("identity");
+    let text = fs::read_to_string(&file).unwrap().replace("machine record", "machine Record");
+    fs::write(&file, text).unwrap();
+    let refused = read_identity(&path).unwrap_err().to_string();
+    assert!(refused.contains("engine = machine Record-append is none of"), "{refused}");
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn somebody_elses_directory_is_refused_by_name() {
+    let path = scratch("mismatch");
+    DataDirectory::open(&path, identity(), true).unwrap().claim().unwrap();
+    let others = [
+        Identity { cluster: 0x78, ..identity() },
+        Identity { replica: ReplicaId(1), ..identity() },
+        Identity { group: Group::new(5).unwrap(), ..identity() },
+        Identity { fast_quorum: FastQuorum::Supermajority, ..identity() },
+        Identity { durability: Durability::Replicated, ..identity() },
+    ];
+    for other in others {
+        let refused = DataDirectory::open(&path, other, false).unwrap_err().to_string();
+        assert!(refused.contains("belongs to replica 2 of 3 of cluster 0000000000000077"), "{refused}");
+        assert!(refused.contains(&other.to_string()), "{refused}");
+    }
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
+fn strange_contents_are_refused_by_name() {
+    let path = scratch("strange");
+    fs::create_dir_all(&path).unwrap();
+    fs::write(path.join("thesis.tex"), "important").unwrap();
+    let refused = DataDirectory::open(&path, identity(), true).unwrap_err().to_string();
+    assert!(refused.contains("thesis.tex"), "{refused}");
+    fs::remove_file(path.join("thesis.tex")).unwrap();
+
+    DataDirectory::open(&path, identity(), true).unwrap().claim().unwrap();
+    let file = path.join("identity");
+    let good = fs::read_to_string(&file).unwrap();
+    for (from, to, complaint) in [
+        ("format = 3", "format = 9", "format 9"),
+        ("format = 3", "format = x", "format = x is not a number"),
+        ("replica = 2", "replica = 3", "replica = 3 is not below 3"),
+        ("replicas = 3", "replicas = 4", "replicas = 4"),
+        ("majority", "minority", "fast-quorum = minority"),
+        ("fsync", "hope", "durability = hope"),
+        ("cluster = 0000000000000077\n", "", "no line 'cluster'"),
+        ("node = ", "node = x", "is not a hexadecimal number above 0"),
+        ("nodes = ", "nodes = 1 ", "are not 3 hexadecimal numbers"),
+        ("incarnation = ", "lives = ", "no line 'incarnation'"),
+        ("group = 0", "group = 4294967296", "group = 4294967296 is above 4294967295"),
+        ("epoch = 0", "epoch = 1", "it names group 0, epoch 1; here it is group 0, epoch 0"),
+        ("group = 0", "group = 7", "it names group 7, epoch 0; here it is group 0, epoch 0"),
+        ("identity", "garbage", "first line"),
+    ] {
+        fs::write(&file, good.replacen(from, to, 1)).unwrap();
+        let refused = DataDirectory::open(&path, identity(), false).unwrap_err().to_string();
+        assert!(refused.contains(complaint), "{refused} should say {complaint}");
+    }
+    fs::write(&file, vec![b'x'; 10_000]).unwrap();
+    assert!(read_identity(&path).unwrap_err().to_string().contains("10000 bytes"));
+    fs::write(&file, [0xff, 0xfe]).unwrap();
+    assert!(read_identity(&path).unwrap_err().to_string().contains("not text"));
+    fs::remove_dir_all(&path).unwrap();
+}

@@ -6,14 +6,15 @@ use std::{fs, io};
 
 use syros_protocol::message::Describe;
 use syros_protocol::record::Record;
-use syros_types::{Class, Description, Footprint, OpNumber, View};
+use syros_types::{Class, Description, Footprint, OpNumber, OtherConfiguration, View};
 use syros_wal::{FileDiskError, LogInspection, ReadOnlyDisk, RecordNumber, SnapshotsInspection};
+use syros_wire::Malformed;
 
 use crate::config::{EngineKind, describe};
 use crate::directory::{DAMAGED_PREFIX, DirectoryError, Identity, read_identity};
 
-/// So many records that cannot be decoded are told one by one; all are counted.
-const MALFORMED_TOLD_MAX: usize = 16;
+/// So many records that cannot be decoded are told one by one, and so many of another configuration; all are counted.
+const RECORDS_TOLD_MAX: usize = 16;
 
 /// What a data directory holds.
 #[derive(Debug)]
@@ -74,6 +75,10 @@ pub struct Records {
     pub checkpoint: u64,
     /// Starts without memory.
     pub forgot: u64,
+    /// Intact records of another configuration than the one that this version of Syros acts in: it refuses them.
+    pub other_configuration: u64,
+    /// Which those are and what they name, of the first few.
+    pub other_configuration_told: Vec<(RecordNumber, OtherConfiguration)>,
     /// Records with a right checksum that nobody can read.
     pub malformed: u64,
     /// Which those are and why, of the first few.
@@ -88,9 +93,16 @@ impl Records {
     fn count(&mut self, number: RecordNumber, payload: &[u8], describe: Describe) {
         let record = match syros_wire::decode_record(payload, describe) {
             Ok(record) => record,
+            Err(Malformed::Configuration(other)) => {
+                self.other_configuration += 1;
+                if self.other_configuration_told.len() < RECORDS_TOLD_MAX {
+                    self.other_configuration_told.push((number, other));
+                }
+                return;
+            }
             Err(error) => {
                 self.malformed += 1;
-                if self.malformed_told.len() < MALFORMED_TOLD_MAX {
+                if self.malformed_told.len() < RECORDS_TOLD_MAX {
                     self.malformed_told.push((number, error.to_string()));
                 }
                 return;
@@ -234,6 +246,7 @@ fn look_into<T, E: std::fmt::Display>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId};
 
     #[test]
     fn records_that_say_anything_are_counted() {
@@ -255,11 +268,28 @@ mod tests {
             records.count(RecordNumber(number), b"\xffnonsense", describe);
         }
         assert_eq!((records.view, records.enter_view, records.transfer, records.malformed), (1, 1, 1, 20));
-        assert_eq!(records.malformed_told.len(), MALFORMED_TOLD_MAX);
+        assert_eq!(records.malformed_told.len(), RECORDS_TOLD_MAX);
         assert_eq!((records.newest_view, records.op_numbers), (Some(View(u64::MAX)), None));
         records.see_entries(OpNumber(4), 3);
         records.see_entries(OpNumber(u64::MAX - 1), 3);
         assert_eq!(records.op_numbers, Some((OpNumber(5), OpNumber(u64::MAX))));
+    }
+
+    #[test]
+    fn records_of_another_configuration_are_not_malformed() {
+        let theirs = ConfigurationId { group: GroupId(3), epoch: ConfigurationEpoch(7) };
+        let mut bytes = Vec::new();
+        let record = Record::View { view: View(5), last_normal: View(0) };
+        syros_wire::encode_record_of(theirs, &record, &mut bytes);
+        let mut records = Records::default();
+        for number in 0..20 {
+            records.count(RecordNumber(number), &bytes, describe);
+        }
+        assert_eq!((records.other_configuration, records.malformed, records.view), (20, 0, 0));
+        assert_eq!(records.newest_view, None, "a view of another configuration says nothing of this one's");
+        let other = OtherConfiguration { theirs, ours: ConfigurationId::FIRST };
+        assert_eq!(records.other_configuration_told[0], (RecordNumber(0), other));
+        assert_eq!(records.other_configuration_told.len(), RECORDS_TOLD_MAX);
     }
 
     #[test]

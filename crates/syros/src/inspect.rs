@@ -81,13 +81,7 @@ fn problems(found: &Inspection) -> Vec<Problem> {
         Err(error) => problems.push(Problem::new(error)),
     }
     log_problems(found, &mut problems);
-    for (record, reason) in &found.records.malformed_told {
-        problems.push(Problem::new(&format_args!("{record} is intact and says nothing sensible: {reason}")));
-    }
-    let untold = found.records.malformed - found.records.malformed_told.len() as u64;
-    if untold > 0 {
-        problems.push(Problem::new(&format_args!("so are {untold} further records")));
-    }
+    record_problems(&found.records, &mut problems);
     match &found.snapshots {
         Ok(Some(snapshots)) => {
             for snapshot in &snapshots.snapshots {
@@ -129,8 +123,24 @@ fn log_problems(found: &Inspection, problems: &mut Vec<Problem>) {
     }
 }
 
+fn record_problems(records: &Records, problems: &mut Vec<Problem>) {
+    let further = |count: u64, told: usize| {
+        let untold = count - told as u64;
+        (untold > 0).then(|| Problem::new(&format_args!("so are {untold} further records")))
+    };
+    for (record, other) in &records.other_configuration_told {
+        problems
+            .push(Problem::new(&format_args!("{record} is intact and of another configuration: {other}")));
+    }
+    problems.extend(further(records.other_configuration, records.other_configuration_told.len()));
+    for (record, reason) in &records.malformed_told {
+        problems.push(Problem::new(&format_args!("{record} is intact and says nothing sensible: {reason}")));
+    }
+    problems.extend(further(records.malformed, records.malformed_told.len()));
+}
+
 /// The kinds of records, by name.
-fn kinds(records: &Records) -> [(&'static str, u64); 8] {
+fn kinds(records: &Records) -> [(&'static str, u64); 9] {
     [
         ("view", records.view),
         ("accept", records.accept),
@@ -139,6 +149,7 @@ fn kinds(records: &Records) -> [(&'static str, u64); 8] {
         ("enter_view", records.enter_view),
         ("checkpoint", records.checkpoint),
         ("forgot", records.forgot),
+        ("other_configuration", records.other_configuration),
         ("malformed", records.malformed),
     ]
 }

@@ -118,7 +118,8 @@ fn an_intact_directory() {
         &[
             "identity    replica 1 of 3 of cluster 0000000000000077 (fast quorum majority, durability fsync, engine memory)\n",
             "segment     wal-00000000000000000001.log  bytes 63  records 1 (1 to 1)\n",
-            "records     view 6  accept 0  append 0  transfer 0  enter_view 0  checkpoint 0  forgot 0  malformed 0\n",
+            "records     view 6  accept 0  append 0  transfer 0  enter_view 0  checkpoint 0  forgot 0  \
+             other_configuration 0  malformed 0\n",
             "newest view 6\n",
             "snapshot    snapshot-00000000000000000009.snap  op 9  bytes 87  blocks 1  view 4  \
              time 2025-02-28T23:59:59.000007Z  ok\n",
@@ -200,6 +201,8 @@ fn missing_parts_and_nonsense_are_told() {
     let options = Options { may_create: true, ..Options::new(CLUSTER, ReplicaId(2)) };
     let (mut wal, _) = Wal::open(disk, options, |_, _| Ok::<(), Infallible>(())).unwrap();
     wal.append(&[b"\xffnonsense"]).unwrap();
+    // Record::View of group 3, epoch 7, as the golden bytes of crate wire have it.
+    wal.append(&[&[9, 3, 7, 1, 5, 4]]).unwrap();
     wal.flush().unwrap();
     let process = std::process::id();
     let in_use = format!("in use      by process {process}: the end of the log");
@@ -212,11 +215,13 @@ fn missing_parts_and_nonsense_are_told() {
         &[
             "there is no identity: this is no replica's directory\n",
             "record 1 is intact and says nothing sensible",
+            "record 2 is intact and of another configuration: it names group 3, epoch 7; here it is group 0, epoch 0\n",
+            "other_configuration 1  malformed 1\n",
         ],
     );
     fs::write(path.join("identity"), "rubbish").unwrap();
     let found = assert_told(&path, 1, &["identity file", "is damaged: its first line"]);
-    assert!(found.ends_with("\n2 problems\n"), "{found}");
+    assert!(found.ends_with("\n3 problems\n"), "{found}");
 }
 
 #[test]

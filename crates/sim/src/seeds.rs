@@ -213,24 +213,24 @@ pub enum Shown {
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
 const TESTED_ELSEWHERE: [(PlantedBug, &str); 19] = [
-    (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests.rs"),
+    (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
     (PlantedBug::AmnesiacGivesState, "crates/protocol/src/replica/tests/amnesia.rs"),
     (PlantedBug::AmnesiacGoesBack, "crates/protocol/src/replica/tests/amnesia.rs"),
-    (PlantedBug::RegistrationAbandoned, "crates/protocol/src/client/tests.rs"),
+    (PlantedBug::RegistrationAbandoned, "crates/protocol/src/client/tests/sessions.rs"),
     (PlantedBug::NobodyWoken, "crates/node/src/driver/tests.rs"),
     (PlantedBug::SnapshotCutShort, "crates/node/src/snapshots/tests.rs"),
     (PlantedBug::LeaderRefusalIsEnough, "crates/sim/tests/memory.rs"),
-    (PlantedBug::RefusalOutlivesProcess, "crates/protocol/src/client/tests.rs"),
-    (PlantedBug::CrowdedOutForGood, "crates/protocol/src/replica/tests/mod.rs"),
-    (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests.rs"),
+    (PlantedBug::RefusalOutlivesProcess, "crates/protocol/src/client/tests/refusals.rs"),
+    (PlantedBug::CrowdedOutForGood, "crates/protocol/src/replica/tests/sessions.rs"),
+    (PlantedBug::FormationByQuorum, "crates/protocol/src/formation/tests/mod.rs"),
     (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
     (PlantedBug::FetchingUnheard, "crates/protocol/src/replica/tests/liveness.rs"),
-    (PlantedBug::AbsentAwaited, "crates/protocol/src/client/tests.rs"),
-    (PlantedBug::FailuresMeasured, "crates/protocol/src/client/tests.rs"),
-    (PlantedBug::AttachmentKept, "crates/protocol/src/client/tests.rs"),
-    (PlantedBug::BehindForGood, "crates/protocol/src/client/tests.rs"),
-    (PlantedBug::RefusedReadAwaited, "crates/protocol/src/client/tests.rs"),
+    (PlantedBug::AbsentAwaited, "crates/protocol/src/client/tests/quorums.rs"),
+    (PlantedBug::FailuresMeasured, "crates/protocol/src/client/tests/quorums.rs"),
+    (PlantedBug::AttachmentKept, "crates/protocol/src/client/tests/quorums.rs"),
+    (PlantedBug::BehindForGood, "crates/protocol/src/client/tests/quorums.rs"),
+    (PlantedBug::RefusedReadAwaited, "crates/protocol/src/client/tests/reads.rs"),
     (PlantedBug::PeersNotValidated, "crates/protocol/src/replica/tests/hostile.rs"),
 ];
 
@@ -292,4 +292,18 @@ pub fn run_planted(bug: PlantedBug, protocol: Option<Protocol>, seeds_max: u64) 
     };
     let mut seeds = (1..).filter(is_aimed).take(usize::try_from(seeds_max).unwrap_or(usize::MAX));
     seeds.find(|seed| fails(*seed, &options) && !fails(*seed, &sound)).map(Shown::Seed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bugs_that_are_tested_elsewhere_are_tested_there() {
+        for (bug, file) in TESTED_ELSEWHERE {
+            let path = format!("{}/../../{file}", env!("CARGO_MANIFEST_DIR"));
+            let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{file}: {error}"));
+            assert!(text.contains(&format!("{bug:?}")), "{file} says nothing of {bug:?}");
+        }
+    }
 }

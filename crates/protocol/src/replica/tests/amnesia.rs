@@ -68,3 +68,78 @@ fn it_enters_no_earlier_view_than_one_whose_entries_it_has() {
         assert_eq!(went_back, bug.is_some() && cfg!(feature = "planted-bugs"), "with {bug:?}");
     }
 }
+
+#[test]
+fn an_amnesiac_enters_only_a_new_view() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    let request = cluster.request(session, 1, 5, Path::Ordered, "uA1");
+    cluster.send(&[0], &request);
+    cluster.deliver_all();
+    assert_eq!(cluster.answers(), [(0, "committed")]);
+    let config = cluster.replicas[2].config.clone();
+    cluster.replicas[2] = Replica::new(config, Boot::Amnesiac { view: View(0) }, cluster.now);
+    cluster.executed[2].clear();
+    cluster.pass(500);
+    assert!(cluster.replicas.iter().all(|replica| replica.is_normal() && replica.view() == View(3)));
+    assert!(cluster.executed.iter().all(|executed| executed == &["uA1"]));
+}
+
+/// Found by seed 73010310: the file with the record that says so was gone, and the log began with the next one, in the
+/// next file.
+#[test]
+fn an_amnesiac_whose_log_has_lost_its_beginning_is_one() {
+    let config = Cluster::new(3, FastQuorum::Majority).replicas[2].config.clone();
+    let (view, base) = (View(4), OpNumber(9));
+    let checkpoint = |amnesiac| {
+        Record::Checkpoint(Box::new(Checkpoint {
+            view,
+            last_normal: view,
+            base,
+            base_view: View(3),
+            base_time: WallTime(5),
+            commit: base,
+            suffix: Vec::new(),
+            dlog: Vec::new(),
+            amnesiac,
+        }))
+    };
+    let enter = Record::EnterView { view: View(5), base, commit: base, suffix: Vec::new() };
+    let restore = |snapshots: &[OpNumber], first: u64, records: &[Record]| {
+        let mut restored = Restored::new(&config, snapshots.iter().copied());
+        for (number, record) in (first..).zip(records) {
+            restored.replay(number, record.clone()).unwrap();
+        }
+        (restored.is_amnesiac(), restored.view(), restored.needed_snapshot())
+    };
+    for snapshots in [&[base][..], &[]] {
+        let amnesiac = (true, view, Ok(None));
+        assert_eq!(restore(snapshots, 1, &[Record::Forgot { view }, checkpoint(true)]), amnesiac);
+        assert_eq!(restore(snapshots, 2, &[checkpoint(true)]), amnesiac);
+    }
+    assert_eq!(restore(&[base], 2, &[checkpoint(false)]), (false, view, Ok(Some(base))));
+    assert_eq!(restore(&[base], 2, &[checkpoint(true), enter]), (false, View(5), Ok(Some(base))));
+}
+
+#[test]
+fn a_majority_without_memory_says_so() {
+    let is_gone = |traced: &(usize, TraceEvent)| matches!(traced.1, TraceEvent::MemoryGone { .. });
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let forget = |cluster: &mut Cluster, member: usize| {
+        let config = cluster.replicas[member].config.clone();
+        let view = cluster.replicas[member].view();
+        cluster.replicas[member] = Replica::new(config, Boot::Amnesiac { view }, cluster.now);
+        cluster.executed[member].clear();
+    };
+    forget(&mut cluster, 2);
+    cluster.pass(2000);
+    assert!(cluster.replicas.iter().all(Replica::is_normal), "the others remember");
+    forget(&mut cluster, 2);
+    forget(&mut cluster, 1);
+    assert!(!cluster.traced.iter().any(is_gone), "{:?}", cluster.traced);
+    cluster.pass(2000);
+    let told: Vec<_> = cluster.traced.iter().filter(|traced| is_gone(traced)).collect();
+    let members = [ReplicaId(1), ReplicaId(2)].into_iter().collect();
+    let event = TraceEvent::MemoryGone { members };
+    assert!(told.len() == 2 && told.contains(&&(1, event)) && told.contains(&&(2, event)), "{told:?}");
+}

@@ -1,0 +1,94 @@
+//! Answers of different configurations never count together.
+
+use super::*;
+
+fn planted(config: Config, bug: Option<PlantedBug>) -> Harness {
+    let mut harness = Harness::with(config, &[0, 1, 2]);
+    #[cfg(feature = "planted-bugs")]
+    (harness.client.config.planted = bug);
+    #[cfg(not(feature = "planted-bugs"))]
+    (_ = bug);
+    // Without the feature nothing else is changed.
+    harness.client.now = harness.now;
+    harness
+}
+
+/// Half of the fast quorum answers in each of two epochs, then the rest of it in the later one. How many updates have
+/// ended after each answer.
+fn oks_of_two_epochs(bug: Option<PlantedBug>) -> Vec<usize> {
+    let config = Config::new(Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority), 1);
+    let mut harness = planted(config, bug);
+    harness.submit(Class::Overwrite);
+    harness.drain();
+    let (first, second) = (ConfigurationEpoch::FIRST, ConfigurationEpoch::FIRST.next());
+    [(first, 0), (second, 1), (first, 2), (second, 0)]
+        .map(|(epoch, from)| {
+            let ok = Message::Ok { view: View(0), id: id(2), clock: harness.clock() };
+            harness.receive_in(epoch, from, ok);
+            harness.drain().1.len()
+        })
+        .to_vec()
+}
+
+#[test]
+fn only_oks_of_one_epoch_make_a_quorum() {
+    assert_eq!(oks_of_two_epochs(None), [0, 0, 0, 1], "the answer of the old epoch is dropped");
+    if cfg!(feature = "planted-bugs") {
+        assert_eq!(oks_of_two_epochs(Some(PlantedBug::MixedEpochAnswers)), [0, 1, 0, 0]);
+    }
+}
+
+#[test]
+fn a_newer_epoch_has_everything_sent_again() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    harness.submit(Class::Overwrite);
+    // The driver has not sent it yet.
+    let second = ConfigurationEpoch::FIRST.next();
+    harness.receive_in(second, 1, Message::WrongView { view: View(0) });
+    let requests =
+        |sent: &Sent| sent.iter().filter(|(_, message)| matches!(message, Message::Request { .. })).count();
+    assert_eq!(requests(&harness.drain().0), 3, "once to each replica, in the new epoch");
+    assert_eq!(harness.client.epoch(), second);
+    harness.receive_in(second, 0, Message::Ok { view: View(0), id: id(2), clock: harness.clock() });
+    harness.receive_in(second, 2, Message::Ok { view: View(0), id: id(2), clock: harness.clock() });
+    assert_eq!(harness.drain().1.len(), 1);
+}
+
+/// A quorum read whose first answer is of the old epoch and whose second one is of the new epoch: the update that
+/// completed in the new epoch is seen by neither. Then another member of the new epoch answers.
+fn values_of_two_epochs(bug: Option<PlantedBug>) -> (usize, Done) {
+    let mut config = Config::new(Configuration::first(Group::new(3).unwrap(), FastQuorum::Majority), 1);
+    config.settings.read_policy = ReadPolicy::Quorum;
+    let mut harness = planted(config, bug);
+    harness.submit(Class::Read);
+    harness.drain();
+    let value = |applied: u64, text: u8| {
+        let (applied, expiry) = (OpNumber(applied), WallTime(0));
+        let freshness = crate::message::Freshness { accepted: applied, unordered: false, time: WallTime(0) };
+        Message::MemberReply {
+            view: View(0),
+            number: 1,
+            applied,
+            freshness,
+            expiry,
+            reply: Body::from([text]),
+        }
+    };
+    let (first, second) = (ConfigurationEpoch::FIRST, ConfigurationEpoch::FIRST.next());
+    harness.receive_in(first, 0, value(4, b'a'));
+    harness.receive_in(second, 2, value(4, b'a'));
+    let early = harness.drain().1.len();
+    harness.receive_in(second, 1, value(5, b'b'));
+    (early, harness.drain().1)
+}
+
+#[test]
+fn only_values_of_one_epoch_make_a_read_quorum() {
+    let (early, late) = values_of_two_epochs(None);
+    assert_eq!((early, late.len()), (0, 1));
+    assert!(matches!(&late[0].1, Outcome::Reply(reply) if **reply == *b"b"), "{late:?}");
+    if cfg!(feature = "planted-bugs") {
+        let early = values_of_two_epochs(Some(PlantedBug::MixedEpochAnswers)).0;
+        assert_eq!(early, 1, "what completed is not seen");
+    }
+}

@@ -130,6 +130,13 @@ impl Content {
         let _ = write!(self.fields, "{value}");
     }
 
+    /// Adds the fields that every line of the process has.
+    pub(crate) fn push_context(&mut self, context: &[(&'static str, u64)]) {
+        for (key, value) in context {
+            self.push_number(key, value);
+        }
+    }
+
     /// Adds a field whose value is text: for people in quotes only where it could be mistaken without.
     pub(crate) fn push_text(&mut self, key: &str, value: fmt::Arguments<'_>) {
         let text = Bounded::of(VALUE_BYTES_MAX, value);

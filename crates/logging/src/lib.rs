@@ -7,7 +7,8 @@
 //! - A bounded queue and a thread of its own stand between an event and standard error: a reader that does not read, or a
 //!   disk that is full, costs lines and never the time of the thread that logs.
 //!
-//! There are no spans: an event names its node, view and connection itself. So a call site whose level is off costs one
+//! There are no spans: an event names its node, view and connection itself, and what is the same for the whole process is
+//! in [`Settings::context`]. So a call site whose level is off costs one
 //! relaxed load, and `tracing-subscriber`, whose registry keeps spans, is not needed.
 #![forbid(unsafe_code)]
 
@@ -45,6 +46,9 @@ pub struct Settings {
     pub format: Format,
     /// How many lines one call site may write.
     pub rate_limit: RateLimit,
+    /// Fields of every line, after its own: what is the same for all of the process, such as its group. No event may have
+    /// a field of such a name.
+    pub context: Vec<(&'static str, u64)>,
 }
 
 /// The sink that [`install`] made.
@@ -61,7 +65,7 @@ pub fn install(settings: &Settings) -> Result<(), String> {
         running: began.elapsed(),
     };
     let is_coloured = is_coloured(std::io::stderr().is_terminal(), |name| std::env::var(name).ok());
-    let queue = Queue::start(standard_error(), subscriber::lost_lines(settings.format, is_coloured));
+    let queue = Queue::start(standard_error(), subscriber::lost_lines(settings, is_coloured));
     let queue = queue.map_err(|error| format!("cannot start the thread that writes the log: {error}"))?;
     let sink = Arc::new(Sink::new(settings, is_coloured, Box::new(clock), queue));
     if INSTALLED.set(Arc::clone(&sink)).is_err() {

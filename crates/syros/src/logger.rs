@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use syros_logging::{Filter, Format, Settings};
+use syros_types::GroupId;
 
 /// Options of `syros server`, `syros gateway` and `syros dev`.
 #[derive(Args, Clone, Debug, Default)]
@@ -21,14 +22,15 @@ pub(crate) struct LogOptions {
 }
 
 impl LogOptions {
-    /// The settings, where an option does not say otherwise.
+    /// The settings, where an option does not say otherwise. Every line names the group of the process.
     pub(crate) fn or(&self, settings: Settings) -> Settings {
-        let Settings { filter, format, mut rate_limit } = settings;
+        let Settings { filter, format, mut rate_limit, .. } = settings;
         rate_limit.lines = self.log_lines.unwrap_or(rate_limit.lines);
         Settings {
             filter: self.log_level.clone().unwrap_or(filter),
             format: self.log_format.unwrap_or(format),
             rate_limit,
+            context: vec![("group", u64::from(GroupId::ONLY.0))],
         }
     }
 }
@@ -51,7 +53,8 @@ mod tests {
 
     #[test]
     fn options_win_over_the_file() {
-        let file = Settings { format: Format::Json, ..Settings::default() };
+        let context = vec![("group", 0)];
+        let file = Settings { format: Format::Json, context, ..Settings::default() };
         assert_eq!(LogOptions::default().or(file.clone()), file);
         let filter: Filter = "warn,syros_wal=trace".parse().unwrap();
         let options = LogOptions {

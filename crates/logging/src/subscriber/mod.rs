@@ -32,6 +32,7 @@ pub(crate) struct Sink {
     format: Format,
     is_coloured: bool,
     limiter: Limiter,
+    context: Vec<(&'static str, u64)>,
     clock: Clock,
     queue: Queue,
 }
@@ -43,6 +44,7 @@ impl Sink {
             format: settings.format,
             is_coloured,
             limiter: Limiter::new(settings.rate_limit),
+            context: settings.context.clone(),
             clock,
             queue,
         }
@@ -69,6 +71,7 @@ impl Sink {
         let Some(suppressed) = self.limiter.admit(site, now.running) else { return };
         let mut content = Content::new(self.format, self.is_coloured);
         fill(&mut content);
+        content.push_context(&self.context);
         if suppressed > 0 {
             content.push_number("suppressed", suppressed);
         }
@@ -77,11 +80,13 @@ impl Sink {
 }
 
 /// Makes the line that says how many lines were lost.
-pub(crate) fn lost_lines(format: Format, is_coloured: bool) -> Box<dyn Fn(u64) -> String + Send> {
+pub(crate) fn lost_lines(settings: &Settings, is_coloured: bool) -> Box<dyn Fn(u64) -> String + Send> {
+    let (format, context) = (settings.format, settings.context.clone());
     Box::new(move |lost| {
         let mut content = Content::new(format, is_coloured);
         content
             .set_message(format_args!("standard error took no lines for a while, and later ones were lost"));
+        content.push_context(&context);
         content.push_number("lost", lost);
         let since_epoch =
             std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -33,10 +33,15 @@ struct Stage {
 
 impl Stage {
     fn new(filter: &str, format: Format, is_coloured: bool) -> Self {
+        Self::in_context(filter, format, is_coloured, &[])
+    }
+
+    fn in_context(filter: &str, format: Format, is_coloured: bool, context: &[(&'static str, u64)]) -> Self {
         let rate_limit = RateLimit { lines: 3, window: Duration::from_secs(60) };
-        let settings = Settings { filter: filter.parse().unwrap(), format, rate_limit };
+        let settings =
+            Settings { filter: filter.parse().unwrap(), format, rate_limit, context: context.to_vec() };
         let (output, seconds) = (Output::default(), Arc::<AtomicU64>::default());
-        let queue = Queue::start(output.clone(), lost_lines(format, is_coloured)).unwrap();
+        let queue = Queue::start(output.clone(), lost_lines(&settings, is_coloured)).unwrap();
         let now = Arc::clone(&seconds);
         let clock = move || {
             let running = Duration::from_secs(now.load(Ordering::Relaxed));
@@ -113,6 +118,22 @@ fn programs_read_one_object_a_line() {
         "error": "no space left"
     });
     assert_eq!(objects(&text), [expected]);
+}
+
+#[test]
+fn what_is_the_same_for_the_process_is_in_every_line() {
+    let story = || {
+        for _ in 0..5 {
+            tracing::info!(node = 1, "this node leads");
+        }
+    };
+    let stage = Stage::in_context("info", Format::Human, false, &[("group", 3), ("shard", 4)]);
+    let text = stage.play(story);
+    assert_eq!(text.matches(" this node leads node=1 group=3 shard=4\n").count(), 3, "{text}");
+    stage.seconds.fetch_add(120, Ordering::Relaxed);
+    assert!(stage.play(story).contains(" node=1 group=3 shard=4 suppressed=2\n"));
+    let lost = lost_lines(&Settings { context: vec![("group", 3)], ..Settings::default() }, false)(7);
+    assert!(lost.ends_with(" group=3 lost=7\n"), "{lost}");
 }
 
 #[test]

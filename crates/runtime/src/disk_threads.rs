@@ -28,12 +28,12 @@ const COMPACTION_PAUSE: Duration = Duration::from_secs(2);
 /// Tells the event loop that there is something in the channel, once until it looks.
 struct EventLoopNotifier {
     waker: Arc<Waker>,
-    is_rung: AtomicBool,
+    is_notified: AtomicBool,
 }
 
 impl EventLoopNotifier {
-    fn ring(&self) {
-        if !self.is_rung.swap(true, Ordering::AcqRel) {
+    fn notify(&self) {
+        if !self.is_notified.swap(true, Ordering::AcqRel) {
             // Fails only if the loop is gone, and then nobody waits.
             let _ = self.waker.wake();
         }
@@ -43,12 +43,12 @@ impl EventLoopNotifier {
 /// The channel to the event loop.
 struct Reports<S: Store> {
     sender: Sender<Report<S>>,
-    bell: Arc<EventLoopNotifier>,
+    notifier: Arc<EventLoopNotifier>,
 }
 
 impl<S: Store> Clone for Reports<S> {
     fn clone(&self) -> Self {
-        Self { sender: self.sender.clone(), bell: Arc::clone(&self.bell) }
+        Self { sender: self.sender.clone(), notifier: Arc::clone(&self.notifier) }
     }
 }
 
@@ -56,7 +56,7 @@ impl<S: Store> Reports<S> {
     fn send(&self, report: Report<S>) {
         // Fails only if the event loop has ended.
         let _ = self.sender.send(report);
-        self.bell.ring();
+        self.notifier.notify();
     }
 }
 
@@ -108,7 +108,7 @@ impl<S: Store> ReadQueue<S> {
 
 /// How many threads do what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Threads {
+pub(crate) struct ThreadCounts {
     pub(crate) lanes: usize,
     pub(crate) readers: usize,
 }
@@ -122,16 +122,20 @@ pub(crate) struct DiskThreads<S: Store> {
     compactor: Option<Sender<()>>,
     counter: Option<Sender<u64>>,
     reports: Receiver<Report<S>>,
-    bell: Arc<EventLoopNotifier>,
+    notifier: Arc<EventLoopNotifier>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl<S: Store> DiskThreads<S> {
     /// Starts the threads of an engine: so many lanes and readers.
-    pub(crate) fn start(shared: Arc<Shared<S>>, threads: Threads, waker: Arc<Waker>) -> io::Result<Self> {
+    pub(crate) fn start(
+        shared: Arc<Shared<S>>,
+        threads: ThreadCounts,
+        waker: Arc<Waker>,
+    ) -> io::Result<Self> {
         let (sender, received) = channel();
-        let bell = Arc::new(EventLoopNotifier { waker, is_rung: AtomicBool::new(false) });
-        let reports = Reports { sender, bell: Arc::clone(&bell) };
+        let notifier = Arc::new(EventLoopNotifier { waker, is_notified: AtomicBool::new(false) });
+        let reports = Reports { sender, notifier: Arc::clone(&notifier) };
         let (mut lanes, mut handles) = (Vec::new(), Vec::new());
         let spawn =
             |name: String, work: Box<dyn FnOnce() + Send>| thread::Builder::new().name(name).spawn(work);
@@ -151,14 +155,14 @@ impl<S: Store> DiskThreads<S> {
             handles.push(spawn(format!("reader-{reader}"), work)?);
         }
         let (flusher, flushes) = channel();
-        let (compactor, wishes) = channel();
-        let (counter, requests) = channel();
+        let (compactor, compactions) = channel();
+        let (counter, counts) = channel();
         let (engine, results) = (Arc::clone(&shared), reports.clone());
-        handles.push(spawn("count".to_owned(), Box::new(move || count(&engine, &requests, &results)))?);
-        let (engine, wish) = (Arc::clone(&shared), compactor.clone());
-        let work = Box::new(move || flush(&engine, &flushes, &reports, &wish));
+        handles.push(spawn("count".to_owned(), Box::new(move || count(&engine, &counts, &results)))?);
+        let (engine, compaction) = (Arc::clone(&shared), compactor.clone());
+        let work = Box::new(move || flush(&engine, &flushes, &reports, &compaction));
         handles.push(spawn("flush".to_owned(), work)?);
-        handles.push(spawn("compact".to_owned(), Box::new(move || compact(&shared, &wishes)))?);
+        handles.push(spawn("compact".to_owned(), Box::new(move || compact(&shared, &compactions)))?);
         Ok(Self {
             lanes,
             reads,
@@ -167,7 +171,7 @@ impl<S: Store> DiskThreads<S> {
             compactor: Some(compactor),
             counter: Some(counter),
             reports: received,
-            bell,
+            notifier,
             threads: handles,
         })
     }
@@ -207,7 +211,7 @@ impl<S: Store> DiskThreads<S> {
 
     /// Begins to look for reports: what is reported from now on wakes the event loop.
     pub(crate) fn begin(&self, executor: &mut DiskExecutor<S>, now: Now) {
-        self.bell.is_rung.store(false, Ordering::Release);
+        self.notifier.is_notified.store(false, Ordering::Release);
         if executor.look_at_pressure(now)
             && let Some(compactor) = &self.compactor
         {
@@ -294,9 +298,9 @@ fn count<S: Store>(shared: &Arc<Shared<S>>, requests: &Receiver<u64>, reports: &
 }
 
 /// The thread that compacts.
-fn compact<S: Store>(shared: &Arc<Shared<S>>, wishes: &Receiver<()>) {
+fn compact<S: Store>(shared: &Arc<Shared<S>>, requests: &Receiver<()>) {
     loop {
-        match wishes.recv_timeout(COMPACTION_INTERVAL) {
+        match requests.recv_timeout(COMPACTION_INTERVAL) {
             Ok(()) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
@@ -311,8 +315,8 @@ fn compact<S: Store>(shared: &Arc<Shared<S>>, wishes: &Receiver<()>) {
                 }
             }
             // One step may take seconds; a process that ends should not wait for more than one.
-            while wishes.try_recv().is_ok() {}
-            if let Err(std::sync::mpsc::TryRecvError::Disconnected) = wishes.try_recv() {
+            while requests.try_recv().is_ok() {}
+            if let Err(std::sync::mpsc::TryRecvError::Disconnected) = requests.try_recv() {
                 return;
             }
         }

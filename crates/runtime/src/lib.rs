@@ -36,6 +36,7 @@ mod scrub;
 mod slow_reads;
 mod snapshots;
 mod socket;
+mod start_error;
 mod statistics;
 mod stop;
 mod store;
@@ -53,8 +54,9 @@ pub use directory::{
 pub use discover::DiscoverError;
 pub use inspect::{Inspection, Records, SetAside, Usage, inspect};
 pub use local::LogError;
-pub use node::{GatewayNode, Node, StartError};
+pub use node::{GatewayNode, Node};
 pub use socket::ListenError;
+pub use start_error::StartError;
 pub use stop::Stopper;
 pub use store::StoreError;
 pub use syros_protocol::replica::Durability;

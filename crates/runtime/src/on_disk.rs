@@ -14,7 +14,7 @@ use syros_types::OpNumber;
 
 use crate::config::{EngineConfig, EngineKind};
 use crate::directory::DataDirectory;
-use crate::disk_threads::{DiskThreads, Threads};
+use crate::disk_threads::{DiskThreads, ThreadCounts};
 
 /// What the name of a store that is not complete ends with.
 const UNFINISHED: &str = ".new";
@@ -145,7 +145,7 @@ impl StoreDirectory for Files {
 /// What a node needs to know of its engine on disk.
 pub(crate) struct Settings {
     pub(crate) files: Files,
-    pub(crate) threads: Threads,
+    pub(crate) threads: ThreadCounts,
     pub(crate) limits: PressureLimits,
 }
 
@@ -160,7 +160,7 @@ impl Settings {
         };
         Self {
             files: Files { path: directory.engine(), options },
-            threads: Threads { lanes: config.execution_threads, readers: config.read_threads },
+            threads: ThreadCounts { lanes: config.execution_threads, readers: config.read_threads },
             // A checkpoint under way, one that follows, and the same again for bursts.
             limits: PressureLimits { unflushed_bytes: 4 * config.memtable_bytes, runs: RUNS_MAX },
         }
@@ -190,7 +190,7 @@ impl OnDisk {
         let Settings { threads, limits, .. } = settings;
         let shared = engine.into_shared();
         let executor = DiskExecutor::new(Arc::clone(&shared), applied, threads.lanes, limits);
-        let threads = Threads { lanes: executor.lanes(), ..threads };
+        let threads = ThreadCounts { lanes: executor.lanes(), ..threads };
         let settings = Settings { threads, ..settings };
         let threads = DiskThreads::start(shared, threads, Arc::clone(&waker))?;
         Ok((Self { threads, settings, census: None, waker }, executor))

@@ -1,121 +1,38 @@
 //! Processes: a node, and a gateway.
 
-use std::fmt;
-use std::hash::{BuildHasher, RandomState};
+mod ports;
+mod process;
+
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use mio::{Poll, Waker};
 use syros_machine::{MachineKind, StateMachine};
-use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
 use syros_protocol::agreement::{EngineName, SharedSettings};
-use syros_protocol::client;
 use syros_protocol::formation::{Decision, Formation};
 use syros_protocol::replica::Config;
-use syros_types::{Configuration, Group, Incarnation, InvalidGroupSize, Prng, Roster};
+use syros_types::{Configuration, Group, Incarnation, Roster};
 
 use crate::accept::Listener;
-use crate::clock::Clock;
-use crate::config::{EngineKind, FrontConfig, GatewayConfig, NodeConfig};
+use crate::config::{EngineKind, GatewayConfig, NodeConfig};
 use crate::descriptors::{self, Demand, Descriptors};
-use crate::directory::{DataDirectory, DirectoryError, Identity};
-use crate::discover::{DiscoverError, discover};
-use crate::event_loop::{Ended, EventLoop, Parts, REDIS_LISTENER, REPLICA_LISTENER, WAKER};
+use crate::directory::{DataDirectory, Identity};
+use crate::discover::discover;
+use crate::event_loop::{Ended, REDIS_LISTENER, REPLICA_LISTENER};
 use crate::forming::Forming;
 use crate::handshake::{Introduction, OwnMember};
-use crate::info::Description;
-use crate::links::{Link, Resolver};
 use crate::loading::Loading;
-use crate::local::{self, Local, LogError};
+use crate::local::{self, Local};
 use crate::machine_memory::machine_memory;
 use crate::memory_engine::MemoryEngineFiles;
 use crate::on_disk;
-use crate::socket::ListenError;
+use crate::start_error::{StartError, system};
 use crate::stop::Stopper;
+use ports::{log_address, warn_if_exposed, warn_without_secret};
+use process::{ClusterSettings, NodeState, Process, ProcessBase};
 
 /// Log entries that an engine on disk may be given before the ones before them are executed: a fraction of a
 /// second's worth, so that one slow lane does not stop the others.
 const APPLY_AHEAD: u64 = 65_536;
-
-/// Why a process cannot start.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum StartError {
-    /// The list of replicas is of an impossible length.
-    Group(InvalidGroupSize),
-    /// The list of replicas and the replica's configuration disagree.
-    GroupMismatch {
-        /// Length of the list.
-        listed: usize,
-        /// Size of the group in the replica's configuration.
-        configured: usize,
-    },
-    /// The data directory cannot be used.
-    Directory(DirectoryError),
-    /// This program was built without the engine.
-    NoSuchEngine(EngineKind),
-    /// The write-ahead log cannot be used.
-    Log {
-        /// The data directory.
-        directory: std::path::PathBuf,
-        /// Why.
-        source: LogError,
-    },
-    /// A port cannot be listened on.
-    Listen(ListenError),
-    /// No replica tells what cluster this is.
-    Discover(DiscoverError),
-    /// The system lacks something that every process needs.
-    System {
-        /// What.
-        what: &'static str,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Group(error) => error.fmt(f),
-            Self::GroupMismatch { listed, configured } => {
-                write!(f, "{listed} replicas are listed, but the group has {configured}")
-            }
-            Self::Directory(error) => error.fmt(f),
-            Self::NoSuchEngine(EngineKind::Machine(name)) => {
-                write!(f, "engine machine {name}: such a node is started by the program that has the machine")
-            }
-            Self::NoSuchEngine(kind) => write!(
-                f,
-                "engine {0}: this program was built without it; build it with --features {0}, or choose another",
-                kind.name()
-            ),
-            Self::Log { directory, source } => write!(f, "directory {}: {source}", directory.display()),
-            Self::Listen(error) => error.fmt(f),
-            Self::Discover(error) => error.fmt(f),
-            Self::System { what, source } => write!(f, "cannot get {what}: {source}"),
-        }
-    }
-}
-
-impl std::error::Error for StartError {}
-
-impl From<DirectoryError> for StartError {
-    fn from(error: DirectoryError) -> Self {
-        Self::Directory(error)
-    }
-}
-
-impl From<ListenError> for StartError {
-    fn from(error: ListenError) -> Self {
-        Self::Listen(error)
-    }
-}
-
-fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
-    move |source| StartError::System { what, source }
-}
 
 /// One replica with its Redis front end, or with a state machine of somebody's own, ready to run.
 pub struct Node {
@@ -127,30 +44,6 @@ pub struct Node {
 
 /// A Redis front end without a replica, ready to run.
 pub struct GatewayNode(Process);
-
-/// What nodes and gateways have in common.
-struct Process {
-    event_loop: EventLoop,
-    stopper: Stopper,
-}
-
-/// What a process is in its cluster.
-struct ClusterSettings {
-    introduction: Introduction,
-    configuration: Configuration,
-    replicas: Vec<String>,
-    /// It connects to the replicas with ids below this.
-    connects_below: usize,
-    descriptors: Descriptors,
-}
-
-/// How far a node has come.
-enum NodeState {
-    /// It acts as a replica.
-    Replica(Box<Local>),
-    /// Its group is being formed: it has no replica yet.
-    Forming(Box<Forming>),
-}
 
 /// What the node will say of itself.
 fn own_member(
@@ -178,123 +71,6 @@ fn engine_name(kind: EngineKind) -> EngineName {
     };
     // Names of state machines are short enough.
     EngineName::new(&name).unwrap_or_else(|| unreachable!("{name} is the name of an engine"))
-}
-
-/// Logs where a node listens, and for whom.
-fn tell_address(identity: &Identity, address: SocketAddr, peers: &str) {
-    let (node, cluster) = (identity.replica.0, format!("{:016x}", identity.cluster));
-    tracing::info!(node, cluster, address = %address, "this node listens for {peers}");
-}
-
-/// Logs a warning if any process that reaches the port for the other nodes may say that it is one of them.
-fn warn_without_secret(node: u8, address: SocketAddr) {
-    if !address.ip().is_loopback() {
-        tracing::warn!(
-            node,
-            address = %address,
-            "the port for the other nodes is open to everybody who reaches it: without a secret-file any process may say that it \
-             is a replica, and lose writes. Set secret-file on all nodes, or keep the port in a network you trust"
-        );
-    }
-}
-
-/// Logs a warning if other machines may reach the port for Redis clients.
-fn warn_if_exposed(address: SocketAddr) {
-    if let Some(warning) = exposure(address) {
-        tracing::warn!(address = %address, "{warning}");
-    }
-}
-
-/// What is wrong with this address of a port for Redis clients, if other machines may reach it.
-fn exposure(address: SocketAddr) -> Option<String> {
-    let ip = address.ip().to_canonical();
-    let networks = if ip.is_unspecified() { "on all networks of this machine " } else { "" };
-    (!ip.is_loopback()).then(|| {
-        format!(
-            "{address} is open {networks}to everybody who reaches it, without a password: anybody may read, change and \
-             delete all data. Set listen.redis to a loopback address, with applications or a gateway on this machine, or \
-             let a firewall admit your applications only"
-        )
-    })
-}
-
-/// What a process needs of the system before anything else.
-struct ProcessBase {
-    poll: Poll,
-    waker: Arc<Waker>,
-    clock: Clock,
-    prng: Prng,
-}
-
-impl ProcessBase {
-    fn new() -> Result<Self, StartError> {
-        let poll = Poll::new().map_err(system("an event queue"))?;
-        let waker = Waker::new(poll.registry(), WAKER).map_err(system("a waker"))?;
-        // RandomState is seeded by the system; what is drawn here decides jitter, nonces and the places
-        // of keys in tables.
-        let prng = Prng::new(RandomState::new().hash_one("syros"));
-        Ok(Self { poll, waker: Arc::new(waker), clock: Clock::start(), prng })
-    }
-
-    fn into_process(
-        mut self,
-        cluster: ClusterSettings,
-        front: &FrontConfig,
-        redis_listener: Option<Listener>,
-        node: Option<(Listener, NodeState)>,
-        stopper: Option<Stopper>,
-    ) -> Result<Process, StartError> {
-        let ClusterSettings { introduction, configuration, replicas, connects_below, descriptors } = cluster;
-        let mut config = client::Config::new(configuration, self.prng.next_u64());
-        config.settings = front.client.clone();
-        let link = |(index, address): (usize, &String)| {
-            let dials = (index < connects_below).then(|| address.clone());
-            Link::new(dials, self.prng.next_u64())
-        };
-        let links = replicas.iter().enumerate().map(link).collect();
-        let run_id =
-            format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
-        let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
-        let description = Description { run_id, redis_port, configuration, replicas };
-        let (replica_listener, state) = node.unzip();
-        let (local, forming) = match state {
-            None => (None, None),
-            Some(NodeState::Replica(local)) => (Some(*local), None),
-            Some(NodeState::Forming(forming)) => (None, Some(*forming)),
-        };
-        let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
-        let stopper = match stopper {
-            None => Stopper::new(self.waker),
-            Some(stopper) => {
-                stopper.wake_instead(self.waker);
-                stopper
-            }
-        };
-        let client_memory = front.client_memory_of(machine_memory());
-        let settings = FrontEndSettings {
-            client_memory,
-            quorum_timeout: front.quorum_timeout,
-            drain_timeout: front.drain_timeout,
-        };
-        let event_loop = EventLoop::new(Parts {
-            front_end: RedisFrontEnd::new(config, settings, self.clock.now()),
-            poll: self.poll,
-            clock: self.clock,
-            stop: Arc::clone(&stopper.flag),
-            redis_listener,
-            replica_listener,
-            links,
-            resolver,
-            introduction,
-            local,
-            forming,
-            description,
-            descriptors,
-            client_memory,
-            output_bytes_max: front.output_bytes_max,
-        });
-        Ok(Process { event_loop, stopper })
-    }
 }
 
 impl Node {
@@ -397,7 +173,7 @@ impl Node {
             descriptors,
         };
         if let Some(formation) = formation {
-            tell_address(&identity, replicas.address, "the other nodes, to form the cluster");
+            log_address(&identity, replicas.address, "the other nodes, to form the cluster");
             // Redis clients find the port closed as long as nobody can serve them; that it can be had is known.
             drop(redis);
             let forming = NodeState::Forming(Box::new(Forming::new(formation, directory)));
@@ -405,10 +181,10 @@ impl Node {
         }
         match &redis {
             Some(redis) => {
-                tell_address(&identity, redis.address, "Redis clients");
+                log_address(&identity, redis.address, "Redis clients");
                 warn_if_exposed(redis.address);
             }
-            None => tell_address(&identity, replicas.address, "the other nodes and Syros clients"),
+            None => log_address(&identity, replicas.address, "the other nodes and Syros clients"),
         }
 
         let hash_seed = base.prng.next_u64();
@@ -562,28 +338,5 @@ impl GatewayNode {
     #[must_use]
     pub fn stopper(&self) -> Stopper {
         self.0.stopper.clone()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_exposed_port_is_warned_of() {
-        let warning = |address: &str| exposure(address.parse().expect("an address"));
-        for loopback in ["127.0.0.1:6379", "127.9.9.9:1", "[::1]:6379", "[::ffff:127.0.0.1]:6379"] {
-            assert_eq!(warning(loopback), None, "{loopback}");
-        }
-        for everywhere in ["0.0.0.0:6379", "[::]:6379"] {
-            let text = warning(everywhere).expect("it is open");
-            assert!(
-                text.starts_with(everywhere) && text.contains("on all networks of this machine"),
-                "{text}"
-            );
-            assert!(text.contains("without a password") && text.contains("Set listen.redis to"), "{text}");
-        }
-        let text = warning("192.168.1.7:6379").expect("it is open");
-        assert!(text.contains("is open to everybody who reaches it"), "{text}");
     }
 }

@@ -1,0 +1,128 @@
+//! The part of a process that nodes and gateways have in common: the event loop, and everything that it is made of.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+
+use mio::{Poll, Waker};
+use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
+use syros_protocol::client;
+use syros_types::{Configuration, Prng};
+
+use crate::accept::Listener;
+use crate::clock::Clock;
+use crate::config::FrontConfig;
+use crate::descriptors::Descriptors;
+use crate::event_loop::{EventLoop, Parts, WAKER};
+use crate::forming::Forming;
+use crate::handshake::Introduction;
+use crate::info::Description;
+use crate::links::{Link, Resolver};
+use crate::local::Local;
+use crate::machine_memory::machine_memory;
+use crate::start_error::{StartError, system};
+use crate::stop::Stopper;
+
+/// A node or a gateway, ready to run.
+pub(super) struct Process {
+    pub(super) event_loop: EventLoop,
+    pub(super) stopper: Stopper,
+}
+
+/// What a process is in its cluster.
+pub(super) struct ClusterSettings {
+    pub(super) introduction: Introduction,
+    pub(super) configuration: Configuration,
+    pub(super) replicas: Vec<String>,
+    /// It connects to the replicas with ids below this.
+    pub(super) connects_below: usize,
+    pub(super) descriptors: Descriptors,
+}
+
+/// How far a node has come.
+pub(super) enum NodeState {
+    /// It acts as a replica.
+    Replica(Box<Local>),
+    /// Its group is being formed: it has no replica yet.
+    Forming(Box<Forming>),
+}
+
+/// What a process needs of the system before anything else.
+pub(super) struct ProcessBase {
+    pub(super) poll: Poll,
+    pub(super) waker: Arc<Waker>,
+    pub(super) clock: Clock,
+    pub(super) prng: Prng,
+}
+
+impl ProcessBase {
+    /// Asks the system for an event queue and its waker.
+    pub(super) fn new() -> Result<Self, StartError> {
+        let poll = Poll::new().map_err(system("an event queue"))?;
+        let waker = Waker::new(poll.registry(), WAKER).map_err(system("a waker"))?;
+        // RandomState is seeded by the system; what is drawn here decides jitter, nonces and the places
+        // of keys in tables.
+        let prng = Prng::new(RandomState::new().hash_one("syros"));
+        Ok(Self { poll, waker: Arc::new(waker), clock: Clock::start(), prng })
+    }
+
+    /// Puts the process together. `stopper` is that of the process before, if it starts anew.
+    pub(super) fn into_process(
+        mut self,
+        cluster: ClusterSettings,
+        front: &FrontConfig,
+        redis_listener: Option<Listener>,
+        node: Option<(Listener, NodeState)>,
+        stopper: Option<Stopper>,
+    ) -> Result<Process, StartError> {
+        let ClusterSettings { introduction, configuration, replicas, connects_below, descriptors } = cluster;
+        let mut config = client::Config::new(configuration, self.prng.next_u64());
+        config.settings = front.client.clone();
+        let link = |(index, address): (usize, &String)| {
+            let dials = (index < connects_below).then(|| address.clone());
+            Link::new(dials, self.prng.next_u64())
+        };
+        let links = replicas.iter().enumerate().map(link).collect();
+        let run_id =
+            format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
+        let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
+        let description = Description { run_id, redis_port, configuration, replicas };
+        let (replica_listener, state) = node.unzip();
+        let (local, forming) = match state {
+            None => (None, None),
+            Some(NodeState::Replica(local)) => (Some(*local), None),
+            Some(NodeState::Forming(forming)) => (None, Some(*forming)),
+        };
+        let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
+        let stopper = match stopper {
+            None => Stopper::new(self.waker),
+            Some(stopper) => {
+                stopper.wake_instead(self.waker);
+                stopper
+            }
+        };
+        let client_memory = front.client_memory_of(machine_memory());
+        let settings = FrontEndSettings {
+            client_memory,
+            quorum_timeout: front.quorum_timeout,
+            drain_timeout: front.drain_timeout,
+        };
+        let event_loop = EventLoop::new(Parts {
+            front_end: RedisFrontEnd::new(config, settings, self.clock.now()),
+            poll: self.poll,
+            clock: self.clock,
+            stop: Arc::clone(&stopper.flag),
+            redis_listener,
+            replica_listener,
+            links,
+            resolver,
+            introduction,
+            local,
+            forming,
+            description,
+            descriptors,
+            client_memory,
+            output_bytes_max: front.output_bytes_max,
+        });
+        Ok(Process { event_loop, stopper })
+    }
+}

@@ -1,0 +1,92 @@
+//! Why a process cannot start.
+
+use std::fmt;
+use std::io;
+
+use syros_types::InvalidGroupSize;
+
+use crate::config::EngineKind;
+use crate::directory::DirectoryError;
+use crate::discover::DiscoverError;
+use crate::local::LogError;
+use crate::socket::ListenError;
+
+/// Why a process cannot start.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The list of replicas is of an impossible length.
+    Group(InvalidGroupSize),
+    /// The list of replicas and the replica's configuration disagree.
+    GroupMismatch {
+        /// Length of the list.
+        listed: usize,
+        /// Size of the group in the replica's configuration.
+        configured: usize,
+    },
+    /// The data directory cannot be used.
+    Directory(DirectoryError),
+    /// This program was built without the engine.
+    NoSuchEngine(EngineKind),
+    /// The write-ahead log cannot be used.
+    Log {
+        /// The data directory.
+        directory: std::path::PathBuf,
+        /// Why.
+        source: LogError,
+    },
+    /// A port cannot be listened on.
+    Listen(ListenError),
+    /// No replica tells what cluster this is.
+    Discover(DiscoverError),
+    /// The system lacks something that every process needs.
+    System {
+        /// What.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group(error) => error.fmt(f),
+            Self::GroupMismatch { listed, configured } => {
+                write!(f, "{listed} replicas are listed, but the group has {configured}")
+            }
+            Self::Directory(error) => error.fmt(f),
+            Self::NoSuchEngine(EngineKind::Machine(name)) => {
+                write!(f, "engine machine {name}: such a node is started by the program that has the machine")
+            }
+            Self::NoSuchEngine(kind) => write!(
+                f,
+                "engine {0}: this program was built without it; build it with --features {0}, or choose another",
+                kind.name()
+            ),
+            Self::Log { directory, source } => write!(f, "directory {}: {source}", directory.display()),
+            Self::Listen(error) => error.fmt(f),
+            Self::Discover(error) => error.fmt(f),
+            Self::System { what, source } => write!(f, "cannot get {what}: {source}"),
+        }
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<DirectoryError> for StartError {
+    fn from(error: DirectoryError) -> Self {
+        Self::Directory(error)
+    }
+}
+
+impl From<ListenError> for StartError {
+    fn from(error: ListenError) -> Self {
+        Self::Listen(error)
+    }
+}
+
+/// The error of something that the system does not give.
+pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
+    move |source| StartError::System { what, source }
+}

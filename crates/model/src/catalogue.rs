@@ -3,7 +3,7 @@
 use crate::machine::Operation::{Append, AppendAndGet, Get, Set};
 use crate::script_step::{End, ScriptStep};
 use crate::search::{Report, search};
-use crate::setup::{Bounded, Budget, Setup, Time};
+use crate::setup::{Bounded, Budget, DiskSteps, Setup, Time};
 use syros_protocol::replica::{Durability, PlantedBug};
 use syros_types::{FastQuorum, ReadPolicy};
 
@@ -100,6 +100,9 @@ pub fn models() -> Vec<Model> {
         rejoin(),
         restart(),
         slow_disk(),
+        disk_steps(),
+        disk_steps_next(),
+        damaged_log(),
         leases(),
         quorum_reads(),
         member_reads(),
@@ -361,11 +364,70 @@ fn slow_disk() -> Model {
         walls: &[&[10, 10]],
         budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Restart, 1),
         view_max: 1,
-        slow_disk: Some(0),
+        slow_disk: Some((0, DiskSteps::Together)),
         transitions_max: TRANSITIONS_OF_LARGE_MAX,
         ..base("slow-disk", "a leader whose records wait to be written restarts")
     };
     Model { setup, wrong: &[PlantedBug::RestartedLeaderResumes, PlantedBug::CommitTooEarly] }
+}
+
+fn disk_steps() -> Model {
+    let setup = Setup {
+        durability: Durability::Fsync,
+        programs: &[&[Set(0, 1)]],
+        walls: &[&[10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Restart, 1),
+        view_max: 1,
+        slow_disk: Some((0, DiskSteps::Apart)),
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..base(
+            "disk-steps",
+            "a leader restarts: of its records some are on disk, and its core knows of fewer",
+        )
+    };
+    Model { setup, wrong: &[PlantedBug::SentBeforeRecord, PlantedBug::OkBeforePersist] }
+}
+
+fn disk_steps_next() -> Model {
+    let setup = Setup {
+        name: "disk-steps-next",
+        about: "the same at the leader of the next view, with an update that returns a value",
+        programs: &[&[Set(0, 1)], &[AppendAndGet(0, 2)]],
+        walls: &[&[10, 10]],
+        slow_disk: Some((1, DiskSteps::Apart)),
+        ..disk_steps().setup
+    };
+    Model {
+        setup,
+        wrong: &[
+            PlantedBug::SentBeforeRecord,
+            PlantedBug::OkBeforePersist,
+            PlantedBug::ViewChangeBeforePersist,
+            PlantedBug::PrepareOkBeforePersist,
+        ],
+    }
+}
+
+fn damaged_log() -> Model {
+    let setup = Setup {
+        durability: Durability::Fsync,
+        programs: &[&[Set(0, 1)]],
+        walls: &[&[10]],
+        budget: NOTHING.with(Bounded::Suspicion, 2).with(Bounded::Damage, 1),
+        view_max: 3,
+        transfers: true,
+        script: &[
+            ScriptStep::Move(2),
+            ScriptStep::Deliver("DoViewChange", End::Member(2), End::Member(1)),
+            ScriptStep::Deliver("StartView", End::Member(1), End::Member(0)),
+        ],
+        transitions_max: TRANSITIONS_OF_LARGE_MAX,
+        ..base(
+            "damaged-log",
+            "a replica's log is damaged: of what it knew it has its view, in a file of its own",
+        )
+    };
+    Model { setup, wrong: &[PlantedBug::ViewNotNoted, PlantedBug::AmnesiacRejoinsAtOnce] }
 }
 
 fn leases() -> Model {

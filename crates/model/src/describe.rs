@@ -2,6 +2,7 @@
 
 use crate::history::Progress;
 use crate::machine::Operation;
+use crate::setup::DiskSteps;
 use crate::world::{Action, State, World};
 use std::fmt::Write;
 use syros_protocol::message::{Asked, Message, Path, Payload, Peer, Prepared, Request};
@@ -144,8 +145,13 @@ pub(crate) fn action(world: &World, state: &State, action: Action) -> String {
             format!("replica {member} and enough others miss their leader: replica {member} moves on")
         }
         Action::Execute(member) => format!("replica {member} executes what it has been asked to"),
-        Action::Flush(member) => format!("replica {member} has written everything to disk"),
+        Action::Flush(member) => match world.setup.slow_disk {
+            Some((_, DiskSteps::Apart)) => format!("the next record of replica {member} is on its disk"),
+            _ => format!("replica {member} has written everything to disk"),
+        },
+        Action::Tell(member) => format!("replica {member} hears what is on its disk"),
         Action::Restart(member) => format!("replica {member} restarts"),
+        Action::Damage(member) => format!("replica {member} restarts, and its log is damaged"),
         Action::Impatience(client) => format!("client {client} has waited long enough"),
         Action::Pass => format!("time passes, to {}", state.time + 1),
     }

@@ -1,4 +1,4 @@
-//! Model checking: the real replica and client cores under every order of events, within bounds.
+//! Model checking: the real drivers and cores under every order of events, within bounds.
 //!
 //! A model is a small cluster: members, clients, the operations they issue, and how often timers end,
 //! messages are duplicated, replicas restart. The search visits every state that can follow, the

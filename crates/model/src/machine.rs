@@ -1,7 +1,10 @@
 //! The state machine of the models: a few keys with small numbers, and operations of three bytes.
 
+use syros_node::snapshots::StateOf;
+use syros_node::{InMemory, SnapshotState};
 use syros_protocol::message::Body;
-use syros_types::{Class, Description, Footprint};
+use syros_storage::{Engine, ListedKeys};
+use syros_types::{Class, Description, Footprint, WallTime};
 
 /// Keys there are. The last one is used only to warm up.
 pub(crate) const KEYS: usize = 3;
@@ -111,4 +114,69 @@ pub(crate) fn encode_value(value: u32) -> Body {
 /// A reply as a value.
 pub(crate) fn decode_value(body: &[u8]) -> Option<u32> {
     body.try_into().ok().map(u32::from_be_bytes)
+}
+
+/// The data of a member, as its driver executes operations on it. No key of a model expires, no read takes long, and no
+/// snapshot is taken.
+#[derive(Clone, Copy, Debug, Default, Hash)]
+pub(crate) struct ModelEngine(pub(crate) KeyValues);
+
+impl ModelEngine {
+    /// Executes an operation: the value of its key afterwards.
+    pub(crate) fn execute(&mut self, body: &[u8]) -> u32 {
+        Operation::decode(body).expect("only operations get into a log").apply(&mut self.0)
+    }
+}
+
+impl InMemory for ModelEngine {
+    fn touch<'a>(&self, _: impl Iterator<Item = &'a [u8]>) {}
+
+    fn apply(&mut self, _: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        reply.extend_from_slice(&encode_value(self.execute(body)));
+    }
+
+    fn read(&self, _: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+        reply.extend_from_slice(&encode_value(Self(self.0).execute(body)));
+    }
+
+    fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
+        self.read(WallTime(0), body, reply);
+        true
+    }
+
+    fn first_expiry(&self, _: &[u8]) -> Option<WallTime> {
+        None
+    }
+
+    fn advance(&mut self, _: WallTime) {}
+
+    fn next_expiry(&self) -> Option<WallTime> {
+        None
+    }
+
+    fn is_long(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn begin_keys(&mut self, _: &[u8]) {}
+
+    fn go_on_keys(&mut self) -> Option<ListedKeys> {
+        None
+    }
+
+    fn data_bytes(&self) -> Option<usize> {
+        None
+    }
+
+    fn snapshot(&mut self) -> SnapshotState<'_> {
+        unreachable!("the log of a model is never trimmed")
+    }
+
+    fn snapshot_state(&mut self) -> StateOf<'_> {
+        StateOf::Copy
+    }
+
+    fn keys(&self) -> Option<&dyn Engine> {
+        None
+    }
 }

@@ -1,15 +1,21 @@
-//! One member as the models see it: the real replica, its state machine, its disk; and one turn of it.
+//! One member as the models see it: the real driver around the real replica, its disk; and one turn of it.
+//!
+//! A record is appended, is on disk, and is one that the core has been told of: three steps. Where a model does not tell
+//! them apart for a member, all three are taken in the turn in which the driver has the record appended.
 
-use crate::machine::{self, KEYS, KeyValues, Operation};
-use crate::setup::{Setup, Time};
+use crate::machine::{self, KeyValues, ModelEngine};
+use crate::setup::{Bounded, DiskSteps, Setup, Time};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
+use syros_node::snapshots::SnapshotSizes;
+use syros_node::{Execution, MemoryExecutor, Output, ReplicaDriver, data};
 use syros_protocol::fingerprint::Moments;
 use syros_protocol::message::{Body, LogEntry, Message, Peer, RoleName};
 use syros_protocol::record::{Record, Ticket};
-use syros_protocol::replica::{Action, Boot, Config, Durability, Event, Replica, Restored};
-use syros_types::{Class, Instant, Now, OpNumber, ReadPolicy, ReplicaId, WallTime};
+use syros_protocol::replica::{Boot, Config, Durability, Event, InvalidRecord, Replica, Restored};
+use syros_storage::MemoryStore;
+use syros_types::{Instant, Now, OpNumber, ReadPolicy, ReplicaId, View, WallTime};
 
 /// How long followers wait for their leader, in the clocks' unit. Below 8, so that there is no jitter.
 pub(crate) const PATIENCE: u64 = 4;
@@ -36,47 +42,53 @@ pub(crate) enum Input<'a> {
     Tick,
     /// The next timer ends.
     Timeout,
-    /// All records are on disk.
+    /// Records reach the disk: all, or with [`DiskSteps::Apart`] the next one.
     Flush,
+    /// The core is told which records are on disk.
+    Tell,
     /// What the engine was asked to execute is executed.
     Execute,
     /// The process ends and starts again.
     Restart,
+    /// The process ends and starts again, and its log cannot be read.
+    Damage,
 }
+
+/// What drives a member's replica. The store is that of an engine on disk, which models have none of.
+type Driver = ReplicaDriver<ModelEngine, MemoryStore, Envelope>;
 
 /// A member.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     id: ReplicaId,
-    replica: Replica,
+    driver: Driver,
     clock: Instant,
-    store: KeyValues,
-    /// What is on disk or waits to be, and how much of it is there for good.
+    /// What has been appended to the log, and how much of it is on disk.
     records: Vec<Record>,
     written: usize,
-    /// The last record's number since the process started, and the last one's that is written.
-    ticket: Ticket,
-    persisted: Ticket,
-    /// The engine has been asked to execute up to here, and has not.
-    unexecuted: Option<OpNumber>,
-    /// Messages that wait for a record.
-    held: Vec<(Ticket, Envelope)>,
+    /// The last record's number since the process started.
+    appended: Ticket,
+    /// What the file of the view says, durably.
+    view_file: View,
     /// An assertion failed, or the disk could not be read back.
     pub(crate) failure: Option<String>,
 }
 
 /// What invariants need to know of a member.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
+pub(crate) struct NodeView {
     pub(crate) view: u64,
     pub(crate) role: RoleName,
     /// Hashes of the committed log up to each op number, from 1.
     pub(crate) committed: Vec<u64>,
     /// Leader: what each key holds once everything pending is executed: what a read will wait for.
     pub(crate) pending_reads: Option<KeyValues>,
+    /// When the next timer ends.
+    pub(crate) deadline: Instant,
     pub(crate) timer_is_due: bool,
     pub(crate) has_timer: bool,
     pub(crate) unwritten: bool,
+    pub(crate) untold: bool,
     pub(crate) unexecuted: bool,
     pub(crate) failure: Option<String>,
 }
@@ -111,28 +123,35 @@ fn config(setup: &Setup, id: ReplicaId) -> Config {
     config
 }
 
+/// The driver of a member's process that has just started.
+fn driver(setup: &Setup, config: Config, boot: Boot, clock: Instant) -> Driver {
+    let now = Now { instant: clock, wall: WALL };
+    let replica = Replica::new(config, boot, now);
+    let engine = MemoryExecutor::new(ModelEngine::default(), OpNumber(0));
+    let execution = Execution::InMemory(Box::new(engine));
+    let mut driver = Driver::new(replica, execution, SnapshotSizes::SERVER, now);
+    driver.plant(setup.planted);
+    driver
+}
+
 impl Node {
     /// A member of a new cluster, and what it does first.
     pub(crate) fn new(setup: &Setup, id: u8) -> (Self, Vec<Envelope>) {
         let id = ReplicaId(id);
         // Not 0, which messages use for "no clock".
         let clock = Instant(1);
-        let replica = Replica::new(config(setup, id), Boot::Fresh, Now { instant: clock, wall: WALL });
         let mut node = Self {
             id,
-            replica,
+            driver: driver(setup, config(setup, id), Boot::Fresh, clock),
             clock,
-            store: KeyValues::default(),
             records: Vec::new(),
             written: 0,
-            ticket: Ticket(0),
-            persisted: Ticket(0),
-            unexecuted: None,
-            held: Vec::new(),
+            appended: Ticket(0),
+            view_file: View(0),
             failure: None,
         };
         let mut sent = Vec::new();
-        node.drain(setup, false, &mut sent);
+        node.drain(setup, None, &mut sent);
         (node, sent)
     }
 
@@ -160,7 +179,7 @@ impl Node {
         if let Some(now) = now {
             self.clock = self.clock.max(now);
         }
-        let slow = setup.slow_disk == Some(self.id.0);
+        let disk = setup.slow_disk.filter(|(member, _)| *member == self.id.0).map(|(_, steps)| steps);
         match input {
             Input::Message(envelope) => {
                 if setup.time == Time::Clocks && matches!(envelope.message, Message::Read { .. }) {
@@ -172,155 +191,147 @@ impl Node {
             }
             Input::Tick => self.handle(Event::Tick),
             Input::Timeout => {
-                self.clock = self.clock.max(self.replica.deadline());
+                self.clock = self.clock.max(self.replica().deadline());
                 self.handle(Event::Tick);
             }
-            Input::Flush => {
-                self.write_all();
-                sent.extend(self.held.drain(..).map(|(_, envelope)| envelope));
-            }
+            Input::Flush => self.flush(disk, sent),
+            Input::Tell => self.tell(),
             Input::Execute => {
-                if let Some(through) = self.unexecuted.take() {
-                    self.apply(through);
-                }
+                let now = self.now();
+                self.driver.resume(u64::MAX, now, || now.instant, &mut ());
+                self.driver.pause();
             }
-            Input::Restart => {
-                if let Err(problem) = self.restart(setup) {
+            Input::Restart | Input::Damage => {
+                if let Err(problem) = self.restart(setup, matches!(input, Input::Damage)) {
                     self.failure = Some(format!("the log cannot be read back: {problem}"));
                     return;
                 }
             }
         }
-        self.drain(setup, slow, sent);
+        self.drain(setup, disk, sent);
+    }
+
+    const fn now(&self) -> Now {
+        Now { instant: self.clock, wall: WALL }
+    }
+
+    const fn replica(&self) -> &Replica {
+        self.driver.replica()
     }
 
     fn handle(&mut self, event: Event) {
-        self.replica.handle(Now { instant: self.clock, wall: WALL }, event);
+        self.driver.handle(self.now(), event);
     }
 
-    fn restart(&mut self, setup: &Setup) -> Result<(), syros_protocol::replica::InvalidRecord> {
+    /// The process starts again with what is on disk.
+    fn restart(&mut self, setup: &Setup, is_damaged: bool) -> Result<(), InvalidRecord> {
         let config = config(setup, self.id);
         self.records.truncate(self.written);
-        (self.ticket, self.persisted) = (Ticket(0), Ticket(0));
-        self.held.clear();
-        self.unexecuted = None;
-        self.store = KeyValues::default();
-        let boot = match setup.durability {
-            Durability::Replicated => {
-                let views = self.records.iter().filter_map(|record| match record {
-                    Record::View { view, .. } => Some(*view),
-                    _ => None,
-                });
-                Boot::Amnesiac { view: views.max().unwrap_or_default() }
-            }
-            Durability::Fsync => {
-                let mut restored = Restored::new(&config, []);
-                for (number, record) in (1..).zip(&self.records) {
-                    restored.replay(number, record.clone())?;
-                }
-                Boot::Restored(Box::new(restored))
-            }
-        };
-        self.replica = Replica::new(config, boot, Now { instant: self.clock, wall: WALL });
+        if is_damaged {
+            self.records = vec![Record::Forgot { view: self.view_file }];
+            self.written = 1;
+        }
+        self.appended = Ticket(0);
+        let mut restored = Restored::new(&config, []);
+        for (number, record) in (1..).zip(&self.records) {
+            restored.replay(number, record.clone())?;
+        }
+        self.view_file = self.view_file.max(restored.view());
+        let boot = data::boot(setup.durability, false, restored, self.view_file);
+        self.driver = driver(setup, config, boot, self.clock);
         Ok(())
     }
 
-    /// Does what the replica asks for until it asks for nothing more.
-    fn drain(&mut self, setup: &Setup, slow: bool, sent: &mut Vec<Envelope>) {
+    /// Does what the driver asks for until it asks for nothing more. `disk`: if records do not reach it in this turn.
+    fn drain(&mut self, setup: &Setup, disk: Option<DiskSteps>, sent: &mut Vec<Envelope>) {
+        let now = self.now();
+        if setup.slow_engine != Some(self.id.0) {
+            self.driver.resume(u64::MAX, now, || now.instant, &mut ());
+        }
         loop {
-            while let Some(action) = self.replica.poll() {
-                match action {
-                    Action::Send { to, message, after } => self.send(setup, slow, to, message, after, sent),
-                    Action::Persist { record, ticket } => {
-                        self.ticket = ticket;
-                        self.records.push(record);
-                    }
-                    Action::Apply { through } if setup.slow_engine == Some(self.id.0) => {
-                        self.unexecuted = Some(through);
-                    }
-                    Action::Apply { through } => self.apply(through),
-                    Action::Trace(_) => {}
-                    Action::TakeSnapshot { .. }
-                    | Action::KeepFrom { .. }
-                    | Action::SendSnapshotPart { .. }
-                    | Action::WriteSnapshotPart { .. }
-                    | Action::LoadSnapshot { .. }
-                    | Action::AdoptSnapshot { .. } => unreachable!("the log of a model is never trimmed"),
-                    Action::Evaluate { to, view, id, body } => {
-                        let reply = machine::encode_value(execute(&body, &mut self.store.clone()));
-                        let message = Message::Evaluated { view, id, reply };
-                        sent.push(Envelope { from: Peer::Replica(self.id), to, message });
-                    }
-                    // No key of a model expires.
-                    Action::Read { to, view, number, applied, body, freshness, time: _, now: _ } => {
-                        let value = Operation::decode(&body).map_or(0, |read| read.apply(&mut self.store));
-                        let reply = machine::encode_value(value);
-                        let message = match freshness {
-                            None => Message::ReadReply { view, number, reply },
-                            Some(freshness) => {
-                                let expiry = WallTime(0);
-                                Message::MemberReply { view, number, applied, freshness, expiry, reply }
-                            }
-                        };
-                        sent.push(Envelope { from: Peer::Replica(self.id), to, message });
-                    }
-                }
+            while let Some(output) = self.driver.poll(now, || now.instant, &mut ()) {
+                self.carry_out(setup, disk, output, sent);
             }
-            if slow || self.written == self.records.len() {
-                return;
+            if disk.is_some() || !self.driver.has_news() {
+                break;
             }
-            self.write_all();
+            self.tell();
             if setup.durability == Durability::Replicated {
                 // Only the newest view is ever read back.
                 self.records.drain(..self.records.len() - 1);
                 self.written = self.records.len();
             }
         }
+        self.driver.pause();
     }
 
-    /// Everything is on disk now.
-    fn write_all(&mut self) {
-        self.written = self.records.len();
-        self.persisted = self.ticket;
-        self.handle(Event::Persisted(self.ticket));
-    }
-
-    fn send(
+    fn carry_out(
         &mut self,
         setup: &Setup,
-        slow: bool,
-        to: Peer,
-        mut message: Message,
-        after: Ticket,
+        disk: Option<DiskSteps>,
+        output: Output<MemoryStore>,
         sent: &mut Vec<Envelope>,
     ) {
+        match output {
+            Output::Send { to, message } => sent.push(self.envelope(setup, to, message)),
+            Output::SendAfter { after, to, message } => {
+                let held = self.envelope(setup, to, message);
+                self.driver.hold(after, held);
+            }
+            Output::Answer { to, message } | Output::Evaluated { to, message } => {
+                sent.push(Envelope { from: Peer::Replica(self.id), to, message });
+            }
+            Output::NoteView(view) => self.view_file = view,
+            Output::Append { ticket, record } => {
+                self.appended = ticket;
+                self.records.push(record);
+                if disk.is_none() {
+                    self.flush(disk, sent);
+                }
+            }
+            Output::Read(job) => {
+                if let Some((to, message)) = self.driver.read(self.now(), job) {
+                    sent.push(Envelope { from: Peer::Replica(self.id), to, message });
+                }
+            }
+            Output::Nothing | Output::Notice(_) | Output::Trace(_) => {}
+            Output::SnapshotJobs
+            | Output::RemoveBefore(_)
+            | Output::Adopted { .. }
+            | Output::Deal
+            | Output::Flush(_)
+            | Output::Counted(..)
+            | Output::PutTogether(_) => {
+                unreachable!("a model has no snapshots, no engine on disk, and no long reads")
+            }
+        }
+    }
+
+    /// Records reach the disk, and what waits for them leaves, as the thread of the log sends it.
+    fn flush(&mut self, disk: Option<DiskSteps>, sent: &mut Vec<Envelope>) {
+        self.written = match disk {
+            Some(DiskSteps::Apart) => self.records.len().min(self.written + 1),
+            Some(DiskSteps::Together) | None => self.records.len(),
+        };
+        self.driver.on_durable(Ticket(self.appended.0 - (self.records.len() - self.written) as u64));
+        sent.extend(std::iter::from_fn(|| self.driver.pop_held()));
+        if disk == Some(DiskSteps::Together) {
+            self.tell();
+        }
+    }
+
+    fn tell(&mut self) {
+        self.driver.tell_durable(self.now());
+    }
+
+    fn envelope(&self, setup: &Setup, to: Peer, mut message: Message) -> Envelope {
         if setup.time == Time::Timers
             && let Message::Prepare { sent_at, .. } | Message::Commit { sent_at, .. } = &mut message
         {
             // Without leases and reads nothing depends on it.
             *sent_at = Instant(0);
         }
-        let envelope = Envelope { from: Peer::Replica(self.id), to, message };
-        if slow && after > self.persisted {
-            self.held.push((after, envelope));
-        } else {
-            sent.push(envelope);
-        }
-    }
-
-    fn apply(&mut self, through: OpNumber) {
-        let mut replies: Vec<(OpNumber, Body)> = Vec::new();
-        let mut number = self.replica.applied();
-        while number < through {
-            number = number.next();
-            for update in self.replica.entry(number).updates() {
-                let value = execute(&update.request.body, &mut self.store);
-                if update.class == Class::Update {
-                    replies.push((number, machine::encode_value(value)));
-                }
-            }
-        }
-        self.handle(Event::Applied { through, replies });
+        Envelope { from: Peer::Replica(self.id), to, message }
     }
 
     /// Two members with the same fingerprint behave alike.
@@ -328,52 +339,60 @@ impl Node {
         let moments = if setup.time == Time::Timers { Moments::Remaining } else { Moments::Absolute };
         let mut hasher = DefaultHasher::new();
         self.id.hash(&mut hasher);
-        self.replica.fingerprint(moments, &mut hasher);
-        (self.store, self.unexecuted, &self.failure).hash(&mut hasher);
+        self.driver.fingerprint(moments, &mut hasher);
+        self.failure.hash(&mut hasher);
         if setup.durability == Durability::Fsync {
             (&self.records, self.written).hash(&mut hasher);
         } else {
             self.records.hash(&mut hasher);
         }
-        for (ticket, envelope) in &self.held {
-            (ticket.0 - self.persisted.0, envelope).hash(&mut hasher);
+        if setup.budget.left(Bounded::Damage) > 0 {
+            // Elsewhere the log says it as well whenever it is asked.
+            self.view_file.hash(&mut hasher);
         }
         hasher.finish()
     }
 
-    pub(crate) fn view(&self) -> View {
-        let status = self.replica.status();
+    pub(crate) fn view(&self) -> NodeView {
+        let (status, deadline) = (self.replica().status(), self.replica().deadline());
         let mut hasher = DefaultHasher::new();
         let committed = (1..=status.commit).map(|number| {
-            self.replica.entry(OpNumber(number)).hash(&mut hasher);
+            self.replica().entry(OpNumber(number)).hash(&mut hasher);
             hasher.finish()
         });
-        View {
+        NodeView {
             view: status.view,
             role: status.role,
             committed: committed.collect(),
             pending_reads: (status.role == RoleName::Leader).then(|| self.pending_reads(status.op_number)),
-            timer_is_due: self.replica.deadline() <= self.clock,
-            has_timer: self.replica.deadline() != Instant::NEVER,
+            deadline,
+            timer_is_due: deadline <= self.clock,
+            has_timer: deadline != Instant::NEVER,
             unwritten: self.written < self.records.len(),
-            unexecuted: self.unexecuted.is_some(),
+            untold: self.driver.has_news(),
+            unexecuted: self.engine().has_work(),
             failure: self.failure.clone(),
         }
     }
 
     /// What each key holds once log and durability log are executed.
     fn pending_reads(&self, op_number: u64) -> KeyValues {
-        let mut store = self.store;
-        for number in self.replica.applied().0 + 1..=op_number {
-            for update in self.replica.entry(OpNumber(number)).updates() {
-                execute(&update.request.body, &mut store);
+        let mut engine = *self.engine().engine();
+        for number in self.replica().applied().0 + 1..=op_number {
+            for update in self.replica().entry(OpNumber(number)).updates() {
+                engine.execute(&update.request.body);
             }
         }
-        let unordered = self.replica.accepted().filter(|update| !self.replica.is_ordered(update.request.id));
+        let unordered =
+            self.replica().accepted().filter(|update| !self.replica().is_ordered(update.request.id));
         for update in unordered {
-            execute(&update.request.body, &mut store);
+            engine.execute(&update.request.body);
         }
-        store
+        engine.0
+    }
+
+    const fn engine(&self) -> &MemoryExecutor<ModelEngine> {
+        self.driver.memory().expect("the engine of a model is in memory")
     }
 
     #[cfg(test)]
@@ -381,26 +400,18 @@ impl Node {
         Peer::Replica(self.id)
     }
 
-    /// True if the next timer has ended at `now`.
-    pub(crate) fn is_due(&self, now: Instant) -> bool {
-        self.replica.deadline() <= now
-    }
-
     /// The whole log and what else a reader of a counterexample wants to see.
     pub(crate) fn log(&self) -> Vec<&LogEntry> {
-        (1..=self.replica.status().op_number).map(|number| self.replica.entry(OpNumber(number))).collect()
+        (1..=self.replica().status().op_number).map(|number| self.replica().entry(OpNumber(number))).collect()
     }
 
     pub(crate) fn accepted(&self) -> Vec<Body> {
-        let unordered = self.replica.accepted().filter(|update| !self.replica.is_ordered(update.request.id));
+        let unordered =
+            self.replica().accepted().filter(|update| !self.replica().is_ordered(update.request.id));
         unordered.map(|update| update.request.body.clone()).collect()
     }
 
     pub(crate) fn commit(&self) -> u64 {
-        self.replica.commit().0
+        self.replica().commit().0
     }
-}
-
-fn execute(body: &[u8], store: &mut [u32; KEYS]) -> u32 {
-    Operation::decode(body).expect("only operations get into a log").apply(store)
 }

@@ -27,6 +27,8 @@ pub(crate) enum Bounded {
     Duplicate,
     /// A replica restarts.
     Restart,
+    /// A replica restarts, and its log cannot be read.
+    Damage,
     /// Time passes.
     Time,
     /// A leader orders, in the background, what it has accepted.
@@ -36,7 +38,7 @@ pub(crate) enum Bounded {
 }
 
 /// How many there are of [`Bounded`].
-pub(crate) const BOUNDED: usize = 9;
+pub(crate) const BOUNDED: usize = 10;
 
 /// How often each may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
@@ -55,6 +57,15 @@ impl Budget {
     pub(crate) const fn spend(&mut self, what: Bounded) {
         self.0[what as usize] -= 1;
     }
+}
+
+/// In which steps the records of a slow member reach its disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiskSteps {
+    /// All in one step, and its core is told in the same one.
+    Together,
+    /// One record in each step, upon which what waits for it leaves. The core is told in a step of its own.
+    Apart,
 }
 
 /// How time enters a model.
@@ -93,8 +104,8 @@ pub(crate) struct Setup {
     pub(crate) heartbeats: bool,
     /// Parts of the log can be asked for. Else such questions are lost.
     pub(crate) transfers: bool,
-    /// Records of this member wait to be written; those of the others are on disk at once.
-    pub(crate) slow_disk: Option<u8>,
+    /// Records of this member wait to be written, and reach its disk in these steps. Those of the others are on disk at once.
+    pub(crate) slow_disk: Option<(u8, DiskSteps)>,
     /// This member executes what is committed one entry at a time; the others all of it at once.
     pub(crate) slow_engine: Option<u8>,
     /// What happens before the search begins.

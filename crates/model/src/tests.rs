@@ -5,9 +5,9 @@
 use crate::catalogue::models;
 use crate::setup::Bounded;
 use crate::world::{Action, State, World};
-use syros_protocol::message::RoleName;
+use syros_protocol::message::{Peer, RoleName};
 use syros_protocol::replica::PlantedBug;
-use syros_types::Prng;
+use syros_types::{Prng, ReplicaId};
 
 /// Enough to get past the first answers, and quick without optimization.
 const TRANSITIONS: usize = 3000;
@@ -63,7 +63,8 @@ fn models_come_to_what_they_are_about() {
             led |= views
                 .iter()
                 .any(|view| view.role == RoleName::Leader && first.iter().all(|first| *first < view.view));
-            let restarted = state.budget.left(Bounded::Restart) < world.setup.budget.left(Bounded::Restart);
+            let has_spent = |what| state.budget.left(what) < world.setup.budget.left(what);
+            let restarted = has_spent(Bounded::Restart) || has_spent(Bounded::Damage);
             let normal = |role| matches!(role, RoleName::Leader | RoleName::Follower);
             back |= restarted && views.iter().all(|view| view.view > 0 && normal(view.role));
             answered |= state.history.answered() & !world.starts[0].history.answered() != 0;
@@ -72,7 +73,8 @@ fn models_come_to_what_they_are_about() {
         let name = model.name();
         let is_last_view = first.contains(&world.setup.view_max);
         assert!(led || is_last_view, "{name}: nobody leads a new view");
-        assert!(back || world.setup.budget.left(Bounded::Restart) == 0, "{name}: nobody comes back");
+        let restarts = [Bounded::Restart, Bounded::Damage].map(|what| world.setup.budget.left(what));
+        assert!(back || restarts == [0, 0], "{name}: nobody comes back");
         assert!(answered, "{name}: nobody is answered");
     }
 }
@@ -85,6 +87,8 @@ fn a_search_is_the_same_every_time_and_finds_the_shortest_way() {
         ("supermajority", PlantedBug::RecoveryThresholdTooHigh, 6),
         ("rejoin", PlantedBug::AmnesiacRejoinsAtOnce, 5),
         ("slow-disk", PlantedBug::CommitTooEarly, 5),
+        ("disk-steps", PlantedBug::SentBeforeRecord, 5),
+        ("damaged-log", PlantedBug::ViewNotNoted, 9),
         ("reads-over-views", PlantedBug::RinseOfOtherView, 11),
     ] {
         let model = models().into_iter().find(|model| model.name() == name).expect("it exists");
@@ -94,6 +98,34 @@ fn a_search_is_the_same_every_time_and_finds_the_shortest_way() {
         let text = other.counterexample.map(|found| found.text).unwrap_or_default();
         assert!(text.contains(" 1. "), "{name}: {text}");
     }
+}
+
+/// Where a step leads that has to be possible.
+fn take(world: &World, state: &State, action: Action) -> State {
+    world.step(state, action).unwrap_or_else(|| panic!("{action:?} changes nothing"))
+}
+
+#[test]
+fn a_crash_takes_what_is_not_on_disk_and_leaves_what_the_core_has_not_been_told_of() {
+    let model = models().into_iter().find(|model| model.name() == "disk-steps").expect("it exists");
+    let world = World::new(model.setup());
+    let issued = take(&world, &world.starts[0], Action::Invoke(0));
+    let request = issued.network.iter().copied().find(|number| {
+        let envelope = world.envelope(*number);
+        envelope.message.name() == "Request" && envelope.to == Peer::Replica(ReplicaId(0))
+    });
+    let appended = take(&world, &issued, Action::Deliver(request.expect("it is on its way")));
+    let steps = |state: &State| {
+        let view = world.node_view(state, 0);
+        (view.unwritten, view.untold, world.node(state, 0).accepted().len())
+    };
+    assert_eq!(steps(&appended), (true, false, 1));
+    let on_disk = take(&world, &appended, Action::Flush(0));
+    assert_eq!(steps(&on_disk), (false, true, 1));
+    let told = take(&world, &on_disk, Action::Tell(0));
+    assert_eq!(steps(&told), (false, false, 1));
+    let survivors = [appended, on_disk, told].map(|state| steps(&take(&world, &state, Action::Restart(0))).2);
+    assert_eq!(survivors, [0, 1, 1]);
 }
 
 #[test]

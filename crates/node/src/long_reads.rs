@@ -21,6 +21,7 @@ const TURN: Duration = Duration::from_millis(1);
 
 /// A read that has begun.
 #[derive(Debug)]
+#[cfg_attr(feature = "model", derive(Clone))]
 struct RunningRead {
     job: ReadJob,
     /// The log time at which the first of the keys that it sees expires.
@@ -29,6 +30,7 @@ struct RunningRead {
 
 /// The reads of all keys of a node.
 #[derive(Debug, Default)]
+#[cfg_attr(feature = "model", derive(Clone))]
 pub(crate) struct LongReads {
     waiting: VecDeque<ReadJob>,
     under_way: Option<RunningRead>,

@@ -9,6 +9,7 @@ use syros_types::{OpNumber, OperationId, View, WallTime};
 
 /// A read that the core has asked for ([`Action::Read`](syros_protocol::replica::Action::Read)).
 #[derive(Debug)]
+#[cfg_attr(feature = "model", derive(Clone))]
 pub struct ReadJob {
     /// Who asked.
     pub to: Peer,

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 /// A queue by ticket, and for one ticket in the order in which it was filled. Tickets are those of a replica, or the numbers
 /// of its records.
 #[derive(Debug)]
+#[cfg_attr(feature = "model", derive(Clone))]
 pub struct TicketQueue<N, T>(VecDeque<(N, T)>);
 
 impl<N, T> Default for TicketQueue<N, T> {
@@ -36,6 +37,12 @@ impl<N: Copy + Ord, T> TicketQueue<N, T> {
     #[must_use]
     pub fn first(&self) -> Option<N> {
         self.0.front().map(|(after, _)| *after)
+    }
+
+    /// All that wait, for a model checker.
+    #[cfg(feature = "model")]
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &(N, T)> {
+        self.0.iter()
     }
 }
 

@@ -49,7 +49,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "experiment",
         ],
     ),
-    ("model", &["types", "protocol"]),
+    ("model", &["types", "protocol", "node", "storage"]),
     ("fuzz", &["types", "protocol", "wire", "commands", "storage", "wal", "resp"]),
     ("bench", &["types", "protocol", "wire", "net", "client", "commands", "regions", "relay", "experiment"]),
     ("cli", &["types", "protocol", "runtime", "regions", "settings"]),

@@ -8,7 +8,7 @@ mod script;
 use crate::client::{self, ModelClient};
 use crate::history::{History, OPERATIONS_MAX, Progress};
 use crate::node::{self, Envelope, Node};
-use crate::setup::{Bounded, Budget, CLIENTS_MAX, MEMBERS_MAX, Setup, Time};
+use crate::setup::{Bounded, Budget, CLIENTS_MAX, DiskSteps, MEMBERS_MAX, Setup, Time};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -49,10 +49,14 @@ pub(crate) enum Action {
     Move(u8),
     /// A member's records reach its disk.
     Flush(u8),
+    /// A member's core is told which records are on disk.
+    Tell(u8),
     /// A member executes what it has been asked to.
     Execute(u8),
     /// A member's process ends and starts again.
     Restart(u8),
+    /// A member's process ends and starts again, and its log cannot be read.
+    Damage(u8),
     /// A client is tired of waiting.
     Impatience(u8),
     /// Time passes.
@@ -61,8 +65,8 @@ pub(crate) enum Action {
 
 #[derive(Debug)]
 struct NodeEntry {
-    node: Arc<Node>,
-    view: Arc<node::View>,
+    node: Node,
+    view: Arc<node::NodeView>,
 }
 
 #[derive(Debug)]
@@ -110,7 +114,7 @@ impl Tables {
             }
             Entry::Vacant(new) => {
                 let view = Arc::new(node.view());
-                self.nodes.push(NodeEntry { node: Arc::new(node), view });
+                self.nodes.push(NodeEntry { node, view });
                 *new.insert(next)
             }
         }
@@ -123,8 +127,17 @@ impl Tables {
         let known = &self.nodes[known as usize].node;
         let messages = self.envelopes.iter().rev().filter(|envelope| envelope.to == node.peer());
         let messages: Vec<_> = messages.take(6).map(|envelope| node::Input::Message(envelope)).collect();
-        let others = [node::Input::Tick, node::Input::Timeout, node::Input::Execute, node::Input::Restart];
-        for input in messages.iter().chain(&others) {
+        let others = [
+            node::Input::Tick,
+            node::Input::Timeout,
+            node::Input::Flush,
+            node::Input::Tell,
+            node::Input::Execute,
+            node::Input::Restart,
+        ];
+        // Without it, the file of the view is not looked at.
+        let damage = (setup.budget.left(Bounded::Damage) > 0).then_some(node::Input::Damage);
+        for input in messages.iter().chain(&others).chain(&damage) {
             let ((one, one_sent), (other, other_sent)) =
                 (known.turn(setup, input, now), node.turn(setup, input, now));
             assert_eq!(one.fingerprint(setup), other.fingerprint(setup), "{input:?}");
@@ -164,6 +177,8 @@ impl Tables {
             Action::Flush(_) => (3, 0),
             Action::Restart(_) => (4, 0),
             Action::Execute(_) => (5, 0),
+            Action::Tell(_) => (6, 0),
+            Action::Damage(_) => (7, 0),
             other => unreachable!("{other:?} is no turn of a member"),
         };
         let moment = now.map_or(0, |now| now.0);
@@ -178,10 +193,11 @@ impl Tables {
             Action::Timeout(_) => node::Input::Timeout,
             Action::Flush(_) => node::Input::Flush,
             Action::Execute(_) => node::Input::Execute,
+            Action::Tell(_) => node::Input::Tell,
+            Action::Damage(_) => node::Input::Damage,
             _ => node::Input::Restart,
         };
-        let before = Arc::clone(&self.nodes[node as usize].node);
-        let (after, sent) = before.turn(setup, &input, now);
+        let (after, sent) = self.nodes[node as usize].node.turn(setup, &input, now);
         let node = self.node(setup, after);
         let sent = sent.into_iter().map(|envelope| self.envelope(envelope)).collect();
         let turn = Arc::new(Turn { node, sent });
@@ -305,6 +321,12 @@ impl World {
                 *state = next;
                 continue;
             }
+            if let Some(step) = members().find_map(|member| self.disk_step(state, member))
+                && let Some(next) = self.step(state, step)
+            {
+                *state = next;
+                continue;
+            }
             let due = members().find(|member| {
                 self.node_view(state, *member).timer_is_due
                     && self.step(state, Action::Tick(*member)).is_some()
@@ -320,6 +342,16 @@ impl World {
             }
         }
         panic!("{} does not come to rest", self.setup.name);
+    }
+
+    /// What comes next at a disk whose steps are told apart.
+    fn disk_step(&self, state: &State, member: u8) -> Option<Action> {
+        let view = self.node_view(state, member);
+        match self.setup.slow_disk {
+            Some((_, DiskSteps::Apart)) if view.unwritten => Some(Action::Flush(member)),
+            Some((_, DiskSteps::Apart)) if view.untold => Some(Action::Tell(member)),
+            _ => None,
+        }
     }
 
     /// Every member learns what is committed.
@@ -341,12 +373,12 @@ impl World {
         }
     }
 
-    pub(crate) fn node_view(&self, state: &State, member: u8) -> Arc<node::View> {
+    pub(crate) fn node_view(&self, state: &State, member: u8) -> Arc<node::NodeView> {
         Arc::clone(&self.tables().nodes[state.nodes[usize::from(member)] as usize].view)
     }
 
-    pub(crate) fn node(&self, state: &State, member: u8) -> Arc<Node> {
-        Arc::clone(&self.tables().nodes[state.nodes[usize::from(member)] as usize].node)
+    pub(crate) fn node(&self, state: &State, member: u8) -> Node {
+        self.tables().nodes[state.nodes[usize::from(member)] as usize].node.clone()
     }
 
     pub(crate) fn envelope(&self, number: u32) -> Arc<Envelope> {
@@ -402,8 +434,7 @@ impl World {
         match (self.now(state), view.role) {
             // With one clock, what ends a timer is the time; acting upon it is what is bounded.
             (Some(now), _) => {
-                let due = self.node(state, member).is_due(now);
-                actions.extend((due && allowed).then_some(Action::Tick(member)));
+                actions.extend((view.deadline <= now && allowed).then_some(Action::Tick(member)));
             }
             (None, role) => {
                 if view.timer_is_due && due_timer(role).is_none_or(|bounded| state.budget.left(bounded) > 0) {
@@ -419,11 +450,17 @@ impl World {
         if view.unwritten {
             actions.push(Action::Flush(member));
         }
+        if view.untold {
+            actions.push(Action::Tell(member));
+        }
         if view.unexecuted {
             actions.push(Action::Execute(member));
         }
         if state.budget.left(Bounded::Restart) > 0 {
             actions.push(Action::Restart(member));
+        }
+        if state.budget.left(Bounded::Damage) > 0 {
+            actions.push(Action::Damage(member));
         }
     }
 
@@ -462,11 +499,15 @@ impl World {
                 state.budget.spend(Bounded::Suspicion);
                 self.move_on(&mut state, member)?;
             }
-            Action::Flush(member) | Action::Execute(member) => {
+            Action::Flush(member) | Action::Tell(member) | Action::Execute(member) => {
                 self.member_turn(&mut state, member, action)?;
             }
             Action::Restart(member) => {
                 state.budget.spend(Bounded::Restart);
+                self.member_turn(&mut state, member, action)?;
+            }
+            Action::Damage(member) => {
+                state.budget.spend(Bounded::Damage);
                 self.member_turn(&mut state, member, action)?;
             }
             Action::Impatience(client) => {

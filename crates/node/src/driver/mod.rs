@@ -5,6 +5,8 @@
 //! durable, what is executed when, and what the core hears of all this. The server and the simulator drive the same one.
 
 mod execution;
+#[cfg(feature = "model")]
+mod model;
 mod output;
 #[cfg(test)]
 mod tests;

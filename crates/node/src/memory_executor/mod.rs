@@ -48,6 +48,7 @@ impl<E> Observer<E> for () {
 
 /// Executes the log with an engine in memory.
 #[derive(Debug)]
+#[cfg_attr(feature = "model", derive(Clone))]
 pub struct MemoryExecutor<E> {
     engine: E,
     /// The last entry that was executed.
@@ -93,6 +94,16 @@ impl<E: InMemory> MemoryExecutor<E> {
         #[cfg(not(feature = "planted-bugs"))]
         let loses_updates = false;
         loses_updates && number.0.is_multiple_of(LOST_EVERY) && class.is_nilext()
+    }
+
+    /// What a model checker sees. No read of a model takes long.
+    #[cfg(feature = "model")]
+    pub(crate) fn fingerprint(&self, hasher: &mut impl core::hash::Hasher)
+    where
+        E: core::hash::Hash,
+    {
+        use core::hash::Hash;
+        (&self.engine, self.executed, self.allowance, self.apply_later, self.next_expiry).hash(hasher);
     }
 
     /// The engine.

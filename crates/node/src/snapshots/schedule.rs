@@ -122,6 +122,21 @@ impl<M: Send + 'static, S: Store> SnapshotSchedule<M, S> {
         self.planted = bug;
     }
 
+    /// A copy, if there is nothing of a snapshot. Models take none.
+    #[cfg(feature = "model")]
+    pub(crate) fn idle_copy(&self) -> Option<Self> {
+        let Self { taking, loaded, keep_from, is_removing, readings, jobs, .. } = self;
+        let has_some = taking.is_some() || loaded.is_some() || keep_from.is_some() || *is_removing;
+        if has_some || !readings.is_empty() || !jobs.is_empty() {
+            return None;
+        }
+        let mut copy = Self::new(self.sizes);
+        copy.attempts = self.attempts;
+        #[cfg(feature = "planted-bugs")]
+        copy.plant(self.planted);
+        Some(copy)
+    }
+
     /// The next job for the worker.
     pub fn next_job(&mut self) -> Option<SnapshotJob> {
         self.jobs.pop_front()

@@ -1,0 +1,60 @@
+//! What a model checker needs of a driver: a copy to try each event on, and a fingerprint to know a state again.
+//!
+//! The driver of a model has an engine in memory and takes no snapshot. Both are looked at between turns, when all outputs
+//! have been taken.
+
+use core::hash::{Hash, Hasher};
+use std::collections::VecDeque;
+
+use syros_protocol::fingerprint::Moments;
+use syros_storage::Store;
+
+use super::{Execution, ReplicaDriver};
+
+impl<M: Clone, S: Store, H: Clone> Clone for ReplicaDriver<M, S, H>
+where
+    M: Send + 'static,
+{
+    /// # Panics
+    /// If the engine is on disk, if there is anything of a snapshot, or if not all outputs have been taken.
+    fn clone(&self) -> Self {
+        let Execution::InMemory(memory) = &self.execution else {
+            panic!("the driver of a model has its engine in memory");
+        };
+        assert!(self.outputs.is_empty() && self.unappended.is_none(), "a turn takes all outputs");
+        Self {
+            replica: self.replica.clone(),
+            execution: Execution::InMemory(memory.clone()),
+            snapshots: self.snapshots.idle_copy().expect("the driver of a model takes no snapshot"),
+            held: self.held.clone(),
+            outputs: VecDeque::new(),
+            unappended: None,
+            ..*self
+        }
+    }
+}
+
+impl<M: Hash, S: Store, H: Hash> ReplicaDriver<M, S, H>
+where
+    M: crate::InMemory,
+{
+    /// Two drivers with the same fingerprint behave alike. Tickets only count up: what is still to come decides.
+    pub fn fingerprint(&self, moments: Moments, hasher: &mut impl Hasher) {
+        self.replica.fingerprint(moments, hasher);
+        if let Execution::InMemory(memory) = &self.execution {
+            memory.fingerprint(hasher);
+        }
+        (self.durable.0 - self.told_durable.0).hash(hasher);
+        self.appended.0.saturating_sub(self.durable.0).hash(hasher);
+        for (after, held) in self.held.iter() {
+            (after.0.saturating_sub(self.durable.0), held).hash(hasher);
+        }
+        (self.is_log_closed, self.disk_is_short, self.memory_room).hash(hasher);
+    }
+
+    /// True if records are durable of which the core has not been told.
+    #[must_use]
+    pub fn has_news(&self) -> bool {
+        self.durable > self.told_durable
+    }
+}

@@ -221,7 +221,7 @@ fn usage(path: &Path) -> Usage {
     for lock in locks {
         match lock {
             Err(FileDiskError::Locked { process, .. }) => {
-                // Of the two locks, the log's says who it is.
+                // Of the locks that older builds take, only the log's says who it is.
                 let known = if let Usage::Used { process } = usage { process } else { None };
                 usage = Usage::Used { process: process.or(known) };
             }

@@ -1,5 +1,8 @@
 //! Small files that are replaced as a whole: after a crash there is the old content or the new.
 //!
+//! [`replace_file`] does that, and writes the content as it is. [`write_atomically`] puts a header with a checksum before
+//! the content, so that [`read_atomic`] recognizes damage:
+//!
 //! ```text
 //!   0  8  magic "SYROSFIL"
 //!   8  4  format version
@@ -105,8 +108,7 @@ fn checksum(name: &str, header: &[u8], content: &[u8]) -> u32 {
     finish(parts.iter().fold(START, |state, part| extend(state, part)))
 }
 
-/// Gives the file `name` the content `bytes`, durably, or leaves it as it was. Uses the name with
-/// `.tmp` behind it in between.
+/// Gives the file `name` this header and the content `bytes`, durably, or leaves it as it was: see [`replace_file`].
 ///
 /// # Errors
 /// See [`WriteError`]. After a disk error the disk should not be trusted with more.
@@ -123,21 +125,27 @@ pub fn write_atomically<D: Disk>(disk: &mut D, name: &str, bytes: &[u8]) -> Resu
     let checksum = checksum(name, &contents, bytes);
     contents.extend_from_slice(&checksum.to_le_bytes());
     contents.extend_from_slice(bytes);
+    Ok(replace_file(disk, name, &contents)?)
+}
 
+/// Gives the file `name` these contents, durably, or leaves it as it was. Uses the name with `.tmp` behind it in between.
+///
+/// # Errors
+/// [`DiskError`]: the file has its old or its new contents. After an error the disk should not be trusted with more.
+pub fn replace_file<D: Disk>(disk: &mut D, name: &str, contents: &[u8]) -> Result<(), DiskError> {
     let temporary = format!("{name}.tmp");
     // An attempt that failed has left a part of its content under this name. A crash may keep that file and the renaming
     // below, and forget the file that is made now, unless the directory is known to be without it.
     match disk.remove(&temporary) {
         Ok(()) => disk.sync_directory()?,
         Err(DiskError { cause: Cause::NotFound, .. }) => {}
-        Err(error) => return Err(error.into()),
+        Err(error) => return Err(error),
     }
     let mut file = disk.create(&temporary)?;
-    disk.append(&mut file, &contents)?;
+    disk.append(&mut file, contents)?;
     disk.sync(&mut file)?;
     disk.rename(&temporary, name)?;
-    disk.sync_directory()?;
-    Ok(())
+    disk.sync_directory()
 }
 
 /// The content of the file `name`; `None` when there is no such file.

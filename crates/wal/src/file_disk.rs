@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The file that is locked. It holds the process id of the owner, for people; the lock is the kernel's
 /// and vanishes with the process, so that a left-over file never has to be removed by hand.
-const LOCK_NAME: &str = "lock";
+pub const LOCK_FILE: &str = "lock";
 
 /// A directory that no other process, and nobody else in this one, has open as a `FileDisk`.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct FileDisk {
     /// The directory itself, to sync it.
     directory: File,
     /// Holds the lock until it is dropped.
-    _lock: File,
+    lock: File,
     when_full: Option<WhenFull>,
 }
 
@@ -111,7 +111,7 @@ impl FileDisk {
             Err(error) => return Err(failed(path, error)),
         }
         let directory = File::open(path).map_err(|error| failed(path, error))?;
-        let lock_path = path.join(LOCK_NAME);
+        let lock_path = path.join(LOCK_FILE);
         let mut lock = OpenOptions::new()
             .read(true)
             .write(true)
@@ -130,7 +130,7 @@ impl FileDisk {
             .and_then(|()| lock.rewind())
             .and_then(|()| writeln!(lock, "{}", std::process::id()))
             .map_err(|error| failed(&lock_path, error))?;
-        Ok(Self { path: path.to_path_buf(), directory, _lock: lock, when_full: None })
+        Ok(Self { path: path.to_path_buf(), directory, lock, when_full: None })
     }
 
     /// From now on, when the file system has no room for a file or for what is appended, `make_room` is called and, if it
@@ -157,6 +157,14 @@ impl FileDisk {
         &self.path
     }
 
+    /// What the system says of the file that is locked: it is the same file for as long as this value lives.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn lock_metadata(&self) -> io::Result<fs::Metadata> {
+        self.lock.metadata()
+    }
+
     /// The path of a file of this directory; refuses names that lead out of it or to the lock.
     fn file(&self, operation: DiskOperation, name: &str) -> Result<PathBuf, DiskError> {
         file_in(&self.path, operation, name)
@@ -169,7 +177,7 @@ impl FileDisk {
 
 /// The path of a file of a directory; refuses names that lead out of it or to the lock.
 fn file_in(path: &Path, operation: DiskOperation, name: &str) -> Result<PathBuf, DiskError> {
-    if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | ".." | LOCK_NAME) {
+    if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | ".." | LOCK_FILE) {
         return Err(DiskError { operation, file: name.to_owned(), cause: Cause::Name });
     }
     Ok(path.join(name))
@@ -183,7 +191,7 @@ fn list(path: &Path) -> io::Result<Vec<String>> {
         let directory = entry.file_type()?.is_dir();
         // A name that is not Unicode is none of ours.
         if let (false, Ok(name)) = (directory, entry.file_name().into_string())
-            && name != LOCK_NAME
+            && name != LOCK_FILE
         {
             names.push(name);
         }
@@ -207,7 +215,7 @@ fn locked(path: &Path, lock: File) -> FileDiskError {
 /// # Errors
 /// [`FileDiskError::Locked`] if somebody has it; [`FileDiskError::Io`] if that cannot be known.
 pub fn check_unlocked(path: &Path) -> Result<(), FileDiskError> {
-    let lock_path = path.join(LOCK_NAME);
+    let lock_path = path.join(LOCK_FILE);
     let failed = |error| FileDiskError::Io { path: lock_path.clone(), error };
     let lock = match File::open(&lock_path) {
         Ok(lock) => lock,

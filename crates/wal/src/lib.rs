@@ -60,10 +60,11 @@ mod snapshot;
 mod wal;
 
 pub use atomic_file::{
-    ATOMIC_FILE_BYTES_MAX, ATOMIC_FILE_VERSION, ReadError, WriteError, read_atomic, write_atomically,
+    ATOMIC_FILE_BYTES_MAX, ATOMIC_FILE_VERSION, ReadError, WriteError, read_atomic, replace_file,
+    write_atomically,
 };
 pub use disk::{Cause, Disk, DiskError, DiskOperation};
-pub use file_disk::{FileDisk, FileDiskError, ReadOnlyDisk, ReadOnlyFile, check_unlocked};
+pub use file_disk::{FileDisk, FileDiskError, LOCK_FILE, ReadOnlyDisk, ReadOnlyFile, check_unlocked};
 pub use format::{
     FORMAT_VERSION, FORMAT_VERSION_UNMARKED, HEADER_BYTES, HeaderError, MARK_BYTES, RECORD_BYTES_MAX,
     RECORD_HEADER_BYTES, RecordFault, RecordNumber, SegmentHeader, segment_name,

@@ -5,6 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use syros_types::OtherConfiguration;
+use syros_wal::DiskError;
 
 use super::DIRECTORY_FORMAT;
 use super::identity::Identity;
@@ -29,8 +30,20 @@ pub enum DirectoryError {
         /// Where it leads.
         target: PathBuf,
     },
+    /// One of the small files of the directory cannot be written.
+    Write {
+        /// The directory.
+        path: PathBuf,
+        /// What was being done to which file, and what the system said.
+        source: DiskError,
+    },
     /// Another process uses the directory.
-    Locked(PathBuf),
+    Locked {
+        /// The directory.
+        path: PathBuf,
+        /// The process, if the lock says.
+        process: Option<u32>,
+    },
     /// There is no replica in the directory, and nobody said that this is its first start.
     Empty(PathBuf),
     /// First start was asked for, but the directory is a replica's already.
@@ -91,7 +104,11 @@ impl fmt::Display for DirectoryError {
                 path.display(),
                 target.display()
             ),
-            Self::Locked(path) => {
+            Self::Write { path, source } => write!(f, "in directory {}: {source}", path.display()),
+            Self::Locked { path, process: Some(process) } => {
+                write!(f, "directory {} is in use by process {process}", path.display())
+            }
+            Self::Locked { path, process: None } => {
                 write!(f, "directory {} is in use by another process", path.display())
             }
             Self::Empty(path) => write!(
@@ -153,6 +170,7 @@ impl std::error::Error for DirectoryError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Io { source, .. } => Some(source),
+            Self::Write { source, .. } => Some(source),
             _ => None,
         }
     }

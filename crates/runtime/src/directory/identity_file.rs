@@ -1,7 +1,7 @@
 //! The files `identity` and `formation`: a title, and lines `key = value`. They are written whole or not at all.
 
-use std::fs::{self, File};
-use std::io::{ErrorKind, Write};
+use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use syros_machine::MachineName;
 use syros_types::{
     ConfigurationEpoch, ConfigurationId, Group, GroupId, Incarnation, NodeId, ReplicaId, Roster,
 };
+use syros_wal::{FileDisk, replace_file};
 
 use super::DIRECTORY_FORMAT;
 use super::error::{DirectoryError, io_error};
@@ -98,9 +99,10 @@ impl IdentityFile {
         Ok(Some(Self { identity, node, roster, lease, incarnation, configuration }))
     }
 
-    /// Writes the file into the directory `path`.
-    pub(super) fn write(&self, path: &Path, kind: FileKind) -> Result<(), DirectoryError> {
-        write_file(path, kind.name, &self.text(kind.title))
+    /// Writes the file, durably: a crash leaves all of it or what was there before.
+    pub(super) fn write(&self, disk: &mut FileDisk, kind: FileKind) -> Result<(), DirectoryError> {
+        replace_file(disk, kind.name, self.text(kind.title).as_bytes())
+            .map_err(|source| DirectoryError::Write { path: disk.path().to_owned(), source })
     }
 
     /// What the file says. Lines that a version does not know it overlooks.
@@ -226,19 +228,4 @@ impl<'a> Fields<'a> {
             },
         })
     }
-}
-
-/// Writes a file so that a crash at any moment leaves all of it or what was there before.
-fn write_file(path: &Path, name: &str, text: &str) -> Result<(), DirectoryError> {
-    let (new, file) = (path.join(format!("{name}.new")), path.join(name));
-    let mut out = File::create(&new).map_err(io_error("create", &new))?;
-    out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(io_error("write", &new))?;
-    fs::rename(&new, &file).map_err(io_error("rename", &new))?;
-    // A file's name is durable when its directory is; the directory's own name, when its parent is.
-    let parent = path.canonicalize().ok().and_then(|p| p.parent().map(Path::to_owned));
-    for directory in [Some(path.to_owned()), parent].into_iter().flatten() {
-        let synced = File::open(&directory).and_then(|d| d.sync_all());
-        synced.map_err(io_error("sync directory", &directory))?;
-    }
-    Ok(())
 }

@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use syros_types::{ConfigurationId, Incarnation, NodeId, Roster};
+use syros_wal::{FileDisk, LOCK_FILE};
 
 pub use error::DirectoryError;
 pub use identity::{Identity, durability_name, durability_named, fast_quorum_named};
@@ -40,7 +41,7 @@ pub(crate) use presence::PresenceCheck;
 use crate::reserve::{RESERVE_FILE, make_room_to_start};
 use error::io_error;
 use identity_file::{FORMATION, FileKind, IDENTITY, IdentityFile};
-use lock::lock;
+use lock::open_locked;
 
 /// Version of the layout of a data directory. A process refuses every later one.
 pub const DIRECTORY_FORMAT: u64 = 3;
@@ -51,7 +52,8 @@ pub(crate) const DAMAGED_PREFIX: &str = "damaged-";
 /// A data directory that this process owns until the value is dropped.
 #[derive(Debug)]
 pub struct DataDirectory {
-    path: PathBuf,
+    /// The directory, with its lock; the system releases that when the process ends, however it ends.
+    disk: FileDisk,
     identity: Identity,
     node: NodeId,
     /// Which life of the node this is.
@@ -63,8 +65,6 @@ pub struct DataDirectory {
     /// Before the group is formed: the roster that this node has voted for.
     vote: Option<Roster>,
     is_new: bool,
-    /// Holds the lock; the system releases it when the process ends, however it ends.
-    lock: File,
 }
 
 impl DataDirectory {
@@ -87,7 +87,8 @@ impl DataDirectory {
             _ => io_error("create directory", path)(error),
         })?;
         make_room_to_start(path);
-        let lock = lock(path)?;
+        let disk = open_locked(path)?;
+        sync_parent(path)?;
         let nothing = Roster::unknown(identity.group);
         let (found, is_new) = match IdentityFile::read(path, IDENTITY)? {
             Some(found) if bootstrap => {
@@ -117,8 +118,7 @@ impl DataDirectory {
         };
         let own = |roster: Option<Roster>| roster.unwrap_or(nothing).with(identity.replica, node);
         let (vote, roster) = if is_new { (roster, nothing) } else { (None, own(roster)) };
-        let directory =
-            Self { path: path.to_owned(), identity, node, incarnation, roster, lease, vote, is_new, lock };
+        let mut directory = Self { disk, identity, node, incarnation, roster, lease, vote, is_new };
         // What others are told of node and life must be found again. So a directory of an older format becomes one of this.
         if is_new {
             directory.write(FORMATION, directory.vote)?;
@@ -134,13 +134,13 @@ impl DataDirectory {
     ///
     /// # Errors
     /// [`DirectoryError::Io`].
-    pub fn claim(&self) -> Result<(), DirectoryError> {
+    pub fn claim(&mut self) -> Result<(), DirectoryError> {
         if !self.is_new {
             return Ok(());
         }
         self.write(IDENTITY, Some(self.roster))?;
         // If it stays, nobody will look at it.
-        let _ = fs::remove_file(self.path.join(FORMATION.name));
+        let _ = fs::remove_file(self.path().join(FORMATION.name));
         Ok(())
     }
 
@@ -196,7 +196,7 @@ impl DataDirectory {
         self.write(IDENTITY, Some(self.roster))
     }
 
-    fn write(&self, kind: FileKind, roster: Option<Roster>) -> Result<(), DirectoryError> {
+    fn write(&mut self, kind: FileKind, roster: Option<Roster>) -> Result<(), DirectoryError> {
         let file = IdentityFile {
             identity: self.identity,
             node: Some(self.node),
@@ -205,7 +205,7 @@ impl DataDirectory {
             incarnation: self.incarnation,
             configuration: ConfigurationId::FIRST,
         };
-        file.write(&self.path, kind)
+        file.write(&mut self.disk, kind)
     }
 
     /// Which life of the node this is: one more than the last time its directory was opened.
@@ -236,7 +236,7 @@ impl DataDirectory {
 
     /// How to find out, from any thread, whether this directory still is where it was.
     pub(crate) fn anchor(&self) -> io::Result<PresenceCheck> {
-        PresenceCheck::new(&self.path, &self.lock)
+        PresenceCheck::new(&self.disk)
     }
 
     /// Tries whether files can be written and made durable here, by writing one of a few megabytes; it
@@ -250,7 +250,7 @@ impl DataDirectory {
         if let Some(problem) = self.anchor()?.problem() {
             return Err(io::Error::new(ErrorKind::NotFound, problem));
         }
-        let path = self.path.join("probe.tmp");
+        let path = self.path().join("probe.tmp");
         let written = File::create(&path).and_then(|mut file| {
             file.write_all(&vec![0; BYTES])?;
             file.sync_all()
@@ -261,42 +261,42 @@ impl DataDirectory {
 
     /// The directory.
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        self.disk.path()
     }
 
     /// Where the write-ahead log lives.
     #[must_use]
     pub fn wal(&self) -> PathBuf {
-        self.path.join("wal")
+        self.path().join("wal")
     }
 
     /// Where snapshots live.
     #[must_use]
     pub fn snapshots(&self) -> PathBuf {
-        self.path.join("snapshots")
+        self.path().join("snapshots")
     }
 
     /// Where the stores of an engine on disk live.
     #[must_use]
     pub fn engine(&self) -> PathBuf {
-        self.path.join("engine")
+        self.path().join("engine")
     }
 
     /// Where the view lives.
     pub(crate) fn view(&self) -> PathBuf {
-        self.path.join("view")
+        self.path().join("view")
     }
 
     /// Where a log is prepared that takes the place of a damaged one.
     pub(crate) fn new_wal(&self) -> PathBuf {
-        self.path.join("wal.new")
+        self.path().join("wal.new")
     }
 
     /// A name that is not taken, for what is damaged.
     pub(crate) fn free_place(&self) -> io::Result<PathBuf> {
         let mut number: u64 = 1;
         loop {
-            let place = self.path.join(format!("{DAMAGED_PREFIX}{number}"));
+            let place = self.path().join(format!("{DAMAGED_PREFIX}{number}"));
             if !place.try_exists()? {
                 return Ok(place);
             }
@@ -306,8 +306,16 @@ impl DataDirectory {
 
     /// Makes renames in the directory durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
-        File::open(&self.path)?.sync_all()
+        File::open(self.path())?.sync_all()
     }
+}
+
+/// Makes the name of the directory durable.
+fn sync_parent(path: &Path) -> Result<(), DirectoryError> {
+    let Some(parent) = path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned)) else {
+        return Ok(());
+    };
+    File::open(&parent).and_then(|parent| parent.sync_all()).map_err(io_error("sync directory", &parent))
 }
 
 fn random_node() -> Result<NodeId, DirectoryError> {
@@ -332,9 +340,12 @@ fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
         let name = entry.file_name();
         // A file system of its own begins with an empty `lost+found` (ext2 to ext4).
         let known = [
-            "lock",
-            "identity.new",
+            LOCK_FILE,
+            "identity.tmp",
             "formation",
+            "formation.tmp",
+            // What older builds may have left behind.
+            "identity.new",
             "formation.new",
             "wal",
             "snapshots",

@@ -4,13 +4,14 @@
 //! because the directory was removed, renamed or replaced, or its file system unmounted. A process writes on to the files
 //! that it has open, and no restart will find them.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use syros_wal::{FileDisk, LOCK_FILE};
+
 use super::identity_file::{FORMATION, IDENTITY};
-use super::lock::LOCK_FILE;
 
 /// Finds out, from any thread, whether a data directory that is in use still is at its path.
 #[derive(Clone, Debug)]
@@ -22,10 +23,10 @@ pub(crate) struct PresenceCheck {
 }
 
 impl PresenceCheck {
-    /// For the directory `path`, whose lock this process holds.
-    pub(super) fn new(path: &Path, lock: &File) -> io::Result<Self> {
-        let lock = lock.metadata()?;
-        Ok(Self { path: path.to_owned(), device: lock.dev(), inode: lock.ino() })
+    /// For this directory, whose lock this process holds.
+    pub(super) fn new(directory: &FileDisk) -> io::Result<Self> {
+        let lock = directory.lock_metadata()?;
+        Ok(Self { path: directory.path().to_owned(), device: lock.dev(), inode: lock.ino() })
     }
 
     /// The directory.

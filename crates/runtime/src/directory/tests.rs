@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::config::EngineKind;
-use lock::LOCK_FILE;
 use syros_machine::MachineName;
 use syros_protocol::replica::Durability;
 use syros_types::{FastQuorum, Group, ReplicaId};
@@ -27,7 +26,7 @@ fn scratch(name: &str) -> PathBuf {
 #[test]
 fn a_directory_that_is_not_there_any_more_is_noticed_and_its_place_left_alone() {
     let (path, away) = (scratch("anchor"), scratch("anchor-away"));
-    let directory = DataDirectory::open(&path, identity(), true).unwrap();
+    let mut directory = DataDirectory::open(&path, identity(), true).unwrap();
     let anchor = directory.anchor().unwrap();
     let problem = || anchor.problem().unwrap_or_default();
     assert_eq!(problem(), "", "it has a file of before it is formed");
@@ -85,7 +84,7 @@ fn first_start_then_later_starts() {
     first.claim().unwrap();
     assert!(!path.join(FORMATION.name).exists());
     let refused = DataDirectory::open(&path, identity(), false).unwrap_err();
-    assert!(matches!(refused, DirectoryError::Locked(_)), "{refused}");
+    assert!(matches!(refused, DirectoryError::Locked { process: Some(_), .. }), "{refused}");
     drop(first);
 
     let refused = DataDirectory::open(&path, identity(), true).unwrap_err();
@@ -156,9 +155,25 @@ fn a_file_system_of_its_own_is_no_stranger_s_directory() {
 }
 
 #[test]
+fn a_first_start_that_was_cut_short_while_a_file_was_written_is_repeated() {
+    let path = scratch("torn");
+    drop(DataDirectory::open(&path, identity(), true).unwrap());
+    for torn in ["identity.tmp", "formation.tmp", "identity.new", "formation.new"] {
+        fs::write(path.join(torn), "syros repl").unwrap();
+    }
+    let mut again = DataDirectory::open(&path, identity(), true).unwrap();
+    assert!(again.is_new());
+    again.claim().unwrap();
+    drop(again);
+    assert_eq!(read_identity(&path).unwrap(), Some(identity()));
+    assert!(!path.join("identity.tmp").exists());
+    fs::remove_dir_all(&path).unwrap();
+}
+
+#[test]
 fn a_lock_is_waited_for() {
     let path = scratch("lock");
-    let first = DataDirectory::open(&path, identity(), true).unwrap();
+    let mut first = DataDirectory::open(&path, identity(), true).unwrap();
     first.claim().unwrap();
     std::thread::scope(|scope| {
         let second = scope.spawn(|| DataDirectory::open(&path, identity(), false));

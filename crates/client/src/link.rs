@@ -6,7 +6,7 @@ use crate::options::Options;
 use core::time::Duration;
 use mio::{Registry, Token};
 use std::net::SocketAddr;
-use syros_net::{Backoff, Connection, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
+use syros_net::{Connection, DialSchedule, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
 use syros_protocol::message::Message;
 use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Instant};
 use syros_wire::{Channel, Hello, Sender, decode_client_message, put_frame};
@@ -14,8 +14,8 @@ use syros_wire::{Channel, Hello, Sender, decode_client_message, put_frame};
 /// A link's state.
 #[derive(Debug)]
 enum State {
-    /// Not connected; the next attempt is made then.
-    Waiting { until: Instant },
+    /// Not connected; the next attempt is made when the schedule says.
+    Waiting,
     /// The socket is being connected; given up then.
     Dialing { dialing: Dialing, until: Instant },
     /// Connected, our handshake is on its way, theirs has not come; given up then.
@@ -41,7 +41,7 @@ pub(crate) struct Link {
     state: State,
     /// An event for a socket that is being connected has come.
     is_signalled: bool,
-    backoff: Backoff,
+    schedule: DialSchedule,
     dial_timeout: Duration,
     last_error: Option<LinkError>,
 }
@@ -62,9 +62,9 @@ impl Link {
         Self {
             endpoint,
             token,
-            state: State::Waiting { until: Instant(0) },
+            state: State::Waiting,
             is_signalled: false,
-            backoff: Backoff::new(options.backoff_first, options.backoff_max, seed),
+            schedule: DialSchedule::new(options.backoff_first, options.backoff_max, seed),
             dial_timeout: options.dial_timeout,
             last_error: None,
         }
@@ -83,7 +83,7 @@ impl Link {
     /// Takes note of an event.
     pub(crate) fn on_event(&mut self, event: &mio::event::Event) {
         match &mut self.state {
-            State::Waiting { .. } => {}
+            State::Waiting => {}
             State::Dialing { .. } => self.is_signalled = true,
             State::Greeting { connection, .. } | State::Ready { connection } => connection.on_event(event),
         }
@@ -92,7 +92,8 @@ impl Link {
     /// When the link must be moved on even if no event comes.
     pub(crate) const fn deadline(&self) -> Instant {
         match self.state {
-            State::Waiting { until } | State::Dialing { until, .. } | State::Greeting { until, .. } => until,
+            State::Waiting => self.schedule.due(),
+            State::Dialing { until, .. } | State::Greeting { until, .. } => until,
             State::Ready { .. } => Instant::NEVER,
         }
     }
@@ -100,7 +101,7 @@ impl Link {
     /// True if the link can be moved on at once.
     pub(crate) fn is_readable(&self) -> bool {
         match &self.state {
-            State::Waiting { .. } | State::Dialing { .. } => false,
+            State::Waiting | State::Dialing { .. } => false,
             State::Greeting { connection, .. } | State::Ready { connection } => connection.is_readable(),
         }
     }
@@ -114,9 +115,9 @@ impl Link {
     ) -> Result<(), LinkError> {
         let is_late = now >= self.deadline();
         let signalled = core::mem::take(&mut self.is_signalled);
-        let state = core::mem::replace(&mut self.state, State::Waiting { until: now });
+        let state = core::mem::replace(&mut self.state, State::Waiting);
         self.state = match state {
-            State::Waiting { .. } if is_late => {
+            State::Waiting if self.schedule.begin(now) => {
                 let dialing = Dialing::start(self.endpoint.current(), registry, self.token)?;
                 State::Dialing { dialing, until: now.after(self.dial_timeout) }
             }
@@ -151,7 +152,7 @@ impl Link {
     /// The next thing received.
     pub(crate) fn next(&mut self) -> Result<Option<Report>, LinkError> {
         let (is_greeted, connection) = match &mut self.state {
-            State::Waiting { .. } | State::Dialing { .. } => return Ok(None),
+            State::Waiting | State::Dialing { .. } => return Ok(None),
             State::Greeting { connection, .. } => (false, connection),
             State::Ready { connection } => (true, connection),
         };
@@ -178,19 +179,20 @@ impl Link {
 
     /// The replica is the right one: the link is in use from now on.
     pub(crate) fn accept(&mut self) {
-        let state = core::mem::replace(&mut self.state, State::Waiting { until: Instant(0) });
+        let state = core::mem::replace(&mut self.state, State::Waiting);
         self.state = match state {
             State::Greeting { connection, .. } => State::Ready { connection },
             other => other,
         };
-        self.backoff.reset();
+        self.schedule.on_success();
     }
 
     /// Gives the connection up and tries again later. True if it was in use.
     pub(crate) fn fail(&mut self, now: Instant, error: LinkError) -> bool {
         let was_ready = self.is_ready();
         self.last_error = Some(error);
-        self.state = State::Waiting { until: now.after(self.backoff.after_failure()) };
+        self.state = State::Waiting;
+        self.schedule.on_failure(now);
         self.endpoint.rotate();
         was_ready
     }

@@ -8,16 +8,16 @@
 //! and an edge comes only once.
 #![forbid(unsafe_code)]
 
-mod backoff;
 mod connection;
 mod dial;
+mod dial_schedule;
 mod inbound;
 mod outbound;
 mod outlet;
 
-pub use backoff::Backoff;
 pub use connection::{Connection, Counters, Limits};
 pub use dial::{Dialing, Progress};
+pub use dial_schedule::DialSchedule;
 pub use inbound::{Inbound, ReadOutcome};
 pub use outbound::FlushOutcome;
 pub use outlet::Outlet;

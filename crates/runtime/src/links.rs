@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use mio::{Token, Waker};
-use syros_net::{Backoff, Connection, Dialing, Limits, Progress};
+use syros_net::{Connection, DialSchedule, Dialing, Limits, Progress};
 use syros_protocol::client;
 use syros_types::{Incarnation, Instant, NodeId, ReplicaId};
 use syros_wire::{Channel, VERSION, put_frame};
@@ -24,17 +24,21 @@ use crate::socket::configure_link;
 const DIAL_FIRST: Duration = Duration::from_millis(50);
 const DIAL_MAX: Duration = Duration::from_secs(1);
 
-/// The connection to one replica.
-pub(crate) struct Link {
-    /// Where it listens, as `host:port`; `None` if it connects to us, or is us.
-    pub(crate) dials: Option<String>,
-    /// The connection, once both sides have said who they are.
-    pub(crate) connection: Option<usize>,
-    /// When to connect; [`Instant::NEVER`] while an attempt is under way, or succeeded.
-    dial_at: Instant,
-    backoff: Backoff,
+/// How a replica is connected to.
+struct Dialer {
+    /// Where it listens, as `host:port`.
+    address: String,
+    schedule: DialSchedule,
     /// Why the last attempt failed, which was logged.
     problem: Option<String>,
+}
+
+/// The connection to one replica.
+pub(crate) struct Link {
+    /// `None` if it connects to us, or is us.
+    dialer: Option<Dialer>,
+    /// The connection, once both sides have said who they are.
+    pub(crate) connection: Option<usize>,
     /// The node that is connected, or was last.
     pub(crate) node: Option<NodeId>,
     /// The process that is connected, or was last.
@@ -51,15 +55,12 @@ pub(crate) struct Link {
 const REPLACED_MAX: usize = 8;
 
 impl Link {
-    pub(crate) fn new(dials: Option<String>, seed: u64) -> Self {
-        let dial_at = if dials.is_some() { Instant(0) } else { Instant::NEVER };
-        let backoff = Backoff::new(DIAL_FIRST, DIAL_MAX, seed);
+    /// A link to the replica that listens there, as `host:port`; `None` if it connects to us, or is us.
+    pub(crate) fn new(address: Option<String>, seed: u64) -> Self {
+        let schedule = DialSchedule::new(DIAL_FIRST, DIAL_MAX, seed);
         Self {
-            dials,
+            dialer: address.map(|address| Dialer { address, schedule, problem: None }),
             connection: None,
-            dial_at,
-            backoff,
-            problem: None,
             node: None,
             process: None,
             life: None,
@@ -69,8 +70,10 @@ impl Link {
     }
 
     pub(crate) fn on_success(&mut self) {
-        self.backoff.reset();
-        self.problem = None;
+        if let Some(dialer) = &mut self.dialer {
+            dialer.schedule.on_success();
+            dialer.problem = None;
+        }
     }
 
     /// A process says that it is this member. False if another one has taken its place before: then both run, and
@@ -114,8 +117,8 @@ impl Link {
     }
 
     fn try_later(&mut self, now: Instant) {
-        if self.dials.is_some() {
-            self.dial_at = now.after(self.backoff.after_failure());
+        if let Some(dialer) = &mut self.dialer {
+            dialer.schedule.on_failure(now);
         }
     }
 }
@@ -149,7 +152,8 @@ impl Resolver {
 impl EventLoop {
     /// When the next attempt to connect is due.
     pub(crate) fn dial_deadline(&self) -> Instant {
-        self.links.iter().map(|link| link.dial_at).min().unwrap_or(Instant::NEVER)
+        let due = self.links.iter().filter_map(|link| Some(link.dialer.as_ref()?.schedule.due()));
+        due.min().unwrap_or(Instant::NEVER)
     }
 
     /// Starts the attempts that are due, and goes on with those whose host name has been looked up.
@@ -164,11 +168,11 @@ impl EventLoop {
             return;
         }
         for index in 0..self.links.len() {
-            let link = &mut self.links[index];
-            let Some(name) = link.dials.clone().filter(|_| link.dial_at <= self.now.instant) else {
+            let Some(dialer) = &mut self.links[index].dialer else { continue };
+            if !dialer.schedule.begin(self.now.instant) {
                 continue;
-            };
-            link.dial_at = Instant::NEVER;
+            }
+            let name = dialer.address.clone();
             let replica = ReplicaId(u8::try_from(index).unwrap_or(u8::MAX));
             match name.parse() {
                 Ok(address) => self.dial(replica, address),
@@ -242,20 +246,19 @@ impl EventLoop {
     /// An attempt to connect has failed.
     pub(crate) fn on_dial_failed(&mut self, replica: ReplicaId, reason: &str) {
         let node = self.node();
-        let link = &mut self.links[replica.index()];
+        let Some(dialer) = &mut self.links[replica.index()].dialer else { return };
         // Once for each cause.
-        if link.problem.as_deref() != Some(reason) {
-            link.problem = Some(reason.to_owned());
-            let name = link.dials.as_deref().unwrap_or_default();
+        if dialer.problem.as_deref() != Some(reason) {
+            dialer.problem = Some(reason.to_owned());
             tracing::warn!(
                 node,
                 member = replica.0,
-                address = name,
+                address = dialer.address,
                 error = reason,
                 "cannot connect to another node; this node keeps trying"
             );
         }
-        link.try_later(self.now.instant);
+        dialer.schedule.on_failure(self.now.instant);
     }
 
     /// The connection to a replica is gone.

@@ -7,24 +7,28 @@
 
 mod checkpoints;
 mod disk_executor;
+mod disk_state;
 mod driver;
 mod durable_queue;
 mod in_memory;
 mod long_reads;
 mod memory_executor;
 mod read_job;
+mod record_numbering;
 mod ticket_queue;
 
 pub use checkpoints::Checkpoints;
 pub use disk_executor::{
     DiskExecutor, ExecutorEvent, LaneItem, LaneStep, LaneWorker, PressureLimits, ReadWorker, Reading, Report,
 };
+pub use disk_state::DiskState;
 pub use driver::{DriverObserver, Execution, Notice, OnDisk, Output, ReplicaDriver};
 pub use durable_queue::DurableQueue;
 pub use in_memory::{InMemory, SnapshotState};
 pub use long_reads::LongReply;
 pub use memory_executor::{ENTRIES_PER_TURN, MemoryExecutor, Observer};
 pub use read_job::{EvaluateJob, ReadJob, ReadOutcome};
+pub use record_numbering::RecordNumbering;
 pub use ticket_queue::TicketQueue;
 
 pub mod data;

@@ -252,7 +252,7 @@ impl EventLoop {
                 self.flush();
                 return Ok(Ended::DiskReturned);
             }
-            if self.local.as_mut().is_some_and(Local::is_damaged) {
+            if self.local.as_mut().is_some_and(|local| local.is_damaged(self.now)) {
                 self.hand_over(&mut events)?;
                 self.flush();
                 return Ok(Ended::Damaged);

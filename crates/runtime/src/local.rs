@@ -10,16 +10,16 @@ use syros_lsm::DiskStore;
 use syros_net::Outlet;
 use syros_node::data::{Owner, ViewFile, boot};
 use syros_node::snapshots::SnapshotSizes;
-use syros_node::{ENTRIES_PER_TURN, InMemory as _, MemoryExecutor, Notice, Output, ReadJob, ReplicaDriver};
+use syros_node::{
+    DiskState, ENTRIES_PER_TURN, InMemory as _, MemoryExecutor, Notice, Output, ReadJob, RecordNumbering,
+    ReplicaDriver,
+};
 use syros_protocol::message::{Describe, Message, Peer, RoleName};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, Replica};
 use syros_storage::{Census, DiskEngine, StoreCause};
 use syros_types::{ConfigurationId, Instant, Now, OpNumber, ReplicaId, View};
-use syros_wal::{
-    AppendError, Cause, DiskError, DiskOperation, FileDisk, GroupCommit, RecordNumber, Recovery, WalError,
-    WriteError,
-};
+use syros_wal::{AppendError, FileDisk, GroupCommit, Options, RecordNumber, Recovery, WalError, WriteError};
 
 use crate::clock::Clock;
 use crate::config::StoreConfig;
@@ -33,7 +33,7 @@ use crate::others::{Others, RestartPermit};
 use crate::scrub::{Finding, Plan, Scrub};
 use crate::slow_reads::SlowReads;
 use crate::snapshots::SnapshotThread;
-use crate::store::StoreError;
+use crate::store::{self, StoreError};
 use crate::trace::{self, COMPLAINT_INTERVAL};
 
 /// Clients are not read from while more bytes than this wait for the disk: half of what the log takes,
@@ -120,38 +120,17 @@ fn begin_promises(
     }))
 }
 
-/// What the disk does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum DiskState {
-    Works,
-    /// No space is left on it.
-    Full,
-    /// The data directory is not there.
-    Missing,
-    /// It takes no writes now, for another reason: the process may have no file descriptor left.
-    Refusing,
-    /// It cannot be relied upon any more.
-    Failed,
-}
-
-impl DiskState {
-    /// After an operation that failed.
-    const fn after(error: &DiskError) -> Self {
-        // In all other cases what the log holds is in doubt. After a sync that failed, for example, the system may have
-        // dropped what it could not write, and still show it to readers.
-        if !matches!(error.operation, DiskOperation::Create | DiskOperation::Append) {
-            return Self::Failed;
+/// What the log's thread does when records are durable, or never will be.
+fn on_progress(
+    durable_sender: &Arc<DurableSender>,
+    waker: &Arc<Waker>,
+) -> impl FnMut(Result<RecordNumber, &WalError>) + Send + use<> {
+    let (durable_sender, waker) = (Arc::clone(durable_sender), Arc::clone(waker));
+    move |progress: Result<RecordNumber, &WalError>| {
+        if progress.map_or(true, |persisted| durable_sender.send(persisted)) {
+            // Fails only if the loop is gone, and then nobody waits.
+            let _ = waker.wake();
         }
-        match error.cause {
-            Cause::Full => Self::Full,
-            Cause::NotFound => Self::Missing,
-            _ => Self::Refusing,
-        }
-    }
-
-    /// True if the log can be opened again once the disk takes writes.
-    const fn may_return(self) -> bool {
-        matches!(self, Self::Full | Self::Missing | Self::Refusing)
     }
 }
 
@@ -189,8 +168,10 @@ pub(crate) struct Local {
     /// What its records are of.
     configuration: ConfigurationId,
     wal: GroupCommit<FileDisk>,
-    /// Records before this process: ticket t of the replica is record `records_before + t`.
-    records_before: u64,
+    /// How the log is opened.
+    log_options: Options,
+    /// Which record a ticket of the replica is.
+    numbering: RecordNumbering,
     disk: DiskState,
     /// When to try next whether a disk that refused a write takes writes again.
     pub(crate) probe_at: Instant,
@@ -213,6 +194,8 @@ pub(crate) struct Local {
     scrub: Option<Scrub>,
     /// What is on disk is damaged, and others can repair it.
     is_damaged: bool,
+    /// When the view is written again, which a replica with a damaged engine needs to start anew.
+    renew_at: Instant,
     clock: Clock,
     disk_watch: DiskWatch,
     /// When longer leases that were promised in an earlier life have ended, and the lease since.
@@ -298,16 +281,10 @@ impl Local {
             seed: in_memory.hash_seed ^ config.seed,
         });
         let scrub = plan.map(|plan| Scrub::start(plan, clock, Arc::clone(&waker)));
-        let records_before = wal.appended().0;
+        let numbering = RecordNumbering::new(wal.appended(), Ticket(0));
         let durable_sender = Arc::<DurableSender>::default();
-        let theirs = Arc::clone(&durable_sender);
-        let loop_waker = Arc::clone(&waker);
-        let on_progress = move |progress: Result<RecordNumber, &WalError>| {
-            if progress.map_or(true, |persisted| theirs.send(persisted)) {
-                // Fails only if the loop is gone, and then nobody waits.
-                let _ = waker.wake();
-            }
-        };
+        let on_progress = on_progress(&durable_sender, &waker);
+        let log_options = store::log_options(&config, cluster, settings.segment_bytes);
         let now = clock.now();
         let replica = Replica::new(config, boot, now);
         let mut local = Self {
@@ -319,12 +296,13 @@ impl Local {
             describe,
             configuration,
             wal: GroupCommit::start(wal, on_progress).map_err(LogError::Thread)?,
-            records_before,
+            log_options,
+            numbering,
             disk: DiskState::Works,
             has_told_loss: false,
             probe_at: Instant::NEVER,
             others,
-            waker: loop_waker,
+            waker,
             restart_permit: None,
             durable_sender,
             is_overdue: false,
@@ -335,6 +313,7 @@ impl Local {
             has_more_news: false,
             scrub: scrub.transpose().map_err(LogError::Thread)?,
             is_damaged: false,
+            renew_at: Instant(0),
             clock,
             disk_watch,
             promises_end,
@@ -518,7 +497,11 @@ impl Local {
                         disk.threads.flush(op_number);
                     }
                 }
-                Output::RemoveBefore(ticket) => self.wal.remove_before(self.record(ticket)),
+                Output::RemoveBefore(ticket) => {
+                    if let Some(record) = self.numbering.first_needed(ticket) {
+                        self.wal.remove_before(record);
+                    }
+                }
                 Output::Adopted { op_number, engine } => self.on_adopted(op_number, engine),
                 Output::PutTogether(reply) => {
                     if let EngineThreads::InMemory(long_replies) = &self.engine_threads
@@ -622,7 +605,7 @@ impl Local {
     /// has reached it.
     pub(crate) fn on_progress(&mut self, now: Now) -> bool {
         self.is_overdue = false;
-        self.driver.on_durable(Ticket(self.wal.persisted().0 - self.records_before));
+        self.driver.on_durable(self.numbering.ticket(self.wal.persisted()));
         let has_advanced = self.driver.tell_durable(now);
         self.on_execution_reports(now);
         self.on_finished_reads(now);
@@ -640,7 +623,7 @@ impl Local {
         if !self.has_failed() {
             let state = match error {
                 WalError::Disk(error) => DiskState::after(error),
-                WalError::ThreadPanicked => DiskState::Failed,
+                WalError::ThreadPanicked | WalError::Closed => DiskState::Failed,
             };
             let problem = error.to_string();
             self.fail(&problem, state);
@@ -755,7 +738,7 @@ impl Local {
                         "this replica starts anew, to be repaired from the others"
                     );
                     self.disk = DiskState::Failed;
-                    self.driver.close_log();
+                    self.driver.fail(self.clock.now());
                     self.is_damaged = true;
                     return;
                 }
@@ -798,15 +781,28 @@ impl Local {
     }
 
     /// True if what is on disk is damaged, and the replica should start anew to be repaired by the others.
-    pub(crate) fn is_damaged(&mut self) -> bool {
+    pub(crate) fn is_damaged(&mut self, now: Now) -> bool {
+        if !self.is_damaged || now.instant < self.renew_at {
+            return false;
+        }
         // Without the view it would never start again.
-        if self.is_damaged
-            && let Err(error) = self.view.renew()
-        {
+        let Err(error) = self.view.renew() else { return true };
+        if self.driver.engine_failure().is_none() {
+            // The replica can do without what is damaged for now.
             self.is_damaged = false;
             self.fail_to_note(&error);
+            return false;
         }
-        self.is_damaged
+        self.renew_at = now.instant.after(PROBE_INTERVAL);
+        if now.instant >= self.complain_at {
+            self.complain_at = now.instant.after(COMPLAINT_INTERVAL);
+            tracing::error!(
+                node = self.me.0,
+                error = %error,
+                "this replica cannot note its view; it starts anew when it can"
+            );
+        }
+        false
     }
 
     /// Lets the work on snapshots go on, and tells the replica of it.
@@ -855,7 +851,8 @@ impl Local {
             return Instant(0);
         }
         let slow_reads = self.slow_reads.as_ref().map_or(Instant::NEVER, SlowReads::deadline);
-        self.driver.deadline().min(self.probe_at).min(slow_reads)
+        let renew_at = if self.is_damaged { self.renew_at } else { Instant::NEVER };
+        self.driver.deadline().min(self.probe_at).min(renew_at).min(slow_reads)
     }
 
     /// The replica.
@@ -905,8 +902,8 @@ impl Local {
         self.memory()?.engine().data_bytes()
     }
 
-    /// True if the disk refused a write and takes writes again, and the replica may start anew from what the disk and
-    /// the other replicas hold.
+    /// Looks now and then whether a disk that refused a write takes writes again. The replica then goes on with its memory
+    /// if it can; true if it should start anew from what the disk and the other replicas hold.
     pub(crate) fn disk_has_returned(&mut self, now: Now) -> bool {
         if now.instant < self.probe_at {
             return false;
@@ -918,10 +915,41 @@ impl Local {
             self.restart_permit = None;
             return false;
         }
-        self.may_lose_memory()
+        if !self.driver.outlives_log() {
+            return self.may_lose_memory();
+        }
+        // The watch may not have seen yet that the directory is back.
+        if self.disk_watch.loss().is_none() {
+            self.reopen_log(now);
+        }
+        false
     }
 
-    /// True if a restart loses nothing, or nothing that enough other replicas do not have.
+    /// Has the replica go on with a log that takes records again.
+    fn reopen_log(&mut self, now: Now) {
+        let durable_sender = Arc::<DurableSender>::default();
+        let on_progress = on_progress(&durable_sender, &self.waker);
+        let Self { wal, view, directory, disk_watch, log_options, .. } = self;
+        let open = || store::reopen_log(directory, log_options, disk_watch.reserve(), view);
+        let node = self.me.0;
+        if let Err(error) = wal.reopen(open, on_progress) {
+            if now.instant >= self.complain_at {
+                self.complain_at = now.instant.after(COMPLAINT_INTERVAL);
+                tracing::error!(node, error = %error, "the disk takes writes again, and the log cannot be opened; this replica \
+                    tries again");
+            }
+            return;
+        }
+        // What waited for records of the log before may be lost, as messages may.
+        self.durable_sender = durable_sender;
+        self.numbering = RecordNumbering::new(self.wal.appended(), self.driver.reopen_log(now));
+        self.disk = DiskState::Works;
+        self.probe_at = Instant::NEVER;
+        self.has_told_loss = false;
+        tracing::info!(node, "the disk takes writes again: this replica goes on with the data in its memory");
+    }
+
+    /// An engine that cannot go on: true if a restart loses nothing, or nothing that enough other replicas do not have.
     fn may_lose_memory(&mut self) -> bool {
         if self.durability == Durability::Fsync {
             return true;
@@ -974,7 +1002,7 @@ impl Local {
     }
 
     const fn record(&self, ticket: Ticket) -> RecordNumber {
-        RecordNumber(self.records_before + ticket.0)
+        self.numbering.record(ticket)
     }
 
     /// The next that was held and may leave now.

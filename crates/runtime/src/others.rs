@@ -90,10 +90,11 @@ fn is_well(report: &StatusReport) -> bool {
 
 /// A thread that waits until a node whose data is in its memory only may start anew.
 ///
-/// With durability `replicated` a restart loses the memory. If the disks of a majority fail together and return, a node
-/// that started anew at once would lose what only the others' memories could give back, while they do the same. So it
-/// keeps its memory until enough others are well, and answers `stale` reads from it. No simulator runs this: it decides by
-/// what other processes answer on connections of their own, and by the clock.
+/// With durability `replicated` a restart loses the memory. Most replicas go on without one when their disk returns; those
+/// whose engine on disk has failed with it cannot. If the engines of a majority fail together, a node that started anew at
+/// once would lose what only the others' memories could give back, while they do the same. So it keeps its memory until
+/// enough others are well, and answers `stale` reads from it. No simulator runs this: it decides by what other processes
+/// answer on connections of their own, and by the clock.
 pub(crate) struct RestartPermit {
     is_granted: Arc<AtomicBool>,
     /// Ends the thread when it is dropped, after its question to the others: the event loop does not wait for that.

@@ -7,11 +7,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use syros_node::data::{Data, DataError, OpenNotice, ReplicaFiles, VIEW_FILE};
+use syros_node::data::{Data, DataError, OpenNotice, ReopenError, ReplicaFiles, VIEW_FILE, ViewFile};
 use syros_protocol::replica::Config;
 use syros_snapshot::{States, StoredError};
 use syros_types::{OpNumber, ReplicaId, View};
-use syros_wal::{FileDisk, FileDiskError, Options, ReadError, WalError, WriteError};
+use syros_wal::{FileDisk, FileDiskError, Options, ReadError, Wal, WalError, WriteError};
 
 use crate::directory::DataDirectory;
 use crate::reserve::Reserve;
@@ -55,6 +55,8 @@ pub enum StoreError {
     },
     /// A new log cannot be written.
     NewLog(WalError),
+    /// The system gives no thread.
+    Thread(io::Error),
     /// A replica that starts for the first time has reached a view already.
     NotNewView(View),
 }
@@ -85,6 +87,7 @@ impl fmt::Display for StoreError {
                 write!(f, "cannot {doing} {}: {source}", path.display())
             }
             Self::NewLog(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "cannot start the thread of the log: {error}"),
             Self::NotNewView(view) => write!(
                 f,
                 "the directory has no identity, but a file {VIEW_FILE}/{VIEW_FILE} that has reached view {}; \
@@ -96,6 +99,21 @@ impl fmt::Display for StoreError {
 }
 
 impl std::error::Error for StoreError {}
+
+impl From<ReopenError> for StoreError {
+    fn from(error: ReopenError) -> Self {
+        match error {
+            ReopenError::NoteView(error) => Self::NoteView(error),
+            ReopenError::Log(error) => Self::Stored(StoredError::Log(error)),
+        }
+    }
+}
+
+impl From<io::Error> for StoreError {
+    fn from(error: io::Error) -> Self {
+        Self::Thread(error)
+    }
+}
 
 impl From<FileDiskError> for StoreError {
     fn from(error: FileDiskError) -> Self {
@@ -129,19 +147,29 @@ pub(crate) fn open<S: States<FileDisk>>(
     })
 }
 
+/// Opens the log of a running replica again.
+pub(crate) fn reopen_log(
+    directory: &DataDirectory,
+    options: &Options,
+    reserve: &Arc<Reserve>,
+    view: &mut ViewFile<FileDisk>,
+) -> Result<Wal<FileDisk>, StoreError> {
+    let log = with_reserve(&directory.wal(), reserve)?;
+    let (wal, _) = syros_node::data::reopen_log(options, log, view)?;
+    Ok(wal)
+}
+
+/// A disk that takes up the reserve when it is full: for what a replica cannot do without.
+fn with_reserve(path: &Path, reserve: &Arc<Reserve>) -> Result<FileDisk, StoreError> {
+    let reserve = Arc::clone(reserve);
+    Ok(FileDisk::open(path)?.with_reserve(move || reserve.release()))
+}
+
 /// The files of a replica in its data directory.
 struct DirectoryFiles<'a> {
     replica: ReplicaId,
     directory: &'a DataDirectory,
     reserve: &'a Arc<Reserve>,
-}
-
-impl DirectoryFiles<'_> {
-    /// A disk that takes up the reserve when it is full: for what a replica cannot do without.
-    fn with_reserve(&self, path: &Path) -> Result<FileDisk, StoreError> {
-        let reserve = Arc::clone(self.reserve);
-        Ok(FileDisk::open(path)?.with_reserve(move || reserve.release()))
-    }
 }
 
 /// What went wrong while something damaged was set aside.
@@ -159,11 +187,11 @@ impl ReplicaFiles for DirectoryFiles<'_> {
     }
 
     fn view(&mut self) -> Result<FileDisk, StoreError> {
-        self.with_reserve(&self.directory.view())
+        with_reserve(&self.directory.view(), self.reserve)
     }
 
     fn log(&mut self) -> Result<FileDisk, StoreError> {
-        self.with_reserve(&self.directory.wal())
+        with_reserve(&self.directory.wal(), self.reserve)
     }
 
     fn snapshots(&mut self) -> Result<FileDisk, StoreError> {
@@ -234,7 +262,7 @@ impl ReplicaFiles for DirectoryFiles<'_> {
 }
 
 /// How a replica's log is opened.
-const fn log_options(config: &Config, cluster: u64, segment_bytes: u64) -> Options {
+pub(crate) const fn log_options(config: &Config, cluster: u64, segment_bytes: u64) -> Options {
     let mut options = Options::new(cluster, config.replica);
     options.segment_bytes = segment_bytes;
     // What other replicas send is bounded by their memory. A log that refuses it would stop everything,

@@ -4,7 +4,10 @@ use crate::adapter::PACE;
 use crate::rot;
 use crate::sim_stores::SimStores;
 use crate::tally::Occurrence;
-use syros_node::data::{Data, DataError, OpenNotice, Owner, ReplicaFiles, VIEW_FILE, ViewFile};
+use syros_node::data::{
+    Data, DataError, OpenNotice, Owner, ReopenError, ReplicaFiles, VIEW_FILE, ViewFile, reopen_log,
+};
+use syros_node::{DiskState, RecordNumbering};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::Config;
 use syros_snapshot::{SnapshotFiles, States, Stored, StoredError};
@@ -29,14 +32,14 @@ pub enum DiskTrouble {
     /// The machine stopped in the middle of it.
     Stopped,
     /// The disk refused; the log writes nothing any more.
-    Failed,
+    Failed(DiskState),
     /// What was on it is lost, and there is no other replica that has it.
     Alone,
 }
 
 impl From<&DiskError> for DiskTrouble {
     fn from(error: &DiskError) -> Self {
-        if error.cause == Cause::Stopped { Self::Stopped } else { Self::Failed }
+        if error.cause == Cause::Stopped { Self::Stopped } else { Self::Failed(DiskState::after(error)) }
     }
 }
 
@@ -44,7 +47,7 @@ impl From<WalError> for DiskTrouble {
     fn from(error: WalError) -> Self {
         match error {
             WalError::Disk(error) => (&error).into(),
-            WalError::ThreadPanicked => Self::Failed,
+            WalError::ThreadPanicked | WalError::Closed => Self::Failed(DiskState::Failed),
         }
     }
 }
@@ -59,7 +62,7 @@ fn trouble(error: DataError<DiskError>) -> Result<DiskTrouble, String> {
         DataError::NewLog(error) => error.into(),
         DataError::Alone { .. } => DiskTrouble::Alone,
         DataError::Stored(StoredError::Snapshot(error)) if error.disk().is_some() => {
-            error.disk().map_or(DiskTrouble::Failed, DiskTrouble::from)
+            error.disk().map_or(DiskTrouble::Failed(DiskState::Failed), DiskTrouble::from)
         }
         DataError::Stored(error) => return Err(error.to_string()),
         other => return Err(format!("{other:?}")),
@@ -97,6 +100,8 @@ pub enum DiskFault {
     Stop(u64),
     /// The next append fails after so many bytes.
     Write(usize),
+    /// The next append fails after so many bytes, if there is one: the disk is full.
+    Append(usize),
     /// The next sync fails.
     Sync,
 }
@@ -119,6 +124,7 @@ impl Disk {
         match fault {
             DiskFault::Stop(after) => self.disk.stop_at(self.disk.operations() + 1 + after),
             DiskFault::Write(written) => self.disk.fail_next_write(Cause::Full, written),
+            DiskFault::Append(written) => self.disk.fail_next_append(Cause::Full, written),
             DiskFault::Sync => self.disk.fail_next_sync(Cause::Io),
         }
     }
@@ -260,8 +266,12 @@ impl ReplicaFiles for Disk {
 #[derive(Debug)]
 pub struct Journal {
     wal: Wal<MemoryDisk>,
-    /// Record number of ticket 0 in this life.
-    base: u64,
+    /// How it is opened.
+    options: Options,
+    /// How often this life has opened it again.
+    pub(crate) reopened: u64,
+    /// Which record a ticket of the replica is.
+    numbering: RecordNumbering,
     /// A sync is under way.
     syncing: bool,
     /// Records before this one may go after the next sync.
@@ -298,10 +308,47 @@ impl Journal {
         let Data { wal, stored, view } = data;
         // All that is left has been read and found right: damage found from now on is nobody's doing.
         (disk.used, disk.rotten, disk.is_view_rotten) = (true, false, false);
-        let RecordNumber(base) = stored.recovery.last;
+        let numbering = RecordNumbering::new(stored.recovery.last, Ticket(0));
         let remembers_from = (!stored.restored.is_amnesiac()).then_some(0);
-        let journal = Self { wal, base, syncing: false, remove_before: None, removing: None, remembers_from };
+        let journal = Self {
+            wal,
+            options,
+            reopened: 0,
+            numbering,
+            syncing: false,
+            remove_before: None,
+            removing: None,
+            remembers_from,
+        };
         Ok((journal, stored, view, states))
+    }
+
+    /// Opens the log again: its disk takes writes again, and the process goes on. Returns the last record that it holds.
+    ///
+    /// # Errors
+    /// [`DiskTrouble`].
+    ///
+    /// # Panics
+    /// If the log is not what was written.
+    pub(crate) fn reopen(
+        &mut self,
+        disk: &Disk,
+        view: &mut ViewFile<MemoryDisk>,
+    ) -> Result<RecordNumber, DiskTrouble> {
+        let (wal, recovery) = reopen_log(&self.options, disk.data(), view).map_err(|error| match error {
+            ReopenError::NoteView(WriteError::Disk(error)) | ReopenError::Log(OpenError::Disk(error)) => {
+                DiskTrouble::from(&error)
+            }
+            error => panic!("the log is what was written: {error:?}"),
+        })?;
+        (self.wal, self.syncing, self.remove_before, self.removing) = (wal, false, None, None);
+        self.reopened += 1;
+        Ok(recovery.last)
+    }
+
+    /// From now on tickets are numbered like this.
+    pub(crate) const fn renumber(&mut self, numbering: RecordNumbering) {
+        self.numbering = numbering;
     }
 
     /// Has the records before this one removed after the next sync: see
@@ -317,7 +364,7 @@ impl Journal {
     pub fn append(&mut self, ticket: Ticket, record: &Record) {
         match self.wal.append_with(|out| syros_wire::encode_record(record, out)) {
             Ok(RecordNumber(number)) => {
-                assert!(number == self.base + ticket.0, "tickets number the records");
+                assert!(self.numbering.record(ticket).0 == number, "tickets number the records");
                 if matches!(record, Record::EnterView { .. }) {
                     self.remembers_from.get_or_insert(number);
                 }
@@ -355,7 +402,7 @@ impl Journal {
         self.syncing = true;
         self.removing = self.remove_before.take();
         self.wal.flush()?;
-        Ok(Ticket(self.wal.appended().0 - self.base))
+        Ok(self.numbering.ticket(self.wal.appended()))
     }
 
     /// Makes durable what was written, and then removes the records that may go.
@@ -365,8 +412,8 @@ impl Journal {
     pub fn sync(&mut self) -> Result<(), DiskTrouble> {
         self.syncing = false;
         self.wal.sync()?;
-        if let Some(ticket) = self.removing.take() {
-            self.wal.remove_before(RecordNumber(self.base + ticket.0))?;
+        if let Some(first) = self.removing.take().and_then(|ticket| self.numbering.first_needed(ticket)) {
+            self.wal.remove_before(first)?;
         }
         Ok(())
     }

@@ -64,16 +64,8 @@ impl World {
                 process.clock.set_wall_offset(slot.wall_offset);
             }
             self.start_replica(replica);
-            self.replace_failed(replica);
+            self.disk_returns(replica);
             self.run_replica(replica);
-        }
-    }
-
-    /// Replaces the process of a replica whose disk failed, if the group can afford it.
-    pub(crate) fn replace_failed(&mut self, replica: usize) {
-        if self.replicas[replica].disk_failed {
-            self.crash(replica, false);
-            self.start_replica(replica);
         }
     }
 

@@ -211,11 +211,10 @@ impl World {
                 return possible;
             }
             Fault::CrashAll => {
-                let possible = self.swarm.durability == Durability::Fsync;
-                if possible {
-                    (0..self.replicas.len()).for_each(|replica| self.crash_for_a_while(replica, true));
+                if self.swarm.durability == Durability::Replicated {
+                    return self.lose_directories();
                 }
-                return possible;
+                (0..self.replicas.len()).for_each(|replica| self.crash_for_a_while(replica, true));
             }
             Fault::Partition => {
                 let pieces = 2 + self.dice.nemesis.below(2);

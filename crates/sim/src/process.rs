@@ -15,7 +15,8 @@ use std::rc::Rc;
 use syros_node::data::ViewFile;
 use syros_node::snapshots::{EngineFiles, SnapshotJob, SnapshotReport, SnapshotSizes, SnapshotWorker};
 use syros_node::{
-    DiskExecutor, DriverObserver, DurableQueue, Execution, Notice, Observer, Output, ReplicaDriver, Report,
+    DiskExecutor, DriverObserver, DurableQueue, Execution, Notice, Observer, Output, RecordNumbering,
+    ReplicaDriver, Report,
 };
 use syros_protocol::message::{LogEntry, Message, Peer, Prepared, RoleName};
 use syros_protocol::record::Ticket;
@@ -94,6 +95,8 @@ pub struct ProcessContext<'a> {
     pub view_faults: &'a mut Prng,
     /// How often the machine stops then, and how often the disk refuses, of a million times.
     pub view_faults_ppm: (u64, u64),
+    /// Syncs fail as well then, after which a disk cannot be relied upon.
+    pub syncs_fail: bool,
 }
 
 /// One life of a replica process.
@@ -392,7 +395,8 @@ impl ReplicaProcess {
             context.disk.plan(DiskFault::Stop(context.view_faults.below(6)));
         } else if fails > 0 && context.view_faults.chance(fails, 1_000_000) {
             let write = DiskFault::Write(context.view_faults.below(40) as usize);
-            context.disk.plan(if context.view_faults.chance(1, 2) { write } else { DiskFault::Sync });
+            let is_write = context.view_faults.chance(1, 2) || !context.syncs_fail;
+            context.disk.plan(if is_write { write } else { DiskFault::Sync });
         }
         if let Err(error) = self.view.record(view) {
             let trouble = match &error {
@@ -405,6 +409,32 @@ impl ReplicaProcess {
             self.trouble = Some(trouble);
             self.driver.fail(self.clock.now(context.time));
         }
+    }
+
+    /// True if the process can go on with what it has in memory when its disk takes writes again.
+    pub(crate) fn outlives_log(&self) -> bool {
+        self.driver.outlives_log() && self.threads.as_ref().is_none_or(|threads| !threads.has_failed)
+    }
+
+    /// True if the engine is on disk.
+    pub(crate) const fn has_engine_on_disk(&self) -> bool {
+        self.threads.is_some()
+    }
+
+    /// Goes on with a log that takes records again.
+    ///
+    /// # Errors
+    /// [`DiskTrouble`]: it does not.
+    pub(crate) fn reopen_log(&mut self, disk: &Disk, time: VirtualTime) -> Result<(), DiskTrouble> {
+        let now = self.clock.now(time);
+        // It may not have looked yet.
+        self.inbox.retain(|event| *event != Event::PersistFailed);
+        self.driver.fail(now);
+        let found = self.journal.reopen(disk, &mut self.view)?;
+        // What waited for records of the log before may be lost, as messages may.
+        self.durable_queue = DurableQueue::default();
+        self.journal.renumber(RecordNumbering::new(found, self.driver.reopen_log(now)));
+        Ok(())
     }
 
     /// What has become of a view that was to be noted, if that went wrong.

@@ -58,7 +58,7 @@ macro_rules! occurrences {
 occurrences! {
     Crash = Strikes, "crash": "A replica crashes.";
     LoseDisk = Strikes, "disk lost": "A replica crashes and its disk is gone.";
-    CrashAll = Strikes, "crash of all": "All replicas crash.";
+    CrashAll = Strikes, "crash of all": "All replicas crash; without fsync, the disks of several refuse writes for a while.";
     Partition = Strikes, "partition": "The group falls apart.";
     Isolate = Strikes, "isolation": "A replica is cut off.";
     OneWay = Strikes, "one-way cut": "A direction between replicas is cut.";
@@ -87,6 +87,8 @@ occurrences! {
     DiskStopped = Breakdowns, "power failure in a disk operation": "A machine went down while its disk was at work.";
     WriteFailed = Breakdowns, "failed write": "A disk refused to take a part of the log.";
     SyncFailed = Breakdowns, "failed sync": "A disk refused to sync the log.";
+    DirectoryMissing = Breakdowns, "missing directory": "The data directory of a replica is away for a while.";
+    LogReopened = Events, "log reopened": "A replica goes on with its memory when its disk takes writes again.";
     NoteFailed = Breakdowns, "failed note": "A disk refused to take the view that a replica was about to enter.";
     SnapshotFailed = Breakdowns, "failed snapshot": "A disk refused a part of a snapshot, or what was received is none.";
     EngineFailed = Breakdowns, "failed engine": "A disk refused what an engine on it wrote.";

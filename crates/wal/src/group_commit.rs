@@ -102,6 +102,29 @@ where
     }
 }
 
+impl<D> GroupCommit<D>
+where
+    D: Disk + Send + 'static,
+    D::File: Send,
+{
+    /// Replaces a log that has stopped, or that is to stop, by one that `open` opens when this one is closed. What was
+    /// appended and is not durable may be lost. After an error this one has ended.
+    ///
+    /// # Errors
+    /// Those of `open`, and when the operating system gives no thread.
+    pub fn reopen<E: From<io::Error>>(
+        &mut self,
+        open: impl FnOnce() -> Result<Wal<D>, E>,
+        on_progress: impl FnMut(Result<RecordNumber, &WalError>) + Send + 'static,
+    ) -> Result<(), E> {
+        // With the log, its lock on the directory goes.
+        drop(self.join());
+        self.shared.failed.get_or_init(|| WalError::Closed);
+        *self = Self::start(open()?, on_progress)?;
+        Ok(())
+    }
+}
+
 impl<D: Disk> GroupCommit<D> {
     /// Takes a record whose payload is the concatenation of `payload_parts`. Only copies it, without a
     /// lock; the thread sees it after the next [`GroupCommit::submit`].

@@ -60,6 +60,7 @@ struct State {
     crashes: u64,
     capacity: Option<u64>,
     write_fault: Option<(Cause, usize)>,
+    append_fault: Option<(Cause, usize)>,
     sync_fault: Option<Cause>,
 }
 
@@ -331,6 +332,7 @@ impl MemoryDisk {
         state.stopped = false;
         state.stop_at = None;
         state.write_fault = None;
+        state.append_fault = None;
         state.sync_fault = None;
     }
 
@@ -359,12 +361,18 @@ impl MemoryDisk {
         let mut state = self.state();
         state.stop_at = None;
         state.write_fault = None;
+        state.append_fault = None;
         state.sync_fault = None;
     }
 
     /// Makes the next append or fill fail after it has written `written` bytes, or all.
     pub fn fail_next_write(&self, cause: Cause, written: usize) {
         self.state().write_fault = Some((cause, written));
+    }
+
+    /// As [`Self::fail_next_write`], for the next append only: what goes to room made before is written.
+    pub fn fail_next_append(&self, cause: Cause, written: usize) {
+        self.state().append_fault = Some((cause, written));
     }
 
     /// Makes the next sync of a file fail.
@@ -443,7 +451,7 @@ impl Disk for MemoryDisk {
         let mut state = self.state();
         let free = state.capacity.map(|capacity| capacity.saturating_sub(state.used()));
         let stops = state.count(operation, &file.name)?;
-        let (fault, room) = match (state.write_fault.take(), free) {
+        let (fault, room) = match (state.write_fault.take().or(state.append_fault.take()), free) {
             (Some((cause, written)), _) => (Some(cause), written),
             (None, Some(free)) if free < bytes.len() as u64 => (Some(Cause::Full), free as usize),
             (None, _) => (None, bytes.len()),

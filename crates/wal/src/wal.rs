@@ -19,6 +19,8 @@ pub enum WalError {
     Disk(DiskError),
     /// The thread of a [`crate::GroupCommit`] panicked.
     ThreadPanicked,
+    /// It was closed to be opened again, and could not be opened.
+    Closed,
 }
 
 impl fmt::Display for WalError {
@@ -26,6 +28,7 @@ impl fmt::Display for WalError {
         match self {
             Self::Disk(error) => write!(f, "the write-ahead log has stopped: {error}"),
             Self::ThreadPanicked => f.write_str("the write-ahead log has stopped: its thread panicked"),
+            Self::Closed => f.write_str("the write-ahead log was closed, and cannot be opened again"),
         }
     }
 }

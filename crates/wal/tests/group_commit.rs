@@ -374,3 +374,42 @@ fn what_is_persisted_survives_a_crash_at_any_moment() {
         assert_eq!(records, payloads(recovery.last.0));
     }
 }
+
+#[test]
+fn a_log_that_has_failed_can_be_opened_again() {
+    let disk = MemoryDisk::new();
+    let failed = |_: Result<RecordNumber, &WalError>| {};
+    let open_log = || Ok::<_, std::io::Error>(open(disk.clone(), &options()).expect("the log is whole").0);
+    let mut log = GroupCommit::start(open_log().unwrap(), failed).unwrap();
+    let wait = |log: &GroupCommit<MemoryDisk>| {
+        let end = Instant::now() + Duration::from_secs(20);
+        while log.persisted() < log.appended() && log.error().is_none() {
+            assert!(Instant::now() < end, "the thread goes on");
+            std::thread::yield_now();
+        }
+    };
+    log.append(&[b"kept"]).unwrap();
+    log.submit();
+    wait(&log);
+    disk.fail_next_write(Cause::Full, 3);
+    log.append(&[b"lost"]).unwrap();
+    log.submit();
+    wait(&log);
+    assert!(log.error().is_some());
+
+    let refuse = || Err(std::io::Error::other("not yet"));
+    assert_eq!(log.reopen(refuse, failed).unwrap_err().to_string(), "not yet");
+    assert!(matches!(log.append(&[b"refused"]), Err(AppendError::Failed(_))));
+
+    let (found, (progress, progressed)) = (log.persisted(), channel());
+    let report = move |result: Result<RecordNumber, &WalError>| {
+        progress.send(result.map_err(Clone::clone)).expect("the test listens");
+    };
+    log.reopen(open_log, report).unwrap();
+    assert_eq!((log.appended(), log.persisted(), log.error()), (found, found, None));
+    assert_eq!(log.append(&[b"next"]).unwrap(), found.next());
+    log.submit();
+    assert_eq!(progressed.recv().unwrap(), Ok(found.next()));
+    drop(log.close().expect("the log is in order"));
+    assert_eq!(open(disk, &options()).expect("the log is whole").2, [b"kept".to_vec(), b"next".to_vec()]);
+}

@@ -252,7 +252,7 @@ fn records_longer_than_the_read_buffer() {
 fn disk_failure<T: std::fmt::Debug>(result: Result<T, WalError>) -> (DiskOperation, Cause) {
     match result.unwrap_err() {
         WalError::Disk(DiskError { operation, cause, .. }) => (operation, cause),
-        error @ WalError::ThreadPanicked => panic!("{error}"),
+        error @ (WalError::ThreadPanicked | WalError::Closed) => panic!("{error}"),
     }
 }
 

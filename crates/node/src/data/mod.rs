@@ -10,11 +10,13 @@ mod view_file;
 
 pub use view_file::{Owner, VIEW_FILE, ViewFile, read_view};
 
+use std::error::Error;
+
 use syros_protocol::record::Record;
 use syros_protocol::replica::{Boot, Config, Durability, Restored};
 use syros_snapshot::{States, Stored, StoredError};
 use syros_types::{ConfigurationId, OpNumber, View};
-use syros_wal::{Disk, Options, ReadError, Wal, WalError, WriteError};
+use syros_wal::{Disk, OpenError, Options, ReadError, Recovery, Wal, WalError, WriteError};
 
 /// Where the files of a replica are.
 pub trait ReplicaFiles {
@@ -116,6 +118,15 @@ pub enum DataError<E> {
     NotNewView(View),
 }
 
+/// Why a log cannot be opened again.
+#[derive(Debug)]
+pub enum ReopenError {
+    /// The view cannot be written.
+    NoteView(WriteError),
+    /// The log cannot be opened.
+    Log(OpenError<Box<dyn Error + Send + Sync>>),
+}
+
 /// What a replica has on disk.
 pub struct Data<D: Disk, E> {
     /// The write-ahead log.
@@ -176,6 +187,21 @@ impl<D: Disk, E> Data<D, E> {
         view.record(reached).map_err(DataError::NoteView)?;
         Ok((Self { wal, stored, view }, states))
     }
+}
+
+/// Opens the log of a replica whose process has kept its memory while the disk took no writes, and makes sure that the view
+/// is still on disk. What the log holds does not matter to such a replica, but for the view.
+///
+/// # Errors
+/// [`ReopenError`].
+pub fn reopen_log<D: Disk>(
+    options: &Options,
+    log: D,
+    view: &mut ViewFile<D>,
+) -> Result<(Wal<D>, Recovery), ReopenError> {
+    view.renew().map_err(ReopenError::NoteView)?;
+    let options = Options { may_create: false, ..options.clone() };
+    Wal::open(log, options, |_, _| Ok(())).map_err(ReopenError::Log)
 }
 
 /// Reads back log and snapshots.

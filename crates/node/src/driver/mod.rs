@@ -55,6 +55,8 @@ pub struct ReplicaDriver<M, S: Store, H> {
     appended: Ticket,
     /// The log takes no records any more.
     is_log_closed: bool,
+    /// Records up to this one may be lost with a log that was closed.
+    lost: Ticket,
     /// What the core has been told: the disk is nearly full.
     disk_is_short: bool,
     /// Bytes that a snapshot may take, if that is limited.
@@ -81,6 +83,7 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             unappended: None,
             appended: Ticket(0),
             is_log_closed: false,
+            lost: Ticket(0),
             disk_is_short: false,
             snapshot_room: None,
             memory_limit: None,
@@ -207,6 +210,8 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
             Action::Send { to, message, after } => Output::SendAfter { after, to, message },
             // Nothing that is appended now would ever be durable.
             Action::Persist { .. } if self.is_log_closed => Output::Nothing,
+            // It is of the log before this one.
+            Action::Persist { ticket, .. } if ticket <= self.lost => Output::Nothing,
             Action::Persist { ticket, record } => self.persist(ticket, record),
             Action::Apply { through } => self.apply(through, now, clock, observer),
             Action::Read { to, view, number, applied, body, freshness, time, now } => {
@@ -318,9 +323,26 @@ impl<M: InMemory + Send + 'static, S: Store, H> ReplicaDriver<M, S, H> {
         self.fail(now);
     }
 
-    /// From now on nothing is appended to the log: the replica is about to end.
-    pub const fn close_log(&mut self) {
-        self.is_log_closed = true;
+    /// True if the process can go on with what it has in memory when its disk takes writes again. With durability `fsync`
+    /// the disk holds all that the replica has promised, and the replica starts anew from there; without, a restart would
+    /// lose what other members may have lost as well. An engine on disk that has failed cannot go on.
+    #[must_use]
+    pub fn outlives_log(&self) -> bool {
+        self.replica.is_forgetful() && self.engine_failure().is_none()
+    }
+
+    /// The log has been opened again, and takes records. Records that were not durable may be lost: see
+    /// [`RecordNumbering`](crate::RecordNumbering), which is to count from the ticket returned.
+    ///
+    /// # Panics
+    /// Unless the process [outlives its log](Self::outlives_log).
+    pub fn reopen_log(&mut self, now: Now) -> Ticket {
+        assert!(self.outlives_log(), "entries that were not durable would be missing");
+        self.is_log_closed = false;
+        self.unappended = None;
+        self.lost = self.replica.last_ticket();
+        self.replica.handle(now, Event::LogReopened);
+        self.lost
     }
 
     /// True if nothing is appended to the log any more.

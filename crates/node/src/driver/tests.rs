@@ -2,7 +2,7 @@ use super::*;
 
 use syros_protocol::message::{Path, Prepared, Request, ViewChangeReason};
 use syros_protocol::record::Record;
-use syros_protocol::replica::{Boot, Config};
+use syros_protocol::replica::{Boot, Config, Durability};
 use syros_storage::conformance::body_of;
 use syros_storage::{MemoryEngine, MemoryStore};
 use syros_types::{Configuration, FastQuorum, Group, ReplicaSet, SessionId};
@@ -329,4 +329,38 @@ fn after_a_failure_what_was_appended_before_may_still_become_durable() {
     member.driver.on_durable(member.last);
     let left = std::iter::from_fn(|| member.driver.pop_held()).count();
     assert_eq!(left, member.held);
+}
+
+#[test]
+fn what_waits_for_a_lost_record_leaves_when_the_view_is_in_the_log_that_was_opened_again() {
+    let mut harness = Harness::new(|config| config.durability = Durability::Replicated);
+    harness.turn();
+    let (view, _) = harness.appended.last().cloned().expect("the first view is appended");
+    harness.message(Message::Register { view: View(0), nonce: 3 });
+    assert!(harness.sent.is_empty(), "the view is not durable: {:?}", harness.sent);
+
+    harness.driver.end_log(harness.now);
+    harness.turn();
+    let lost = harness.driver.reopen_log(harness.now);
+    assert_eq!(lost, view);
+    harness.turn();
+    let (renewed, record) = harness.appended.last().cloned().expect("the view is appended again");
+    assert!(renewed > lost && matches!(record, Record::View { view: View(0), .. }), "{record:?}");
+    assert_eq!(harness.driver.durable(), Ticket(0));
+    assert!(harness.sent.is_empty(), "nothing is durable yet: {:?}", harness.sent);
+
+    harness.make_durable();
+    assert!(
+        harness.sent.iter().any(|message| matches!(message, Message::Registered { .. })),
+        "the client hears of its session: {:?}",
+        harness.sent
+    );
+}
+
+#[test]
+#[should_panic(expected = "entries that were not durable would be missing")]
+fn a_log_with_entries_is_not_done_without() {
+    let mut harness = Harness::new(|_| {});
+    harness.driver.end_log(harness.now);
+    harness.driver.reopen_log(harness.now);
 }

@@ -35,6 +35,10 @@ pub enum Event {
     Persisted(Ticket),
     /// The disk failed: no record after the last `Persisted` one can be relied upon.
     PersistFailed,
+    /// The disk takes records again. Those after the last `Persisted` one may be lost. What the replica still needs of
+    /// them is emitted again, so that the next record being on disk means all before it. Only with durability
+    /// `replicated`: nothing but views is lost then.
+    LogReopened,
     /// Log entries up to here have been executed, in order.
     Applied {
         /// The last one.

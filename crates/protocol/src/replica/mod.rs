@@ -192,6 +192,7 @@ impl Replica {
             Event::Message { from, message } => self.on_message(from, message),
             Event::Persisted(ticket) => self.on_persisted(ticket),
             Event::PersistFailed => self.on_persist_failed(),
+            Event::LogReopened => self.on_log_reopened(),
             Event::Applied { through, replies } => self.on_applied(through, replies),
             Event::SnapshotTaken { op_number, bytes } => self.on_snapshot_taken(op_number, bytes),
             Event::SnapshotPartWritten { op_number, received } => {
@@ -239,6 +240,18 @@ impl Replica {
         // A leader counts itself among those that have an entry on disk.
         let append = self.persistence.first_append().filter(|_| self.is_leader());
         [view, append].into_iter().flatten().min()
+    }
+
+    /// The last record that this replica has emitted.
+    #[must_use]
+    pub const fn last_ticket(&self) -> Ticket {
+        self.persistence.last_ticket()
+    }
+
+    /// True if a restart loses what this replica knows, but for its view.
+    #[must_use]
+    pub const fn is_forgetful(&self) -> bool {
+        matches!(self.config.durability, Durability::Replicated)
     }
 
     /// The log entry with this number.
@@ -542,6 +555,16 @@ impl Replica {
 
     fn on_persist_failed(&mut self) {
         self.resources.disk_failed = true;
+    }
+
+    /// The view that this replica has reached covers every view in a record that is lost.
+    fn on_log_reopened(&mut self) {
+        assert!(self.config.durability == Durability::Replicated, "a log with entries is not done without");
+        self.resources.disk_failed = false;
+        if self.planted(PlantedBug::ViewNotRenewed) {
+            return self.persistence.set_view_ticket(Ticket(0));
+        }
+        self.persist_view();
     }
 
     /// The log ends with entries that the record just emitted holds.

@@ -63,6 +63,7 @@ planted_bugs! {
     SnapshotCutShort = "snapshot-cut-short": "A snapshot that cannot be received ends the one that is being taken, whose file ends there.";
     SentBeforeRecord = "sent-before-record": "What carries out the core's actions sends a message before its record is on disk.";
     ViewNotNoted = "view-not-noted": "The file of the view does not say what the log says: a replica whose log is damaged starts in an older view.";
+    ViewNotRenewed = "view-not-renewed": "A log that is opened again is not told the view: what was lost with the records that were not durable counts as durable.";
     NobodyWoken = "nobody-woken": "The log's thread wakes nobody for a record that only the core waits for.";
     RemovedBeforeRecord = "removed-before-record": "Snapshots and records go before the record that replaces them is on disk.";
     SuffixDroppedForSnapshot = "suffix-dropped-for-snapshot": "Installing a snapshot drops the entries after it that this replica vouched for.";

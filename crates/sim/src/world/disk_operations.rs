@@ -5,6 +5,7 @@ use crate::journal::{DiskFault, DiskTrouble};
 use crate::process::ReplicaProcess;
 use crate::swarm::MILLI;
 use crate::tally::Occurrence;
+use syros_node::DiskState;
 use syros_protocol::record::Ticket;
 use syros_protocol::replica;
 use syros_types::Prng;
@@ -26,10 +27,18 @@ impl World {
     /// Perhaps plans that the disk refuses the next write or sync.
     pub(super) fn draw_failure(&mut self, replica: usize, fault: impl Fn(&mut Prng) -> DiskFault) {
         let ppm = self.swarm.disk.fail_ppm;
-        if ppm > 0 && self.dice.disk.chance(ppm, 1_000_000) && self.may_crash() {
-            let fault = fault(&mut self.dice.disk);
-            self.replicas[replica].disk.plan(fault);
+        if ppm == 0 || !self.dice.disk.chance(ppm, 1_000_000) {
+            return;
         }
+        let fault = if self.may_crash() {
+            fault(&mut self.dice.disk)
+        } else if self.outlives_log(replica) {
+            // After any other failure the replica would lose its memory.
+            DiskFault::Append(self.dice.disk.below(200) as usize)
+        } else {
+            return;
+        };
+        self.replicas[replica].disk.plan(fault);
     }
 
     /// A disk operation of the replica's process did not succeed; `occurrence` is what that counts as if the
@@ -40,17 +49,80 @@ impl World {
                 self.tally.record(Occurrence::DiskStopped);
                 self.crash_for_a_while(replica, true);
             }
-            DiskTrouble::Failed | DiskTrouble::Alone => {
-                self.tally.record(occurrence);
-                let now = self.now();
-                self.trace.line(now, format_args!("the disk of replica {replica} fails"));
-                let slot = &mut self.replicas[replica];
-                slot.disk_failed = true;
-                let life = slot.life;
-                let at = now + self.fault_duration();
-                self.scheduler.schedule(at, SimEvent::Replace { replica, life });
-                self.tell(replica, life, replica::Event::PersistFailed);
+            DiskTrouble::Failed(state) => self.fail_disk(replica, state, occurrence),
+            DiskTrouble::Alone => self.fail_disk(replica, DiskState::Failed, occurrence),
+        }
+    }
+
+    fn fail_disk(&mut self, replica: usize, state: DiskState, occurrence: Occurrence) {
+        self.tally.record(occurrence);
+        let now = self.now();
+        self.trace.line(now, format_args!("the disk of replica {replica} fails"));
+        let slot = &mut self.replicas[replica];
+        slot.disk_state = state;
+        let life = slot.life;
+        let at = now + self.fault_duration();
+        self.scheduler.schedule(at, SimEvent::Replace { replica, life });
+        self.tell(replica, life, replica::Event::PersistFailed);
+    }
+
+    /// The data directories of some replicas, or of all, are away for a while. False if there is none that has not failed.
+    pub(crate) fn lose_directories(&mut self) -> bool {
+        let all = self.dice.nemesis.chance(1, 2);
+        let mut has_lost = false;
+        for replica in 0..self.replicas.len() {
+            let is_hit = (all || self.dice.nemesis.chance(2, 3)) && self.outlives_log(replica);
+            if is_hit && self.replicas[replica].disk_state == DiskState::Works {
+                has_lost = true;
+                self.fail_disk(replica, DiskState::Missing, Occurrence::DirectoryMissing);
             }
+        }
+        has_lost
+    }
+
+    /// True if it is sure that the process of a replica keeps its memory when its disk refuses a write and then takes writes
+    /// again. An engine on disk may fail meanwhile.
+    pub(crate) fn outlives_log(&self, replica: usize) -> bool {
+        let is_sure = |process: &ReplicaProcess| process.outlives_log() && !process.has_engine_on_disk();
+        self.replicas[replica].process.as_ref().is_some_and(is_sure)
+    }
+
+    /// True if a replica is about to lose its memory because its disk has failed.
+    pub(crate) fn is_lost_with_disk(&self, replica: usize) -> bool {
+        let state = self.replicas[replica].disk_state;
+        state != DiskState::Works && !(state.may_return() && self.outlives_log(replica))
+    }
+
+    /// The disk of a replica that has failed takes writes again, or is replaced.
+    pub(crate) fn disk_returns(&mut self, replica: usize) {
+        let (now, slot) = (self.now(), &self.replicas[replica]);
+        if slot.disk_state == DiskState::Works {
+            return;
+        }
+        let goes_on =
+            slot.disk_state.may_return() && slot.process.as_ref().is_some_and(ReplicaProcess::outlives_log);
+        if !goes_on {
+            self.crash(replica, false);
+            return self.start_replica(replica);
+        }
+        if slot.paused_until > now {
+            let (life, at) = (slot.life, slot.paused_until);
+            return self.scheduler.schedule(at, SimEvent::Replace { replica, life });
+        }
+        self.draw_stop(replica, 1);
+        self.draw_failure(replica, |prng| DiskFault::Write(prng.below(200) as usize));
+        let slot = &mut self.replicas[replica];
+        let Some(process) = &mut slot.process else { return };
+        let reopened = process.reopen_log(&slot.disk, now);
+        slot.disk.cancel_faults();
+        match reopened {
+            Ok(()) => {
+                slot.disk_state = DiskState::Works;
+                self.trace.line(now, format_args!("replica {replica} opens its log again"));
+                self.tally.record(Occurrence::LogReopened);
+                self.run_replica(replica);
+            }
+            Err(trouble) => self.in_trouble(replica, trouble, Occurrence::WriteFailed),
         }
     }
 
@@ -68,7 +140,7 @@ impl World {
         slot.disk.cancel_faults();
         match written {
             Ok(ticket) => {
-                let life = slot.life;
+                let (life, log) = (slot.life, process.journal.reopened);
                 let (shortest, longest) = self.swarm.disk.sync_delay;
                 let mut at = self.now() + shortest + self.dice.disk.below(longest - shortest + 1);
                 let (delay, until) = self.replicas[replica].slow_disk;
@@ -76,7 +148,7 @@ impl World {
                     at += delay;
                     self.lingers_until = self.lingers_until.max(at);
                 }
-                self.scheduler.schedule(at, SimEvent::Synced { replica, life, ticket });
+                self.scheduler.schedule(at, SimEvent::Synced { replica, life, log, ticket });
             }
             Err(trouble) => self.in_trouble(replica, trouble, Occurrence::WriteFailed),
         }
@@ -121,13 +193,15 @@ impl World {
         }
     }
 
-    pub(super) fn synced(&mut self, replica: usize, life: u64, ticket: Ticket) {
-        if self.replicas[replica].life != life {
+    pub(super) fn synced(&mut self, replica: usize, (life, log): (u64, u64), ticket: Ticket) {
+        let is_open = |process: &ReplicaProcess| process.journal.reopened == log;
+        let slot = &self.replicas[replica];
+        if slot.life != life || !slot.process.as_ref().is_some_and(is_open) {
             return;
         }
         let resumes_at = self.replicas[replica].paused_until;
         if resumes_at > self.now() {
-            return self.scheduler.schedule(resumes_at, SimEvent::Synced { replica, life, ticket });
+            return self.scheduler.schedule(resumes_at, SimEvent::Synced { replica, life, log, ticket });
         }
         self.draw_stop(replica, 1);
         self.draw_failure(replica, |_| DiskFault::Sync);

@@ -83,7 +83,9 @@ impl World {
     pub(crate) fn run_replica(&mut self, replica: usize) {
         let time = self.now();
         let before = self.tally.moments();
-        let may_fail = (self.swarm.disk.crash_ppm > 0 || self.swarm.disk.fail_ppm > 0) && self.may_crash();
+        let disk = &self.swarm.disk;
+        let may_crash = (disk.crash_ppm > 0 || disk.fail_ppm > 0) && self.may_crash();
+        let may_refuse = may_crash || (disk.fail_ppm > 0 && self.outlives_log(replica));
         let slot = &mut self.replicas[replica];
         let Some(process) = &mut slot.process else { return };
         let until = slot.paused_until.max(slot.turns.busy_until());
@@ -93,8 +95,8 @@ impl World {
         }
         process.disk_is_short = slot.disk_full_until > time;
         let mut effects = core::mem::take(&mut self.effects);
-        let (crash_ppm, fail_ppm) =
-            if may_fail { (self.swarm.disk.crash_ppm, self.swarm.disk.fail_ppm) } else { (0, 0) };
+        let crash_ppm = if may_crash { self.swarm.disk.crash_ppm } else { 0 };
+        let fail_ppm = if may_refuse { self.swarm.disk.fail_ppm } else { 0 };
         let mut context = ProcessContext {
             time,
             invariants: &mut self.invariants,
@@ -108,6 +110,7 @@ impl World {
             disk: &slot.disk,
             view_faults: &mut self.dice.view,
             view_faults_ppm: (20 * crash_ppm, 20 * fail_ppm),
+            syncs_fail: may_crash,
         };
         process.run(&mut context);
         let executed_now = context.executed;

@@ -7,6 +7,7 @@ use crate::journal::{DiskTrouble, FILES, Journal};
 use crate::process::Engine;
 use crate::sim_stores::SimStores;
 use crate::tally::Occurrence;
+use syros_node::DiskState;
 use syros_node::data::ViewFile;
 use syros_node::snapshots::EngineFiles;
 use syros_node::{Execution, MemoryExecutor, OnDisk};
@@ -129,7 +130,7 @@ impl World {
         if let Some(process) = &mut self.replicas[replica].process {
             process.fail_engine();
         }
-        self.in_trouble(replica, DiskTrouble::Failed, Occurrence::EngineFailed);
+        self.in_trouble(replica, DiskTrouble::Failed(DiskState::Full), Occurrence::EngineFailed);
         true
     }
 

@@ -8,6 +8,7 @@ use crate::journal::DiskTrouble;
 use crate::process::ReplicaProcess;
 use crate::swarm::MILLI;
 use crate::tally::Occurrence;
+use syros_node::DiskState;
 use syros_node::data::boot;
 use syros_node::snapshots::SnapshotSizes;
 use syros_protocol::message::RoleName;
@@ -89,7 +90,7 @@ impl World {
         slot.life += 1;
         slot.paused_until = 0;
         slot.turns = Turns::default();
-        slot.disk_failed = false;
+        slot.disk_state = DiskState::Works;
         slot.process = Some(process);
         self.run_replica(replica);
     }
@@ -154,7 +155,9 @@ impl World {
         let recovering = |process: &ReplicaProcess| {
             process.core().status().role == RoleName::Recovering || (fsync && !process.journal.remembers())
         };
-        let lost = |slot: &&ReplicaSlot| slot.disk_failed || slot.process.as_ref().is_none_or(recovering);
-        self.replicas.iter().filter(lost).count()
+        let lost = |(replica, slot): &(usize, &ReplicaSlot)| {
+            self.is_lost_with_disk(*replica) || slot.process.as_ref().is_none_or(recovering)
+        };
+        self.replicas.iter().enumerate().filter(lost).count()
     }
 }

@@ -31,6 +31,7 @@ use hostile_clients::BrokenClient;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use syros_experiment::Cost;
+use syros_node::DiskState;
 use syros_protocol::agreement::SharedSettings;
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::message::{Body, Message};
@@ -51,7 +52,7 @@ pub(crate) enum SimEvent {
     /// A process looks at the time and at what has arrived.
     Wake { node: NodeIndex, life: u64 },
     /// A disk has finished a sync.
-    Synced { replica: usize, life: u64, ticket: Ticket },
+    Synced { replica: usize, life: u64, log: u64, ticket: Ticket },
     /// A replica with an engine in memory executes what it was to.
     Execute { replica: usize, life: u64 },
     /// A replica does the next thing there is to do with its snapshots.
@@ -144,8 +145,8 @@ pub(crate) struct ReplicaSlot {
     pub(crate) is_reconfigured: bool,
     /// How far the machine's wall clock is ahead.
     pub(crate) wall_offset: i64,
-    /// The disk has refused a write.
-    pub(crate) disk_failed: bool,
+    /// What the disk does.
+    pub(crate) disk_state: DiskState,
     /// The disk is to be replaced by an empty one before the next start.
     pub(crate) lost_disk: bool,
     /// It is dead until the next round of permanent faults.
@@ -298,7 +299,7 @@ impl World {
                 promised: PromisedLeases::default(),
                 is_reconfigured: false,
                 wall_offset: offset(&mut dice.clocks, skew),
-                disk_failed: false,
+                disk_state: DiskState::Works,
                 lost_disk: false,
                 stays_dead: false,
                 membership: Membership::formed(group, ReplicaId(replica as u8)),
@@ -399,7 +400,7 @@ impl World {
             SimEvent::BeginTurn { replica, life } => self.begin_turn(replica, life),
             SimEvent::EndTurn { replica, life } => self.end_turn(replica, life),
             SimEvent::Wake { node, life } => self.wake(node, life),
-            SimEvent::Synced { replica, life, ticket } => self.synced(replica, life, ticket),
+            SimEvent::Synced { replica, life, log, ticket } => self.synced(replica, (life, log), ticket),
             SimEvent::Execute { replica, life } => self.execute(replica, life),
             SimEvent::StepSnapshots { replica, life } => self.step_snapshots(replica, life),
             SimEvent::StepEngine { replica, life } => self.step_engine(replica, life),
@@ -425,7 +426,7 @@ impl World {
             SimEvent::Greet { replica, life } => self.greet(replica, life),
             SimEvent::Replace { replica, life } => {
                 if self.replicas[replica].life == life && !self.is_healed {
-                    self.replace_failed(replica);
+                    self.disk_returns(replica);
                 }
             }
             SimEvent::Respawn { slot, life } => {

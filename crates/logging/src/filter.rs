@@ -22,7 +22,7 @@ const TARGETS_MAX: usize = 64;
 /// Longest path of a module: longer than any in this program.
 const TARGET_BYTES_MAX: usize = 128;
 
-/// A level for all modules, and others for the modules under some paths. Written as `info,syros_runtime::links=debug`.
+/// A level for all modules, and others for the modules under some paths. Written as `info,syros_runtime::event_loop=debug`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     /// For modules that no path names.
@@ -52,12 +52,12 @@ impl fmt::Display for FilterError {
                 write!(
                     f,
                     "\"{text}\" is not one of {names}; a module has a level of its own as in \
-                     \"info,syros_runtime::links=debug\""
+                     \"info,syros_runtime::event_loop=debug\""
                 )
             }
             Self::Target(text) => write!(
                 f,
-                "\"{text}\" is not the path of a module, such as syros_runtime::links: 1 to {TARGET_BYTES_MAX} letters, digits, \
+                "\"{text}\" is not the path of a module, such as syros_runtime::event_loop: 1 to {TARGET_BYTES_MAX} letters, digits, \
                  '_' and ':'"
             ),
             Self::Twice(text) => write!(f, "\"{text}\" is a second level for the same modules"),
@@ -147,22 +147,22 @@ mod tests {
 
     #[test]
     fn the_longest_path_decides_and_the_level_of_all_decides_for_the_rest() {
-        let filter: Filter = "warn, syros_runtime::links=trace,syros_runtime=debug".parse().unwrap();
+        let filter: Filter = "warn, syros_runtime::event_loop=trace,syros_runtime=debug".parse().unwrap();
         for (level, target, expected) in [
             (Level::WARN, "fjall", true),
             (Level::INFO, "fjall", false),
             (Level::DEBUG, "syros_runtime", true),
-            (Level::DEBUG, "syros_runtime::accept", true),
-            (Level::TRACE, "syros_runtime::accept", false),
-            (Level::TRACE, "syros_runtime::links", true),
+            (Level::DEBUG, "syros_runtime::node", true),
+            (Level::TRACE, "syros_runtime::node", false),
+            (Level::TRACE, "syros_runtime::event_loop", true),
             // A path ends where a module does.
-            (Level::TRACE, "syros_runtime::links_of_others", false),
+            (Level::TRACE, "syros_runtime::event_loop_of_others", false),
             (Level::DEBUG, "syros_runtimes", false),
         ] {
             assert_eq!(filter.enables(level, target), expected, "{level} {target}");
         }
         assert_eq!(filter.most(), LevelFilter::TRACE);
-        assert_eq!(filter.to_string(), "warn,syros_runtime::links=trace,syros_runtime=debug");
+        assert_eq!(filter.to_string(), "warn,syros_runtime::event_loop=trace,syros_runtime=debug");
         assert_eq!(filter.to_string().parse(), Ok(filter));
     }
 

@@ -10,7 +10,7 @@ use syros_types::GroupId;
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct LogOptions {
     /// What goes to standard error: error, warn, info, debug, trace or off, and levels of modules, as in
-    /// info,syros_runtime::links=debug
+    /// info,syros_runtime::event_loop=debug
     #[arg(long, value_name = "FILTER")]
     pub(crate) log_level: Option<Filter>,
     /// How a line of the log looks: human, or json, which is one object a line

@@ -40,8 +40,8 @@ pub(crate) struct HeldRead {
 }
 
 /// Who is at the other end of a connection.
-pub(crate) enum Kind {
-    /// It has not been settled who it is.
+pub(crate) enum ConnectionKind {
+    /// The other end has not said who it is.
     Greeting(Box<Greeting>),
     /// A replica, or its front end.
     Link(ReplicaId),
@@ -52,9 +52,9 @@ pub(crate) enum Kind {
 }
 
 /// An open connection.
-pub(crate) struct Open {
+pub(crate) struct OpenConnection {
     pub(crate) net: Connection,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ConnectionKind,
     /// Its name for the cores: unlike its place in the table, never used twice.
     pub(crate) address: u64,
     /// The other end, for log lines.
@@ -71,7 +71,7 @@ pub(crate) struct Open {
     /// What the budget of all clients is charged with for this one.
     pub(crate) charged: usize,
     /// Frames that are to leave from the log's thread, and when: those of this part of a turn.
-    pub(crate) release: Option<(Ticket, Outlet, Vec<u8>)>,
+    pub(crate) awaiting_record: Option<(Ticket, Outlet, Vec<u8>)>,
     /// It is in the list of connections to be read.
     pub(crate) is_queued: bool,
     /// It is in the list of connections with output.
@@ -86,8 +86,13 @@ pub(crate) struct Open {
     pub(crate) is_authenticated: bool,
 }
 
-impl Open {
-    pub(crate) const fn new(net: Connection, kind: Kind, address: u64, peer: Option<SocketAddr>) -> Self {
+impl OpenConnection {
+    pub(crate) const fn new(
+        net: Connection,
+        kind: ConnectionKind,
+        address: u64,
+        peer: Option<SocketAddr>,
+    ) -> Self {
         Self {
             net,
             kind,
@@ -98,7 +103,7 @@ impl Open {
             held_reads: VecDeque::new(),
             held_read_bytes: 0,
             charged: 0,
-            release: None,
+            awaiting_record: None,
             is_queued: false,
             is_dirty: false,
             is_stalled: false,
@@ -112,7 +117,7 @@ impl Open {
     /// `limit` bytes wait at the other end of a link for the front end there.
     pub(crate) fn put_for_client(&mut self, limit: usize, put: impl FnOnce(&mut Vec<u8>)) -> bool {
         let is_backed_up = self.net.backlog() > LINK_DIRECT_BYTES_MAX || !self.overflow.is_empty();
-        if !is_backed_up || !matches!(self.kind, Kind::Link(_)) {
+        if !is_backed_up || !matches!(self.kind, ConnectionKind::Link(_)) {
             put(self.net.outbound());
             return true;
         }
@@ -142,9 +147,17 @@ impl Open {
         }
     }
 
+    /// Puts the connection into the list of those with output, in which `index` is its place.
+    pub(crate) fn mark_dirty(&mut self, index: usize, dirty: &mut Vec<usize>) {
+        if !self.is_dirty {
+            self.is_dirty = true;
+            dirty.push(index);
+        }
+    }
+
     /// True for a connection of a Redis client.
     pub(crate) const fn is_redis(&self) -> bool {
-        matches!(self.kind, Kind::Redis)
+        matches!(self.kind, ConnectionKind::Redis)
     }
 
     /// What the front end has for the connection of a Redis client.
@@ -152,12 +165,12 @@ impl Open {
         if self.is_redis() { front_end.connection(self.address) } else { None }
     }
 
-    /// True for a connection of a client, of whatever kind, or of somebody who may become one.
+    /// True for a connection of a client of either kind, or one that may become that.
     pub(crate) fn is_client(&self) -> bool {
         match &self.kind {
-            Kind::Redis | Kind::Client => true,
-            Kind::Greeting(greeting) => greeting.dialed.is_none(),
-            Kind::Link(_) => false,
+            ConnectionKind::Redis | ConnectionKind::Client => true,
+            ConnectionKind::Greeting(greeting) => greeting.dialed.is_none(),
+            ConnectionKind::Link(_) => false,
         }
     }
 
@@ -174,16 +187,16 @@ impl Open {
 
     /// True if the other end is to take replies before another read is executed for it. (Redis connections say for
     /// themselves which of their reads may be.)
-    pub(crate) fn owes_too_much(&self) -> bool {
+    pub(crate) fn exceeds_reply_share(&self) -> bool {
         match self.kind {
-            Kind::Link(_) => self.overflow_bytes > LINK_OVERFLOW_SHARE,
+            ConnectionKind::Link(_) => self.overflow_bytes > LINK_OVERFLOW_SHARE,
             _ => self.net.backlog() > REPLY_BYTES_SHARE,
         }
     }
 
     /// True if no requests should be read from it for now, because too much waits to go out.
-    pub(crate) fn is_clogged(&self) -> bool {
-        let is_owing = matches!(self.kind, Kind::Client) && self.owes_too_much();
+    pub(crate) fn is_backpressured(&self) -> bool {
+        let is_owing = matches!(self.kind, ConnectionKind::Client) && self.exceeds_reply_share();
         is_owing || self.net.is_clogged() || !self.held_reads.is_empty()
     }
 
@@ -197,7 +210,7 @@ impl Open {
 
     /// The next read that was kept, if there is room for its reply.
     pub(crate) fn pop_held(&mut self) -> Option<HeldRead> {
-        if self.owes_too_much() {
+        if self.exceeds_reply_share() {
             return None;
         }
         let read = self.held_reads.pop_front()?;
@@ -206,7 +219,7 @@ impl Open {
     }
 
     /// Bytes of replies in memory that the other end is to take.
-    pub(crate) fn owed_bytes(&self, front_end: &RedisFrontEnd) -> usize {
+    pub(crate) fn unsent_reply_bytes(&self, front_end: &RedisFrontEnd) -> usize {
         let replies = self.redis(front_end).map_or(0, syros_resp::Connection::reply_bytes);
         replies + self.net.backlog()
     }
@@ -220,14 +233,14 @@ impl Open {
 
 /// A connection at any stage.
 #[expect(clippy::large_enum_variant, reason = "nearly all entries are open, and looked at often")]
-pub(crate) enum Entry {
+pub(crate) enum ConnectionEntry {
     /// It is being made.
     Dialing { replica: ReplicaId, dialing: Dialing, address: u64 },
     /// It is there.
-    Open(Open),
+    Open(OpenConnection),
 }
 
-impl Entry {
+impl ConnectionEntry {
     const fn address(&self) -> u64 {
         match self {
             Self::Dialing { address, .. } => *address,
@@ -249,7 +262,7 @@ pub(crate) struct Connections {
 #[derive(Default)]
 struct Slot {
     uses: u32,
-    entry: Option<Entry>,
+    entry: Option<ConnectionEntry>,
 }
 
 impl Connections {
@@ -270,19 +283,19 @@ impl Connections {
     }
 
     /// Fills a place, whatever was there before.
-    pub(crate) fn fill(&mut self, index: usize, entry: Entry) {
+    pub(crate) fn fill(&mut self, index: usize, entry: ConnectionEntry) {
         self.slots[index].entry = Some(entry);
     }
 
     /// Takes a connection out and gives its place back.
-    pub(crate) fn remove(&mut self, index: usize) -> Option<Entry> {
+    pub(crate) fn remove(&mut self, index: usize) -> Option<ConnectionEntry> {
         let entry = self.slots.get_mut(index)?.entry.take()?;
         self.retired.push(index);
         Some(entry)
     }
 
     /// Takes a connection out; its place stays reserved.
-    pub(crate) fn take(&mut self, index: usize) -> Option<Entry> {
+    pub(crate) fn take(&mut self, index: usize) -> Option<ConnectionEntry> {
         self.slots.get_mut(index)?.entry.take()
     }
 
@@ -292,10 +305,10 @@ impl Connections {
     }
 
     /// The open connection at this place.
-    pub(crate) fn open_mut(&mut self, index: usize) -> Option<&mut Open> {
+    pub(crate) fn open_mut(&mut self, index: usize) -> Option<&mut OpenConnection> {
         match self.slots.get_mut(index)?.entry.as_mut()? {
-            Entry::Open(open) => Some(open),
-            Entry::Dialing { .. } => None,
+            ConnectionEntry::Open(open) => Some(open),
+            ConnectionEntry::Dialing { .. } => None,
         }
     }
 
@@ -306,13 +319,13 @@ impl Connections {
 
     /// True if the connection at this place is still being made.
     pub(crate) fn is_dialing(&self, index: usize) -> bool {
-        matches!(self.slots.get(index), Some(Slot { entry: Some(Entry::Dialing { .. }), .. }))
+        matches!(self.slots.get(index), Some(Slot { entry: Some(ConnectionEntry::Dialing { .. }), .. }))
     }
 
     /// The client's connection that the budget is charged most for, and with how much; not that with the address `spared`.
     pub(crate) fn largest_client(&self, spared: Option<u64>) -> Option<(usize, usize)> {
         let charged = |(index, slot): (usize, &Slot)| match &slot.entry {
-            Some(Entry::Open(open)) if open.is_client() && spared != Some(open.address) => {
+            Some(ConnectionEntry::Open(open)) if open.is_client() && spared != Some(open.address) => {
                 Some((index, open.charged))
             }
             _ => None,
@@ -320,10 +333,10 @@ impl Connections {
         self.slots.iter().enumerate().filter_map(charged).max_by_key(|(_, charged)| *charged)
     }
 
-    /// True if the connection at this place has been accepted, and it is not settled who is at the other end.
-    pub(crate) fn is_unsettled(&self, index: usize) -> bool {
+    /// True if the connection at this place has been accepted, and its other end has not said who it is.
+    pub(crate) fn is_unidentified(&self, index: usize) -> bool {
         let entry = self.slots.get(index).and_then(|slot| slot.entry.as_ref());
-        matches!(entry, Some(Entry::Open(Open { kind: Kind::Greeting(greeting), .. })) if greeting.dialed.is_none())
+        matches!(entry, Some(ConnectionEntry::Open(OpenConnection { kind: ConnectionKind::Greeting(greeting), .. })) if greeting.dialed.is_none())
     }
 
     /// The place of the connection with this address, if it still exists.
@@ -368,7 +381,7 @@ mod tests {
         // Nobody needs to listen there: the connection is only being made.
         let nowhere = SocketAddr::from(([127, 0, 0, 1], 9));
         let dialing = Dialing::start(nowhere, poll.registry(), mio::Token(index)).unwrap();
-        connections.fill(index, Entry::Dialing { replica: ReplicaId(0), dialing, address });
+        connections.fill(index, ConnectionEntry::Dialing { replica: ReplicaId(0), dialing, address });
         (index, address)
     }
 

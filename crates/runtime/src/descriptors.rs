@@ -25,7 +25,7 @@ const MERGED: usize = 64;
 /// Connections to the replicas' port whose other end has not said who it is, at a time. They take no place of clients,
 /// nor of members; beyond, the oldest gives way to the newest, so that a member always gets in: it needs one round
 /// trip, and many of these last until they are closed.
-const UNSETTLED_MAX: usize = 256;
+const UNIDENTIFIED_MAX: usize = 256;
 
 /// What a process wants to have open.
 #[derive(Clone, Copy, Debug)]
@@ -46,7 +46,7 @@ pub(crate) struct Descriptors {
     /// Connections of Syros clients.
     pub(crate) peer_clients: usize,
     /// Connections to the port for replicas whose other end has not said who it is.
-    pub(crate) unsettled: usize,
+    pub(crate) unidentified: usize,
     /// Tables of one store on disk.
     pub(crate) tables: usize,
 }
@@ -62,23 +62,23 @@ impl Demand {
         if self.has_store { 2 * tables + MERGED } else { 0 }
     }
 
-    const fn unsettled(self) -> usize {
-        if self.peer_clients.is_some() { UNSETTLED_MAX } else { 0 }
+    const fn unidentified(self) -> usize {
+        if self.peer_clients.is_some() { UNIDENTIFIED_MAX } else { 0 }
     }
 
     /// Everything that is wanted.
     fn all(self) -> usize {
         let clients = self.redis_clients.unwrap_or(0) + self.peer_clients.unwrap_or(0);
-        self.files() + self.stores(TABLES) + self.unsettled() + clients
+        self.files() + self.stores(TABLES) + self.unidentified() + clients
     }
 
     /// Distributes so many files and connections. An error: the least that there must be.
     fn share(self, available: usize) -> Result<Descriptors, usize> {
         let left = available.saturating_sub(self.files());
         // Where there is little, half of it is for clients at least.
-        let unsettled = self.unsettled().min(left / 8);
+        let unidentified = self.unidentified().min(left / 8);
         let tables = if self.has_store { TABLES.min(left / 8) } else { 0 };
-        let room = left.saturating_sub(unsettled + self.stores(tables));
+        let room = left.saturating_sub(unidentified + self.stores(tables));
         let (redis, peer) = (self.redis_clients.unwrap_or(0), self.peer_clients.unwrap_or(0));
         // Most clients are Redis's.
         let redis_clients = redis.min(if peer > 0 { room - room / 4 } else { room });
@@ -87,7 +87,7 @@ impl Demand {
         if !is_enough {
             return Err(self.files() + self.stores(TABLES / 32) + 16);
         }
-        Ok(Descriptors { redis_clients, peer_clients, unsettled, tables })
+        Ok(Descriptors { redis_clients, peer_clients, unidentified, tables })
     }
 }
 
@@ -170,8 +170,12 @@ mod tests {
         for has_store in [false, true] {
             let demand = Demand { has_store, ..NODE };
             let tables = if has_store { TABLES } else { 0 };
-            let all =
-                Descriptors { redis_clients: 10_000, peer_clients: 10_000, unsettled: UNSETTLED_MAX, tables };
+            let all = Descriptors {
+                redis_clients: 10_000,
+                peer_clients: 10_000,
+                unidentified: UNIDENTIFIED_MAX,
+                tables,
+            };
             assert_eq!(demand.share(demand.all()), Ok(all));
             assert_eq!(demand.share(usize::MAX), Ok(all));
         }
@@ -194,8 +198,9 @@ mod tests {
                     continue;
                 };
                 enough += 1;
-                let Descriptors { redis_clients, peer_clients, unsettled, tables } = share;
-                let taken = demand.files() + demand.stores(tables) + unsettled + redis_clients + peer_clients;
+                let Descriptors { redis_clients, peer_clients, unidentified, tables } = share;
+                let taken =
+                    demand.files() + demand.stores(tables) + unidentified + redis_clients + peer_clients;
                 assert!(taken <= available, "{share:?} of {available}");
                 assert!(redis_clients <= demand.redis_clients.unwrap_or(0));
                 assert!(peer_clients <= demand.peer_clients.unwrap_or(0));

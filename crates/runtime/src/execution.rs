@@ -14,13 +14,13 @@ use syros_types::OpNumber;
 use syros_wal::{FileDisk, Recovery, Wal};
 
 use crate::directory::DataDirectory;
-use crate::local::LogError;
+use crate::disk_engine::{DiskEngineHandle, DiskEngineSettings};
 use crate::long_replies::LongReplies;
 use crate::machine_memory::machine_memory;
 use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles};
-use crate::on_disk::{OnDisk, Settings};
 use crate::reserve::Reserve;
 use crate::snapshots::SnapshotThread;
+use crate::start_error::LogError;
 use crate::store;
 
 /// The threads that a process has beside the [`Execution`] of its log.
@@ -28,7 +28,7 @@ pub(crate) enum EngineThreads {
     /// Of an engine in memory: threads that put long replies together.
     InMemory(LongReplies),
     /// Of an engine on disk: its own threads.
-    OnDisk(Box<OnDisk>),
+    OnDisk(Box<DiskEngineHandle>),
 }
 
 /// Where a node's things are.
@@ -92,7 +92,7 @@ fn fits_into_memory(directory: &DataDirectory) -> Result<(), LogError> {
 pub(crate) fn open_on_disk(
     config: &Config,
     node: &NodeFiles<'_>,
-    settings: Settings,
+    settings: DiskEngineSettings,
 ) -> Result<Opened, LogError> {
     let NodeFiles { cluster, directory, segment_bytes, reserve, waker } = *node;
     let stores = || Stores::new(settings.files.clone());
@@ -106,7 +106,7 @@ pub(crate) fn open_on_disk(
         .map_err(LogError::Thread)?;
     let applied = snapshot.map_or(OpNumber(0), |(op_number, _)| op_number);
     let (disk, executor) =
-        OnDisk::start(engine, applied, settings, Arc::clone(waker)).map_err(LogError::Thread)?;
+        DiskEngineHandle::start(engine, applied, settings, Arc::clone(waker)).map_err(LogError::Thread)?;
     let execution = Execution::OnDisk(Box::new(syros_node::OnDisk { executor, store: number }));
     let engine_threads = EngineThreads::OnDisk(Box::new(disk));
     Ok(Opened { wal, view, recovery, restored, snapshots, execution, engine_threads })

@@ -7,12 +7,12 @@ use syros_protocol::replica::Durability;
 use syros_resp::{ServerInfo, ServerReport};
 use syros_types::{Configuration, Instant, Now};
 
-use crate::local::Local;
+use crate::local_replica::LocalReplica;
 use crate::statistics::Statistics;
 
 /// What about a process never changes.
 #[derive(Clone, Debug)]
-pub(crate) struct Description {
+pub(crate) struct ProcessDescription {
     pub(crate) run_id: String,
     pub(crate) redis_port: u16,
     pub(crate) configuration: Configuration,
@@ -20,18 +20,18 @@ pub(crate) struct Description {
     pub(crate) replicas: Vec<String>,
 }
 
-impl Description {
+impl ProcessDescription {
     /// The process as it is now.
-    pub(crate) fn view<'a>(
+    pub(crate) fn state<'a>(
         &'a self,
-        local: Option<&'a Local>,
+        local: Option<&'a LocalReplica>,
         (client, statistics): (&'a Client, &'a Statistics),
         (clients, clients_max): (usize, usize),
         memory: &'a ClientMemory,
         (is_cut_off, is_stopping): (bool, bool),
         now: Now,
-    ) -> View<'a> {
-        View {
+    ) -> ProcessState<'a> {
+        ProcessState {
             description: self,
             local,
             client,
@@ -47,9 +47,9 @@ impl Description {
 }
 
 /// Everything that INFO asks about.
-pub(crate) struct View<'a> {
-    description: &'a Description,
-    local: Option<&'a Local>,
+pub(crate) struct ProcessState<'a> {
+    description: &'a ProcessDescription,
+    local: Option<&'a LocalReplica>,
     client: &'a Client,
     statistics: &'a Statistics,
     clients: usize,
@@ -61,9 +61,9 @@ pub(crate) struct View<'a> {
     now: Now,
 }
 
-impl ServerInfo for View<'_> {
+impl ServerInfo for ProcessState<'_> {
     fn report(&self) -> ServerReport {
-        let Description { run_id, redis_port, configuration, replicas } = self.description;
+        let ProcessDescription { run_id, redis_port, configuration, replicas } = self.description;
         let statistics = self.statistics;
         let (view, reads) = (self.client.view(), self.client.read_counts());
         let writes = self.client.write_counts();
@@ -152,7 +152,7 @@ impl ServerInfo for View<'_> {
     }
 
     fn has_to_count_keys(&self) -> bool {
-        self.local.is_some_and(Local::has_to_count_keys)
+        self.local.is_some_and(LocalReplica::has_to_count_keys)
     }
 
     fn set_maxmemory(&self, bytes: u64) -> Result<(), &'static str> {

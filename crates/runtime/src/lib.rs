@@ -6,31 +6,29 @@
 //! names, and look for rot on the disk. An engine on disk has threads of its own, which execute and read.
 #![forbid(unsafe_code)]
 
-mod accept;
 mod clock;
 mod config;
 mod connection;
 mod descriptors;
 mod directory;
 mod discover;
+mod disk_engine;
 mod disk_space;
 mod disk_threads;
 mod durable_sender;
 mod event_loop;
 mod execution;
-mod forming;
 mod handshake;
 mod info;
 mod inspect;
-mod links;
 mod loading;
-mod local;
+mod local_replica;
 mod long_replies;
 mod machine_memory;
 mod memory_engine;
 mod node;
-mod on_disk;
-mod others;
+
+mod other_members;
 mod reserve;
 mod scrub;
 mod slow_reads;
@@ -53,10 +51,9 @@ pub use directory::{
 };
 pub use discover::DiscoverError;
 pub use inspect::{Inspection, Records, SetAside, Usage, inspect};
-pub use local::LogError;
 pub use node::{GatewayNode, Node};
 pub use socket::ListenError;
-pub use start_error::StartError;
+pub use start_error::{LogError, StartError};
 pub use stop::Stopper;
 pub use store::StoreError;
 pub use syros_protocol::replica::Durability;

@@ -21,16 +21,16 @@ use syros_types::Prng;
 use syros_wal::{DiskError, Flaw, ReadError, ReadOnlyDisk, scrub_log, scrub_snapshots};
 
 use crate::clock::Clock;
-use crate::others::{LOOK_INTERVAL, Others, Stopped, sleep};
+use crate::other_members::{LOOK_INTERVAL, OtherMembers, Stopped, sleep};
 use crate::trace::COMPLAINT_INTERVAL;
 
 /// What is read, and when.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ScrubPlan {
     /// The data directory and whose it is.
     pub(crate) directory: PathBuf,
     pub(crate) owner: Owner,
-    pub(crate) others: Others,
+    pub(crate) others: OtherMembers,
     /// The longest pause between two rounds; the shortest is half of it.
     pub(crate) interval: Duration,
     /// Bytes per second; never 0.
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
 
 /// What has to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Finding {
+pub(crate) enum ScrubFinding {
     /// The file of the view is not what was written, for this reason.
     View(String),
     /// Log or snapshots are damaged, and now is the time to start anew.
@@ -49,7 +49,7 @@ pub(crate) enum Finding {
 
 /// The event loop's side of the thread.
 pub(crate) struct Scrub {
-    findings: Receiver<Finding>,
+    findings: Receiver<ScrubFinding>,
     /// Ends the thread when it is dropped.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -57,12 +57,12 @@ pub(crate) struct Scrub {
 
 impl Scrub {
     /// Starts the thread. It uses `waker` when it has found something.
-    pub(crate) fn start(plan: Plan, clock: Clock, waker: Arc<Waker>) -> io::Result<Self> {
+    pub(crate) fn start(plan: ScrubPlan, clock: Clock, waker: Arc<Waker>) -> io::Result<Self> {
         let (stop, stopped) = channel();
         let (report, findings) = channel();
         let prng = Prng::new(plan.seed);
         let thread = thread::Builder::new().name("scrub".to_owned()).spawn(move || {
-            let worker = Worker { plan, clock, prng, stopped, report, waker };
+            let worker = ScrubWorker { plan, clock, prng, stopped, report, waker };
             // It ends when nobody listens any more.
             let _ = worker.run();
         })?;
@@ -70,7 +70,7 @@ impl Scrub {
     }
 
     /// The next thing that was found.
-    pub(crate) fn next_finding(&self) -> Option<Finding> {
+    pub(crate) fn next_finding(&self) -> Option<ScrubFinding> {
         self.findings.try_recv().ok()
     }
 }
@@ -97,16 +97,16 @@ impl LocatedFlaw {
 }
 
 /// The thread.
-struct Worker {
-    plan: Plan,
+struct ScrubWorker {
+    plan: ScrubPlan,
     clock: Clock,
     prng: Prng,
     stopped: Receiver<()>,
-    report: Sender<Finding>,
+    report: Sender<ScrubFinding>,
     waker: Arc<Waker>,
 }
 
-impl Worker {
+impl ScrubWorker {
     fn run(mut self) -> Result<(), Stopped> {
         loop {
             let half = self.plan.interval / 2;
@@ -132,7 +132,7 @@ impl Worker {
         sleep(&self.stopped, time)
     }
 
-    fn tell(&self, finding: Finding) -> Result<(), Stopped> {
+    fn tell(&self, finding: ScrubFinding) -> Result<(), Stopped> {
         self.report.send(finding).map_err(|_| Stopped)?;
         // Fails only if the loop is gone, and then nobody waits.
         let _ = self.waker.wake();
@@ -151,7 +151,7 @@ impl Worker {
             }
             Err(error) => error.to_string(),
         };
-        self.tell(Finding::View(format!("{}: {problem}", directory.display())))
+        self.tell(ScrubFinding::View(format!("{}: {problem}", directory.display())))
     }
 
     /// Reads log and snapshots; gives the first thing that is wrong.
@@ -214,7 +214,7 @@ impl Worker {
                 let well = self.plan.others.well(|| self.sleep(Duration::ZERO))?;
                 let needed = self.plan.others.needed();
                 if well >= needed {
-                    return self.tell(Finding::Store);
+                    return self.tell(ScrubFinding::Store);
                 }
                 if SystemInstant::now() >= complain_at {
                     complain_at = SystemInstant::now() + COMPLAINT_INTERVAL;

@@ -15,8 +15,8 @@ use syros_node::snapshots::{
 use syros_snapshot::{SnapshotStore, SnapshotStoreError};
 use syros_wal::{Cause, DiskError, DiskOperation, FileDisk};
 
+use crate::disk_engine::StoreFiles;
 use crate::memory_engine::{AnyMemoryEngine, MemoryEngineFiles, MemoryEngineLoader};
-use crate::on_disk::Files;
 
 /// Bytes of the disk that a snapshot leaves free: a segment of the log.
 const FREE_BYTES_MIN: u64 = 64 << 20;
@@ -44,7 +44,7 @@ impl SnapshotThread {
     pub(crate) fn start(
         snapshot_store: SnapshotStore<FileDisk>,
         path: PathBuf,
-        files: EngineFiles<MemoryEngineFiles, Files>,
+        files: EngineFiles<MemoryEngineFiles, StoreFiles>,
         waker: Arc<Waker>,
     ) -> io::Result<Self> {
         let (jobs, received) = channel();
@@ -97,7 +97,7 @@ fn room_for(path: &Path, bytes: usize) -> Result<(), SnapshotStoreError> {
 
 /// The thread.
 fn work(
-    mut worker: SnapshotWorker<FileDisk, MemoryEngineFiles, Files>,
+    mut worker: SnapshotWorker<FileDisk, MemoryEngineFiles, StoreFiles>,
     path: &Path,
     jobs: &Receiver<SnapshotJob>,
     reporter: &Sender<Report>,

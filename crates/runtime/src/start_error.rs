@@ -8,8 +8,8 @@ use syros_types::InvalidGroupSize;
 use crate::config::EngineKind;
 use crate::directory::DirectoryError;
 use crate::discover::DiscoverError;
-use crate::local::LogError;
 use crate::socket::ListenError;
+use crate::store::StoreError;
 
 /// Why a process cannot start.
 #[derive(Debug)]
@@ -90,3 +90,45 @@ impl From<ListenError> for StartError {
 pub(crate) fn system(what: &'static str) -> impl FnOnce(io::Error) -> StartError {
     move |source| StartError::System { what, source }
 }
+
+/// Why a replica cannot start with what it has on disk.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LogError {
+    /// What is on disk cannot be used.
+    Store(StoreError),
+    /// The directory cannot be made the replica's.
+    Claim(DirectoryError),
+    /// The system gives no thread.
+    Thread(io::Error),
+    /// The store of the engine cannot be created.
+    Engine(syros_storage::StoreError),
+    /// The space of the file system cannot be asked for.
+    Space(io::Error),
+    /// The data cannot fit into memory.
+    TooLargeForMemory {
+        /// Length of the snapshot.
+        bytes: u64,
+        /// Memory that the process may take.
+        memory: u64,
+    },
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Store(error) => error.fmt(f),
+            Self::Claim(error) => error.fmt(f),
+            Self::Thread(error) => write!(f, "cannot start a thread of the replica: {error}"),
+            Self::Engine(error) => error.fmt(f),
+            Self::Space(error) => write!(f, "cannot look after the space of the file system: {error}"),
+            Self::TooLargeForMemory { bytes, memory } => write!(
+                f,
+                "the snapshot has {bytes} bytes, and this process may take {memory} bytes of memory: start it where \
+                 there is more"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for LogError {}

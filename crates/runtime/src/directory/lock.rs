@@ -9,14 +9,14 @@ use super::error::{DirectoryError, io_error};
 
 /// A process that was killed holds its lock until the system has taken its memory apart, which takes a second for
 /// gigabytes. Whoever starts it again at once waits for that.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How often a lock is tried.
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Opens and locks the directory; the lock lasts as long as the disk is open.
 pub(super) fn open_locked(path: &Path) -> Result<FileDisk, DirectoryError> {
-    let until = Instant::now() + LOCK_PATIENCE;
+    let until = Instant::now() + LOCK_TIMEOUT;
     let mut has_told = false;
     loop {
         match FileDisk::open(path) {

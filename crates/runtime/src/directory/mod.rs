@@ -97,7 +97,7 @@ impl DataDirectory {
             }
             Some(found) => (Some(found), false),
             None => {
-                refuse_strangers(path)?;
+                refuse_unknown_contents(path)?;
                 (IdentityFile::read(path, FORMATION)?, true)
             }
         };
@@ -235,7 +235,7 @@ impl DataDirectory {
     }
 
     /// How to find out, from any thread, whether this directory still is where it was.
-    pub(crate) fn anchor(&self) -> io::Result<PresenceCheck> {
+    pub(crate) fn presence(&self) -> io::Result<PresenceCheck> {
         PresenceCheck::new(&self.disk)
     }
 
@@ -247,7 +247,7 @@ impl DataDirectory {
     pub fn try_writing(&self) -> io::Result<()> {
         /// A disk with less space than this would be full again at once.
         const BYTES: usize = 4 << 20;
-        if let Some(problem) = self.anchor()?.problem() {
+        if let Some(problem) = self.presence()?.problem() {
             return Err(io::Error::new(ErrorKind::NotFound, problem));
         }
         let path = self.path().join("probe.tmp");
@@ -334,7 +334,7 @@ fn exists(path: &Path) -> Result<bool, DirectoryError> {
 
 /// A directory that is about to become a replica's may contain what an interrupted first start left
 /// behind, and nothing else. (Whether that includes records is seen when the log is opened.)
-fn refuse_strangers(path: &Path) -> Result<(), DirectoryError> {
+fn refuse_unknown_contents(path: &Path) -> Result<(), DirectoryError> {
     for entry in fs::read_dir(path).map_err(io_error("read directory", path))? {
         let entry = entry.map_err(io_error("read directory", path))?;
         let name = entry.file_name();

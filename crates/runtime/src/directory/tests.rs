@@ -27,8 +27,8 @@ fn scratch(name: &str) -> PathBuf {
 fn a_directory_that_is_not_there_any_more_is_noticed_and_its_place_left_alone() {
     let (path, away) = (scratch("anchor"), scratch("anchor-away"));
     let mut directory = DataDirectory::open(&path, identity(), true).unwrap();
-    let anchor = directory.anchor().unwrap();
-    let problem = || anchor.problem().unwrap_or_default();
+    let presence = directory.presence().unwrap();
+    let problem = || presence.problem().unwrap_or_default();
     assert_eq!(problem(), "", "it has a file of before it is formed");
     directory.claim().unwrap();
     assert_eq!(problem(), "");

@@ -12,19 +12,17 @@ use syros_protocol::formation::{Decision, Formation};
 use syros_protocol::replica::Config;
 use syros_types::{Configuration, Group, Incarnation, Roster};
 
-use crate::accept::Listener;
 use crate::config::{EngineKind, GatewayConfig, NodeConfig};
 use crate::descriptors::{self, Demand, Descriptors};
 use crate::directory::{DataDirectory, Identity};
 use crate::discover::discover;
-use crate::event_loop::{Ended, REDIS_LISTENER, REPLICA_LISTENER};
-use crate::forming::Forming;
+use crate::disk_engine;
+use crate::event_loop::{EndReason, Forming, Listener, REDIS_LISTENER, REPLICA_LISTENER};
 use crate::handshake::{Introduction, OwnMember};
 use crate::loading::Loading;
-use crate::local::{self, Local};
+use crate::local_replica::{LocalReplica, LocalReplicaParts};
 use crate::machine_memory::machine_memory;
 use crate::memory_engine::MemoryEngineFiles;
-use crate::on_disk;
 use crate::start_error::{StartError, system};
 use crate::stop::Stopper;
 use ports::{log_address, warn_if_exposed, warn_without_secret};
@@ -194,7 +192,7 @@ impl Node {
             replica.engine_is_durable = true;
             replica.apply_ahead = APPLY_AHEAD;
             replica.snapshot_log_bytes = usize::try_from(config.engine.memtable_bytes).unwrap_or(usize::MAX);
-            on_disk::Settings::new(&directory, &config.engine, descriptors.tables)
+            disk_engine::DiskEngineSettings::new(&directory, &config.engine, descriptors.tables)
         });
         let waker = Arc::clone(&base.waker);
         let maxmemory = config.maxmemory_of(machine_memory());
@@ -207,10 +205,10 @@ impl Node {
         // Less than followers may be behind by, and no more than a node has to spare.
         replica.leader_memory_margin =
             maxmemory.map_or(0, |limit| usize::try_from((limit / 64).min(16 << 20)).unwrap_or(0));
-        let lent = redis.as_ref().map(Listener::lend).transpose().map_err(system("a socket"))?;
-        let loading = lent.map(|listener| Loading::start(listener, base.clock));
+        let duplicate = redis.as_ref().map(Listener::duplicate).transpose().map_err(system("a socket"))?;
+        let loading = duplicate.map(|listener| Loading::start(listener, base.clock));
         let loading = loading.transpose().map_err(system("a thread"))?;
-        let local = Local::start(local::Parts {
+        let local = LocalReplica::start(LocalReplicaParts {
             config: replica,
             cluster: config.cluster,
             replicas: config.replicas,
@@ -262,20 +260,20 @@ impl Node {
             let mut formed = None;
             let Process { event_loop, stopper } = process;
             match event_loop.run()? {
-                Ended::Stopped => return Ok(()),
-                Ended::DiskReturned => {
+                EndReason::Stopped => return Ok(()),
+                EndReason::DiskReturned => {
                     let directory = config.directory.display();
                     tracing::info!(node, directory = %directory, "the disk of this node takes writes again");
                 }
-                Ended::Damaged => {
+                EndReason::Damaged => {
                     let directory = config.directory.display();
                     tracing::warn!(node, directory = %directory, "this node starts anew, to be repaired");
                 }
-                Ended::Formed(roster) => {
+                EndReason::Formed(roster) => {
                     tracing::info!(node, "the cluster is formed");
                     formed = Some(roster);
                 }
-                Ended::Refused(problem) => return Err(io::Error::other(problem)),
+                EndReason::Refused(problem) => return Err(io::Error::other(problem)),
             }
             let started = Self::start_process(config.clone(), machine, descriptors, Some(stopper), formed);
             process = started.map_err(io::Error::other)?;

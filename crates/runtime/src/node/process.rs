@@ -8,16 +8,13 @@ use syros_node::front_end::{FrontEndSettings, RedisFrontEnd};
 use syros_protocol::client;
 use syros_types::{Configuration, Prng};
 
-use crate::accept::Listener;
 use crate::clock::Clock;
 use crate::config::FrontConfig;
 use crate::descriptors::Descriptors;
-use crate::event_loop::{EventLoop, Parts, WAKER};
-use crate::forming::Forming;
+use crate::event_loop::{EventLoop, EventLoopParts, Forming, Link, Listener, Resolver, WAKER};
 use crate::handshake::Introduction;
-use crate::info::Description;
-use crate::links::{Link, Resolver};
-use crate::local::Local;
+use crate::info::ProcessDescription;
+use crate::local_replica::LocalReplica;
 use crate::machine_memory::machine_memory;
 use crate::start_error::{StartError, system};
 use crate::stop::Stopper;
@@ -41,7 +38,7 @@ pub(super) struct ClusterSettings {
 /// How far a node has come.
 pub(super) enum NodeState {
     /// It acts as a replica.
-    Replica(Box<Local>),
+    Replica(Box<LocalReplica>),
     /// Its group is being formed: it has no replica yet.
     Forming(Box<Forming>),
 }
@@ -85,7 +82,7 @@ impl ProcessBase {
         let run_id =
             format!("{:016x}{:016x}{:08x}", self.prng.next_u64(), self.prng.next_u64(), std::process::id());
         let redis_port = redis_listener.as_ref().map_or(0, |listener| listener.address.port());
-        let description = Description { run_id, redis_port, configuration, replicas };
+        let description = ProcessDescription { run_id, redis_port, configuration, replicas };
         let (replica_listener, state) = node.unzip();
         let (local, forming) = match state {
             None => (None, None),
@@ -106,7 +103,7 @@ impl ProcessBase {
             quorum_timeout: front.quorum_timeout,
             drain_timeout: front.drain_timeout,
         };
-        let event_loop = EventLoop::new(Parts {
+        let event_loop = EventLoop::new(EventLoopParts {
             front_end: RedisFrontEnd::new(config, settings, self.clock.now()),
             poll: self.poll,
             clock: self.clock,

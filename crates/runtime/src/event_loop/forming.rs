@@ -7,38 +7,38 @@ use syros_protocol::formation::{Decision, Formation, Mismatch, Stage};
 use syros_types::{Instant, ReplicaId, ReplicaSet};
 use syros_wire::{Channel, HandshakeMessage, put_frame};
 
+use super::{EndReason, EventLoop};
 use crate::directory::DataDirectory;
-use crate::event_loop::{Ended, EventLoop, mark_dirty};
 
 /// How often a node says for whom it waits.
-const TELL_INTERVAL: Duration = Duration::from_secs(10);
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// What a node knows while its group is being formed.
 pub(crate) struct Forming {
     pub(crate) formation: Formation,
     pub(crate) directory: DataDirectory,
-    /// Why the node must not start, as somebody said who is not connected.
+    /// Why the node must not start, as a node said that is not connected.
     pub(crate) objection: Option<Mismatch>,
     /// For whom it waited when that was logged last, and when it is logged again.
-    told: Option<ReplicaSet>,
-    tell_at: Instant,
+    logged: Option<ReplicaSet>,
+    log_at: Instant,
 }
 
 impl Forming {
     pub(crate) const fn new(formation: Formation, directory: DataDirectory) -> Self {
-        Self { formation, directory, objection: None, told: None, tell_at: Instant(0) }
+        Self { formation, directory, objection: None, logged: None, log_at: Instant(0) }
     }
 
     /// When it has something to say.
     pub(crate) const fn deadline(&self) -> Instant {
-        self.tell_at
+        self.log_at
     }
 
-    fn tell(&mut self, waits: ReplicaSet, now: Instant) {
-        if self.told == Some(waits) && now < self.tell_at {
+    fn log_wait(&mut self, waits: ReplicaSet, now: Instant) {
+        if self.logged == Some(waits) && now < self.log_at {
             return;
         }
-        (self.told, self.tell_at) = (Some(waits), now.after(TELL_INTERVAL));
+        (self.logged, self.log_at) = (Some(waits), now.after(LOG_INTERVAL));
         let names: Vec<String> = waits.iter().map(|replica| replica.to_string()).collect();
         let what = match self.formation.declaration().stage {
             Stage::New => "be started with a new data directory",
@@ -54,32 +54,32 @@ impl Forming {
 
 impl EventLoop {
     /// Goes on forming the group, if that is what the node does. Gives back how that ended, if it has.
-    pub(crate) fn form(&mut self) -> io::Result<Option<Ended>> {
+    pub(super) fn form(&mut self) -> io::Result<Option<EndReason>> {
         let Some(forming) = &mut self.forming else { return Ok(None) };
         let ended = loop {
             if let Some(objection) = &forming.objection {
-                break Some(Ended::Refused(objection.to_string()));
+                break Some(EndReason::Refused(objection.to_string()));
             }
             match forming.formation.decide() {
                 Decision::Wait(members) => {
-                    forming.tell(members, self.now.instant);
+                    forming.log_wait(members, self.now.instant);
                     break None;
                 }
                 Decision::Vote(roster) => {
                     forming.directory.vote(roster).map_err(io::Error::other)?;
                     forming.formation.voted(roster);
                 }
-                Decision::Act(roster) => break Some(Ended::Formed(roster)),
-                Decision::Refuse(mismatch) => break Some(Ended::Refused(mismatch.to_string())),
+                Decision::Act(roster) => break Some(EndReason::Formed(roster)),
+                Decision::Refuse(mismatch) => break Some(EndReason::Refused(mismatch.to_string())),
             }
         };
-        self.tell_stage();
+        self.send_stage();
         Ok(ended)
     }
 
     /// Tells the members that have not been told how far this node has come. By now the handshake with each of them is over,
     /// and its last frame is in the connection's buffer.
-    fn tell_stage(&mut self) {
+    fn send_stage(&mut self) {
         let Some(forming) = &mut self.forming else { return };
         let mut is_said = false;
         while let Some((member, stage)) = forming.formation.next_to_tell() {
@@ -88,7 +88,7 @@ impl EventLoop {
             put_frame(open.net.outbound(), Channel::Handshake, |out| {
                 HandshakeMessage::Stage(stage).encode(out);
             });
-            mark_dirty(open, index, &mut self.dirty);
+            open.mark_dirty(index, &mut self.dirty);
             is_said = true;
         }
         if is_said {
@@ -97,7 +97,7 @@ impl EventLoop {
     }
 
     /// A connected member has come farther.
-    pub(crate) fn hear_stage(&mut self, replica: ReplicaId, stage: Stage) -> Result<(), String> {
+    pub(super) fn on_stage(&mut self, replica: ReplicaId, stage: Stage) -> Result<(), String> {
         let Some(forming) = &mut self.forming else { return Ok(()) };
         let Some(node) = self.links[replica.index()].node else { return Ok(()) };
         let declaration = syros_protocol::formation::Declaration { replica, node, stage };

@@ -1,206 +1,32 @@
-//! Accepting connections, and finding out who is there.
+//! Finding out who is at the other end of a connection, and whether it belongs to the cluster.
 
-use std::io::{self, ErrorKind, Write};
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::io;
 
-use mio::net::{TcpListener, TcpStream};
-use mio::{Registry, Token};
-use syros_net::{Connection, Limits};
 use syros_protocol::client;
 use syros_protocol::formation::{self, Declaration, Mismatch, Stage};
-use syros_resp::Identity;
-use syros_types::{Instant, ReplicaId};
+use syros_types::ReplicaId;
 use syros_wire::{
     Channel, HANDSHAKE_BYTES_MAX, HandshakeMessage, Hello, HelloError, Member, Proof, Sender, Side, put_frame,
 };
 use tracing::field::display;
 
-use crate::config::GREETING_TIMEOUT;
-use crate::connection::{Entry, Kind, Open};
-use crate::event_loop::{EventLoop, REDIS_LISTENER, REPLICA_LISTENER};
+use super::EventLoop;
+use crate::connection::{ConnectionKind, OpenConnection};
 use crate::handshake::Transcript;
-use crate::socket::{ListenError, configure, configure_link, is_exhausted, listen};
-
-/// Connections accepted from one listener in one turn; those that are there already have work to do.
-const ACCEPTS_PER_TURN: usize = 64;
-
-/// When the system has no file descriptors left, accepting is tried again after this long.
-const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
-
-/// Limits of a Redis connection's buffers.
-const REDIS: Limits = Limits {
-    // One whole request, and the beginning of the next.
-    frame_bytes_max: syros_resp::limits::REQUEST_BYTES_MAX + syros_resp::limits::LINE_BYTES_MAX,
-    backlog_bytes_max: syros_resp::limits::REPLY_BYTES_PAUSE,
-};
-
-/// A listening socket.
-pub(crate) struct Listener {
-    socket: TcpListener,
-    pub(crate) address: SocketAddr,
-    /// A connection may be waiting: an event said so, and none has since been missing.
-    pub(crate) is_ready: bool,
-    /// Accepting is pointless before this.
-    again_at: Instant,
-}
-
-impl Listener {
-    pub(crate) fn open(
-        address: SocketAddr,
-        purpose: &'static str,
-        registry: &Registry,
-        token: Token,
-    ) -> Result<Self, ListenError> {
-        let mut socket = listen(address, purpose)?;
-        let failed = |source| ListenError { address, purpose, source };
-        registry.register(&mut socket, token, mio::Interest::READABLE).map_err(failed)?;
-        let address = socket.local_addr().map_err(failed)?;
-        Ok(Self { socket, address, is_ready: false, again_at: Instant(0) })
-    }
-
-    /// The same socket, for somebody who accepts while no event loop does.
-    pub(crate) fn lend(&self) -> io::Result<std::net::TcpListener> {
-        rustix::io::dup(&self.socket).map(std::net::TcpListener::from).map_err(Into::into)
-    }
-
-    const fn wants_to_accept(&self) -> bool {
-        self.is_ready && self.again_at.0 == 0
-    }
-}
 
 impl EventLoop {
-    /// The listener with this token, if the process has it.
-    pub(crate) const fn listener(&mut self, token: Token) -> Option<&mut Listener> {
-        match token {
-            REDIS_LISTENER => self.redis_listener.as_mut(),
-            _ => self.replica_listener.as_mut(),
-        }
-    }
-
-    /// True if a connection may be waiting that can be accepted at once.
-    pub(crate) fn wants_to_accept(&self) -> bool {
-        [&self.redis_listener, &self.replica_listener].into_iter().flatten().any(Listener::wants_to_accept)
-    }
-
-    /// When to try again to accept what could not be.
-    pub(crate) fn accept_deadline(&self) -> Instant {
-        let deadline = |listener: &Listener| {
-            if listener.is_ready { listener.again_at } else { Instant::NEVER }
-        };
-        let listeners = [&self.redis_listener, &self.replica_listener];
-        listeners.into_iter().flatten().map(deadline).min().unwrap_or(Instant::NEVER)
-    }
-
-    /// Accepts connections that wait.
-    pub(crate) fn accept_waiting(&mut self) {
-        for token in [REDIS_LISTENER, REPLICA_LISTENER] {
-            for _ in 0..ACCEPTS_PER_TURN {
-                let Some((stream, peer)) = self.accept(token) else { break };
-                self.admit(token, stream, peer);
-            }
-        }
-    }
-
-    fn accept(&mut self, token: Token) -> Option<(TcpStream, SocketAddr)> {
-        let now = self.now.instant;
-        let listener = self.listener(token)?;
-        if !listener.is_ready || listener.again_at > now {
-            return None;
-        }
-        listener.again_at = Instant(0);
-        match listener.socket.accept() {
-            Ok(accepted) => return Some(accepted),
-            Err(error) if error.kind() == ErrorKind::WouldBlock => listener.is_ready = false,
-            Err(error) if is_exhausted(&error) => {
-                // The connection stays in the queue; trying at once would only burn the processor.
-                listener.again_at = now.after(EXHAUSTED_PAUSE);
-                let node = self.node();
-                tracing::warn!(node, error = %error, "cannot accept a connection");
-            }
-            // The connection was gone before it was accepted; there may be others.
-            Err(_) => {}
-        }
-        None
-    }
-
-    /// Takes in a connection that was accepted.
-    fn admit(&mut self, token: Token, mut stream: TcpStream, peer: SocketAddr) {
-        let is_redis = token == REDIS_LISTENER;
-        // Other replicas always get in: without them there is nothing to serve clients with. Who comes to their port
-        // is counted when it has said who it is.
-        if is_redis && self.clients >= self.descriptors.redis_clients {
-            let limit = self.descriptors.redis_clients;
-            let node = self.node();
-            tracing::warn!(node, peer = %peer, limit, "refused a connection of a Redis client: as many as may be are open");
-            // A courtesy; if the socket does not take it, never mind.
-            let _ = stream.write(b"-ERR max number of clients reached\r\n");
-            return;
-        }
-        let (index, address) = self.table.reserve();
-        let configured = if is_redis { configure(&stream) } else { configure_link(&stream) };
-        let local = stream.local_addr();
-        let limits = if is_redis { REDIS } else { Limits::NODE };
-        let opened = configured
-            .and_then(|()| Connection::register(stream, limits, self.poll.registry(), Token(index)));
-        let net = match opened {
-            Ok(net) => net,
-            Err(error) => {
-                let node = self.node();
-                tracing::warn!(node, peer = %peer, error = %error, "lost a connection while it was taken in");
-                return self.table.release(index);
-            }
-        };
-        let kind = if is_redis {
-            let local_address = local.map(|local| local.to_string()).unwrap_or_default();
-            let id = self.statistics.next_connection();
-            let identity = Identity { id, address: peer.to_string(), local_address };
-            self.clients += 1;
-            let statistics = Arc::clone(&self.statistics.redis);
-            let redis = syros_resp::Connection::with_statistics(identity, self.now.wall, statistics);
-            self.front_end.open(address, redis);
-            Kind::Redis
-        } else {
-            self.greetings.push(self.now.instant.after(GREETING_TIMEOUT), address);
-            self.make_room_for_unsettled();
-            self.unsettled.push_back(address);
-            Kind::Greeting(Box::default())
-        };
-        self.table.fill(index, Entry::Open(Open::new(net, kind, address, Some(peer))));
-        // Its first bytes may have come before it was registered.
-        self.queue(index);
-    }
-
-    /// Forgets who has been settled by now, and closes the oldest connection to the replicas' port that has not, if
-    /// there are as many as there may be.
-    fn make_room_for_unsettled(&mut self) {
-        if self.unsettled.len() < self.descriptors.unsettled {
-            return;
-        }
-        let table = &mut self.table;
-        self.unsettled.retain(|address| table.find(*address).is_some_and(|index| table.is_unsettled(index)));
-        if self.unsettled.len() < self.descriptors.unsettled {
-            return;
-        }
-        let oldest = self.unsettled.pop_front().and_then(|address| self.table.find(address));
-        if let Some(index) = oldest {
-            self.refuse(index, "it has not said who it is, and others wait to");
-        }
-    }
-
     /// What this process says of itself on a new connection.
-    pub(crate) fn hello(&self) -> io::Result<Hello> {
+    pub(super) fn hello(&self) -> io::Result<Hello> {
         self.introduction.hello(self.declaration())
     }
 
     /// Position of the member that this node is, for log lines; a gateway is none.
-    pub(crate) fn node(&self) -> Option<u8> {
+    pub(super) fn node(&self) -> Option<u8> {
         self.introduction.member.as_ref().map(|member| member.replica.0)
     }
 
     /// Which member this node is, by which identity, and how far its group has come.
-    fn declaration(&self) -> Option<Declaration> {
+    pub(super) fn declaration(&self) -> Option<Declaration> {
         if let Some(forming) = &self.forming {
             return Some(forming.formation.declaration());
         }
@@ -210,8 +36,10 @@ impl EventLoop {
 
     /// The other end says who it is, or goes on with that. True if it has said something, and more of it may have arrived
     /// along with that: nothing else tells of what is in the buffer already.
-    pub(crate) fn handle_greeting(&mut self, index: usize) -> Result<bool, String> {
-        let Some(Open { net, kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
+    pub(super) fn handle_greeting(&mut self, index: usize) -> Result<bool, String> {
+        let Some(OpenConnection { net, kind: ConnectionKind::Greeting(greeting), .. }) =
+            self.table.open_mut(index)
+        else {
             return Ok(true);
         };
         let frame = net.inbound().next_frame(HANDSHAKE_BYTES_MAX);
@@ -221,14 +49,14 @@ impl EventLoop {
         }
         let (payload, is_dialed) = (frame.payload.to_vec(), greeting.dialed.is_some());
         let outcome = match &greeting.theirs {
-            None => self.take_hello(index, payload),
-            Some(_) => self.take_step(index, &payload),
+            None => self.on_hello(index, payload),
+            Some(_) => self.on_handshake_step(index, &payload),
         };
         match outcome {
             Ok(()) => Ok(true),
             Err(problem) if !is_dialed => {
                 // It is closed when it has got our side of the handshake, and why it is not taken.
-                self.complain(index, &problem);
+                self.log_refusal(index, &problem);
                 if let Some(open) = self.table.open_mut(index) {
                     let refused = HandshakeMessage::Refused(problem);
                     put_frame(open.net.outbound(), Channel::Handshake, |out| refused.encode(out));
@@ -242,10 +70,12 @@ impl EventLoop {
     }
 
     /// The first frame of the other end.
-    fn take_hello(&mut self, index: usize, payload: Vec<u8>) -> Result<(), String> {
+    pub(super) fn on_hello(&mut self, index: usize, payload: Vec<u8>) -> Result<(), String> {
         let hello = Hello::decode(&payload);
         let ours = self.hello().map_err(|error| error.to_string())?;
-        let Some(Open { net, kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
+        let Some(OpenConnection { net, kind: ConnectionKind::Greeting(greeting), .. }) =
+            self.table.open_mut(index)
+        else {
             return Ok(());
         };
         let dialed = greeting.dialed;
@@ -266,7 +96,7 @@ impl EventLoop {
                 return Err(format!("{} clients are connected, and that is the limit", self.peer_clients));
             }
             (Sender::Client, None) => {
-                self.welcome_client(index, has_secret, payload);
+                self.admit_client(index, has_secret, payload);
                 return Ok(());
             }
             (Sender::Client, Some(replica)) => return Err(format!("{replica} says that it is a client")),
@@ -275,8 +105,8 @@ impl EventLoop {
         let replica = member.declaration.replica;
         if self.introduction.member.is_none() {
             // A gateway is a client: nothing more is to be said.
-            self.check_place(&member, dialed)?;
-            self.welcome(index, &member)?;
+            self.check_position(&member, dialed)?;
+            self.establish_link(index, &member)?;
             return Ok(());
         }
         match (has_secret, self.introduction.secret.is_some()) {
@@ -293,7 +123,9 @@ impl EventLoop {
             _ => {}
         }
         self.check_member(&member, dialed)?;
-        let Some(Open { net, kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
+        let Some(OpenConnection { net, kind: ConnectionKind::Greeting(greeting), .. }) =
+            self.table.open_mut(index)
+        else {
             return Ok(());
         };
         let is_taken = match (dialed, &self.introduction.secret) {
@@ -316,7 +148,7 @@ impl EventLoop {
 
     /// The node at the other end of a connection that this one made speaks this version: if that is an older one than this
     /// node has begun in, it will refuse this connection, and takes the next.
-    fn adopt_version(&mut self, replica: ReplicaId, theirs: u16) -> Result<(), String> {
+    pub(super) fn adopt_version(&mut self, replica: ReplicaId, theirs: u16) -> Result<(), String> {
         let link = &mut self.links[replica.index()];
         if theirs >= link.version {
             return Ok(());
@@ -326,9 +158,11 @@ impl EventLoop {
     }
 
     /// What the other end of a connection says after it has said who it is.
-    fn take_step(&mut self, index: usize, payload: &[u8]) -> Result<(), String> {
+    pub(super) fn on_handshake_step(&mut self, index: usize, payload: &[u8]) -> Result<(), String> {
         let step = HandshakeMessage::decode(payload).map_err(|error| error.to_string())?;
-        let Some(Open { kind: Kind::Greeting(greeting), .. }) = self.table.open_mut(index) else {
+        let Some(OpenConnection { kind: ConnectionKind::Greeting(greeting), .. }) =
+            self.table.open_mut(index)
+        else {
             return Ok(());
         };
         let Some((member, theirs)) = greeting.theirs.take() else { return Ok(()) };
@@ -344,9 +178,9 @@ impl EventLoop {
             (Some(_), HandshakeMessage::Welcome(Some(proof)), Some(secret)) => {
                 let transcript = Transcript { dialer: ours, acceptor: theirs };
                 transcript.verify(secret, &proof, Side::Acceptor)?;
-                self.welcome(index, &member)?;
+                self.establish_link(index, &member)?;
             }
-            (Some(_), HandshakeMessage::Welcome(None), None) => self.welcome(index, &member)?,
+            (Some(_), HandshakeMessage::Welcome(None), None) => self.establish_link(index, &member)?,
             (Some(_), HandshakeMessage::Refused(reason), _) => {
                 return Err(format!("it refuses this node: {reason}"));
             }
@@ -356,8 +190,13 @@ impl EventLoop {
     }
 
     /// Takes a member that has connected, and tells it so.
-    fn accept_member(&mut self, index: usize, member: &Member, proof: Option<Proof>) -> Result<(), String> {
-        self.welcome(index, member)?;
+    pub(super) fn accept_member(
+        &mut self,
+        index: usize,
+        member: &Member,
+        proof: Option<Proof>,
+    ) -> Result<(), String> {
+        self.establish_link(index, member)?;
         if let Some(open) = self.table.open_mut(index) {
             put_frame(open.net.outbound(), Channel::Handshake, |out| {
                 HandshakeMessage::Welcome(proof).encode(out);
@@ -368,18 +207,18 @@ impl EventLoop {
     }
 
     /// Takes a client. If both it and we have a secret, it may prove it.
-    fn welcome_client(&mut self, index: usize, has_secret: bool, theirs: Vec<u8>) {
+    pub(super) fn admit_client(&mut self, index: usize, has_secret: bool, theirs: Vec<u8>) {
         let has_secret = has_secret && self.introduction.secret.is_some();
         let Some(open) = self.table.open_mut(index) else { return };
-        let kind = std::mem::replace(&mut open.kind, Kind::Client);
+        let kind = std::mem::replace(&mut open.kind, ConnectionKind::Client);
         self.peer_clients += 1;
-        if let (true, Kind::Greeting(greeting)) = (has_secret, kind) {
+        if let (true, ConnectionKind::Greeting(greeting)) = (has_secret, kind) {
             open.transcript = Some(Box::new(Transcript { dialer: theirs, acceptor: greeting.ours }));
         }
     }
 
     /// A client proves that it knows the secret.
-    pub(crate) fn authenticate_client(
+    pub(super) fn authenticate_client(
         &mut self,
         index: usize,
         transcript: &Transcript,
@@ -398,7 +237,7 @@ impl EventLoop {
     }
 
     /// Puts a connection to a member to use, whose handshake is over.
-    fn welcome(&mut self, index: usize, member: &Member) -> Result<(), String> {
+    pub(super) fn establish_link(&mut self, index: usize, member: &Member) -> Result<(), String> {
         let Member { declaration, process, incarnation, .. } = member;
         let replica = declaration.replica;
         let link = &mut self.links[replica.index()];
@@ -425,7 +264,7 @@ impl EventLoop {
         }
         self.learn(declaration)?;
         let Some(open) = self.table.open_mut(index) else { return Ok(()) };
-        open.kind = Kind::Link(replica);
+        open.kind = ConnectionKind::Link(replica);
         if let Some(local) = &mut self.local {
             local.handle(self.now, syros_protocol::replica::Event::MemberConnected(open.address));
         }
@@ -444,7 +283,7 @@ impl EventLoop {
     }
 
     /// Remembers for ever the node of a member whose node was not known.
-    fn learn(&mut self, theirs: &Declaration) -> Result<(), String> {
+    pub(super) fn learn(&mut self, theirs: &Declaration) -> Result<(), String> {
         let (Some(ours), Some(local)) = (self.declaration(), &mut self.local) else { return Ok(()) };
         let learnt = formation::check(&ours, local.directory().roster(), theirs);
         if let Some(roster) = learnt.map_err(|mismatch| mismatch.to_string())? {
@@ -460,7 +299,7 @@ impl EventLoop {
     }
 
     /// Checks that a node is where it should be.
-    fn check_place(&self, member: &Member, dialed: Option<ReplicaId>) -> Result<(), String> {
+    pub(super) fn check_position(&self, member: &Member, dialed: Option<ReplicaId>) -> Result<(), String> {
         let replica = member.declaration.replica;
         let (size, ours) = (member.settings.group.size(), self.links.len());
         if size != ours {
@@ -487,8 +326,8 @@ impl EventLoop {
     }
 
     /// Checks what a node says of itself against what this one knows of the cluster.
-    fn check_member(&mut self, member: &Member, dialed: Option<ReplicaId>) -> Result<(), String> {
-        self.check_place(member, dialed)?;
+    pub(super) fn check_member(&mut self, member: &Member, dialed: Option<ReplicaId>) -> Result<(), String> {
+        self.check_position(member, dialed)?;
         let Member { declaration: theirs, settings, .. } = member;
         let replica = theirs.replica;
         let Some(me) = self.introduction.member else { return Ok(()) };
@@ -514,7 +353,7 @@ impl EventLoop {
 
     /// A member knows another node in the position of this one. If so many do that no quorum can be had with the others,
     /// this node will never be of use. One that connects and knows no secret is not believed, if there is a secret.
-    fn on_disowned(&mut self, by: ReplicaId, is_dialed: bool, mismatch: &Mismatch) {
+    pub(super) fn on_disowned(&mut self, by: ReplicaId, is_dialed: bool, mismatch: &Mismatch) {
         if is_dialed || self.introduction.secret.is_none() {
             self.disowned_by = self.disowned_by.with(by);
         }
@@ -523,7 +362,8 @@ impl EventLoop {
         }
     }
 
-    fn complain(&mut self, index: usize, problem: &str) {
+    /// Logs why a connection is refused.
+    pub(super) fn log_refusal(&mut self, index: usize, problem: &str) {
         let node = self.node();
         let Some(open) = self.table.open_mut(index) else { return };
         let (connection, peer) = (open.address, open.peer.map(display));

@@ -30,14 +30,14 @@ const STATUS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Who the others are.
 #[derive(Clone, Debug)]
-pub(crate) struct Others {
+pub(crate) struct OtherMembers {
     pub(crate) group: Group,
     pub(crate) me: ReplicaId,
     /// Where the replicas listen, in the order of their positions.
     pub(crate) replicas: Vec<String>,
 }
 
-impl Others {
+impl OtherMembers {
     /// True while it is this node's turn. The first half of a turn is for beginning, the second for clocks that differ.
     pub(crate) fn is_our_turn(&self, now: WallTime) -> bool {
         let turn = u64::try_from(TURN.as_micros()).unwrap_or(u64::MAX);
@@ -103,7 +103,7 @@ pub(crate) struct RestartPermit {
 
 impl RestartPermit {
     /// Starts the thread. It uses `waker` when the node may start anew.
-    pub(crate) fn request(others: Others, clock: Clock, waker: Arc<Waker>) -> io::Result<Self> {
+    pub(crate) fn request(others: OtherMembers, clock: Clock, waker: Arc<Waker>) -> io::Result<Self> {
         let is_granted = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&is_granted);
         let (stop, stopped) = channel::<()>();
@@ -154,7 +154,7 @@ mod tests {
         let turn = u64::try_from(TURN.as_micros()).unwrap();
         let begins = [0, 1, 2].map(|position| {
             let me = ReplicaId(position);
-            let others = Others { group: Group::new(3).unwrap(), me, replicas: Vec::new() };
+            let others = OtherMembers { group: Group::new(3).unwrap(), me, replicas: Vec::new() };
             let ours: Vec<u64> =
                 (0..6 * turn).step_by(1000).filter(|micros| others.is_our_turn(WallTime(*micros))).collect();
             assert_eq!(ours.len() as u64, turn / 1000, "two halves of turns");

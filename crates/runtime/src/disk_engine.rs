@@ -24,12 +24,12 @@ const DAMAGED: &str = "damaged";
 
 /// The directory with the stores of a node: one directory each, named by its number.
 #[derive(Clone, Debug)]
-pub(crate) struct Files {
+pub(crate) struct StoreFiles {
     pub(crate) path: PathBuf,
     pub(crate) options: StoreOptions,
 }
 
-impl Files {
+impl StoreFiles {
     fn store(&self, number: u64) -> PathBuf {
         self.path.join(number.to_string())
     }
@@ -76,7 +76,7 @@ fn error(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> StoreError {
     }
 }
 
-impl StoreDirectory for Files {
+impl StoreDirectory for StoreFiles {
     type Store = DiskStore;
 
     fn list(&mut self) -> Result<Vec<u64>, StoreError> {
@@ -143,13 +143,13 @@ impl StoreDirectory for Files {
 }
 
 /// What a node needs to know of its engine on disk.
-pub(crate) struct Settings {
-    pub(crate) files: Files,
+pub(crate) struct DiskEngineSettings {
+    pub(crate) files: StoreFiles,
     pub(crate) threads: ThreadCounts,
     pub(crate) limits: PressureLimits,
 }
 
-impl Settings {
+impl DiskEngineSettings {
     /// For the engine in this directory.
     pub(crate) fn new(directory: &DataDirectory, config: &EngineConfig, open_files: usize) -> Self {
         let options = StoreOptions {
@@ -159,7 +159,7 @@ impl Settings {
             open_files,
         };
         Self {
-            files: Files { path: directory.engine(), options },
+            files: StoreFiles { path: directory.engine(), options },
             threads: ThreadCounts { lanes: config.execution_threads, readers: config.read_threads },
             // A checkpoint under way, one that follows, and the same again for bursts.
             limits: PressureLimits { unflushed_bytes: 4 * config.memtable_bytes, runs: RUNS_MAX },
@@ -171,27 +171,27 @@ impl Settings {
 const RUNS_MAX: usize = 20;
 
 /// What executes a node's log on disk: its threads, and where its stores lie.
-pub(crate) struct OnDisk {
+pub(crate) struct DiskEngineHandle {
     pub(crate) threads: DiskThreads<DiskStore>,
-    settings: Settings,
+    settings: DiskEngineSettings,
     /// The last census of the keys.
     pub(crate) census: Option<Census>,
     waker: Arc<Waker>,
 }
 
-impl OnDisk {
+impl DiskEngineHandle {
     /// Starts the threads of an engine that goes up to `applied`, with what decides for them.
     pub(crate) fn start(
         engine: DiskEngine<DiskStore>,
         applied: OpNumber,
-        settings: Settings,
+        settings: DiskEngineSettings,
         waker: Arc<Waker>,
     ) -> io::Result<(Self, DiskExecutor<DiskStore>)> {
-        let Settings { threads, limits, .. } = settings;
+        let DiskEngineSettings { threads, limits, .. } = settings;
         let shared = engine.into_shared();
         let executor = DiskExecutor::new(Arc::clone(&shared), applied, threads.lanes, limits);
         let threads = ThreadCounts { lanes: executor.lanes(), ..threads };
-        let settings = Settings { threads, ..settings };
+        let settings = DiskEngineSettings { threads, ..settings };
         let threads = DiskThreads::start(shared, threads, Arc::clone(&waker))?;
         Ok((Self { threads, settings, census: None, waker }, executor))
     }
@@ -203,7 +203,7 @@ impl OnDisk {
         Ok(std::mem::replace(&mut self.threads, next))
     }
 
-    /// See [`Files::mark_damaged`].
+    /// See [`StoreFiles::mark_damaged`].
     pub(crate) fn mark_damaged(&self, problem: &str) -> Result<(), StoreError> {
         self.settings.files.mark_damaged(problem)
     }

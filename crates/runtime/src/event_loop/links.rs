@@ -13,9 +13,9 @@ use syros_protocol::client;
 use syros_types::{Incarnation, Instant, NodeId, ReplicaId};
 use syros_wire::{Channel, VERSION, put_frame};
 
+use super::EventLoop;
 use crate::config::GREETING_TIMEOUT;
-use crate::connection::{Entry, Kind, Open};
-use crate::event_loop::EventLoop;
+use crate::connection::{ConnectionEntry, ConnectionKind, OpenConnection};
 use crate::handshake::Greeting;
 use crate::socket::configure_link;
 
@@ -151,13 +151,13 @@ impl Resolver {
 
 impl EventLoop {
     /// When the next attempt to connect is due.
-    pub(crate) fn dial_deadline(&self) -> Instant {
+    pub(super) fn dial_deadline(&self) -> Instant {
         let due = self.links.iter().filter_map(|link| Some(link.dialer.as_ref()?.schedule.due()));
         due.min().unwrap_or(Instant::NEVER)
     }
 
     /// Starts the attempts that are due, and goes on with those whose host name has been looked up.
-    pub(crate) fn dial_due(&mut self) {
+    pub(super) fn dial_due(&mut self) {
         while let Ok((replica, found)) = self.resolver.answers.try_recv() {
             match found {
                 Ok(address) => self.dial(replica, address),
@@ -186,7 +186,7 @@ impl EventLoop {
         let (index, address) = self.table.reserve();
         match Dialing::start(to, self.poll.registry(), Token(index)) {
             Ok(dialing) => {
-                self.table.fill(index, Entry::Dialing { replica, dialing, address });
+                self.table.fill(index, ConnectionEntry::Dialing { replica, dialing, address });
                 self.greetings.push(self.now.instant.after(GREETING_TIMEOUT), address);
             }
             Err(error) => {
@@ -197,11 +197,13 @@ impl EventLoop {
     }
 
     /// Something has happened to a connection that is being made.
-    pub(crate) fn progress(&mut self, index: usize) {
-        let Some(Entry::Dialing { replica, dialing, address }) = self.table.take(index) else { return };
+    pub(super) fn continue_dialing(&mut self, index: usize) {
+        let Some(ConnectionEntry::Dialing { replica, dialing, address }) = self.table.take(index) else {
+            return;
+        };
         let stream = match dialing.progress() {
             Progress::Pending(dialing) => {
-                return self.table.fill(index, Entry::Dialing { replica, dialing, address });
+                return self.table.fill(index, ConnectionEntry::Dialing { replica, dialing, address });
             }
             Progress::Connected(stream) => stream,
             Progress::Failed(error) => {
@@ -224,8 +226,8 @@ impl EventLoop {
                     }
                 }
                 put_frame(net.outbound(), Channel::Handshake, |out| out.extend_from_slice(&greeting.ours));
-                let kind = Kind::Greeting(Box::new(greeting));
-                self.table.fill(index, Entry::Open(Open::new(net, kind, address, peer)));
+                let kind = ConnectionKind::Greeting(Box::new(greeting));
+                self.table.fill(index, ConnectionEntry::Open(OpenConnection::new(net, kind, address, peer)));
                 self.mark_dirty(index);
                 self.queue(index);
             }
@@ -237,14 +239,14 @@ impl EventLoop {
     }
 
     /// Gives up an attempt that takes too long.
-    pub(crate) fn give_up_dialing(&mut self, index: usize, reason: &str) {
-        if let Some(Entry::Dialing { replica, .. }) = self.table.remove(index) {
+    pub(super) fn give_up_dialing(&mut self, index: usize, reason: &str) {
+        if let Some(ConnectionEntry::Dialing { replica, .. }) = self.table.remove(index) {
             self.on_dial_failed(replica, reason);
         }
     }
 
     /// An attempt to connect has failed.
-    pub(crate) fn on_dial_failed(&mut self, replica: ReplicaId, reason: &str) {
+    pub(super) fn on_dial_failed(&mut self, replica: ReplicaId, reason: &str) {
         let node = self.node();
         let Some(dialer) = &mut self.links[replica.index()].dialer else { return };
         // Once for each cause.
@@ -262,7 +264,7 @@ impl EventLoop {
     }
 
     /// The connection to a replica is gone.
-    pub(crate) fn on_link_lost(&mut self, replica: ReplicaId, index: usize, reason: &str) {
+    pub(super) fn on_link_lost(&mut self, replica: ReplicaId, index: usize, reason: &str) {
         let node = self.node();
         let link = &mut self.links[replica.index()];
         if link.connection != Some(index) {

@@ -1,0 +1,186 @@
+//! Accepting connections.
+
+use std::io::{self, ErrorKind, Write};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mio::net::{TcpListener, TcpStream};
+use mio::{Registry, Token};
+use syros_net::{Connection, Limits};
+use syros_resp::Identity;
+use syros_types::Instant;
+
+use super::{EventLoop, REDIS_LISTENER, REPLICA_LISTENER};
+use crate::config::GREETING_TIMEOUT;
+use crate::connection::{ConnectionEntry, ConnectionKind, OpenConnection};
+use crate::socket::{ListenError, configure, configure_link, is_exhausted, listen};
+
+/// Connections accepted from one listener in one turn; those that are there already have work to do.
+const ACCEPTS_PER_TURN: usize = 64;
+
+/// When the system has no file descriptors left, accepting is tried again after this long.
+const EXHAUSTED_PAUSE: Duration = Duration::from_millis(100);
+
+/// Limits of a Redis connection's buffers.
+const REDIS: Limits = Limits {
+    // One whole request, and the beginning of the next.
+    frame_bytes_max: syros_resp::limits::REQUEST_BYTES_MAX + syros_resp::limits::LINE_BYTES_MAX,
+    backlog_bytes_max: syros_resp::limits::REPLY_BYTES_PAUSE,
+};
+
+/// A listening socket.
+pub(crate) struct Listener {
+    socket: TcpListener,
+    pub(crate) address: SocketAddr,
+    /// A connection may be waiting: an event said so, and none has since been missing.
+    pub(crate) is_ready: bool,
+    /// Accepting is pointless before this.
+    again_at: Instant,
+}
+
+impl Listener {
+    pub(crate) fn open(
+        address: SocketAddr,
+        purpose: &'static str,
+        registry: &Registry,
+        token: Token,
+    ) -> Result<Self, ListenError> {
+        let mut socket = listen(address, purpose)?;
+        let failed = |source| ListenError { address, purpose, source };
+        registry.register(&mut socket, token, mio::Interest::READABLE).map_err(failed)?;
+        let address = socket.local_addr().map_err(failed)?;
+        Ok(Self { socket, address, is_ready: false, again_at: Instant(0) })
+    }
+
+    /// The same socket, for a thread that accepts while no event loop does.
+    pub(crate) fn duplicate(&self) -> io::Result<std::net::TcpListener> {
+        rustix::io::dup(&self.socket).map(std::net::TcpListener::from).map_err(Into::into)
+    }
+
+    const fn wants_to_accept(&self) -> bool {
+        self.is_ready && self.again_at.0 == 0
+    }
+}
+
+impl EventLoop {
+    /// The listener with this token, if the process has it.
+    pub(super) const fn listener(&mut self, token: Token) -> Option<&mut Listener> {
+        match token {
+            REDIS_LISTENER => self.redis_listener.as_mut(),
+            _ => self.replica_listener.as_mut(),
+        }
+    }
+
+    /// True if a connection may be waiting that can be accepted at once.
+    pub(super) fn wants_to_accept(&self) -> bool {
+        [&self.redis_listener, &self.replica_listener].into_iter().flatten().any(Listener::wants_to_accept)
+    }
+
+    /// When to try again to accept what could not be.
+    pub(super) fn accept_deadline(&self) -> Instant {
+        let deadline = |listener: &Listener| {
+            if listener.is_ready { listener.again_at } else { Instant::NEVER }
+        };
+        let listeners = [&self.redis_listener, &self.replica_listener];
+        listeners.into_iter().flatten().map(deadline).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Accepts connections that wait.
+    pub(super) fn accept_waiting(&mut self) {
+        for token in [REDIS_LISTENER, REPLICA_LISTENER] {
+            for _ in 0..ACCEPTS_PER_TURN {
+                let Some((stream, peer)) = self.accept(token) else { break };
+                self.admit(token, stream, peer);
+            }
+        }
+    }
+
+    /// Accepts the next connection of a listener, if there is one.
+    pub(super) fn accept(&mut self, token: Token) -> Option<(TcpStream, SocketAddr)> {
+        let now = self.now.instant;
+        let listener = self.listener(token)?;
+        if !listener.is_ready || listener.again_at > now {
+            return None;
+        }
+        listener.again_at = Instant(0);
+        match listener.socket.accept() {
+            Ok(accepted) => return Some(accepted),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => listener.is_ready = false,
+            Err(error) if is_exhausted(&error) => {
+                // The connection stays in the queue; trying at once would only burn the processor.
+                listener.again_at = now.after(EXHAUSTED_PAUSE);
+                let node = self.node();
+                tracing::warn!(node, error = %error, "cannot accept a connection");
+            }
+            // The connection was gone before it was accepted; there may be others.
+            Err(_) => {}
+        }
+        None
+    }
+
+    /// Takes in a connection that was accepted.
+    pub(super) fn admit(&mut self, token: Token, mut stream: TcpStream, peer: SocketAddr) {
+        let is_redis = token == REDIS_LISTENER;
+        // Other replicas always get in: without them there is nothing to serve clients with. Who comes to their port
+        // is counted when it has said who it is.
+        if is_redis && self.clients >= self.descriptors.redis_clients {
+            let limit = self.descriptors.redis_clients;
+            let node = self.node();
+            tracing::warn!(node, peer = %peer, limit, "refused a connection of a Redis client: as many as may be are open");
+            // A courtesy; if the socket does not take it, never mind.
+            let _ = stream.write(b"-ERR max number of clients reached\r\n");
+            return;
+        }
+        let (index, address) = self.table.reserve();
+        let configured = if is_redis { configure(&stream) } else { configure_link(&stream) };
+        let local = stream.local_addr();
+        let limits = if is_redis { REDIS } else { Limits::NODE };
+        let opened = configured
+            .and_then(|()| Connection::register(stream, limits, self.poll.registry(), Token(index)));
+        let net = match opened {
+            Ok(net) => net,
+            Err(error) => {
+                let node = self.node();
+                tracing::warn!(node, peer = %peer, error = %error, "lost a connection while it was taken in");
+                return self.table.release(index);
+            }
+        };
+        let kind = if is_redis {
+            let local_address = local.map(|local| local.to_string()).unwrap_or_default();
+            let id = self.statistics.next_connection();
+            let identity = Identity { id, address: peer.to_string(), local_address };
+            self.clients += 1;
+            let statistics = Arc::clone(&self.statistics.redis);
+            let redis = syros_resp::Connection::with_statistics(identity, self.now.wall, statistics);
+            self.front_end.open(address, redis);
+            ConnectionKind::Redis
+        } else {
+            self.greetings.push(self.now.instant.after(GREETING_TIMEOUT), address);
+            self.make_room_for_unidentified();
+            self.unidentified.push_back(address);
+            ConnectionKind::Greeting(Box::default())
+        };
+        self.table.fill(index, ConnectionEntry::Open(OpenConnection::new(net, kind, address, Some(peer))));
+        // Its first bytes may have come before it was registered.
+        self.queue(index);
+    }
+
+    /// Forgets the connections whose other end has said who it is, and closes the oldest one whose other end has not, if
+    /// there are as many as there may be.
+    pub(super) fn make_room_for_unidentified(&mut self) {
+        if self.unidentified.len() < self.descriptors.unidentified {
+            return;
+        }
+        let table = &mut self.table;
+        self.unidentified
+            .retain(|address| table.find(*address).is_some_and(|index| table.is_unidentified(index)));
+        if self.unidentified.len() < self.descriptors.unidentified {
+            return;
+        }
+        let oldest = self.unidentified.pop_front().and_then(|address| self.table.find(address));
+        if let Some(index) = oldest {
+            self.refuse(index, "it has not said who it is, and others wait to");
+        }
+    }
+}

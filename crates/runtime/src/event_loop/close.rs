@@ -1,0 +1,71 @@
+//! Closing connections.
+
+use syros_protocol::replica;
+use tracing::field::display;
+
+use super::EventLoop;
+use crate::connection::{ConnectionEntry, ConnectionKind, OpenConnection};
+
+impl EventLoop {
+    /// Closes a connection whose other end does what it must not.
+    pub(super) fn refuse(&mut self, index: usize, problem: &str) {
+        let node = self.node();
+        let Some(open) = self.table.open_mut(index) else { return };
+        // What goes wrong with a connection that we make is logged where it is tried again.
+        if !matches!(&open.kind, ConnectionKind::Greeting(greeting) if greeting.dialed.is_some()) {
+            let (connection, peer) = (open.address, open.peer.map(display));
+            tracing::warn!(
+                node,
+                connection,
+                peer,
+                error = problem,
+                "closed a connection whose peer does what it must not"
+            );
+        }
+        self.close(index, problem);
+    }
+
+    /// Closes a connection and tells the cores.
+    pub(super) fn close(&mut self, index: usize, reason: &str) {
+        let Some(ConnectionEntry::Open(mut open)) = self.table.remove(index) else { return };
+        self.memory.charge(&mut open.charged, 0);
+        self.front_end.close(open.address);
+        let (connection, peer) = (open.address, open.peer.map(display));
+        tracing::debug!(node = self.node(), connection, peer, reason, "closed a connection");
+        let gone = replica::Event::ClientGone(open.address);
+        match open.kind {
+            ConnectionKind::Link(replica) => {
+                self.on_link_lost(replica, index, reason);
+                if let Some(local) = &mut self.local {
+                    local.handle(self.now, gone);
+                }
+            }
+            ConnectionKind::Client => {
+                self.peer_clients -= 1;
+                if let Some(local) = &mut self.local {
+                    local.handle(self.now, gone);
+                }
+            }
+            ConnectionKind::Redis => self.clients -= 1,
+            ConnectionKind::Greeting(greeting) => match greeting.dialed {
+                None => {}
+                Some(replica) => self.on_dial_failed(replica, reason),
+            },
+        }
+    }
+
+    /// Closes connections that did not say in time who they are.
+    pub(super) fn close_silent(&mut self) {
+        while let Some(address) = self.greetings.pop_due(self.now.instant) {
+            let Some(index) = self.table.find(address) else { continue };
+            if self.table.is_dialing(index) {
+                self.give_up_dialing(index, "no answer");
+            } else if matches!(
+                self.table.open_mut(index),
+                Some(OpenConnection { kind: ConnectionKind::Greeting(_), .. })
+            ) {
+                self.refuse(index, "it has not said who it is");
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Carrying out what the cores want: messages, at once or after a record, and requests of the front end.
+
+use syros_node::ReadJob;
+use syros_node::front_end::FrontEndAction;
+use syros_protocol::message::{Message, Peer};
+use syros_protocol::record::Ticket;
+use syros_protocol::replica;
+use syros_types::{ConfigurationId, ReplicaId, ReplicaSet};
+use syros_wire::{Channel, put_message_frame};
+
+use super::{EventLoop, OWN_FRONT_END};
+use crate::connection::ConnectionKind;
+use crate::local_replica::{DelayedSend, LocalReplica, ReplicaRequest};
+
+/// Messages to a replica are dropped while more bytes than this wait for it: it will ask again.
+const LINK_BACKLOG_MAX: usize = 64 * 1024 * 1024;
+
+impl EventLoop {
+    /// Carries out what the cores want, until they want nothing more.
+    pub(super) fn drain_cores(&mut self) {
+        loop {
+            let mut is_quiet = true;
+            while let Some(delayed) = self.local.as_mut().and_then(LocalReplica::pop_held) {
+                is_quiet = false;
+                match delayed {
+                    DelayedSend::Message(to, message) => self.deliver(to, message),
+                    DelayedSend::Frames(address, frames) => {
+                        self.put_for_client(address, |out| out.extend_from_slice(&frames));
+                    }
+                }
+            }
+            while let Some((to, message)) = self.pop_slow_read() {
+                is_quiet = false;
+                self.deliver(to, message);
+            }
+            while let Some(index) = self.resumed.pop() {
+                is_quiet = false;
+                self.read_held(index);
+            }
+            while !self.has_large_reply
+                && let Some(request) = self.local.as_mut().and_then(|local| local.poll(self.now))
+            {
+                is_quiet = false;
+                self.carry_out(request);
+            }
+            self.has_large_reply = false;
+            while let Some(action) = self.front_end.poll(self.now) {
+                is_quiet = false;
+                match action {
+                    FrontEndAction::Send { to, message } => self.send_request(to, message),
+                    FrontEndAction::Completed { address, .. } => self.charge(address),
+                }
+            }
+            while let Some(address) = self.front_end.go_on(self.now) {
+                is_quiet = false;
+                self.resume(address);
+            }
+            if is_quiet {
+                return;
+            }
+        }
+    }
+
+    /// Carries out what the replica wants of the event loop.
+    pub(super) fn carry_out(&mut self, request: ReplicaRequest) {
+        match request {
+            ReplicaRequest::Send(to, message) => self.deliver(to, message),
+            ReplicaRequest::SendAfter(after, to, message) => self.deliver_after(after, to, message),
+            ReplicaRequest::Read(job) => {
+                let ReadJob { to, view, number, body, freshness, applied, now, time } = job;
+                self.read_if_room(to, (view, number), applied, body, (freshness, time, now));
+            }
+        }
+    }
+
+    /// Sends a message of the replica.
+    pub(super) fn deliver(&mut self, to: Peer, message: Message) {
+        let configuration = self.description.configuration.id;
+        tracing::trace!(to = ?to, name = message.name(), "the replica sends a message");
+        match to {
+            Peer::Client(OWN_FRONT_END) => {
+                let Some(local) = &self.local else { return };
+                let from = local.me;
+                self.make_room_for(&message);
+                self.front_end.on_message(self.now, from, configuration.epoch, message);
+            }
+            Peer::Client(address) => self.put_for_client(address, |out| {
+                put_message_frame(out, Channel::Client, configuration, &message);
+            }),
+            Peer::Replica(replica) => self.put_for_replica(replica, |out| {
+                put_message_frame(out, Channel::Replica, configuration, &message);
+            }),
+        }
+    }
+
+    /// Sends a message of the replica when a record is on disk: from the log's thread, if it goes to another process.
+    pub(super) fn deliver_after(&mut self, after: Ticket, to: Peer, message: Message) {
+        let configuration = self.description.configuration.id;
+        tracing::trace!(to = ?to, name = message.name(), ticket = after.0, "the replica sends a message after a record");
+        let (index, channel) = match to {
+            Peer::Client(address) => (self.table.find(address), Channel::Client),
+            Peer::Replica(replica) => (self.link_to(replica), Channel::Replica),
+        };
+        let Some(local) = &mut self.local else { return };
+        let Some((index, open)) = index.and_then(|index| Some((index, self.table.open_mut(index)?))) else {
+            // It is for the front end of this process, or for a replica that may be connected by then.
+            return local.hold(after, DelayedSend::Message(to, message));
+        };
+        if open.awaiting_record.is_none() || local.is_submitted(after) {
+            // What is left with the other thread is not counted here: to a full socket, there would be no end to it.
+            let Some(outlet) = open.net.outlet() else {
+                return local.hold(after, DelayedSend::Message(to, message));
+            };
+            let mut frames = Vec::new();
+            put_message_frame(&mut frames, channel, configuration, &message);
+            if local.is_submitted(after) {
+                return local.send_when_durable(after, outlet, frames);
+            }
+            open.awaiting_record = Some((after, outlet, frames));
+            self.awaiting_record.push(index);
+        } else if let Some((last, _, frames)) = &mut open.awaiting_record {
+            // Their records reach the disk together.
+            *last = after.max(*last);
+            put_message_frame(frames, channel, configuration, &message);
+        }
+    }
+
+    /// Leaves with the log's thread what it is to send.
+    pub(super) fn hand_to_durable_sender(&mut self) {
+        let Some(local) = &mut self.local else { return };
+        for index in self.awaiting_record.drain(..) {
+            let Some(open) = self.table.open_mut(index) else { continue };
+            let Some((after, outlet, frames)) = open.awaiting_record.take() else { continue };
+            if matches!(open.kind, ConnectionKind::Client) && open.net.backlog() > 0 {
+                // A client that gets other answers now is soon back with more. Woken for these in between, it would come in
+                // small pieces, which costs more than they gain.
+                local.hold(after, DelayedSend::Frames(open.address, frames));
+            } else {
+                local.send_when_durable(after, outlet, frames);
+            }
+        }
+        // A client that is not read waits for bytes to leave, whatever they are.
+        local.ask_to_be_woken(!self.throttled.is_empty());
+    }
+
+    /// Sends a request of the front end.
+    pub(super) fn send_request(&mut self, to: ReplicaSet, message: Message) {
+        let me = self.local.as_ref().map(|local| local.me);
+        let others = me.map_or(to, |me| to.without(me));
+        if !others.is_empty() {
+            let mut buffer = std::mem::take(&mut self.frame);
+            let epoch = self.front_end.client().epoch();
+            let configuration = ConfigurationId { epoch, ..self.description.configuration.id };
+            let frame = buffer.of(Channel::Client, configuration, &message);
+            for other in others.iter() {
+                self.put_for_replica(other, |out| out.extend_from_slice(frame));
+            }
+            self.frame = buffer;
+        }
+        if let Some(local) = &mut self.local
+            && to.contains(local.me)
+        {
+            let event = replica::Event::Message { from: Peer::Client(OWN_FRONT_END), message };
+            local.handle(self.now, event);
+        }
+    }
+
+    /// The place of the connection to a replica, if there is one.
+    pub(super) fn link_to(&self, replica: ReplicaId) -> Option<usize> {
+        self.links.get(replica.index())?.connection
+    }
+
+    /// Has `put` append to the output of the link to a replica, unless there is none or too much waits there already.
+    pub(super) fn put_for_replica(&mut self, to: ReplicaId, put: impl FnOnce(&mut Vec<u8>)) {
+        let Some(index) = self.link_to(to) else { return };
+        let Some(open) = self.table.open_mut(index) else { return };
+        if open.net.backlog() <= LINK_BACKLOG_MAX {
+            put(open.net.outbound());
+            open.mark_dirty(index, &mut self.dirty);
+        }
+    }
+
+    /// Has `put` append to the output of a client, or of the front end of another node, if it is connected.
+    pub(super) fn put_for_client(&mut self, address: u64, put: impl FnOnce(&mut Vec<u8>)) {
+        let Some(index) = self.table.find(address) else { return };
+        let Some(open) = self.table.open_mut(index) else { return };
+        open.put_for_client(self.output_bytes_max, put);
+        open.charge(&self.front_end, &mut self.memory);
+        open.mark_dirty(index, &mut self.dirty);
+    }
+}

@@ -1,0 +1,251 @@
+//! Reading connections, and handing what came to the cores.
+
+use syros_net::ReadOutcome;
+use syros_node::front_end::needs_room;
+use syros_protocol::message::{Message, Peer};
+use syros_protocol::replica;
+use syros_types::{ConfigurationEpoch, ConfigurationId, OtherConfiguration, ReplicaId};
+use syros_wire::{Channel, HandshakeMessage};
+
+use super::EventLoop;
+use super::redis::has_replies;
+use crate::connection::ConnectionKind;
+
+/// Reads of one connection in one turn. Its input buffer grows when reads fill it, so a busy connection
+/// needs few; the others should not wait for more.
+const READS_PER_TURN: usize = 4;
+
+impl EventLoop {
+    /// Reads a connection and handles what came.
+    pub(super) fn serve(&mut self, index: usize) {
+        let is_overloaded = self.is_overloaded();
+        let Some(open) = self.table.open_mut(index) else { return };
+        let is_client = matches!(open.kind, ConnectionKind::Redis | ConnectionKind::Client);
+        if is_client && is_overloaded {
+            // Stays queued, in another queue.
+            self.throttled.push(index);
+            return;
+        }
+        open.is_queued = false;
+        for _ in 0..READS_PER_TURN {
+            let Some(open) = self.table.open_mut(index) else { return };
+            if is_client && open.is_backpressured() {
+                open.is_stalled = true;
+                return;
+            }
+            if is_client && !open.is_closing {
+                // Charged before it is taken.
+                let growth = open.net.growth_ahead();
+                if growth > 0 && !self.memory.admits(open.charged, growth) {
+                    open.is_queued = true;
+                    self.waiting_for_memory.push(index);
+                    return self.memory.wait(self.now.instant, growth);
+                }
+            }
+            // Of a connection that is closing, only what has been received is still handled.
+            let outcome = if open.is_closing { ReadOutcome::Nothing } else { open.net.read() };
+            self.now = self.clock.now();
+            match outcome {
+                ReadOutcome::Received(_) | ReadOutcome::Nothing | ReadOutcome::Full => {
+                    if let Err(problem) = self.handle_input(index) {
+                        return self.refuse(index, &problem);
+                    }
+                }
+                ReadOutcome::Closed => return self.on_end(index),
+                ReadOutcome::Failed(error) => return self.close(index, &error.to_string()),
+            }
+            let Some(open) = self.table.open_mut(index) else { return };
+            open.charge(&self.front_end, &mut self.memory);
+            if !open.net.is_readable() || open.is_stalled || open.is_closing {
+                return;
+            }
+        }
+        self.queue(index);
+    }
+
+    /// Handles all whole messages that a connection has received. An error: it sent something that no
+    /// working peer sends.
+    pub(super) fn handle_input(&mut self, index: usize) -> Result<(), String> {
+        loop {
+            let Some(open) = self.table.open_mut(index) else { return Ok(()) };
+            match &open.kind {
+                ConnectionKind::Redis => {
+                    self.handle_redis(index);
+                    return Ok(());
+                }
+                ConnectionKind::Greeting(_) => {
+                    if !self.handle_greeting(index)? {
+                        return Ok(());
+                    }
+                }
+                ConnectionKind::Client => return self.handle_client(index),
+                ConnectionKind::Link(replica) => {
+                    let replica = *replica;
+                    return self.handle_link(index, replica);
+                }
+            }
+        }
+    }
+
+    /// Frames of a Syros client: requests for the replica.
+    pub(super) fn handle_client(&mut self, index: usize) -> Result<(), String> {
+        let ours = self.description.configuration.id;
+        let (Some(open), Some(local)) = (self.table.open_mut(index), &mut self.local) else { return Ok(()) };
+        let from = Peer::Client(open.address);
+        let statistics = &self.statistics;
+        let inbound = open.net.inbound();
+        while let Some(frame) = inbound
+            .next_frame(syros_wire::CLIENT_FRAME_BYTES_MAX)
+            .map_err(|error| statistics.no_frame(error))?
+        {
+            if frame.channel != Channel::Client {
+                let Some(transcript) = open.transcript.take().filter(|_| frame.channel == Channel::Handshake)
+                else {
+                    return Err(format!("a client sent a frame on channel {:?}", frame.channel));
+                };
+                let step = HandshakeMessage::decode(frame.payload).map_err(|error| error.to_string())?;
+                self.authenticate_client(index, &transcript, &step)?;
+                // Only once: the transcript has been taken.
+                return self.handle_client(index);
+            }
+            let message =
+                syros_wire::decode_client_message(frame.payload).map_err(|error| error.to_string())?;
+            if !is_for_replica(&message) {
+                return Err("a client sent an answer".to_owned());
+            }
+            ours.check(frame.configuration).map_err(foreign)?;
+            if matches!(message, Message::HandOver { .. })
+                && self.introduction.secret.is_some()
+                && !open.is_authenticated
+            {
+                return Err(
+                    "a client that has not proved that it knows the cluster's secret wanted the leader \
+                            to hand over"
+                        .to_owned(),
+                );
+            }
+            tracing::trace!(
+                connection = open.address,
+                name = message.name(),
+                "a request of a Syros client has come"
+            );
+            local.handle(self.now, replica::Event::Message { from, message });
+        }
+        Ok(())
+    }
+
+    /// Frames of another node: messages for the replica, requests of its front end, and answers to ours.
+    pub(super) fn handle_link(&mut self, index: usize, from: ReplicaId) -> Result<(), String> {
+        while let Some((epoch, message)) = self.handle_frames(index, from)? {
+            self.make_room_for(&message);
+            self.front_end.on_message(self.now, from, epoch, message);
+        }
+        Ok(())
+    }
+
+    /// Frames of another node, up to a reply that there has to be room for.
+    pub(super) fn handle_frames(
+        &mut self,
+        index: usize,
+        from: ReplicaId,
+    ) -> Result<Option<(ConfigurationEpoch, Message)>, String> {
+        let ours = self.description.configuration.id;
+        let Some(open) = self.table.open_mut(index) else { return Ok(None) };
+        let address = open.address;
+        let mut reply = None;
+        let Self { front_end, statistics, .. } = self;
+        let mut heard = None;
+        let inbound = open.net.inbound();
+        while let Some(frame) = inbound
+            .next_frame(syros_types::limits::FRAME_BYTES_MAX)
+            .map_err(|error| statistics.no_frame(error))?
+        {
+            match (frame.channel, &mut self.local) {
+                (Channel::Client, local) => {
+                    let message = syros_wire::decode_client_message(frame.payload)
+                        .map_err(|error| error.to_string())?;
+                    let epoch = frame.configuration.epoch;
+                    // Which epoch's answers count, the client decides.
+                    let expected =
+                        if is_for_replica(&message) { ours } else { ConfigurationId { epoch, ..ours } };
+                    expected.check(frame.configuration).map_err(foreign)?;
+                    tracing::trace!(
+                        connection = address,
+                        member = from.0,
+                        name = message.name(),
+                        "a message of another node's front end or to ours has come"
+                    );
+                    match local {
+                        Some(local) if is_for_replica(&message) => {
+                            let from = Peer::Client(address);
+                            local.handle(self.now, replica::Event::Message { from, message });
+                        }
+                        _ if needs_room(&message) => {
+                            reply = Some((epoch, message));
+                            break;
+                        }
+                        _ => front_end.on_message(self.now, from, epoch, message),
+                    }
+                }
+                (Channel::Replica, Some(local)) => {
+                    ours.check(frame.configuration).map_err(foreign)?;
+                    let message = syros_wire::decode_message(frame.payload, local.describe)
+                        .map_err(|error| error.to_string())?;
+                    tracing::trace!(
+                        connection = address,
+                        member = from.0,
+                        name = message.name(),
+                        "a message of another replica has come"
+                    );
+                    let from = Peer::Replica(from);
+                    local.handle(self.now, replica::Event::Message { from, message });
+                }
+                // The group is being formed here, and has been at the other end.
+                (Channel::Replica, None) if self.forming.is_some() => {}
+                (Channel::Handshake, _) => {
+                    match HandshakeMessage::decode(frame.payload).map_err(|error| error.to_string())? {
+                        HandshakeMessage::Stage(stage) => heard = Some(stage),
+                        _ => return Err("it goes on with a handshake that is over".to_owned()),
+                    }
+                }
+                (channel, _) => return Err(format!("unexpected frame on channel {channel:?}")),
+            }
+        }
+        heard.map_or(Ok(()), |stage| self.on_stage(from, stage))?;
+        Ok(reply)
+    }
+
+    /// The other end sends no more.
+    pub(super) fn on_end(&mut self, index: usize) {
+        let Some(open) = self.table.open_mut(index) else { return };
+        let waits = match &open.kind {
+            ConnectionKind::Redis => self.front_end.connection(open.address).is_some_and(has_replies),
+            ConnectionKind::Greeting(_) | ConnectionKind::Link(_) | ConnectionKind::Client => false,
+        };
+        if waits || (open.net.backlog() > 0 && !matches!(open.kind, ConnectionKind::Link(_))) {
+            // It may have closed only its own direction, and wait for its replies.
+            open.is_closing = true;
+            self.mark_dirty(index);
+        } else {
+            self.close(index, "the other end closed the connection");
+        }
+    }
+}
+
+/// True for what clients send to replicas, false for what replicas answer.
+const fn is_for_replica(message: &Message) -> bool {
+    matches!(
+        message,
+        Message::Register { .. }
+            | Message::Attach { .. }
+            | Message::Request { .. }
+            | Message::Read { .. }
+            | Message::StatusRequest
+            | Message::HandOver { .. }
+    )
+}
+
+/// Why a frame for another configuration than this process's ends its connection.
+fn foreign(other: OtherConfiguration) -> String {
+    format!("a frame for another configuration: {other}")
+}

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use syros_protocol::formation::Stage;
 use syros_types::NodeId;
@@ -200,6 +200,47 @@ fn two_nodes_with_one_id_are_not_both_taken() {
         (0..2).any(|node| nodes.log(node).contains("two processes run as replica 2")).then_some(())
     });
     nodes.set(0, "k", "x");
+}
+
+/// A data directory that is put back has forgotten what it acknowledged since.
+#[test]
+fn an_earlier_life_of_a_node_is_not_counted() {
+    let scratch = Scratch::new("lives");
+    let mut nodes = Nodes::new(&scratch);
+    let [data, copy, older] = ["data-2", "copy", "older"].map(|name| scratch.0.join(name));
+    nodes.start_all(&["--bootstrap"]);
+    nodes.set(2, "k", "v");
+    nodes.stop(2, Signal::TERM);
+    copy_directory(&data, &older);
+    for value in ["w", "x"] {
+        nodes.start(2, &[]);
+        nodes.set(2, "k", value);
+        nodes.stop(2, Signal::TERM);
+        if value == "w" {
+            copy_directory(&data, &copy);
+        }
+    }
+    let starts = |directory: &Path| {
+        let text = std::fs::read_to_string(directory.join("identity")).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix("incarnation = "));
+        line.and_then(|number| number.parse::<u64>().ok()).unwrap()
+    };
+    let last = starts(&data);
+    assert_eq!((starts(&older), starts(&copy)), (last - 2, last - 1));
+    // The one copy comes back as the start before the last one, the other as another process of the last one.
+    for directory in [&older, &copy] {
+        let start = starts(directory) + 1;
+        std::fs::remove_dir_all(&data).unwrap();
+        copy_directory(directory, &data);
+        nodes.start(2, &[]);
+        for node in 0..2 {
+            nodes.wait_for_log(node, &format!("says that this is its start number {start}, and a later one"));
+        }
+        nodes.wait_for_log(2, "it refuses this node: ");
+        nodes.stop(2, Signal::KILL);
+    }
+    nodes.set(0, "k", "y");
+    assert_eq!(nodes.get(1, "k"), "y");
 }
 
 /// FOUND A2: a leader with a long lease gave stale reads.

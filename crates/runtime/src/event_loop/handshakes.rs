@@ -241,11 +241,11 @@ impl EventLoop {
         let Member { declaration, process, incarnation, .. } = member;
         let replica = declaration.replica;
         let link = &mut self.links[replica.index()];
-        if !link.was_replaced(*process) && !link.record_life(declaration.node, *incarnation) {
+        if !link.was_replaced(*process) && !link.record_life(declaration.node, *incarnation, *process) {
             return Err(format!(
-                "{replica}, node {}, says that this is its start number {}, and a later one has been heard of: its \
-                 data directory was put back from an old copy, which has forgotten what it acknowledged since, or a \
-                 copy of it has run meanwhile. It is not counted",
+                "{replica}, node {}, says that this is its start number {}, and a later one has been heard of, or \
+                 another process of that start: its data directory was put back from an old copy, which has forgotten \
+                 what it acknowledged since, or a copy of it has run meanwhile. It is not counted",
                 declaration.node, incarnation.0
             ));
         }

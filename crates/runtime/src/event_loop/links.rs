@@ -43,8 +43,8 @@ pub(crate) struct Link {
     pub(crate) node: Option<NodeId>,
     /// The process that is connected, or was last.
     process: Option<u64>,
-    /// The latest life of this node that has been heard of: an earlier one is not counted.
-    life: Option<(NodeId, Incarnation)>,
+    /// The latest life of this node that has been heard of, and its process: an earlier one is not counted.
+    life: Option<(NodeId, Incarnation, u64)>,
     /// The version of the wire format to begin the next connection in.
     pub(crate) version: u16,
     /// The last processes that another one has taken the place of.
@@ -93,13 +93,18 @@ impl Link {
         true
     }
 
-    /// A node says which life this is. False if a later one has been heard of: this life's directory is an old copy, or a
-    /// copy of it has run since.
-    pub(crate) fn record_life(&mut self, node: NodeId, incarnation: Incarnation) -> bool {
+    /// A process says which life of a node it is. False if a later one has been heard of, or another process of the same
+    /// one: this life's directory is an old copy, or a copy of it has run since. A life of which neither process is counted,
+    /// because both ran at once, refuses no other.
+    pub(crate) fn record_life(&mut self, node: NodeId, incarnation: Incarnation, process: u64) -> bool {
+        let is_old = |known: NodeId, latest: Incarnation, its_process: u64| {
+            let is_another = process != its_process && !self.replaced.contains(&its_process);
+            known == node && (incarnation < latest || (incarnation == latest && is_another))
+        };
         match self.life {
             _ if incarnation == Incarnation::UNKNOWN => {}
-            Some((known, latest)) if known == node && incarnation < latest => return false,
-            _ => self.life = Some((node, incarnation)),
+            Some((known, latest, its_process)) if is_old(known, latest, its_process) => return false,
+            _ => self.life = Some((node, incarnation, process)),
         }
         true
     }
@@ -279,5 +284,60 @@ impl EventLoop {
             return forming.formation.lost(replica);
         }
         self.front_end.handle(self.now, client::Event::Disconnected(replica));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn link() -> Link {
+        Link::new(None, 1)
+    }
+
+    fn node(number: u64) -> NodeId {
+        NodeId::new(number).unwrap()
+    }
+
+    #[test]
+    fn an_earlier_life_of_a_node_is_not_taken() {
+        let mut link = link();
+        assert!(link.record_life(node(7), Incarnation(2), 20));
+        assert!(link.record_life(node(7), Incarnation(2), 20), "it has connected anew");
+        assert!(link.record_life(node(7), Incarnation(4), 40));
+        for (life, process) in [(1, 10), (2, 20), (3, 30)] {
+            assert!(!link.record_life(node(7), Incarnation(life), process), "life {life}");
+        }
+        assert!(link.record_life(node(7), Incarnation(4), 40), "the latest one has not changed");
+        assert!(link.record_life(node(8), Incarnation(1), 50), "another node begins at 1");
+    }
+
+    #[test]
+    fn a_life_that_another_process_has_been_is_not_taken() {
+        let mut link = link();
+        // The node is started; then its directory is put back as it was before, and started.
+        assert!(link.record_life(node(7), Incarnation(3), 30) && link.record_process(30));
+        assert!(!link.record_life(node(7), Incarnation(3), 31));
+        assert!(link.record_life(node(7), Incarnation(3), 30));
+    }
+
+    #[test]
+    fn after_two_processes_ran_at_once_the_original_is_taken_when_it_starts_again() {
+        let mut link = link();
+        assert!(link.record_life(node(7), Incarnation(3), 30) && link.record_process(30));
+        // A copy of the running node's directory is started, as life 4, and takes its place for a moment.
+        assert!(link.record_life(node(7), Incarnation(4), 40) && link.record_process(40));
+        assert!(link.was_replaced(30));
+        assert!(!link.record_process(30), "neither is counted");
+        assert!(link.was_replaced(40));
+        assert!(link.record_life(node(7), Incarnation(4), 41) && link.record_process(41));
+    }
+
+    #[test]
+    fn builds_that_count_no_lives_are_taken_and_change_nothing() {
+        let mut link = link();
+        assert!(link.record_life(node(7), Incarnation(3), 30));
+        assert!(link.record_life(node(7), Incarnation::UNKNOWN, 31));
+        assert!(!link.record_life(node(7), Incarnation(2), 32));
     }
 }

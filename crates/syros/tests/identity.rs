@@ -266,7 +266,7 @@ fn settings_that_must_agree_are_compared_by_name() {
     nodes.set(0, "k", "v");
 }
 
-fn write_secret(path: &std::path::Path, text: &str) {
+fn write_secret(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
 }

@@ -40,16 +40,37 @@ where
 {
     /// Two drivers with the same fingerprint behave alike. Tickets only count up: what is still to come decides.
     pub fn fingerprint(&self, moments: Moments, hasher: &mut impl Hasher) {
-        self.replica.fingerprint(moments, hasher);
-        if let Execution::InMemory(memory) = &self.execution {
+        // Each field is named, so that none is forgotten. The others are the same whenever a model looks, or never change.
+        let Self {
+            replica,
+            execution,
+            snapshots: _,
+            durable,
+            told_durable,
+            held,
+            outputs: _,
+            unappended: _,
+            appended,
+            is_log_closed,
+            lost,
+            disk_is_short,
+            snapshot_room: _,
+            memory_limit: _,
+            memory_room,
+            #[cfg(feature = "planted-bugs")]
+                planted: _,
+        } = self;
+        replica.fingerprint(moments, hasher);
+        if let Execution::InMemory(memory) = execution {
             memory.fingerprint(hasher);
         }
-        (self.durable.0 - self.told_durable.0).hash(hasher);
-        self.appended.0.saturating_sub(self.durable.0).hash(hasher);
-        for (after, held) in self.held.iter() {
-            (after.0.saturating_sub(self.durable.0), held).hash(hasher);
+        (durable.0 - told_durable.0).hash(hasher);
+        appended.0.saturating_sub(durable.0).hash(hasher);
+        lost.0.saturating_sub(appended.0).hash(hasher);
+        for (after, held) in held.iter() {
+            (after.0.saturating_sub(durable.0), held).hash(hasher);
         }
-        (self.is_log_closed, self.disk_is_short, self.memory_room).hash(hasher);
+        (is_log_closed, disk_is_short, memory_room).hash(hasher);
     }
 
     /// True if records are durable of which the core has not been told.

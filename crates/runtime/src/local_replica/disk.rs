@@ -218,8 +218,8 @@ impl LocalReplica {
         let open = || store::reopen_log(directory, log_options, disk_watch.reserve(), view);
         let node = self.me.0;
         if let Err(error) = wal.reopen(open, on_progress) {
-            if now.instant >= self.snapshot_warning_at {
-                self.snapshot_warning_at = now.instant.after(COMPLAINT_INTERVAL);
+            if now.instant >= self.warning_at {
+                self.warning_at = now.instant.after(COMPLAINT_INTERVAL);
                 tracing::error!(node, error = %error, "the disk takes writes again, and the log cannot be opened; this replica \
                     tries again");
             }

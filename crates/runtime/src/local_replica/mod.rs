@@ -1,4 +1,8 @@
 //! The replica of a node: its core, the engine that executes its log, and the write-ahead log.
+//!
+//! The driver decides, and this carries out. Each module inside owns one concern: how the replica starts (`start`), its log
+//! (`log`), a disk that fails and returns (`disk`), what its threads report (`reports`), and what the process logs of it
+//! (`notices`).
 
 mod disk;
 mod log;
@@ -84,8 +88,8 @@ pub(crate) struct LocalReplica {
     is_overdue: bool,
     view: ViewFile<FileDisk>,
     pub(crate) slow_reads: Option<SlowReads>,
-    /// When a snapshot that cannot be made is complained of again.
-    snapshot_warning_at: Instant,
+    /// When a snapshot that cannot be made, or a view that cannot be noted, is warned of again.
+    warning_at: Instant,
     /// View and role that were logged last.
     logged_role: Option<(View, RoleName)>,
     /// The snapshots' thread has more to tell than what was looked at last.
@@ -103,7 +107,7 @@ pub(crate) struct LocalReplica {
     has_logged_loss: bool,
     /// Most bytes that the data may take in memory; `None` without a limit. Redis clients may set it.
     pub(crate) maxmemory: Cell<Option<u64>>,
-    /// When data above its limit is complained of again.
+    /// When data above its limit is warned of again.
     memory_warning_at: Instant,
     /// Requests for a census up to this one have been answered.
     pub(crate) counted: u64,

@@ -29,8 +29,8 @@ impl LocalReplica {
             }
             Notice::SnapshotFailed { op_number, problem } => {
                 // It is tried again every second.
-                if now.instant >= self.snapshot_warning_at {
-                    self.snapshot_warning_at = now.instant.after(COMPLAINT_INTERVAL);
+                if now.instant >= self.warning_at {
+                    self.warning_at = now.instant.after(COMPLAINT_INTERVAL);
                     tracing::error!(
                         node,
                         entry = op_number.0,

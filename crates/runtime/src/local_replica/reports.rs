@@ -68,8 +68,8 @@ impl LocalReplica {
             return false;
         }
         self.renew_at = now.instant.after(PROBE_INTERVAL);
-        if now.instant >= self.snapshot_warning_at {
-            self.snapshot_warning_at = now.instant.after(COMPLAINT_INTERVAL);
+        if now.instant >= self.warning_at {
+            self.warning_at = now.instant.after(COMPLAINT_INTERVAL);
             tracing::error!(
                 node = self.me.0,
                 error = %error,

@@ -125,7 +125,7 @@ impl LocalReplica {
             is_overdue: false,
             view,
             slow_reads: settings.emulated_reads.map(SlowReads::new),
-            snapshot_warning_at: Instant(0),
+            warning_at: Instant(0),
             logged_role: None,
             has_more_reports: false,
             scrub: scrub.transpose().map_err(LogError::Thread)?,

@@ -1,6 +1,5 @@
 //! `syros-lab bench failover`: how long nothing can be written when a leader fails.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
@@ -11,7 +10,8 @@ use syros_runtime::durability_name;
 use syros_types::Group;
 
 use super::directory;
-use crate::program::{Binary, Program};
+use super::options::Servers;
+use crate::program::Program;
 
 /// Options of `syros-lab bench failover`.
 #[derive(Args, Debug)]
@@ -41,11 +41,8 @@ pub(super) struct Failover {
     /// A setting of the nodes other than the default, from the table timing of docs/syros.sample.toml
     #[arg(long, value_name = "KEY=VALUE", value_parser = parse_timing)]
     timing: Vec<String>,
-    /// Where the cluster's data is; deleted in the end [default: a new directory for temporary files]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
     #[command(flatten)]
-    binary: Binary,
+    servers: Servers,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -90,10 +87,10 @@ pub(super) fn run(options: &Failover) -> Result<ExitCode, String> {
     signals::forward(sender)?;
     Group::new(options.replicas).map_err(|error| format!("--replicas: {error}"))?;
     let temporary = || std::env::temp_dir().join(format!("syros-failover-{}", std::process::id()));
-    let directory = options.dir.clone().unwrap_or_else(temporary);
+    let directory = options.servers.dir.clone().unwrap_or_else(temporary);
     let name = directory.display();
     directory::check(&directory)?;
-    let Program { path: program, .. } = options.binary.find()?;
+    let Program { path: program, .. } = options.servers.binary.find()?;
     std::fs::create_dir_all(&directory).map_err(|error| format!("cannot create {name}: {error}"))?;
     let measured = syros_bench::failover(
         &FailoverOptions {

@@ -1,7 +1,7 @@
 //! `syros-lab bench geo`: what distance costs, by protocol.
 
 use std::cell::Cell;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -13,8 +13,9 @@ use syros_experiment::{Distribution, Mix, Row};
 use syros_regions::Regions;
 use syros_types::Protocol;
 
+use super::options::Servers;
 use super::{directory, parse_size, parse_time};
-use crate::program::{Binary, Program};
+use crate::program::Program;
 
 /// A cluster in which another replica came to lead is replaced by a new one; so often for each protocol.
 const REPLACEMENTS_MAX: usize = 3;
@@ -78,11 +79,8 @@ pub(super) struct Geo {
     /// Seed of the choice of operations
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Where the clusters' data is; deleted in the end [default: a new directory for temporary files]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
     #[command(flatten)]
-    binary: Binary,
+    servers: Servers,
     /// One JSON object for each line
     #[arg(long)]
     json: bool,
@@ -197,10 +195,10 @@ fn measure(options: &Geo, regions: &Regions, printer: &mut Printer) -> Result<()
         is_ended.get()
     };
     let temporary = || std::env::temp_dir().join(format!("syros-geo-{}", std::process::id()));
-    let directory = options.dir.clone().unwrap_or_else(temporary);
+    let directory = options.servers.dir.clone().unwrap_or_else(temporary);
     let name = directory.display();
     directory::check(&directory)?;
-    let Program { path: program, .. } = options.binary.find()?;
+    let Program { path: program, .. } = options.servers.binary.find()?;
     std::fs::create_dir_all(&directory).map_err(|error| format!("cannot create {name}: {error}"))?;
     let measured = options.protocols.iter().enumerate().try_for_each(|(number, protocol)| {
         let directory = directory.join(number.to_string());

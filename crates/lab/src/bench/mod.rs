@@ -6,6 +6,7 @@ mod directory;
 mod failover;
 mod figure;
 mod geo;
+mod options;
 mod peers;
 mod progress;
 

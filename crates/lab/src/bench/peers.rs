@@ -1,9 +1,8 @@
 //! `syros-lab bench peers`: Syros beside etcd and Redis under the same load, each through its own protocol.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::rc::Rc;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use rustix::fs::statfs;
@@ -16,9 +15,8 @@ use syros_types::{Group, Protocol};
 
 use super::compare::{check_file, command, shared};
 use super::directory::{self, in_directory};
+use super::options::{Results, Servers, Turns};
 use super::progress::Progress;
-use super::{parse_size, parse_time};
-use crate::program::Binary;
 
 /// What statfs(2) says of file systems in memory: tmpfs and ramfs.
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
@@ -60,12 +58,8 @@ pub(super) struct Peers {
     /// How often each record is chosen: uniform, zipfian:S or hotspot:O/K
     #[arg(long, value_name = "D", default_value = "uniform")]
     distribution: KeyChoice,
-    /// Number of records; all are written first
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    keys: u64,
-    /// Length of a value
-    #[arg(long, value_name = "SIZE", default_value = "100", value_parser = parse_size)]
-    value_bytes: u64,
+    #[command(flatten)]
+    turns: Turns,
     /// When an update is acknowledged, by those that can be told
     #[arg(long, value_enum, default_value = "fsync")]
     durability: DurabilityName,
@@ -79,33 +73,13 @@ pub(super) struct Peers {
     /// What syros and syros-resp run, as with `bench compare`; how its clients read and write is for syros only
     #[arg(long, value_name = "P", default_value_t)]
     protocol: Protocol,
-    /// Load that comes first and is not measured
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
-    warm_up: Duration,
-    /// How long to measure, in each round
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
-    duration: Duration,
-    /// How often everything is measured
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-    /// Seed of the choice of operations; each round has another one
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
     /// To which system the others are related [default: the first one]
     #[arg(long, value_name = "S")]
     baseline: Option<PeerKind>,
-    /// Where the systems' data is, on a disk for what fsyncs; deleted in the end [default: a new directory for temporary
-    /// files]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
     #[command(flatten)]
-    binary: Binary,
-    /// One JSON object a line for each system and round
-    #[arg(long)]
-    json: bool,
-    /// Write a page with plots
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    servers: Servers,
+    #[command(flatten)]
+    results: Results,
 }
 
 /// Which nodes clients connect to.
@@ -139,14 +113,14 @@ impl Peers {
                 choice: blend.choice(self.distribution),
                 clients: *clients,
                 connections: self.connections,
-                keys: self.keys,
+                keys: self.turns.keys,
                 // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
-                value_bytes: usize::try_from(self.value_bytes).unwrap_or(usize::MAX),
+                value_bytes: usize::try_from(self.turns.value_bytes).unwrap_or(usize::MAX),
                 rate: None,
-                warm_up: self.warm_up,
-                duration: self.duration,
+                warm_up: self.turns.warm_up,
+                duration: self.turns.duration,
                 failed: 0,
-                seed: self.seed,
+                seed: self.turns.seed,
             })
         });
         let entries = self.systems.iter().map(|kind| Entry {
@@ -164,7 +138,7 @@ impl Peers {
     }
 
     fn options(&self) -> Result<PeerOptions, String> {
-        let program = self.binary.path()?;
+        let program = self.servers.binary.path()?;
         let spread = self.connect == Connect::All;
         let Self { replicas, protocol, .. } = *self;
         Ok(PeerOptions { program, replicas, fsync: self.fsyncs(), spread, protocol })
@@ -181,14 +155,14 @@ impl Peers {
 
     /// What does not change; servers of Syros are of this commit.
     fn facts(&self, commit: String) -> Facts {
-        let Self { rounds, warm_up, duration, .. } = self;
+        let Turns { rounds, warm_up, duration, .. } = &self.turns;
         let connect = if self.connect == Connect::All { "all nodes" } else { "the leader" };
         Facts {
             replicas: self.replicas,
             durability: durability_name(self.durability.into()).to_owned(),
             engine: "each system's own".to_owned(),
-            value_bytes: Some(self.value_bytes),
-            keys: self.keys,
+            value_bytes: Some(self.turns.value_bytes),
+            keys: self.turns.keys,
             load: format!(
                 "closed loop, clients at {connect}{}; {rounds} x {duration:?} after {warm_up:?}",
                 shared(self.connections)
@@ -205,8 +179,8 @@ impl Peers {
         for job in jobs {
             options.check(&self.systems, &job.load).map_err(|error| error.to_string())?;
         }
-        self.dir.as_deref().map_or(Ok(()), directory::check)?;
-        self.html.as_deref().map_or(Ok(()), |html| check_file("--html", html))
+        self.servers.dir.as_deref().map_or(Ok(()), directory::check)?;
+        self.results.html.as_deref().map_or(Ok(()), |html| check_file("--html", html))
     }
 }
 
@@ -254,22 +228,22 @@ pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
     let baseline = options.baseline()?;
     let mut commit = syros_cli::COMMIT.to_owned();
     if options.systems.iter().any(|kind| kind.is_syros()) {
-        let program = options.binary.find()?;
+        let program = options.servers.binary.find()?;
         (peer_options.program, commit) = (program.path, program.commit);
     }
     let facts = options.facts(commit);
     let promises =
         Promises::of(&options.systems, &peer_options, &facts.commit).map_err(|error| error.to_string())?;
-    in_directory(options.dir.as_ref(), "peers", |directory, is_interrupted| {
+    in_directory(options.servers.dir.as_ref(), "peers", |directory, is_interrupted| {
         options.check_disk(directory)?;
-        if !options.json {
+        if !options.results.json {
             let Facts { replicas, durability, load, commit, machine, .. } = &facts;
             println!("{replicas} replicas, {durability}, {}; {load}", facts.records());
             println!("commit {commit}; {machine}\n\n{promises}");
         }
-        let runs = jobs.len() * options.systems.len() * options.rounds as usize;
+        let runs = jobs.len() * options.systems.len() * options.turns.rounds as usize;
         let runs = u32::try_from(runs).unwrap_or(u32::MAX);
-        let progress = Progress::new((options.warm_up + options.duration).saturating_mul(runs));
+        let progress = Progress::new((options.turns.warm_up + options.turns.duration).saturating_mul(runs));
         let mut arena = ComparisonRun {
             options,
             facts,
@@ -280,7 +254,7 @@ pub(super) fn run(options: &Peers) -> Result<ExitCode, String> {
             failed: 0,
         };
         let finished = arena.measure(jobs, baseline, &peer_options, directory)?;
-        if let Some(path) = &options.html {
+        if let Some(path) = &options.results.html {
             std::fs::write(path, arena.promises.page(&arena.facts, &finished))
                 .map_err(|error| format!("--html: cannot write {}: {error}", path.display()))?;
         }
@@ -308,11 +282,11 @@ impl ComparisonRun<'_> {
         }
         let mut finished = Vec::new();
         for mut job in jobs {
-            for round in 0..self.options.rounds as usize {
+            for round in 0..self.options.turns.rounds as usize {
                 for system in order(self.peers.len(), round) {
                     let sample = self.run(system, &job.load, round)?;
                     self.failed += sample.failed;
-                    if self.options.json {
+                    if self.options.results.json {
                         let (workload, distribution, clients) = job.names();
                         let load = (workload.as_str(), distribution.as_str(), clients);
                         let line = self.promises.json(system, &self.facts, load, round + 1, &sample);
@@ -323,7 +297,7 @@ impl ComparisonRun<'_> {
             }
             let (workload, distribution, clients) = job.names();
             let comparison = Comparison { workload, distribution, clients, entries: job.entries, baseline };
-            if !self.options.json {
+            if !self.options.results.json {
                 self.progress.suspend(|| println!("{comparison}"));
             }
             finished.push(comparison);
@@ -334,13 +308,13 @@ impl ComparisonRun<'_> {
     fn run(&mut self, system: usize, load: &CompareLoad, round: usize) -> Result<Sample, String> {
         let Self { options, peers, progress, is_interrupted, .. } = self;
         let peer = &mut peers[system];
-        let load = CompareLoad { seed: options.seed.wrapping_add(round as u64), ..load.clone() };
+        let load = CompareLoad { seed: options.turns.seed.wrapping_add(round as u64), ..load.clone() };
         let CompareLoad { blend, choice, clients, warm_up, duration, .. } = &load;
         let (kind, longest) = (peer.kind(), *warm_up + *duration);
         let name = format!(
             "{kind}: workload {blend}, {choice}, clients: {clients}, round {} of {}",
             round + 1,
-            options.rounds
+            options.turns.rounds
         );
         let is_interrupted = &**is_interrupted;
         progress.measure(&name, longest, is_interrupted, PeerError::is_passing, |is_over| {

@@ -3,9 +3,8 @@
 pub(super) mod real;
 pub(super) mod simulated;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
 use syros_bench::compare::{CompareLoad, Comparison, Entry, Facts, Line, Sample, WAITING_MAX, machine, page};
@@ -14,8 +13,8 @@ use syros_experiment::{Blends, Cost, KeyChoice};
 use syros_runtime::{EngineKind, durability_name};
 use syros_types::{Group, Protocol};
 
-use super::{directory, parse_size, parse_time};
-use crate::program::Binary;
+use super::directory;
+use super::options::{Results, Servers, Turns};
 
 /// Options of `syros-lab bench compare`.
 #[derive(Args, Debug)]
@@ -62,12 +61,8 @@ pub(super) struct Compare {
     /// How often each record is chosen
     #[arg(long, value_name = "D,..", value_delimiter = ',', default_value = "uniform")]
     distribution: Vec<KeyChoice>,
-    /// Number of records; all are written first, but for load
-    #[arg(long, value_name = "N", default_value_t = 10_000)]
-    keys: u64,
-    /// Length of a value
-    #[arg(long, value_name = "SIZE", default_value = "100", value_parser = parse_size)]
-    value_bytes: u64,
+    #[command(flatten)]
+    turns: Turns,
     /// When an update is acknowledged
     #[arg(long, value_enum, default_value = "replicated")]
     durability: DurabilityName,
@@ -78,32 +73,13 @@ pub(super) struct Compare {
     /// [default: each client asks when the last operation has ended]
     #[arg(long, value_name = "N")]
     rate: Option<u64>,
-    /// Load that comes first and is not measured
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = parse_time)]
-    warm_up: Duration,
-    /// How long to measure, in each round
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_time)]
-    duration: Duration,
-    /// How often everything is measured
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    rounds: u32,
-    /// Seed of the choice of operations; each round has another one
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
     /// To which protocol the others are related [default: the first one]
     #[arg(long, value_name = "P")]
     baseline: Option<Protocol>,
-    /// Where the clusters' data is; deleted in the end [default: a new directory for temporary files]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
     #[command(flatten)]
-    binary: Binary,
-    /// One JSON object a line for each protocol and round
-    #[arg(long)]
-    json: bool,
-    /// Write a page with plots
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    servers: Servers,
+    #[command(flatten)]
+    results: Results,
     /// Simulate, in virtual time, in which nothing but distance takes any, and what --cost says
     #[arg(long = "virtual", conflicts_with_all = ["dir", "binary", "value_bytes", "connections", "duration", "warm_up", "rate", "durability", "engine"])]
     is_virtual: bool,
@@ -145,14 +121,14 @@ impl Compare {
                         choice,
                         clients: *clients,
                         connections: self.connections,
-                        keys: self.keys,
+                        keys: self.turns.keys,
                         // Longer than memory is far longer than the limit, which is checked by whom it is passed to.
-                        value_bytes: usize::try_from(self.value_bytes).unwrap_or(usize::MAX),
+                        value_bytes: usize::try_from(self.turns.value_bytes).unwrap_or(usize::MAX),
                         rate: self.rate,
-                        warm_up: self.warm_up,
-                        duration: self.duration,
+                        warm_up: self.turns.warm_up,
+                        duration: self.turns.duration,
                         failed: 0,
-                        seed: self.seed,
+                        seed: self.turns.seed,
                     };
                     let (workload, distribution) = (blend.to_string(), choice.to_string());
                     // Whatever distribution is asked for, some workloads have one of their own.
@@ -198,7 +174,7 @@ impl Compare {
 
     /// What does not change; servers are of this commit.
     fn facts(&self, commit: &str) -> Facts {
-        let Self { rounds, warm_up, duration, .. } = self;
+        let Turns { rounds, warm_up, duration, .. } = &self.turns;
         let load = match self.rate {
             _ if self.is_virtual => format!(
                 "{} operations a round, in virtual time; {} ms there and back, jitter {} ms each way, cost {}",
@@ -225,8 +201,8 @@ impl Compare {
             replicas: self.replicas,
             durability: durability_name(self.durability.into()).to_owned(),
             engine: engine.to_owned(),
-            value_bytes: (!self.is_virtual).then_some(self.value_bytes),
-            keys: self.keys,
+            value_bytes: (!self.is_virtual).then_some(self.turns.value_bytes),
+            keys: self.turns.keys,
             load,
             commit: commit.to_owned(),
             machine: machine(),
@@ -242,7 +218,7 @@ impl Compare {
                 return Err("--jitter-ms: there is none without --rtt-ms or --virtual".to_owned());
             }
             regions::one_place(self.replicas, self.rtt_ms, self.jitter_ms)?;
-            self.dir.as_deref().map_or(Ok(()), directory::check)?;
+            self.servers.dir.as_deref().map_or(Ok(()), directory::check)?;
         }
         for job in jobs {
             let are_far = !self.is_virtual && self.rtt_ms.is_some();
@@ -251,7 +227,7 @@ impl Compare {
                 simulated::check(self, job)?;
             }
         }
-        self.html.as_deref().map_or(Ok(()), |html| check_file("--html", html))
+        self.results.html.as_deref().map_or(Ok(()), |html| check_file("--html", html))
     }
 }
 
@@ -296,7 +272,7 @@ impl Printer<'_> {
     fn sample(&mut self, job: &mut MeasuredLoad, contender: usize, round: usize, sample: Sample) {
         self.failed += sample.failed;
         let Some(entry) = job.entries.get_mut(contender) else { return };
-        if self.options.json {
+        if self.options.results.json {
             let load = (job.workload.as_str(), job.distribution.as_str(), job.load.clients);
             let line = Line::new(&self.facts, load, (&entry.protocol, entry.replicas), round + 1, &sample);
             println!("{}", line.json());
@@ -309,7 +285,7 @@ impl Printer<'_> {
         let MeasuredLoad { load, workload, distribution, entries } = job;
         let (clients, baseline) = (load.clients, self.baseline);
         let comparison = Comparison { workload, distribution, clients, entries, baseline };
-        if !self.options.json {
+        if !self.options.results.json {
             println!("{comparison}");
         }
         self.finished.push(comparison);
@@ -317,7 +293,7 @@ impl Printer<'_> {
 
     /// Writes the page, if one is wanted.
     fn page(&self) -> Result<(), String> {
-        let Some(path) = &self.options.html else { return Ok(()) };
+        let Some(path) = &self.options.results.html else { return Ok(()) };
         std::fs::write(path, page(&self.facts, &self.finished))
             .map_err(|error| format!("--html: cannot write {}: {error}", path.display()))
     }
@@ -328,11 +304,11 @@ pub(super) fn run(options: &Compare) -> Result<ExitCode, String> {
     let jobs = options.measured_loads();
     options.check(&jobs)?;
     let baseline = options.baseline()?;
-    let program = if options.is_virtual { None } else { Some(options.binary.find()?) };
+    let program = if options.is_virtual { None } else { Some(options.servers.binary.find()?) };
     let commit = program.as_ref().map_or(syros_cli::COMMIT, |program| &program.commit);
     let facts = options.facts(commit);
     let mut printer = Printer { options, facts, baseline, finished: Vec::new(), failed: 0 };
-    if !options.json {
+    if !options.results.json {
         let Facts { replicas, load, durability, engine, commit, machine, .. } = &printer.facts;
         let records = printer.facts.records();
         println!("{replicas} replicas, {durability}, engine {engine}, {records}; {load}");

@@ -26,7 +26,7 @@ pub(super) fn run(
     jobs: Vec<MeasuredLoad>,
     printer: &mut Printer<'_>,
 ) -> Result<(), String> {
-    in_directory(options.dir.as_ref(), "compare", |directory, is_interrupted| {
+    in_directory(options.servers.dir.as_ref(), "compare", |directory, is_interrupted| {
         measure(options, program, jobs, directory, printer, &*is_interrupted)
     })
 }
@@ -39,18 +39,18 @@ fn measure(
     printer: &mut Printer<'_>,
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<(), String> {
-    let runs = jobs.len() * options.protocols.len() * options.rounds as usize;
+    let runs = jobs.len() * options.protocols.len() * options.turns.rounds as usize;
     let runs = u32::try_from(runs).unwrap_or(u32::MAX);
-    let whole = (options.warm_up + options.duration).saturating_mul(runs);
+    let whole = (options.turns.warm_up + options.turns.duration).saturating_mul(runs);
     let mut arena =
         ComparisonRun { options, contenders: Vec::new(), progress: Progress::new(whole), is_interrupted };
     for (number, protocol) in options.protocols.iter().enumerate() {
         arena.start(*protocol, program, &directory.join(format!("{number}-{protocol}")))?;
     }
     for mut job in jobs {
-        for round in 0..options.rounds as usize {
+        for round in 0..options.turns.rounds as usize {
             for contender in order(arena.contenders.len(), round) {
-                let seed = options.seed.wrapping_add(round as u64);
+                let seed = options.turns.seed.wrapping_add(round as u64);
                 let load = CompareLoad { seed, ..job.load.clone() };
                 let sample = arena.run(contender, &load, round)?;
                 arena.progress.suspend(|| printer.sample(&mut job, contender, round, sample));
@@ -92,7 +92,7 @@ impl ComparisonRun<'_> {
         let name = format!(
             "{protocol}: workload {blend}, {choice}, clients: {clients}, round {} of {}",
             round + 1,
-            options.rounds
+            options.turns.rounds
         );
         let is_passing = |error: &CompareError| matches!(error, CompareError::Leader { .. });
         progress.measure(&name, longest, *is_interrupted, is_passing, |is_over| contender.run(load, is_over))

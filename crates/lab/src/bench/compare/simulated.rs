@@ -39,7 +39,7 @@ fn geo<'a>(
         history_bytes_max: None,
         cost: options.cost,
         failed: 0,
-        seed: options.seed.wrapping_add(round as u64),
+        seed: options.turns.seed.wrapping_add(round as u64),
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) fn run(
 ) -> Result<(), String> {
     let progress = Progress::new(Duration::ZERO);
     for mut job in jobs {
-        for round in 0..options.rounds as usize {
+        for round in 0..options.turns.rounds as usize {
             for contender in order(options.protocols.len(), round) {
                 let protocol = options.protocols[contender];
                 progress.says(&format!("{protocol}: workload {}, round {}", job.workload, round + 1));

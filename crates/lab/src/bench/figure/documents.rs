@@ -13,7 +13,7 @@ pub(super) fn write_all(options: &Figure, figures: &[Shown], printer: &Printer<'
     if let (Some(path), Some(figure)) = (&options.svg, figures.first()) {
         write("--svg", path, &svg(figure, &printer.measurements, &printer.facts))?;
     }
-    if let Some(path) = &options.html {
+    if let Some(path) = &options.results.html {
         write("--html", path, &page(figures, &printer.measurements, &printer.facts))?;
     }
     options.out.as_ref().map_or(Ok(()), |directory| document(options, directory, figures, printer))

@@ -17,8 +17,8 @@ use syros_runtime::EngineKind;
 use syros_types::Protocol;
 
 use super::compare::{check_file, command};
+use super::options::{Results, Servers};
 use super::{directory, parse_time};
-use crate::program::Binary;
 
 /// All of them.
 const ALL: &str = "all";
@@ -92,17 +92,10 @@ pub(super) struct Figure {
     /// Seed of the choice of operations; each round has another one
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Where the clusters' data is; deleted in the end [default: a new directory for temporary files]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
     #[command(flatten)]
-    binary: Binary,
-    /// One JSON object a line for each protocol, load and round, and for each statement
-    #[arg(long)]
-    json: bool,
-    /// Write a page with the plots
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    servers: Servers,
+    #[command(flatten)]
+    results: Results,
     /// Write the plot of the only figure
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -203,10 +196,10 @@ impl Figure {
         if self.duration().is_zero() {
             return Err("--duration: 0 s is no time to measure anything in".to_owned());
         }
-        for (name, path) in [("--svg", &self.svg), ("--html", &self.html)] {
+        for (name, path) in [("--svg", &self.svg), ("--html", &self.results.html)] {
             path.as_deref().map_or(Ok(()), |path| check_file(name, path))?;
         }
-        self.dir.as_deref().map_or(Ok(()), directory::check)?;
+        self.servers.dir.as_deref().map_or(Ok(()), directory::check)?;
         if let Some(out) = self.out.as_ref().filter(|out| out.exists() && !out.is_dir()) {
             return Err(format!("--out: {} is no directory", out.display()));
         }
@@ -261,7 +254,7 @@ impl Printer<'_> {
 
     /// Everything of a figure has been measured.
     fn finish(&self, figure: &Shown) {
-        if !self.options.json {
+        if !self.options.results.json {
             println!("{}", text(figure, &self.measurements));
             return;
         }
@@ -306,11 +299,11 @@ pub(super) fn run(options: &Figure) -> Result<ExitCode, String> {
     }
     let figures = options.figures()?;
     options.check(&figures)?;
-    let program = if options.is_virtual { None } else { Some(options.binary.find()?) };
+    let program = if options.is_virtual { None } else { Some(options.servers.binary.find()?) };
     let commit = program.as_ref().map_or(syros_cli::COMMIT, |program| &program.commit);
     let facts = options.facts(commit);
     let mut printer = Printer { options, facts, measurements: Measurements::new(options.is_virtual) };
-    if !options.json {
+    if !options.results.json {
         let Facts { load, commit, machine, .. } = &printer.facts;
         println!("{load}\nCommit {commit}; {machine}\n");
     }

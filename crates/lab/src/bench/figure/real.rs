@@ -73,7 +73,7 @@ struct ComparisonRun<'a> {
 /// Measures.
 pub(super) fn run(figures: &[Figure], program: &Path, printer: &mut Printer<'_>) -> Result<(), String> {
     let options = printer.options;
-    in_directory(options.dir.as_ref(), "figure", |directory, is_interrupted| {
+    in_directory(options.servers.dir.as_ref(), "figure", |directory, is_interrupted| {
         let mut cells: Vec<_> = figures.iter().flat_map(Figure::cells).collect();
         cells.sort_unstable();
         cells.dedup();

@@ -154,6 +154,8 @@ pub struct Operation {
     pub input: Input,
     /// What came of it.
     pub outcome: Outcome,
+    /// Operations that must have taken effect before it, if both were acknowledged: see [`History::order`].
+    pub follows: Vec<OperationIndex>,
 }
 
 /// Names an operation of a history: its position in [`History::operations`].
@@ -189,7 +191,8 @@ impl History {
         if input.is_nested() {
             return Err(HistoryError::NestedBatch);
         }
-        self.operations.push(Operation { process, invoked: at, input, outcome: Outcome::Unknown });
+        let outcome = Outcome::Unknown;
+        self.operations.push(Operation { process, invoked: at, input, outcome, follows: Vec::new() });
         Ok(OperationIndex(self.operations.len() - 1))
     }
 
@@ -225,6 +228,20 @@ impl History {
     /// [`HistoryError::NoSuchOperation`], [`HistoryError::AlreadyEnded`].
     pub fn fail(&mut self, index: OperationIndex) -> Result<(), HistoryError> {
         self.open(index)?.outcome = Outcome::Failed;
+        Ok(())
+    }
+
+    /// Demands that `first` takes effect before `then`, though both may have been under way at one time: a client sent them
+    /// in this order. It counts only if both are acknowledged and share a key.
+    ///
+    /// # Errors
+    /// [`HistoryError::NoSuchOperation`].
+    pub fn order(&mut self, first: OperationIndex, then: OperationIndex) -> Result<(), HistoryError> {
+        if first.0 >= self.operations.len() {
+            return Err(HistoryError::NoSuchOperation(first));
+        }
+        let operation = self.operations.get_mut(then.0).ok_or(HistoryError::NoSuchOperation(then))?;
+        operation.follows.push(first);
         Ok(())
     }
 
@@ -375,7 +392,7 @@ impl fmt::Display for Output {
 
 impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { process, invoked, input, outcome } = self;
+        let Self { process, invoked, input, outcome, follows: _ } = self;
         match outcome {
             Outcome::Acknowledged { completed, output } => {
                 write!(f, "process {process} [{invoked}, {completed}] {input} -> {output}")

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::{Duration, Instant};
 use support::{Bug, Shape, has_an_order, make_up, make_up_small};
-use syros_checker::history::{History, Input, Output};
+use syros_checker::history::{History, Input, Operation, OperationIndex, Outcome, Output};
 use syros_checker::linearizability::{STEPS_DEFAULT, Verdict, check, check_within};
 use syros_types::Prng;
 
@@ -37,6 +37,42 @@ fn agrees_with_trying_every_order() {
         assert_eq!(verdict == Verdict::Linearizable, expected, "history {number}: {verdict:?}\n{lines}");
     }
     assert!(linearizable > 10_000 && violations > 10_000, "{linearizable} and {violations}");
+}
+
+/// Demands an order of some pairs of operations whose invocations and answers come in that order.
+fn demand_orders(history: &mut History, prng: &mut Prng) {
+    let times = |operation: &Operation| match operation.outcome {
+        Outcome::Acknowledged { completed, .. } => Some((operation.invoked, completed)),
+        _ => None,
+    };
+    let times: Vec<Option<(u64, u64)>> = history.operations().iter().map(times).collect();
+    for (first, earlier) in times.iter().enumerate() {
+        for (then, later) in times.iter().enumerate() {
+            if let (Some(earlier), Some(later)) = (earlier, later)
+                && earlier.0 < later.0
+                && earlier.1 < later.1
+                && prng.chance(1, 3)
+            {
+                history.order(OperationIndex(first), OperationIndex(then)).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
+fn agrees_with_trying_every_order_that_clients_demand() {
+    let prng = &mut Prng::new(2);
+    let (mut linearizable, mut only_without) = (0, 0);
+    for number in 0..60_000 {
+        let mut history = make_up_small(prng);
+        let before = has_an_order(&history);
+        demand_orders(&mut history, prng);
+        let expected = has_an_order(&history);
+        assert_eq!(check(&history) == Verdict::Linearizable, expected, "history {number}: {history:#?}");
+        linearizable += u32::from(expected);
+        only_without += u32::from(before && !expected);
+    }
+    assert!(linearizable > 5_000 && only_without > 500, "{linearizable} and {only_without}");
 }
 
 const SHAPE: Shape = Shape {

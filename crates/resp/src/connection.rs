@@ -57,6 +57,8 @@ struct CommandPipeline {
     wants_count: bool,
     /// No further input is looked at: QUIT, a protocol error, or a request of another protocol.
     closing: bool,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<crate::planted::PlantedBug>,
     /// The client sent a line of an HTTP request.
     speaks_http: bool,
     commands: u64,
@@ -99,10 +101,19 @@ impl Connection {
                 counting: None,
                 wants_count: false,
                 closing: false,
+                #[cfg(feature = "planted-bugs")]
+                planted: None,
                 speaks_http: false,
                 commands: 0,
             },
         }
+    }
+
+    /// Makes the connection a known-wrong one.
+    #[cfg(feature = "planted-bugs")]
+    pub const fn plant(&mut self, bug: Option<crate::planted::PlantedBug>) {
+        self.pipeline.planted = bug;
+        self.pipeline.schedule.plant(bug);
     }
 
     /// Takes received bytes; returns how many of them were consumed. What is left must come again in
@@ -430,6 +441,8 @@ impl CommandPipeline {
 
     /// Moves to the output whatever is its turn.
     fn answer(&mut self) {
+        #[cfg(feature = "planted-bugs")]
+        self.confuse();
         while let Some(slot) = self.slots.front() {
             if self.is_partial && self.output.len() >= PART_BYTES {
                 break;
@@ -460,6 +473,19 @@ impl CommandPipeline {
         }
         if self.reply_bytes() > REPLY_BYTES_MAX {
             self.cut_off();
+        }
+    }
+
+    /// Has the first command that has ended change places with the first of all.
+    #[cfg(feature = "planted-bugs")]
+    fn confuse(&mut self) {
+        let has_ended =
+            |slot: &Slot| matches!(slot, Slot::Group { slot, .. } if self.schedule.has_ended(*slot));
+        if self.planted == Some(crate::planted::PlantedBug::RepliesOutOfOrder)
+            && !self.is_partial
+            && let Some(at) = self.slots.iter().position(has_ended)
+        {
+            self.slots.swap(0, at);
         }
     }
 

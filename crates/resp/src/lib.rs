@@ -13,6 +13,8 @@ mod context;
 mod info;
 mod locks;
 mod parser;
+#[cfg(feature = "planted-bugs")]
+mod planted;
 mod schedule;
 mod statistics;
 mod writer;
@@ -21,6 +23,8 @@ pub use connection::Connection;
 pub use context::{Context, Identity, Unavailable};
 pub use info::{ServerInfo, ServerReport};
 pub use parser::{Parser, ParserOutcome, ProtocolError, TooLarge};
+#[cfg(feature = "planted-bugs")]
+pub use planted::PlantedBug;
 pub use schedule::{Completion, Submission};
 pub use statistics::Statistics;
 pub use writer::{

@@ -214,6 +214,8 @@ pub(crate) struct Schedule {
     /// The last operation that would make the data grow was refused for that: what does not, such as a deletion, is
     /// not to be refused along with it.
     lacks_room: bool,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<crate::planted::PlantedBug>,
 }
 
 /// How many values the replies to an operation may hold.
@@ -264,6 +266,8 @@ impl Schedule {
             value_bytes: VALUE_BYTES_GUESS,
             known_value_bytes: 0,
             lacks_room: false,
+            #[cfg(feature = "planted-bugs")]
+            planted: None,
         }
     }
 
@@ -436,11 +440,34 @@ impl Schedule {
             footprint: group.footprint.clone(),
             read_policy: group.read_policy,
         };
+        #[cfg(feature = "planted-bugs")]
+        if self.releases_early(slot) {
+            self.release(slot);
+        }
         if self.spare_bodies.len() < SPARE_BODIES_MAX && body.capacity() <= SPARE_BODY_BYTES_MAX {
             body.clear();
             self.spare_bodies.push(body);
         }
         Some(submission)
+    }
+
+    /// Makes the schedule a known-wrong one.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) const fn plant(&mut self, bug: Option<crate::planted::PlantedBug>) {
+        self.planted = bug;
+    }
+
+    /// True if the group with this slot is an update whose keys are free as soon as it is submitted.
+    #[cfg(feature = "planted-bugs")]
+    fn releases_early(&self, slot: u64) -> bool {
+        self.planted == Some(crate::planted::PlantedBug::LockReleasedEarly)
+            && self.groups.get(slot).is_some_and(|group| group.class != Class::Read)
+    }
+
+    /// True if the group with this slot has ended.
+    #[cfg(feature = "planted-bugs")]
+    pub(crate) fn has_ended(&self, slot: u64) -> bool {
+        self.groups.get(slot).is_some_and(|group| matches!(group.state, State::Ended { .. }))
     }
 
     /// True if the replies of the group with this slot may be added to those in memory.
@@ -501,6 +528,20 @@ impl Schedule {
         self.charged -= group.charge;
         self.held += bytes;
         self.values_in_flight -= values;
+        #[cfg(feature = "planted-bugs")]
+        let is_released = self.releases_early(slot);
+        #[cfg(not(feature = "planted-bugs"))]
+        let is_released = false;
+        if !is_released {
+            self.release(slot);
+        }
+        self.record_value_sizes(values, bytes);
+        true
+    }
+
+    /// Lets the groups go that waited for this one.
+    fn release(&mut self, slot: u64) {
+        let Some(group) = self.groups.get(slot) else { return };
         let mode = group.mode();
         let mut granted = std::mem::take(&mut self.granted);
         for key in group.footprint.keys().unwrap_or_default() {
@@ -516,8 +557,6 @@ impl Schedule {
             }
         }
         self.granted = granted;
-        self.record_value_sizes(values, bytes);
-        true
     }
 
     /// Writes the reply to the next command of a group that has ended, or a part of it.

@@ -3,6 +3,7 @@
 use crate::adapter;
 use crate::clock::{Clock, VirtualTime};
 use crate::history::OperationIndex;
+use crate::redis_host::{HostEffect, RedisHost};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +30,29 @@ pub enum ClientEffect {
     },
     /// A request is sent that was sent before, and the client has completed an operation since.
     Resent,
+    /// A read of a Redis client ended, or a body of several commands.
+    Read {
+        /// One of the operations.
+        operation: OperationIndex,
+        /// The reply to all of them.
+        reply: Option<Body>,
+        /// The log entry after which a member answered.
+        applied: Option<OpNumber>,
+    },
+    /// Bytes leave for a Redis client.
+    Reply {
+        /// Its connection.
+        address: u64,
+        /// The bytes.
+        bytes: Vec<u8>,
+    },
+    /// The connection of a Redis client is closed.
+    Close {
+        /// Its address.
+        address: u64,
+    },
+    /// The process ends by itself.
+    Exit,
     /// An operation ended.
     Completed {
         /// Which.
@@ -43,8 +67,7 @@ pub enum ClientEffect {
 /// One life of a client process.
 #[derive(Debug)]
 pub struct ClientProcess {
-    /// The core.
-    pub core: Client,
+    core: Core,
     /// The process's clock.
     pub clock: Clock,
     /// When the process is to run next if nothing arrives; wake-ups for other times are void.
@@ -54,6 +77,13 @@ pub struct ClientProcess {
     operations: BTreeMap<Token, Pending>,
     /// Operations that have ended.
     completed: u64,
+}
+
+/// What runs in the process.
+#[derive(Debug)]
+enum Core {
+    Client(Box<Client>),
+    FrontEnd(Box<RedisHost>),
 }
 
 /// An operation that has not ended.
@@ -71,8 +101,34 @@ impl ClientProcess {
     #[must_use]
     pub fn new(config: Config, clock: Clock, time: VirtualTime) -> Self {
         let connections = vec![None; config.configuration.size()];
-        let core = Client::new(config, clock.now(time));
+        let core = Core::Client(Box::new(Client::new(config, clock.now(time))));
+        Self::with_core(core, connections, clock)
+    }
+
+    /// Starts a process with a Redis front end.
+    pub(crate) fn with_front_end(host: RedisHost, replicas: usize, clock: Clock) -> Self {
+        Self::with_core(Core::FrontEnd(Box::new(host)), vec![None; replicas], clock)
+    }
+
+    const fn with_core(core: Core, connections: Vec<Option<u64>>, clock: Clock) -> Self {
         Self { core, clock, wake_at: None, connections, operations: BTreeMap::new(), completed: 0 }
+    }
+
+    /// The client core.
+    #[must_use]
+    pub fn core(&self) -> &Client {
+        match &self.core {
+            Core::Client(client) => client,
+            Core::FrontEnd(host) => host.core(),
+        }
+    }
+
+    /// The front end, if there is one.
+    pub(crate) fn host(&mut self) -> Option<&mut RedisHost> {
+        match &mut self.core {
+            Core::Client(_) => None,
+            Core::FrontEnd(host) => Some(host),
+        }
     }
 
     /// Asks for an operation; a read in a way of its own if a `policy` says so. False if the client has too much in flight.
@@ -87,7 +143,8 @@ impl ClientProcess {
         let Some(Description { class, footprint, .. }) = adapter::describe(body) else { return false };
         let now = self.clock.now(time);
         let body = Body::from(body);
-        match self.core.submit_with(now, body.clone(), class, &footprint, policy) {
+        let Core::Client(core) = &mut self.core else { return false };
+        match core.submit_with(now, body.clone(), class, &footprint, policy) {
             Ok(token) => {
                 self.operations.insert(token, Pending { operation, body, sent: None });
                 true
@@ -98,12 +155,25 @@ impl ClientProcess {
 
     /// Handles one event.
     pub fn handle(&mut self, time: VirtualTime, event: Event) {
-        self.core.handle(self.clock.now(time), event);
+        let now = self.clock.now(time);
+        match &mut self.core {
+            Core::Client(client) => client.handle(now, event),
+            Core::FrontEnd(host) => host.handle(now, event),
+        }
     }
 
     /// Carries out what the core wants.
-    pub fn drain(&mut self, effects: &mut Vec<ClientEffect>) {
-        while let Some(action) = self.core.poll() {
+    pub fn drain(&mut self, time: VirtualTime, effects: &mut Vec<ClientEffect>) {
+        let now = self.clock.now(time);
+        if let Core::FrontEnd(host) = &mut self.core {
+            let mut wanted = Vec::new();
+            host.run(now, &mut wanted);
+            wanted.into_iter().for_each(|effect| pass_on(effect, effects));
+            return;
+        }
+        while let Core::Client(core) = &mut self.core
+            && let Some(action) = core.poll()
+        {
             match action {
                 Action::Send { to, message } => {
                     let bytes = adapter::encode_message(&message);
@@ -138,13 +208,35 @@ impl ClientProcess {
     }
 
     /// Operations that have not ended.
-    pub fn unfinished(&self) -> impl Iterator<Item = OperationIndex> {
-        self.operations.values().map(|pending| pending.operation)
+    #[must_use]
+    pub fn unfinished(&self) -> Vec<OperationIndex> {
+        match &self.core {
+            Core::Client(_) => self.operations.values().map(|pending| pending.operation).collect(),
+            Core::FrontEnd(host) => host.unfinished(),
+        }
     }
 
     /// When the process wants to run if nothing arrives; `None` if never.
     #[must_use]
     pub fn deadline(&self) -> Option<VirtualTime> {
-        self.clock.when(self.core.deadline())
+        self.clock.when(match &self.core {
+            Core::Client(client) => client.deadline(),
+            Core::FrontEnd(host) => host.deadline(),
+        })
     }
+}
+
+/// What a front end wants, as any client would say it.
+fn pass_on(effect: HostEffect, effects: &mut Vec<ClientEffect>) {
+    effects.push(match effect {
+        HostEffect::Send { to, message } => {
+            let bytes = adapter::encode_message(&message);
+            return effects.extend(to.iter().map(|to| ClientEffect::Send { to, bytes: bytes.clone() }));
+        }
+        HostEffect::Sent { operation, id } => ClientEffect::Sent { operation, id },
+        HostEffect::Read { operation, reply, applied } => ClientEffect::Read { operation, reply, applied },
+        HostEffect::Reply { address, bytes } => ClientEffect::Reply { address, bytes },
+        HostEffect::Close { address } => ClientEffect::Close { address },
+        HostEffect::Exit => ClientEffect::Exit,
+    });
 }

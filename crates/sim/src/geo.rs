@@ -402,5 +402,5 @@ impl<'a> Experiment<'a> {
 /// How the operations of a client have been answered.
 fn paths(world: &World, slot: usize) -> (Paths<7>, Paths<3>) {
     let client = world.clients[slot].process.as_ref().expect("clients do not end");
-    (client.core.read_counts().named(), client.core.write_counts().named())
+    (client.core().read_counts().named(), client.core().write_counts().named())
 }

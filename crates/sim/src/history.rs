@@ -16,8 +16,13 @@ pub struct Invocation {
     pub invoked: u64,
     /// Virtual time of the invocation.
     pub invoked_at: VirtualTime,
+    /// The connection of a Redis client that it came on: its operations take effect in their order where their keys
+    /// overlap.
+    pub connection: Option<u64>,
     /// How it ended; `None` if nobody was left to be told.
     pub finished: Option<Finished>,
+    /// Its client or its connection is gone: nobody will be told how it ends.
+    pub is_abandoned: bool,
     /// The id under which it travelled, if it is an update and was sent.
     pub id: Option<OperationId>,
     /// The log entry after which the read was executed whose result the client got.
@@ -70,12 +75,19 @@ impl History {
             steps,
             invoked,
             invoked_at: at,
+            connection: None,
             finished: None,
+            is_abandoned: false,
             id: None,
             read_after: None,
             stale: None,
         });
         self.operations.len() - 1
+    }
+
+    /// An operation comes on this connection of a Redis client, after all that came on it before.
+    pub fn on_connection(&mut self, index: OperationIndex, connection: u64) {
+        self.operations[index].connection = Some(connection);
     }
 
     /// A client is told the outcome.
@@ -106,6 +118,7 @@ impl History {
     /// The client of an operation is gone: nobody will be told how it ends.
     pub fn abandon(&mut self, index: OperationIndex) {
         assert!(self.operations[index].finished.is_none(), "only what has not ended is abandoned");
+        self.operations[index].is_abandoned = true;
         self.open -= 1;
     }
 

@@ -26,6 +26,8 @@ mod nemesis;
 pub mod network;
 mod permanent_faults;
 pub mod process;
+mod redis_host;
+mod resp_client;
 mod rot;
 pub mod scenario;
 pub mod scheduler;

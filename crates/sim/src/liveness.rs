@@ -220,6 +220,12 @@ impl World {
             let mut unfinished = None;
             for probe in probes.iter_mut() {
                 if let Some(operation) = probe.under_way
+                    && self.history.get(operation).is_abandoned
+                {
+                    // The connection of a Redis client is gone.
+                    probe.under_way = None;
+                }
+                if let Some(operation) = probe.under_way
                     && let Some(finished) = &self.history.get(operation).finished
                 {
                     probe.under_way = None;

@@ -449,6 +449,8 @@ impl World {
     fn replace_a_client(&mut self) -> bool {
         let slot = self.dice.nemesis.below(self.clients.len().max(1) as u64) as usize;
         let runs = self.clients.get(slot).is_some_and(|slot| slot.process.is_some());
+        // A front end in the process of a replica ends with that.
+        let runs = runs && self.home_of(slot).is_none();
         if runs {
             self.crash_client(slot);
             let at = self.now() + self.fault_duration();

@@ -103,6 +103,11 @@ occurrences! {
     Duplicated = Breakdowns, "message duplicated": "A message arrived twice.";
     Flipped = Breakdowns, "message damaged": "A bit of a message flipped on its way.";
     Delayed = Breakdowns, "message held back": "A message was held back for long.";
+    Terminated = Strikes, "SIGTERM": "A process with a Redis front end is told to end.";
+    RedisClientGone = Strikes, "Redis client gone": "A Redis client closes its connection in the middle.";
+    RedisClosed = Breakdowns, "Redis client cut off": "A process closes the connection of a Redis client.";
+    NoQuorum = Events, "Redis client: NOQUORUM": "A Redis client was told that no majority can be reached.";
+    RedisUnknown = Events, "Redis client: UNKNOWN": "A Redis client was told that nobody knows.";
     ViewEntered = Events, "view entered": "A replica entered a view it had not been in.";
     Joined = Events, "joined the group": "A replica with a new disk was taken into the group.";
     DiskRefused = Events, "disk refused": "A replica with a wiped disk was refused, and its old disk put back.";

@@ -16,7 +16,7 @@ pub enum ClientCommand {
     MGet(Vec<u64>),
     /// SET.
     Set(u64, Vec<u8>),
-    /// SET PX, with so many milliseconds to live.
+    /// SET with a lifetime: so many milliseconds later the key is gone.
     SetFor(u64, Vec<u8>, u64),
     /// GETSET.
     GetSet(u64, Vec<u8>),
@@ -266,7 +266,9 @@ impl Workload {
         if key.is_multiple_of(2) {
             (self.made * 1_000).to_string().into_bytes()
         } else {
-            format!("v{}.", self.made).into_bytes()
+            let mut text = format!("v{}.", self.made).into_bytes();
+            text.resize(text.len().max(self.settings.value_bytes), b'.');
+            text
         }
     }
 

@@ -44,6 +44,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "storage",
             "snapshot",
             "node",
+            "resp",
             "checker",
             "regions",
             "experiment",

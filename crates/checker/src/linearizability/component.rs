@@ -34,31 +34,32 @@ impl<'h> Component<'h> {
                 joined.join(representative, key);
             });
         }
-        let mut members: BTreeMap<u32, Vec<&'h Operation>> = BTreeMap::new();
-        for operation in history.operations().iter().filter(relevant) {
+        let mut members: BTreeMap<u32, Vec<(usize, &'h Operation)>> = BTreeMap::new();
+        for (number, operation) in history.operations().iter().enumerate().filter(|(_, it)| relevant(it)) {
             let mut root = None;
             operation.input.for_each_key(&mut |key| root = Some(joined.root(key)));
             // An operation without keys constrains nothing.
             if let Some(root) = root {
-                members.entry(root).or_default().push(operation);
+                members.entry(root).or_default().push((number, operation));
             }
         }
         members.into_values().map(Self::of).collect()
     }
 
-    fn of(members: Vec<&'h Operation>) -> Self {
+    fn of(members: Vec<(usize, &'h Operation)>) -> Self {
         let mut keys = Vec::new();
-        for operation in &members {
+        for (_, operation) in &members {
             operation.input.for_each_key(&mut |key| keys.push(key));
         }
         keys.sort_unstable();
         keys.dedup();
-        let mut operations: Vec<Placeable<'h>> =
-            members.into_iter().map(|operation| Placeable::new(operation, &keys)).collect();
+        let place = |(number, operation)| Placeable::new(number, operation, &keys);
+        let mut operations: Vec<Placeable<'h>> = members.into_iter().map(place).collect();
         constraints::narrow(&mut operations, &keys);
         operations
             .sort_by_key(|placeable| (placeable.told.is_none(), placeable.invoked, placeable.completed));
         let acknowledged = operations.iter().filter(|placeable| placeable.told.is_some()).count();
+        demand_orders(&mut operations[..acknowledged]);
         let mut last_with: HashMap<&Input, u32> = HashMap::new();
         for (index, placeable) in operations.iter_mut().enumerate().skip(acknowledged) {
             placeable.twin = last_with.insert(&placeable.operation.input, index as u32);
@@ -85,6 +86,24 @@ impl<'h> Component<'h> {
     /// True if some outcome is unknown.
     pub(super) fn has_unknown(&self) -> bool {
         self.acknowledged < self.operations.len()
+    }
+}
+
+/// Finds where the operations are that others must follow. Those without a key in common need no order: nobody sees it.
+fn demand_orders(acknowledged: &mut [Placeable<'_>]) {
+    if acknowledged.iter().all(|placeable| placeable.operation.follows.is_empty()) {
+        return;
+    }
+    let places: HashMap<usize, usize> =
+        acknowledged.iter().enumerate().map(|(at, placeable)| (placeable.number, at)).collect();
+    for at in 0..acknowledged.len() {
+        let first = acknowledged[at].operation.follows.iter().filter_map(|first| places.get(&first.0));
+        let shares_a_key = |first: &&usize| {
+            let touched = &acknowledged[**first].touched;
+            acknowledged[at].touched.iter().any(|key| touched.binary_search(key).is_ok())
+        };
+        let follows = first.filter(shares_a_key).map(|first| *first as u32).collect();
+        acknowledged[at].follows = follows;
     }
 }
 

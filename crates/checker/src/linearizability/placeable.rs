@@ -17,6 +17,8 @@ pub(super) struct Lock {
 
 /// An operation that may have a place in the order.
 pub(super) struct Placeable<'h> {
+    /// Its position in the history.
+    pub(super) number: usize,
     /// As recorded.
     pub(super) operation: &'h Operation,
     /// It took effect at this time or later.
@@ -50,13 +52,15 @@ pub(super) struct Placeable<'h> {
     pub(super) erases: KeyMask,
     /// With this answer it changed nothing, wherever its place.
     pub(super) inert: bool,
+    /// Acknowledged operations that must have their place before it, by their position in the component.
+    pub(super) follows: Vec<u32>,
     /// For an unknown operation: the one before it with the same input. Of two that differ only in
     /// their invocation the earlier one may always stand for the later.
     pub(super) twin: Option<u32>,
 }
 
 impl<'h> Placeable<'h> {
-    pub(super) fn new(operation: &'h Operation, keys: &[u32]) -> Self {
+    pub(super) fn new(number: usize, operation: &'h Operation, keys: &[u32]) -> Self {
         let (completed, told) = match &operation.outcome {
             Outcome::Acknowledged { completed, output } => (*completed, Some(output)),
             Outcome::Failed | Outcome::Unknown => (u64::MAX, None),
@@ -76,6 +80,7 @@ impl<'h> Placeable<'h> {
         increments(&operation.input, &mut |key| incremented |= bit(position(keys, key)));
         let all = touched.iter().fold(0, |mask, at| mask | bit(*at));
         Self {
+            number,
             operation,
             invoked: operation.invoked,
             completed,
@@ -91,6 +96,7 @@ impl<'h> Placeable<'h> {
             erases: if keys.len() <= 64 { all & !observes } else { 0 },
             inert: told.is_some_and(|told| is_inert(&operation.input, told)),
             touched,
+            follows: Vec::new(),
             twin: None,
         }
     }

@@ -250,6 +250,9 @@ impl<'c, 'h> Search<'c, 'h> {
         let component = self.component;
         let operation = &component.operations[index as usize];
         let acknowledged = operation.told.is_some();
+        if let Some(first) = self.awaited(operation) {
+            return Err(operation.keys | component.operations[first as usize].keys);
+        }
         if self.hanging != 0 {
             // Unrelated operations come first; what is erased unobserved need not have happened.
             let unrelated = acknowledged && operation.keys & self.hanging == 0;
@@ -274,6 +277,11 @@ impl<'c, 'h> Search<'c, 'h> {
         }
         self.scratch = new;
         verdict
+    }
+
+    /// An operation without a place that the operation must follow.
+    fn awaited(&self, operation: &Placeable<'_>) -> Option<u32> {
+        operation.follows.iter().copied().find(|first| !self.placed[*first as usize])
     }
 
     /// A key that the operation would change although others have yet to find its present value.
@@ -332,7 +340,11 @@ impl<'c, 'h> Search<'c, 'h> {
                     break;
                 }
                 let observes = self.hanging == 0 || operation.observes & self.hanging != 0;
-                if operation.inert && observes && self.values.step(component, at, &self.state, &mut new) {
+                if operation.inert
+                    && observes
+                    && self.awaited(operation).is_none()
+                    && self.values.step(component, at, &self.state, &mut new)
+                {
                     self.place(at, &new);
                     if operation.completed == deadline {
                         continue 'again;

@@ -103,16 +103,18 @@ fn may_be_told(told: &Output, actual: &Output) -> bool {
 pub(crate) fn has_an_order(history: &History) -> bool {
     let left: Vec<&Operation> =
         history.operations().iter().filter(|operation| operation.outcome != Outcome::Failed).collect();
-    extends(&PlainStore::default(), &left)
+    extends(&PlainStore::default(), history, &left)
 }
 
-fn extends(store: &PlainStore, left: &[&Operation]) -> bool {
+fn extends(store: &PlainStore, history: &History, left: &[&Operation]) -> bool {
     if left.iter().all(|operation| operation.outcome == Outcome::Unknown) {
         return true;
     }
     for (at, operation) in left.iter().enumerate() {
         let preceded = left.iter().any(|other| match other.outcome {
-            Outcome::Acknowledged { completed, .. } => completed < operation.invoked,
+            Outcome::Acknowledged { completed, .. } => {
+                completed < operation.invoked || must_follow(history, operation, other)
+            }
             _ => false,
         });
         if preceded {
@@ -127,11 +129,21 @@ fn extends(store: &PlainStore, left: &[&Operation]) -> bool {
         }
         let mut rest = left.to_vec();
         rest.remove(at);
-        if extends(&store, &rest) {
+        if extends(&store, history, &rest) {
             return true;
         }
     }
     false
+}
+
+/// True if an acknowledged operation is to follow another one, with which it shares a key.
+fn must_follow(history: &History, operation: &Operation, other: &Operation) -> bool {
+    let is_other = |first: &OperationIndex| std::ptr::eq(other, &history.operations()[first.0]);
+    let mut shares = false;
+    operation.input.for_each_key(&mut |key| other.input.for_each_key(&mut |theirs| shares |= key == theirs));
+    shares
+        && matches!(operation.outcome, Outcome::Acknowledged { .. })
+        && operation.follows.iter().any(is_other)
 }
 
 /// What is wrong with the store that makes a history up.

@@ -47,6 +47,13 @@ impl RedisConnections {
         (*known == address).then_some(connection)
     }
 
+    /// The connection at the place that an address names, whether it has this address or not.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) fn at_place(&self, address: u64) -> Option<u64> {
+        let (known, _) = self.places.get(place_of(address))?.as_ref()?;
+        Some(*known)
+    }
+
     /// As [`get`](Self::get), to change it.
     pub(super) fn get_mut(&mut self, address: u64) -> Option<&mut RedisConnection> {
         let (known, connection) = self.places.get_mut(place_of(address))?.as_mut()?;

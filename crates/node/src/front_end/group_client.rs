@@ -16,6 +16,23 @@ pub(super) struct GroupClient {
     in_flight_max: usize,
     /// For replies that have been asked for.
     pub(super) room: ReplyRoom,
+    /// What has been submitted, for the judge of a simulation.
+    #[cfg(feature = "planted-bugs")]
+    pub(super) submitted: std::collections::VecDeque<Submitted>,
+}
+
+/// What a front end has submitted for a connection: what the judge of a simulation looks at.
+#[cfg(feature = "planted-bugs")]
+#[derive(Clone, Debug)]
+pub struct Submitted {
+    /// The connection.
+    pub address: u64,
+    /// The connection's name for it, which it keeps if it is submitted again.
+    pub slot: u64,
+    /// The client core's name for the operation.
+    pub token: Token,
+    /// The operation.
+    pub body: Body,
 }
 
 /// A submission of a Redis connection.
@@ -42,7 +59,14 @@ impl GroupClient {
         let in_flight_max = config.settings.in_flight_max;
         // A connection checked at the limit may still hand over all of its commands.
         config.settings.in_flight_max = 2 * in_flight_max + syros_resp::limits::COMMANDS_MAX;
-        Self { client: Client::new(config, now), waiting: Window::new(1, SLOTS_MAX), in_flight_max, room }
+        Self {
+            client: Client::new(config, now),
+            waiting: Window::new(1, SLOTS_MAX),
+            in_flight_max,
+            room,
+            #[cfg(feature = "planted-bugs")]
+            submitted: std::collections::VecDeque::new(),
+        }
     }
 
     /// True if no further operations should be taken for now.
@@ -60,11 +84,15 @@ impl GroupClient {
         reserved: usize,
     ) -> Option<(u64, Completion)> {
         let Submission { slot, body, class, footprint, read_policy } = submission;
+        #[cfg(feature = "planted-bugs")]
+        let seen = body.clone();
         if !self.waiting.is_full()
             && let Ok(Token(token)) = self.client.submit_with(now, body, class, &footprint, read_policy)
         {
             let number = self.waiting.push(Waiter { address, slot, reserved });
             debug_assert_eq!(token, number, "tokens count up");
+            #[cfg(feature = "planted-bugs")]
+            self.submitted.push_back(Submitted { address, slot, token: Token(token), body: seen });
             return None;
         }
         self.room.release(reserved);

@@ -21,6 +21,8 @@ mod group_client;
 mod reply_room;
 
 pub use client_memory::{ClientMemory, PATIENCE, REPLY_BYTES_SHARE};
+#[cfg(feature = "planted-bugs")]
+pub use group_client::Submitted;
 pub use reply_room::needs_room;
 
 use std::time::Duration;
@@ -28,10 +30,16 @@ use std::time::Duration;
 use availability::Availability;
 use connections::RedisConnections;
 use drain::Drain;
+#[cfg(feature = "planted-bugs")]
+use group_client::Waiter;
 use group_client::{GroupClient, completion};
 use reply_room::{ReplyRoom, long_reply, needed};
 use syros_protocol::client::{Action, Client, Config, Event, Outcome, Token};
 use syros_protocol::message::{Body, Message};
+#[cfg(feature = "planted-bugs")]
+use syros_protocol::replica::PlantedBug;
+#[cfg(feature = "planted-bugs")]
+use syros_resp::Completion;
 use syros_resp::{Connection, Unavailable};
 use syros_types::{ConfigurationEpoch, Instant, Now, OpNumber, ReplicaId, ReplicaSet};
 
@@ -62,6 +70,9 @@ pub enum FrontEndAction {
         token: Token,
         /// The connection that waited for it; `None` if it has gone meanwhile.
         address: Option<u64>,
+        /// The reply, if there is one: what the judge of a simulation looks at.
+        #[cfg(feature = "planted-bugs")]
+        reply: Option<Body>,
         /// A read that a member answered: the state was the one after this log entry, or a later one.
         applied: Option<OpNumber>,
     },
@@ -76,18 +87,24 @@ pub struct RedisFrontEnd {
     drain: Drain,
     /// Connections that may have something to submit, since one of their operations has ended or replies have been sent.
     answered: Vec<u64>,
+    #[cfg(feature = "planted-bugs")]
+    planted: Option<PlantedBug>,
 }
 
 impl RedisFrontEnd {
     /// A front end without connections, whose client core has these settings.
     #[must_use]
     pub fn new(config: Config, settings: FrontEndSettings, now: Now) -> Self {
+        #[cfg(feature = "planted-bugs")]
+        let planted = config.planted;
         Self {
             group: GroupClient::new(config, ReplyRoom::new(settings.client_memory), now),
             connections: RedisConnections::default(),
             availability: Availability::new(settings.quorum_timeout),
             drain: Drain::new(settings.drain_timeout),
             answered: Vec::new(),
+            #[cfg(feature = "planted-bugs")]
+            planted,
         }
     }
 
@@ -235,8 +252,16 @@ impl RedisFrontEnd {
         Some(match self.group.client.poll()? {
             Action::Send { to, message } => FrontEndAction::Send { to, message },
             Action::Completed { token, outcome, applied } => {
+                #[cfg(feature = "planted-bugs")]
+                let reply = if let Outcome::Reply(reply) = &outcome { Some(reply.clone()) } else { None };
                 let address = self.complete(now, token, outcome);
-                FrontEndAction::Completed { token, address, applied }
+                FrontEndAction::Completed {
+                    token,
+                    address,
+                    #[cfg(feature = "planted-bugs")]
+                    reply,
+                    applied,
+                }
             }
         })
     }
@@ -248,10 +273,40 @@ impl RedisFrontEnd {
             self.availability.note_answer(now.instant);
         }
         let completion = completion(outcome);
+        #[cfg(feature = "planted-bugs")]
+        let (waiter, completion) = self.confuse(waiter, completion);
         let connection = self.connections.get_mut(waiter.address)?;
         connection.redis.complete(waiter.slot, completion);
         self.mark_answered(waiter.address);
         Some(waiter.address)
+    }
+
+    /// What a known-wrong variant makes of the end of an operation.
+    #[cfg(feature = "planted-bugs")]
+    fn confuse(&self, mut waiter: Waiter, completion: Completion) -> (Waiter, Completion) {
+        if self.planted == Some(PlantedBug::CompletionToPlace)
+            && let Some(address) = self.connections.at_place(waiter.address)
+        {
+            waiter.address = address;
+        }
+        let is_hidden = self.planted == Some(PlantedBug::UnknownIsDone) && completion == Completion::Unknown;
+        (waiter, if is_hidden { Completion::Done } else { completion })
+    }
+
+    /// Makes a connection that is about to be [opened](Self::open) a known-wrong one, if this front end is.
+    #[cfg(feature = "planted-bugs")]
+    pub const fn plant(&self, redis: &mut Connection) {
+        redis.plant(match self.planted {
+            Some(PlantedBug::RepliesOutOfOrder) => Some(syros_resp::PlantedBug::RepliesOutOfOrder),
+            Some(PlantedBug::LockReleasedEarly) => Some(syros_resp::PlantedBug::LockReleasedEarly),
+            _ => None,
+        });
+    }
+
+    /// The next operation that has been submitted: what the judge of a simulation looks at.
+    #[cfg(feature = "planted-bugs")]
+    pub fn next_submitted(&mut self) -> Option<Submitted> {
+        self.group.submitted.pop_front()
     }
 
     /// Another turn of the owner's loop begins.

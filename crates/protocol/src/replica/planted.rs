@@ -136,5 +136,9 @@ planted_bugs! {
     AmnesiacGivesState = "amnesiac-gives-state": "A replica that has lost its memory gives others what it has fetched so far, as if it were of its old view.";
     AmnesiacGoesBack = "amnesiac-goes-back": "A replica that has lost its memory and fetched entries of a view enters an earlier one.";
     MixedEpochAnswers = "mixed-epoch-answers": "A client counts answers of different configurations together.";
+    RepliesOutOfOrder = "replies-out-of-order": "A reply to a Redis client does not wait for the replies to earlier commands.";
+    LockReleasedEarly = "lock-released-early": "A Redis connection submits a command when an earlier update of its keys has been submitted, not when it has ended.";
+    CompletionToPlace = "completion-to-place": "The end of an operation goes to the connection that has the place of the one that asked for it, which may be gone.";
+    UnknownIsDone = "unknown-is-done": "A Redis client is told OK for an update of which nobody knows whether it was executed.";
     FormationByQuorum = "formation-by-quorum": "A group is formed when a quorum of new directories have heard of each other.";
 }

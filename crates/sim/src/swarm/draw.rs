@@ -86,6 +86,7 @@ impl Swarm {
             maxmemory: None,
             disk_engine: None,
             hunt,
+            front_ends: None,
             permanent: None,
             service_judged: false,
         };
@@ -103,6 +104,8 @@ impl Swarm {
         swarm.draw_all_keys();
         swarm.draw_stale();
         swarm.draw_session_table();
+        swarm.draw_front_ends();
+        swarm.draw_size();
         swarm
     }
 
@@ -193,6 +196,8 @@ impl Swarm {
 
     /// Gives the world permanent faults, from dice of their own.
     pub fn draw_permanent(&mut self) {
+        // A front end that shares the process of a dead replica serves nobody.
+        self.front_ends = None;
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0009));
         // Where a fast quorum is not to be had, a client must get its update ordered before its session ends.
         let protocol = &mut self.protocol;

@@ -55,6 +55,7 @@ impl WorkloadSettings {
             expiring_read: false,
             all_keys_percent: 0,
             stale_percent: 0,
+            value_bytes: 0,
             readers: draw.sometimes(&[1, 2]) as usize,
             read_policy: None,
             write_policy: None,

@@ -5,10 +5,12 @@
 mod draw;
 mod draw_settings;
 mod engines;
+mod front_ends;
 mod hunts;
 mod settings;
 
 pub use engines::DiskEngineSettings;
+pub use front_ends::FrontEndWorld;
 pub use hunts::Hunt;
 pub use settings::{
     ClockSettings, DiskSettings, FormationSettings, LeaseChange, NemesisSettings, PermanentFaults,
@@ -73,6 +75,8 @@ pub struct Swarm {
     pub disk_engine: Option<DiskEngineSettings>,
     /// What the world is made for, if it is for something.
     pub hunt: Option<Hunt>,
+    /// Some clients are processes with a Redis front end.
+    pub front_ends: Option<FrontEndWorld>,
     /// What stays broken in a phase of its own before everything is repaired.
     pub permanent: Option<PermanentFaults>,
     /// When everything has been repaired, service is judged.
@@ -139,6 +143,7 @@ impl Swarm {
                 expiring_read: false,
                 all_keys_percent: 0,
                 stale_percent: 0,
+                value_bytes: 0,
                 readers: 0,
                 read_policy: Some(ReadPolicy::Leader),
                 write_policy: Some(WritePolicy::Auto),
@@ -165,6 +170,7 @@ impl Swarm {
             maxmemory: None,
             disk_engine: None,
             hunt: None,
+            front_ends: None,
             permanent: None,
             service_judged: false,
         }

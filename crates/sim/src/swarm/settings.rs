@@ -76,6 +76,8 @@ pub struct WorkloadSettings {
     pub all_keys_percent: u64,
     /// Reads of a hundred that any replica may answer as it is. They are judged apart.
     pub stale_percent: u64,
+    /// Texts that are written are at least so long.
+    pub value_bytes: usize,
     /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
     /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
     pub readers: usize,
@@ -266,6 +268,23 @@ impl WorkloadSettings {
 }
 
 impl ProtocolSettings {
+    /// What is limited by bytes has the room that it has in a server.
+    pub(super) fn lift_byte_limits(&mut self) {
+        self.lift_limits();
+        let server = Self::default();
+        self.log_bytes_max = server.log_bytes_max;
+        self.log_keep_bytes = server.log_keep_bytes;
+        self.dlog_bytes_max = server.dlog_bytes_max;
+        self.uncommitted_bytes_max = server.uncommitted_bytes_max;
+        self.unexecuted_bytes_max = server.unexecuted_bytes_max;
+        self.reply_bytes_max = server.reply_bytes_max;
+        self.batch_bytes_max = server.batch_bytes_max;
+        self.transfer_bytes_max = server.transfer_bytes_max;
+        self.transfer_rate = u64::MAX;
+        self.snapshot_block_bytes = server.snapshot_block_bytes;
+        self.snapshot_part_bytes = server.snapshot_part_bytes;
+    }
+
     /// Nothing is refused for want of room: a world that is about something else.
     pub(super) const fn lift_limits(&mut self) {
         self.dlog_length_max = 262_144;

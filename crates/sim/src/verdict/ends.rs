@@ -205,7 +205,7 @@ mod tests {
     const ALL: [u32; 3] = [1, 2, 3];
 
     fn answered(invoked: u64, input: Input, at: u64, output: Output) -> Translated {
-        Translated { client: 1, invoked, input, told: Told::Answer { at, output }, ends_at: None }
+        Translated { client: 1, invoked, input, told: Told::Answer { at, output }, sent: None, ends_at: None }
     }
 
     fn set(invoked: u64, key: u32, value: &str, at: u64) -> Translated {
@@ -230,6 +230,7 @@ mod tests {
             invoked,
             input: Input::Expire(key, value.into()),
             told: Told::Nothing,
+            sent: None,
             ends_at: None,
         }
     }

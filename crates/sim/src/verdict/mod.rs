@@ -13,7 +13,7 @@ use crate::history::{History, Invocation};
 use crate::invariants::{Invariants, LogPosition};
 use crate::swarm::MILLI;
 use crate::workload::{ClientCommand, key_of};
-use syros_checker::history::{History as Judged, Input, Output};
+use syros_checker::history::{History as Judged, Input, OperationIndex, Output};
 use syros_checker::linearizability::{Verdict, check, check_within};
 use syros_commands::Reply;
 use syros_protocol::client::Outcome;
@@ -73,6 +73,9 @@ fn search(operations: &[Translated], why_not: &str) -> Result<(), String> {
         }
         .map_err(|error| error.to_string())?;
     }
+    for (first, then) in demanded(operations) {
+        judged.order(first, then).map_err(|error| error.to_string())?;
+    }
     match check(&judged) {
         Verdict::Linearizable => Ok(()),
         Verdict::Violation { keys, explanation } => {
@@ -102,6 +105,8 @@ struct Translated {
     invoked: u64,
     input: Input,
     told: Told,
+    /// The connection of a Redis client that it came on, and its place on it.
+    sent: Option<(u64, usize)>,
     /// For the end of a lifetime: where the log has it.
     ends_at: Option<(u64, u64)>,
 }
@@ -129,11 +134,7 @@ fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifeti
     times.sort_unstable();
     let moments_before = |time: VirtualTime| times.partition_point(|(_, at)| *at < time) as u64;
     let end = |(invocation, key, value, millis): (&Invocation, u64, &Vec<u8>, u64)| {
-        let refused = matches!(
-            invocation.finished.as_ref().map(|finished| &finished.outcome),
-            Some(Outcome::Refused(_) | Outcome::TimedOut)
-        );
-        if refused {
+        if invocation.finished.as_ref().is_some_and(|finished| has_failed(&finished.outcome)) {
             return None;
         }
         let ttl = millis.saturating_mul(MILLI);
@@ -190,6 +191,7 @@ fn expiries(history: &History, invariants: &Invariants, lifetimes: Option<Lifeti
             invoked,
             input: Input::Expire(key as u32, value.clone()),
             told,
+            sent: None,
             ends_at: due,
         })
     };
@@ -234,10 +236,17 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
             }
             continue;
         };
+        if operation.input.is_read() && !matches!(operation.told, Told::Answer { .. }) {
+            // Its client was not told what it found. (It travelled in one body with updates.)
+            continue;
+        }
         let executed = invocation.id.and_then(|id| invariants.position(id));
         if let Some(place) = executed {
             placed.push((at(place), operation.invoked, number));
-        } else if let (Some(read_after), None) = (invocation.read_after, invocation.stale) {
+        } else if let (Some(read_after), None, Told::Answer { .. }) =
+            (invocation.read_after, invocation.stale, &operation.told)
+        {
+            // (What a front end has read for a client that is gone has no place.)
             placed.push(((read_after.0, u64::MAX), operation.invoked, number));
         } else if matches!(operation.told, Told::Answer { .. }) {
             dropped.push(number);
@@ -300,7 +309,10 @@ fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<u
     let precedes = |a: usize, b: usize| {
         let overlaps =
             || masks[a] & masks[b] != 0 && !(reads[a] && reads[b]) && share_a_key(&keys[a], &keys[b]);
-        a != b && (answered_at[a] < invoked[b] || (a < b && overlaps()))
+        a != b
+            && (answered_at[a] < invoked[b]
+                || (a < b && overlaps())
+                || (masks[a] & masks[b] != 0 && must_precede(&operations[order[a]], &operations[order[b]])))
     };
     let all = 0..order.len();
     let mut waits_for: Vec<usize> =
@@ -328,6 +340,29 @@ fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<u
         }
     }
     Ok(result)
+}
+
+/// True if one operation takes effect before another one because a Redis client sent them on one connection in that order,
+/// and their keys overlap. Two reads have no order; neither has an update of which nobody knows whether it was executed.
+fn must_precede(one: &Translated, other: &Translated) -> bool {
+    let (Some((connection, first)), Some((same, then))) = (one.sent, other.sent) else { return false };
+    let is_told = |it: &Translated| matches!(it.told, Told::Answer { .. });
+    connection == same
+        && first < then
+        && is_told(one)
+        && is_told(other)
+        && !(one.input.is_read() && other.input.is_read())
+        && share_a_key(&keys_of(&one.input), &keys_of(&other.input))
+}
+
+/// All pairs of operations that a client demands to take effect in order.
+fn demanded(operations: &[Translated]) -> Vec<(OperationIndex, OperationIndex)> {
+    let mut pairs = Vec::new();
+    for (then, other) in operations.iter().enumerate().filter(|(_, it)| it.sent.is_some()) {
+        let before = operations[..then].iter().enumerate().filter(|(_, one)| must_precede(one, other));
+        pairs.extend(before.map(|(first, _)| (OperationIndex(first), OperationIndex(then))));
+    }
+    pairs
 }
 
 /// A bit for every key the operation touches; keys may share one.
@@ -383,6 +418,11 @@ fn effect_of(input: &Input) -> Input {
     }
 }
 
+/// True if its client was told that an operation had no effect and never will.
+const fn has_failed(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused(_) | Outcome::TimedOut | Outcome::NoQuorum)
+}
+
 /// The history in the checker's terms.
 fn translate(history: &History) -> Result<Vec<Translated>, String> {
     let all_keys = all_keys(history);
@@ -405,11 +445,12 @@ fn translate(history: &History) -> Result<Vec<Translated>, String> {
                 })?;
                 Told::Answer { at: 2 * at, output }
             }
-            Some((_, Outcome::Refused(_) | Outcome::TimedOut | Outcome::NoQuorum)) => Told::Failed,
-            Some((_, Outcome::Unknown)) | None => Told::Nothing,
+            Some((_, outcome)) if has_failed(outcome) => Told::Failed,
+            Some(_) | None => Told::Nothing,
         };
         let (client, invoked) = (invocation.client, 2 * invocation.invoked);
-        Ok(Translated { client, invoked, input, told, ends_at: None })
+        let sent = invocation.connection.map(|connection| (connection, number));
+        Ok(Translated { client, invoked, input, told, sent, ends_at: None })
     });
     translated.collect()
 }

@@ -35,6 +35,10 @@ impl World {
     }
 
     pub(crate) fn start_client(&mut self, slot: usize) {
+        if self.home_of(slot).is_some_and(|home| self.replicas[home].process.is_none()) {
+            // It begins with its replica.
+            return;
+        }
         let protocol = &self.swarm.protocol;
         let configuration = Configuration::first(self.group, self.swarm.fast_quorum);
         let mut config = client::Config::new(configuration, self.dice.clients.next_u64());
@@ -48,14 +52,19 @@ impl World {
             write_policy: self.swarm.workload.write_policy_of(slot),
         };
         config.planted = self.planted;
-        let clock = self.clock(self.clients[slot].wall_offset);
         let now = self.now();
+        let process = self.new_front_end(slot, &config);
+        let process = process.unwrap_or_else(|| {
+            let clock = self.clock(self.clients[slot].wall_offset);
+            ClientProcess::new(config, clock, now)
+        });
         let place = &mut self.clients[slot];
         place.life += 1;
-        place.process = Some(ClientProcess::new(config, clock, now));
+        place.process = Some(process);
         let life = place.life;
+        self.open_front_end(slot);
         self.trace.line(now, format_args!("client {slot} starts"));
-        let node = self.client_node(slot);
+        let node = self.place_of(self.client_node(slot));
         for replica in 0..self.replicas.len() {
             let delay = self.network.delay(node, replica);
             self.scheduler.schedule(now + delay, SimEvent::Connect { slot, life, replica });
@@ -72,7 +81,7 @@ impl World {
         self.trace.line(now, format_args!("client {slot} crashes"));
         let Some(client) = self.clients[slot].process.take() else { return };
         self.clients[slot].life += 1;
-        client.unfinished().for_each(|operation| self.history.abandon(operation));
+        client.unfinished().into_iter().for_each(|operation| self.history.abandon(operation));
         for (replica, address) in client.connections.iter().enumerate() {
             if let Some(address) = address {
                 let life = self.replicas[replica].life;
@@ -82,7 +91,7 @@ impl World {
     }
 
     pub(super) fn connect(&mut self, slot: usize, life: u64, replica: usize) {
-        let node = self.client_node(slot);
+        let node = self.place_of(self.client_node(slot));
         if self.clients[slot].life != life {
             return;
         }
@@ -106,7 +115,7 @@ impl World {
 
     /// One end of a broken connection finds out, if nothing keeps it from that.
     pub(super) fn disconnect(&mut self, slot: usize, life: u64, replica: usize, address: u64) {
-        let node = self.client_node(slot);
+        let node = self.place_of(self.client_node(slot));
         let place = &mut self.clients[slot];
         let Some(client) = place.process.as_mut().filter(|_| place.life == life) else { return };
         if client.connections[replica] != Some(address) {
@@ -128,6 +137,9 @@ impl World {
 
     /// Breaks the connection between a client and a replica; both find out at once. False if there is none.
     pub(crate) fn break_connection(&mut self, slot: usize, replica: usize) -> bool {
+        if self.home_of(slot) == Some(replica) {
+            return false;
+        }
         let place = &self.clients[slot];
         let life = place.life;
         let address = place.process.as_ref().and_then(|client| client.connections[replica]);
@@ -141,13 +153,26 @@ impl World {
     pub(crate) fn drain_client(&mut self, slot: usize) {
         let now = self.now();
         let before = self.tally.moments();
+        if self.is_front_end(slot) {
+            self.watch_quorum(slot);
+        }
         let mut effects = core::mem::take(&mut self.client_effects);
         let Some(client) = &mut self.clients[slot].process else { return };
-        client.drain(&mut effects);
+        client.drain(now, &mut effects);
         let deadline = client.deadline();
         let node = self.client_node(slot);
+        let mut exits = false;
         for effect in effects.drain(..) {
             match effect {
+                ClientEffect::Read { operation, reply, applied } => {
+                    let seen = reply.and_then(|reply| self.seen_by(&client::Outcome::Reply(reply)));
+                    if let Some(number) = seen.or(applied).or(self.read_at) {
+                        self.history.read_after(operation, number);
+                    }
+                }
+                ClientEffect::Reply { address, bytes } => self.reply_to_redis(slot, address, bytes),
+                ClientEffect::Close { address } => self.hang_up_on_redis(slot, address),
+                ClientEffect::Exit => exits = true,
                 ClientEffect::Send { to, bytes } => {
                     let Some(client) = &self.clients[slot].process else { continue };
                     if let Some(address) = client.connections[to.index()] {
@@ -194,10 +219,13 @@ impl World {
         if let Some(at) = deadline {
             self.poke(node, at);
         }
+        if exits {
+            self.exit(slot);
+        }
     }
 
     /// Has the client ask for its next operation after a pause, if there are any left.
-    fn schedule_issue(&mut self, slot: usize) {
+    pub(super) fn schedule_issue(&mut self, slot: usize) {
         if self.left_to_issue == 0 {
             return;
         }
@@ -213,9 +241,13 @@ impl World {
             return;
         }
         self.left_to_issue -= 1;
-        let steps = self.workload.next(slot);
-        let is_stale = self.workload.is_stale(&steps);
-        self.submit_as(slot, steps, is_stale);
+        if self.is_front_end(slot) {
+            self.issue_pipeline(slot);
+        } else {
+            let steps = self.workload.next(slot);
+            let is_stale = self.workload.is_stale(&steps);
+            self.submit_as(slot, steps, is_stale);
+        }
         self.strike_soon();
         if self.swarm.lease_change.is_some_and(|change| change.at == self.left_to_issue) {
             self.change_leases();
@@ -235,6 +267,9 @@ impl World {
 
     /// Has a client ask for an operation; if it `is_stale`, any replica may answer it as it is.
     fn submit_as(&mut self, slot: usize, steps: Vec<ClientCommand>, is_stale: bool) -> OperationIndex {
+        if self.is_front_end(slot) {
+            return self.send_pipeline(slot, steps);
+        }
         let now = self.now();
         let body = encode(&steps);
         let life = self.clients[slot].life;
@@ -265,6 +300,10 @@ impl World {
         message: Message,
     ) {
         let now = self.now();
+        if let Some(until) = self.stands_still_until(slot) {
+            let (to, in_flight) = (self.client_node(slot), in_flight.clone());
+            return self.scheduler.schedule(until, SimEvent::Arrival { from, to, in_flight });
+        }
         let place = &mut self.clients[slot];
         let Some(client) = &mut place.process else { return };
         if client.connections[from] != Some(in_flight.address) {

@@ -18,7 +18,11 @@ impl World {
         now: VirtualTime,
         mut in_flight: InFlight,
     ) {
-        let fate = self.network.send(from, to, now, in_flight.bytes.len());
+        if self.is_one_process(from, to) {
+            return self.scheduler.schedule(now, SimEvent::Arrival { from, to, in_flight });
+        }
+        let (sender, receiver) = (self.place_of(from), self.place_of(to));
+        let fate = self.network.send(sender, receiver, now, in_flight.bytes.len());
         let Fate { arrivals, lost, held_back, flipped } = fate;
         let [first, second] = arrivals;
         self.tally.record_times(Occurrence::Lost, u64::from(lost));
@@ -55,7 +59,8 @@ impl World {
     }
 
     pub(super) fn arrive(&mut self, from: NodeIndex, to: NodeIndex, in_flight: &InFlight) {
-        if self.network.drops_arrival(from, to) || self.refuse_each_other(from, to) {
+        let is_dropped = self.network.drops_arrival(self.place_of(from), self.place_of(to));
+        if (is_dropped && !self.is_one_process(from, to)) || self.refuse_each_other(from, to) {
             return;
         }
         let now = self.now();

@@ -63,9 +63,15 @@ impl World {
                 self.run_replica(node);
             }
         } else {
+            let still_until = self.stands_still_until(node - n);
             let slot = &mut self.clients[node - n];
             let Some(process) = slot.process.as_mut().filter(|_| slot.life == life) else { return };
-            if process.wake_at == Some(now) {
+            if process.wake_at == Some(now)
+                && let Some(until) = still_until
+            {
+                process.wake_at = None;
+                self.poke(node, until);
+            } else if process.wake_at == Some(now) {
                 process.wake_at = None;
                 process.handle(now, client::Event::Tick);
                 self.drain_client(node - n);

@@ -93,6 +93,7 @@ impl World {
         slot.disk_state = DiskState::Works;
         slot.process = Some(process);
         self.run_replica(replica);
+        self.start_front_ends(replica);
     }
 
     /// The machine went down while the replica read its log back; it tries again later.
@@ -124,11 +125,12 @@ impl World {
         slot.life += 1;
         self.trace.fold(0xc4a5_0000 + replica as u64);
         self.trace.line(now, format_args!("replica {replica} crashes, power {power}"));
+        self.end_front_ends(replica);
         for index in 0..self.clients.len() {
             let life = self.clients[index].life;
             let Some(client) = &self.clients[index].process else { continue };
             if let Some(address) = client.connections[replica] {
-                let at = now + self.network.delay(replica, self.client_node(index));
+                let at = now + self.network.delay(replica, self.place_of(self.client_node(index)));
                 let broken = SimEvent::Disconnect { slot: index, life, replica, address };
                 self.scheduler.schedule(at, broken);
             }

@@ -9,6 +9,7 @@ mod dispatch;
 mod engines;
 mod hostile_clients;
 mod lifecycle;
+mod redis;
 mod turns;
 
 use crate::adapter;
@@ -28,6 +29,7 @@ use crate::workload::Workload;
 use core::time::Duration;
 use disks::Membership;
 use hostile_clients::BrokenClient;
+use redis::SocketEvent;
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use syros_experiment::Cost;
@@ -83,6 +85,10 @@ pub(crate) enum SimEvent {
     Replace { replica: usize, life: u64 },
     /// A new client takes the place of one that died.
     Respawn { slot: usize, life: u64 },
+    /// Something happens on the connection of a Redis client.
+    Socket { slot: usize, life: u64, address: u64, event: SocketEvent },
+    /// A process with a Redis front end is told to end.
+    Terminate { slot: usize, life: u64 },
 }
 
 /// A message on the network.
@@ -191,6 +197,8 @@ pub(crate) struct Dice {
     pub(crate) formation: Prng,
     /// Of faults when views are noted.
     pub(crate) view: Prng,
+    /// Of Redis clients.
+    pub(crate) redis: Prng,
 }
 
 /// What stands in for the real world.
@@ -240,6 +248,8 @@ pub struct World {
     /// What strangers were told: which one, by whom, and what.
     overheard: Vec<(u32, usize, Message)>,
     broken_client: BrokenClient,
+    /// A Redis client got something that is no answer to what it asked for.
+    pub(crate) misanswered: Option<String>,
 }
 
 /// Clients that a world has room for unless it is made for more.
@@ -282,6 +292,7 @@ impl World {
             permanent: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0008),
             formation: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0011),
             view: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0020),
+            redis: Prng::new(swarm.seed ^ 0x5397_0a11_5eed_0031),
         };
         let skew = swarm.clocks.skew_micros;
         let replicas = (0..swarm.replicas)
@@ -337,6 +348,7 @@ impl World {
             standstill: 0,
             overheard: Vec::new(),
             broken_client: BrokenClient::default(),
+            misanswered: None,
             swarm,
         };
         if world.swarm.workload.stale_percent > 0 {
@@ -429,6 +441,8 @@ impl World {
                     self.disk_returns(replica);
                 }
             }
+            SimEvent::Socket { slot, life, address, event } => self.socket_event(slot, life, address, event),
+            SimEvent::Terminate { slot, life } => self.terminate(slot, life),
             SimEvent::Respawn { slot, life } => {
                 if self.clients[slot].life == life {
                     self.start_client(slot);
@@ -512,7 +526,7 @@ impl World {
     /// Whether something is wrong already.
     #[must_use]
     pub fn violation(&self) -> Option<String> {
-        self.invariants.broken().map(ToString::to_string)
+        self.invariants.broken().map(ToString::to_string).or_else(|| self.misanswered.clone())
     }
 }
 

@@ -1,0 +1,10 @@
+//! Known-wrong variants, for the simulator: it must catch each.
+
+/// A known-wrong variant of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlantedBug {
+    /// A reply does not wait for the replies to earlier commands.
+    RepliesOutOfOrder,
+    /// An update lets the next command on its keys go when it is submitted, not when it has ended.
+    LockReleasedEarly,
+}

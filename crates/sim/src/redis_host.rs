@@ -1,0 +1,483 @@
+//! A process with a Redis front end, as it ships (`syros_node::front_end`), and the clients at its sockets.
+//!
+//! Clients send pipelines of commands as bytes, cut at arbitrary places, and take what comes back as slowly as the world
+//! says. Replies are matched with commands by their order alone. ECHO commands between them have an answer that nothing else
+//! has, so that a reply in a wrong place shows at once. What operations answer, the history's judge looks at.
+
+use crate::clock::VirtualTime;
+use crate::history::OperationIndex;
+use crate::resp_client::{Received, command_of, is_answer_to, parse, put_command};
+use crate::swarm::FrontEndWorld;
+use crate::workload::ClientCommand;
+use core::time::Duration;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use syros_node::front_end::{ClientMemory, FrontEndAction, FrontEndSettings, RedisFrontEnd, Submitted};
+use syros_protocol::client::{Client, Config, Event, Outcome, Token};
+use syros_protocol::message::{Body, Message, Request};
+use syros_resp::{Connection, Context, Identity, ServerInfo, ServerReport};
+use syros_types::{Instant, Now, OpNumber, OperationId, ReplicaSet};
+
+/// A server of which INFO says nothing.
+struct Silent;
+
+impl ServerInfo for Silent {
+    fn report(&self) -> ServerReport {
+        ServerReport::default()
+    }
+
+    fn reset_statistics(&self) {}
+}
+
+/// What the process wants of the world.
+#[derive(Debug)]
+pub(crate) enum HostEffect {
+    /// A message leaves for replicas.
+    Send { to: ReplicaSet, message: Message },
+    /// An update is about to be sent for the first time.
+    Sent { operation: OperationIndex, id: OperationId },
+    /// A read, or a body of several, has ended.
+    Read { operation: OperationIndex, reply: Option<Body>, applied: Option<OpNumber> },
+    /// Bytes leave for a client.
+    Reply { address: u64, bytes: Vec<u8> },
+    /// The process closes a connection.
+    Close { address: u64 },
+    /// The process has answered all that it is going to answer, and ends.
+    Exit,
+}
+
+/// What a client waits for.
+#[derive(Debug)]
+enum Awaited {
+    /// The reply to a command.
+    Operation {
+        operation: OperationIndex,
+        step: ClientCommand,
+        encoding: Vec<u8>,
+        /// The submission that it is a part of, by the connection's name for it.
+        slot: Option<u64>,
+        ends_pipeline: bool,
+    },
+    /// This text.
+    Echo(Vec<u8>),
+}
+
+/// Both ends of a connection of a Redis client.
+#[derive(Debug, Default)]
+struct Socket {
+    /// Bytes that the process has received and not taken.
+    received: Vec<u8>,
+    /// Bytes on their way to the client, or that it has not taken.
+    untaken: usize,
+    /// What the memory of all clients is charged with.
+    charged: usize,
+    /// Bytes that the client has received and not understood.
+    replies: Vec<u8>,
+    awaited: VecDeque<Awaited>,
+    /// The client has gone.
+    is_abandoned: bool,
+    /// The process has closed it, and does nothing for it any more.
+    is_hung_up: bool,
+    /// When the last bytes arrive that have left for the process, and for the client.
+    arrives_at: [VirtualTime; 2],
+}
+
+/// An operation whose reply has come, or never will.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) operation: OperationIndex,
+    /// `None` if no reply will come.
+    pub(crate) outcome: Option<Outcome>,
+    /// It was the last of a pipeline.
+    pub(crate) ends_pipeline: bool,
+}
+
+/// A process with a Redis front end.
+#[derive(Debug)]
+pub(crate) struct RedisHost {
+    front_end: RedisFrontEnd,
+    memory: ClientMemory,
+    reserved: usize,
+    world: FrontEndWorld,
+    sockets: BTreeMap<u64, Socket>,
+    /// How often each place has been used.
+    uses: Vec<u32>,
+    /// Places without a connection.
+    free: Vec<usize>,
+    submitted: BTreeMap<Token, (Submitted, Vec<OperationIndex>)>,
+    /// Updates whose ids are known.
+    sent: Vec<Token>,
+    closed: Vec<u64>,
+    echoes: u64,
+    has_exited: bool,
+}
+
+impl RedisHost {
+    pub(crate) fn new(config: Config, world: FrontEndWorld, now: Now) -> Self {
+        let settings = FrontEndSettings {
+            client_memory: world.client_memory,
+            quorum_timeout: Duration::from_nanos(world.quorum_timeout),
+            drain_timeout: Duration::from_nanos(world.drain_timeout),
+        };
+        Self {
+            front_end: RedisFrontEnd::new(config, settings, now),
+            memory: ClientMemory::new(world.client_memory),
+            reserved: 0,
+            world,
+            sockets: BTreeMap::new(),
+            uses: Vec::new(),
+            free: Vec::new(),
+            submitted: BTreeMap::new(),
+            sent: Vec::new(),
+            closed: Vec::new(),
+            echoes: 0,
+            has_exited: false,
+        }
+    }
+
+    pub(crate) const fn core(&self) -> &Client {
+        self.front_end.client()
+    }
+
+    pub(crate) fn handle(&mut self, now: Now, event: Event) {
+        match event {
+            Event::Message { from, epoch, message } => {
+                if self.front_end.count_reply(&message) {
+                    self.evict_if_exceeded();
+                    self.front_end.make_room(&message, self.memory.is_scarce());
+                }
+                self.front_end.on_message(now, from, epoch, message);
+            }
+            Event::Tick => {
+                self.front_end.begin_turn();
+                self.front_end.tick(now);
+            }
+            other => self.front_end.handle(now, other),
+        }
+    }
+
+    /// Looks whether a majority can be reached.
+    pub(crate) fn watch_quorum(&mut self, now: Now, silent: Option<Duration>, is_connected: bool) {
+        if self.front_end.is_quorum_due(now) {
+            self.front_end.watch_quorum(now, silent, is_connected);
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> Instant {
+        self.front_end.deadline()
+    }
+
+    // ---- The clients.
+
+    /// A client connects; its address. None if the process takes no connections.
+    pub(crate) fn connect(&mut self, now: Now) -> Option<u64> {
+        if self.front_end.is_stopping() {
+            return None;
+        }
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.uses.push(0);
+            self.uses.len() - 1
+        });
+        self.uses[place] += 1;
+        let address = u64::from(self.uses[place]) << 32 | place as u64;
+        let identity = Identity { id: address, address: String::new(), local_address: String::new() };
+        let mut redis = Connection::new(identity, now.wall);
+        self.front_end.plant(&mut redis);
+        self.front_end.open(address, redis);
+        self.sockets.insert(address, Socket::default());
+        Some(address)
+    }
+
+    /// Clients that are there.
+    pub(crate) fn clients(&self) -> Vec<u64> {
+        let sockets = self.sockets.iter().filter(|(_, socket)| !socket.is_abandoned && !socket.is_hung_up);
+        sockets.map(|(address, _)| *address).collect()
+    }
+
+    /// A client asks for something; its bytes. With `echo`, a command goes before it whose reply nothing else has.
+    pub(crate) fn ask(
+        &mut self,
+        address: u64,
+        (operation, step): (OperationIndex, ClientCommand),
+        (echo, ends_pipeline): (bool, bool),
+    ) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let Some(socket) = self.sockets.get_mut(&address) else { return bytes };
+        if echo {
+            self.echoes += 1;
+            let text = format!("echo {}", self.echoes).into_bytes();
+            command_of(&[b"ECHO", &text], &mut bytes);
+            socket.awaited.push_back(Awaited::Echo(text));
+        }
+        let encoding = put_command(&step, &mut bytes);
+        socket.awaited.push_back(Awaited::Operation { operation, step, encoding, slot: None, ends_pipeline });
+        bytes
+    }
+
+    /// When bytes arrive at an end of a connection that leave `now` and take `delay`: after all before them.
+    pub(crate) fn arrival(&mut self, address: u64, to_client: bool, at: VirtualTime) -> VirtualTime {
+        let Some(socket) = self.sockets.get_mut(&address) else { return at };
+        let last = &mut socket.arrives_at[usize::from(to_client)];
+        *last = at.max(*last);
+        *last
+    }
+
+    /// Bytes of a client arrive at the process.
+    pub(crate) fn receive(&mut self, now: Now, address: u64, bytes: &[u8]) {
+        if let Some(socket) = self.sockets.get_mut(&address) {
+            socket.received.extend_from_slice(bytes);
+            self.feed(now, address);
+        }
+    }
+
+    /// Hands over what a connection has received, unless it is paused.
+    fn feed(&mut self, now: Now, address: u64) {
+        let Some(socket) = self.sockets.get_mut(&address) else { return };
+        if socket.received.is_empty() || socket.is_hung_up || self.front_end.is_full() {
+            return;
+        }
+        let unavailable = self.front_end.unavailable();
+        let Some((redis, _)) = self.front_end.connection_mut(address) else { return };
+        let context = Context { now: now.wall, info: &Silent, unavailable };
+        let consumed = redis.receive(&socket.received, &context);
+        socket.received.drain(..consumed);
+        self.front_end.on_received(now, address);
+    }
+
+    /// Bytes arrive at a client: what has ended.
+    ///
+    /// # Errors
+    /// What came is no answer to what it asked for.
+    pub(crate) fn arrive(&mut self, address: u64, bytes: &[u8]) -> Result<Vec<Ended>, String> {
+        let mut ended = Vec::new();
+        let Some(socket) = self.sockets.get_mut(&address).filter(|socket| !socket.is_abandoned) else {
+            return Ok(ended);
+        };
+        socket.replies.extend_from_slice(bytes);
+        let mut rest = socket.replies.as_slice();
+        while let Some(reply) = parse(&mut rest)? {
+            match socket.awaited.pop_front() {
+                None => return Err(format!("a client that has asked for nothing gets {reply:?}")),
+                Some(Awaited::Echo(text)) if reply == Received::Bulk(text.clone()) => {}
+                Some(Awaited::Echo(text)) => {
+                    return Err(format!("a client that expects {} gets {reply:?}", text.escape_ascii()));
+                }
+                Some(Awaited::Operation { operation, step, ends_pipeline, .. }) => {
+                    let outcome = is_answer_to(&step, reply)?;
+                    ended.push(Ended { operation, outcome: Some(outcome), ends_pipeline });
+                }
+            }
+        }
+        let left = rest.len();
+        let taken = socket.replies.len() - left;
+        socket.replies.drain(..taken);
+        Ok(ended)
+    }
+
+    /// A client has taken so many bytes: more may leave.
+    pub(crate) fn taken(&mut self, address: u64, bytes: usize) {
+        if let Some(socket) = self.sockets.get_mut(&address) {
+            socket.untaken -= bytes;
+        }
+    }
+
+    /// A client goes; the process has not heard of it. What it had asked for.
+    pub(crate) fn abandon(&mut self, address: u64) -> Vec<Ended> {
+        let Some(socket) = self.sockets.get_mut(&address) else { return Vec::new() };
+        if core::mem::replace(&mut socket.is_abandoned, true) {
+            return Vec::new();
+        }
+        // Commands on their way are executed all the same: what is awaited tells which they are.
+        let ended = socket.awaited.iter().filter_map(|awaited| match awaited {
+            Awaited::Echo(_) => None,
+            Awaited::Operation { operation, ends_pipeline, .. } => {
+                Some(Ended { operation: *operation, outcome: None, ends_pipeline: *ends_pipeline })
+            }
+        });
+        ended.collect()
+    }
+
+    /// A connection has ended at the process, too. Its place is free.
+    pub(crate) fn close(&mut self, address: u64) {
+        if let Some(mut socket) = self.sockets.remove(&address) {
+            self.memory.charge(&mut socket.charged, 0);
+            self.front_end.close(address);
+            self.free.push(address as u32 as usize);
+        }
+    }
+
+    /// What clients wait for when the process dies.
+    pub(crate) fn unfinished(&self) -> Vec<OperationIndex> {
+        let open = self.sockets.values().filter(|socket| !socket.is_abandoned);
+        let awaited = open.flat_map(|socket| &socket.awaited);
+        let operations = awaited.filter_map(|awaited| match awaited {
+            Awaited::Operation { operation, .. } => Some(*operation),
+            Awaited::Echo(_) => None,
+        });
+        operations.collect()
+    }
+
+    /// The process is told to end.
+    pub(crate) fn terminate(&mut self, now: Now) {
+        self.front_end.begin_drain(now);
+    }
+
+    // ---- The process.
+
+    /// Does what there is to do.
+    pub(crate) fn run(&mut self, now: Now, effects: &mut Vec<HostEffect>) {
+        self.front_end.begin_turn();
+        loop {
+            let mut is_quiet = true;
+            self.record_submitted();
+            while let Some(action) = self.front_end.poll(now) {
+                is_quiet = false;
+                self.record_submitted();
+                match action {
+                    FrontEndAction::Send { to, message } => {
+                        if let Message::Request { request, .. } = &message {
+                            self.record_sent(request, effects);
+                        }
+                        effects.push(HostEffect::Send { to, message });
+                    }
+                    FrontEndAction::Completed { token, reply, applied, .. } => {
+                        let submitted = self.submitted.remove(&token);
+                        let operations = submitted.map(|(_, operations)| operations).unwrap_or_default();
+                        let read = |operation| HostEffect::Read { operation, reply: reply.clone(), applied };
+                        effects.extend(operations.into_iter().map(read));
+                    }
+                }
+            }
+            while let Some(address) = self.front_end.go_on(now) {
+                is_quiet = false;
+                self.feed(now, address);
+            }
+            is_quiet &= !self.flush(now, effects);
+            if is_quiet {
+                break;
+            }
+        }
+        self.evict_if_exceeded();
+        self.leave(now, effects);
+        for address in core::mem::take(&mut self.closed) {
+            effects.push(HostEffect::Close { address });
+        }
+    }
+
+    /// Moves replies into the sockets, as far as these take them. True if there were any.
+    fn flush(&mut self, now: Now, effects: &mut Vec<HostEffect>) -> bool {
+        let mut has_sent = false;
+        let addresses: Vec<u64> = self.sockets.keys().copied().collect();
+        for address in addresses {
+            let Some(socket) = self.sockets.get_mut(&address).filter(|it| !it.is_hung_up) else { continue };
+            let output = self.front_end.output(address);
+            let portion = output.len().min(self.world.window.saturating_sub(socket.untaken));
+            if portion > 0 {
+                let bytes = output[..portion].to_vec();
+                socket.untaken += portion;
+                effects.push(HostEffect::Reply { address, bytes });
+                self.front_end.sent(address, portion);
+                self.front_end.on_sent(now, address);
+                has_sent = true;
+            }
+            self.feed(now, address);
+            let is_finished = self.front_end.connection(address).is_some_and(Connection::is_finished);
+            if is_finished && self.front_end.output(address).is_empty() {
+                self.hang_up(address);
+            }
+        }
+        has_sent
+    }
+
+    /// The process closes a connection.
+    fn hang_up(&mut self, address: u64) {
+        if let Some(socket) = self.sockets.get_mut(&address)
+            && !std::mem::replace(&mut socket.is_hung_up, true)
+        {
+            socket.received = Vec::new();
+            self.closed.push(address);
+        }
+    }
+
+    /// Closes the connections that hold most, if all together hold too much.
+    fn evict_if_exceeded(&mut self) {
+        for (address, socket) in &mut self.sockets {
+            let replies = self.front_end.connection(*address).map_or(0, Connection::memory_bytes);
+            self.memory.charge(&mut socket.charged, socket.received.capacity() + replies);
+        }
+        self.memory.charge(&mut self.reserved, self.front_end.reserved());
+        if !self.memory.is_exceeded() {
+            return;
+        }
+        while !self.memory.is_relieved()
+            && let Some((address, socket)) = self.sockets.iter_mut().max_by_key(|(_, socket)| socket.charged)
+            && socket.charged > 0
+        {
+            self.memory.charge(&mut socket.charged, 0);
+            self.memory.count_evicted();
+            let address = *address;
+            self.front_end.close(address);
+            self.hang_up(address);
+        }
+    }
+
+    /// A process that is to end closes connections of which nothing is unanswered, and ends when none is left.
+    fn leave(&mut self, now: Now, effects: &mut Vec<HostEffect>) {
+        if !self.front_end.is_stopping() || self.has_exited {
+            return;
+        }
+        let mut open = 0;
+        let open_sockets = self.sockets.iter().filter(|(_, socket)| !socket.is_hung_up);
+        let addresses: Vec<u64> = open_sockets.map(|(address, _)| *address).collect();
+        for address in addresses {
+            let has_bytes =
+                self.sockets.get(&address).is_some_and(|it| !it.received.is_empty() || it.untaken > 0);
+            if self.front_end.is_quiet(now, address, has_bytes) {
+                self.hang_up(address);
+            } else {
+                open += 1;
+            }
+        }
+        if open == 0 || self.front_end.is_drain_over(now) {
+            self.has_exited = true;
+            effects.push(HostEffect::Exit);
+        } else {
+            self.front_end.look_again(now);
+        }
+    }
+
+    /// Finds out which commands are in what the front end has submitted: for the judge, which tries the order of the log first.
+    fn record_submitted(&mut self) {
+        while let Some(submitted) = self.front_end.next_submitted() {
+            let mut operations = Vec::new();
+            let mut rest: &[u8] = &submitted.body;
+            let awaited = self.sockets.get_mut(&submitted.address).map(|socket| &mut socket.awaited);
+            for awaited in awaited.into_iter().flatten() {
+                // A read that is submitted again keeps its slot.
+                if let Awaited::Operation { operation, encoding, slot, .. } = awaited
+                    && slot.is_none_or(|slot| slot == submitted.slot)
+                    && !rest.is_empty()
+                    && let Some(after) = rest.strip_prefix(encoding.as_slice())
+                {
+                    *slot = Some(submitted.slot);
+                    rest = after;
+                    operations.push(*operation);
+                }
+            }
+            self.submitted.insert(submitted.token, (submitted, operations));
+        }
+    }
+
+    fn record_sent(&mut self, request: &Request, effects: &mut Vec<HostEffect>) {
+        let is_this = |(_, (submitted, _)): &(&Token, &(Submitted, Vec<OperationIndex>))| {
+            Arc::ptr_eq(&submitted.body, &request.body)
+        };
+        let Some((token, (_, operations))) = self.submitted.iter().find(is_this) else { return };
+        if !self.sent.contains(token) {
+            self.sent.push(*token);
+            let sent =
+                |operation: &OperationIndex| HostEffect::Sent { operation: *operation, id: request.id };
+            effects.extend(operations.iter().map(sent));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The client's side of the Redis protocol: commands to bytes, bytes to replies.
+
+use crate::workload::{ClientCommand, key_name};
+use syros_commands::Reply;
+use syros_protocol::client::Outcome;
+use syros_protocol::message::{Body, Refusal};
+
+/// A reply as a client reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    Simple(Vec<u8>),
+    Error(Vec<u8>),
+    Integer(i64),
+    Bulk(Vec<u8>),
+    Nil,
+    Array(Vec<Received>),
+}
+
+/// Appends a command.
+pub(crate) fn command_of(words: &[&[u8]], out: &mut Vec<u8>) {
+    out.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
+    for word in words {
+        out.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        out.extend_from_slice(word);
+        out.extend_from_slice(b"\r\n");
+    }
+}
+
+/// The command, or the nearest one that Redis has: it knows no lifetime shorter than `PX 1`.
+pub(crate) fn as_redis_has_it(step: ClientCommand) -> ClientCommand {
+    match step {
+        ClientCommand::SetFor(key, value, millis) => ClientCommand::SetFor(key, value, millis.max(2)),
+        other => other,
+    }
+}
+
+/// Appends a command as bytes. What a server makes of it: an operation, encoded.
+pub(crate) fn put_command(step: &ClientCommand, out: &mut Vec<u8>) -> Vec<u8> {
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    let is_blind = matches!(
+        step,
+        ClientCommand::IncrBy { blind: true, .. }
+            | ClientCommand::Append { blind: true, .. }
+            | ClientCommand::Del { blind: true, .. }
+    );
+    if is_blind {
+        words.push(b"BLIND".to_vec());
+    }
+    let mut put = |name: &str, rest: &[&[u8]]| {
+        words.push(name.as_bytes().to_vec());
+        words.extend(rest.iter().map(|word| word.to_vec()));
+    };
+    match step {
+        ClientCommand::Get(key) => put("GET", &[&key_name(*key)]),
+        ClientCommand::MGet(keys) => {
+            put("MGET", &[]);
+            words.extend(keys.iter().copied().map(key_name));
+        }
+        ClientCommand::Set(key, value) => put("SET", &[&key_name(*key), value]),
+        ClientCommand::SetFor(key, value, millis) => {
+            // The server counts to the first millisecond without the key (`Deadline`), its clients to the last one with it.
+            put("SET", &[&key_name(*key), value, b"PX", (millis - 1).to_string().as_bytes()]);
+        }
+        ClientCommand::GetSet(key, value) => put("GETSET", &[&key_name(*key), value]),
+        ClientCommand::SetNx(key, value) => put("SETNX", &[&key_name(*key), value]),
+        ClientCommand::MSet(pairs) => {
+            put("MSET", &[]);
+            for (key, value) in pairs {
+                words.extend([key_name(*key), value.clone()]);
+            }
+        }
+        ClientCommand::IncrBy { key, delta, .. } => {
+            put("INCRBY", &[&key_name(*key), delta.to_string().as_bytes()]);
+        }
+        ClientCommand::Append { key, value, .. } => put("APPEND", &[&key_name(*key), value]),
+        ClientCommand::Del { key, .. } => put("DEL", &[&key_name(*key)]),
+        ClientCommand::FlushAll => put("FLUSHALL", &[]),
+        ClientCommand::DbSize => put("DBSIZE", &[]),
+        ClientCommand::Keys => put("KEYS", &[b"*"]),
+    }
+    let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+    command_of(&words, out);
+    let mut encoding = Vec::new();
+    let operation = syros_commands::parse(&words);
+    if let Ok(syros_commands::Parsed::Data(operation)) = operation {
+        operation.encode(&mut encoding);
+    }
+    encoding
+}
+
+/// Takes a whole reply; `None` if its end has not come.
+///
+/// # Errors
+/// What came is no reply.
+pub(crate) fn parse(input: &mut &[u8]) -> Result<Option<Received>, String> {
+    let mut rest = *input;
+    let reply = parse_one(&mut rest)?;
+    if reply.is_some() {
+        *input = rest;
+    }
+    Ok(reply)
+}
+
+fn parse_one(input: &mut &[u8]) -> Result<Option<Received>, String> {
+    let Some(end) = input.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
+    let (line, rest) = (&input[..end], &input[end + 2..]);
+    *input = rest;
+    let (kind, text) = line.split_first().ok_or("a reply is empty")?;
+    let number = || {
+        let number = core::str::from_utf8(text).ok().and_then(|text| text.parse::<i64>().ok());
+        number.ok_or_else(|| format!("a reply says {}", line.escape_ascii()))
+    };
+    Ok(Some(match kind {
+        b'+' => Received::Simple(text.to_vec()),
+        b'-' => Received::Error(text.to_vec()),
+        b':' => Received::Integer(number()?),
+        b'$' if number()? < 0 => Received::Nil,
+        b'$' => {
+            let length = number()? as usize;
+            if input.len() < length + 2 {
+                return Ok(None);
+            }
+            let bytes = input[..length].to_vec();
+            *input = &input[length + 2..];
+            Received::Bulk(bytes)
+        }
+        b'*' => {
+            let mut replies = Vec::new();
+            for _ in 0..number()? {
+                let Some(reply) = parse_one(input)? else { return Ok(None) };
+                replies.push(reply);
+            }
+            Received::Array(replies)
+        }
+        _ => return Err(format!("a reply begins with {}", line.escape_ascii())),
+    }))
+}
+
+/// How an operation ended, by the reply to its command.
+///
+/// # Errors
+/// No command gets such an error.
+pub(crate) fn is_answer_to(step: &ClientCommand, reply: Received) -> Result<Outcome, String> {
+    let Received::Error(text) = &reply else {
+        let mut body = Vec::new();
+        reply_of(reply).encode(&mut body);
+        return Ok(Outcome::Reply(Body::from(body)));
+    };
+    let code = text.split(|byte| *byte == b' ').next().unwrap_or_default();
+    Ok(match code {
+        b"UNKNOWN" => Outcome::Unknown,
+        b"TIMEOUT" | b"OVERLOADED" => Outcome::TimedOut,
+        b"NOQUORUM" => Outcome::NoQuorum,
+        b"TRYAGAIN" => Outcome::Refused(Refusal::Overloaded),
+        b"OOM" => Outcome::Refused(Refusal::OutOfMemory),
+        b"ERR" if matches!(step, ClientCommand::IncrBy { .. }) => {
+            let mut body = Vec::new();
+            reply_of(reply).encode(&mut body);
+            Outcome::Reply(Body::from(body))
+        }
+        _ => return Err(format!("{step:?} is answered {}", text.escape_ascii())),
+    })
+}
+
+fn reply_of(reply: Received) -> Reply {
+    match reply {
+        Received::Simple(text) if text == b"OK" => Reply::Ok,
+        Received::Simple(text) => Reply::Simple(text),
+        Received::Error(text) => Reply::Error(text),
+        Received::Integer(number) => Reply::Integer(number),
+        Received::Bulk(bytes) => Reply::Bulk(bytes),
+        Received::Nil => Reply::Nil,
+        Received::Array(replies) => Reply::Array(replies.into_iter().map(reply_of).collect()),
+    }
+}

@@ -25,16 +25,9 @@ pub(super) struct Availability {
 }
 
 impl Availability {
-    /// Nothing speaks against a majority until `timeout` has passed without any.
-    pub(super) const fn new(timeout: Duration) -> Self {
-        Self {
-            timeout,
-            check_at: Instant(0),
-            alive: Instant(0),
-            connected: Instant(0),
-            was_connected: false,
-            is_cut_off: false,
-        }
+    /// Nothing speaks against a majority until `timeout` has passed without any, from `now` on.
+    pub(super) const fn new(timeout: Duration, now: Instant) -> Self {
+        Self { timeout, check_at: now, alive: now, connected: now, was_connected: false, is_cut_off: false }
     }
 
     /// When to look next.
@@ -95,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_replica_that_hears_nobody_is_cut_off_until_it_does() {
-        let mut known = Availability::new(seconds(2));
+        let mut known = Availability::new(seconds(2), Instant(0));
         assert_eq!(known.update(Instant(SECOND), Some(seconds(1)), true), None);
         assert!(!known.is_due(Instant(SECOND + 1)) && known.is_due(Instant(2 * SECOND)));
         assert_eq!(known.update(Instant(3 * SECOND), Some(seconds(2)), true), Some(false));
@@ -106,8 +99,15 @@ mod tests {
     }
 
     #[test]
+    fn the_first_moments_do_not_count_as_silence() {
+        let mut known = Availability::new(seconds(2), Instant(100 * SECOND));
+        assert_eq!(known.update(Instant(101 * SECOND), None, false), None);
+        assert_eq!(known.update(Instant(102 * SECOND), None, false), Some(false));
+    }
+
+    #[test]
     fn an_answer_proves_that_a_majority_works() {
-        let mut known = Availability::new(seconds(2));
+        let mut known = Availability::new(seconds(2), Instant(0));
         known.note_answer(Instant(9 * SECOND));
         assert_eq!(known.update(Instant(10 * SECOND), Some(seconds(8)), true), None);
         assert_eq!(known.update(Instant(11 * SECOND), Some(seconds(9)), true), Some(false));
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn without_a_replica_that_would_know_connections_tell() {
-        let mut known = Availability::new(seconds(2));
+        let mut known = Availability::new(seconds(2), Instant(0));
         assert_eq!(known.update(Instant(SECOND), None, false), None);
         assert_eq!(known.update(Instant(5 * SECOND), None, false), Some(false));
         assert_eq!(known.update(Instant(6 * SECOND), None, true), Some(true));

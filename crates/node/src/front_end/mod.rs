@@ -100,7 +100,7 @@ impl RedisFrontEnd {
         Self {
             group: GroupClient::new(config, ReplyRoom::new(settings.client_memory), now),
             connections: RedisConnections::default(),
-            availability: Availability::new(settings.quorum_timeout),
+            availability: Availability::new(settings.quorum_timeout, now.instant),
             drain: Drain::new(settings.drain_timeout),
             answered: Vec::new(),
             #[cfg(feature = "planted-bugs")]

@@ -65,6 +65,8 @@ enum Awaited {
 /// Both ends of a connection of a Redis client.
 #[derive(Debug, Default)]
 struct Socket {
+    /// What is on its way to the process, in the order in which the client sent it; `None` is the end.
+    sent: VecDeque<Option<Vec<u8>>>,
     /// Bytes that the process has received and not taken.
     received: Vec<u8>,
     /// Bytes on their way to the client, or that it has not taken.
@@ -222,11 +224,23 @@ impl RedisHost {
         *last
     }
 
-    /// Bytes of a client arrive at the process.
-    pub(crate) fn receive(&mut self, now: Now, address: u64, bytes: &[u8]) {
+    /// A client sends bytes, or closes its end (`None`).
+    pub(crate) fn send(&mut self, address: u64, bytes: Option<Vec<u8>>) {
         if let Some(socket) = self.sockets.get_mut(&address) {
-            socket.received.extend_from_slice(bytes);
-            self.feed(now, address);
+            socket.sent.push_back(bytes);
+        }
+    }
+
+    /// The next of what a client has sent arrives at the process. (A process that stood still may get several at one moment.)
+    pub(crate) fn receive_next(&mut self, now: Now, address: u64) {
+        let Some(socket) = self.sockets.get_mut(&address) else { return };
+        match socket.sent.pop_front() {
+            Some(Some(bytes)) => {
+                socket.received.extend_from_slice(&bytes);
+                self.feed(now, address);
+            }
+            Some(None) => self.close(address),
+            None => {}
         }
     }
 

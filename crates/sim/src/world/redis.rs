@@ -16,16 +16,14 @@ use syros_protocol::replica;
 /// What happens on the connection of a Redis client.
 #[derive(Clone, Debug)]
 pub(crate) enum SocketEvent {
-    /// Bytes arrive at the process.
-    ToProcess(Vec<u8>),
+    /// The next of what the client has sent arrives at the process.
+    ToProcess,
     /// Bytes arrive at the client.
     ToClient(Vec<u8>),
     /// The client has taken so many bytes from its socket.
     Taken(usize),
     /// The client closes the connection.
     Closes,
-    /// The process hears that the client has gone.
-    Gone,
     /// The client hears that the process has closed the connection.
     Closed,
 }
@@ -151,13 +149,27 @@ impl World {
         self.scheduler.schedule(at, SimEvent::Socket { slot, life, address, event });
     }
 
-    /// Has something arrive at an end of a connection, after all that has left before.
-    fn put_on_line(&mut self, slot: usize, address: u64, to_client: bool, event: SocketEvent) {
+    /// When something arrives that leaves now, if nothing is before it on the line.
+    fn arrival_on_line(&mut self, slot: usize) -> u64 {
         let delay = self.delay_of(slot);
-        let at = self.now() + delay / 2 + self.dice.redis.below(delay + 1);
+        self.now() + delay / 2 + self.dice.redis.below(delay + 1)
+    }
+
+    /// Has something arrive at a client, after all that has left before.
+    fn put_on_line(&mut self, slot: usize, address: u64, event: SocketEvent) {
+        let at = self.arrival_on_line(slot);
         let Some(host) = self.clients[slot].process.as_mut().and_then(ClientProcess::host) else { return };
-        let at = host.arrival(address, to_client, at);
+        let at = host.arrival(address, true, at);
         self.on_socket(slot, address, at, event);
+    }
+
+    /// Has bytes of a client arrive at the process, or the end of them (`None`), after all that has left before.
+    fn put_on_line_to_process(&mut self, slot: usize, address: u64, bytes: Option<Vec<u8>>) {
+        let at = self.arrival_on_line(slot);
+        let Some(host) = self.clients[slot].process.as_mut().and_then(ClientProcess::host) else { return };
+        let at = host.arrival(address, false, at);
+        host.send(address, bytes);
+        self.on_socket(slot, address, at, SocketEvent::ToProcess);
     }
 
     /// Has a Redis client send commands in one pipeline. The last of the operations.
@@ -192,21 +204,21 @@ impl World {
         for _ in 0..self.dice.redis.below(3) {
             let (piece, rest) = bytes.split_at(self.dice.redis.below(bytes.len() as u64 + 1) as usize);
             bytes = rest;
-            self.put_on_line(slot, address, false, SocketEvent::ToProcess(piece.to_vec()));
+            self.put_on_line_to_process(slot, address, Some(piece.to_vec()));
         }
-        self.put_on_line(slot, address, false, SocketEvent::ToProcess(bytes.to_vec()));
+        self.put_on_line_to_process(slot, address, Some(bytes.to_vec()));
     }
 
     /// Replies leave for a client.
     pub(super) fn reply_to_redis(&mut self, slot: usize, address: u64, bytes: Vec<u8>) {
         self.trace.fold_bytes(&bytes);
-        self.put_on_line(slot, address, true, SocketEvent::ToClient(bytes));
+        self.put_on_line(slot, address, SocketEvent::ToClient(bytes));
     }
 
     /// The process has closed a connection.
     pub(super) fn hang_up_on_redis(&mut self, slot: usize, address: u64) {
         self.tally.record(Occurrence::RedisClosed);
-        self.put_on_line(slot, address, true, SocketEvent::Closed);
+        self.put_on_line(slot, address, SocketEvent::Closed);
     }
 
     /// Something happens on the connection of a Redis client.
@@ -214,20 +226,17 @@ impl World {
         if self.clients[slot].life != life {
             return;
         }
-        let concerns_process =
-            matches!(event, SocketEvent::ToProcess(_) | SocketEvent::Taken(_) | SocketEvent::Gone);
-        if concerns_process && let Some(until) = self.stands_still_until(slot) {
-            let host = self.clients[slot].process.as_mut().and_then(ClientProcess::host);
-            // What comes later stays behind it, even if the process goes on sooner than it was to.
-            let at = host.map_or(until, |host| host.arrival(address, false, until));
-            return self.on_socket(slot, address, at, event);
+        if matches!(event, SocketEvent::ToProcess | SocketEvent::Taken(_))
+            && let Some(until) = self.stands_still_until(slot)
+        {
+            return self.on_socket(slot, address, until, event);
         }
         let time = self.now();
         let Some(process) = &mut self.clients[slot].process else { return };
         let now = process.clock.now(time);
         let Some(host) = process.host() else { return };
         match event {
-            SocketEvent::ToProcess(bytes) => host.receive(now, address, &bytes),
+            SocketEvent::ToProcess => host.receive_next(now, address),
             SocketEvent::ToClient(bytes) => {
                 let ended = host.arrive(address, &bytes);
                 match ended {
@@ -243,10 +252,9 @@ impl World {
                 self.tally.record(Occurrence::RedisClientGone);
                 let ended = host.abandon(address);
                 self.have_ended(slot, ended);
-                self.put_on_line(slot, address, false, SocketEvent::Gone);
+                self.put_on_line_to_process(slot, address, None);
                 return self.connect_redis(slot);
             }
-            SocketEvent::Gone => host.close(address),
             SocketEvent::Closed => {
                 let ended = host.abandon(address);
                 host.close(address);

@@ -22,7 +22,6 @@ pub mod history;
 pub mod invariants;
 pub mod journal;
 mod liveness;
-mod nemesis;
 pub mod network;
 mod permanent_faults;
 pub mod process;

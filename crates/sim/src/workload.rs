@@ -1,11 +1,64 @@
 //! What clients ask for: operations on few keys, so that they meet; values that tell who wrote them.
 
-use crate::swarm::WorkloadSettings;
 use syros_commands::{Arguments, Command, Condition, Deadline, Lifetime, Operation};
-use syros_types::Prng;
+use syros_types::{Prng, ReadPolicy, WritePolicy};
 
 /// Kinds of operation the workload mixes, the length of [`WorkloadSettings::weights`].
 pub const KINDS: usize = 12;
+
+/// What clients do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadSettings {
+    /// Clients at a time.
+    pub clients: usize,
+    /// Operations each client keeps in flight at most.
+    pub in_flight: usize,
+    /// Operations of the safety phase, over all clients.
+    pub operations: u64,
+    /// Distinct keys.
+    pub keys: u64,
+    /// Mean pause of a client between operations.
+    pub think: u64,
+    /// Operations of a hundred that go to the first key.
+    pub hot_key_percent: u64,
+    /// Relative weight of each kind of operation, in the order of [`KINDS`].
+    pub weights: [u64; KINDS],
+    /// Operations of a hundred that are packed with others on the same key into one body.
+    pub packed_percent: u64,
+    /// Operations of a hundred that set a key which expires.
+    pub expiring_percent: u64,
+    /// Longest lifetime of such a key, in milliseconds.
+    pub lifetime_max: u64,
+    /// As many operations read such keys, too.
+    pub expiring_read: bool,
+    /// Operations of a hundred that concern all keys: FLUSHALL, DBSIZE, KEYS.
+    pub all_keys_percent: u64,
+    /// Reads of a hundred that any replica may answer as it is. They are judged apart.
+    pub stale_percent: u64,
+    /// Texts that are written are at least so long.
+    pub value_bytes: usize,
+    /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
+    /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
+    pub readers: usize,
+    /// How clients read; `None`: each in another of the linearizable ways.
+    pub read_policy: Option<ReadPolicy>,
+    /// How updates of clients go that may be fast; `None`: each client's in another way.
+    pub write_policy: Option<WritePolicy>,
+}
+
+impl WorkloadSettings {
+    /// How a client reads.
+    pub(crate) fn read_policy_of(&self, client: usize) -> ReadPolicy {
+        const LINEARIZABLE: [ReadPolicy; 4] =
+            [ReadPolicy::Quorum, ReadPolicy::Meta, ReadPolicy::Leader, ReadPolicy::Auto];
+        self.read_policy.unwrap_or(LINEARIZABLE[client % LINEARIZABLE.len()])
+    }
+
+    /// How a client's updates go.
+    pub(crate) fn write_policy_of(&self, client: usize) -> WritePolicy {
+        self.write_policy.unwrap_or(WritePolicy::ALL[client % WritePolicy::ALL.len()])
+    }
+}
 
 /// One command of an operation. Keys are numbers; [`key_name`] gives their bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]

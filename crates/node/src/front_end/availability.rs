@@ -47,7 +47,7 @@ impl Availability {
     }
 
     /// An operation has been answered.
-    pub(super) const fn note_answer(&mut self, now: Instant) {
+    pub(super) const fn on_answer(&mut self, now: Instant) {
         self.alive = now;
     }
 
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn an_answer_proves_that_a_majority_works() {
         let mut known = Availability::new(seconds(2), Instant(0));
-        known.note_answer(Instant(9 * SECOND));
+        known.on_answer(Instant(9 * SECOND));
         assert_eq!(known.update(Instant(10 * SECOND), Some(seconds(8)), true), None);
         assert_eq!(known.update(Instant(11 * SECOND), Some(seconds(9)), true), Some(false));
     }

@@ -270,7 +270,7 @@ impl RedisFrontEnd {
     fn complete(&mut self, now: Now, token: Token, outcome: Outcome) -> Option<u64> {
         let waiter = self.group.take(token)?;
         if matches!(outcome, Outcome::Done | Outcome::Reply(_)) {
-            self.availability.note_answer(now.instant);
+            self.availability.on_answer(now.instant);
         }
         let completion = completion(outcome);
         #[cfg(feature = "planted-bugs")]

@@ -14,8 +14,10 @@ pub use front_ends::FrontEndWorld;
 pub use hunts::Hunt;
 pub use settings::{
     ClockSettings, DiskSettings, FormationSettings, LeaseChange, NemesisSettings, PermanentFaults,
-    ProtocolSettings, RemainingLinks, WorkloadSettings,
+    ProtocolSettings, RemainingLinks,
 };
+
+pub use crate::workload::WorkloadSettings;
 
 use crate::network::NetworkFaults;
 use draw_settings::Draw;

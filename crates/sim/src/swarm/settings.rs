@@ -3,7 +3,6 @@
 use core::time::Duration;
 use syros_protocol::history::ChangeHistory;
 use syros_protocol::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
-use syros_types::{ReadPolicy, WritePolicy};
 
 /// A rolling restart that gives all replicas a shorter lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,46 +44,6 @@ pub struct FormationSettings {
     pub unformed: Option<usize>,
     /// Those are not started by themselves.
     pub late_on_demand: bool,
-}
-
-/// What clients do.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WorkloadSettings {
-    /// Clients at a time.
-    pub clients: usize,
-    /// Operations each client keeps in flight at most.
-    pub in_flight: usize,
-    /// Operations of the safety phase, over all clients.
-    pub operations: u64,
-    /// Distinct keys.
-    pub keys: u64,
-    /// Mean pause of a client between operations.
-    pub think: u64,
-    /// Operations of a hundred that go to the first key.
-    pub hot_key_percent: u64,
-    /// Relative weight of each kind of operation, in the order of [`crate::workload::KINDS`].
-    pub weights: [u64; crate::workload::KINDS],
-    /// Operations of a hundred that are packed with others on the same key into one body.
-    pub packed_percent: u64,
-    /// Operations of a hundred that set a key which expires.
-    pub expiring_percent: u64,
-    /// Longest lifetime of such a key, in milliseconds.
-    pub lifetime_max: u64,
-    /// As many operations read such keys, too.
-    pub expiring_read: bool,
-    /// Operations of a hundred that concern all keys: FLUSHALL, DBSIZE, KEYS.
-    pub all_keys_percent: u64,
-    /// Reads of a hundred that any replica may answer as it is. They are judged apart.
-    pub stale_percent: u64,
-    /// Texts that are written are at least so long.
-    pub value_bytes: usize,
-    /// So many of the clients, the first ones, only read. A client that writes hears of a new view from
-    /// whoever refuses its requests; one that only reads believes its leader for as long as it answers.
-    pub readers: usize,
-    /// How clients read; `None`: each in another of the linearizable ways.
-    pub read_policy: Option<ReadPolicy>,
-    /// How updates of clients go that may be fast; `None`: each client's in another way.
-    pub write_policy: Option<WritePolicy>,
 }
 
 /// What the clocks do.
@@ -251,20 +210,6 @@ pub struct ProtocolSettings {
     pub client_resend: Duration,
     /// See `Config::give_up_after` of the client.
     pub give_up_after: Duration,
-}
-
-impl WorkloadSettings {
-    /// How a client reads.
-    pub(crate) fn read_policy_of(&self, client: usize) -> ReadPolicy {
-        const LINEARIZABLE: [ReadPolicy; 4] =
-            [ReadPolicy::Quorum, ReadPolicy::Meta, ReadPolicy::Leader, ReadPolicy::Auto];
-        self.read_policy.unwrap_or(LINEARIZABLE[client % LINEARIZABLE.len()])
-    }
-
-    /// How a client's updates go.
-    pub(crate) fn write_policy_of(&self, client: usize) -> WritePolicy {
-        self.write_policy.unwrap_or(WritePolicy::ALL[client % WritePolicy::ALL.len()])
-    }
 }
 
 impl ProtocolSettings {

@@ -1,9 +1,9 @@
 //! What breaks in the safety phase, and how it is put together again.
 
+use super::{ReplicaSlot, SimEvent, World};
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
 use crate::tally::Occurrence;
-use crate::world::{ReplicaSlot, SimEvent, World};
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::replica::{self, Durability};
 use syros_types::ReplicaId;

@@ -118,8 +118,10 @@ fn with_stale_read(history: &History) -> History {
         .expect("some key was set twice and then read");
     let mut wrong = History::new();
     for (index, operation) in operations.iter().enumerate() {
-        let Operation { process, invoked, input, outcome } = operation;
+        let Operation { process, invoked, input, outcome, follows } = operation;
         let copy = wrong.invoke(*process, *invoked, input.clone()).unwrap();
+        // A copy has the index of its original.
+        follows.iter().for_each(|first| wrong.order(*first, copy).unwrap());
         match outcome {
             Outcome::Acknowledged { completed, .. } if index == target => {
                 wrong.acknowledge(copy, *completed, Output::Value(Some(value.clone()))).unwrap();

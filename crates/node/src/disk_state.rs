@@ -1,6 +1,6 @@
 //! What the disk of a replica does, as far as its process knows.
 
-use syros_wal::{Cause, DiskError, DiskOperation};
+use syros_wal::{Cause, DiskError, DiskOperation, WalError};
 
 /// What a disk does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,6 +30,16 @@ impl DiskState {
             Cause::Full => Self::Full,
             Cause::NotFound => Self::Missing,
             _ => Self::Refusing,
+        }
+    }
+
+    /// After a log has stopped. `None` if it was closed to be opened again, and could not be.
+    #[must_use]
+    pub const fn after_log(error: &WalError) -> Option<Self> {
+        match error {
+            WalError::Disk(error) => Some(Self::after(error)),
+            WalError::ThreadPanicked => Some(Self::Failed),
+            WalError::Closed => None,
         }
     }
 

@@ -129,8 +129,8 @@ impl RestartPermit {
                         node = others.me.0,
                         needed = others.needed(),
                         well,
-                        "the disk takes writes again, but the data of this replica is in memory only, and a restart loses \
-                         that: it starts anew when enough other replicas are well. If a majority stays like that, save the \
+                        "this replica has to start anew, and a restart loses its data, which is in memory only: it does so when enough \
+                         other replicas are well. If a majority stays like that, save the \
                          data while the processes run: READ stale COMMAND answers from memory"
                     );
                 }

@@ -100,6 +100,13 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
+impl StoreError {
+    /// True if what is on disk is not what was written there.
+    pub(crate) const fn is_damage(&self) -> bool {
+        matches!(self, Self::Stored(error) if error.is_damage())
+    }
+}
+
 impl From<ReopenError> for StoreError {
     fn from(error: ReopenError) -> Self {
         match error {

@@ -107,20 +107,22 @@ where
     D: Disk + Send + 'static,
     D::File: Send,
 {
-    /// Replaces a log that has stopped, or that is to stop, by one that `open` opens when this one is closed. What was
-    /// appended and is not durable may be lost. After an error this one has ended.
+    /// Replaces a log that has stopped, or that is to stop, by one that `open` opens when this one is closed: it is told why
+    /// this one had stopped by then, if it had. What was appended and is not durable may be lost. After an error this one has
+    /// ended.
     ///
     /// # Errors
     /// Those of `open`, and when the operating system gives no thread.
     pub fn reopen<E: From<io::Error>>(
         &mut self,
-        open: impl FnOnce() -> Result<Wal<D>, E>,
+        open: impl FnOnce(Option<&WalError>) -> Result<Wal<D>, E>,
         on_progress: impl FnMut(Result<RecordNumber, &WalError>) + Send + 'static,
     ) -> Result<(), E> {
         // With the log, its lock on the directory goes.
         drop(self.join());
+        let opened = open(self.error().filter(|error| **error != WalError::Closed));
         self.shared.failed.get_or_init(|| WalError::Closed);
-        *self = Self::start(open()?, on_progress)?;
+        *self = Self::start(opened?, on_progress)?;
         Ok(())
     }
 }

@@ -397,7 +397,10 @@ fn a_log_that_has_failed_can_be_opened_again() {
     wait(&log);
     assert!(log.error().is_some());
 
-    let refuse = || Err(std::io::Error::other("not yet"));
+    let refuse = |why: Option<&WalError>| {
+        assert!(matches!(why, Some(WalError::Disk(error)) if error.cause == Cause::Full));
+        Err(std::io::Error::other("not yet"))
+    };
     assert_eq!(log.reopen(refuse, failed).unwrap_err().to_string(), "not yet");
     assert!(matches!(log.append(&[b"refused"]), Err(AppendError::Failed(_))));
 
@@ -405,11 +408,24 @@ fn a_log_that_has_failed_can_be_opened_again() {
     let report = move |result: Result<RecordNumber, &WalError>| {
         progress.send(result.map_err(Clone::clone)).expect("the test listens");
     };
-    log.reopen(open_log, report).unwrap();
+    log.reopen(|_| open_log(), report).unwrap();
     assert_eq!((log.appended(), log.persisted(), log.error()), (found, found, None));
     assert_eq!(log.append(&[b"next"]).unwrap(), found.next());
     log.submit();
     assert_eq!(progressed.recv().unwrap(), Ok(found.next()));
     drop(log.close().expect("the log is in order"));
     assert_eq!(open(disk, &options()).expect("the log is whole").2, [b"kept".to_vec(), b"next".to_vec()]);
+}
+
+#[test]
+fn a_log_that_is_opened_again_says_how_its_last_sync_ended() {
+    let disk = MemoryDisk::new();
+    let quiet = |_: Result<RecordNumber, &WalError>| {};
+    let mut log = GroupCommit::start(open(disk.clone(), &options()).unwrap().0, quiet).unwrap();
+    // The thread is to write and sync this when it is told to stop.
+    disk.fail_next_sync(Cause::Io);
+    log.append(&[b"lost"]).unwrap();
+    log.submit();
+    let told = log.reopen(|why| Err(std::io::Error::other(why.expect("it has failed").to_string())), quiet);
+    assert!(told.unwrap_err().to_string().contains("cannot sync"), "{:?}", log.error());
 }

@@ -13,7 +13,7 @@ use super::{LocalReplica, PROBE_INTERVAL};
 use crate::durable_sender::DurableSender;
 use crate::execution::EngineThreads;
 use crate::other_members::RestartPermit;
-use crate::store::{self};
+use crate::store::{self, StoreError};
 use crate::trace::COMPLAINT_INTERVAL;
 
 impl LocalReplica {
@@ -67,15 +67,25 @@ impl LocalReplica {
     /// Notices a log that has stopped.
     pub(super) fn on_end_of_log(&mut self, now: Now) {
         let Some(error) = self.wal.error() else { return };
-        if !self.has_failed() {
-            let state = match error {
-                WalError::Disk(error) => DiskState::after(error),
-                WalError::ThreadPanicked | WalError::Closed => DiskState::Failed,
-            };
+        if let Some(state) = DiskState::after_log(error) {
             let problem = error.to_string();
+            if self.disk.may_return() && !state.may_return() {
+                self.give_up_disk(&problem);
+            }
             self.fail(&problem, state);
         }
         self.driver.end_log(now);
+    }
+
+    /// The disk had refused a write, and cannot be relied upon any more either.
+    fn give_up_disk(&mut self, problem: &str) {
+        self.disk = DiskState::Failed;
+        self.probe_at = Instant::NEVER;
+        tracing::error!(
+            node = self.me.0,
+            error = problem,
+            "this replica takes no updates until it is started again with a working disk"
+        );
     }
 
     /// What the disk does, for INFO.
@@ -200,7 +210,7 @@ impl LocalReplica {
             self.restart_permit = None;
             return false;
         }
-        if !self.driver.outlives_log() {
+        if !self.driver.outlives_log() || self.is_log_damaged {
             return self.may_lose_memory();
         }
         // The watch may not have seen yet that the directory is back.
@@ -215,13 +225,28 @@ impl LocalReplica {
         let durable_sender = Arc::<DurableSender>::default();
         let on_progress = on_progress(&durable_sender, &self.waker);
         let Self { wal, view, directory, disk_watch, log_options, .. } = self;
-        let open = || store::reopen_log(directory, log_options, disk_watch.reserve(), view);
+        let open = |why: Option<&WalError>| match why.and_then(DiskState::after_log) {
+            // The thread may have found out when it ended.
+            Some(state) if !state.may_return() => {
+                Err(StoreError::NewLog(why.cloned().unwrap_or(WalError::Closed)))
+            }
+            _ => store::reopen_log(directory, log_options, disk_watch.reserve(), view),
+        };
         let node = self.me.0;
         if let Err(error) = wal.reopen(open, on_progress) {
-            if now.instant >= self.warning_at {
+            self.is_log_damaged = error.is_damage();
+            if now.instant >= self.warning_at || self.is_log_damaged {
                 self.warning_at = now.instant.after(COMPLAINT_INTERVAL);
-                tracing::error!(node, error = %error, "the disk takes writes again, and the log cannot be opened; this replica \
-                    tries again");
+                let next = if self.is_log_damaged {
+                    "starts anew when enough others are well"
+                } else {
+                    "tries again"
+                };
+                tracing::error!(
+                    node,
+                    error = %error,
+                    "the disk takes writes again, and the log cannot be opened; this replica {next}"
+                );
             }
             return;
         }
@@ -234,7 +259,7 @@ impl LocalReplica {
         tracing::info!(node, "the disk takes writes again: this replica goes on with the data in its memory");
     }
 
-    /// An engine that cannot go on: true if a restart loses nothing, or nothing that enough other replicas do not have.
+    /// An engine that cannot go on, or a log that is damaged: true if a restart loses nothing, or nothing that enough other replicas do not have.
     pub(super) fn may_lose_memory(&mut self) -> bool {
         if self.durability == Durability::Fsync {
             return true;

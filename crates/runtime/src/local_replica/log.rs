@@ -103,7 +103,7 @@ impl LocalReplica {
         self.durable_sender.wake_at(first);
         // The thread may have looked just before, for that or for what was left with it.
         let persisted = self.wal.persisted();
-        if persisted > self.record(self.driver.durable()) {
+        if self.numbering.ticket(persisted) > self.driver.durable() {
             self.is_overdue |= self.durable_sender.send(persisted);
         }
     }

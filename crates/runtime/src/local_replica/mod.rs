@@ -97,6 +97,8 @@ pub(crate) struct LocalReplica {
     scrub: Option<Scrub>,
     /// What is on disk is damaged, and others can repair it.
     is_damaged: bool,
+    /// The log is damaged that was to be opened again: the replica has to start anew to get another one.
+    is_log_damaged: bool,
     /// When the view is written again, which a replica with a damaged engine needs to start anew.
     renew_at: Instant,
     clock: Clock,

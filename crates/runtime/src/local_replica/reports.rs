@@ -59,6 +59,11 @@ impl LocalReplica {
         if !self.is_damaged || now.instant < self.renew_at {
             return false;
         }
+        // Scrubbing has waited for this replica's turn. A reader that finds damage has not.
+        if self.driver.engine_failure().is_some() && !self.may_lose_memory() {
+            self.renew_at = now.instant.after(PROBE_INTERVAL);
+            return false;
+        }
         // Without the view it would never start again.
         let Err(error) = self.view.renew() else { return true };
         if self.driver.engine_failure().is_none() {

@@ -130,6 +130,7 @@ impl LocalReplica {
             has_more_reports: false,
             scrub: scrub.transpose().map_err(LogError::Thread)?,
             is_damaged: false,
+            is_log_damaged: false,
             renew_at: Instant(0),
             clock,
             disk_watch,

@@ -1,15 +1,14 @@
-//! The real thing: a locked directory. The only code of this crate that touches the file system.
+//! The real thing: a locked directory. With [`OpenDirectory`], the only code of this crate that touches the file system.
 
 use crate::disk::{Cause, Disk, DiskError, DiskOperation};
 use crate::format::RETAINED_BYTES_MAX;
-use rustix::fs::{FlockOperation, flock};
+use crate::open_directory::OpenDirectory;
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 use std::fmt;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::iter;
-#[cfg(target_os = "linux")]
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,12 +17,11 @@ use std::sync::Arc;
 /// and vanishes with the process, so that a left-over file never has to be removed by hand.
 pub const LOCK_FILE: &str = "lock";
 
-/// A directory that no other process, and nobody else in this one, has open as a `FileDisk`.
+/// A directory that no other process, and nobody else in this one, has open as a `FileDisk`. All operations act on the
+/// directory that is locked, even when another one has taken its place at its path (see [`OpenDirectory`]).
 #[derive(Debug)]
 pub struct FileDisk {
-    path: PathBuf,
-    /// The directory itself, to sync it.
-    directory: File,
+    directory: OpenDirectory,
     /// Holds the lock until it is dropped.
     lock: File,
     when_full: Option<WhenFull>,
@@ -110,27 +108,33 @@ impl FileDisk {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(failed(path, error)),
         }
-        let directory = File::open(path).map_err(|error| failed(path, error))?;
-        let lock_path = path.join(LOCK_FILE);
-        let mut lock = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&lock_path)
-            .map_err(|error| failed(&lock_path, error))?;
+        Self::lock(OpenDirectory::open(path).map_err(|error| failed(path, error))?)
+    }
+
+    /// Opens and locks the directory `name` of a directory; creates it if it is not there.
+    ///
+    /// # Errors
+    /// As for [`FileDisk::open`].
+    pub fn open_in(parent: &OpenDirectory, name: &str) -> Result<Self, FileDiskError> {
+        let opened = parent.create_directory(name).and_then(|_| parent.open_directory(name));
+        let directory =
+            opened.map_err(|error| FileDiskError::Io { path: parent.path().join(name), error })?;
+        Self::lock(directory)
+    }
+
+    fn lock(directory: OpenDirectory) -> Result<Self, FileDiskError> {
+        let failed = |error| FileDiskError::Io { path: directory.path().join(LOCK_FILE), error };
+        let mut lock = directory.open_file(LOCK_FILE, OFlags::RDWR | OFlags::CREATE).map_err(failed)?;
         match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => {
-                return Err(locked(path, lock));
-            }
-            Err(error) => return Err(failed(&lock_path, error.into())),
+            Err(Errno::WOULDBLOCK) => return Err(locked(directory.path(), lock)),
+            Err(error) => return Err(failed(error.into())),
         }
         lock.set_len(0)
             .and_then(|()| lock.rewind())
             .and_then(|()| writeln!(lock, "{}", std::process::id()))
-            .map_err(|error| failed(&lock_path, error))?;
-        Ok(Self { path: path.to_path_buf(), directory, lock, when_full: None })
+            .map_err(failed)?;
+        Ok(Self { directory, lock, when_full: None })
     }
 
     /// From now on, when the file system has no room for a file or for what is appended, `make_room` is called and, if it
@@ -151,10 +155,16 @@ impl FileDisk {
         }
     }
 
-    /// The directory.
+    /// Where the directory was when it was opened.
     #[must_use]
     pub fn path(&self) -> &Path {
-        &self.path
+        self.directory.path()
+    }
+
+    /// The directory that is locked.
+    #[must_use]
+    pub const fn directory(&self) -> &OpenDirectory {
+        &self.directory
     }
 
     /// What the system says of the file that is locked: it is the same file for as long as this value lives.
@@ -165,38 +175,23 @@ impl FileDisk {
         self.lock.metadata()
     }
 
-    /// The path of a file of this directory; refuses names that lead out of it or to the lock.
-    fn file(&self, operation: DiskOperation, name: &str) -> Result<PathBuf, DiskError> {
-        file_in(&self.path, operation, name)
-    }
-
     fn directory_error(&self, operation: DiskOperation, error: &io::Error) -> DiskError {
-        disk_error(operation, &self.path.display().to_string(), error)
+        disk_error(operation, &self.path().display().to_string(), error)
     }
 }
 
-/// The path of a file of a directory; refuses names that lead out of it or to the lock.
-fn file_in(path: &Path, operation: DiskOperation, name: &str) -> Result<PathBuf, DiskError> {
+/// Refuses names that lead out of a directory or to its lock.
+fn check_name(operation: DiskOperation, name: &str) -> Result<(), DiskError> {
     if name.is_empty() || name.contains(['/', '\0']) || matches!(name, "." | ".." | LOCK_FILE) {
         return Err(DiskError { operation, file: name.to_owned(), cause: Cause::Name });
     }
-    Ok(path.join(name))
+    Ok(())
 }
 
 /// All files of a directory but the lock, sorted.
-fn list(path: &Path) -> io::Result<Vec<String>> {
-    let mut names = Vec::new();
-    for entry in fs::read_dir(path)? {
-        let entry = entry?;
-        let directory = entry.file_type()?.is_dir();
-        // A name that is not Unicode is none of ours.
-        if let (false, Ok(name)) = (directory, entry.file_name().into_string())
-            && name != LOCK_FILE
-        {
-            names.push(name);
-        }
-    }
-    names.sort_unstable();
+fn list(directory: &OpenDirectory) -> io::Result<Vec<String>> {
+    let mut names = directory.file_names()?;
+    names.retain(|name| name != LOCK_FILE);
     Ok(names)
 }
 
@@ -274,8 +269,8 @@ const BLOCK_BYTES: usize = 4096;
 
 impl DirectFile {
     /// A second way to a file that is open.
-    fn open(path: &Path, file: &File) -> io::Result<Self> {
-        let direct = open_direct(path)?;
+    fn open(directory: &OpenDirectory, name: &str, file: &File) -> io::Result<Self> {
+        let direct = open_direct(directory, name)?;
         let (this, that) = (direct.metadata()?, file.metadata()?);
         if (this.dev(), this.ino()) != (that.dev(), that.ino()) {
             return Err(io::ErrorKind::NotFound.into());
@@ -322,13 +317,12 @@ impl DirectFile {
 }
 
 #[cfg(target_os = "linux")]
-fn open_direct(path: &Path) -> io::Result<File> {
-    let flag = rustix::fs::OFlags::DIRECT.bits();
-    OpenOptions::new().write(true).custom_flags(flag.cast_signed()).open(path)
+fn open_direct(directory: &OpenDirectory, name: &str) -> io::Result<File> {
+    directory.open_file(name, OFlags::WRONLY | OFlags::DIRECT)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn open_direct(_path: &Path) -> io::Result<File> {
+fn open_direct(_directory: &OpenDirectory, _name: &str) -> io::Result<File> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -340,9 +334,9 @@ impl OpenFile {
 
     /// Writes past the cache, to this file of a directory; false if that is not possible, and then nothing was
     /// written.
-    fn fill_directly(&mut self, directory: &Path, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
+    fn fill_directly(&mut self, directory: &OpenDirectory, offset: u64, parts: &[&[u8]]) -> io::Result<bool> {
         if matches!(self.direct, Direct::Untried) {
-            let opened = DirectFile::open(&directory.join(&self.name), &self.file);
+            let opened = DirectFile::open(directory, &self.name, &self.file);
             self.direct = opened.map_or(Direct::Unavailable, Direct::Available);
         }
         let Direct::Available(direct) = &mut self.direct else { return Ok(false) };
@@ -381,24 +375,24 @@ impl Disk for FileDisk {
     type File = OpenFile;
 
     fn create(&mut self, name: &str) -> Result<OpenFile, DiskError> {
-        let path = self.file(DiskOperation::Create, name)?;
+        check_name(DiskOperation::Create, name)?;
         // Whoever still reads an old one of that name goes on reading that.
-        match fs::remove_file(&path) {
+        match self.directory.remove_file(name) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 return Err(disk_error(DiskOperation::Create, name, &error));
             }
             _ => {}
         }
-        let open = || OpenOptions::new().read(true).write(true).create_new(true).open(&path);
-        let opened = self.with_room(open);
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
+        let opened = self.with_room(|| self.directory.open_file(name, flags));
         opened
             .and_then(|file| OpenFile::new(name, file))
             .map_err(|error| disk_error(DiskOperation::Create, name, &error))
     }
 
     fn open(&mut self, name: &str) -> Result<OpenFile, DiskError> {
-        let path = self.file(DiskOperation::Open, name)?;
-        let opened = OpenOptions::new().read(true).write(true).open(path);
+        check_name(DiskOperation::Open, name)?;
+        let opened = self.directory.open_file(name, OFlags::RDWR);
         opened
             .and_then(|file| OpenFile::new(name, file))
             .map_err(|error| disk_error(DiskOperation::Open, name, &error))
@@ -413,7 +407,7 @@ impl Disk for FileDisk {
 
     fn fill(&mut self, file: &mut OpenFile, offset: u64, parts: &[&[u8]]) -> Result<(), DiskError> {
         let filled = file
-            .fill_directly(&self.path, offset, parts)
+            .fill_directly(&self.directory, offset, parts)
             .and_then(|filled| if filled { Ok(()) } else { file.file.write_all_at(&parts.concat(), offset) });
         filled.map_err(file.failed(DiskOperation::Fill))
     }
@@ -444,22 +438,22 @@ impl Disk for FileDisk {
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DiskError> {
-        let target = self.file(DiskOperation::Rename, to)?;
-        let source = self.file(DiskOperation::Rename, from)?;
-        fs::rename(source, target).map_err(|error| disk_error(DiskOperation::Rename, from, &error))
+        check_name(DiskOperation::Rename, to)?;
+        check_name(DiskOperation::Rename, from)?;
+        self.directory.rename(from, to).map_err(|error| disk_error(DiskOperation::Rename, from, &error))
     }
 
     fn remove(&mut self, name: &str) -> Result<(), DiskError> {
-        let path = self.file(DiskOperation::Remove, name)?;
-        fs::remove_file(path).map_err(|error| disk_error(DiskOperation::Remove, name, &error))
+        check_name(DiskOperation::Remove, name)?;
+        self.directory.remove_file(name).map_err(|error| disk_error(DiskOperation::Remove, name, &error))
     }
 
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
-        list(&self.path).map_err(|error| self.directory_error(DiskOperation::List, &error))
+        list(&self.directory).map_err(|error| self.directory_error(DiskOperation::List, &error))
     }
 
     fn sync_directory(&mut self) -> Result<(), DiskError> {
-        self.directory.sync_all().map_err(|error| self.directory_error(DiskOperation::SyncDirectory, &error))
+        self.directory.sync().map_err(|error| self.directory_error(DiskOperation::SyncDirectory, &error))
     }
 }
 
@@ -496,7 +490,8 @@ impl Disk for ReadOnlyDisk {
     }
 
     fn open(&mut self, name: &str) -> Result<ReadOnlyFile, DiskError> {
-        let path = file_in(&self.path, DiskOperation::Open, name)?;
+        check_name(DiskOperation::Open, name)?;
+        let path = self.path.join(name);
         let failed = |error: io::Error| disk_error(DiskOperation::Open, name, &error);
         // Opening a pipe would wait for somebody to write to it.
         if !fs::metadata(&path).map_err(failed)?.is_file() {
@@ -547,7 +542,7 @@ impl Disk for ReadOnlyDisk {
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         let failed =
             |error: io::Error| disk_error(DiskOperation::List, &self.path.display().to_string(), &error);
-        list(&self.path).map_err(failed)
+        OpenDirectory::open(&self.path).and_then(|directory| list(&directory)).map_err(failed)
     }
 
     fn sync_directory(&mut self) -> Result<(), DiskError> {

@@ -51,6 +51,7 @@ mod format;
 mod group_commit;
 mod inspect;
 pub mod memory_disk;
+mod open_directory;
 mod options;
 mod recovery;
 mod resync_scan;
@@ -74,6 +75,7 @@ pub use inspect::{
     LogInspection, SegmentFault, SegmentInspection, SnapshotInspection, SnapshotsInspection, TornTail,
     inspect_log, inspect_snapshots,
 };
+pub use open_directory::OpenDirectory;
 pub use options::{Options, RESERVE_BYTES_DEFAULT, SEGMENT_BYTES_DEFAULT, WAITING_BYTES_DEFAULT};
 pub use recovery::{CutTail, Damage, OpenError, Recovery};
 pub use scrub::{Flaw, scrub_log, scrub_snapshots};

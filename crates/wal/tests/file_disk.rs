@@ -4,9 +4,11 @@ mod common;
 
 use common::{only_segment, open, options, payloads, write_to};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use syros_types::Prng;
-use syros_wal::{Cause, Disk, FileDisk, FileDiskError, Options, RecordNumber, read_atomic, write_atomically};
+use syros_wal::{
+    Cause, Disk, FileDisk, FileDiskError, OpenDirectory, Options, RecordNumber, read_atomic, write_atomically,
+};
 
 /// A directory that goes when it is dropped.
 struct Directory(PathBuf);
@@ -108,6 +110,119 @@ fn file_operations() {
         assert_eq!(disk.open(name).unwrap_err().cause, Cause::Name, "{name:?}");
     }
     assert!(only_segment().starts_with("wal-"));
+}
+
+/// What is in a directory and its directories: names and content, sorted.
+fn contents(path: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            let bytes = fs::read(&path).unwrap();
+            found.push((path, bytes));
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn all_operations_act_on_the_own_directory_when_another_has_taken_its_place() {
+    let home = Directory::new("replaced");
+    let (path, away) = (home.0.join("wal"), home.0.join("wal.away"));
+    fs::create_dir(&home.0).unwrap();
+    let mut disk = FileDisk::open(&path).unwrap();
+    let zeros = vec![0; 20_000];
+    let mut old = disk.create("old").unwrap();
+    disk.append(&mut old, &zeros).unwrap();
+    disk.create("gone").unwrap();
+    // The other directory has files of all these names, and one more.
+    fs::rename(&path, &away).unwrap();
+    fs::create_dir(&path).unwrap();
+    for name in ["lock", "old", "gone", "new", "renamed", "other"] {
+        fs::write(path.join(name), "precious").unwrap();
+    }
+    let before = contents(&path);
+
+    disk.fill(&mut old, 0, &[b"directly"]).unwrap();
+    let mut new = disk.create("new").unwrap();
+    disk.append(&mut new, b"appended").unwrap();
+    disk.sync(&mut new).unwrap();
+    disk.rename("new", "renamed").unwrap();
+    disk.remove("gone").unwrap();
+    disk.sync_directory().unwrap();
+    assert_eq!(disk.list().unwrap(), ["old", "renamed"]);
+    assert_eq!(disk.open("other").unwrap_err().cause, Cause::NotFound);
+    write_atomically(&mut disk, "atomic", b"whole").unwrap();
+    let mut again = disk.open("old").unwrap();
+    disk.fill(&mut again, 8, &[b" and again"]).unwrap();
+    disk.sync(&mut again).unwrap();
+
+    assert_eq!(contents(&path), before, "nothing has changed in the other directory");
+    let read = |name: &str| fs::read(away.join(name)).unwrap();
+    assert_eq!(&read("old")[..20], b"directly and again\0\0");
+    assert_eq!((read("old").len(), read("renamed")), (zeros.len(), b"appended".to_vec()));
+    assert!(!away.join("gone").exists() && !away.join("new").exists());
+    // When the own directory is back, the disk is as usable as before.
+    fs::remove_dir_all(&path).unwrap();
+    fs::rename(&away, &path).unwrap();
+    assert_eq!(disk.list().unwrap(), ["atomic", "old", "renamed"]);
+    assert_eq!(read_atomic(&mut disk, "atomic"), Ok(Some(b"whole".to_vec())));
+}
+
+#[test]
+fn nothing_is_created_for_a_directory_that_was_deleted() {
+    let home = Directory::new("deleted");
+    let path = home.0.join("wal");
+    fs::create_dir(&home.0).unwrap();
+    let mut disk = FileDisk::open(&path).unwrap();
+    let mut file = disk.create("a").unwrap();
+    fs::remove_dir_all(&path).unwrap();
+    for is_replaced in [false, true] {
+        if is_replaced {
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join("a"), "precious").unwrap();
+        }
+        assert_eq!(disk.create("b").unwrap_err().cause, Cause::NotFound);
+        assert_eq!(disk.open("a").unwrap_err().cause, Cause::NotFound);
+        assert_eq!(disk.rename("a", "b").unwrap_err().cause, Cause::NotFound);
+        assert_eq!(disk.remove("a").unwrap_err().cause, Cause::NotFound);
+        assert_eq!(disk.list(), Ok(Vec::new()));
+        // What was open stays so, and no restart finds it: whether the directory is there has to be looked at.
+        disk.append(&mut file, b"lost").unwrap();
+        assert_eq!(path.exists(), is_replaced);
+    }
+    assert_eq!(contents(&path), [(path.join("a"), b"precious".to_vec())]);
+}
+
+#[test]
+fn a_directory_of_an_open_directory() {
+    let home = Directory::new("parent");
+    let (path, away) = (home.0.join("node"), home.0.join("node.away"));
+    fs::create_dir_all(path.join("engine")).unwrap();
+    let parent = OpenDirectory::open(&path).unwrap();
+    fs::rename(&path, &away).unwrap();
+    fs::create_dir_all(path.join("engine/1")).unwrap();
+
+    drop(FileDisk::open_in(&parent, "wal").unwrap());
+    let disk = FileDisk::open_in(&parent, "wal").unwrap();
+    assert_eq!(disk.path(), path.join("wal"), "where it was opened: for messages");
+    assert!(matches!(FileDisk::open_in(&parent, "wal").unwrap_err(), FileDiskError::Locked { .. }));
+    assert_eq!(parent.create_directory("engine").ok(), Some(false));
+    fs::create_dir(away.join("engine/1")).unwrap();
+    parent.remove_directory("engine/1").unwrap();
+    assert!(!away.join("engine/1").exists() && path.join("engine/1").exists());
+    assert_eq!(parent.all_names().unwrap(), ["engine", "wal"]);
+    assert!(parent.contains("wal").unwrap() && !parent.contains("snapshots").unwrap());
+    assert!(!path.join("wal").exists(), "all that was made is in the own directory");
+    // A path for code that knows only paths.
+    fs::write(parent.lasting_path().join("file"), "mine").unwrap();
+    assert_eq!(fs::read(away.join("file")).unwrap(), b"mine");
+    fs::remove_dir_all(&away).unwrap();
+    assert!(FileDisk::open_in(&parent, "wal").is_err(), "nothing is made in a directory that was deleted");
+    assert!(fs::create_dir_all(parent.lasting_path().join("a/b")).is_err());
 }
 
 #[test]

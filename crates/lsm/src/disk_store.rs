@@ -4,7 +4,9 @@ use crate::{LsmOptions, LsmStore, View};
 #[cfg(feature = "rocksdb")]
 use crate::{RocksOptions, RocksStore, RocksView};
 use core::ops::ControlFlow;
+use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 use syros_storage::{Change, Pressure, Store, StoreError};
 
 /// True if [`StoreOptions::use_rocksdb`] is possible.
@@ -70,28 +72,38 @@ pub enum DiskView {
 }
 
 impl DiskStore {
-    /// Opens the store in a directory; an empty one if nothing is there.
+    /// Opens the store in a directory; an empty one if nothing is there. A directory that `path` goes through by an open
+    /// handle is given as `keep_open`: it stays open for as long as the store.
     ///
     /// # Errors
     /// What the disk says, that what is there is damaged or in use, or that the store was not built in.
-    pub fn open(path: &Path, options: &StoreOptions) -> Result<Self, StoreError> {
+    pub fn open(
+        path: &Path,
+        keep_open: Option<Arc<File>>,
+        options: &StoreOptions,
+    ) -> Result<Self, StoreError> {
         if options.use_rocksdb {
-            return Self::open_rocksdb(path, options);
+            return Self::open_rocksdb(path, keep_open, options);
         }
         let StoreOptions { cache_bytes, open_files, .. } = *options;
-        let options = LsmOptions { cache_bytes, open_files, ..LsmOptions::new(path) };
+        let options = LsmOptions { keep_open, cache_bytes, open_files, ..LsmOptions::new(path) };
         LsmStore::open(options).map(Self::Lsm)
     }
 
     #[cfg(feature = "rocksdb")]
-    fn open_rocksdb(path: &Path, options: &StoreOptions) -> Result<Self, StoreError> {
+    fn open_rocksdb(
+        path: &Path,
+        keep_open: Option<Arc<File>>,
+        options: &StoreOptions,
+    ) -> Result<Self, StoreError> {
         let cache_bytes = usize::try_from(options.cache_bytes).unwrap_or(usize::MAX);
-        let options = RocksOptions { cache_bytes, open_files: options.open_files, ..RocksOptions::new(path) };
+        let open_files = options.open_files;
+        let options = RocksOptions { keep_open, cache_bytes, open_files, ..RocksOptions::new(path) };
         RocksStore::open(&options).map(Self::Rocks)
     }
 
     #[cfg(not(feature = "rocksdb"))]
-    fn open_rocksdb(_: &Path, _: &StoreOptions) -> Result<Self, StoreError> {
+    fn open_rocksdb(_: &Path, _: Option<Arc<File>>, _: &StoreOptions) -> Result<Self, StoreError> {
         Err(StoreError::other("open the store", "RocksDB was not built in"))
     }
 }

@@ -49,6 +49,9 @@ const RUNS_MAX: usize = 250;
 pub struct LsmOptions {
     /// Its directory, which has nothing else.
     pub path: PathBuf,
+    /// The directory that `path` goes through, if it does so by an open handle (`/proc/self/fd/N`): it stays open for as
+    /// long as the store.
+    pub keep_open: Option<Arc<File>>,
     /// Bytes of blocks that are kept in memory.
     pub cache_bytes: u64,
     /// Most tables whose files are kept open. Reading from others opens them each time.
@@ -72,6 +75,7 @@ impl LsmOptions {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
+            keep_open: None,
             cache_bytes: 64 << 20,
             open_files: 512,
             filter_bits: 10.0,
@@ -86,8 +90,9 @@ impl LsmOptions {
 
 /// A store in a directory.
 pub struct LsmStore {
-    options: LsmOptions,
     tree: Tree,
+    /// Dropped after the tree, which may remove files by their path when it is dropped.
+    options: LsmOptions,
     cache: Arc<Cache>,
     /// The number of the next batch.
     next: AtomicU64,
@@ -163,13 +168,18 @@ fn check(path: &Path) -> Result<(), StoreError> {
 }
 
 impl LsmStore {
-    /// Opens the store in a directory; an empty one if nothing is there.
+    /// Opens the store in a directory; an empty one if nothing is there. The directory is created if its parent exists.
     ///
     /// # Errors
     /// What the disk says, or that what is there is damaged, or in use by somebody else.
     pub fn open(options: LsmOptions) -> Result<Self, StoreError> {
         let doing = "open the store";
-        fs::create_dir_all(&options.path).map_err(|error| io_error(doing, &error))?;
+        match fs::create_dir(&options.path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(io_error(doing, &error));
+            }
+            _ => {}
+        }
         let lock = File::create(options.path.join("lock")).map_err(|error| io_error(doing, &error))?;
         match lock.try_lock() {
             Ok(()) => {}

@@ -21,6 +21,7 @@ use rocksdb::{
     BlockBasedOptions, Cache, DB, DBCompressionType, Direction, Error, ErrorKind, FlushOptions, IteratorMode,
     LiveFile, MergeOperands, Options, ReadOptions, Snapshot, WaitForCompactOptions, WriteBatch, WriteOptions,
 };
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -47,6 +48,9 @@ const LOOKS_MAX: u32 = 500;
 pub struct RocksOptions {
     /// Its directory, which has nothing else.
     pub path: PathBuf,
+    /// The directory that `path` goes through, if it does so by an open handle (`/proc/self/fd/N`): it stays open for as
+    /// long as the store.
+    pub keep_open: Option<Arc<File>>,
     /// Bytes of blocks, filters and indexes that are kept in memory.
     pub cache_bytes: usize,
     /// Most tables whose files are kept open.
@@ -70,6 +74,7 @@ impl RocksOptions {
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             path: path.into(),
+            keep_open: None,
             cache_bytes: 64 << 20,
             open_files: 512,
             filter_bits: 10.0,
@@ -164,6 +169,8 @@ pub struct RocksStore {
     told: AtomicU64,
     /// What writes by itself waits for seals.
     sealing: Mutex<()>,
+    /// Dropped after the database, which works by paths.
+    _keep_open: Option<Arc<File>>,
 }
 
 impl fmt::Debug for RocksStore {
@@ -202,6 +209,7 @@ impl RocksStore {
             views,
             told: AtomicU64::new(0),
             sealing: Mutex::default(),
+            _keep_open: options.keep_open.clone(),
         })
     }
 

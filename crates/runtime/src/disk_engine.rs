@@ -1,19 +1,20 @@
 //! The engine of a node that is on disk: its threads, its checkpoints, and where its stores lie.
 
-use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mio::Waker;
+use rustix::fs::OFlags;
 use syros_lsm::{DiskStore, StoreOptions};
 use syros_node::{DiskExecutor, PressureLimits};
 use syros_snapshot::StoreDirectory;
 use syros_storage::{Census, DiskEngine, Shared, Store as _, StoreError};
 use syros_types::OpNumber;
+use syros_wal::OpenDirectory;
 
 use crate::config::{EngineConfig, EngineKind};
-use crate::directory::DataDirectory;
+use crate::directory::{DataDirectory, ENGINE};
 use crate::disk_threads::{DiskThreads, ThreadCounts};
 
 /// What the name of a store that is not complete ends with.
@@ -23,49 +24,59 @@ const UNFINISHED: &str = ".new";
 const DAMAGED: &str = "damaged";
 
 /// The directory with the stores of a node: one directory each, named by its number.
+///
+/// The stores are made, opened and removed through the data directory that this process has open. Another directory may
+/// take the place of the data directory while the process runs: nothing is made or removed in that one.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreFiles {
-    pub(crate) path: PathBuf,
+    pub(crate) data: OpenDirectory,
     pub(crate) options: StoreOptions,
 }
 
 impl StoreFiles {
-    fn store(&self, number: u64) -> PathBuf {
-        self.path.join(number.to_string())
+    /// Where the stores are, for messages.
+    fn path(&self) -> PathBuf {
+        self.data.path().join(ENGINE)
     }
 
-    fn unfinished(&self, number: u64) -> PathBuf {
-        self.path.join(format!("{number}{UNFINISHED}"))
+    /// The directory of the stores, which is made if it is not in the data directory.
+    fn engine(&self) -> Result<OpenDirectory, StoreError> {
+        let opened = self.data.create_directory(ENGINE).and_then(|_| self.data.open_directory(ENGINE));
+        opened.map_err(error("open the directory of the engine", &self.path()))
     }
 
     fn names(&self) -> Result<Vec<String>, StoreError> {
-        let failed = error("look into the directory of the engine", &self.path);
-        fs::create_dir_all(&self.path).map_err(&failed)?;
-        let entries = fs::read_dir(&self.path).map_err(&failed)?;
-        let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
-        names.collect::<io::Result<_>>().map_err(&failed)
+        self.engine()?.all_names().map_err(error("look into the directory of the engine", &self.path()))
     }
 
     fn sync(&self) -> Result<(), StoreError> {
-        let synced = fs::File::open(&self.path).and_then(|directory| directory.sync_all());
-        synced.map_err(error("sync the directory of the engine", &self.path))
+        self.engine()?.sync().map_err(error("sync the directory of the engine", &self.path()))
     }
 
     /// Makes sure that whoever starts next does not use what is there.
     pub(crate) fn mark_damaged(&self, problem: &str) -> Result<(), StoreError> {
-        let path = self.path.join(DAMAGED);
-        let written = fs::File::create(&path).and_then(|mut file| {
+        let opened = self.engine()?.open_file(DAMAGED, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC);
+        let written = opened.and_then(|mut file| {
             file.write_all(problem.as_bytes())?;
             file.sync_all()
         });
-        written.map_err(error("note that the store is damaged", &path))?;
+        written.map_err(error("note that the store is damaged", &self.path().join(DAMAGED)))?;
         self.sync()
     }
 
     fn remove_directory(&self, name: &str) -> Result<(), StoreError> {
-        let path = self.path.join(name);
-        fs::remove_dir_all(&path).map_err(error("remove an old store", &path))
+        let removed = self.engine()?.remove_directory(name);
+        removed.map_err(error("remove an old store", &self.path().join(name)))
     }
+
+    fn open_store(&self, name: &str) -> Result<DiskStore, StoreError> {
+        let engine = self.engine()?;
+        DiskStore::open(&engine.lasting_path().join(name), Some(Arc::clone(engine.handle())), &self.options)
+    }
+}
+
+fn unfinished(number: u64) -> String {
+    format!("{number}{UNFINISHED}")
 }
 
 fn error(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> StoreError {
@@ -83,7 +94,8 @@ impl StoreDirectory for StoreFiles {
         let mut numbers = Vec::new();
         let names = self.names()?;
         if names.iter().any(|name| name == DAMAGED) {
-            let problem = fs::read_to_string(self.path.join(DAMAGED)).unwrap_or_default();
+            let problem = self.engine()?.open_file(DAMAGED, OFlags::RDONLY).and_then(io::read_to_string);
+            let problem = problem.unwrap_or_default();
             return Err(StoreError::damaged("use the store", problem));
         }
         for name in names {
@@ -99,20 +111,21 @@ impl StoreDirectory for StoreFiles {
     }
 
     fn open(&mut self, number: u64) -> Result<DiskStore, StoreError> {
-        DiskStore::open(&self.store(number), &self.options)
+        self.open_store(&number.to_string())
     }
 
     fn create(&mut self) -> Result<(u64, DiskStore), StoreError> {
         // Ones being loaded count, too: two never have one number.
         let number = |name: &String| name.trim_end_matches(UNFINISHED).parse::<u64>().ok();
         let number = self.names()?.iter().filter_map(number).max().map_or(1, |last| last + 1);
-        let store = DiskStore::open(&self.unfinished(number), &self.options)?;
+        let store = self.open_store(&unfinished(number))?;
         Ok((number, store))
     }
 
     fn complete(&mut self, number: u64) -> Result<(), StoreError> {
-        let (from, to) = (self.unfinished(number), self.store(number));
-        fs::rename(&from, &to).map_err(error("give a store its name", &from))?;
+        let from = unfinished(number);
+        let renamed = self.engine()?.rename(&from, &number.to_string());
+        renamed.map_err(error("give a store its name", &self.path().join(from)))?;
         self.sync()
     }
 
@@ -159,7 +172,7 @@ impl DiskEngineSettings {
             open_files,
         };
         Self {
-            files: StoreFiles { path: directory.engine(), options },
+            files: StoreFiles { data: directory.open_directory().clone(), options },
             threads: ThreadCounts { lanes: config.execution_threads, readers: config.read_threads },
             // A checkpoint under way, one that follows, and the same again for bursts.
             limits: PressureLimits { unflushed_bytes: 4 * config.memtable_bytes, runs: RUNS_MAX },

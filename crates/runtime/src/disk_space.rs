@@ -1,7 +1,6 @@
 //! The thread that looks at the disk of a node several times a second: whether there is space ([`Reserve`]), and whether the
 //! data directory is still there.
 
-use std::fs;
 use std::io;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,9 +30,9 @@ impl DiskWatch {
     /// Keeps `bytes` of the file system of a directory in reserve, and uses the waker when the disk becomes short, or
     /// does not count as that any more, and when the directory is gone, or back.
     pub(crate) fn start(presence: PresenceCheck, bytes: u64, waker: Arc<Waker>) -> io::Result<Self> {
-        let reserve = Arc::new(Reserve::new(presence.path(), bytes)?);
+        let reserve = Arc::new(Reserve::new(presence.directory().clone(), bytes)?);
         if bytes == 0 {
-            let _ = fs::remove_file(reserve.path());
+            reserve.remove();
         }
         reserve.look();
         let theirs = Arc::clone(&reserve);

@@ -9,14 +9,15 @@
 //! A file system may also run out of inodes: then no file can be made, however many bytes are free, and giving up the
 //! reserve helps nobody. That counts as short, too.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rustix::fs::{FallocateFlags, fallocate, statvfs};
+use rustix::fs::{FallocateFlags, OFlags, StatVfs, fallocate, fstatvfs, statvfs};
 use rustix::io::Errno;
+use syros_wal::OpenDirectory;
 
 /// Name of the file that is kept.
 pub(crate) const RESERVE_FILE: &str = "reserve";
@@ -45,7 +46,7 @@ enum State {
 /// The reserve of a data directory.
 #[derive(Debug)]
 pub(crate) struct Reserve {
-    directory: PathBuf,
+    directory: OpenDirectory,
     /// Its length, in bytes.
     bytes: u64,
     /// Held while the file is made or removed.
@@ -62,12 +63,13 @@ pub(crate) struct Reserve {
 
 impl Reserve {
     /// The reserve of a directory that exists; `bytes` of it, or less where the file system is small.
-    pub(crate) fn new(directory: &Path, bytes: u64) -> io::Result<Self> {
-        let found = space(directory)?;
+    pub(crate) fn new(directory: OpenDirectory, bytes: u64) -> io::Result<Self> {
+        let found = space_of(&directory)?;
         let bytes = bytes.min(found.total / PART_OF_FILE_SYSTEM);
-        let kept = fs::metadata(directory.join(RESERVE_FILE)).map_or(0, |file| file.len().min(bytes));
+        let file = directory.open_file(RESERVE_FILE, OFlags::RDONLY).and_then(|file| file.metadata());
+        let kept = file.map_or(0, |file| file.len().min(bytes));
         Ok(Self {
-            directory: directory.to_owned(),
+            directory,
             bytes,
             state: Mutex::new(State::Kept(kept)),
             free: AtomicU64::new(0),
@@ -78,15 +80,20 @@ impl Reserve {
         })
     }
 
-    /// The file.
-    pub(crate) fn path(&self) -> PathBuf {
-        self.directory.join(RESERVE_FILE)
+    /// The file, for messages.
+    fn path(&self) -> PathBuf {
+        self.directory.path().join(RESERVE_FILE)
+    }
+
+    /// Removes what an earlier process may have left of it.
+    pub(crate) fn remove(&self) {
+        let _ = self.directory.remove_file(RESERVE_FILE);
     }
 
     /// Gives up a piece of the reserve, because there is no room for something that has to be written. False if nothing
     /// is left of it, or if it is not bytes that are missing.
     pub(crate) fn release(&self) -> bool {
-        if self.inodes > 0 && space(&self.directory).is_ok_and(|found| found.is_out_of_inodes()) {
+        if self.inodes > 0 && space_of(&self.directory).is_ok_and(|found| found.is_out_of_inodes()) {
             self.free_inodes.store(0, Ordering::Relaxed);
             self.lacks_inodes.store(true, Ordering::Release);
             self.is_short.store(true, Ordering::Release);
@@ -99,7 +106,7 @@ impl Reserve {
         self.is_short.store(true, Ordering::Release);
         // Some file systems have the space again only when they have noted that.
         let shorten = |file: File| file.set_len(left).and_then(|()| file.sync_all());
-        OpenOptions::new().write(true).open(self.path()).and_then(shorten).is_ok()
+        self.directory.open_file(RESERVE_FILE, OFlags::WRONLY).and_then(shorten).is_ok()
     }
 
     /// Bytes free at the last look, beside the reserve.
@@ -129,14 +136,14 @@ impl Reserve {
 
     /// The directory it is in.
     pub(crate) fn directory(&self) -> &Path {
-        &self.directory
+        self.directory.path()
     }
 
     /// Looks at the file system and makes the reserve if there is none and room for it. True if
     /// [`Reserve::is_short`] has changed.
     pub(crate) fn look(&self) -> bool {
         // Whoever cannot be asked says nothing.
-        let Ok(found) = space(&self.directory) else { return false };
+        let Ok(found) = space_of(&self.directory) else { return false };
         let mut free = found.free;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let was_short = self.is_short.load(Ordering::Acquire);
@@ -172,7 +179,7 @@ impl Reserve {
     }
 
     fn make(&self) -> io::Result<()> {
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(self.path());
+        let opened = self.directory.open_file(RESERVE_FILE, OFlags::WRONLY | OFlags::CREATE);
         opened.and_then(|mut file| {
             match fallocate(&file, FallocateFlags::empty(), 0, self.bytes) {
                 // This file system makes room only for what is written.
@@ -205,6 +212,15 @@ struct Space {
 }
 
 impl Space {
+    const fn new(found: &StatVfs) -> Self {
+        Self {
+            free: found.f_bavail.saturating_mul(found.f_frsize),
+            total: found.f_blocks.saturating_mul(found.f_frsize),
+            free_inodes: found.f_favail,
+            total_inodes: found.f_files,
+        }
+    }
+
     /// True if no file can be made although there are bytes for it.
     const fn is_out_of_inodes(&self) -> bool {
         self.total_inodes > 0 && self.free_inodes == 0 && self.free >= PIECE_BYTES_MIN
@@ -212,21 +228,15 @@ impl Space {
 }
 
 /// The space of the file system of a directory, in bytes, as far as this process may have it.
-fn space(directory: &Path) -> io::Result<Space> {
-    let found = statvfs(directory)?;
-    Ok(Space {
-        free: found.f_bavail.saturating_mul(found.f_frsize),
-        total: found.f_blocks.saturating_mul(found.f_frsize),
-        free_inodes: found.f_favail,
-        total_inodes: found.f_files,
-    })
+fn space_of(directory: &OpenDirectory) -> io::Result<Space> {
+    Ok(Space::new(&fstatvfs(directory)?))
 }
 
 /// Gives up the reserve that an earlier process has left, if there is no space for what a start writes.
 pub(crate) fn make_room_to_start(directory: &Path) {
     /// Locks, and a segment of the log.
     const START_BYTES: u64 = 2 << 20;
-    if space(directory).is_ok_and(|space| space.free < START_BYTES) {
+    if statvfs(directory).is_ok_and(|found| Space::new(&found).free < START_BYTES) {
         let _ = fs::remove_file(directory.join(RESERVE_FILE));
     }
 }
@@ -239,7 +249,8 @@ mod tests {
     fn a_reserve_is_made_given_up_in_pieces_and_made_again() {
         let directory = std::env::temp_dir().join(format!("syros-reserve-{}", std::process::id()));
         fs::create_dir_all(&directory).unwrap();
-        let reserve = Reserve::new(&directory, 1 << 20).unwrap();
+        let open = || OpenDirectory::open(&directory).unwrap();
+        let reserve = Reserve::new(open(), 1 << 20).unwrap();
         assert!(!reserve.release(), "there is none yet");
         assert!(!reserve.look() && !reserve.is_short(), "there is room");
         assert_eq!(fs::metadata(reserve.path()).unwrap().len(), reserve.bytes());
@@ -251,7 +262,7 @@ mod tests {
         assert!(!reserve.release(), "nothing is left");
         assert!(reserve.look() && !reserve.is_short() && length() == 1 << 20);
         // What an earlier process has left counts.
-        let again = Reserve::new(&directory, 1 << 20).unwrap();
+        let again = Reserve::new(open(), 1 << 20).unwrap();
         assert!(again.release());
         fs::remove_dir_all(&directory).unwrap();
     }

@@ -2,9 +2,8 @@
 //! decides.
 
 use std::fmt;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::io::{self, ErrorKind};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use syros_node::data::{Data, DataError, OpenNotice, ReopenError, ReplicaFiles, VIEW_FILE, ViewFile};
@@ -13,7 +12,7 @@ use syros_snapshot::{States, StoredError};
 use syros_types::{OpNumber, ReplicaId, View};
 use syros_wal::{FileDisk, FileDiskError, Options, ReadError, Wal, WalError, WriteError};
 
-use crate::directory::DataDirectory;
+use crate::directory::{DataDirectory, ENGINE, SNAPSHOTS, VIEW, WAL};
 use crate::reserve::Reserve;
 
 /// Why what a replica has on disk cannot be used.
@@ -161,16 +160,23 @@ pub(crate) fn reopen_log(
     reserve: &Arc<Reserve>,
     view: &mut ViewFile<FileDisk>,
 ) -> Result<Wal<FileDisk>, StoreError> {
-    let log = with_reserve(&directory.wal(), reserve)?;
+    let log = with_reserve(directory, WAL, reserve)?;
     let (wal, _) = syros_node::data::reopen_log(options, log, view)?;
     Ok(wal)
 }
 
 /// A disk that takes up the reserve when it is full: for what a replica cannot do without.
-fn with_reserve(path: &Path, reserve: &Arc<Reserve>) -> Result<FileDisk, StoreError> {
+fn with_reserve(
+    directory: &DataDirectory,
+    name: &str,
+    reserve: &Arc<Reserve>,
+) -> Result<FileDisk, StoreError> {
     let reserve = Arc::clone(reserve);
-    Ok(FileDisk::open(path)?.with_reserve(move || reserve.release()))
+    Ok(FileDisk::open_in(directory.open_directory(), name)?.with_reserve(move || reserve.release()))
 }
+
+/// Where a log is prepared that takes the place of a damaged one.
+const NEW_WAL: &str = "wal.new";
 
 /// The files of a replica in its data directory.
 struct DirectoryFiles<'a> {
@@ -179,10 +185,12 @@ struct DirectoryFiles<'a> {
     reserve: &'a Arc<Reserve>,
 }
 
-/// What went wrong while something damaged was set aside.
-fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> StoreError {
-    let path = path.to_owned();
-    move |source| StoreError::SetAside { doing, path: path.clone(), source }
+impl DirectoryFiles<'_> {
+    /// What went wrong with this part of the directory while something damaged was set aside.
+    fn failed(&self, doing: &'static str, name: &str) -> impl Fn(io::Error) -> StoreError {
+        let path = self.directory.path().join(name);
+        move |source| StoreError::SetAside { doing, path: path.clone(), source }
+    }
 }
 
 impl ReplicaFiles for DirectoryFiles<'_> {
@@ -194,40 +202,38 @@ impl ReplicaFiles for DirectoryFiles<'_> {
     }
 
     fn view(&mut self) -> Result<FileDisk, StoreError> {
-        with_reserve(&self.directory.view(), self.reserve)
+        with_reserve(self.directory, VIEW, self.reserve)
     }
 
     fn log(&mut self) -> Result<FileDisk, StoreError> {
-        with_reserve(&self.directory.wal(), self.reserve)
+        with_reserve(self.directory, WAL, self.reserve)
     }
 
     fn snapshots(&mut self) -> Result<FileDisk, StoreError> {
-        Ok(FileDisk::open(&self.directory.snapshots())?)
+        Ok(FileDisk::open_in(self.directory.open_directory(), SNAPSHOTS)?)
     }
 
     fn new_log(&mut self) -> Result<FileDisk, StoreError> {
-        let fresh = self.directory.new_wal();
-        if fresh.exists() {
-            fs::remove_dir_all(&fresh).map_err(failed("remove", &fresh))?;
+        let directory = self.directory.open_directory();
+        match directory.remove_directory(NEW_WAL) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed("remove", NEW_WAL)(error)),
+            _ => Ok(FileDisk::open_in(directory, NEW_WAL)?),
         }
-        Ok(FileDisk::open(&fresh)?)
     }
 
     fn set_aside(&mut self) -> Result<String, StoreError> {
-        let directory = self.directory;
-        let place = directory.free_place().map_err(failed("look into", &directory.wal()))?;
-        fs::create_dir(&place).map_err(failed("create", &place))?;
-        for part in [directory.engine(), directory.snapshots(), directory.wal()] {
-            if let Some(name) = part.file_name()
-                && part.exists()
-            {
-                fs::rename(&part, place.join(name)).map_err(failed("set aside", &part))?;
+        let directory = self.directory.open_directory();
+        let place = self.directory.free_name().map_err(self.failed("look into", WAL))?;
+        directory.create_directory(&place).map_err(self.failed("create", &place))?;
+        for part in [ENGINE, SNAPSHOTS, WAL] {
+            if directory.contains(part).map_err(self.failed("look for", part))? {
+                let renamed = directory.rename(part, &format!("{place}/{part}"));
+                renamed.map_err(self.failed("set aside", part))?;
             }
         }
-        let fresh = directory.new_wal();
-        fs::rename(&fresh, directory.wal()).map_err(failed("rename", &fresh))?;
-        directory.sync().map_err(failed("sync", &directory.wal()))?;
-        Ok(place.display().to_string())
+        directory.rename(NEW_WAL, WAL).map_err(self.failed("rename", NEW_WAL))?;
+        directory.sync().map_err(self.failed("sync", WAL))?;
+        Ok(directory.path().join(place).display().to_string())
     }
 
     fn on_notice(&mut self, notice: &OpenNotice<'_>) {

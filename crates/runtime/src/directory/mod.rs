@@ -30,8 +30,9 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::fs::OFlags;
 use syros_types::{ConfigurationId, Incarnation, NodeId, Roster};
-use syros_wal::{FileDisk, LOCK_FILE};
+use syros_wal::{FileDisk, LOCK_FILE, OpenDirectory};
 
 pub use error::DirectoryError;
 pub use identity::{Identity, durability_name, durability_named, fast_quorum_named};
@@ -45,6 +46,21 @@ use lock::open_locked;
 
 /// Version of the layout of a data directory. A process refuses every later one.
 pub const DIRECTORY_FORMAT: u64 = 3;
+
+/// The directory of the write-ahead log.
+pub(crate) const WAL: &str = "wal";
+
+/// The directory of the snapshots.
+pub(crate) const SNAPSHOTS: &str = "snapshots";
+
+/// The directory with the stores of an engine on disk.
+pub(crate) const ENGINE: &str = "engine";
+
+/// The directory of the view.
+pub(crate) const VIEW: &str = "view";
+
+/// What [`DataDirectory::try_writing`] writes.
+const PROBE_FILE: &str = "probe.tmp";
 
 /// What the names of directories with damaged stores begin with; a number follows.
 pub(crate) const DAMAGED_PREFIX: &str = "damaged-";
@@ -76,7 +92,7 @@ impl DataDirectory {
     pub fn open(path: &Path, identity: Identity, bootstrap: bool) -> Result<Self, DirectoryError> {
         let file = path.join(IDENTITY.name);
         if !bootstrap && !exists(&file)? && !exists(&path.join(FORMATION.name))? {
-            return Err(if exists(&path.join("wal"))? {
+            return Err(if exists(&path.join(WAL))? {
                 DirectoryError::Damaged { path: file, problem: "it is missing".to_owned() }
             } else {
                 DirectoryError::Empty(path.to_owned())
@@ -140,7 +156,7 @@ impl DataDirectory {
         }
         self.write(IDENTITY, Some(self.roster))?;
         // If it stays, nobody will look at it.
-        let _ = fs::remove_file(self.path().join(FORMATION.name));
+        let _ = self.open_directory().remove_file(FORMATION.name);
         Ok(())
     }
 
@@ -250,63 +266,42 @@ impl DataDirectory {
         if let Some(problem) = self.presence()?.problem() {
             return Err(io::Error::new(ErrorKind::NotFound, problem));
         }
-        let path = self.path().join("probe.tmp");
-        let written = File::create(&path).and_then(|mut file| {
+        let directory = self.open_directory();
+        let created = directory.open_file(PROBE_FILE, OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC);
+        let written = created.and_then(|mut file| {
             file.write_all(&vec![0; BYTES])?;
             file.sync_all()
         });
-        let removed = fs::remove_file(&path);
+        let removed = directory.remove_file(PROBE_FILE);
         written.and(removed)
     }
 
-    /// The directory.
-    pub(crate) fn path(&self) -> &Path {
-        self.disk.path()
+    /// The directory that is locked: what is done in it is done there, wherever its path leads meanwhile.
+    pub(crate) const fn open_directory(&self) -> &OpenDirectory {
+        self.disk.directory()
     }
 
-    /// Where the write-ahead log lives.
-    #[must_use]
-    pub fn wal(&self) -> PathBuf {
-        self.path().join("wal")
+    /// Where the directory was when it was opened. A running node writes through [`DataDirectory::open_directory`].
+    pub(crate) fn path(&self) -> &Path {
+        self.disk.path()
     }
 
     /// Where snapshots live.
     #[must_use]
     pub fn snapshots(&self) -> PathBuf {
-        self.path().join("snapshots")
-    }
-
-    /// Where the stores of an engine on disk live.
-    #[must_use]
-    pub fn engine(&self) -> PathBuf {
-        self.path().join("engine")
-    }
-
-    /// Where the view lives.
-    pub(crate) fn view(&self) -> PathBuf {
-        self.path().join("view")
-    }
-
-    /// Where a log is prepared that takes the place of a damaged one.
-    pub(crate) fn new_wal(&self) -> PathBuf {
-        self.path().join("wal.new")
+        self.path().join(SNAPSHOTS)
     }
 
     /// A name that is not taken, for what is damaged.
-    pub(crate) fn free_place(&self) -> io::Result<PathBuf> {
+    pub(crate) fn free_name(&self) -> io::Result<String> {
         let mut number: u64 = 1;
         loop {
-            let place = self.path().join(format!("{DAMAGED_PREFIX}{number}"));
-            if !place.try_exists()? {
-                return Ok(place);
+            let name = format!("{DAMAGED_PREFIX}{number}");
+            if !self.open_directory().contains(&name)? {
+                return Ok(name);
             }
             number += 1;
         }
-    }
-
-    /// Makes renames in the directory durable.
-    pub(crate) fn sync(&self) -> io::Result<()> {
-        File::open(self.path())?.sync_all()
     }
 }
 
@@ -347,10 +342,10 @@ fn refuse_unknown_contents(path: &Path) -> Result<(), DirectoryError> {
             // What older builds may have left behind.
             "identity.new",
             "formation.new",
-            "wal",
-            "snapshots",
-            "engine",
-            "view",
+            WAL,
+            SNAPSHOTS,
+            ENGINE,
+            VIEW,
             RESERVE_FILE,
             "lost+found",
         ];

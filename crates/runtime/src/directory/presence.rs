@@ -7,16 +7,15 @@
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
 
-use syros_wal::{FileDisk, LOCK_FILE};
+use syros_wal::{FileDisk, LOCK_FILE, OpenDirectory};
 
 use super::identity_file::{FORMATION, IDENTITY};
 
 /// Finds out, from any thread, whether a data directory that is in use still is at its path.
 #[derive(Clone, Debug)]
 pub(crate) struct PresenceCheck {
-    path: PathBuf,
+    directory: OpenDirectory,
     /// Device and inode of the lock.
     device: u64,
     inode: u64,
@@ -26,12 +25,12 @@ impl PresenceCheck {
     /// For this directory, whose lock this process holds.
     pub(super) fn new(directory: &FileDisk) -> io::Result<Self> {
         let lock = directory.lock_metadata()?;
-        Ok(Self { path: directory.path().to_owned(), device: lock.dev(), inode: lock.ino() })
+        Ok(Self { directory: directory.directory().clone(), device: lock.dev(), inode: lock.ino() })
     }
 
     /// The directory.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+    pub(crate) const fn directory(&self) -> &OpenDirectory {
+        &self.directory
     }
 
     /// What is wrong with the directory, if it is not there any more. Nothing, if the system does not say.
@@ -42,8 +41,9 @@ impl PresenceCheck {
                 ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::StaleNetworkFileHandle
             )
         };
-        let lacks = |name: &str| fs::metadata(self.path.join(name)).is_err_and(|error| is_missing(&error));
-        let problem = match fs::metadata(self.path.join(LOCK_FILE)) {
+        let path = self.directory.path();
+        let lacks = |name: &str| fs::metadata(path.join(name)).is_err_and(|error| is_missing(&error));
+        let problem = match fs::metadata(path.join(LOCK_FILE)) {
             Ok(lock) if (lock.dev(), lock.ino()) != (self.device, self.inode) => {
                 "another one has taken its place"
             }
@@ -51,11 +51,11 @@ impl PresenceCheck {
             Ok(_) if lacks(IDENTITY.name) && lacks(FORMATION.name) => "its file identity has been removed",
             Ok(_) => return None,
             Err(error) if !is_missing(&error) => return None,
-            Err(_) if self.path.is_dir() => {
+            Err(_) if path.is_dir() => {
                 "its files are gone: were they removed, or their file system unmounted?"
             }
             Err(_) => "it was removed or renamed",
         };
-        Some(format!("the data directory {} is not there any more: {problem}", self.path.display()))
+        Some(format!("the data directory {} is not there any more: {problem}", path.display()))
     }
 }

@@ -18,17 +18,20 @@ use std::time::{Duration, Instant as SystemInstant};
 use mio::Waker;
 use syros_node::data::{Owner, read_view};
 use syros_types::Prng;
-use syros_wal::{DiskError, Flaw, ReadError, ReadOnlyDisk, scrub_log, scrub_snapshots};
+use syros_wal::{
+    Cause, DiskError, DiskOperation, Flaw, OpenDirectory, ReadError, ReadOnlyDisk, scrub_log, scrub_snapshots,
+};
 
 use crate::clock::Clock;
+use crate::directory::{SNAPSHOTS, VIEW, WAL};
 use crate::other_members::{LOOK_INTERVAL, OtherMembers, Stopped, sleep};
 use crate::trace::COMPLAINT_INTERVAL;
 
 /// What is read, and when.
 #[derive(Clone, Debug)]
 pub(crate) struct ScrubPlan {
-    /// The data directory and whose it is.
-    pub(crate) directory: PathBuf,
+    /// The data directory and whose it is. Another directory at its path says nothing of this node's files.
+    pub(crate) directory: OpenDirectory,
     pub(crate) owner: Owner,
     pub(crate) others: OtherMembers,
     /// The longest pause between two rounds; the shortest is half of it.
@@ -140,8 +143,12 @@ impl ScrubWorker {
     }
 
     fn read_view(&self) -> Result<(), Stopped> {
-        let directory = self.plan.directory.join("view");
-        let problem = match read_view(&mut ReadOnlyDisk::new(&directory), self.plan.owner) {
+        let directory = self.plan.directory.path().join(VIEW);
+        let read = self
+            .disk(VIEW)
+            .map_err(ReadError::Disk)
+            .and_then(|mut disk| read_view(&mut disk, self.plan.owner));
+        let problem = match read {
             Ok(Ok(Some(_))) => return Ok(()),
             Ok(Ok(None)) => "the file is missing".to_owned(),
             Ok(Err(problem)) => problem,
@@ -152,6 +159,16 @@ impl ScrubWorker {
             Err(error) => error.to_string(),
         };
         self.tell(ScrubFinding::View(format!("{}: {problem}", directory.display())))
+    }
+
+    /// A directory of the data directory.
+    fn disk(&self, name: &str) -> Result<ReadOnlyDisk, DiskError> {
+        let opened = self.plan.directory.open_directory(name);
+        opened.map(ReadOnlyDisk::of).map_err(|error| DiskError {
+            operation: DiskOperation::List,
+            file: self.plan.directory.path().join(name).display().to_string(),
+            cause: Cause::Other(error.to_string()),
+        })
     }
 
     /// Reads log and snapshots; gives the first thing that is wrong.
@@ -167,14 +184,18 @@ impl ScrubWorker {
             !is_stopped
         };
         let Owner { cluster, replica } = self.plan.owner;
-        let (wal, snapshots) = (self.plan.directory.join("wal"), self.plan.directory.join("snapshots"));
+        let path = self.plan.directory.path();
+        let (wal, snapshots) = (path.join(WAL), path.join(SNAPSHOTS));
         let mut found = None;
-        match scrub_log(&mut ReadOnlyDisk::new(&wal), cluster, replica, &mut pace) {
+        let read = self.disk(WAL).and_then(|mut disk| scrub_log(&mut disk, cluster, replica, &mut pace));
+        match read {
             Ok(flaw) => found = flaw.map(|flaw| LocatedFlaw { directory: wal, flaw }),
             Err(error) => complain_of_disk(&wal, &error),
         }
         if found.is_none() {
-            match scrub_snapshots(&mut ReadOnlyDisk::new(&snapshots), cluster, &mut pace) {
+            let read =
+                self.disk(SNAPSHOTS).and_then(|mut disk| scrub_snapshots(&mut disk, cluster, &mut pace));
+            match read {
                 Ok(flaw) => found = flaw.map(|flaw| LocatedFlaw { directory: snapshots, flaw }),
                 Err(error) => complain_of_disk(&snapshots, &error),
             }

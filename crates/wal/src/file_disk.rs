@@ -461,8 +461,13 @@ impl Disk for FileDisk {
 /// disturbed. Every call that would change something fails; [`Disk::sync_and_evict`] syncs nothing, and only has
 /// what others synced read from the device.
 #[derive(Debug)]
-pub struct ReadOnlyDisk {
-    path: PathBuf,
+pub struct ReadOnlyDisk(Place);
+
+/// Where a [`ReadOnlyDisk`] looks.
+#[derive(Debug)]
+enum Place {
+    Path(PathBuf),
+    Directory(OpenDirectory),
 }
 
 /// An open file of a [`ReadOnlyDisk`].
@@ -473,7 +478,27 @@ impl ReadOnlyDisk {
     /// Looks at the directory `path`. Whether there is one shows when it is used.
     #[must_use]
     pub fn new(path: &Path) -> Self {
-        Self { path: path.to_path_buf() }
+        Self(Place::Path(path.to_path_buf()))
+    }
+
+    /// Looks at a directory that is held open, wherever its path leads meanwhile.
+    #[must_use]
+    pub const fn of(directory: OpenDirectory) -> Self {
+        Self(Place::Directory(directory))
+    }
+
+    fn path(&self) -> &Path {
+        match &self.0 {
+            Place::Path(path) => path,
+            Place::Directory(directory) => directory.path(),
+        }
+    }
+
+    fn directory(&self) -> io::Result<OpenDirectory> {
+        match &self.0 {
+            Place::Path(path) => OpenDirectory::open(path),
+            Place::Directory(directory) => Ok(directory.clone()),
+        }
     }
 }
 
@@ -491,14 +516,14 @@ impl Disk for ReadOnlyDisk {
 
     fn open(&mut self, name: &str) -> Result<ReadOnlyFile, DiskError> {
         check_name(DiskOperation::Open, name)?;
-        let path = self.path.join(name);
         let failed = |error: io::Error| disk_error(DiskOperation::Open, name, &error);
-        // Opening a pipe would wait for somebody to write to it.
-        if !fs::metadata(&path).map_err(failed)?.is_file() {
+        // Opening a pipe would otherwise wait for somebody to write to it.
+        let flags = OFlags::RDONLY | OFlags::NONBLOCK;
+        let file = self.directory().and_then(|directory| directory.open_file(name, flags)).map_err(failed)?;
+        if !file.metadata().map_err(failed)?.is_file() {
             let cause = Cause::Other("not a regular file".to_owned());
             return Err(DiskError { operation: DiskOperation::Open, file: name.to_owned(), cause });
         }
-        let file = File::open(&path).map_err(failed)?;
         OpenFile::new(name, file).map(ReadOnlyFile).map_err(failed)
     }
 
@@ -541,11 +566,11 @@ impl Disk for ReadOnlyDisk {
 
     fn list(&mut self) -> Result<Vec<String>, DiskError> {
         let failed =
-            |error: io::Error| disk_error(DiskOperation::List, &self.path.display().to_string(), &error);
-        OpenDirectory::open(&self.path).and_then(|directory| list(&directory)).map_err(failed)
+            |error: io::Error| disk_error(DiskOperation::List, &self.path().display().to_string(), &error);
+        self.directory().and_then(|directory| list(&directory)).map_err(failed)
     }
 
     fn sync_directory(&mut self) -> Result<(), DiskError> {
-        read_only(DiskOperation::SyncDirectory, &self.path.display().to_string())
+        read_only(DiskOperation::SyncDirectory, &self.path().display().to_string())
     }
 }

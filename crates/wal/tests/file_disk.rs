@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use syros_types::Prng;
 use syros_wal::{
-    Cause, Disk, FileDisk, FileDiskError, OpenDirectory, Options, RecordNumber, read_atomic, write_atomically,
+    Cause, Disk, FileDisk, FileDiskError, OpenDirectory, Options, ReadOnlyDisk, RecordNumber, read_atomic,
+    write_atomically,
 };
 
 /// A directory that goes when it is dropped.
@@ -165,6 +166,11 @@ fn all_operations_act_on_the_own_directory_when_another_has_taken_its_place() {
     assert_eq!(&read("old")[..20], b"directly and again\0\0");
     assert_eq!((read("old").len(), read("renamed")), (zeros.len(), b"appended".to_vec()));
     assert!(!away.join("gone").exists() && !away.join("new").exists());
+    let mut looker = ReadOnlyDisk::of(disk.directory().clone());
+    assert_eq!(looker.list(), disk.list());
+    let renamed = looker.open("renamed").unwrap();
+    assert_eq!(looker.length(&renamed), Ok(8));
+    assert_eq!(looker.open("other").unwrap_err().cause, Cause::NotFound);
     // When the own directory is back, the disk is as usable as before.
     fs::remove_dir_all(&path).unwrap();
     fs::rename(&away, &path).unwrap();

@@ -90,7 +90,7 @@ impl LocalReplica {
         let promises_end = begin_promises(&mut directory, &mut config, clock).map_err(LogError::Claim)?;
         let others = OtherMembers { group: config.configuration.group(), me, replicas };
         let plan = settings.scrub_interval.map(|interval| ScrubPlan {
-            directory: directory.path().to_owned(),
+            directory: directory.open_directory().clone(),
             owner: Owner { cluster, replica: me },
             others: others.clone(),
             interval,

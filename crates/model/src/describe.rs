@@ -107,7 +107,8 @@ fn message(message: &Message) -> String {
         Message::WrongView { view }
         | Message::GetStartView { view, .. }
         | Message::Rejoin { view }
-        | Message::DiskShort { view } => {
+        | Message::DiskShort { view }
+        | Message::WatchLog { view } => {
             format!("{name}(view {})", view.0)
         }
         _ => name.to_owned(),

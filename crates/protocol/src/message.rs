@@ -566,6 +566,18 @@ pub enum Message {
         /// See [`Digests`](crate::digests::Digests).
         digest: u64,
     },
+    /// Follower to a member: tell me how far your log is durable, whenever that changes, for as long as you are in my view.
+    WatchLog {
+        /// The follower's view.
+        view: View,
+    },
+    /// Member to a follower that asked for it: my log is durable up to here, all of it.
+    LogDurable {
+        /// The member's view.
+        view: View,
+        /// Durable up to this op number.
+        op_number: OpNumber,
+    },
     /// Leader to follower: a majority has another digest than you, and your state is not theirs.
     Diverged {
         /// The leader's view.
@@ -698,6 +710,8 @@ impl Message {
             Self::PrepareOk { .. } => "PrepareOk",
             Self::Digest { .. } => "Digest",
             Self::Diverged { .. } => "Diverged",
+            Self::WatchLog { .. } => "WatchLog",
+            Self::LogDurable { .. } => "LogDurable",
             Self::FetchBodies { .. } => "FetchBodies",
             Self::Bodies { .. } => "Bodies",
             Self::Forward { .. } => "Forward",

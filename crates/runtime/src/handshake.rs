@@ -64,6 +64,8 @@ pub(crate) struct Greeting {
     pub(crate) ours: Vec<u8>,
     /// What the other end has said, and as it was received.
     pub(crate) theirs: Option<(Box<Member>, Vec<u8>)>,
+    /// The version of the wire format that it has said it in.
+    pub(crate) version: u16,
 }
 
 /// Both handshakes of a connection that the other end made, as they were sent.

@@ -61,6 +61,62 @@ fn an_update_that_returns_state_takes_two() {
     }
 }
 
+/// A group whose clients are the front ends of replicas, each in the process of the one with its number.
+fn front_ends(replicas: usize, mode: FastQuorum, durability: Durability) -> Play {
+    let scenario = Scenario::new(replicas).fast_quorum(mode).durability(durability);
+    let mut play = scenario.with(|swarm| swarm.own_front_ends = true).start();
+    for number in 0..replicas {
+        let client = play.client();
+        assert_eq!(client, number);
+        for (from, to) in
+            [(Node::Client(client), Node::Replica(client)), (Node::Replica(client), Node::Client(client))]
+        {
+            play.set_delay(from, to, IN_PROCESS);
+        }
+        // The first update registers a session, and shows it to all.
+        cost(&mut play, client, increment(9, false));
+    }
+    play
+}
+
+/// From a front end to the replica of its process.
+const IN_PROCESS: u64 = D / 1_000;
+
+#[test]
+fn what_a_leader_orders_for_a_front_end_of_three_nodes_takes_one_round_trip() {
+    for (durability, mode) in [(Durability::Replicated, Majority), (Durability::Fsync, Supermajority)] {
+        for (replicas, half_trips) in [(3, 2), (5, 3), (7, 3), (9, 3)] {
+            let mut play = front_ends(replicas, mode, durability);
+            for client in 1..replicas {
+                for step in
+                    [increment(1, false), increment(1, false), ClientCommand::GetSet(1, b"x".to_vec())]
+                {
+                    let told = cost(&mut play, client, step);
+                    assert_eq!(
+                        told,
+                        half_trips * D + IN_PROCESS,
+                        "n={replicas} {durability:?}, from {client}"
+                    );
+                }
+            }
+            // From the node that leads, it has always been one.
+            assert_eq!(cost(&mut play, 0, increment(1, false)), 2 * D + 2 * IN_PROCESS, "n={replicas}");
+        }
+    }
+}
+
+#[test]
+fn contended_updates_of_front_ends_of_three_nodes_take_one_round_trip_each() {
+    let mut play = front_ends(3, Majority, Durability::Fsync);
+    let (one, two) = (play.submit(1, increment(1, false)), play.submit(2, increment(1, false)));
+    assert_eq!([play.finish(one), play.finish(two)], [2 * D + IN_PROCESS; 2]);
+    // With one of three replicas dead as well.
+    play.crash(2);
+    play.run(100 * D);
+    assert_eq!(cost(&mut play, 1, increment(1, false)), 2 * D + IN_PROCESS);
+    play.judge().unwrap();
+}
+
 #[test]
 fn a_read_at_the_leader_takes_one_and_two_behind_a_pending_update() {
     for replicas in [3, 5] {

@@ -13,11 +13,11 @@ use syros_protocol::replica::Durability;
 use syros_types::{ConfigurationId, Group, Incarnation, NodeId, ReplicaId, Roster, micros};
 
 /// Version of the wire format that this code speaks.
-pub const VERSION: u16 = 5;
+pub const VERSION: u16 = 6;
 
-/// The oldest version that this code speaks as well: with nodes of the version before, so that a cluster is upgraded one
-/// node after the other. It lacks what a node says of its life and configuration; its frames are those of the first
-/// configuration.
+/// The oldest version that this code speaks as well, so that a cluster is upgraded one node after the other. It lacks what a
+/// node says of its life and configuration; its frames are those of the first configuration. Version 5 lacks messages: see
+/// [`version_of`](crate::version_of).
 pub const VERSION_MIN: u16 = 4;
 
 /// What every handshake starts with.
@@ -139,14 +139,14 @@ impl Hello {
         self.encode_as(version, out);
     }
 
-    /// Appends the encoding in this version. A node whose configuration version 4 cannot name says so in version 5, which
-    /// a process of version 4 refuses by name.
+    /// Appends the encoding in this version. A node whose configuration version 4 cannot name says so in the newest version,
+    /// which a process of version 4 refuses by name.
     pub fn encode_as(&self, version: u16, out: &mut Vec<u8>) {
         let is_first = match &self.sender {
             Sender::Client => true,
             Sender::Replica(member) => member.configuration == ConfigurationId::FIRST,
         };
-        let version = if is_first { version } else { VERSION };
+        let version = if is_first || version > VERSION_MIN { version } else { VERSION };
         out.extend_from_slice(&MAGIC);
         out.extend_from_slice(&version.to_le_bytes());
         let writer = Writer::new(out).fixed(self.cluster);
@@ -409,7 +409,7 @@ mod tests {
         let client = Hello { cluster: ANY_CLUSTER, nonce: None, sender: Sender::Client };
         assert_eq!(encoded(&client), *b"SYRS\x04\0\0\0\0\0\0\0\0\0\0\x01");
         let parts: [&[u8]; 10] = [
-            b"SYRS\x05\0\x08\x07\x06\x05\x04\x03\x02\x01",
+            b"SYRS\x06\0\x08\x07\x06\x05\x04\x03\x02\x01",
             &[1],
             &[0xee; 16],
             // Member 2 of 3, supermajority, fsync, the engine.
@@ -451,6 +451,11 @@ mod tests {
         assert_eq!(later, golden.concat());
         assert_eq!(Hello::version_of_answer(&later), VERSION_MIN);
         assert_eq!(Hello::decode(&later), Ok(hello));
+        // Version 5 is laid out as the newest.
+        let (mut fifth, hello) = (Vec::new(), self::member());
+        hello.encode_as(VERSION - 1, &mut fifth);
+        assert_eq!((fifth[4], Hello::version_of_answer(&fifth)), (5, VERSION - 1));
+        assert_eq!(Hello::decode(&fifth), Ok(hello));
     }
 
     #[test]
@@ -514,8 +519,8 @@ mod tests {
         assert_eq!(Hello::decode(b"*1\r\n$4\r\nPING"), Err(HelloError::NotSyros));
         assert_eq!(Hello::decode(b""), Err(HelloError::NotSyros));
         let error = Hello::decode(b"SYRS\x07\0whatever").unwrap_err();
-        assert_eq!(error, HelloError::Version { theirs: 7, ours: 5 });
-        assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 4 to 5");
+        assert_eq!(error, HelloError::Version { theirs: 7, ours: 6 });
+        assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 4 to 6");
     }
 
     #[test]

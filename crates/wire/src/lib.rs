@@ -46,7 +46,7 @@ pub use hello::{
     VERSION_MIN,
 };
 pub use message::{
-    decode_client_message, decode_message, encode_member_reply, encode_message, encode_read_reply,
+    decode_client_message, decode_message, encode_member_reply, encode_message, encode_read_reply, version_of,
 };
 pub use record::{
     decode_record, decode_record_of, decode_snapshot_head, encode_record, encode_record_of,

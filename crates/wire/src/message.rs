@@ -1,6 +1,7 @@
 //! Messages.
 
 use crate::error::Malformed;
+use crate::hello::VERSION_MIN;
 use crate::parts::{
     References, body, boolean_tag, fast_quorum_tag, path_tag, reason_tag, refusal_tag, role_tag,
 };
@@ -88,6 +89,10 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         }
         Message::Digest { view, op_number, digest } => {
             writer.byte(tag::DIGEST).number(view.0).number(op_number.0).fixed(*digest)
+        }
+        Message::WatchLog { view } => writer.byte(tag::WATCH_LOG).number(view.0),
+        Message::LogDurable { view, op_number } => {
+            writer.byte(tag::LOG_DURABLE).number(view.0).number(op_number.0)
         }
         Message::Diverged { view, op_number, digest } => {
             writer.byte(tag::DIVERGED).number(view.0).number(op_number.0).fixed(*digest)
@@ -328,6 +333,10 @@ fn decode_between_replicas(
             op_number: OpNumber(reader.number()?),
             digest: reader.fixed()?,
         },
+        tag::WATCH_LOG => Message::WatchLog { view: View(reader.number()?) },
+        tag::LOG_DURABLE => {
+            Message::LogDurable { view: View(reader.number()?), op_number: OpNumber(reader.number()?) }
+        }
         tag::DIVERGED => Message::Diverged {
             view: View(reader.number()?),
             op_number: OpNumber(reader.number()?),
@@ -461,4 +470,14 @@ fn decode_status(reader: &mut Reader<'_>) -> Result<StatusReport, Malformed> {
         divergences: reader.number()?,
         diverged: reader.boolean()?,
     })
+}
+
+/// The version of the wire format since which a message is known: one that the other end of a connection does not know must
+/// not be sent to it.
+#[must_use]
+pub const fn version_of(message: &Message) -> u16 {
+    match message {
+        Message::WatchLog { .. } | Message::LogDurable { .. } => 6,
+        _ => VERSION_MIN,
+    }
 }

@@ -78,6 +78,11 @@ pub mod message {
     /// `DiskShort`.
     pub const DISK_SHORT: u8 = 48;
 
+    /// `WatchLog`: since version 6 of the wire format.
+    pub const WATCH_LOG: u8 = 49;
+    /// `LogDurable`: since version 6.
+    pub const LOG_DURABLE: u8 = 50;
+
     /// `Digest`.
     pub const DIGEST: u8 = 60;
     /// `Diverged`.

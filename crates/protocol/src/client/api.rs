@@ -57,6 +57,9 @@ pub struct Config {
     pub configuration: Configuration,
     /// Seed of nonces and jitter; two clients that start at one time must differ in it.
     pub seed: u64,
+    /// The replica of the same process, if there is one: it answers as soon as it has executed an update
+    /// ([`Event::OwnFrontEnd`](crate::replica::Event::OwnFrontEnd)), and so hears of the session first.
+    pub own_replica: Option<ReplicaId>,
     /// What a user may choose.
     pub settings: Settings,
     /// A known-wrong variant to run, for the simulator.
@@ -71,6 +74,7 @@ impl Config {
         Self {
             configuration,
             seed,
+            own_replica: None,
             settings: Settings::new(),
             #[cfg(feature = "planted-bugs")]
             planted: None,

@@ -604,7 +604,8 @@ impl Client {
         update.asked = ReplicaSet(update.asked.0 | to.0);
         update.attempts = update.attempts.saturating_add(to.len() as u32);
         update.shared |= !to.without(leader).is_empty();
-        if let Some((strangers, nonce)) = self.session.show(to) {
+        let own = self.config.own_replica.map_or(ReplicaSet(0), |own| ReplicaSet(0).with(own));
+        if let Some((strangers, nonce)) = self.session.show(to.and(own)) {
             let message = Message::Attach { session, nonce };
             self.actions.push_back(Action::Send { to: strangers, message });
         }

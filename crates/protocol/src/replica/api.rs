@@ -104,6 +104,9 @@ pub enum Event {
     ClientGone(u64),
     /// A client connection is that of a member's front end: it gets a session also when clients have taken all others.
     MemberConnected(u64),
+    /// A client connection is that of the front end of this replica's own process: as [`Self::MemberConnected`], and it is
+    /// answered as soon as this replica has executed an update of its, whether the replica leads or not.
+    OwnFrontEnd(u64),
     /// The replica is about to stop: if it leads, let another member lead.
     StepDown,
     /// The deadline passed.

@@ -34,6 +34,11 @@ pub(super) struct Attachments {
     connections: HashMap<u64, AttachedConnection>,
     /// The last one found: requests come many at a time from one connection.
     last: Option<(u64, SessionId)>,
+    /// The connections of this process's own front end. A process has one; a simulated replica may have several.
+    own: Vec<u64>,
+    /// The sessions that these say are their own, with the nonces that they have shown. What the log says of a session
+    /// decides when it is answered.
+    own_sessions: Vec<(u64, SessionId, u64)>,
 }
 
 impl Attachments {
@@ -62,6 +67,8 @@ impl Attachments {
     /// A connection has closed.
     pub(super) fn remove(&mut self, client: u64) {
         self.last = None;
+        self.own.retain(|own| *own != client);
+        self.own_sessions.retain(|(own, ..)| *own != client);
         self.connections.remove(&client);
         shrink_table(&mut self.connections);
     }
@@ -69,6 +76,39 @@ impl Attachments {
     /// A connection is that of a member's front end.
     pub(super) fn set_member(&mut self, client: u64) {
         self.connections.entry(client).or_default().is_member = true;
+    }
+
+    /// A connection is that of this process's own front end.
+    pub(super) fn set_own_front_end(&mut self, client: u64) {
+        self.set_member(client);
+        self.own.push(client);
+    }
+
+    /// The front end of this process says that a session is its own.
+    fn claim(&mut self, client: u64, session: SessionId, nonce: u64) {
+        let claim = (client, session, nonce);
+        if self.own.contains(&client) && !self.own_sessions.contains(&claim) {
+            if self.own_sessions.len() >= SESSIONS_PER_CONNECTION_MAX * self.own.len() {
+                self.own_sessions.remove(0);
+            }
+            self.own_sessions.push(claim);
+        }
+    }
+
+    /// True if this process's own front end has a session.
+    pub(super) const fn serves_own_front_end(&self) -> bool {
+        !self.own_sessions.is_empty()
+    }
+
+    /// True if this process's own front end says that a session is its own.
+    pub(super) fn is_own(&self, session: SessionId) -> bool {
+        self.own_sessions.iter().any(|(_, own, _)| *own == session)
+    }
+
+    /// The connection of this process's own front end that has shown the nonce of a session.
+    pub(super) fn own_front_end(&self, session: SessionId, nonce: Option<u64>) -> Option<u64> {
+        let shown = |(_, own, shown): &&(u64, SessionId, u64)| *own == session && nonce == Some(*shown);
+        self.own_sessions.iter().find(shown).map(|(client, ..)| *client)
     }
 
     /// True if a connection is that of a member's front end.
@@ -98,6 +138,9 @@ impl Replica {
     /// A client says that a session is its own. A wrong claim is only counted, and so is one that cannot be judged here yet:
     /// the client's next update tells it.
     pub(super) fn on_attach(&mut self, from: Peer, session: SessionId, nonce: u64) {
+        if let Peer::Client(client) = from {
+            self.attachments.claim(client, session, nonce);
+        }
         match (from, self.nonce(session)) {
             (Peer::Client(client), Some(known)) if known == nonce || known == 0 => {
                 self.attachments.add(client, session);

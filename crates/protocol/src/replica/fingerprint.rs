@@ -98,8 +98,8 @@ fn hash_since(since: Option<Instant>, lasting: Duration, clock: Clock, hasher: &
 
 impl ViewClients {
     fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { refusals, waiting: _, reads_unapplied } = self;
-        refusals.hash(hasher);
+        let Self { refusals, waiting: _, reads_unapplied, log_watchers } = self;
+        (refusals, log_watchers).hash(hasher);
         for (number, reads) in reads_unapplied {
             number.hash(hasher);
             reads.iter().for_each(|read| read.fingerprint(clock, hasher));
@@ -159,13 +159,22 @@ impl Contact {
 
 impl Follower {
     fn fingerprint(&self, config: &Config, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { in_view, leader_commit, ack_due, leader_contact, suspecting, missing, state_requested } =
-            self;
+        let Self {
+            in_view,
+            leader_commit,
+            ack_due,
+            leader_contact,
+            suspecting,
+            missing,
+            state_requested,
+            commits,
+        } = self;
         in_view.fingerprint(clock, hasher);
         (leader_commit, ack_due.is_some(), suspecting).hash(hasher);
         clock.past(*leader_contact, config.lease, hasher);
         missing.fingerprint(hasher);
         hash_since(*state_requested, config.resend, clock, hasher);
+        commits.fingerprint(hasher);
     }
 }
 

@@ -56,18 +56,18 @@ impl Replica {
             }
             Message::GetState { view, from } => possible(*view) && numbers(&[*from]),
             Message::GetStartView { view, commit } => possible(*view) && numbers(&[*commit]),
-            Message::SnapshotOffer { view, op_number, .. } => possible(*view) && numbers(&[*op_number]),
             Message::GetSnapshot { op_number, .. } | Message::SnapshotPart { op_number, .. } => {
                 numbers(&[*op_number])
             }
-            Message::Digest { view, op_number, .. } | Message::Diverged { view, op_number, .. } => {
-                possible(*view) && numbers(&[*op_number])
-            }
+            Message::Digest { view, op_number, .. }
+            | Message::Diverged { view, op_number, .. }
+            | Message::LogDurable { view, op_number } => possible(*view) && numbers(&[*op_number]),
             Message::FetchBodies { view, .. }
             | Message::Bodies { view, .. }
             | Message::Forward { view, .. }
             | Message::StartViewChange { view, .. }
             | Message::Rejoin { view }
+            | Message::WatchLog { view }
             | Message::WrongView { view } => possible(*view),
             // Those of clients: what is in them is checked where they are dealt with.
             _ => true,

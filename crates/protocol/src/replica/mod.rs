@@ -14,6 +14,7 @@ mod attachments;
 mod backlog;
 mod clocks;
 mod config;
+mod direct;
 mod divergence;
 #[cfg(feature = "model")]
 mod fingerprint;
@@ -209,6 +210,7 @@ impl Replica {
             Event::DiskShort(is_short) => self.resources.disk_is_short = is_short,
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::MemberConnected(client) => self.attachments.set_member(client),
+            Event::OwnFrontEnd(client) => self.attachments.set_own_front_end(client),
             Event::StepDown => self.step_down(HandOverReason::Stopping),
             Event::Tick => self.on_tick(),
         }
@@ -237,8 +239,9 @@ impl Replica {
     #[must_use]
     pub fn awaited(&self) -> Option<Ticket> {
         let view = (!self.persistence.has_view()).then_some(self.persistence.view_ticket());
-        // A leader counts itself among those that have an entry on disk.
-        let append = self.persistence.first_append().filter(|_| self.is_leader());
+        // It counts itself among those that have an entry on disk, or others count it.
+        let append =
+            self.persistence.first_append().filter(|_| self.is_leader() || self.counts_or_is_counted());
         [view, append].into_iter().flatten().min()
     }
 
@@ -392,6 +395,8 @@ impl Replica {
             Message::GetStartView { view, commit: _ } => self.on_get_start_view(from, view),
             Message::Rejoin { view } => self.on_rejoin(from, view),
             Message::DiskShort { view } => self.on_disk_short(from, view),
+            Message::WatchLog { view } => self.on_watch_log(from, view),
+            Message::LogDurable { view, op_number } => self.on_log_durable(from, view, op_number),
             Message::SnapshotOffer { view, op_number, bytes } => {
                 self.on_snapshot_offer(from, view, op_number, bytes);
             }
@@ -469,6 +474,8 @@ impl Replica {
         self.emit_batch();
         self.emit_heartbeat();
         self.emit_prepare_ok();
+        self.watch_logs();
+        self.tell_log_watchers();
         self.take_due_snapshot();
         self.install_when_idle();
         self.ask_for_execution();
@@ -550,6 +557,8 @@ impl Replica {
         if self.is_leader() {
             self.advance_commit();
             self.watch_disk();
+        } else if self.attachments.serves_own_front_end() {
+            self.count_commit();
         }
     }
 

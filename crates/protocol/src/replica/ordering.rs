@@ -309,6 +309,8 @@ impl Replica {
                 entries.drain(..known);
                 first = expected;
                 parked.push_back(IncompletePrepare { first, commit, time, entries, complete: 0 });
+                let last = parked.back().map_or(first, IncompletePrepare::last);
+                self.count_prepared(last);
                 self.append_parked();
             }
         }
@@ -523,6 +525,9 @@ impl Replica {
     pub(super) fn follow_commit(&mut self) {
         if let Role::Follower(follower) = &self.role {
             self.commit = self.commit.max(follower.leader_commit.min(self.log.op_number()));
+            if self.attachments.serves_own_front_end() {
+                self.count_commit();
+            }
         }
     }
 
@@ -661,6 +666,8 @@ impl Replica {
         let mut replies = replies.into_iter();
         let reply_bytes_max = self.reply_bytes_max();
         let mut dropped = Vec::new();
+        let answers = self.role.following().is_some() && self.attachments.serves_own_front_end();
+        let mut own = Vec::new();
         for number in self.applied.0 + 1..=through.0 {
             let number = OpNumber(number);
             let entry = self.log.entry(number).expect("applied entries are in the log");
@@ -691,8 +698,16 @@ impl Replica {
                 dropped.extend(unkept.map(|reply| (id, reply)));
                 self.backlog.ordered.remove(&request.id);
                 let dropped_early = self.planted(PlantedBug::DlogDropsOrdered);
-                if self.dlog.remove(request.id).is_none() && !dropped_early {
+                let was_accepted = self.dlog.remove(id).is_some();
+                if !was_accepted && !dropped_early {
                     self.backlog.pending.remove(&update.footprint);
+                }
+                // The front end hears otherwise of an update that was accepted and returns nothing.
+                if answers
+                    && !(was_accepted && update.class.is_nilext())
+                    && self.attachments.is_own(id.session)
+                {
+                    own.push(id);
                 }
             }
             let segment = self.digests.executed(number, entry);
@@ -703,6 +718,7 @@ impl Replica {
             if self.role.leading().is_some_and(|leader| !leader.waiters.is_empty()) {
                 self.answer_waiters(number, &dropped);
             }
+            self.answer_own_front_end(number, core::mem::take(&mut own), &dropped);
             dropped.clear();
             if let Some(digest) = segment {
                 self.on_segment(number, digest);

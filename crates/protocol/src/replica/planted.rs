@@ -64,6 +64,8 @@ planted_bugs! {
     SentBeforeRecord = "sent-before-record": "What carries out the core's actions sends a message before its record is on disk.";
     ViewNotNoted = "view-not-noted": "The file of the view does not say what the log says: a replica whose log is damaged starts in an older view.";
     ViewNotRenewed = "view-not-renewed": "A log that is opened again is not told the view: what was lost with the records that were not durable counts as durable.";
+    LogToldBeforeDisk = "log-told-before-disk": "A member says that its log is durable up to an entry that is not on its disk yet.";
+    LogOfAnyView = "log-of-any-view": "A follower counts what members said of their logs in another view.";
     NobodyWoken = "nobody-woken": "The log's thread wakes nobody for a record that only the core waits for.";
     RemovedBeforeRecord = "removed-before-record": "Snapshots and records go before the record that replaces them is on disk.";
     SuffixDroppedForSnapshot = "suffix-dropped-for-snapshot": "Installing a snapshot drops the entries after it that this replica vouched for.";

@@ -85,6 +85,10 @@ impl Replica {
         let pending = !skips
             && (self.dlog.overlaps(&read.footprint)
                 || self.backlog.pending.overlaps(&read.footprint)
+                // Followers may have executed entries by whose time keys have expired.
+                || (read.footprint == Footprint::All
+                    && self.applied < self.log.op_number()
+                    && !self.planted(PlantedBug::FollowersAhead))
                 || (self.applied < leader.view_began_at && !self.planted(PlantedBug::FollowersAhead)));
         if !pending && self.leadership_is_certain(self.now.instant) {
             self.counters.fast_reads += 1;

@@ -87,10 +87,16 @@ impl EventLoop {
             Peer::Client(address) => self.put_for_client(address, |out| {
                 put_message_frame(out, Channel::Client, configuration, &message);
             }),
+            Peer::Replica(replica) if !self.speaks(replica, &message) => {}
             Peer::Replica(replica) => self.put_for_replica(replica, |out| {
                 put_message_frame(out, Channel::Replica, configuration, &message);
             }),
         }
+    }
+
+    /// False if a member is of an older version, which does not know such messages.
+    fn speaks(&self, member: ReplicaId, message: &Message) -> bool {
+        self.links.get(member.index()).is_none_or(|link| link.spoken >= syros_wire::version_of(message))
     }
 
     /// Sends a message of the replica when a record is on disk: from the log's thread, if it goes to another process.
@@ -99,6 +105,7 @@ impl EventLoop {
         tracing::trace!(to = ?to, name = message.name(), ticket = after.0, "the replica sends a message after a record");
         let (index, channel) = match to {
             Peer::Client(address) => (self.table.find(address), Channel::Client),
+            Peer::Replica(replica) if !self.speaks(replica, &message) => return,
             Peer::Replica(replica) => (self.link_to(replica), Channel::Replica),
         };
         let Some(local) = &mut self.local else { return };

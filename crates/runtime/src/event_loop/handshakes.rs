@@ -79,6 +79,7 @@ impl EventLoop {
             return Ok(());
         };
         let dialed = greeting.dialed;
+        greeting.version = Hello::version_of_answer(&payload);
         if dialed.is_none() && !matches!(hello, Err(HelloError::NotSyros)) {
             // Even if we refuse it: so it learns why.
             ours.encode_as(Hello::version_of_answer(&payload), &mut greeting.ours);
@@ -264,7 +265,7 @@ impl EventLoop {
         }
         self.learn(declaration)?;
         let Some(open) = self.table.open_mut(index) else { return Ok(()) };
-        open.kind = ConnectionKind::Link(replica);
+        let kind = std::mem::replace(&mut open.kind, ConnectionKind::Link(replica));
         if let Some(local) = &mut self.local {
             local.handle(self.now, syros_protocol::replica::Event::MemberConnected(open.address));
         }
@@ -274,6 +275,9 @@ impl EventLoop {
         let link = &mut self.links[replica.index()];
         link.connection = Some(index);
         link.node = Some(declaration.node);
+        if let ConnectionKind::Greeting(greeting) = kind {
+            link.spoken = greeting.version;
+        }
         link.on_success();
         match &mut self.forming {
             Some(forming) => forming.formation.connected(declaration),

@@ -47,6 +47,8 @@ pub(crate) struct Link {
     life: Option<(NodeId, Incarnation, u64)>,
     /// The version of the wire format to begin the next connection in.
     pub(crate) version: u16,
+    /// The version that the other end of the connection speaks.
+    pub(crate) spoken: u16,
     /// The last processes that another one has taken the place of.
     replaced: VecDeque<u64>,
 }
@@ -65,6 +67,7 @@ impl Link {
             process: None,
             life: None,
             version: VERSION,
+            spoken: VERSION,
             replaced: VecDeque::new(),
         }
     }

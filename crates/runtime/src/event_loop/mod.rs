@@ -216,7 +216,7 @@ impl EventLoop {
     pub(crate) fn run(mut self) -> io::Result<EndReason> {
         let mut events = Events::with_capacity(EVENTS_PER_TURN);
         if let Some(local) = &mut self.local {
-            local.handle(self.now, replica::Event::MemberConnected(OWN_FRONT_END));
+            local.handle(self.now, replica::Event::OwnFrontEnd(OWN_FRONT_END));
             self.front_end.handle(self.now, client::Event::Connected(local.me));
         }
         while !self.stop.is_set() {

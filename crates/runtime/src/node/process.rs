@@ -89,6 +89,7 @@ impl ProcessBase {
             Some(NodeState::Replica(local)) => (Some(*local), None),
             Some(NodeState::Forming(forming)) => (None, Some(*forming)),
         };
+        config.own_replica = local.as_ref().map(|local| local.me);
         let resolver = Resolver::start(Arc::clone(&self.waker)).map_err(system("a thread"))?;
         let stopper = match stopper {
             None => Stopper::new(self.waker),

@@ -88,6 +88,7 @@ impl Swarm {
             hunt,
             front_ends: None,
             permanent: None,
+            own_front_ends: false,
             service_judged: false,
         };
         swarm.make_for(hunt, &mut draw);
@@ -98,6 +99,7 @@ impl Swarm {
         swarm.draw_last_phases();
         swarm.draw_limits();
         swarm.draw_budgets();
+        swarm.draw_own_front_ends();
         swarm.draw_formation();
         swarm.draw_clock_hunt();
         swarm.draw_odd_lease();
@@ -277,6 +279,12 @@ impl Swarm {
         if both || !memory {
             self.nemesis.fill_disk = draw.of(&[3, 10]);
         }
+    }
+
+    /// In one world of four, clients are the front ends of replicas, which answer them as soon as they have executed
+    /// something: from dice of their own.
+    pub(super) fn draw_own_front_ends(&mut self) {
+        self.own_front_ends = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0018)).one_in(4);
     }
 
     /// One world of ten is about clocks, from dice of its own.

@@ -81,6 +81,8 @@ pub struct Swarm {
     pub front_ends: Option<FrontEndWorld>,
     /// What stays broken in a phase of its own before everything is repaired.
     pub permanent: Option<PermanentFaults>,
+    /// Clients are the front ends of replicas, which answer them as soon as they have executed something.
+    pub own_front_ends: bool,
     /// When everything has been repaired, service is judged.
     pub service_judged: bool,
 }
@@ -174,6 +176,7 @@ impl Swarm {
             hunt: None,
             front_ends: None,
             permanent: None,
+            own_front_ends: false,
             service_judged: false,
         }
     }

@@ -42,6 +42,8 @@ impl World {
         let protocol = &self.swarm.protocol;
         let configuration = Configuration::first(self.group, self.swarm.fast_quorum);
         let mut config = client::Config::new(configuration, self.dice.clients.next_u64());
+        let own_replica = ReplicaId((slot % self.replicas.len()) as u8);
+        config.own_replica = self.swarm.own_front_ends.then_some(own_replica);
         config.settings = client::Settings {
             resend: protocol.client_resend,
             sync_after: protocol.sync_after,
@@ -111,6 +113,9 @@ impl World {
         client.connections[replica] = Some(address);
         client.handle(now, client::Event::Connected(ReplicaId(replica as u8)));
         self.drain_client(slot);
+        if self.swarm.own_front_ends && slot % self.replicas.len() == replica {
+            self.tell(replica, replica_life, replica::Event::OwnFrontEnd(address));
+        }
     }
 
     /// One end of a broken connection finds out, if nothing keeps it from that.

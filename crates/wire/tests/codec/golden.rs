@@ -229,6 +229,8 @@ fn of_replicas() -> Vec<(Message, String)> {
             Message::Diverged { view, op_number: OpNumber(300), digest: 0x0102 },
             "3d 07 ac02 0201000000000000".into(),
         ),
+        (Message::WatchLog { view }, "31 07".into()),
+        (Message::LogDurable { view, op_number: OpNumber(300) }, "32 07 ac 02".into()),
         (Message::Rejoin { view }, "2c 07".into()),
         (Message::DiskShort { view }, "30 07".into()),
         (Message::SnapshotOffer { view, op_number: OpNumber(9), bytes: 300 }, "2d 07 09 ac 02".into()),

@@ -153,7 +153,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 37;
+pub(crate) const MESSAGE_KINDS: u64 = 39;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -271,6 +271,8 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         33 => Message::Attach { session: SessionId(number(prng)), nonce: prng.next_u64() },
         35 => Message::Digest { view: view(prng), op_number: op_number(prng), digest: prng.next_u64() },
         36 => Message::Diverged { view: view(prng), op_number: op_number(prng), digest: prng.next_u64() },
+        37 => Message::WatchLog { view: view(prng) },
+        38 => Message::LogDurable { view: view(prng), op_number: op_number(prng) },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }

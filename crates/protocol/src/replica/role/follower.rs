@@ -1,6 +1,6 @@
 //! What a follower knows, for as long as it follows the leader of its view.
 
-use super::ViewClients;
+use super::{CommitCount, ViewClients};
 use crate::hash::HashMap;
 use crate::message::{Prepared, Update};
 use crate::replica::timers::{Timer, Timers};
@@ -20,6 +20,8 @@ pub(in crate::replica) struct Follower {
     pub(in crate::replica) missing: MissingBodies,
     /// When it last asked the leader for a part of the log.
     pub(in crate::replica) state_requested: Option<Instant>,
+    /// What it counts commits by, if its own front end has a session.
+    pub(in crate::replica) commits: CommitCount,
 }
 
 /// A Prepare whose entries are not all here yet.
@@ -91,6 +93,7 @@ impl Follower {
             suspecting: false,
             missing: MissingBodies::none(),
             state_requested: None,
+            commits: CommitCount::default(),
         }
     }
 

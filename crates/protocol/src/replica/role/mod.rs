@@ -4,6 +4,7 @@
 mod comparison;
 mod follower;
 mod leader;
+mod log_durability;
 mod view_change;
 mod waiting;
 
@@ -11,6 +12,7 @@ pub(in crate::replica) use follower::{Follower, IncompletePrepare, MissingBodies
 #[cfg(feature = "model")]
 pub(in crate::replica) use leader::Contact;
 pub(in crate::replica) use leader::{Batch, Leader, Progress};
+pub(in crate::replica) use log_durability::{CommitCount, LogWatchers};
 pub(in crate::replica) use view_change::{Transfer, ViewChange};
 pub(in crate::replica) use waiting::{Awaited, Waiter, WaitingRead};
 
@@ -23,10 +25,6 @@ use syros_types::OpNumber;
 
 /// What a replica is doing (VR 4: status).
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a replica has one, and every message to a leader looks into it"
-)]
 pub(in crate::replica) enum Role {
     /// Takes part in its view, and leads it.
     Leader(Leader),
@@ -46,6 +44,8 @@ pub(in crate::replica) struct ViewClients {
     pub(in crate::replica) waiting: usize,
     /// Reads that wait until an entry is applied.
     pub(in crate::replica) reads_unapplied: BTreeMap<OpNumber, Vec<WaitingRead>>,
+    /// Members that want to hear how far the log is durable.
+    pub(in crate::replica) log_watchers: LogWatchers,
 }
 
 /// A replica without memory.

@@ -3,6 +3,7 @@
 
 mod amnesia;
 mod clocks;
+mod direct;
 mod divergence;
 mod durability;
 mod hostile;

@@ -53,9 +53,9 @@ fn another_version_is_refused_by_name() {
     let cluster = start(vec![hello]);
     let error = Client::connect(&cluster.addresses, impatient()).unwrap().wait().unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("peer speaks wire format version 7, this process speaks 4 to 5"), "{text}");
+    assert!(text.contains("peer speaks wire format version 7, this process speaks 4 to 6"), "{text}");
     let error = status(cluster.addresses[0], Duration::from_secs(1)).unwrap_err();
-    assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 4 to 5");
+    assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 4 to 6");
 }
 
 #[test]

@@ -161,8 +161,7 @@ pub(crate) fn reopen_log(
     view: &mut ViewFile<FileDisk>,
 ) -> Result<Wal<FileDisk>, StoreError> {
     let log = with_reserve(directory, WAL, reserve)?;
-    let (wal, _) = syros_node::data::reopen_log(options, log, view)?;
-    Ok(wal)
+    Ok(syros_node::data::reopen_log(options, log, view)?)
 }
 
 /// A disk that takes up the reserve when it is full: for what a replica cannot do without.

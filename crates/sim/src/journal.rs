@@ -335,7 +335,7 @@ impl Journal {
         disk: &Disk,
         view: &mut ViewFile<MemoryDisk>,
     ) -> Result<RecordNumber, DiskTrouble> {
-        let (wal, recovery) = reopen_log(&self.options, disk.data(), view).map_err(|error| match error {
+        let wal = reopen_log(&self.options, disk.data(), view).map_err(|error| match error {
             ReopenError::NoteView(WriteError::Disk(error)) | ReopenError::Log(OpenError::Disk(error)) => {
                 DiskTrouble::from(&error)
             }
@@ -343,7 +343,7 @@ impl Journal {
         })?;
         (self.wal, self.syncing, self.remove_before, self.removing) = (wal, false, None, None);
         self.reopened += 1;
-        Ok(recovery.last)
+        Ok(self.wal.appended())
     }
 
     /// From now on tickets are numbered like this.

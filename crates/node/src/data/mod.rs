@@ -16,7 +16,7 @@ use syros_protocol::record::Record;
 use syros_protocol::replica::{Boot, Config, Durability, Restored};
 use syros_snapshot::{States, Stored, StoredError};
 use syros_types::{ConfigurationId, OpNumber, View};
-use syros_wal::{Disk, OpenError, Options, ReadError, Recovery, Wal, WalError, WriteError};
+use syros_wal::{Disk, OpenError, Options, ReadError, Wal, WalError, WriteError};
 
 /// Where the files of a replica are.
 pub trait ReplicaFiles {
@@ -194,14 +194,11 @@ impl<D: Disk, E> Data<D, E> {
 ///
 /// # Errors
 /// [`ReopenError`].
-pub fn reopen_log<D: Disk>(
-    options: &Options,
-    log: D,
-    view: &mut ViewFile<D>,
-) -> Result<(Wal<D>, Recovery), ReopenError> {
+pub fn reopen_log<D: Disk>(options: &Options, log: D, view: &mut ViewFile<D>) -> Result<Wal<D>, ReopenError> {
     view.renew().map_err(ReopenError::NoteView)?;
     let options = Options { may_create: false, ..options.clone() };
-    Wal::open(log, options, |_, _| Ok(())).map_err(ReopenError::Log)
+    let (wal, _) = Wal::open(log, options, |_, _| Ok(())).map_err(ReopenError::Log)?;
+    Ok(wal)
 }
 
 /// Reads back log and snapshots.

@@ -13,8 +13,6 @@
 use super::role::{LogWatchers, Role, ViewClients};
 use super::{Durability, PlantedBug, Replica};
 use crate::message::{Body, Message, Peer};
-use crate::record::empty_body;
-use crate::sessions::OperationStatus;
 use alloc::vec::Vec;
 use syros_types::{OpNumber, OperationId, ReplicaId, View};
 
@@ -141,15 +139,7 @@ impl Replica {
         for id in executed {
             let nonce = self.sessions.nonce(id.session);
             let Some(client) = self.attachments.own_front_end(id.session, nonce) else { continue };
-            let reply = match self.sessions.lookup(id) {
-                OperationStatus::Executed(reply) => reply.unwrap_or_else(empty_body),
-                OperationStatus::ReplyDropped => {
-                    let reply = dropped.iter().find(|(dropped, _)| *dropped == id);
-                    reply.map_or_else(empty_body, |(_, reply)| reply.clone())
-                }
-                // The client has acknowledged it, or its session has ended.
-                _ => continue,
-            };
+            let Some(reply) = self.reply_of_executed(id, dropped) else { continue };
             self.send(Peer::Client(client), Message::Committed { view, id, clock, reply });
         }
         self.watch_logs_again(number);

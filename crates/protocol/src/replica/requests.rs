@@ -596,19 +596,24 @@ impl Replica {
                     Message::Registered { view, nonce, session: SessionId(number.0) }
                 }
                 Awaited::Update(id) => {
-                    let reply = match self.sessions.lookup(id) {
-                        OperationStatus::Executed(reply) => reply.unwrap_or_else(empty_body),
-                        OperationStatus::ReplyDropped => {
-                            let reply = dropped.iter().find(|(dropped, _)| *dropped == id);
-                            reply.map_or_else(empty_body, |(_, reply)| reply.clone())
-                        }
-                        // The client has acknowledged it meanwhile, or its session has ended.
-                        _ => continue,
-                    };
+                    let Some(reply) = self.reply_of_executed(id, dropped) else { continue };
                     Message::Committed { view, id, clock, reply }
                 }
             };
             self.send(to, message);
+        }
+    }
+
+    /// What an update has returned that has just been executed. `dropped` are the replies that the session table does not
+    /// keep. `None` if its client has acknowledged it meanwhile, or its session has ended.
+    pub(super) fn reply_of_executed(&self, id: OperationId, dropped: &[(OperationId, Body)]) -> Option<Body> {
+        match self.sessions.lookup(id) {
+            OperationStatus::Executed(reply) => Some(reply.unwrap_or_else(empty_body)),
+            OperationStatus::ReplyDropped => {
+                let reply = dropped.iter().find(|(dropped, _)| *dropped == id);
+                Some(reply.map_or_else(empty_body, |(_, reply)| reply.clone()))
+            }
+            _ => None,
         }
     }
 

@@ -259,7 +259,8 @@ impl LocalReplica {
         tracing::info!(node, "the disk takes writes again: this replica goes on with the data in its memory");
     }
 
-    /// An engine that cannot go on, or a log that is damaged: true if a restart loses nothing, or nothing that enough other replicas do not have.
+    /// An engine that cannot go on, or a log that is damaged: true if a restart loses nothing, or nothing that enough other
+    /// replicas do not have.
     pub(super) fn may_lose_memory(&mut self) -> bool {
         if self.durability == Durability::Fsync {
             return true;

@@ -127,7 +127,10 @@ fn a_server_that_does_not_start_has_its_log_shown_and_one_that_is_missing_its_pa
         let output = run(peers(&directory, &["--systems", system]).env("PATH", path));
         let said = text(&output);
         assert!(!output.status.success(), "{said}");
-        assert!(said.contains(&format!("{system}-0 has ended by itself, exit status: 7")), "{said}");
+        // All its servers end at once: the machine decides which is seen first.
+        let is_named =
+            |server| said.contains(&format!("{system}-{server} has ended by itself, exit status: 7"));
+        assert!((0..3).any(is_named), "{said}");
         assert!(said.contains("the address is taken"), "{said}");
         assert!(!directory.exists(), "it cleans up");
     }

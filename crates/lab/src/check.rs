@@ -4,7 +4,10 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
-use syros_checker::recovery::{self, Entry, Enumeration, OPERATIONS_MAX, Settings, enumerate};
+use syros_checker::recovery::{
+    self, Entry, Enumeration, Kind, MIXED_REPLICAS_MAX, MixedSettings, OPERATIONS_MAX, Settings, enumerate,
+    enumerate_mixed,
+};
 use syros_protocol::message::BodyHash;
 use syros_protocol::recovery::{Recoverable, recover};
 use syros_types::{FastQuorum, Group, OperationId, SessionId, Timestamp};
@@ -34,8 +37,13 @@ enum What {
 #[command(after_help = "Examples:
   syros-lab check recovery --replicas 5 --ops 3 --rule paper
   syros-lab check recovery --replicas 7 --ops 3 --rule supermajority
+  syros-lab check recovery --replicas 3 --ops 3 --rule mixed
+  syros-lab check recovery --replicas 3 --rule mixed --updates w0,c01,u1 --active 2
 
-`majority` and `supermajority` run the code that replicas run. The last line reads
+`majority` and `supermajority` run the code that replicas run. No replica runs `mixed` yet; its check tries
+every execution of a view, with `w`: an overwrite, `m`: a change without an answer, `u`: a change with
+one, `c`: a copy; and the keys 0, 1. Without --updates it tries w0, m0 and u0 in every arrangement of
+--ops timestamps. The last line reads
 `N configurations, N violations`; the first violation is printed before it.")]
 struct RecoveryOptions {
     /// Size of the group: 1, 3, 5, 7 or 9
@@ -47,6 +55,12 @@ struct RecoveryOptions {
     /// How the new leader selects and orders what the durability logs hold
     #[arg(long, value_name = "RULE")]
     rule: Rule,
+    /// The updates in the order of their timestamps, for the rule `mixed` [default: every arrangement]
+    #[arg(long, value_name = "U,..", value_delimiter = ',')]
+    updates: Vec<Kind>,
+    /// Members that accept updates, the leader among them, for the rule `mixed` [default: all]
+    #[arg(long, value_name = "N")]
+    active: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -57,23 +71,80 @@ enum Rule {
     Majority,
     /// What ceil(f/2) + 1 logs hold, by timestamp
     Supermajority,
+    /// The union of overwrites, and of other updates what all active survivors hold, by timestamp
+    Mixed,
 }
 
 /// Runs the check asked for.
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     match &options.what {
-        What::Recovery(options) => Ok(run_recovery(options)),
+        What::Recovery(options) => run_recovery(options),
         What::Model(options) => crate::model::run(options),
     }
 }
 
-fn run_recovery(options: &RecoveryOptions) -> ExitCode {
+fn run_recovery(options: &RecoveryOptions) -> Result<ExitCode, String> {
+    options.check()?;
     let found = check_recovery(options);
     if let Some(counterexample) = &found.counterexample {
         println!("{counterexample}");
     }
     println!("{} configurations, {} violations", found.configurations, found.violations);
-    if found.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(if found.violations == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl RecoveryOptions {
+    /// Says what of the options cannot be.
+    fn check(&self) -> Result<(), String> {
+        let (least, most) = (self.replicas.majority(), self.replicas.size());
+        let is_mixed = matches!(self.rule, Rule::Mixed);
+        if !is_mixed && (self.active.is_some() || !self.updates.is_empty()) {
+            return Err("--active and --updates are for --rule mixed".to_owned());
+        }
+        if let Some(active) = self.active.filter(|active| !(least..=most).contains(active)) {
+            return Err(format!("--active {active}: of {most} replicas {least} to {most} are active"));
+        }
+        if is_mixed && most > MIXED_REPLICAS_MAX {
+            return Err(format!(
+                "--replicas {most}: the rule mixed is checked for {MIXED_REPLICAS_MAX} at most"
+            ));
+        }
+        let updates = self.updates.len();
+        if updates > OPERATIONS_MAX {
+            return Err(format!("--updates names {updates}: the most is {OPERATIONS_MAX}"));
+        }
+        Ok(())
+    }
+
+    /// The arrangements of updates to try under the rule `mixed`.
+    fn arrangements(&self) -> Vec<Vec<Kind>> {
+        if !self.updates.is_empty() {
+            return vec![self.updates.clone()];
+        }
+        let mut arrangements = vec![Vec::new()];
+        for _ in 0..self.ops {
+            let longer = |updates: Vec<Kind>| {
+                [Kind::Overwrite(0), Kind::Merge(0), Kind::Evaluate(0)]
+                    .map(|kind| updates.iter().copied().chain([kind]).collect::<Vec<_>>())
+            };
+            arrangements = arrangements.into_iter().flat_map(longer).collect();
+        }
+        arrangements
+    }
+
+    fn check_mixed(&self, progress: &mut dyn FnMut(u64)) -> Enumeration {
+        let mut all = Enumeration::default();
+        for updates in self.arrangements() {
+            let active = self.active.unwrap_or(self.replicas.size());
+            let before = all.configurations;
+            let settings = MixedSettings::new(self.replicas, active, updates);
+            let found = enumerate_mixed(&settings, &mut |count| progress(before + count));
+            all.configurations += found.configurations;
+            all.violations += found.violations;
+            all.counterexample = all.counterexample.or(found.counterexample);
+        }
+        all
+    }
 }
 
 fn check_recovery(options: &RecoveryOptions) -> Enumeration {
@@ -105,6 +176,7 @@ fn check_recovery(options: &RecoveryOptions) -> Enumeration {
             };
             enumerate(settings(FastQuorum::Supermajority, true), &rule, &mut progress)
         }
+        Rule::Mixed => options.check_mixed(&mut progress),
     };
     if shows_progress {
         eprint!("\r\x1b[K");

@@ -6,6 +6,27 @@ use common::{Scratch, free_ports, lab, lab_alone, run, server, text};
 use std::process::{Command, Stdio};
 
 #[test]
+fn mixed_quorums_are_checked_and_what_cannot_be_is_named() {
+    let check = |more: &[&str]| run(lab_alone().args(["check", "recovery"]).args(more));
+    let output = check(&["--replicas", "3", "--rule", "mixed", "--updates", "w0,c01", "--active", "2"]);
+    assert!(
+        output.status.success() && text(&output).contains("configurations, 0 violations"),
+        "{}",
+        text(&output)
+    );
+    for (options, problem) in [
+        (["--rule", "majority", "--active", "2"], "--active and --updates are for --rule mixed"),
+        (["--rule", "mixed", "--active", "2"], "--active 2: of 5 replicas 3 to 5 are active"),
+        (["--rule", "mixed", "--replicas", "9"], "--replicas 9: the rule mixed is checked for 7 at most"),
+        (["--rule", "mixed", "--updates", "w0,x1"], "\"x1\" is no update: w0, w1"),
+        (["--rule", "mixed", "--updates", "w0,w0,w0,w0,w0"], "--updates names 5: the most is 4"),
+    ] {
+        let output = check(&options);
+        assert!(!output.status.success() && text(&output).contains(problem), "{}", text(&output));
+    }
+}
+
+#[test]
 fn the_published_recovery_rule_fails_and_ours_do_not() {
     let check = |rule: &str, replicas: &str, ops: &str| {
         run(lab_alone().args(["check", "recovery", "--replicas", replicas, "--ops", ops, "--rule", rule]))

@@ -13,10 +13,14 @@
 //! What is not generated: updates ordered before the view change (they are in every log that can be
 //! chosen) and several keys (each is recovered by itself).
 
+mod mixed;
+#[cfg(test)]
+mod mixed_tests;
 mod rules;
 #[cfg(test)]
 mod tests;
 
+pub use mixed::{Kind, MIXED_REPLICAS_MAX, Mistake, MixedSettings, enumerate_mixed};
 pub use rules::{majority, paper, supermajority};
 
 use std::fmt::Write;

@@ -389,11 +389,16 @@ fn deliver(settings: &MixedSettings, state: &State, member: usize, update: usize
             after.evaluated[update] = state.members[0].executed + 1;
         }
     } else if member == 0 {
-        // What it has accepted that overlaps goes first, and this right after it.
-        let overlapping = settings.overlapping(update);
-        while let Some(earlier) =
-            after.orderable(settings).into_iter().find(|earlier| overlapping & 1 << earlier != 0)
-        {
+        // What it has accepted that overlaps goes first, after what goes before that; then this.
+        let waiting = after.members[0].accepted & !State::held(after.log_of(0));
+        let mut first = waiting & settings.overlapping(update);
+        for earlier in (0..settings.updates.len()).rev().filter(|earlier| waiting & 1 << earlier != 0) {
+            let later = first & !((1_u8 << earlier) | ((1_u8 << earlier) - 1));
+            if later & settings.overlapping(earlier) != 0 {
+                first |= 1 << earlier;
+            }
+        }
+        for earlier in (0..settings.updates.len() as u8).filter(|earlier| first & 1 << earlier != 0) {
             after.order(earlier);
         }
         after.order(update as u8);

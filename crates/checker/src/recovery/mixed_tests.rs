@@ -35,6 +35,14 @@ fn two_updates_of_every_kind_are_recovered_rightly() {
 }
 
 #[test]
+fn what_a_refused_update_waits_for_is_ordered_with_what_that_waits_for() {
+    // The leader has accepted the merge of 0 and the copy. The merge of 1 makes it order both.
+    let updates = vec![M, Kind::Copy(0, 1), Kind::Merge(1)];
+    let found = check(&MixedSettings::new(group(3), 3, updates));
+    assert_eq!(found.violations, 0, "{:?}", found.counterexample);
+}
+
+#[test]
 fn every_mistake_is_found() {
     let cases: [(Mistake, &[Kind]); 7] = [
         (Mistake::StrongWithOneLess, &[M, W]),

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand, ValueEnum};
 use syros_checker::recovery::{
-    self, Entry, Enumeration, Kind, MIXED_REPLICAS_MAX, MixedSettings, OPERATIONS_MAX, Settings, enumerate,
-    enumerate_mixed,
+    self, Entry, Enumeration, MIXED_REPLICAS_MAX, MixedSettings, MixedUpdate, OPERATIONS_MAX, Settings,
+    enumerate, enumerate_mixed,
 };
 use syros_protocol::message::BodyHash;
 use syros_protocol::recovery::{Recoverable, recover};
@@ -57,7 +57,7 @@ struct RecoveryOptions {
     rule: Rule,
     /// The updates in the order of their timestamps, for the rule `mixed` [default: every arrangement]
     #[arg(long, value_name = "U,..", value_delimiter = ',')]
-    updates: Vec<Kind>,
+    updates: Vec<MixedUpdate>,
     /// Members that accept updates, the leader among them, for the rule `mixed` [default: all]
     #[arg(long, value_name = "N")]
     active: Option<usize>,
@@ -117,14 +117,14 @@ impl RecoveryOptions {
     }
 
     /// The arrangements of updates to try under the rule `mixed`.
-    fn arrangements(&self) -> Vec<Vec<Kind>> {
+    fn arrangements(&self) -> Vec<Vec<MixedUpdate>> {
         if !self.updates.is_empty() {
             return vec![self.updates.clone()];
         }
         let mut arrangements = vec![Vec::new()];
         for _ in 0..self.ops {
-            let longer = |updates: Vec<Kind>| {
-                [Kind::Overwrite(0), Kind::Merge(0), Kind::Evaluate(0)]
+            let longer = |updates: Vec<MixedUpdate>| {
+                [MixedUpdate::Overwrite(0), MixedUpdate::Merge(0), MixedUpdate::Evaluate(0)]
                     .map(|kind| updates.iter().copied().chain([kind]).collect::<Vec<_>>())
             };
             arrangements = arrangements.into_iter().flat_map(longer).collect();

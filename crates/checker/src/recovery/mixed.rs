@@ -17,11 +17,11 @@ use std::str::FromStr;
 
 use syros_types::Group;
 
-use super::{Enumeration, OPERATIONS_MAX};
+use super::{Enumeration, OPERATIONS_MAX, name, names, survivor_sets};
 
 /// What an update does. A value is the list of the updates that it is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MixedUpdate {
     /// Replaces the value of a key: SET.
     Overwrite(u8),
     /// Changes the value of a key and tells nothing: a blind APPEND.
@@ -39,7 +39,7 @@ pub enum Kind {
 /// Keys in play.
 const KEYS: usize = 2;
 
-impl Kind {
+impl MixedUpdate {
     /// Every kind with every key.
     pub const ALL: [Self; 10] = [
         Self::Overwrite(0),
@@ -81,7 +81,7 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for MixedUpdate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Overwrite(key) => write!(f, "w{key}"),
@@ -94,7 +94,7 @@ impl fmt::Display for Kind {
     }
 }
 
-impl FromStr for Kind {
+impl FromStr for MixedUpdate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -105,9 +105,9 @@ impl FromStr for Kind {
     }
 }
 
-/// A rule that is known to be wrong, for the check to show that it finds it.
+/// A known-wrong variant, which the check must find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mistake {
+pub enum KnownWrong {
     /// One answer less completes strong updates.
     StrongWithOneLess,
     /// Strong updates are recovered by union.
@@ -132,48 +132,52 @@ pub struct MixedSettings {
     /// Active members, the leader and the first followers: at least `f + 1`.
     pub active: usize,
     /// The updates in the order of their timestamps, at most [`OPERATIONS_MAX`].
-    pub updates: Vec<Kind>,
+    pub updates: Vec<MixedUpdate>,
     /// Answers that complete an overwrite of one key.
     pub overwrite_quorum: usize,
     /// Answers that complete any other update.
     pub strong_quorum: usize,
-    /// What is planted.
-    pub mistake: Option<Mistake>,
+    /// The known-wrong variant to run, if any.
+    pub known_wrong: Option<KnownWrong>,
 }
 
 impl MixedSettings {
     /// The rule for these updates, with this many active members.
     #[must_use]
-    pub fn new(group: Group, active: usize, updates: Vec<Kind>) -> Self {
+    pub fn new(group: Group, active: usize, updates: Vec<MixedUpdate>) -> Self {
         Self {
             group,
             active,
             updates,
             overwrite_quorum: group.majority(),
             strong_quorum: active,
-            mistake: None,
+            known_wrong: None,
         }
     }
 
-    fn makes(&self, mistake: Mistake) -> bool {
-        self.mistake == Some(mistake)
+    fn has(&self, variant: KnownWrong) -> bool {
+        self.known_wrong == Some(variant)
     }
 
     fn quorum(&self, update: usize) -> usize {
         if self.updates[update].is_overwrite() {
             self.overwrite_quorum
         } else {
-            self.strong_quorum - usize::from(self.makes(Mistake::StrongWithOneLess))
+            self.strong_quorum - usize::from(self.has(KnownWrong::StrongWithOneLess))
         }
     }
 
+    /// The updates of which this holds, as bits.
+    fn of_which(&self, holds: impl Fn(usize) -> bool) -> u8 {
+        (0..self.updates.len()).filter(|update| holds(*update)).map(|update| 1 << update).sum()
+    }
+
     fn overlapping(&self, update: usize) -> u8 {
-        let of = |other: usize| self.updates[other].overlaps(self.updates[update]) && other != update;
-        (0..self.updates.len()).filter(|other| of(*other)).map(|other| 1 << other).sum()
+        self.of_which(|other| other != update && self.updates[other].overlaps(self.updates[update]))
     }
 }
 
-/// Most replicas: two updates of seven take minutes already.
+/// Most replicas: two updates of seven take five minutes.
 pub const MIXED_REPLICAS_MAX: usize = 7;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -190,7 +194,7 @@ struct Member {
 struct State {
     /// The leader's log.
     log: [u8; OPERATIONS_MAX],
-    /// The leader first, then active followers, then passive ones; each sort in increasing order.
+    /// The leader first, then active followers, then passive ones; each of these two sorted.
     members: [Member; MIXED_REPLICAS_MAX],
     /// What the leader had executed when it evaluated, plus one; 0: it did not.
     evaluated: [u8; OPERATIONS_MAX],
@@ -200,23 +204,56 @@ struct State {
     after: [u8; OPERATIONS_MAX],
 }
 
+/// These updates as bits.
+fn bits(updates: &[u8]) -> u8 {
+    updates.iter().map(|update| 1 << update).sum()
+}
+
+/// The updates of these bits, by timestamp.
+fn updates_of(bits: u8) -> impl Iterator<Item = u8> {
+    (0..OPERATIONS_MAX as u8).filter(move |update| bits & 1 << update != 0)
+}
+
+/// The updates with earlier timestamps as bits.
+const fn earlier_than(update: usize) -> u8 {
+    (1 << update) - 1
+}
+
+/// The updates with later timestamps as bits.
+const fn later_than(update: usize) -> u8 {
+    !earlier_than(update + 1)
+}
+
 /// Both keys' values.
 type Values = [Vec<u8>; KEYS];
 
 /// Executes an update, and returns what an evaluated one returns.
-fn execute(kind: Kind, update: u8, values: &mut Values) -> Option<Values> {
+fn execute(kind: MixedUpdate, update: u8, values: &mut Values) -> Option<Values> {
     let before = kind.is_evaluated().then(|| {
         let seen = |key: usize| if kind.keys() & 1 << key == 0 { Vec::new() } else { values[key].clone() };
         [seen(0), seen(1)]
     });
     match kind {
-        Kind::Overwrite(key) => values[usize::from(key)] = vec![update],
-        Kind::Merge(key) | Kind::Evaluate(key) => values[usize::from(key)].push(update),
-        Kind::Copy(from, to) => values[usize::from(to)] = values[usize::from(from)].clone(),
-        Kind::OverwriteBoth => *values = [vec![update], vec![update]],
-        Kind::EvaluateBoth => values.iter_mut().for_each(|value| value.push(update)),
+        MixedUpdate::Overwrite(key) => values[usize::from(key)] = vec![update],
+        MixedUpdate::Merge(key) | MixedUpdate::Evaluate(key) => values[usize::from(key)].push(update),
+        MixedUpdate::Copy(from, to) => values[usize::from(to)] = values[usize::from(from)].clone(),
+        MixedUpdate::OverwriteBoth => *values = [vec![update], vec![update]],
+        MixedUpdate::EvaluateBoth => values.iter_mut().for_each(|value| value.push(update)),
     }
     before
+}
+
+/// Executes updates in this order, and returns the values in the end.
+fn execute_all(
+    settings: &MixedSettings,
+    updates: &[u8],
+    mut on_result: impl FnMut(u8, Option<Values>),
+) -> Values {
+    let mut values = Values::default();
+    for update in updates {
+        on_result(*update, execute(settings.updates[usize::from(*update)], *update, &mut values));
+    }
+    values
 }
 
 /// Examines every state that one view can reach, with every choice of survivors. `progress` is told now
@@ -232,12 +269,13 @@ pub fn enumerate_mixed(settings: &MixedSettings, progress: &mut dyn FnMut(u64)) 
         (settings.group.majority()..=settings.group.size()).contains(&settings.active),
         "f + 1 are active"
     );
+    let choices: Vec<Vec<usize>> = survivor_sets(settings.group).collect();
     let mut found = Enumeration::default();
     let mut seen = HashSet::from([State::default()]);
     let mut left = vec![State::default()];
     while let Some(state) = left.pop() {
-        examine(settings, &state, &mut found);
-        if found.configurations % 65_536 < 8 {
+        examine(settings, &state, &choices, &mut found);
+        if found.configurations % 65_536 < choices.len() as u64 {
             progress(found.configurations);
         }
         for next in successors(settings, &state) {
@@ -258,12 +296,7 @@ impl State {
         &self.log[..usize::from(self.members[member].executed)]
     }
 
-    /// These updates as bits.
-    fn held(entries: &[u8]) -> u8 {
-        entries.iter().map(|update| 1 << update).sum()
-    }
-
-    /// States that differ in the names of followers only become one.
+    /// States that differ in the names of followers alone become one.
     fn sorted(mut self, settings: &MixedSettings) -> Self {
         self.members[1..settings.active].sort_unstable();
         self.members[settings.active..settings.group.size()].sort_unstable();
@@ -272,13 +305,12 @@ impl State {
 
     /// Notes what clients know by now.
     fn complete(&mut self, settings: &MixedSettings) {
-        let executed = Self::held(self.executed_of(0));
+        let executed = bits(self.executed_of(0));
         for update in 0..settings.updates.len() {
             let bit = 1 << update;
             let answers = self.members[..settings.active].iter().filter(|member| member.accepted & bit != 0);
-            let has_all = self.members[0].accepted & bit != 0
-                && answers.count() >= settings.quorum(update)
-                && (!settings.updates[update].is_evaluated() || self.evaluated[update] != 0);
+            // What the leader has accepted it has also evaluated.
+            let has_all = self.members[0].accepted & bit != 0 && answers.count() >= settings.quorum(update);
             if has_all || executed & bit != 0 {
                 self.completed |= bit;
             }
@@ -291,17 +323,30 @@ impl State {
         self.members[0].log += 1;
     }
 
-    /// Of what the leader has accepted and not ordered, what may be ordered next: nothing that overlaps it
-    /// has an earlier timestamp.
-    fn orderable(&self, settings: &MixedSettings) -> Vec<u8> {
-        let waiting = self.members[0].accepted & !Self::held(self.log_of(0));
-        (0..settings.updates.len() as u8)
-            .filter(|update| {
-                let earlier = (1_u8 << update) - 1;
-                waiting & 1 << update != 0
-                    && waiting & earlier & settings.overlapping(usize::from(*update)) == 0
-            })
-            .collect()
+    /// What the leader has accepted and not ordered, as bits.
+    fn waiting(&self) -> u8 {
+        self.members[0].accepted & !bits(self.log_of(0))
+    }
+
+    /// Of what waits, what may be ordered next: nothing that overlaps it has an earlier timestamp.
+    fn orderable(&self, settings: &MixedSettings) -> u8 {
+        let waiting = self.waiting();
+        let before = |update: usize| waiting & earlier_than(update) & settings.overlapping(update);
+        settings.of_which(|update| waiting & 1 << update != 0 && before(update) == 0)
+    }
+
+    /// The leader orders an update that it does not accept: after what it overlaps of what waits, which comes
+    /// after what that overlaps.
+    fn order_refused(&mut self, settings: &MixedSettings, update: usize) {
+        let waiting = self.waiting();
+        let mut first = waiting & settings.overlapping(update);
+        for earlier in (0..settings.updates.len()).rev() {
+            if first & later_than(earlier) & settings.overlapping(earlier) != 0 {
+                first |= waiting & 1 << earlier;
+            }
+        }
+        updates_of(first).for_each(|earlier| self.order(earlier));
+        self.order(update as u8);
     }
 }
 
@@ -309,24 +354,21 @@ impl State {
 fn accepts(settings: &MixedSettings, state: &State, member: usize, update: usize) -> bool {
     let kind = settings.updates[update];
     let own = state.members[member];
-    let executed = State::held(state.executed_of(member));
-    let logged = State::held(state.log_of(member));
+    let executed = bits(state.executed_of(member));
+    let logged = bits(state.log_of(member));
     let overlapping = settings.overlapping(update);
-    let later = !((1_u8 << update) | ((1_u8 << update) - 1));
     // The leader counts what it has ordered and not executed.
     let ordered = if member == 0 { logged } else { 0 };
     let in_order = kind.is_evaluated()
-        || settings.makes(Mistake::NoOrderRule)
-        || (own.accepted | ordered) & !executed & overlapping & later == 0;
+        || settings.has(KnownWrong::NoOrderRule)
+        || (own.accepted | ordered) & !executed & overlapping & later_than(update) == 0;
     let done =
-        if member == 0 && !settings.makes(Mistake::EvaluatedBeforeExecution) { executed } else { logged };
+        if member == 0 && !settings.has(KnownWrong::EvaluatedBeforeExecution) { executed } else { logged };
     let alone = !kind.is_evaluated()
-        || settings.makes(Mistake::NoAloneRule)
+        || settings.has(KnownWrong::NoAloneRule)
         || (own.accepted | ordered) & !done & overlapping == 0;
-    let several = (0..settings.updates.len())
-        .filter(|other| settings.updates[*other].has_several_keys())
-        .fold(0_u8, |bits, other| bits | 1 << other);
-    let unshared = settings.makes(Mistake::NoSharedRule)
+    let several = settings.of_which(|other| settings.updates[other].has_several_keys());
+    let unshared = settings.has(KnownWrong::NoSharedRule)
         || (own.accepted | logged) & !executed & overlapping & several == 0;
     in_order && alone && unshared
 }
@@ -345,7 +387,7 @@ fn successors(settings: &MixedSettings, state: &State) -> Vec<State> {
             }
         }
     }
-    for update in state.orderable(settings) {
+    for update in updates_of(state.orderable(settings)) {
         let mut after = *state;
         after.order(update);
         add(after);
@@ -375,7 +417,7 @@ fn successors(settings: &MixedSettings, state: &State) -> Vec<State> {
 /// An update reaches an active member that does not have it.
 fn deliver(settings: &MixedSettings, state: &State, member: usize, update: usize) -> Option<State> {
     let bit = 1_u8 << update;
-    if (state.members[member].accepted | State::held(state.log_of(member))) & bit != 0 {
+    if (state.members[member].accepted | bits(state.log_of(member))) & bit != 0 {
         return None;
     }
     let mut after = *state;
@@ -389,37 +431,20 @@ fn deliver(settings: &MixedSettings, state: &State, member: usize, update: usize
             after.evaluated[update] = state.members[0].executed + 1;
         }
     } else if member == 0 {
-        // What it has accepted that overlaps goes first, after what goes before that; then this.
-        let waiting = after.members[0].accepted & !State::held(after.log_of(0));
-        let mut first = waiting & settings.overlapping(update);
-        for earlier in (0..settings.updates.len()).rev().filter(|earlier| waiting & 1 << earlier != 0) {
-            let later = first & !((1_u8 << earlier) | ((1_u8 << earlier) - 1));
-            if later & settings.overlapping(earlier) != 0 {
-                first |= 1 << earlier;
-            }
-        }
-        for earlier in (0..settings.updates.len() as u8).filter(|earlier| first & 1 << earlier != 0) {
-            after.order(earlier);
-        }
-        after.order(update as u8);
+        after.order_refused(settings, update);
     }
     (after != *state).then_some(after)
 }
 
-/// Lets every choice of `f + 1` survivors recover.
-fn examine(settings: &MixedSettings, state: &State, found: &mut Enumeration) {
-    let size = settings.group.size();
-    for chosen in 0..1_u32 << size {
-        if chosen.count_ones() as usize != settings.group.majority() {
-            continue;
-        }
-        let survivors: Vec<usize> = (0..size).filter(|member| chosen & 1 << member != 0).collect();
-        let recovered = recover(settings, state, &survivors);
+/// Lets every choice of survivors recover.
+fn examine(settings: &MixedSettings, state: &State, choices: &[Vec<usize>], found: &mut Enumeration) {
+    for survivors in choices {
+        let recovered = recover(settings, state, survivors);
         found.configurations += 1;
         if !fits(settings, state, &recovered) {
             found.violations += 1;
             if found.counterexample.is_none() {
-                found.counterexample = Some(explain(settings, state, &survivors, &recovered));
+                found.counterexample = Some(explain(settings, state, survivors, &recovered));
             }
         }
     }
@@ -427,15 +452,10 @@ fn examine(settings: &MixedSettings, state: &State, found: &mut Enumeration) {
 
 /// A counterexample for people to read.
 fn explain(settings: &MixedSettings, state: &State, survivors: &[usize], recovered: &[u8]) -> String {
-    let names = |updates: &mut dyn Iterator<Item = u8>| {
-        let names: Vec<String> = updates.map(|update| char::from(b'a' + update).to_string()).collect();
-        if names.is_empty() { "-".to_owned() } else { names.join(" ") }
-    };
-    let of_bits =
-        |bits: u8| names(&mut (0..settings.updates.len() as u8).filter(|update| bits & 1 << update != 0));
+    let names_of = |bits: u8| names(&updates_of(bits).collect::<Vec<_>>());
     let mut text = String::new();
     for (update, kind) in settings.updates.iter().enumerate() {
-        let name = char::from(b'a' + update as u8);
+        let name = name(update as u8);
         let completed = if state.completed & 1 << update == 0 { "" } else { ", completed" };
         let evaluated = match state.evaluated[update].checked_sub(1) {
             Some(after) => format!(", evaluated after {after} entries of the log"),
@@ -444,7 +464,7 @@ fn explain(settings: &MixedSettings, state: &State, survivors: &[usize], recover
         let _ = writeln!(
             text,
             "{name}: {kind}, invoked after {}{evaluated}{completed}",
-            of_bits(state.after[update])
+            names_of(state.after[update])
         );
     }
     for member in 0..settings.group.size() {
@@ -454,13 +474,12 @@ fn explain(settings: &MixedSettings, state: &State, survivors: &[usize], recover
             _ => "passive",
         };
         let fate = if survivors.contains(&member) { "survives" } else { "fails" };
-        let log = names(&mut state.log_of(member).iter().copied());
-        let (accepted, executed) = (of_bits(state.members[member].accepted), state.members[member].executed);
+        let log = names(state.log_of(member));
+        let (accepted, executed) = (names_of(state.members[member].accepted), state.members[member].executed);
         let _ =
             writeln!(text, "{role} {member}: log {log}, executed {executed}, accepted {accepted}; {fate}");
     }
-    let _ =
-        write!(text, "recovered: {}; no order of the updates fits", names(&mut recovered.iter().copied()));
+    let _ = write!(text, "recovered: {}; no order of the updates fits", names(recovered));
     text
 }
 
@@ -470,17 +489,17 @@ fn recover(settings: &MixedSettings, state: &State, survivors: &[usize]) -> Vec<
     let mut log = longest.map_or_else(Vec::new, |member| state.log_of(*member).to_vec());
     let logs =
         || survivors.iter().filter(|member| **member < settings.active).map(|m| state.members[*m].accepted);
-    let union = logs().fold(0, |all, log| all | log) & !State::held(&log);
+    let union = logs().fold(0, |all, log| all | log) & !bits(&log);
     let shared = logs().fold(u8::MAX, |all, log| all & log);
     let count = settings.updates.len();
     let is_recovered = |update: usize| {
         let bit = 1 << update;
         if !settings.updates[update].is_overwrite() {
-            return (if settings.makes(Mistake::StrongByUnion) { union } else { union & shared }) & bit != 0;
+            return (if settings.has(KnownWrong::StrongByUnion) { union } else { union & shared }) & bit != 0;
         }
         let is_overwritten = (update + 1..count)
             .any(|later| union & 1 << later != 0 && settings.updates[later] == settings.updates[update]);
-        union & bit != 0 && (!is_overwritten || settings.makes(Mistake::OverwrittenKept))
+        union & bit != 0 && (!is_overwritten || settings.has(KnownWrong::OverwrittenKept))
     };
     log.extend((0..count).filter(|update| is_recovered(*update)).map(|update| update as u8));
     log
@@ -490,20 +509,14 @@ fn recover(settings: &MixedSettings, state: &State, survivors: &[usize]) -> Vec<
 /// clients were told and with what is recovered.
 fn fits(settings: &MixedSettings, state: &State, recovered: &[u8]) -> bool {
     let mut results: [Option<Values>; OPERATIONS_MAX] = Default::default();
-    let mut last = Values::default();
-    for update in recovered {
-        results[usize::from(*update)] = execute(settings.updates[usize::from(*update)], *update, &mut last);
-    }
+    let last = execute_all(settings, recovered, |update, result| results[usize::from(update)] = result);
     for (update, evaluated) in state.evaluated.iter().enumerate() {
         if *evaluated != 0 && state.completed & 1 << update != 0 {
-            let mut values = Values::default();
-            for earlier in &state.log[..usize::from(*evaluated) - 1] {
-                execute(settings.updates[usize::from(*earlier)], *earlier, &mut values);
-            }
+            let mut values = execute_all(settings, &state.log[..usize::from(*evaluated) - 1], |_, _| ());
             results[update] = execute(settings.updates[update], update as u8, &mut values);
         }
     }
-    let needed = state.completed | State::held(recovered);
+    let needed = state.completed | bits(recovered);
     let search = Search { settings, state, results: &results, last: &last, needed };
     search.from(0, &Values::default())
 }

@@ -20,7 +20,7 @@ mod rules;
 #[cfg(test)]
 mod tests;
 
-pub use mixed::{Kind, MIXED_REPLICAS_MAX, Mistake, MixedSettings, enumerate_mixed};
+pub use mixed::{KnownWrong, MIXED_REPLICAS_MAX, MixedSettings, MixedUpdate, enumerate_mixed};
 pub use rules::{majority, paper, supermajority};
 
 use std::fmt::Write;
@@ -220,18 +220,18 @@ fn may_have_completed(settings: Settings, held: &[&Log], operation: u8) -> bool 
     held[0].contains(&operation) && held.iter().filter(|log| log.contains(&operation)).count() >= quorum
 }
 
+/// Every choice of `f + 1` survivors.
+fn survivor_sets(group: Group) -> impl Iterator<Item = Vec<usize>> {
+    let chosen = (0..1_u32 << group.size()).filter(move |set| set.count_ones() as usize == group.majority());
+    chosen.map(move |set| (0..group.size()).filter(|replica| set & 1 << replica != 0).collect())
+}
+
 /// What the rule makes of each choice of `f + 1` survivors, with their positions. Choices that leave
 /// the same logs count once.
 fn answers(settings: Settings, rule: Rule<'_>, held: &[&Log]) -> Vec<(Vec<usize>, Vec<u8>)> {
-    let size = held.len();
-    let quorum = settings.group.majority();
     let mut seen: Vec<Vec<&Log>> = Vec::new();
     let mut answers = Vec::new();
-    for chosen in 0..1_u32 << size {
-        if chosen.count_ones() as usize != quorum {
-            continue;
-        }
-        let survivors: Vec<usize> = (0..size).filter(|replica| chosen & 1 << replica != 0).collect();
+    for survivors in survivor_sets(settings.group) {
         let mut logs: Vec<&Log> = survivors.iter().map(|replica| held[*replica]).collect();
         logs.sort_unstable();
         if seen.contains(&logs) {

@@ -42,8 +42,7 @@ impl World {
         let protocol = &self.swarm.protocol;
         let configuration = Configuration::first(self.group, self.swarm.fast_quorum);
         let mut config = client::Config::new(configuration, self.dice.clients.next_u64());
-        let own_replica = ReplicaId((slot % self.replicas.len()) as u8);
-        config.own_replica = self.swarm.own_front_ends.then_some(own_replica);
+        config.own_replica = self.own_replica_of(slot).map(|replica| ReplicaId(replica as u8));
         config.settings = client::Settings {
             resend: protocol.client_resend,
             sync_after: protocol.sync_after,
@@ -113,9 +112,14 @@ impl World {
         client.connections[replica] = Some(address);
         client.handle(now, client::Event::Connected(ReplicaId(replica as u8)));
         self.drain_client(slot);
-        if self.swarm.own_front_ends && slot % self.replicas.len() == replica {
+        if self.own_replica_of(slot) == Some(replica) {
             self.tell(replica, replica_life, replica::Event::OwnFrontEnd(address));
         }
+    }
+
+    /// The replica whose own front end a client is, if it is one.
+    pub(crate) fn own_replica_of(&self, slot: usize) -> Option<usize> {
+        self.swarm.own_front_ends.then_some(slot % self.replicas.len())
     }
 
     /// One end of a broken connection finds out, if nothing keeps it from that.

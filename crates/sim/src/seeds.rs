@@ -212,7 +212,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 20] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 21] = [
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
     (PlantedBug::AmnesiacGivesState, "crates/protocol/src/replica/tests/amnesia.rs"),
@@ -227,6 +227,7 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 20] = [
     (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
     (PlantedBug::FetchingUnheard, "crates/protocol/src/replica/tests/liveness.rs"),
+    (PlantedBug::SilentForGood, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::AbsentAwaited, "crates/protocol/src/client/tests/quorums.rs"),
     (PlantedBug::FailuresMeasured, "crates/protocol/src/client/tests/quorums.rs"),
     (PlantedBug::AttachmentKept, "crates/protocol/src/client/tests/quorums.rs"),

@@ -191,8 +191,13 @@ impl Replica {
             return;
         }
         if self.resources.disk_failed {
-            // It can make nothing durable any more: its silence lets the followers choose another leader.
-            self.timers.stop(Timer::Heartbeat);
+            // It can make nothing durable at present: its silence lets the followers choose another leader. It may be that
+            // they cannot, and the disk may take records again.
+            if self.planted(PlantedBug::SilentForGood) {
+                self.timers.stop(Timer::Heartbeat);
+            } else {
+                self.timers.set(Timer::Heartbeat, self.now.instant.after(self.config.heartbeat));
+            }
             return;
         }
         let sent_at = self.now.instant;

@@ -119,6 +119,7 @@ planted_bugs! {
     RefusalIsForGood = "refusal-is-for-good": "A leader does not order what it has refused for want of room when a follower hands it over later.";
     LeaderRefusalIsEnough = "leader-refusal-is-enough": "A client reports an update that was sent to all as refused when the leader has refused it.";
     RefusalOutlivesProcess = "refusal-outlives-process": "A client reports an update as refused by all that were asked though it has sent it again since.";
+    SilentForGood = "silent-for-good": "A leader whose disk has failed sends no sign of life when its log is open again.";
     FetchingUnheard = "fetching-unheard": "A leader gives up its view while a follower that it needs is fetching what it lacks to enter it.";
     CrowdedOutForGood = "crowded-out-for-good": "A leader refuses an update for good of which it refused the first copy when it had no room.";
     DuplicateById = "duplicate-by-id": "A replica takes a request for a copy of another one that has the same id and another body.";

@@ -79,6 +79,26 @@ fn the_centre_of_a_star_comes_to_lead() {
     });
 }
 
+/// The disk of a leader fails, and takes records again in a new log. Two members are dead, the other two hear each other,
+/// and one of them the leader: they need its agreement to move, and it has nothing to tell them but that it is alive.
+#[test]
+fn a_leader_whose_disk_recovers_sends_signs_of_life_again() {
+    for bug in [None, Some(PlantedBug::SilentForGood)] {
+        let mut cluster = Cluster::with(5, FastQuorum::Majority, |config| {
+            planted(bug)(config);
+            config.durability = Durability::Replicated;
+        });
+        cluster.register();
+        cluster.event(0, Event::PersistFailed);
+        cluster.pass(100);
+        cluster.down.extend([3, 4]);
+        cluster.cut_between(0, 2);
+        cluster.event(0, Event::LogReopened);
+        let expected = bug.is_none() || !cfg!(feature = "planted-bugs");
+        assert_eq!(cluster.gets_on_within(20_000), expected, "with {bug:?}");
+    }
+}
+
 /// A leader that has not had the chance to hear anybody, because it was stopped, does not give up its view.
 #[test]
 fn a_leader_that_was_stopped_listens_first() {

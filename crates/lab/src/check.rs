@@ -10,7 +10,7 @@ use syros_checker::recovery::{
 };
 use syros_protocol::message::BodyHash;
 use syros_protocol::recovery::{Recoverable, recover};
-use syros_types::{FastQuorum, Group, OperationId, SessionId, Timestamp};
+use syros_types::{FastQuorum, FastRule, Group, OperationId, SessionId, Timestamp};
 
 /// Options of `syros-lab check`.
 #[derive(Args, Debug)]
@@ -209,5 +209,8 @@ fn recover_as_replicas_do(mode: FastQuorum, group: Group, logs: &[Vec<Entry>]) -
     let updates: Vec<Vec<Update>> =
         logs.iter().map(|log| log.iter().copied().map(Update).collect()).collect();
     let logs: Vec<Vec<&Update>> = updates.iter().map(|log| log.iter().collect()).collect();
-    recover(mode, group, &logs, |_, _| true).into_iter().map(|update| update.0.operation).collect()
+    recover(FastRule::of_all(mode, group), group, &logs, |_, _| true)
+        .into_iter()
+        .map(|update| update.0.operation)
+        .collect()
 }

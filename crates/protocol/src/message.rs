@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 use syros_types::{
-    Class, Description, FastQuorum, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet,
-    SessionId, Timestamp, View, WallTime,
+    Class, Description, FastQuorum, FastRule, Footprint, Instant, OpNumber, OperationId, ReplicaId,
+    ReplicaSet, SessionId, Timestamp, View, WallTime,
 };
 
 /// The bytes of an operation or of a reply: one allocation, shared by durability log, log, network
@@ -207,6 +207,8 @@ pub enum Refusal {
     DiskFull,
     /// The replica takes part in no view at present, or has no such entry in its log: others may do.
     NotNormal,
+    /// The replica is not active in its view ([`FastRule::active`]): it keeps no durability log.
+    NotActive,
     /// The replica holds another operation under this id. One of the two is not what its client sent, or two clients use
     /// one session.
     OtherOperation,
@@ -231,6 +233,7 @@ impl fmt::Display for Refusal {
                 "the replica's disk is nearly full: less than 'disk.reserve' is free, or too few inodes"
             }
             Self::NotNormal => "the replica takes part in no view at present, or lacks an entry",
+            Self::NotActive => "the replica keeps no durability log in this view",
             Self::OtherOperation => "another operation has this id",
             Self::NotAttached => "the connection has not shown that the session is its own",
             Self::ReplyDropped => "the operation was executed, and its reply was not kept",
@@ -425,6 +428,8 @@ pub enum Message {
     Ok {
         /// The replica's view.
         view: View,
+        /// By what this view counts; `None`: by the configuration's rule.
+        rule: Option<FastRule>,
         /// The update.
         id: OperationId,
         /// The replica's wall clock.
@@ -737,6 +742,8 @@ pub struct DoViewChange {
     pub view: View,
     /// The last view in which the sender was normal.
     pub last_normal: View,
+    /// By what that view counted; `None`: by the configuration's rule.
+    pub rule: Option<FastRule>,
     /// The sender's commit number.
     pub commit: OpNumber,
     /// View of the entry at `commit`; `View(0)` when that is 0.
@@ -762,6 +769,8 @@ impl DoViewChange {
 pub struct StartView {
     /// The new view.
     pub view: View,
+    /// By what it counts; `None`: by the configuration's rule.
+    pub rule: Option<FastRule>,
     /// The entries of `suffix` follow this op number; everything up to it is committed.
     pub base: OpNumber,
     /// View of the entry at `base`; `View(0)` when that is 0.

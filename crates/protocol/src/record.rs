@@ -4,7 +4,7 @@ use crate::message::{Body, LogEntry, Prepared, Request};
 use crate::sessions::Sessions;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use syros_types::{OpNumber, View, WallTime};
+use syros_types::{FastRule, OpNumber, View, WallTime};
 
 /// Number of the last record that must be on disk; records are numbered 1, 2, 3 in the order in
 /// which a replica emits them after it started. 0: nothing to wait for.
@@ -49,6 +49,8 @@ pub enum Record {
     EnterView {
         /// The new view.
         view: View,
+        /// By what it counts; `None`: by the configuration's rule.
+        rule: Option<FastRule>,
         /// The suffix follows this op number.
         base: OpNumber,
         /// Commit number known at that moment.
@@ -73,6 +75,8 @@ pub struct Checkpoint {
     pub view: View,
     /// Last view in which the replica was normal.
     pub last_normal: View,
+    /// By what that view counted; `None`: by the configuration's rule.
+    pub rule: Option<FastRule>,
     /// Last op number in the snapshot.
     pub base: OpNumber,
     /// View of the entry at `base`.

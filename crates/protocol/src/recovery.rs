@@ -8,7 +8,7 @@
 use crate::message::BodyHash;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use syros_types::{FastQuorum, Group, OperationId, Timestamp};
+use syros_types::{FastRule, Group, OperationId, Strength, Timestamp};
 
 /// What recovery needs to know of an update.
 pub trait Recoverable {
@@ -20,15 +20,20 @@ pub trait Recoverable {
     fn body_hash(&self) -> BodyHash;
     /// The hash of the key it overwrites, if it is an overwrite of one key.
     fn overwritten_key(&self) -> Option<u64>;
+    /// What recovery goes by.
+    fn strength(&self) -> Strength {
+        if self.overwritten_key().is_some() { Strength::Overwrite } else { Strength::Strong }
+    }
 }
 
 /// Selects and orders what is to be executed, from the durability logs of those among the `f + 1`
-/// senders that were last normal in the newest view. Updates already in the log must be left out by
-/// the caller.
+/// senders that were last normal in the newest view and active in it. Updates already in the log must be
+/// left out by the caller. `rule` is that of the newest view:
 ///
 /// - majority mode: the union of the logs; of the updates of one key only the newest survives, the
 ///   others count as overwritten by it;
-/// - supermajority mode: the updates that at least `ceil(f/2) + 1` of the logs hold.
+/// - supermajority mode: the updates that at least `ceil(f/2) + 1` of the logs hold;
+/// - mixed mode: of overwrites of one key the union as in majority mode, of other updates those that all of the logs hold.
 ///
 /// Logs that hold different bodies under one id hold different updates, and only one of them is recovered. A client that
 /// keeps to the protocol sends one body under one id, so all who accepted a completed update hold the same body. With
@@ -39,7 +44,7 @@ pub trait Recoverable {
 /// `older` once `newer` has run; hashes of keys only narrow down whom to compare.
 #[must_use]
 pub fn recover<'a, U: Recoverable>(
-    mode: FastQuorum,
+    rule: FastRule,
     group: Group,
     logs: &[Vec<&'a U>],
     overwrites: impl Fn(&U, &U) -> bool,
@@ -53,11 +58,11 @@ pub fn recover<'a, U: Recoverable>(
             held.entry(key).or_insert((0, update)).0 += 1;
         }
     }
-    let threshold = group.recovery_quorum(mode);
-    let survivors = held.into_values().filter(|(logs, _)| *logs >= threshold);
+    let needed = |update: &U| rule.recovery_quorum(group, update.strength(), logs.len());
+    let survivors = held.into_values().filter(|(logs, update)| *logs >= needed(update));
     let mut survivors = one_body_of_each_id(survivors);
     survivors.sort_by_key(|update| (update.timestamp(), update.id()));
-    if !mode.is_supermajority() {
+    if rule.mode.drops_overwritten() {
         survivors = newest_of_each_key(survivors, overwrites);
     }
     survivors
@@ -105,7 +110,7 @@ fn newest_of_each_key<'a, U: Recoverable>(
 mod tests {
     use super::*;
     use alloc::vec;
-    use syros_types::SessionId;
+    use syros_types::{FastQuorum, ReplicaId, ReplicaSet, SessionId};
 
     #[derive(Debug, PartialEq)]
     struct Entry(u64, u64, [u64; 2]);
@@ -131,6 +136,10 @@ mod tests {
         newer.2 == older.2
     }
 
+    fn of_all(mode: FastQuorum, group: Group) -> FastRule {
+        FastRule::of_all(mode, group)
+    }
+
     fn sequences(recovered: &[&Entry]) -> Vec<u64> {
         recovered.iter().map(|e| e.0).collect()
     }
@@ -139,7 +148,8 @@ mod tests {
     fn majority_keeps_the_newest_of_each_key() {
         let (a, b, c) = (Entry(1, 10, [1, 0]), Entry(2, 20, [1, 0]), Entry(3, 5, [2, 0]));
         let group = Group::new(3).unwrap();
-        let recovered = recover(FastQuorum::Majority, group, &[vec![&a, &c], vec![&b]], same_key);
+        let recovered =
+            recover(of_all(FastQuorum::Majority, group), group, &[vec![&a, &c], vec![&b]], same_key);
         assert_eq!(sequences(&recovered), [3, 2]);
     }
 
@@ -147,7 +157,8 @@ mod tests {
     fn keys_that_share_a_hash_do_not_overwrite_each_other() {
         let (a, b, newer) = (Entry(1, 10, [1, 0]), Entry(2, 20, [1, 7]), Entry(3, 30, [1, 7]));
         let group = Group::new(3).unwrap();
-        let recovered = recover(FastQuorum::Majority, group, &[vec![&a, &b], vec![&newer]], same_key);
+        let recovered =
+            recover(of_all(FastQuorum::Majority, group), group, &[vec![&a, &b], vec![&newer]], same_key);
         assert_eq!(sequences(&recovered), [1, 3]);
     }
 
@@ -156,12 +167,20 @@ mod tests {
         let (a, b, c) = (Entry(1, 10, [1, 0]), Entry(2, 20, [1, 0]), Entry(3, 15, [1, 0]));
         let group = Group::new(5).unwrap();
         // The cyclic surviving logs {ab, bc, ca} of the paper's rule.
-        let recovered =
-            recover(FastQuorum::Supermajority, group, &[vec![&a, &b], vec![&b, &c], vec![&c, &a]], same_key);
+        let recovered = recover(
+            of_all(FastQuorum::Supermajority, group),
+            group,
+            &[vec![&a, &b], vec![&b, &c], vec![&c, &a]],
+            same_key,
+        );
         assert_eq!(sequences(&recovered), [1, 3, 2]);
         // Held once, even if twice in one log: not enough.
-        let recovered =
-            recover(FastQuorum::Supermajority, group, &[vec![&a, &a], vec![&b], vec![&b]], same_key);
+        let recovered = recover(
+            of_all(FastQuorum::Supermajority, group),
+            group,
+            &[vec![&a, &a], vec![&b], vec![&b]],
+            same_key,
+        );
         assert_eq!(sequences(&recovered), [2]);
     }
 
@@ -171,13 +190,17 @@ mod tests {
         let (a, b) = (Entry(1, 10, [1, 0]), Entry(1, 10, [1, 7]));
         for logs in [[vec![&a], vec![&b], vec![&b]], [vec![&b], vec![&a], vec![&b]]] {
             for mode in [FastQuorum::Majority, FastQuorum::Supermajority] {
-                assert_eq!(recover(mode, group, &logs, same_key), [&b], "the one that more logs hold");
+                assert_eq!(
+                    recover(of_all(mode, group), group, &logs, same_key),
+                    [&b],
+                    "the one that more logs hold"
+                );
             }
         }
         // Logs that hold different bodies do not make the quorum of either.
         let logs = [vec![&a], vec![&b], vec![]];
-        assert!(recover(FastQuorum::Supermajority, group, &logs, same_key).is_empty());
-        assert_eq!(recover(FastQuorum::Majority, group, &logs, same_key).len(), 1);
+        assert!(recover(of_all(FastQuorum::Supermajority, group), group, &logs, same_key).is_empty());
+        assert_eq!(recover(of_all(FastQuorum::Majority, group), group, &logs, same_key).len(), 1);
     }
 
     /// Every way in which five replicas of a supermajority may hold two bodies under one id, or none, and every choice of
@@ -193,7 +216,7 @@ mod tests {
             for wanted in [1, 2] {
                 // The leader is replica 0.
                 let holders = (0..5).filter(|replica| of(*replica) == wanted).count();
-                if of(0) != wanted || holders < group.fast_quorum(mode) {
+                if of(0) != wanted || holders < group.supermajority() {
                     continue;
                 }
                 complete += 1;
@@ -204,10 +227,44 @@ mod tests {
                             of(replica).checked_sub(1).map(|body| &bodies[body]).into_iter().collect()
                         })
                         .collect();
-                    assert_eq!(recover(mode, group, &logs, same_key), [&bodies[wanted - 1]]);
+                    assert_eq!(recover(of_all(mode, group), group, &logs, same_key), [&bodies[wanted - 1]]);
                 }
             }
         }
         assert!(complete > 0);
+    }
+
+    /// Key 0 stands for no overwrite.
+    #[derive(Debug, PartialEq)]
+    struct Mixed(u64, u64, u64);
+
+    impl Recoverable for Mixed {
+        fn id(&self) -> OperationId {
+            OperationId { session: SessionId(1), sequence: self.0 }
+        }
+        fn body_hash(&self) -> BodyHash {
+            BodyHash(self.0)
+        }
+        fn timestamp(&self) -> Timestamp {
+            Timestamp { micros: self.1, session: 1 }
+        }
+        fn overwritten_key(&self) -> Option<u64> {
+            (self.2 > 0).then_some(self.2)
+        }
+    }
+
+    #[test]
+    fn mixed_mode_unites_overwrites_and_intersects_the_rest() {
+        let group = Group::new(5).unwrap();
+        let (old, new, strong, late) = (Mixed(1, 10, 1), Mixed(2, 20, 1), Mixed(3, 15, 0), Mixed(4, 30, 0));
+        let active = (0..4).map(ReplicaId).collect::<ReplicaSet>();
+        let rule = FastRule { mode: FastQuorum::Mixed, active };
+        let recovered = |logs: &[Vec<&Mixed>]| -> Vec<u64> {
+            recover(rule, group, logs, |newer, older| newer.2 == older.2).iter().map(|u| u.0).collect()
+        };
+        assert_eq!(recovered(&[vec![&strong, &old], vec![&new, &strong], vec![&strong, &late]]), [3, 2]);
+        assert_eq!(recovered(&[vec![&strong, &late]]), [3, 4], "all there are, if there is one");
+        assert_eq!(recovered(&[vec![&strong], vec![&old]]), [1]);
+        assert!(recovered(&[]).is_empty());
     }
 }

@@ -258,6 +258,7 @@ mod tests {
         };
         count(&Record::View { view: View(u64::MAX), last_normal: View(0) });
         count(&Record::EnterView {
+            rule: None,
             view: View(3),
             base: OpNumber(u64::MAX),
             commit: OpNumber(0),

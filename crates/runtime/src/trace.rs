@@ -136,6 +136,7 @@ const fn is_trouble(cause: ViewChangeCause) -> bool {
         | ViewChangeCause::NotBegun
         | ViewChangeCause::Deposed(_)
         | ViewChangeCause::Unheard(_) => true,
+        ViewChangeCause::ActiveMembers { left_out, .. } => !left_out.is_empty(),
         ViewChangeCause::HandedOver(_, reason) => {
             !matches!(reason, HandOverReason::Requested | HandOverReason::Stopping)
         }
@@ -161,7 +162,8 @@ const fn member_of(cause: ViewChangeCause) -> Option<u8> {
         | ViewChangeCause::NotBegun
         | ViewChangeCause::LeaderLeft
         | ViewChangeCause::Restarted
-        | ViewChangeCause::Unheard(_) => None,
+        | ViewChangeCause::Unheard(_)
+        | ViewChangeCause::ActiveMembers { .. } => None,
     }
 }
 
@@ -194,6 +196,21 @@ impl fmt::Display for Cause {
             ViewChangeCause::Unheard(silence) => {
                 write!(f, "too few other replicas have answered it for {} ms", silence.as_millis())
             }
+            ViewChangeCause::ActiveMembers { left_out, taken_back } => {
+                if !left_out.is_empty() {
+                    write!(
+                        f,
+                        "no update waits for {} any longer, which this leader does not hear",
+                        All(left_out)
+                    )?;
+                }
+                let separator = if left_out.is_empty() || taken_back.is_empty() { "" } else { "; " };
+                f.write_str(separator)?;
+                if !taken_back.is_empty() {
+                    write!(f, "{} has caught up and is active again", All(taken_back))?;
+                }
+                Ok(())
+            }
             ViewChangeCause::HandedOver(to, HandOverReason::WrongClock(error)) => {
                 write!(f, "{to} is to lead, because this machine's clock is {}", Error(error))
             }
@@ -217,6 +234,18 @@ impl fmt::Display for Cause {
                 )
             }
         }
+    }
+}
+
+/// Several replicas.
+struct All(ReplicaSet);
+
+impl fmt::Display for All {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, member) in self.0.iter().enumerate() {
+            write!(f, "{}{member}", if index == 0 { "" } else { ", " })?;
+        }
+        Ok(())
     }
 }
 

@@ -212,7 +212,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 21] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 22] = [
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
     (PlantedBug::AmnesiacGivesState, "crates/protocol/src/replica/tests/amnesia.rs"),
@@ -227,6 +227,7 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 21] = [
     (PlantedBug::HandshakeTellsEnough, "crates/protocol/src/formation/tests/handshakes.rs"),
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
     (PlantedBug::FetchingUnheard, "crates/protocol/src/replica/tests/liveness.rs"),
+    (PlantedBug::AbsentStaysActive, "crates/protocol/src/replica/tests/active.rs"),
     (PlantedBug::SilentForGood, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::AbsentAwaited, "crates/protocol/src/client/tests/quorums.rs"),
     (PlantedBug::FailuresMeasured, "crates/protocol/src/client/tests/quorums.rs"),
@@ -239,11 +240,17 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 21] = [
 /// The worlds that aim at a planted bug.
 fn aim(bug: PlantedBug) -> Options {
     use PlantedBug::{
-        BackoffOutlastsSession, ClockOfAnybody, DeadSourceAskedOn, DeposedLeaderStays, PatienceByAverages,
-        RefusalByRecipients, RefusedForGood, UnheardLeaderStays,
+        ActiveOfOtherView, BackoffOutlastsSession, ClockOfAnybody, DeadSourceAskedOn, DeposedLeaderStays,
+        PassiveAccepts, PassiveRecovered, PatienceByAverages, RefusalByRecipients, RefusedForGood,
+        StrongByUnion, StrongWithOneLess, UnheardLeaderStays,
     };
+    let is_mixed = matches!(
+        bug,
+        ActiveOfOtherView | PassiveAccepts | PassiveRecovered | StrongByUnion | StrongWithOneLess
+    );
     Options {
         planted: Some(bug),
+        protocol: if is_mixed { "mixed".parse().ok() } else { None },
         permanent: matches!(bug, DeadSourceAskedOn | DeposedLeaderStays | UnheardLeaderStays),
         service: matches!(
             bug,
@@ -275,7 +282,8 @@ pub fn run_planted(bug: PlantedBug, protocol: Option<Protocol>, seeds_max: u64) 
     if let Some((_, tests)) = TESTED_ELSEWHERE.iter().find(|(other, _)| *other == bug) {
         return Some(Shown::Tests(tests));
     }
-    let options = Options { protocol, ..aim(bug) };
+    let aimed = aim(bug);
+    let options = Options { protocol: protocol.or(aimed.protocol), ..aimed };
     let sound = Options { planted: None, ..options };
     let fails = |seed, options: &Options| run_seed(seed, options).violation.is_some();
     let is_aimed = |seed: &u64| {

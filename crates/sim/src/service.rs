@@ -7,7 +7,7 @@ use crate::workload::ClientCommand;
 use crate::world::World;
 use syros_protocol::client::Outcome;
 use syros_protocol::sessions::COMPLETIONS_MAX;
-use syros_types::WritePolicy;
+use syros_types::{FastQuorum, ReplicaSet, WritePolicy};
 
 /// Longest failover where messages and disks take no time, divided by the swarm's speed.
 const FAILOVER_BOUND: u64 = SECOND;
@@ -45,6 +45,7 @@ impl World {
         // while things were broken has come in.
         self.advance(self.lingers_until.saturating_sub(self.now()) + 500 * MILLI / speed)?;
         self.finish_operations()?;
+        self.await_active_members()?;
         self.tell_clocks()?;
         self.judge_round_trips()?;
         self.judge_burst()?;
@@ -64,6 +65,29 @@ impl World {
             self.advance(MILLI / u64::from(self.swarm.protocol.speed))?;
         }
         Ok(())
+    }
+
+    /// Waits until the leader has taken back all members that it had left out: each such change takes a view change. A member
+    /// that has come and gone often has to answer for long before that.
+    fn await_active_members(&mut self) -> Result<(), String> {
+        // As often as it takes a member at most, and as long each time.
+        const LONGEST_ABSENCE: u64 = 4 * 64;
+        let everybody: ReplicaSet = self.group.members().collect();
+        let is_whole = |world: &Self| {
+            let leader = world.leader().and_then(|leader| world.replicas[leader].process.as_ref());
+            leader.is_some_and(|leader| leader.core().rule().active == everybody)
+        };
+        let suspected = self.replicas.iter().filter_map(|slot| slot.process.as_ref());
+        let suspected = suspected.map(|process| process.core().suspect_after().as_nanos() as u64).max();
+        let deadline = self.now() + LONGEST_ABSENCE * suspected.unwrap_or_default() + self.liveness_bound();
+        while !is_whole(self) {
+            if self.now() >= deadline {
+                return Err(format!("members that have come back are not active; {}", self.statuses()));
+            }
+            self.advance(10 * MILLI / u64::from(self.swarm.protocol.speed))?;
+        }
+        // The view has only just begun for some.
+        self.become_equal()
     }
 
     /// Has every client update something where wall clocks jump: they have been set right, and by the answers to its next
@@ -94,6 +118,13 @@ impl World {
     /// The longest time from an update's arrival at a replica to its `Ok`: one sync may be under way.
     const fn vouching(&self) -> u64 {
         2 * self.swarm.disk.sync_delay.1
+    }
+
+    /// More than engines take to execute what few updates leave them to.
+    fn executing(&self) -> u64 {
+        let engine = self.swarm.disk_engine.as_ref();
+        4 * self.swarm.apply_delay
+            + engine.map_or(0, |engine| 100 * (engine.step_delay + engine.report_delay))
     }
 
     /// Every client's next SET is done by the fast quorum.
@@ -127,34 +158,52 @@ impl World {
                     continue;
                 }
             }
-            let counts = |world: &Self| {
-                world.clients[slot].process.as_ref().map(|client| client.core().write_counts())
-            };
-            let before = counts(self);
-            let operation =
-                self.submit(slot, vec![ClientCommand::Set(private_key(slot, 0), b"next".to_vec())]);
-            self.await_all(&[(slot, operation)], self.liveness_bound())?;
-            let after = counts(self);
-            if let (Some(before), Some(after)) = (before, after)
-                && after.ordered > before.ordered
-                && !self.is_answered_directly(slot, operation, round_trip)
-            {
-                return Err(format!(
-                    "nothing is broken, and an update of client {slot} takes more than one round trip; {}",
-                    self.statuses()
-                ));
+            let key = private_key(slot, 0);
+            let mut steps = vec![ClientCommand::Set(key, b"7".to_vec())];
+            if self.swarm.fast_quorum == FastQuorum::Mixed {
+                steps.extend([true, false].map(|blind| ClientCommand::IncrBy { key, delta: 1, blind }));
             }
-            self.become_equal()?;
+            for step in steps {
+                self.judge_round_trip(slot, &step, round_trip)?;
+            }
         }
         Ok(())
+    }
+
+    /// This update of a client is done by the fast quorum. (For one that needs all active members the leader is asked when
+    /// one of them, or the leader's engine, takes much longer than usual: then it takes no longer than two round trips and what
+    /// the engine takes.)
+    fn judge_round_trip(&mut self, slot: usize, step: &ClientCommand, round_trip: u64) -> Result<(), String> {
+        let counts =
+            |world: &Self| world.clients[slot].process.as_ref().map(|client| client.core().write_counts());
+        let before = counts(self);
+        let operation = self.submit(slot, vec![step.clone()]);
+        self.await_all(&[(slot, operation)], self.liveness_bound())?;
+        let after = counts(self);
+        if let (Some(before), Some(after)) = (before, after)
+            && after.ordered > before.ordered
+            && !self.is_answered_directly(slot, operation, round_trip)
+            && (matches!(step, ClientCommand::Set(..))
+                || self.took(operation) > Some(2 * round_trip + self.executing()))
+        {
+            return Err(format!(
+                "nothing is broken, and {step:?} of client {slot} takes more than one round trip; {}",
+                self.statuses()
+            ));
+        }
+        self.become_equal()
     }
 
     /// True if a client's own replica can have answered before the fast quorum: where the leader's disk is the slowest,
     /// the logs of a majority of the others commit an update before the leader's `Ok` leaves.
     fn is_answered_directly(&self, slot: usize, operation: OperationIndex, round_trip: u64) -> bool {
+        self.own_replica_of(slot).is_some() && self.took(operation).is_some_and(|took| took <= round_trip)
+    }
+
+    /// How long an operation took that has ended.
+    fn took(&self, operation: OperationIndex) -> Option<u64> {
         let invocation = self.history.get(operation);
-        let took = invocation.finished.as_ref().map(|finished| finished.at - invocation.invoked_at);
-        self.own_replica_of(slot).is_some() && took.is_some_and(|took| took <= round_trip)
+        invocation.finished.as_ref().map(|finished| finished.at - invocation.invoked_at)
     }
 
     /// True if the leader has room for so few updates at a time that, by its settings, clients give up before it has taken
@@ -207,12 +256,7 @@ impl World {
             + 3 * settings.client_resend.as_nanos() as u64
             + 20 * self.hop()
             + 10 * self.vouching()
-            + 4 * self.swarm.apply_delay
-            + self
-                .swarm
-                .disk_engine
-                .as_ref()
-                .map_or(0, |engine| 100 * (engine.step_delay + engine.report_delay));
+            + self.executing();
         let least = settings.session_timeout.min(2 * settings.give_up_after).as_nanos() as u64;
         if least <= 2 * bound {
             // By its settings, sessions may end or clients give up while nobody leads.

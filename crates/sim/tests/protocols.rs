@@ -46,7 +46,7 @@ fn both(play: &mut Play, client: usize, first: ClientCommand, second: ClientComm
 /// returns state, and two of those on one key, one after the other.
 type Cost = (&'static str, [u64; 4], [[u64; 2]; 3]);
 
-const COSTS: [Cost; 12] = [
+const COSTS: [Cost; 13] = [
     ("unreplicated", [1, 1, 1, 1], [[1, 1], [1, 1], [1, 1]]),
     ("vr-nobatch", [2, 2, 2, 1], [[2, 2], [2, 2], [2, 2]]),
     ("vr", [2, 2, 2, 1], [[2, 2], [2, 2], [2, 2]]),
@@ -59,6 +59,7 @@ const COSTS: [Cost; 12] = [
     ("syros", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
     ("ionia-lr", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
     ("ionia", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
+    ("mixed", [1, 1, 1, 1], [[1, 1], [1, 2], [1, 2]]),
     ("default", [1, 2, 2, 1], [[1, 1], [1, 2], [2, 2]]),
 ];
 
@@ -82,9 +83,48 @@ fn every_protocol_costs_what_it_should() {
     }
 }
 
+/// One replica stops. At first whoever waits for it learns that it is away; when the leader leaves it out everything takes
+/// one round trip again, and does so still when it has come back.
+#[test]
+fn with_a_replica_stopped_everything_takes_one_round_trip_again() {
+    for replicas in [3, 5] {
+        let mut play = scenario("mixed", replicas).start();
+        let client = play.client();
+        let each = |play: &mut Play, keys: u64| {
+            // With this one a client that has done nothing for a while learns of the view.
+            play.call(client, set(keys + 3));
+            let steps = [set(keys), increment(keys + 1, true), increment(keys + 2, false)];
+            let steps = steps.map(|step| trips(play, client, step));
+            play.run(200 * MILLI);
+            steps
+        };
+        assert_eq!(each(&mut play, 10), [1, 1, 1]);
+        let leader = play.leader();
+        let other = (leader + 1) % replicas;
+        play.crash(other);
+        // The connection is gone, so that nobody waits for it.
+        assert_eq!(each(&mut play, 20), [1, 2, 2], "n={replicas}");
+        play.run(3_000 * MILLI);
+        assert_eq!(play.leader(), leader);
+        assert_eq!(each(&mut play, 30), [1, 1, 1], "n={replicas}: it is left out");
+        play.restart(other);
+        play.run(5_000 * MILLI);
+        assert_eq!(each(&mut play, 40), [1, 1, 1], "n={replicas}: it is back");
+        play.crash(leader);
+        play.run(3_000 * MILLI);
+        play.call(client, set(1));
+        assert_eq!(
+            each(&mut play, 50),
+            [1, 1, 1],
+            "n={replicas}: another one leads, and leaves out the first"
+        );
+        play.judge().unwrap();
+    }
+}
+
 #[test]
 fn what_commutes_is_answered_with_what_it_returns() {
-    for name in ["skyros-comm", "curp-c"] {
+    for name in ["skyros-comm", "curp-c", "mixed"] {
         let mut play = scenario(name, 5).start();
         let (one, other) = (play.client(), play.client());
         for (number, client) in [one, other, one].into_iter().enumerate() {
@@ -119,7 +159,7 @@ fn a_conflict_at_followers_alone_takes_three() {
 
 #[test]
 fn what_depends_on_a_key_that_expires_is_executed_first() {
-    for name in ["skyros-comm", "curp-c"] {
+    for name in ["skyros-comm", "curp-c", "mixed"] {
         let mut play = scenario(name, 3).start();
         let client = play.client();
         play.call(client, ClientCommand::SetFor(2, b"1".to_vec(), 60_000));

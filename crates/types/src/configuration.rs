@@ -1,6 +1,6 @@
 //! Who is in a group: nodes, and the configuration that gives each of them a position.
 
-use crate::{FastQuorum, Group, ReplicaId, View};
+use crate::{FastQuorum, FastRule, Group, ReplicaId, View};
 use core::fmt;
 use core::num::NonZeroU64;
 
@@ -182,7 +182,7 @@ pub struct Configuration {
     pub id: ConfigurationId,
     /// The node in each position.
     pub roster: Roster,
-    /// Which updates complete in one round trip.
+    /// Which updates complete in one round trip in views that say nothing else.
     pub mode: FastQuorum,
 }
 
@@ -217,16 +217,10 @@ impl Configuration {
         self.group().majority()
     }
 
-    /// Acknowledgements, the leader's among them, that complete a fast update.
+    /// The rule of views that say nothing else: the configuration's mode, with everybody active.
     #[must_use]
-    pub const fn fast_quorum(&self) -> usize {
-        self.group().fast_quorum(self.mode)
-    }
-
-    /// How many of the surviving durability logs must hold an update for it to be recovered.
-    #[must_use]
-    pub const fn recovery_quorum(&self) -> usize {
-        self.group().recovery_quorum(self.mode)
+    pub fn rule(&self) -> FastRule {
+        FastRule::of_all(self.mode, self.group())
     }
 
     /// The leader of `view`: the member in position `view mod n` (VR 4).

@@ -30,7 +30,7 @@ pub use hash::{fold, key_hash};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::{Prng, mix};
 pub use protocol::{Execution, Protocol, UnknownProtocol};
-pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize};
+pub use quorum::{Admission, FastQuorum, FastRule, Group, InvalidGroupSize, Strength};
 pub use read_policy::{ReadPolicy, UnknownReadPolicy};
 pub use replica_set::ReplicaSet;
 pub use time::{Instant, Now, Timestamp, WallTime, micros};

@@ -48,9 +48,9 @@ const fn protocol(
 
 impl Protocol {
     /// Every one that there is.
-    pub const ALL: [Self; 12] = {
+    pub const ALL: [Self; 13] = {
         use Execution::{Parallel, Serial};
-        use FastQuorum::{Commutative, Majority, NilextOrCommutative, Supermajority};
+        use FastQuorum::{Commutative, Majority, Mixed, NilextOrCommutative, Supermajority};
         [
             // No replication: what it is to cost nothing against.
             Self {
@@ -76,6 +76,8 @@ impl Protocol {
             // IONIA without its reads.
             protocol("ionia-lr", Supermajority, WritePolicy::Fast, ReadPolicy::Leader, Parallel),
             protocol("ionia", Supermajority, WritePolicy::Fast, ReadPolicy::Meta, Parallel),
+            // Overwrites as by default, and every other update with all active members.
+            protocol("mixed", Mixed, WritePolicy::Auto, ReadPolicy::Auto, Parallel),
             // What this project does if it is told nothing.
             protocol("default", Majority, WritePolicy::Auto, ReadPolicy::Auto, Parallel),
         ]

@@ -1,10 +1,10 @@
 //! Quorum arithmetic of a group of `n = 2f + 1` replicas.
 
-use crate::{Class, Footprint, ReplicaId};
+use crate::{Class, Footprint, ReplicaId, ReplicaSet};
 use core::fmt;
 
-/// Which updates complete in one round trip, and by which acknowledgements. Fixed when a cluster is created: the
-/// modes recover the durability log differently and cannot be mixed on one key.
+/// Which updates complete in one round trip, and by which acknowledgements. A view has one: the modes recover the
+/// durability log differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FastQuorum {
     /// `f + 1` acknowledgements including the leader's; only overwrites of one key qualify.
@@ -18,6 +18,29 @@ pub enum FastQuorum {
     /// As many; every update qualifies as long as nothing pending overlaps it, and none otherwise (CURP, as the
     /// Skyros paper compares itself with: Curp-c).
     Commutative,
+    /// `f + 1` acknowledgements including the leader's for overwrites of one key, and those of all active members for every
+    /// other update: one that returns state qualifies as long as nothing pending overlaps it.
+    Mixed,
+}
+
+/// What a fast quorum and recovery go by in an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Strength {
+    /// It replaces the value of one key and returns nothing.
+    Overwrite,
+    /// Any other update.
+    Strong,
+}
+
+impl Strength {
+    /// That of an update of this class and footprint.
+    #[must_use]
+    pub const fn of(class: Class, footprint: &Footprint) -> Self {
+        match class {
+            Class::Overwrite if footprint.is_one_key() => Self::Overwrite,
+            _ => Self::Strong,
+        }
+    }
 }
 
 /// On what terms an update may enter a durability log.
@@ -31,8 +54,8 @@ pub enum Admission {
 
 impl FastQuorum {
     /// Every one that there is.
-    pub const ALL: [Self; 4] =
-        [Self::Majority, Self::Supermajority, Self::NilextOrCommutative, Self::Commutative];
+    pub const ALL: [Self; 5] =
+        [Self::Majority, Self::Supermajority, Self::NilextOrCommutative, Self::Commutative, Self::Mixed];
 
     /// Its name in configurations and data directories.
     #[must_use]
@@ -42,6 +65,7 @@ impl FastQuorum {
             Self::Supermajority => "supermajority",
             Self::NilextOrCommutative => "supermajority-comm",
             Self::Commutative => "curp",
+            Self::Mixed => "mixed",
         }
     }
 
@@ -52,24 +76,98 @@ impl FastQuorum {
         match (self, class) {
             (Self::Majority, Class::Overwrite) if footprint.is_one_key() => orderly,
             (_, Class::Read) | (Self::Majority, _) | (Self::Supermajority, Class::Update) => None,
-            (Self::Supermajority | Self::NilextOrCommutative, Class::Overwrite | Class::Merge) => orderly,
             // It could overlap anything, so it may as well wait for everything.
-            (Self::NilextOrCommutative | Self::Commutative, _) if matches!(footprint, Footprint::All) => None,
-            (Self::NilextOrCommutative | Self::Commutative, _) => commutative,
+            (Self::NilextOrCommutative | Self::Commutative | Self::Mixed, Class::Update)
+            | (Self::Commutative | Self::Mixed, _)
+                if matches!(footprint, Footprint::All) =>
+            {
+                None
+            }
+            (Self::Commutative, _) | (_, Class::Update) => commutative,
+            (_, Class::Overwrite | Class::Merge) => orderly,
         }
     }
 
-    /// True if recovery needs an update in several of the surviving durability logs, and may keep any of those; false
-    /// if one is enough, and an overwritten update is dropped.
+    /// True if the fast quorum of every update is a supermajority.
     #[must_use]
     pub const fn is_supermajority(self) -> bool {
+        matches!(self, Self::Supermajority | Self::NilextOrCommutative | Self::Commutative)
+    }
+
+    /// True if updates that return nothing may be fast whether they overwrite a key or not.
+    #[must_use]
+    pub const fn takes_merges(self) -> bool {
         !matches!(self, Self::Majority)
+    }
+
+    /// True if recovery drops an overwrite of a key of which it has a newer one: a single durability log is enough for it.
+    #[must_use]
+    pub const fn drops_overwritten(self) -> bool {
+        !self.is_supermajority()
+    }
+
+    /// True if not all members need to keep a durability log: see [`FastRule::active`].
+    #[must_use]
+    pub const fn has_active_members(self) -> bool {
+        matches!(self, Self::Mixed)
     }
 }
 
 impl fmt::Display for FastQuorum {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// By what the fast quorums of one view are counted, and the durability logs of that view recovered. All of one view go by
+/// the same: the message that starts the view says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct FastRule {
+    /// Which updates may be fast.
+    pub mode: FastQuorum,
+    /// The members that keep durability logs, the leader among them: at least `f + 1`, and everybody in all modes but
+    /// [`FastQuorum::Mixed`].
+    pub active: ReplicaSet,
+}
+
+impl FastRule {
+    /// The rule of this mode with everybody active.
+    #[must_use]
+    pub fn of_all(mode: FastQuorum, group: Group) -> Self {
+        Self { mode, active: group.members().collect() }
+    }
+
+    /// True if a view may go by it that `leader` leads.
+    #[must_use]
+    pub fn is_possible(self, group: Group, leader: ReplicaId) -> bool {
+        let everybody: ReplicaSet = group.members().collect();
+        let is_within = self.active.except(everybody).is_empty();
+        let suffices = if self.mode.has_active_members() {
+            self.active.len() >= group.majority() && self.active.contains(leader)
+        } else {
+            self.active == everybody
+        };
+        is_within && suffices
+    }
+
+    /// Acknowledgements of active members, the leader's among them, that complete an update.
+    #[must_use]
+    pub const fn fast_quorum(self, group: Group, strength: Strength) -> usize {
+        match (self.mode, strength) {
+            (FastQuorum::Majority, _) | (FastQuorum::Mixed, Strength::Overwrite) => group.majority(),
+            (FastQuorum::Mixed, Strength::Strong) => self.active.len(),
+            _ => group.supermajority(),
+        }
+    }
+
+    /// How many of `logs` surviving durability logs of active members must hold an update for it to be recovered.
+    #[must_use]
+    pub const fn recovery_quorum(self, group: Group, strength: Strength, logs: usize) -> usize {
+        match (self.mode, strength) {
+            (FastQuorum::Majority, _) | (FastQuorum::Mixed, Strength::Overwrite) => 1,
+            (FastQuorum::Mixed, Strength::Strong) => logs,
+            _ => group.recovery_threshold(),
+        }
     }
 }
 
@@ -137,18 +235,6 @@ impl Group {
         self.faults().div_ceil(2) + 1
     }
 
-    /// Acknowledgements, the leader's among them, that complete a nilext update in `mode`.
-    #[must_use]
-    pub const fn fast_quorum(self, mode: FastQuorum) -> usize {
-        if mode.is_supermajority() { self.supermajority() } else { self.majority() }
-    }
-
-    /// How many of the surviving durability logs must hold an update for it to be recovered.
-    #[must_use]
-    pub const fn recovery_quorum(self, mode: FastQuorum) -> usize {
-        if mode.is_supermajority() { self.recovery_threshold() } else { 1 }
-    }
-
     /// Every member, in order.
     pub fn members(self) -> impl Iterator<Item = ReplicaId> + Clone + use<> {
         (0..self.size).map(ReplicaId)
@@ -194,6 +280,7 @@ mod tests {
             (FastQuorum::Supermajority, [Some(Ordered), Some(Ordered), Some(Ordered), None]),
             (FastQuorum::NilextOrCommutative, [Some(Ordered), Some(Ordered), Some(Ordered), Some(Alone)]),
             (FastQuorum::Commutative, [Some(Alone); 4]),
+            (FastQuorum::Mixed, [Some(Ordered), Some(Ordered), Some(Ordered), Some(Alone)]),
         ] {
             let all = [
                 (Class::Overwrite, &one),
@@ -204,6 +291,29 @@ mod tests {
             assert_eq!(all.map(|(class, footprint)| mode.admission(class, footprint)), expected, "{mode}");
             assert_eq!(mode.admission(Class::Read, &one), None);
             assert_eq!(mode.admission(Class::Update, &Footprint::All), None);
+        }
+    }
+
+    #[test]
+    fn quorums_of_a_rule() {
+        let group = Group::new(5).unwrap();
+        let active = |members: &[u8]| members.iter().map(|member| ReplicaId(*member)).collect::<ReplicaSet>();
+        let rule = FastRule { mode: FastQuorum::Mixed, active: active(&[0, 1, 2, 4]) };
+        assert_eq!(rule.fast_quorum(group, Strength::Overwrite), 3);
+        assert_eq!(rule.fast_quorum(group, Strength::Strong), 4);
+        assert_eq!(rule.recovery_quorum(group, Strength::Overwrite, 2), 1);
+        assert_eq!(rule.recovery_quorum(group, Strength::Strong, 2), 2, "every log there is");
+        assert!(rule.is_possible(group, ReplicaId(4)));
+        assert!(!rule.is_possible(group, ReplicaId(3)), "a leader is active");
+        assert!(!FastRule { active: active(&[0, 1]), ..rule }.is_possible(group, ReplicaId(0)));
+        assert!(!FastRule { active: active(&[0, 1, 5]), ..rule }.is_possible(group, ReplicaId(0)));
+        let majority = FastRule { mode: FastQuorum::Majority, ..rule };
+        assert!(!majority.is_possible(group, ReplicaId(0)), "only the mixed mode leaves members out");
+        let supermajority = FastRule::of_all(FastQuorum::Supermajority, group);
+        assert!(supermajority.is_possible(group, ReplicaId(3)));
+        for strength in [Strength::Overwrite, Strength::Strong] {
+            assert_eq!(supermajority.fast_quorum(group, strength), 4);
+            assert_eq!(supermajority.recovery_quorum(group, strength, 3), 2);
         }
     }
 }

@@ -38,6 +38,12 @@ impl ReplicaSet {
         Self(self.0 | others.0)
     }
 
+    /// Those of this that are in `others`, too.
+    #[must_use]
+    pub const fn within(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
+
     /// True if the replica is in it.
     #[must_use]
     pub const fn contains(self, replica: ReplicaId) -> bool {

@@ -29,7 +29,15 @@ fn main() {
             "Request, 48-byte body",
             Message::Request { view: View(1), path: Path::Durability, recipients: ReplicaSet(7), request },
         ),
-        ("Ok", Message::Ok { view: View(1), id: id(1_000_000), clock: WallTime(1_700_000_000_000_000) }),
+        (
+            "Ok",
+            Message::Ok {
+                view: View(1),
+                rule: None,
+                id: id(1_000_000),
+                clock: WallTime(1_700_000_000_000_000),
+            },
+        ),
         ("Prepare, 1 reference", prepare(1)),
         ("Prepare, 100 references", prepare(100)),
         (

@@ -8,7 +8,9 @@ use crate::parts::{
 use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
 use std::time::Duration;
-use syros_protocol::message::{Asked, Describe, DoViewChange, Freshness, Message, StartView, StatusReport};
+use syros_protocol::message::{
+    Asked, Describe, DoViewChange, Freshness, Message, Refusal, StartView, StatusReport,
+};
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime, micros};
 
@@ -35,7 +37,10 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         Message::Registered { view, nonce, session } => {
             writer.byte(tag::REGISTERED).number(view.0).fixed(*nonce).number(session.0)
         }
-        Message::Ok { view, id, clock } => writer.byte(tag::OK).number(view.0).id(*id).fixed(clock.0),
+        Message::Ok { view, rule, id, clock } => {
+            let writer = writer.tag_and_rule((tag::OK, tag::OK_OF_RULE), *rule);
+            writer.number(view.0).id(*id).fixed(clock.0)
+        }
         Message::Conflict { view, id, clock } => {
             writer.byte(tag::CONFLICT).number(view.0).id(*id).fixed(clock.0)
         }
@@ -109,13 +114,16 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
             writer.byte(tag::START_VIEW_CHANGE).number(view.0).byte(reason_tag(*reason))
         }
         Message::DoViewChange(change) => {
-            let DoViewChange { view, last_normal, commit, commit_view, suffix, dlog, clock } = &**change;
-            let writer = writer.byte(tag::DO_VIEW_CHANGE).number(view.0).number(last_normal.0);
+            let DoViewChange { view, last_normal, rule, commit, commit_view, suffix, dlog, clock } =
+                &**change;
+            let writer = writer.tag_and_rule((tag::DO_VIEW_CHANGE, tag::DO_VIEW_CHANGE_OF_RULE), *rule);
+            let writer = writer.number(view.0).number(last_normal.0);
             writer.number(commit.0).number(commit_view.0).entries(suffix).requests(dlog).fixed(clock.0)
         }
         Message::StartView(start) => {
-            let StartView { view, base, base_view, commit, suffix } = &**start;
-            let writer = writer.byte(tag::START_VIEW).number(view.0).number(base.0);
+            let StartView { view, rule, base, base_view, commit, suffix } = &**start;
+            let writer = writer.tag_and_rule((tag::START_VIEW, tag::START_VIEW_OF_RULE), *rule);
+            let writer = writer.number(view.0).number(base.0);
             writer.number(base_view.0).number(commit.0).entries(suffix)
         }
         Message::GetStartView { view, commit } => {
@@ -241,9 +249,12 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             nonce: reader.fixed()?,
             session: SessionId(reader.number()?),
         },
-        tag::OK => {
-            Message::Ok { view: View(reader.number()?), id: reader.id()?, clock: WallTime(reader.fixed()?) }
-        }
+        tag::OK | tag::OK_OF_RULE => Message::Ok {
+            rule: reader.rule(tag == tag::OK_OF_RULE)?,
+            view: View(reader.number()?),
+            id: reader.id()?,
+            clock: WallTime(reader.fixed()?),
+        },
         tag::CONFLICT => Message::Conflict {
             view: View(reader.number()?),
             id: reader.id()?,
@@ -357,7 +368,8 @@ fn decode_between_replicas(
         tag::START_VIEW_CHANGE => {
             Message::StartViewChange { view: View(reader.number()?), reason: reader.reason()? }
         }
-        tag::DO_VIEW_CHANGE => Message::DoViewChange(Box::new(DoViewChange {
+        tag::DO_VIEW_CHANGE | tag::DO_VIEW_CHANGE_OF_RULE => Message::DoViewChange(Box::new(DoViewChange {
+            rule: reader.rule(tag == tag::DO_VIEW_CHANGE_OF_RULE)?,
             view: View(reader.number()?),
             last_normal: View(reader.number()?),
             commit: OpNumber(reader.number()?),
@@ -366,7 +378,8 @@ fn decode_between_replicas(
             dlog: reader.requests()?,
             clock: WallTime(reader.fixed()?),
         })),
-        tag::START_VIEW => Message::StartView(Box::new(StartView {
+        tag::START_VIEW | tag::START_VIEW_OF_RULE => Message::StartView(Box::new(StartView {
+            rule: reader.rule(tag == tag::START_VIEW_OF_RULE)?,
             view: View(reader.number()?),
             base: OpNumber(reader.number()?),
             base_view: View(reader.number()?),
@@ -475,9 +488,12 @@ fn decode_status(reader: &mut Reader<'_>) -> Result<StatusReport, Malformed> {
 /// The version of the wire format since which a message is known: one that the other end of a connection does not know must
 /// not be sent to it.
 #[must_use]
-pub const fn version_of(message: &Message) -> u16 {
+pub fn version_of(message: &Message) -> u16 {
     match message {
         Message::WatchLog { .. } | Message::LogDurable { .. } => 6,
+        Message::Ok { rule: Some(_), .. } | Message::Refused { refusal: Refusal::NotActive, .. } => 7,
+        Message::DoViewChange(change) if change.rule.is_some() => 7,
+        Message::StartView(start) if start.rule.is_some() => 7,
         _ => VERSION_MIN,
     }
 }

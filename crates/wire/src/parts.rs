@@ -9,7 +9,7 @@ use syros_protocol::message::{
     ViewChangeReason,
 };
 use syros_types::limits::BODY_BYTES_MAX;
-use syros_types::{FastQuorum, OpNumber, OperationId, ReplicaSet, SessionId, View, WallTime};
+use syros_types::{FastQuorum, FastRule, OpNumber, OperationId, ReplicaSet, SessionId, View, WallTime};
 
 /// Fewest bytes of a request in a list: session, sequence, clock, acknowledgement, length.
 const REQUEST_BYTES_MIN: usize = 12;
@@ -36,6 +36,17 @@ impl Writer<'_> {
     #[inline]
     pub(crate) fn id(self, id: OperationId) -> Self {
         self.number(id.session.0).number(id.sequence)
+    }
+
+    /// The first tag if there is no rule, else the second one and the rule.
+    #[inline]
+    pub(crate) fn tag_and_rule(self, (without, with): (u8, u8), rule: Option<FastRule>) -> Self {
+        match rule {
+            None => self.byte(without),
+            Some(FastRule { mode, active }) => {
+                self.byte(with).byte(fast_quorum_tag(mode)).number(u64::from(active.0))
+            }
+        }
     }
 
     /// What a read asks for, unless it is the leader's answer.
@@ -147,6 +158,14 @@ impl Reader<'_> {
         bits.map(ReplicaSet).map_err(|_| Malformed::OutOfRange { what: "set of replicas", value, limit })
     }
 
+    /// The rule of a message or record, if its tag says that there is one.
+    pub(crate) fn rule(&mut self, is_there: bool) -> Result<Option<FastRule>, Malformed> {
+        if !is_there {
+            return Ok(None);
+        }
+        Ok(Some(FastRule { mode: self.fast_quorum()?, active: self.replicas()? }))
+    }
+
     pub(crate) fn ids(&mut self) -> Result<Vec<OperationId>, Malformed> {
         let count = self.count(2)?;
         let mut ids = Vec::with_capacity(count);
@@ -238,6 +257,7 @@ impl Reader<'_> {
             tag::refusal::OUT_OF_MEMORY => Refusal::OutOfMemory,
             tag::refusal::DISK_FULL => Refusal::DiskFull,
             tag::refusal::REPLY_DROPPED => Refusal::ReplyDropped,
+            tag::refusal::NOT_ACTIVE => Refusal::NotActive,
             tag => return Err(Malformed::Tag { what: "refusal", tag }),
         })
     }
@@ -307,6 +327,7 @@ pub(crate) const fn refusal_tag(refusal: Refusal) -> u8 {
         Refusal::OutOfMemory => tag::refusal::OUT_OF_MEMORY,
         Refusal::DiskFull => tag::refusal::DISK_FULL,
         Refusal::ReplyDropped => tag::refusal::REPLY_DROPPED,
+        Refusal::NotActive => tag::refusal::NOT_ACTIVE,
     }
 }
 
@@ -333,6 +354,7 @@ pub(crate) const fn fast_quorum_tag(mode: FastQuorum) -> u8 {
         FastQuorum::Supermajority => tag::fast_quorum::SUPERMAJORITY,
         FastQuorum::NilextOrCommutative => tag::fast_quorum::NILEXT_OR_COMMUTATIVE,
         FastQuorum::Commutative => tag::fast_quorum::COMMUTATIVE,
+        FastQuorum::Mixed => tag::fast_quorum::MIXED,
     }
 }
 

@@ -35,15 +35,29 @@ pub fn encode_record(record: &Record, out: &mut Vec<u8>) {
             writer.fixed(time.0).number(commit.0).prepared(entries, References::Bare)
         }
         Record::Transfer { base, entries } => writer.byte(tag::TRANSFER).number(base.0).entries(entries),
-        Record::EnterView { view, base, commit, suffix } => {
-            let writer = writer.byte(tag::ENTER_VIEW).number(view.0).number(base.0);
+        Record::EnterView { view, rule, base, commit, suffix } => {
+            let writer = writer.tag_and_rule((tag::ENTER_VIEW, tag::ENTER_VIEW_OF_RULE), *rule);
+            let writer = writer.number(view.0).number(base.0);
             writer.number(commit.0).entries(suffix)
         }
         Record::Checkpoint(checkpoint) => {
-            let Checkpoint { view, last_normal, base, base_view, base_time, commit, suffix, dlog, amnesiac } =
-                &**checkpoint;
-            let tag = if *amnesiac { tag::CHECKPOINT_OF_AMNESIAC } else { tag::CHECKPOINT };
-            let writer = writer.byte(tag).number(view.0).number(last_normal.0);
+            let Checkpoint {
+                view,
+                last_normal,
+                rule,
+                base,
+                base_view,
+                base_time,
+                commit,
+                suffix,
+                dlog,
+                amnesiac,
+            } = &**checkpoint;
+            let tags = match amnesiac {
+                true => (tag::CHECKPOINT_OF_AMNESIAC, tag::CHECKPOINT_OF_RULE_AND_AMNESIAC),
+                false => (tag::CHECKPOINT, tag::CHECKPOINT_OF_RULE),
+            };
+            let writer = writer.tag_and_rule(tags, *rule).number(view.0).number(last_normal.0);
             let writer = writer.number(base.0).number(base_view.0).fixed(base_time.0);
             writer.number(commit.0).entries(suffix).requests(dlog)
         }
@@ -214,13 +228,19 @@ pub fn decode_record_of(
         tag::TRANSFER => {
             Record::Transfer { base: OpNumber(reader.number()?), entries: reader.entries(describe)? }
         }
-        tag::ENTER_VIEW => Record::EnterView {
+        tag::ENTER_VIEW | tag::ENTER_VIEW_OF_RULE => Record::EnterView {
+            rule: reader.rule(tag == tag::ENTER_VIEW_OF_RULE)?,
             view: View(reader.number()?),
             base: OpNumber(reader.number()?),
             commit: OpNumber(reader.number()?),
             suffix: reader.entries(describe)?,
         },
-        tag::CHECKPOINT | tag::CHECKPOINT_OF_AMNESIAC => Record::Checkpoint(Box::new(Checkpoint {
+        tag::CHECKPOINT
+        | tag::CHECKPOINT_OF_AMNESIAC
+        | tag::CHECKPOINT_OF_RULE
+        | tag::CHECKPOINT_OF_RULE_AND_AMNESIAC => Record::Checkpoint(Box::new(Checkpoint {
+            rule: reader
+                .rule(matches!(tag, tag::CHECKPOINT_OF_RULE | tag::CHECKPOINT_OF_RULE_AND_AMNESIAC))?,
             view: View(reader.number()?),
             last_normal: View(reader.number()?),
             base: OpNumber(reader.number()?),
@@ -229,7 +249,7 @@ pub fn decode_record_of(
             commit: OpNumber(reader.number()?),
             suffix: reader.entries(describe)?,
             dlog: reader.requests()?,
-            amnesiac: tag == tag::CHECKPOINT_OF_AMNESIAC,
+            amnesiac: matches!(tag, tag::CHECKPOINT_OF_AMNESIAC | tag::CHECKPOINT_OF_RULE_AND_AMNESIAC),
         })),
         tag::FORGOT => Record::Forgot { view: View(reader.number()?) },
         tag => return Err(Malformed::Tag { what: "record", tag }),

@@ -42,6 +42,8 @@ pub mod message {
     pub const LAST_CHANGE: u8 = 26;
     /// `Evaluated`.
     pub const EVALUATED: u8 = 27;
+    /// `Ok` of a view that does not count by the configuration's rule: since version 7 of the wire format.
+    pub const OK_OF_RULE: u8 = 28;
 
     /// `Prepare`.
     pub const PREPARE: u8 = 32;
@@ -82,6 +84,10 @@ pub mod message {
     pub const WATCH_LOG: u8 = 49;
     /// `LogDurable`: since version 6.
     pub const LOG_DURABLE: u8 = 50;
+    /// `DoViewChange` with the rule of the sender's last normal view: since version 7.
+    pub const DO_VIEW_CHANGE_OF_RULE: u8 = 51;
+    /// `StartView` with a rule: since version 7.
+    pub const START_VIEW_OF_RULE: u8 = 52;
 
     /// `Digest`.
     pub const DIGEST: u8 = 60;
@@ -112,6 +118,12 @@ pub mod record {
     pub const CHECKPOINT_OF_AMNESIAC: u8 = 8;
     /// Group and epoch come before the record's own tag: since format 3 of the log.
     pub const OF_CONFIGURATION: u8 = 9;
+    /// `EnterView` with a rule: since there is the mixed mode, whose name in the identity file builds of before refuse.
+    pub const ENTER_VIEW_OF_RULE: u8 = 10;
+    /// `Checkpoint` with a rule: likewise.
+    pub const CHECKPOINT_OF_RULE: u8 = 11;
+    /// `Checkpoint` with a rule of a replica that lost its memory: likewise.
+    pub const CHECKPOINT_OF_RULE_AND_AMNESIAC: u8 = 12;
 }
 
 /// What a read asks of a replica.
@@ -204,6 +216,8 @@ pub mod refusal {
     pub const DISK_FULL: u8 = 12;
     /// `ReplyDropped`.
     pub const REPLY_DROPPED: u8 = 13;
+    /// `NotActive`: since version 7 of the wire format.
+    pub const NOT_ACTIVE: u8 = 14;
 }
 
 /// Reasons of a StartViewChange.
@@ -254,6 +268,8 @@ pub mod fast_quorum {
     pub const NILEXT_OR_COMMUTATIVE: u8 = 3;
     /// `Commutative`.
     pub const COMMUTATIVE: u8 = 4;
+    /// `Mixed`: since version 7 of the wire format.
+    pub const MIXED: u8 = 5;
 }
 
 /// Steps of a handshake after both sides have said who they are.

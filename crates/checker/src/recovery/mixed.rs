@@ -357,11 +357,11 @@ fn accepts(settings: &MixedSettings, state: &State, member: usize, update: usize
     let executed = bits(state.executed_of(member));
     let logged = bits(state.log_of(member));
     let overlapping = settings.overlapping(update);
-    // The leader counts what it has ordered and not executed.
-    let ordered = if member == 0 { logged } else { 0 };
+    // What the leader has ordered without accepting it does not count: recovery puts it first, or forgets it.
     let in_order = kind.is_evaluated()
         || settings.has(KnownWrong::NoOrderRule)
-        || (own.accepted | ordered) & !executed & overlapping & later_than(update) == 0;
+        || own.accepted & !executed & overlapping & later_than(update) == 0;
+    let ordered = if member == 0 { logged } else { 0 };
     let done =
         if member == 0 && !settings.has(KnownWrong::EvaluatedBeforeExecution) { executed } else { logged };
     let alone = !kind.is_evaluated()

@@ -24,7 +24,7 @@ pub use mixed::{KnownWrong, MIXED_REPLICAS_MAX, MixedSettings, MixedUpdate, enum
 pub use rules::{majority, paper, supermajority};
 
 use std::fmt::Write;
-use syros_types::{FastQuorum, Group};
+use syros_types::{FastQuorum, FastRule, Group, Strength};
 
 /// Most updates that can be enumerated: beyond four, seven replicas take hours.
 pub const OPERATIONS_MAX: usize = 4;
@@ -55,6 +55,12 @@ pub struct Settings {
     /// Replicas refuse an update when they hold one with a later timestamp. The papers have no such
     /// check.
     pub conflict_check: bool,
+}
+
+/// Answers that complete an update: all are overwrites of one key.
+fn fast_quorum(settings: Settings) -> usize {
+    let rule = FastRule::of_all(settings.mode, settings.group);
+    rule.fast_quorum(settings.group, Strength::Overwrite)
 }
 
 /// What was found.
@@ -200,7 +206,7 @@ fn examine(
 /// True if executions lead to these logs in this real-time order: whatever ended before something
 /// else began has a fast quorum, the leader in it, whose members had it before any of its successors.
 fn is_possible(settings: Settings, held: &[&Log], before: &RealTime) -> bool {
-    let quorum = settings.group.fast_quorum(settings.mode);
+    let quorum = fast_quorum(settings);
     (0..settings.operations as u8).all(|a| {
         let successors = before[usize::from(a)];
         if successors == 0 {
@@ -216,7 +222,7 @@ fn is_possible(settings: Settings, held: &[&Log], before: &RealTime) -> bool {
 
 /// True if the update may have completed: its client may hold a fast quorum of answers.
 fn may_have_completed(settings: Settings, held: &[&Log], operation: u8) -> bool {
-    let quorum = settings.group.fast_quorum(settings.mode);
+    let quorum = fast_quorum(settings);
     held[0].contains(&operation) && held.iter().filter(|log| log.contains(&operation)).count() >= quorum
 }
 
@@ -275,7 +281,7 @@ fn fault(settings: Settings, held: &[&Log], before: &RealTime, answer: &[u8]) ->
         let lost = place(a).is_none() && may_have_completed(settings, held, a);
         // Dropping it is allowed if something executed may be thought of as having run right after
         // it: a later overwrite that did not come before it in real time.
-        let overwritten = settings.mode == FastQuorum::Majority
+        let overwritten = settings.mode.drops_overwritten()
             && answer
                 .iter()
                 .any(|b| before[usize::from(*b)] & 1 << a == 0 && may_run_just_before(before, a, *b, answer));

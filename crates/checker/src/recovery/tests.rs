@@ -249,8 +249,7 @@ fn steps(settings: Settings, moment: &Moment, operation: u8) -> Vec<Moment> {
         }
     }
     let holders = moment.logs.iter().filter(|log| log.contains(&operation)).count();
-    let acknowledged =
-        holders >= settings.group.fast_quorum(settings.mode) && moment.logs[0].contains(&operation);
+    let acknowledged = holders >= fast_quorum(settings) && moment.logs[0].contains(&operation);
     if moment.completed & bit == 0 && acknowledged {
         let mut completed = moment.clone();
         completed.completed |= bit;

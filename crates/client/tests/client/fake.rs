@@ -205,7 +205,7 @@ impl Cluster {
                 let is_nilext = syros_commands::describe(&request.body).unwrap().class.is_nilext();
                 let reply = if is_nilext { Body::default() } else { reply };
                 Some(match path {
-                    Path::Durability => Message::Ok { view, id, clock },
+                    Path::Durability => Message::Ok { view, rule: None, id, clock },
                     Path::Ordered => Message::Committed { view, id, clock, reply },
                 })
             }

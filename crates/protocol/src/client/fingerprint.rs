@@ -21,6 +21,7 @@ impl Client {
             prng,
             epoch,
             view,
+            rule,
             session,
             last_update,
             updates,
@@ -41,7 +42,7 @@ impl Client {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        (now.wall, prng, epoch, view, last_token, latencies).hash(hasher);
+        (now.wall, prng, epoch, view, rule, last_token, latencies).hash(hasher);
         clocks.fingerprint(hasher);
         assert!(held.is_empty(), "no clock in a model is so far ahead that a session is replaced");
         let WriteTimes { oks, distances, ordered, latency } = write_times;
@@ -99,7 +100,8 @@ fn hash_updates(
         let Some(Update {
             token,
             body,
-            fast,
+            fast_in,
+            strength,
             invoked,
             sent,
             micros,
@@ -123,7 +125,7 @@ fn hash_updates(
         else {
             continue;
         };
-        (token, body, fast, micros, acked_below, path, shared).hash(hasher);
+        (token, body, fast_in, strength, micros, acked_below, path, shared).hash(hasher);
         // Compared with nothing but 0 and 1.
         attempts.min(&2).hash(hasher);
         (recipients, oks.0, returns, evaluated, refusals.0, crowded_out, way).hash(hasher);

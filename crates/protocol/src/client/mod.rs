@@ -30,8 +30,8 @@ use reads::{Latencies, Read};
 use session::{Active, Session};
 use syros_types::room::shrink_queue;
 use syros_types::{
-    Class, ConfigurationEpoch, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId, ReplicaSet,
-    View, WallTime, Window, WritePolicy,
+    Class, ConfigurationEpoch, FastRule, Footprint, Instant, Now, OperationId, Prng, ReadPolicy, ReplicaId,
+    ReplicaSet, View, WallTime, Window, WritePolicy,
 };
 use updates::{Update, WriteTimes};
 
@@ -91,6 +91,8 @@ pub struct Client {
     /// Answers of this epoch count: the newest one that a replica has answered in.
     epoch: ConfigurationEpoch,
     view: View,
+    /// By what the view counts: what a replica has said of it, or else as in the view before with everybody active.
+    rule: FastRule,
     session: Session,
     last_update: Instant,
     updates: Window<Update>,
@@ -111,12 +113,13 @@ pub struct Client {
 impl Client {
     /// A client that knows no replica to be reachable yet.
     #[must_use]
-    pub const fn new(config: Config, now: Now) -> Self {
+    pub fn new(config: Config, now: Now) -> Self {
         Self {
             prng: Prng::new(config.seed),
             now,
             epoch: config.configuration.id.epoch,
             view: View(0),
+            rule: config.configuration.rule(),
             session: Session::None,
             last_update: now.instant,
             updates: Window::new(1, config.settings.in_flight_max),
@@ -344,10 +347,10 @@ impl Client {
 
     fn on_message(&mut self, from: ReplicaId, message: Message) {
         match message {
-            Message::Ok { view, id, clock } => {
+            Message::Ok { view, rule, id, clock } => {
                 self.on_clock(from, clock);
                 if let Some(sequence) = self.own(id) {
-                    self.on_ok(from, view, sequence);
+                    self.on_ok(from, view, rule, sequence);
                 }
                 self.observe_view(view);
             }
@@ -542,6 +545,9 @@ impl Client {
     /// Everything outstanding starts anew.
     fn begin_view(&mut self, view: View) {
         self.view = view;
+        if !self.planted(PlantedBug::ActiveOfOtherView) {
+            self.rule = FastRule::of_all(self.rule.mode, self.config.configuration.group());
+        }
         // Replicas forget it with the view that they leave.
         self.session.forget_shown(ReplicaSet::ALL);
         self.members.leader_heard = self.now.instant;

@@ -15,7 +15,8 @@ use crate::message::{Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{
-    Class, Footprint, Group, Instant, OperationId, ReplicaId, ReplicaSet, SessionId, View, WritePolicy,
+    Class, FastQuorum, FastRule, Footprint, Group, Instant, OperationId, ReplicaId, ReplicaSet, SessionId,
+    Strength, View, WritePolicy,
 };
 
 /// How long an update waits for another leader when the disk of this one has failed: view changes take a
@@ -26,8 +27,10 @@ const LEADER_CHANGE: Duration = Duration::from_secs(3);
 pub(super) struct Update {
     pub(super) token: Token,
     pub(super) body: Body,
-    /// May use the durability logs.
-    pub(super) fast: bool,
+    /// In which modes it may use the durability logs.
+    pub(super) fast_in: [bool; FastQuorum::ALL.len()],
+    /// What makes its fast quorum.
+    pub(super) strength: Strength,
     pub(super) invoked: Instant,
     pub(super) sent: Instant,
     /// Timestamp it carries in the current view; a resend within the view must not change it,
@@ -192,11 +195,11 @@ impl WriteTimes {
 impl Client {
     pub(super) fn new_update(&self, token: Token, body: Body, class: Class, footprint: &Footprint) -> Update {
         let now = self.now.instant;
-        let fast = self.config.configuration.mode.admission(class, footprint).is_some();
         Update {
             token,
             body,
-            fast,
+            fast_in: FastQuorum::ALL.map(|mode| mode.admission(class, footprint).is_some()),
+            strength: Strength::of(class, footprint),
             invoked: now,
             sent: now,
             micros: 0,
@@ -225,8 +228,30 @@ impl Client {
         self.write_counts
     }
 
+    /// What completes updates of this strength, as far as is known: so many of these members, the leader among them.
+    fn fast_quorum(&self, strength: Strength) -> (usize, ReplicaSet) {
+        (self.rule.fast_quorum(self.config.configuration.group(), strength), self.rule.active)
+    }
+
+    /// A replica has said by what the view counts.
+    fn on_rule(&mut self, told: Option<FastRule>) {
+        let rule = told.unwrap_or_else(|| self.config.configuration.rule());
+        let is_known = self.planted(PlantedBug::ActiveOfOtherView)
+            && self.rule.active.except(rule.active).is_empty()
+            && self.rule.mode == rule.mode;
+        if self.rule == rule || is_known {
+            return;
+        }
+        self.rule = rule;
+        // Others may be active than those that updates were sent to, or fewer be wanted than were waited for.
+        self.for_each_update(|client, sequence| {
+            client.widen(sequence);
+            client.finish_if_fast(sequence);
+        });
+    }
+
     /// Which way an update goes that may be fast.
-    fn choose_way(&mut self, sequence: u64) -> UpdatePath {
+    fn choose_way(&mut self, sequence: u64, strength: Strength) -> UpdatePath {
         let leader = self.leader();
         match self.config.settings.write_policy {
             WritePolicy::Fast | WritePolicy::Thrifty => return UpdatePath::Fast,
@@ -234,10 +259,10 @@ impl Client {
             WritePolicy::Auto => {}
         }
         let now = self.now.instant;
-        let usable = self.usable();
+        let (quorum, active) = self.fast_quorum(strength);
+        let usable = self.usable().within(active);
         let times = &self.write_times;
         let Session::Active(session) = &mut self.session else { return UpdatePath::Fast };
-        let quorum = self.config.configuration.fast_quorum();
         let is_due = session.comparison_is_due(now);
         let Some(fast) = times.fast(quorum, leader, usable) else {
             if is_due {
@@ -258,14 +283,13 @@ impl Client {
     }
 
     /// To whom an update goes that may be fast.
-    fn choose_recipients(&mut self, sequence: u64, way: UpdatePath) -> ReplicaSet {
-        let everybody = self.config.configuration.members().collect();
+    fn choose_recipients(&mut self, sequence: u64, way: UpdatePath, strength: Strength) -> ReplicaSet {
+        let (quorum, everybody) = self.fast_quorum(strength);
         if self.config.settings.write_policy != WritePolicy::Thrifty || way != UpdatePath::Fast {
             return everybody;
         }
         let now = self.now.instant;
-        let (leader, usable) = (self.leader(), self.usable());
-        let quorum = self.config.configuration.fast_quorum();
+        let (leader, usable) = (self.leader(), self.usable().within(everybody));
         let Session::Active(session) = &mut self.session else { return everybody };
         if session.comparison_is_due(now) {
             session.followed = Some((sequence, now));
@@ -277,7 +301,7 @@ impl Client {
     /// Sends an update to those, too, that it was not sent to for thrift.
     pub(super) fn widen(&mut self, sequence: u64) {
         let Some(session) = self.session.id() else { return };
-        let everybody: ReplicaSet = self.config.configuration.members().collect();
+        let everybody = self.rule.active;
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let others = everybody.except(update.recipients);
         if update.path != Path::Durability || others.is_empty() {
@@ -289,11 +313,12 @@ impl Client {
         }
     }
 
-    pub(super) fn on_ok(&mut self, from: ReplicaId, view: View, sequence: u64) {
+    pub(super) fn on_ok(&mut self, from: ReplicaId, view: View, rule: Option<FastRule>, sequence: u64) {
         // Only answers of one view make a quorum.
         if view != self.view && !self.planted(PlantedBug::AcksOfOtherViewsCounted) {
             return;
         }
+        self.on_rule(rule);
         let now = self.now.instant;
         let Some(update) = self.updates.get_mut(sequence) else {
             if let Session::Active(Active { followed: Some((followed, began)), .. }) = self.session
@@ -308,8 +333,37 @@ impl Client {
         self.write_times.on_ok(from, now.since(update.began).as_nanos() as u64, now);
         let lacks_room = !update.without_room.is_empty();
         self.finish_if_fast(sequence);
+        self.look_for_stragglers_in_time(sequence);
         if lacks_room {
             self.end_without_room(sequence, Refusal::OutOfMemory);
+        }
+    }
+
+    /// How long those are waited for that an update lacks which a majority has: one member that is silent must not keep what
+    /// the others can commit for as long as it takes to be given up. `None` if that is not known.
+    fn straggler_patience(&self, strength: Strength) -> Option<Duration> {
+        if self.rule.mode != FastQuorum::Mixed || strength == Strength::Overwrite {
+            return None;
+        }
+        let (quorum, active) = self.fast_quorum(strength);
+        let fast = self.write_times.fast(quorum, self.leader(), active)?;
+        Some(Duration::from_nanos(fast.saturating_mul(2).saturating_add(NEAR)))
+    }
+
+    /// True if a majority has an update, the leader among them, so that the leader can commit it.
+    fn is_with_majority(&self, update: &Update) -> bool {
+        let oks = update.oks.within(self.rule.active);
+        oks.contains(self.leader()) && oks.len() >= self.config.configuration.majority()
+    }
+
+    /// Looks after an update that a majority has when those that it lacks should have answered.
+    fn look_for_stragglers_in_time(&mut self, sequence: u64) {
+        let Some(update) = self.updates.get(sequence) else { return };
+        if update.path == Path::Durability
+            && self.is_with_majority(update)
+            && let Some(patience) = self.straggler_patience(update.strength)
+        {
+            self.scan_at = self.scan_at.min(update.began.after(patience).max(self.now.instant));
         }
     }
 
@@ -325,15 +379,21 @@ impl Client {
 
     /// Ends an update that the fast quorum has, with what it returns.
     fn finish_if_fast(&mut self, sequence: u64) {
-        let (leader, quorum) = (self.leader(), self.config.configuration.fast_quorum());
+        let leader = self.leader();
+        let strength = self.updates.get(sequence).map_or(Strength::Strong, |update| update.strength);
+        let (quorum, active) = self.fast_quorum(strength);
+        let is_one_less = self.planted(PlantedBug::StrongWithOneLess) && strength == Strength::Strong;
+        let quorum = quorum - usize::from(is_one_less && self.rule.mode == FastQuorum::Mixed);
+        let active = if self.planted(PlantedBug::PassiveAccepts) { ReplicaSet::ALL } else { active };
         let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
         let majority =
             self.planted(PlantedBug::EvaluationIsEnough).then(|| self.config.configuration.majority());
-        let now = self.now.instant;
+        let (now, mode) = (self.now.instant, self.rule.mode);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let quorum = majority.filter(|_| update.returns).unwrap_or(quorum);
-        let has_quorum = update.oks.len() >= quorum && (update.oks.contains(leader) || leaderless);
-        if !update.fast || !has_quorum || (update.returns && update.evaluated.is_none()) {
+        let oks = update.oks.within(active);
+        let has_quorum = oks.len() >= quorum && (oks.contains(leader) || leaderless);
+        if !update.fast_in[mode as usize] || !has_quorum || (update.returns && update.evaluated.is_none()) {
             return;
         }
         self.write_counts.fast += 1;
@@ -366,9 +426,10 @@ impl Client {
 
     /// `from` will not answer `Ok`: when that makes the fast quorum impossible, the leader orders.
     pub(super) fn on_no_ok(&mut self, from: ReplicaId, sequence: u64) {
-        let (quorum, leader) = (self.config.configuration.fast_quorum(), self.leader());
-        let (usable, everybody) =
-            (self.usable(), self.config.configuration.members().collect::<ReplicaSet>());
+        let leader = self.leader();
+        let strength = self.updates.get(sequence).map_or(Strength::Strong, |update| update.strength);
+        let (quorum, everybody) = self.fast_quorum(strength);
+        let usable = self.usable();
         let absent_awaited = self.planted(PlantedBug::AbsentAwaited);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.refusals = update.refusals.with(from);
@@ -377,7 +438,7 @@ impl Client {
             return self.end_without_room(sequence, Refusal::OutOfMemory);
         }
         // A replica that is not connected will not answer, either, and one that has been silent is not waited for again.
-        let reachable = if absent_awaited { everybody } else { update.oks.and(usable) };
+        let reachable = if absent_awaited { everybody } else { update.oks.and(usable).within(everybody) };
         let possible = reachable.except(update.refusals);
         let impossible = possible.len() < quorum || update.refusals.contains(leader);
         if impossible && update.path == Path::Durability {
@@ -416,7 +477,7 @@ impl Client {
             },
             // Every replica says so of these bytes.
             Refusal::Malformed => self.finish_update(sequence, Outcome::Refused(refusal)),
-            Refusal::ClockSkew | Refusal::NotNormal => self.on_no_ok(from, sequence),
+            Refusal::ClockSkew | Refusal::NotNormal | Refusal::NotActive => self.on_no_ok(from, sequence),
             // What was to show that the session is this client's is lost, or came too early.
             Refusal::NotAttached => {
                 self.session.forget_shown(ReplicaSet::default().with(from));
@@ -488,9 +549,10 @@ impl Client {
     }
 
     /// True if enough replicas, the leader among them, can be expected to answer.
-    pub(super) fn fast_quorum_in_reach(&self) -> bool {
-        let usable = self.usable();
-        usable.contains(self.leader()) && usable.len() >= self.config.configuration.fast_quorum()
+    fn fast_quorum_in_reach(&self, strength: Strength) -> bool {
+        let (quorum, active) = self.fast_quorum(strength);
+        let usable = self.usable().within(active);
+        usable.contains(self.leader()) && usable.len() >= quorum
     }
 
     pub(super) fn next_micros(&mut self) -> u64 {
@@ -515,12 +577,13 @@ impl Client {
             self.members.behind = ReplicaSet(0);
         }
         let micros = self.next_micros();
-        let fast_quorum_in_reach = self.fast_quorum_in_reach();
+        let mode = self.rule.mode;
         let (acked_below, now) = (self.updates.first(), self.now.instant);
         let Some(update) = self.updates.get_mut(sequence) else { return };
-        let may_be_fast = update.fast && fast_quorum_in_reach;
-        let way = if may_be_fast { self.choose_way(sequence) } else { UpdatePath::Leader };
-        let recipients = self.choose_recipients(sequence, way);
+        let (is_admitted, strength) = (update.fast_in[mode as usize], update.strength);
+        let may_be_fast = is_admitted && self.fast_quorum_in_reach(strength);
+        let way = if may_be_fast { self.choose_way(sequence, strength) } else { UpdatePath::Leader };
+        let recipients = self.choose_recipients(sequence, way, strength);
         let keeps_evaluation = self.planted(PlantedBug::EvaluationOfOtherViewKept);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         if !keeps_evaluation {
@@ -622,13 +685,19 @@ impl Client {
 
     pub(super) fn look_after_update(&mut self, sequence: u64) {
         let (now, leader) = (self.now.instant, self.leader());
-        let quorum = self.config.configuration.fast_quorum();
-        let fast = self.write_times.fast(quorum, leader, self.usable()).unwrap_or_default();
+        let strength = self.updates.get(sequence).map_or(Strength::Strong, |update| update.strength);
+        let (quorum, active) = self.fast_quorum(strength);
+        let fast = self.write_times.fast(quorum, leader, self.usable().within(active)).unwrap_or_default();
         let settings = &self.config.settings;
         let (give_up_after, session_idle_max) = (settings.give_up_after, settings.session_idle_max);
         let widen_after = (settings.sync_after / 4).max(Duration::from_nanos(fast.saturating_mul(2)));
         let latency = self.write_times.latency;
         let sync_after = patience(settings.sync_after, fast.max(latency), settings);
+        let is_with_majority = self.updates.get(sequence).is_some_and(|update| self.is_with_majority(update));
+        let sync_after = match self.straggler_patience(strength).filter(|_| is_with_majority) {
+            Some(patience) => patience.min(sync_after),
+            None => sync_after,
+        };
         // The leader has to be asked before the session ends.
         let sync_after = sync_after.min(session_idle_max);
         let resend = patience(settings.resend, self.write_times.ordered.max(latency), settings);
@@ -666,11 +735,13 @@ impl Client {
             // The next updates go to others at once.
             let missing = ReplicaSet(self.members.connected.0 & update.recipients.0);
             let missing = missing.except(update.oks).except(update.refusals).without(leader);
-            let is_thrifty = update.recipients.len() < self.config.configuration.size();
+            let is_thrifty = !self.rule.active.except(update.recipients).is_empty();
             if is_thrifty {
                 self.members.on_silent(missing);
                 self.widen(sequence);
             }
+        } else {
+            self.look_for_stragglers_in_time(sequence);
         }
     }
 

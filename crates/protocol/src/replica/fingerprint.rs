@@ -26,6 +26,8 @@ impl Replica {
             timers,
             view,
             last_normal,
+            rule,
+            active,
             log,
             commit,
             applied,
@@ -54,7 +56,7 @@ impl Replica {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        (now.wall, view, last_normal, log, commit, applied, apply_requested).hash(hasher);
+        (now.wall, view, last_normal, rule, log, commit, applied, apply_requested).hash(hasher);
         core::mem::discriminant(role).hash(hasher);
         match role {
             Role::Leader(leader) => {
@@ -75,6 +77,7 @@ impl Replica {
         self.group_clock().is_some().hash(hasher);
         clock.deadline(*promised_until, hasher);
         later_views.fingerprint(config, clock, hasher);
+        active.fingerprint(hasher);
     }
 
     /// The updates in the durability log, in order of arrival.
@@ -126,10 +129,21 @@ impl Leader {
             heartbeat_due,
         } = self;
         in_view.fingerprint(clock, hasher);
-        for Progress { op_number, applied, heard, promised_until, disk_short, fetched, fetched_at } in
-            progress
+        for Progress {
+            op_number,
+            applied,
+            heard,
+            promised_until,
+            disk_short,
+            fetched,
+            fetched_at,
+            silent_reviews,
+            reviews_present,
+            heard_before,
+        } in progress
         {
             (op_number, applied, heard.is_some(), disk_short.is_some(), fetched).hash(hasher);
+            (silent_reviews, reviews_present, heard_before).hash(hasher);
             heard.iter().chain(fetched_at).for_each(|heard| clock.exact(*heard, hasher));
             clock.deadline(*promised_until, hasher);
         }

@@ -53,6 +53,12 @@ impl LaterViews {
         self.wants.iter().flatten().filter(recent).filter(|want| wanted(want)).count()
     }
 
+    /// True if this member was heard lately to want a later view.
+    pub(super) fn is_wanting(&self, member: ReplicaId, now: Instant, resend: Duration) -> bool {
+        let want = self.wants.get(member.index()).copied().flatten();
+        want.is_some_and(|want| want.at.after(WantedView::kept(resend)) >= now)
+    }
+
     /// The highest view that a member was heard to want.
     pub(super) fn highest_wanted(&self) -> View {
         self.wants.iter().flatten().map(|want| want.view).max().unwrap_or_default()

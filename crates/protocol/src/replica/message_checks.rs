@@ -44,6 +44,7 @@ impl Replica {
             Message::DoViewChange(change) => {
                 possible(change.view)
                     && change.last_normal <= change.view
+                    && self.is_possible_rule(change.rule, change.last_normal)
                     && change.commit_view <= change.view
                     && numbers(&[change.commit])
                     && is_log(&change.suffix, change.view)
@@ -51,6 +52,7 @@ impl Replica {
             Message::StartView(start) => {
                 possible(start.view)
                     && start.base_view <= start.view
+                    && self.is_possible_rule(start.rule, start.view)
                     && numbers(&[start.base, start.commit])
                     && is_log(&start.suffix, start.view)
             }

@@ -9,6 +9,7 @@
 //! replica drops it when it enters another role. Every moment at which the replica does something by itself is a `Timer`; entering
 //! a role stops the timers of the last one.
 
+mod active;
 mod api;
 mod attachments;
 mod backlog;
@@ -64,7 +65,7 @@ use persistence::Persistence;
 use resources::Resources;
 use role::{Recovering, Role};
 use syros_types::room::shrink_queue;
-use syros_types::{Group, Instant, Now, OpNumber, Prng, ReplicaId, View, WallTime};
+use syros_types::{FastRule, Group, Instant, Now, OpNumber, Prng, ReplicaId, View, WallTime};
 use timers::{Timer, Timers};
 
 /// A follower that has seen nothing to append hears of a commit within this time.
@@ -83,6 +84,9 @@ pub struct Replica {
     timers: Timers,
     view: View,
     last_normal: View,
+    /// That of the last view in which it was normal.
+    rule: FastRule,
+    active: active::ActiveMembers,
     log: Log,
     commit: OpNumber,
     applied: OpNumber,
@@ -148,6 +152,8 @@ impl Replica {
             timers: Timers::stopped(),
             view: View(0),
             last_normal: View(0),
+            rule: config.configuration.rule(),
+            active: active::ActiveMembers::default(),
             log: Log::new(),
             commit: OpNumber(0),
             applied: OpNumber(0),
@@ -284,6 +290,18 @@ impl Replica {
         self.view
     }
 
+    /// By what its view counts.
+    #[must_use]
+    pub const fn rule(&self) -> FastRule {
+        self.rule
+    }
+
+    /// How long a leader is silent before it is suspected.
+    #[must_use]
+    pub const fn suspect_after(&self) -> Duration {
+        self.config.suspect_after
+    }
+
     /// True if the replica is normal and leads its view.
     #[must_use]
     pub const fn is_leader(&self) -> bool {
@@ -310,7 +328,7 @@ impl Replica {
             replica: self.config.replica.0,
             replicas: self.config.configuration.size() as u8,
             role: self.role(),
-            fast_quorum: self.config.configuration.mode,
+            fast_quorum: self.rule.mode,
             view: self.view.0,
             op_number: self.log.op_number().0,
             commit: self.commit.0,
@@ -438,6 +456,10 @@ impl Replica {
             self.leave_with_full_disk();
             self.leave_with_wrong_clock();
             self.leave_unheard();
+        }
+        if self.timers.is_due(Timer::Review, now) {
+            self.timers.set(Timer::Review, now.after(self.config.heartbeat));
+            self.review_active_members();
         }
         if !self.is_leader() {
             return;

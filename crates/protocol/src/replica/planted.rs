@@ -119,6 +119,12 @@ planted_bugs! {
     RefusalIsForGood = "refusal-is-for-good": "A leader does not order what it has refused for want of room when a follower hands it over later.";
     LeaderRefusalIsEnough = "leader-refusal-is-enough": "A client reports an update that was sent to all as refused when the leader has refused it.";
     RefusalOutlivesProcess = "refusal-outlives-process": "A client reports an update as refused by all that were asked though it has sent it again since.";
+    StrongByUnion = "strong-by-union": "Mixed mode recovers updates that need all active members from a single durability log.";
+    StrongWithOneLess = "strong-with-one-less": "A client completes an update that needs all active members with the answers of all but one.";
+    PassiveAccepts = "passive-accepts": "A member that is not active accepts updates, and clients count it.";
+    PassiveRecovered = "passive-recovered": "The durability logs of members that were not active count in recovery.";
+    ActiveOfOtherView = "active-of-other-view": "A client counts by the active members of an earlier view.";
+    AbsentStaysActive = "absent-stays-active": "A leader of a mixed view never leaves out a member that it does not hear.";
     SilentForGood = "silent-for-good": "A leader whose disk has failed sends no sign of life when its log is open again.";
     FetchingUnheard = "fetching-unheard": "A leader gives up its view while a follower that it needs is fetching what it lacks to enter it.";
     CrowdedOutForGood = "crowded-out-for-good": "A leader refuses an update for good of which it refused the first copy when it had no room.";

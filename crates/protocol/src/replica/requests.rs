@@ -147,8 +147,13 @@ impl Replica {
             return self.refuse(from, id, Refusal::Malformed);
         };
         let admission = self.admission(&update);
-        if update.class == Class::Read || (path == Path::Durability && admission.is_none()) {
+        // The client may not know yet that the view has another mode.
+        let is_mistaken = self.rule.mode == self.config.configuration.mode;
+        if update.class == Class::Read || (path == Path::Durability && admission.is_none() && is_mistaken) {
             return self.refuse(from, id, Refusal::Malformed);
+        }
+        if path == Path::Durability && !self.is_active() && !self.planted(PlantedBug::PassiveAccepts) {
+            return self.refuse_for_now(from, id, Refusal::NotActive);
         }
         if path == Path::Ordered && !self.is_leader() {
             let view = self.view;
@@ -178,6 +183,10 @@ impl Replica {
         }
         match admission {
             Some(admission) if path == Path::Durability => self.accept(from, recipients, update, admission),
+            None if !self.is_leader() => {
+                let (view, clock) = (self.view, self.now.wall);
+                self.send(from, Message::Conflict { view, id, clock });
+            }
             _ => self.order_now(from, path, update, recipients),
         }
     }
@@ -213,7 +222,11 @@ impl Replica {
     /// Whether an update may enter the durability log, and on what terms: it depends on the mode, because the modes
     /// recover it differently.
     const fn admission(&self, update: &Update) -> Option<Admission> {
-        self.config.configuration.mode.admission(update.class, &update.footprint)
+        self.rule.mode.admission(update.class, &update.footprint)
+    }
+
+    fn ok(&self, id: OperationId) -> Message {
+        Message::Ok { view: self.view, rule: self.told_rule(), id, clock: self.now.wall }
     }
 
     /// Answers an operation this replica knows already, or cannot know. True if it is dealt with.
@@ -262,7 +275,7 @@ impl Replica {
                 let message = if self.is_leader() {
                     Message::Committed { view, id, clock, reply }
                 } else {
-                    Message::Ok { view, id, clock }
+                    self.ok(id)
                 };
                 self.send_durable(from, message);
                 return true;
@@ -274,7 +287,7 @@ impl Replica {
                         Message::Committed { view, id, clock, reply: empty_body() }
                     }
                     true => Message::Refused { view, id, clock, refusal: Refusal::ReplyDropped },
-                    false => Message::Ok { view, id, clock },
+                    false => self.ok(id),
                 };
                 self.send_durable(from, message);
                 return true;
@@ -304,19 +317,18 @@ impl Replica {
     /// Answers an operation that the durability log or the log holds and that has not been executed. True if it is dealt
     /// with.
     fn answer_pending(&mut self, from: Peer, path: Path, id: OperationId) -> bool {
-        let (view, clock) = (self.view, self.now.wall);
         // What an update returns is evaluated when it is accepted, and never again: it may have been executed since,
         // unknown to the core. A leader that is asked once more has it executed.
         let held = self.dlog.get(id).map(|update| update.class.is_nilext());
         let is_evaluated = held == Some(false) && self.is_leader();
         if is_evaluated && self.planted(PlantedBug::EvaluatedAgain) {
             let body = self.dlog.get(id).map(|update| update.request.body.clone()).unwrap_or_else(empty_body);
-            self.send_durable(from, Message::Ok { view, id, clock });
-            self.actions.push_back(Action::Evaluate { to: from, view, id, body });
+            self.send_durable(from, self.ok(id));
+            self.actions.push_back(Action::Evaluate { to: from, view: self.view, id, body });
             return true;
         }
         if path == Path::Durability && held.is_some() && !is_evaluated {
-            self.send_durable(from, Message::Ok { view, id, clock });
+            self.send_durable(from, self.ok(id));
             return true;
         }
         if let Some(number) = self.backlog.ordered.get(&id).copied() {
@@ -329,7 +341,7 @@ impl Replica {
                 }
                 self.wait(number, Waiter { to: from, what: Awaited::Update(id) });
             } else {
-                self.send_durable(from, Message::Ok { view, id, clock });
+                self.send_durable(from, self.ok(id));
             }
             return true;
         }
@@ -548,13 +560,15 @@ impl Replica {
         let is_evaluated = !update.class.is_nilext() && self.is_leader();
         let request = update.request.clone();
         let evaluated = is_evaluated.then(|| request.body.clone());
+        // Who is not active has not kept it.
+        let recipients = ReplicaSet(recipients.0 & self.rule.active.0);
         self.dlog.insert(recipients, update, self.now.instant);
         self.persist_data(|| Record::Accept(request));
         self.counters.fast_updates += 1;
         if self.planted(PlantedBug::OkBeforePersist) {
-            self.send(from, Message::Ok { view, id, clock });
+            self.send(from, self.ok(id));
         } else {
-            self.send_durable(from, Message::Ok { view, id, clock });
+            self.send_durable(from, self.ok(id));
         }
         if let Some(body) = evaluated {
             self.actions.push_back(Action::Evaluate { to: from, view, id, body });

@@ -8,7 +8,7 @@ use alloc::collections::BTreeMap;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::fmt;
-use syros_types::{OpNumber, OperationId, View};
+use syros_types::{FastRule, OpNumber, OperationId, View};
 
 /// A record that cannot follow those before it: the write-ahead log is not this replica's, or damaged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +89,10 @@ pub struct Restored {
     describe: Describe,
     view: View,
     last_normal: View,
+    /// That of `last_normal`.
+    rule: FastRule,
+    /// That of views whose records name none.
+    usual_rule: FastRule,
     commit: OpNumber,
     log: Log,
     /// Accepted updates that are not in the log, by order of arrival.
@@ -111,6 +115,7 @@ pub struct Restored {
 pub(super) struct Parts {
     pub(super) view: View,
     pub(super) last_normal: View,
+    pub(super) rule: FastRule,
     pub(super) commit: OpNumber,
     pub(super) log: Log,
     pub(super) dlog: Vec<Request>,
@@ -126,6 +131,8 @@ impl Restored {
             describe: config.describe,
             view: View(0),
             last_normal: View(0),
+            rule: config.configuration.rule(),
+            usual_rule: config.configuration.rule(),
             commit: OpNumber(0),
             log: Log::new(),
             dlog: BTreeMap::new(),
@@ -262,10 +269,11 @@ impl Restored {
                 self.commit = self.commit.max(commit.min(self.log.op_number()));
             }
             Record::Transfer { base, entries } => self.replace(base, entries)?,
-            Record::EnterView { view, base, commit, suffix } => {
+            Record::EnterView { view, rule, base, commit, suffix } => {
                 self.reach(view)?;
                 self.replace(base, suffix)?;
                 self.last_normal = view;
+                self.rule = rule.unwrap_or(self.usual_rule);
                 self.commit = self.commit.max(commit.min(self.log.op_number()));
                 self.dlog.clear();
                 self.arrivals.clear();
@@ -278,8 +286,18 @@ impl Restored {
 
     /// With its snapshot, a checkpoint says all; without, it must not say anything new.
     fn checkpoint(&mut self, checkpoint: Checkpoint) -> Result<(), InvalidRecord> {
-        let Checkpoint { view, last_normal, base, base_view, base_time, commit, suffix, dlog, amnesiac } =
-            checkpoint;
+        let Checkpoint {
+            view,
+            last_normal,
+            rule,
+            base,
+            base_view,
+            base_time,
+            commit,
+            suffix,
+            dlog,
+            amnesiac,
+        } = checkpoint;
         self.reach(view)?;
         self.amnesiac |= amnesiac;
         if !self.snapshots.contains(&base) {
@@ -291,6 +309,7 @@ impl Restored {
         }
         self.connected = true;
         self.last_normal = last_normal;
+        self.rule = rule.unwrap_or(self.usual_rule);
         self.log = Log::after(base, base_view, base_time);
         for entry in suffix {
             self.append(entry)?;
@@ -369,11 +388,11 @@ impl Restored {
     }
 
     pub(super) fn into_parts(self) -> Parts {
-        let Self { view, last_normal, commit, log, dlog, snapshot, .. } = self;
+        let Self { view, last_normal, rule, commit, log, dlog, snapshot, .. } = self;
         assert!(
             log.base() == snapshot.as_ref().map_or(OpNumber(0), |(head, _)| head.op_number),
             "the snapshot that the log goes with was attached"
         );
-        Parts { view, last_normal, commit, log, dlog: dlog.into_values().collect(), snapshot }
+        Parts { view, last_normal, rule, commit, log, dlog: dlog.into_values().collect(), snapshot }
     }
 }

@@ -197,6 +197,7 @@ impl Replica {
         let checkpoint = Checkpoint {
             view: self.view,
             last_normal: self.last_normal,
+            rule: self.told_rule(),
             base,
             base_view: self.log.view_at(base).unwrap_or_default(),
             base_time: self.log.time_at(base).unwrap_or_default(),

@@ -7,6 +7,8 @@ use syros_types::Instant;
 pub(super) enum Timer {
     /// Leader: sends a sign of life.
     Heartbeat,
+    /// Leader: looks which members should be active.
+    Review,
     /// Leader: orders what is in the durability log.
     Order,
     /// Leader: looks for idle sessions.
@@ -32,8 +34,9 @@ pub(super) enum Timer {
 impl Timer {
     const COUNT: usize = Self::ALL.len();
 
-    const ALL: [Self; 11] = [
+    const ALL: [Self; 12] = [
         Self::Heartbeat,
+        Self::Review,
         Self::Order,
         Self::Sessions,
         Self::Suspect,
@@ -107,6 +110,7 @@ impl Timers {
                 // No session is idle for so long in a model.
                 Timer::Sessions => {}
                 Timer::Heartbeat
+                | Timer::Review
                 | Timer::Order
                 | Timer::Suspect
                 | Timer::FetchBodies

@@ -54,6 +54,14 @@ pub enum ViewChangeCause {
     Deposed(ReplicaId),
     /// It led, and fewer than `f` followers have answered it for this long.
     Unheard(Duration),
+    /// It leads, and goes on with other active members: it has not heard those that it leaves out, and those that it takes
+    /// back have caught up.
+    ActiveMembers {
+        /// Active no longer.
+        left_out: ReplicaSet,
+        /// Active again.
+        taken_back: ReplicaSet,
+    },
     /// It led, and lets this member lead.
     HandedOver(ReplicaId, HandOverReason),
 }

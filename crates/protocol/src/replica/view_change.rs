@@ -21,7 +21,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{
-    Class, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, Timestamp, View,
+    Class, FastRule, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, Strength,
+    Timestamp, View,
 };
 
 /// Longest time between attempts, in first ones: a group that cannot form a quorum must notice soon when it
@@ -176,6 +177,7 @@ impl Replica {
         let change = DoViewChange {
             view: self.view,
             last_normal: self.last_normal,
+            rule: self.told_rule(),
             commit: self.commit,
             commit_view: self.log.view_at(self.commit).unwrap_or_default(),
             suffix: self.log.suffix(self.commit),
@@ -337,7 +339,7 @@ impl Replica {
     }
 
     /// Leader: starts a view, `at_least` this one, that it leads again.
-    fn restart_leadership(&mut self, at_least: View, cause: ViewChangeCause) {
+    pub(super) fn restart_leadership(&mut self, at_least: View, cause: ViewChangeCause) {
         self.move_to(self.next_view_of(self.config.replica, at_least), ViewChangeReason::Abdication, cause);
     }
 
@@ -500,6 +502,10 @@ impl Replica {
     fn start_view(&mut self, source: ReplicaId, changes: Vec<(ReplicaId, DoViewChange)>) {
         let commit = changes.iter().map(|(_, change)| change.commit).max().unwrap_or_default();
         let newest = changes.iter().map(|(_, change)| change.last_normal).max().unwrap_or_default();
+        let rule = changes.iter().find(|(_, change)| change.last_normal == newest);
+        let rule = self.known_rule(rule.and_then(|(_, change)| change.rule));
+        let senders = changes.iter().map(|(sender, _)| *sender).collect();
+        let next_rule = self.next_rule(rule, newest, senders);
         let mut dlogs = Vec::new();
         let mut unchanged = self.log.op_number();
         for (sender, change) in changes {
@@ -509,24 +515,25 @@ impl Replica {
                 self.truncate(end);
                 unchanged = unchanged.min(end);
             }
-            if change.last_normal == newest {
+            let is_active = rule.active.contains(sender) || self.planted(PlantedBug::PassiveRecovered);
+            if change.last_normal == newest && is_active {
                 dlogs.push(change.dlog);
             }
         }
-        let recovered = self.recover_updates(dlogs);
+        let recovered = self.recover_updates(rule, dlogs);
         self.dlog.clear();
         if !recovered.is_empty() {
             let payload = Payload::Recovered(recovered.into_boxed_slice());
             self.append_entry(LogEntry { view: self.view, time: self.log_time(), payload });
         }
         self.commit = self.commit.max(commit.min(self.log.op_number()));
-        self.become_normal(unchanged);
+        self.become_normal(next_rule, unchanged);
         self.send_start_view_to_all();
         self.advance_commit();
     }
 
     /// What the durability logs hold that is not in the log, selected and ordered.
-    fn recover_updates(&self, dlogs: Vec<Vec<Request>>) -> Vec<Update> {
+    fn recover_updates(&self, rule: FastRule, dlogs: Vec<Vec<Request>>) -> Vec<Update> {
         if self.planted(PlantedBug::RecoverNothing) {
             return Vec::new();
         }
@@ -541,10 +548,10 @@ impl Replica {
             .map(|dlog| dlog.iter().filter(|update| may_recover(update.request.id)).collect())
             .collect();
         #[cfg(feature = "planted-bugs")]
-        if let Some(wrong) = self.recover_wrongly(&logs) {
+        if let Some(wrong) = self.recover_wrongly(rule, &logs) {
             return wrong;
         }
-        let recovered = self.recover_rightly(&logs);
+        let recovered = self.recover_rightly(rule, &logs);
         recovered.into_iter().cloned().collect()
     }
 
@@ -566,9 +573,9 @@ impl Replica {
         acknowledged
     }
 
-    fn recover_rightly<'a>(&self, logs: &[Vec<&'a Update>]) -> Vec<&'a Update> {
+    fn recover_rightly<'a>(&self, rule: FastRule, logs: &[Vec<&'a Update>]) -> Vec<&'a Update> {
         let overwrites = self.config.overwrites;
-        recover(self.config.configuration.mode, self.config.configuration.group(), logs, |newer, older| {
+        recover(rule, self.config.configuration.group(), logs, |newer, older| {
             overwrites(&newer.request.body, &older.request.body)
         })
     }
@@ -590,7 +597,7 @@ impl Replica {
     }
 
     #[cfg(feature = "planted-bugs")]
-    fn recover_wrongly(&self, logs: &[Vec<&Update>]) -> Option<Vec<Update>> {
+    fn recover_wrongly(&self, rule: FastRule, logs: &[Vec<&Update>]) -> Option<Vec<Update>> {
         let count = |id| logs.iter().filter(|log| log.iter().any(|update| update.request.id == id)).count();
         let mut union: Vec<Update> = Vec::new();
         for update in logs.iter().flatten() {
@@ -598,19 +605,27 @@ impl Replica {
                 union.push((*update).clone());
             }
         }
-        let threshold = self.config.configuration.recovery_quorum();
+        let group = self.config.configuration.group();
+        let threshold = |update: &Update| rule.recovery_quorum(group, update.strength(), logs.len());
         match self.config.planted? {
             PlantedBug::RecoverEverything => {
-                union.retain(|update| count(update.request.id) >= threshold);
+                union.retain(|update| count(update.request.id) >= threshold(update));
                 union.sort_by_key(|update| update.request.timestamp());
             }
             PlantedBug::RecoverInArrivalOrder => {
-                union.retain(|update| count(update.request.id) >= threshold);
-                let right = self.recover_rightly(logs);
+                union.retain(|update| count(update.request.id) >= threshold(update));
+                let right = self.recover_rightly(rule, logs);
                 union.retain(|update| right.iter().any(|kept| kept.request.id == update.request.id));
             }
             PlantedBug::RecoveryThresholdTooHigh => {
-                union.retain(|update| count(update.request.id) > threshold);
+                union.retain(|update| count(update.request.id) > threshold(update));
+                union.sort_by_key(|update| update.request.timestamp());
+            }
+            PlantedBug::StrongByUnion => {
+                let right = self.recover_rightly(rule, logs);
+                let is_right =
+                    |update: &Update| right.iter().any(|kept| kept.request.id == update.request.id);
+                union.retain(|update| update.strength() == Strength::Strong || is_right(update));
                 union.sort_by_key(|update| update.request.timestamp());
             }
             _ => return None,
@@ -619,7 +634,9 @@ impl Replica {
     }
 
     /// Normal in the current view, with a log that was left as it was up to `unchanged`.
-    fn become_normal(&mut self, unchanged: OpNumber) {
+    fn become_normal(&mut self, rule: FastRule, unchanged: OpNumber) {
+        self.rule = rule;
+        self.active.forget_wanted();
         self.take_part(Some(self.now.instant));
         self.last_normal = self.view;
         self.counters.view_changes += 1;
@@ -631,7 +648,8 @@ impl Replica {
             super::Durability::Fsync => {
                 let (view, commit) = (self.view, self.commit);
                 let suffix = self.log.suffix(unchanged);
-                let ticket = self.persist(Record::EnterView { view, base: unchanged, commit, suffix });
+                let rule = self.told_rule();
+                let ticket = self.persist(Record::EnterView { view, rule, base: unchanged, commit, suffix });
                 self.persistence.set_view_ticket(ticket);
             }
             super::Durability::Replicated => self.persist_view(),
@@ -653,6 +671,10 @@ impl Replica {
             let timers = Timers::stopped()
                 .with(Timer::Heartbeat, now)
                 .with(Timer::Sessions, now.after(self.config.session_timeout / 8));
+            let timers = match self.rule.mode.has_active_members() {
+                true => timers.with(Timer::Review, now.after(self.config.heartbeat)),
+                false => timers,
+            };
             self.enter(Role::Leader(leader), timers);
         } else {
             let timers = Timers::stopped()
@@ -673,6 +695,7 @@ impl Replica {
         let base = self.commit;
         Message::StartView(Box::new(StartView {
             view: self.view,
+            rule: self.told_rule(),
             base,
             base_view: self.log.view_at(base).unwrap_or_default(),
             commit: self.announced_commit(),
@@ -760,7 +783,7 @@ impl Replica {
 
     /// Follower: the new view's log replaces this one's, and the durability log is cleared.
     pub(super) fn enter_as_follower(&mut self, start: StartView) {
-        let StartView { view, base, commit, suffix, .. } = start;
+        let StartView { view, rule, base, commit, suffix, .. } = start;
         if self.is_normal() {
             self.trace_left(view, ViewChangeCause::Followed(self.config.configuration.leader(view)));
         }
@@ -774,7 +797,7 @@ impl Replica {
             self.dlog.clear();
         }
         self.commit = self.commit.max(commit.min(self.log.op_number()));
-        self.become_normal(unchanged);
+        self.become_normal(self.known_rule(rule), unchanged);
         if let Role::Follower(follower) = &mut self.role {
             follower.leader_commit = commit;
             follower.owe_ack(Instant(0));
@@ -782,10 +805,12 @@ impl Replica {
     }
 
     pub(super) fn boot_restored(&mut self, restored: super::Restored) {
-        let super::restore::Parts { view, last_normal, commit, log, dlog, snapshot } = restored.into_parts();
+        let super::restore::Parts { view, last_normal, rule, commit, log, dlog, snapshot } =
+            restored.into_parts();
         self.view = view;
         self.take_part(None);
         self.last_normal = last_normal;
+        self.rule = rule;
         self.log = log;
         self.commit = commit;
         if let Some((head, bytes)) = snapshot {

@@ -94,6 +94,7 @@ impl Swarm {
         swarm.make_for(hunt, &mut draw);
         swarm.draw_disturbances();
         swarm.draw_commutation();
+        swarm.draw_mixed();
         swarm.draw_thrift();
         swarm.draw_damage();
         swarm.draw_last_phases();
@@ -311,9 +312,19 @@ impl Swarm {
         }
     }
 
+    /// One of three worlds counts by the mixed mode: from dice of its own, so that all others are as they would be without.
+    pub(super) fn draw_mixed(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0026));
+        if draw.one_in(3) {
+            self.fast_quorum = FastQuorum::Mixed;
+            self.draw_returning(&mut draw);
+        }
+    }
+
     /// Where updates that return state may be fast, there are some.
     pub(super) fn draw_returning(&mut self, draw: &mut Draw) {
-        if matches!(self.fast_quorum, FastQuorum::NilextOrCommutative | FastQuorum::Commutative) {
+        let returning = [FastQuorum::NilextOrCommutative, FastQuorum::Commutative, FastQuorum::Mixed];
+        if returning.contains(&self.fast_quorum) {
             // INCRBY, APPEND, GETSET, SETNX and DEL with their replies.
             for kind in [2, 4, 5, 6, 10] {
                 self.workload.weights[kind] += draw.sometimes(&[1, 4]);

@@ -67,7 +67,7 @@ impl Swarm {
         workload.keys = draw.of(&[1, 1, 2]);
         workload.think = draw.of(&[2 * near, 20 * near, MILLI]);
         workload.packed_percent = 0;
-        let merges = if self.fast_quorum.is_supermajority() { draw.of(&[0, 2]) } else { 0 };
+        let merges = if self.fast_quorum.takes_merges() { draw.of(&[0, 2]) } else { 0 };
         workload.weights = [6, merges, 0, merges, 0, 0, 0, 0, 0, 0, 0, draw.of(&[4, 8])];
         self.network = NetworkFaults {
             delay: (near, draw.of(&[1, 4]) * near),
@@ -114,7 +114,7 @@ impl Swarm {
         workload.think = draw.of(&[30 * near, 60 * near]);
         workload.packed_percent = 0;
         // What is merged stays missing once it is lost.
-        let merges = if self.fast_quorum.is_supermajority() { 4 } else { 0 };
+        let merges = if self.fast_quorum.takes_merges() { 4 } else { 0 };
         workload.weights = [4, merges, 0, merges, 0, 0, 0, 0, 0, 0, 0, draw.of(&[2, 6])];
         self.network = NetworkFaults {
             delay: (near, 2 * near),
@@ -261,7 +261,7 @@ impl Swarm {
         workload.keys = draw.between(1, 2);
         workload.think = draw.of(&[0, MILLI]) / speed;
         workload.packed_percent = draw.sometimes(&[10]);
-        let merges = if self.fast_quorum.is_supermajority() { draw.of(&[1, 4]) } else { 0 };
+        let merges = if self.fast_quorum.takes_merges() { draw.of(&[1, 4]) } else { 0 };
         workload.weights = [8, merges, merges, 0, 0, 0, 0, 0, 0, draw.of(&[0, 2]), 0, draw.of(&[1, 4])];
         let network = &mut self.network;
         let near = draw.of(&[50 * MICRO, 500 * MICRO]) / speed;
@@ -356,7 +356,7 @@ impl Swarm {
         workload.keys = draw.between(1, 3);
         workload.think = draw.of(&[near, 10 * near, 2 * MILLI / speed]);
         workload.packed_percent = draw.sometimes(&[10]);
-        let merges = if self.fast_quorum.is_supermajority() { draw.of(&[0, 2]) } else { 0 };
+        let merges = if self.fast_quorum.takes_merges() { draw.of(&[0, 2]) } else { 0 };
         workload.weights =
             [6, merges, draw.of(&[0, 2]), 1, 0, draw.of(&[0, 1]), 0, 0, 0, 0, draw.of(&[0, 1]), 6];
         self.network = NetworkFaults {

@@ -130,6 +130,8 @@ enum FastQuorumName {
     /// As many, for every update, but only where nothing pending concerns its keys
     #[value(name = "curp")]
     Commutative,
+    /// f + 1 replicas for overwrites of one key, and all that are active for every other update
+    Mixed,
 }
 
 impl From<FastQuorumName> for FastQuorum {
@@ -139,6 +141,7 @@ impl From<FastQuorumName> for FastQuorum {
             FastQuorumName::Supermajority => Self::Supermajority,
             FastQuorumName::NilextOrCommutative => Self::NilextOrCommutative,
             FastQuorumName::Commutative => Self::Commutative,
+            FastQuorumName::Mixed => Self::Mixed,
         }
     }
 }

@@ -11,8 +11,8 @@ use syros_protocol::message::{
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
 use syros_types::{
-    ConfigurationEpoch, ConfigurationId, FastQuorum, GroupId, Instant, OpNumber, OperationId, ReplicaId,
-    ReplicaSet, SessionId, View, WallTime,
+    ConfigurationEpoch, ConfigurationId, FastQuorum, FastRule, GroupId, Instant, OpNumber, OperationId,
+    ReplicaId, ReplicaSet, SessionId, View, WallTime,
 };
 use syros_wire::{
     decode_message, decode_record, decode_record_of, decode_snapshot_head, encode_message, encode_record,
@@ -22,6 +22,9 @@ use syros_wire::{
 const fn id(session: u64, sequence: u64) -> OperationId {
     OperationId { session: SessionId(session), sequence }
 }
+
+/// Of the members 0, 1, 3 and 8.
+const RULE: Option<FastRule> = Some(FastRule { mode: FastQuorum::Mixed, active: ReplicaSet(0b1_0000_1011) });
 
 /// Session 5, sequence 300, acknowledged below 298.
 fn request() -> Request {
@@ -141,7 +144,8 @@ fn of_clients() -> Vec<(Message, String)> {
         (Message::StatusRequest, "04".into()),
         (Message::HandOver { to: ReplicaId(2) }, "0502".into()),
         (Message::Registered { view, nonce: 0x0102, session: SessionId(9) }, format!("10 07 {clock_hex} 09")),
-        (Message::Ok { view, id, clock }, format!("11 07 05 ac02 {clock_hex}")),
+        (Message::Ok { view, rule: None, id, clock }, format!("11 07 05 ac02 {clock_hex}")),
+        (Message::Ok { view, rule: RULE, id, clock }, format!("1c 05 8b02 07 05 ac02 {clock_hex}")),
         (Message::Conflict { view, id, clock }, format!("12 07 05 ac02 {clock_hex}")),
         (
             Message::Committed { view, id, clock, reply: b"r"[..].into() },
@@ -173,6 +177,22 @@ fn of_replicas() -> Vec<(Message, String)> {
     let (sent_hex, time_hex) = ("0a00000000000000", "0b00000000000000");
     let (first, commit, op_number) = (OpNumber(10), OpNumber(9), OpNumber(200));
     let entries_hex = entries_hex();
+    let change = |rule| {
+        Message::DoViewChange(Box::new(DoViewChange {
+            view,
+            last_normal: View(6),
+            rule,
+            commit,
+            commit_view: View(5),
+            suffix: entries(),
+            dlog: vec![request()],
+            clock: time,
+        }))
+    };
+    let start = |rule| {
+        let (base, base_view, suffix) = (first, View(6), entries());
+        Message::StartView(Box::new(StartView { view, rule, base, base_view, commit, suffix }))
+    };
     vec![
         (
             Message::Prepare { view, first, commit, sent_at, time, entries: prepared(BodyHash(2)) },
@@ -198,28 +218,13 @@ fn of_replicas() -> Vec<(Message, String)> {
         (Message::StartViewChange { view, reason: ViewChangeReason::Suspicion }, "28 07 01".into()),
         (Message::StartViewChange { view, reason: ViewChangeReason::Moved }, "28 07 02".into()),
         (Message::StartViewChange { view, reason: ViewChangeReason::Abdication }, "28 07 03".into()),
+        (change(None), format!("29 07 06 09 05 {entries_hex} 01 {REQUEST_HEAD} 03 736574 {time_hex}")),
         (
-            Message::DoViewChange(Box::new(DoViewChange {
-                view,
-                last_normal: View(6),
-                commit,
-                commit_view: View(5),
-                suffix: entries(),
-                dlog: vec![request()],
-                clock: time,
-            })),
-            format!("29 07 06 09 05 {entries_hex} 01 {REQUEST_HEAD} 03 736574 {time_hex}"),
+            change(RULE),
+            format!("33 05 8b02 07 06 09 05 {entries_hex} 01 {REQUEST_HEAD} 03 736574 {time_hex}"),
         ),
-        (
-            Message::StartView(Box::new(StartView {
-                view,
-                base: first,
-                base_view: View(6),
-                commit,
-                suffix: entries(),
-            })),
-            format!("2a 07 0a 06 09 {entries_hex}"),
-        ),
+        (start(None), format!("2a 07 0a 06 09 {entries_hex}")),
+        (start(RULE), format!("34 05 8b02 07 0a 06 09 {entries_hex}")),
         (Message::GetStartView { view, commit }, "2b 07 09".into()),
         (
             Message::Digest { view, op_number: OpNumber(300), digest: 0x0102 },
@@ -246,8 +251,8 @@ fn of_replicas() -> Vec<(Message, String)> {
 fn every_message_has_golden_bytes() {
     let mut kinds = check(&of_clients());
     kinds.extend(check(&of_replicas()));
-    // A Read has two tags.
-    assert_eq!(kinds.len() as u64, MESSAGE_KINDS + 1, "a kind of message is missing here");
+    // A Read has two tags, and so have the messages that may carry a rule: Ok, DoViewChange, StartView.
+    assert_eq!(kinds.len() as u64, MESSAGE_KINDS + 4, "a kind of message is missing here");
 }
 
 #[test]
@@ -266,6 +271,7 @@ fn every_refusal_has_golden_bytes() {
         Refusal::OutOfMemory,
         Refusal::DiskFull,
         Refusal::ReplyDropped,
+        Refusal::NotActive,
     ];
     for (refusal, byte) in refusals.into_iter().zip(1..) {
         let mut out = Vec::new();
@@ -277,10 +283,11 @@ fn every_refusal_has_golden_bytes() {
 #[test]
 fn every_record_has_golden_bytes() {
     let (first, commit) = (OpNumber(10), OpNumber(9));
-    let checkpoint = |amnesiac| {
+    let checkpoint = |amnesiac, rule| {
         Record::Checkpoint(Box::new(Checkpoint {
             view: View(7),
             last_normal: View(6),
+            rule,
             base: OpNumber(8),
             base_view: View(5),
             base_time: WallTime(0x0102),
@@ -290,6 +297,7 @@ fn every_record_has_golden_bytes() {
             amnesiac,
         }))
     };
+    let enter = |rule| Record::EnterView { view: View(7), rule, base: first, commit, suffix: entries() };
     let golden = [
         (Record::View { view: View(7), last_normal: View(6) }, "01 07 06".into()),
         (Record::Accept(request()), format!("02 {REQUEST_HEAD} 03 736574")),
@@ -304,12 +312,18 @@ fn every_record_has_golden_bytes() {
             format!("03 0a 07 0b00000000000000 09 {}", prepared_hex("01 01 8001")),
         ),
         (Record::Transfer { base: first, entries: entries() }, format!("04 0a {}", entries_hex())),
+        (enter(None), format!("05 07 0a 09 {}", entries_hex())),
+        (enter(RULE), format!("0a 05 8b02 07 0a 09 {}", entries_hex())),
+        (checkpoint(false, None), format!("06 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex())),
+        (checkpoint(true, None), format!("08 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex())),
         (
-            Record::EnterView { view: View(7), base: first, commit, suffix: entries() },
-            format!("05 07 0a 09 {}", entries_hex()),
+            checkpoint(false, RULE),
+            format!("0b 05 8b02 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex()),
         ),
-        (checkpoint(false), format!("06 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex())),
-        (checkpoint(true), format!("08 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex())),
+        (
+            checkpoint(true, RULE),
+            format!("0c 05 8b02 07 06 08 05 02 01 00 00 00 00 00 00 09 {} 00", entries_hex()),
+        ),
         (Record::Forgot { view: View(7) }, "07 07".into()),
     ];
     for (record, hex) in &golden {
@@ -318,8 +332,8 @@ fn every_record_has_golden_bytes() {
         assert_eq!(out, bytes(hex), "{record:?}");
         assert_eq!(decode_record(&out, describe).as_ref(), Ok(record));
     }
-    // Of checkpoints there are two.
-    assert_eq!(golden.len() as u64, RECORD_KINDS + 1);
+    // Of checkpoints there are two, and of these and of EnterView as many that carry a rule.
+    assert_eq!(golden.len() as u64, RECORD_KINDS + 4);
 }
 
 #[test]

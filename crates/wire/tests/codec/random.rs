@@ -9,8 +9,8 @@ use syros_protocol::message::{
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
 use syros_types::{
-    Class, Description, FastQuorum, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId, ReplicaSet,
-    SessionId, View, WallTime, key_hash,
+    Class, Description, FastQuorum, FastRule, Footprint, Instant, OpNumber, OperationId, Prng, ReplicaId,
+    ReplicaSet, SessionId, View, WallTime, key_hash,
 };
 
 /// The toy state machine: every operation is an overwrite of itself, and those that start with 0xff are
@@ -32,6 +32,15 @@ fn number(prng: &mut Prng) -> u64 {
 
 fn view(prng: &mut Prng) -> View {
     View(number(prng))
+}
+
+fn mode(prng: &mut Prng) -> FastQuorum {
+    FastQuorum::ALL[prng.below(FastQuorum::ALL.len() as u64) as usize]
+}
+
+fn rule(prng: &mut Prng) -> Option<FastRule> {
+    let rule = FastRule { mode: mode(prng), active: ReplicaSet(prng.next_u64() as u16) };
+    (prng.below(2) == 0).then_some(rule)
 }
 
 fn op_number(prng: &mut Prng) -> OpNumber {
@@ -104,7 +113,7 @@ fn logged(prng: &mut Prng) -> Prepared {
 }
 
 fn refusal(prng: &mut Prng) -> Refusal {
-    const ALL: [Refusal; 13] = [
+    const ALL: [Refusal; 14] = [
         Refusal::ClockSkew,
         Refusal::UnknownSession,
         Refusal::Stale,
@@ -118,6 +127,7 @@ fn refusal(prng: &mut Prng) -> Refusal {
         Refusal::OutOfMemory,
         Refusal::DiskFull,
         Refusal::ReplyDropped,
+        Refusal::NotActive,
     ];
     ALL[prng.below(ALL.len() as u64) as usize]
 }
@@ -129,7 +139,7 @@ fn status(prng: &mut Prng) -> StatusReport {
         replica: prng.next_u64() as u8,
         replicas: prng.next_u64() as u8,
         role: ROLES[prng.below(4) as usize],
-        fast_quorum: FastQuorum::ALL[prng.below(4) as usize],
+        fast_quorum: mode(prng),
         view: number(prng),
         op_number: number(prng),
         commit: number(prng),
@@ -177,7 +187,7 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
         4 => {
             Message::Registered { view: view(prng), nonce: prng.next_u64(), session: SessionId(number(prng)) }
         }
-        5 => Message::Ok { view: view(prng), id: id(prng), clock: time(prng) },
+        5 => Message::Ok { view: view(prng), rule: rule(prng), id: id(prng), clock: time(prng) },
         6 => Message::Conflict { view: view(prng), id: id(prng), clock: time(prng) },
         7 => Message::Committed { view: view(prng), id: id(prng), clock: time(prng), reply: body(prng) },
         8 => Message::ReadReply { view: view(prng), number: number(prng), reply: body(prng) },
@@ -249,6 +259,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         22 => Message::DoViewChange(Box::new(DoViewChange {
             view: view(prng),
             last_normal: view(prng),
+            rule: rule(prng),
             commit: op_number(prng),
             commit_view: view(prng),
             suffix: list(prng, entry),
@@ -257,6 +268,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         })),
         23 => Message::StartView(Box::new(StartView {
             view: view(prng),
+            rule: rule(prng),
             base: op_number(prng),
             base_view: view(prng),
             commit: op_number(prng),
@@ -295,6 +307,7 @@ pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
         3 => Record::Transfer { base: op_number(prng), entries: list(prng, entry) },
         4 => Record::EnterView {
             view: view(prng),
+            rule: rule(prng),
             base: op_number(prng),
             commit: op_number(prng),
             suffix: list(prng, entry),
@@ -302,6 +315,7 @@ pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
         5 => Record::Checkpoint(Box::new(Checkpoint {
             view: view(prng),
             last_normal: view(prng),
+            rule: rule(prng),
             base: op_number(prng),
             base_view: view(prng),
             base_time: time(prng),

@@ -23,7 +23,7 @@ fn oks_of_two_epochs(bug: Option<PlantedBug>) -> Vec<usize> {
     let (first, second) = (ConfigurationEpoch::FIRST, ConfigurationEpoch::FIRST.next());
     [(first, 0), (second, 1), (first, 2), (second, 0)]
         .map(|(epoch, from)| {
-            let ok = Message::Ok { view: View(0), id: id(2), clock: harness.clock() };
+            let ok = Message::Ok { view: View(0), rule: None, id: id(2), clock: harness.clock() };
             harness.receive_in(epoch, from, ok);
             harness.drain().1.len()
         })
@@ -49,8 +49,16 @@ fn a_newer_epoch_has_everything_sent_again() {
         |sent: &Sent| sent.iter().filter(|(_, message)| matches!(message, Message::Request { .. })).count();
     assert_eq!(requests(&harness.drain().0), 3, "once to each replica, in the new epoch");
     assert_eq!(harness.client.epoch(), second);
-    harness.receive_in(second, 0, Message::Ok { view: View(0), id: id(2), clock: harness.clock() });
-    harness.receive_in(second, 2, Message::Ok { view: View(0), id: id(2), clock: harness.clock() });
+    harness.receive_in(
+        second,
+        0,
+        Message::Ok { view: View(0), rule: None, id: id(2), clock: harness.clock() },
+    );
+    harness.receive_in(
+        second,
+        2,
+        Message::Ok { view: View(0), rule: None, id: id(2), clock: harness.clock() },
+    );
     assert_eq!(harness.drain().1.len(), 1);
 }
 

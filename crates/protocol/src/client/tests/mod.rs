@@ -1,5 +1,6 @@
 //! What a client sends, and when it calls an operation done.
 
+mod active;
 mod epochs;
 mod quorums;
 mod reads;
@@ -72,7 +73,10 @@ impl Harness {
     }
 
     fn ok(&mut self, from: u8, view: u64, sequence: u64) {
-        self.receive(from, Message::Ok { view: View(view), id: id(sequence), clock: self.clock() });
+        self.receive(
+            from,
+            Message::Ok { view: View(view), rule: None, id: id(sequence), clock: self.clock() },
+        );
     }
 
     /// What the replicas' clocks say: their wall clocks run as monotonic time does.

@@ -71,7 +71,7 @@ fn timestamps_follow_no_single_clock_and_come_back() {
         harness.submit(Class::Overwrite);
         let (right, wrong) = (harness.clock(), ahead(&harness));
         for (from, clock) in [(0, right), (1, wrong), (2, right)] {
-            harness.receive(from, Message::Ok { view, id: id(sequence), clock });
+            harness.receive(from, Message::Ok { view, rule: None, id: id(sequence), clock });
         }
         assert!(micros(&mut harness) < Some(1000));
     }
@@ -79,7 +79,7 @@ fn timestamps_follow_no_single_clock_and_come_back() {
     harness.submit(Class::Overwrite);
     let wrong = ahead(&harness);
     for from in [0, 1] {
-        harness.receive(from, Message::Ok { view, id: id(5), clock: wrong });
+        harness.receive(from, Message::Ok { view, rule: None, id: id(5), clock: wrong });
     }
     harness.drain();
     harness.submit(Class::Overwrite);
@@ -93,7 +93,7 @@ fn timestamps_follow_no_single_clock_and_come_back() {
     assert!(micros(&mut harness) < Some(1000));
     let id = OperationId { session: SessionId(10), sequence: 1 };
     let clock = harness.clock();
-    (0..2).for_each(|from| harness.receive(from, Message::Ok { view, id, clock }));
+    (0..2).for_each(|from| harness.receive(from, Message::Ok { view, rule: None, id, clock }));
     assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
 }
 

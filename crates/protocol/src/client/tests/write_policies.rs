@@ -124,7 +124,7 @@ fn a_far_follower_that_stops_is_done_without() {
                 let message = Message::Committed { view, id, clock, reply };
                 arriving.push((millis + trip + TRIPS[1], 0, message));
             } else if to != 2 || left > 6 {
-                arriving.push((millis + trip, to, Message::Ok { view, id, clock }));
+                arriving.push((millis + trip, to, Message::Ok { view, rule: None, id, clock }));
             }
         }
         if let Some((_, outcome)) = done.first() {

@@ -52,6 +52,26 @@ pub(in crate::replica) struct Progress {
     pub(in crate::replica) fetched: (OpNumber, u64),
     /// When that was.
     pub(in crate::replica) fetched_at: Option<Instant>,
+    /// In so many reviews in a row it had answered nothing new.
+    pub(in crate::replica) silent_reviews: u32,
+    /// So many reviews ago it was silent for so long that it would have been left out, or had answered nothing yet.
+    pub(in crate::replica) reviews_present: u32,
+    /// What it had answered at the last review.
+    pub(in crate::replica) heard_before: Option<Instant>,
+}
+
+impl Progress {
+    /// The leader looks whether the member answers. One that has been silent for `absent_after` reviews is away.
+    pub(in crate::replica) fn review(&mut self, absent_after: u32) {
+        if self.heard > self.heard_before {
+            self.silent_reviews = 0;
+        } else {
+            self.silent_reviews = self.silent_reviews.saturating_add(1);
+        }
+        let is_present = self.heard.is_some() && self.silent_reviews < absent_after;
+        self.reviews_present = if is_present { self.reviews_present.saturating_add(1) } else { 0 };
+        self.heard_before = self.heard;
+    }
 }
 
 /// Entries at the end of the log that no Prepare has carried yet.

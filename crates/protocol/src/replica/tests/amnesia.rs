@@ -15,7 +15,7 @@ fn entries(view: u64, numbers: core::ops::RangeInclusive<u64>) -> Vec<LogEntry> 
 
 fn start_view(view: u64, base: u64, suffix: Vec<LogEntry>) -> Message {
     let (view, base) = (View(view), OpNumber(base));
-    Message::StartView(Box::new(StartView { view, base, base_view: view, commit: base, suffix }))
+    Message::StartView(Box::new(StartView { view, rule: None, base, base_view: view, commit: base, suffix }))
 }
 
 fn new_state(view: u64, commit: u64, entries: Vec<LogEntry>) -> Message {
@@ -95,6 +95,7 @@ fn an_amnesiac_whose_log_has_lost_its_beginning_is_one() {
         Record::Checkpoint(Box::new(Checkpoint {
             view,
             last_normal: view,
+            rule: None,
             base,
             base_view: View(3),
             base_time: WallTime(5),
@@ -104,7 +105,7 @@ fn an_amnesiac_whose_log_has_lost_its_beginning_is_one() {
             amnesiac,
         }))
     };
-    let enter = Record::EnterView { view: View(5), base, commit: base, suffix: Vec::new() };
+    let enter = Record::EnterView { view: View(5), rule: None, base, commit: base, suffix: Vec::new() };
     let restore = |snapshots: &[OpNumber], first: u64, records: &[Record]| {
         let mut restored = Restored::new(&config, snapshots.iter().copied());
         for (number, record) in (first..).zip(records) {

@@ -80,12 +80,19 @@ fn entries_from_before_the_log_are_refused() {
             entries: vec![Prepared::Tick],
         },
     );
-    let start =
-        StartView { view: View(2), base: op_number, base_view: view, commit, suffix: vec![old.clone()] };
+    let start = StartView {
+        view: View(2),
+        rule: None,
+        base: op_number,
+        base_view: view,
+        commit,
+        suffix: vec![old.clone()],
+    };
     cluster.hear(1, Message::StartView(Box::new(start)));
     let change = DoViewChange {
         view: View(4),
         last_normal: View(3),
+        rule: None,
         commit: op_number,
         commit_view: view,
         suffix: vec![old],
@@ -157,13 +164,21 @@ fn random_message(prng: &mut Prng, replica: &Replica) -> Message {
         2 => Message::NewState { view, first, commit, entries },
         3 => {
             let (base_view, suffix) = (View(number(prng, 0)), entries);
-            Message::StartView(Box::new(StartView { view, base: first, base_view, commit, suffix }))
+            Message::StartView(Box::new(StartView {
+                view,
+                rule: None,
+                base: first,
+                base_view,
+                commit,
+                suffix,
+            }))
         }
         4 | 5 => {
             let dlog = (0..prng.below(4)).map(|_| request(prng)).collect();
             let (last_normal, commit_view) = (View(number(prng, 0)), View(number(prng, 0)));
             let (commit, suffix, clock) = (first, entries, time);
-            let change = DoViewChange { view, last_normal, commit, commit_view, suffix, dlog, clock };
+            let change =
+                DoViewChange { view, last_normal, rule: None, commit, commit_view, suffix, dlog, clock };
             Message::DoViewChange(Box::new(change))
         }
         6 | 7 => {

@@ -1,6 +1,7 @@
 //! Scripted situations on replicas that exchange messages without a network: what leaves, and what
 //! is true afterwards. Random ones are the simulator's.
 
+mod active;
 mod amnesia;
 mod clocks;
 mod direct;

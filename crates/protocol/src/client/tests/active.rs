@@ -1,0 +1,100 @@
+//! What completes an update in the mixed mode: with all active members, whom the answers name.
+
+use super::*;
+use syros_types::ReplicaSet;
+
+fn rule(members: &[u8]) -> Option<FastRule> {
+    let active = members.iter().map(|member| ReplicaId(*member)).collect::<ReplicaSet>();
+    Some(FastRule { mode: FastQuorum::Mixed, active })
+}
+
+impl Harness {
+    fn ok_of(&mut self, from: u8, view: u64, rule: Option<FastRule>, sequence: u64) {
+        let clock = self.clock();
+        self.receive(from, Message::Ok { view: View(view), rule, id: id(sequence), clock });
+    }
+}
+
+#[test]
+fn overwrites_need_a_majority_and_others_everybody() {
+    let mut harness = Harness::new(5, FastQuorum::Mixed, &[0, 1, 2, 3, 4]);
+    let overwrite = harness.submit(Class::Overwrite);
+    (0..3).for_each(|from| harness.ok(from, 0, 2));
+    assert_eq!(harness.drain().1, [(overwrite, Outcome::Done)]);
+    let merge = harness.submit(Class::Merge);
+    (0..4).for_each(|from| harness.ok(from, 0, 3));
+    assert!(harness.drain().1.is_empty());
+    harness.ok(4, 0, 3);
+    assert_eq!(harness.drain().1, [(merge, Outcome::Done)]);
+    let update = harness.submit(Class::Update);
+    (0..5).for_each(|from| harness.ok(from, 0, 4));
+    assert!(harness.drain().1.is_empty(), "the leader has not said what it returns");
+    harness.receive(0, Message::Evaluated { view: View(0), id: id(4), reply: Body::from([5]) });
+    assert_eq!(harness.drain().1, [(update, Outcome::Reply(Body::from([5])))]);
+}
+
+#[test]
+fn only_active_members_count() {
+    let mut harness = Harness::new(5, FastQuorum::Mixed, &[0, 1, 2, 3, 4]);
+    let token = harness.submit(Class::Overwrite);
+    assert_eq!(harness.drain().0.len(), 5, "it does not know yet who is active");
+    harness.ok_of(0, 0, rule(&[0, 1, 2]), 2);
+    // They vouch for what is in their logs.
+    harness.ok_of(3, 0, rule(&[0, 1, 2]), 2);
+    harness.ok_of(4, 0, rule(&[0, 1, 2]), 2);
+    harness.ok_of(1, 0, rule(&[0, 1, 2]), 2);
+    assert!(harness.drain().1.is_empty());
+    harness.ok_of(2, 0, rule(&[0, 1, 2]), 2);
+    assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
+    let strong = harness.submit(Class::Merge);
+    let sent = harness.drain().0;
+    assert_eq!(sent.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [0, 1, 2], "the others keep no such log");
+    (0..3).for_each(|from| harness.ok_of(from, 0, rule(&[0, 1, 2]), 3));
+    assert_eq!(harness.drain().1, [(strong, Outcome::Done)]);
+}
+
+#[test]
+fn the_active_members_of_one_view_say_nothing_of_the_next() {
+    for bug in [None, Some(PlantedBug::ActiveOfOtherView)] {
+        let configuration = Configuration::first(Group::new(3).unwrap(), FastQuorum::Mixed);
+        let mut config = Config::new(configuration, 1);
+        #[cfg(feature = "planted-bugs")]
+        (config.planted = bug);
+        #[cfg(not(feature = "planted-bugs"))]
+        (_ = (&mut config, bug));
+        let mut harness = Harness::with(config, &[0, 1, 2]);
+        harness.submit(Class::Merge);
+        harness.ok_of(0, 0, rule(&[0, 1]), 2);
+        harness.receive(1, Message::WrongView { view: View(3) });
+        harness.drain();
+        for from in [0, 1] {
+            harness.ok_of(from, 3, None, 2);
+        }
+        let is_planted = bug.is_some() && cfg!(feature = "planted-bugs");
+        assert_eq!(harness.drain().1.len(), usize::from(is_planted), "{bug:?}");
+    }
+}
+
+#[test]
+fn a_member_that_is_not_active_makes_nothing_impossible() {
+    let mut harness = Harness::new(3, FastQuorum::Mixed, &[0, 1, 2]);
+    let token = harness.submit(Class::Merge);
+    harness.drain();
+    harness.ok_of(0, 0, rule(&[0, 1]), 2);
+    let refused =
+        Message::Refused { view: View(0), id: id(2), clock: harness.clock(), refusal: Refusal::NotActive };
+    harness.receive(2, refused);
+    let (sent, done) = harness.drain();
+    assert!(sent.is_empty() && done.is_empty(), "{sent:?}");
+    harness.ok_of(1, 0, rule(&[0, 1]), 2);
+    assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
+}
+
+#[test]
+fn with_a_member_out_of_reach_strong_updates_are_ordered_at_once() {
+    let mut harness = Harness::new(3, FastQuorum::Mixed, &[0, 1]);
+    harness.submit(Class::Merge);
+    assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 2)]);
+    harness.submit(Class::Overwrite);
+    assert_eq!(harness.drain().0.len(), 2, "two of three are enough for it");
+}

@@ -1,0 +1,157 @@
+//! Active members: in a view of the mixed mode only they keep durability logs, and an update that is not an overwrite of
+//! one key is complete when all of them have it. The message that starts a view names them, and nothing changes them
+//! before the next view.
+//!
+//! A leader that has not heard an active member for as long as it would take to be suspected itself starts a view that it
+//! leads again, without that member; and another one with it when it has caught up. A new leader leaves out the leader
+//! before, if that is silent.
+
+use super::role::{Progress, Role};
+use super::{PlantedBug, Replica, ViewChangeCause};
+use syros_types::{FastRule, Group, Instant, OpNumber, ReplicaId, ReplicaSet, View};
+
+/// A member that has been left out comes back when it has answered this many times as long as it takes to be left out.
+const RETURN: u32 = 4;
+
+/// Each time that a member is left out soon after it came back, it answers twice as long before it comes back, and no
+/// longer than this many times [`RETURN`]: two minutes, if a leader is suspected after half a second.
+const LONGEST_RETURN: u32 = 64;
+
+/// A member that was active for this many times as long as it took it to come back is taken for reliable again.
+const RELIABLE: u32 = 8;
+
+/// The leader of the first view of its life waits this many times as long for the others, which may yet have to start.
+const FIRST: u32 = 4;
+
+/// What this replica knows of which members should be active.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ActiveMembers {
+    /// Those of the view that this replica is about to begin, if it begins it for their sake.
+    wanted: Option<ReplicaSet>,
+    /// How long each member answers before it comes back, in times [`RETURN`]; 0 for once.
+    patience: [u32; Group::SIZE_MAX],
+    /// When each member was last taken back.
+    taken_back_at: [Option<Instant>; Group::SIZE_MAX],
+    /// What was committed when the members were last reviewed: who has that has caught up.
+    committed: OpNumber,
+}
+
+impl Replica {
+    /// True if this replica keeps a durability log in its view.
+    pub(super) fn is_active(&self) -> bool {
+        self.rule.active.contains(self.config.replica)
+    }
+
+    /// The rule of its last normal view as messages and records tell it.
+    pub(super) fn told_rule(&self) -> Option<FastRule> {
+        (self.rule != self.config.configuration.rule()).then_some(self.rule)
+    }
+
+    /// The rule that a message or a record tells.
+    pub(super) fn known_rule(&self, told: Option<FastRule>) -> FastRule {
+        told.unwrap_or_else(|| self.config.configuration.rule())
+    }
+
+    /// True if a right member may tell this rule of this view.
+    pub(super) fn is_possible_rule(&self, told: Option<FastRule>, view: View) -> bool {
+        let configuration = &self.config.configuration;
+        told.is_none_or(|rule| rule.is_possible(configuration.group(), configuration.leader(view)))
+    }
+
+    /// New leader: the rule of the view that it begins with what these members have sent, which goes on from `newest`, a
+    /// view with this rule.
+    pub(super) fn next_rule(&mut self, rule: FastRule, newest: View, senders: ReplicaSet) -> FastRule {
+        let wanted = self.active.wanted.take();
+        let configuration = &self.config.configuration;
+        if !rule.mode.has_active_members() {
+            return FastRule::of_all(rule.mode, configuration.group());
+        }
+        let me = self.config.replica;
+        let leader_before = configuration.leader(newest);
+        let is_gone = !senders.contains(leader_before) && !self.is_heard_of_late(leader_before);
+        let usual = rule.active.and(senders);
+        let usual = if is_gone { usual.without(leader_before) } else { usual };
+        let active = wanted.unwrap_or(usual).with(me);
+        let active = if active.len() < configuration.majority() { active.and(senders) } else { active };
+        FastRule { active, ..rule }
+    }
+
+    /// Leader: leaves out active members that it has not heard for long, and takes back those that have answered for long.
+    /// Asked as often as it sends signs of life. Counted are reviews and not time: a leader that was stopped has to send
+    /// first, and to read the answers.
+    pub(super) fn review_active_members(&mut self) {
+        let committed = core::mem::replace(&mut self.active.committed, self.commit);
+        if !self.rule.mode.has_active_members() || self.planted(PlantedBug::AbsentStaysActive) {
+            return;
+        }
+        // Reviews until a member is missed.
+        let absent_after =
+            self.config.suspect_after.as_nanos().div_ceil(self.config.heartbeat.as_nanos().max(1));
+        let absent_after = u32::try_from(absent_after).unwrap_or(u32::MAX);
+        let others = self.others();
+        let rule = self.rule;
+        let Role::Leader(leader) = &mut self.role else { return };
+        let is_first = leader.entered_at.is_none();
+        let (mut left_out, mut taken_back) = (ReplicaSet::default(), ReplicaSet::default());
+        for other in others {
+            let progress = &mut leader.progress[other.index()];
+            progress.review(absent_after);
+            let Progress { silent_reviews, reviews_present, op_number, .. } = *progress;
+            let patience = self.active.patience[other.index()].max(1);
+            let out_after = if is_first { absent_after.saturating_mul(FIRST) } else { absent_after };
+            if rule.active.contains(other) && silent_reviews >= out_after {
+                left_out = left_out.with(other);
+            } else if !rule.active.contains(other)
+                && reviews_present >= absent_after.saturating_mul(RETURN * patience)
+                && op_number >= committed
+            {
+                taken_back = taken_back.with(other);
+            }
+        }
+        let active = rule.active.except(left_out).and(taken_back);
+        // Without a majority there is no view to begin.
+        if active != rule.active && active.len() >= self.config.configuration.majority() {
+            self.change_active_members(active, left_out, taken_back);
+        }
+    }
+
+    /// True if the member has wanted to leave a view of late.
+    fn is_heard_of_late(&self, member: ReplicaId) -> bool {
+        self.later_views.is_wanting(member, self.now.instant, self.config.resend)
+    }
+
+    fn change_active_members(&mut self, active: ReplicaSet, left_out: ReplicaSet, taken_back: ReplicaSet) {
+        let now = self.now.instant;
+        let unit = self.config.suspect_after * RETURN;
+        let known = &mut self.active;
+        for member in left_out.iter().map(ReplicaId::index) {
+            let patience = known.patience[member];
+            let reliable = unit * patience.max(1) * RELIABLE;
+            let is_soon = known.taken_back_at[member].is_some_and(|at| now < at.after(reliable));
+            known.patience[member] = if is_soon { (patience.max(1) * 2).min(LONGEST_RETURN) } else { 1 };
+        }
+        for member in taken_back.iter() {
+            known.taken_back_at[member.index()] = Some(now);
+        }
+        known.wanted = Some(active);
+        let cause = ViewChangeCause::ActiveMembers { left_out, taken_back };
+        self.restart_leadership(self.view.next(), cause);
+    }
+}
+
+impl ActiveMembers {
+    /// The view that this replica wanted to begin has not begun, and will not.
+    pub(super) const fn forget_wanted(&mut self) {
+        self.wanted = None;
+    }
+}
+
+#[cfg(feature = "model")]
+impl ActiveMembers {
+    /// What a model checker sees. In models members are not left out, because signs of life are not counted.
+    pub(super) fn fingerprint(&self, hasher: &mut impl core::hash::Hasher) {
+        use core::hash::Hash;
+        let Self { wanted, patience, taken_back_at: _, committed: _ } = self;
+        (wanted, patience).hash(hasher);
+    }
+}

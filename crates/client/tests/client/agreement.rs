@@ -48,14 +48,14 @@ fn the_cluster_must_be_the_one_asked_for() {
 fn another_version_is_refused_by_name() {
     let mut hello = Vec::new();
     syros_wire::put_frame(&mut hello, syros_wire::Channel::Handshake, |out| {
-        out.extend_from_slice(b"SYRS\x07\0 from the future");
+        out.extend_from_slice(b"SYRS\x08\0 from the future");
     });
     let cluster = start(vec![hello]);
     let error = Client::connect(&cluster.addresses, impatient()).unwrap().wait().unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("peer speaks wire format version 7, this process speaks 4 to 6"), "{text}");
+    assert!(text.contains("peer speaks wire format version 8, this process speaks 4 to 7"), "{text}");
     let error = status(cluster.addresses[0], Duration::from_secs(1)).unwrap_err();
-    assert_eq!(error.to_string(), "peer speaks wire format version 7, this process speaks 4 to 6");
+    assert_eq!(error.to_string(), "peer speaks wire format version 8, this process speaks 4 to 7");
 }
 
 #[test]

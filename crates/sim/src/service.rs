@@ -70,7 +70,7 @@ impl World {
     /// Waits until the leader has taken back all members that it had left out: each such change takes a view change. A member
     /// that has come and gone often has to answer for long before that.
     fn await_active_members(&mut self) -> Result<(), String> {
-        // As often as it takes a member at most, and as long each time.
+        // In times that it takes to suspect a leader (`LONGEST_RETURN` of the replica's `active.rs`).
         const LONGEST_ABSENCE: u64 = 4 * 64;
         let everybody: ReplicaSet = self.group.members().collect();
         let is_whole = |world: &Self| {

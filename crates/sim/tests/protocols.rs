@@ -91,8 +91,8 @@ fn with_a_replica_stopped_everything_takes_one_round_trip_again() {
         let mut play = scenario("mixed", replicas).start();
         let client = play.client();
         let each = |play: &mut Play, keys: u64| {
-            // With this one a client that has done nothing for a while learns of the view.
-            play.call(client, set(keys + 3));
+            // With this one a client that has done nothing for a while learns of the view, and who is active in it.
+            play.call(client, increment(keys + 3, false));
             let steps = [set(keys), increment(keys + 1, true), increment(keys + 2, false)];
             let steps = steps.map(|step| trips(play, client, step));
             play.run(200 * MILLI);

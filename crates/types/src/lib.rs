@@ -7,6 +7,7 @@ extern crate alloc;
 
 mod class;
 mod configuration;
+mod fast_rule;
 mod hash;
 mod ids;
 pub mod limits;
@@ -26,11 +27,12 @@ pub use configuration::{
     Configuration, ConfigurationEpoch, ConfigurationId, GroupId, Incarnation, NodeId, OtherConfiguration,
     Roster,
 };
+pub use fast_rule::FastRule;
 pub use hash::{fold, key_hash};
 pub use ids::{OpNumber, OperationId, ReplicaId, SessionId, View};
 pub use prng::{Prng, mix};
 pub use protocol::{Execution, Protocol, UnknownProtocol};
-pub use quorum::{Admission, FastQuorum, FastRule, Group, InvalidGroupSize, Strength};
+pub use quorum::{Admission, FastQuorum, Group, InvalidGroupSize, Strength};
 pub use read_policy::{ReadPolicy, UnknownReadPolicy};
 pub use replica_set::ReplicaSet;
 pub use time::{Instant, Now, Timestamp, WallTime, micros};

@@ -22,6 +22,7 @@ impl Client {
             epoch,
             view,
             rule,
+            rule_is_told,
             session,
             last_update,
             updates,
@@ -42,7 +43,7 @@ impl Client {
         if moments == Moments::Absolute {
             now.instant.hash(hasher);
         }
-        (now.wall, prng, epoch, view, rule, last_token, latencies).hash(hasher);
+        (now.wall, prng, epoch, view, rule, rule_is_told, last_token, latencies).hash(hasher);
         clocks.fingerprint(hasher);
         assert!(held.is_empty(), "no clock in a model is so far ahead that a session is replaced");
         let WriteTimes { oks, distances, ordered, latency } = write_times;

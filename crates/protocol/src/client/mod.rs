@@ -93,6 +93,8 @@ pub struct Client {
     view: View,
     /// By what the view counts: what a replica has said of it, or else as in the view before with everybody active.
     rule: FastRule,
+    /// The leader of the view has said so.
+    rule_is_told: bool,
     session: Session,
     last_update: Instant,
     updates: Window<Update>,
@@ -120,6 +122,7 @@ impl Client {
             epoch: config.configuration.id.epoch,
             view: View(0),
             rule: config.configuration.rule(),
+            rule_is_told: false,
             session: Session::None,
             last_update: now.instant,
             updates: Window::new(1, config.settings.in_flight_max),
@@ -545,6 +548,7 @@ impl Client {
     /// Everything outstanding starts anew.
     fn begin_view(&mut self, view: View) {
         self.view = view;
+        self.rule_is_told = false;
         if !self.planted(PlantedBug::ActiveOfOtherView) {
             self.rule = FastRule::of_all(self.rule.mode, self.config.configuration.group());
         }

@@ -233,21 +233,58 @@ impl Client {
         (self.rule.fast_quorum(self.config.configuration.group(), strength), self.rule.active)
     }
 
-    /// A replica has said by what the view counts.
+    /// The least that may complete updates of this strength. Before the leader has said who is active in its view, those out
+    /// of reach may not be; it says so with its first `Ok`.
+    fn least_fast_quorum(&self, strength: Strength) -> (usize, ReplicaSet) {
+        let (quorum, active) = self.fast_quorum(strength);
+        let may_be_fewer = self.rule.mode == FastQuorum::Mixed && !self.rule_is_told;
+        (if may_be_fewer { self.config.configuration.majority() } else { quorum }, active)
+    }
+
+    /// The leader has said by what its view counts. (A fast quorum needs its word in any case; one that another member tells,
+    /// whose memory may be damaged, must not complete anything.)
     fn on_rule(&mut self, told: Option<FastRule>) {
-        let rule = told.unwrap_or_else(|| self.config.configuration.rule());
+        let configuration = &self.config.configuration;
+        let rule = told.unwrap_or_else(|| configuration.rule());
+        let is_right =
+            rule.mode == configuration.mode && rule.is_possible(configuration.group(), self.leader());
+        if !is_right {
+            return;
+        }
+        let is_news = !core::mem::replace(&mut self.rule_is_told, true);
         let is_known = self.planted(PlantedBug::ActiveOfOtherView)
             && self.rule.active.except(rule.active).is_empty()
             && self.rule.mode == rule.mode;
-        if self.rule == rule || is_known {
+        if is_known || !rule.mode.has_active_members() || (self.rule == rule && !is_news) {
             return;
         }
-        self.rule = rule;
-        // Others may be active than those that updates were sent to, or fewer be wanted than were waited for.
+        let is_other = core::mem::replace(&mut self.rule, rule) != rule;
+        // Others may be active than those that updates were sent to, or fewer be wanted than were waited for, or more than
+        // can be reached.
         self.for_each_update(|client, sequence| {
-            client.widen(sequence);
+            if is_other {
+                client.widen(sequence);
+            }
             client.finish_if_fast(sequence);
+            client.order_if_impossible(sequence);
         });
+    }
+
+    /// Has the leader order an update that the fast quorum cannot get any more. True if it cannot.
+    fn order_if_impossible(&mut self, sequence: u64) -> bool {
+        let leader = self.leader();
+        let usable = self.usable();
+        let absent_awaited = self.planted(PlantedBug::AbsentAwaited);
+        let Some(update) = self.updates.get(sequence) else { return false };
+        let (quorum, everybody) = self.least_fast_quorum(update.strength);
+        // A replica that is not connected will not answer, either, and one that has been silent is not waited for again.
+        let reachable = if absent_awaited { everybody } else { update.oks.and(usable).within(everybody) };
+        let possible = reachable.except(update.refusals);
+        let impossible = possible.len() < quorum || update.refusals.contains(leader);
+        if impossible && update.path == Path::Durability {
+            self.order(sequence);
+        }
+        impossible
     }
 
     /// Which way an update goes that may be fast.
@@ -318,7 +355,9 @@ impl Client {
         if view != self.view && !self.planted(PlantedBug::AcksOfOtherViewsCounted) {
             return;
         }
-        self.on_rule(rule);
+        if from == self.leader() {
+            self.on_rule(rule);
+        }
         let now = self.now.instant;
         let Some(update) = self.updates.get_mut(sequence) else {
             if let Session::Active(Active { followed: Some((followed, began)), .. }) = self.session
@@ -427,23 +466,13 @@ impl Client {
     /// `from` will not answer `Ok`: when that makes the fast quorum impossible, the leader orders.
     pub(super) fn on_no_ok(&mut self, from: ReplicaId, sequence: u64) {
         let leader = self.leader();
-        let strength = self.updates.get(sequence).map_or(Strength::Strong, |update| update.strength);
-        let (quorum, everybody) = self.fast_quorum(strength);
-        let usable = self.usable();
-        let absent_awaited = self.planted(PlantedBug::AbsentAwaited);
         let Some(update) = self.updates.get_mut(sequence) else { return };
         update.refusals = update.refusals.with(from);
         if update.without_room.contains(leader) {
             // Not even the leader takes it.
             return self.end_without_room(sequence, Refusal::OutOfMemory);
         }
-        // A replica that is not connected will not answer, either, and one that has been silent is not waited for again.
-        let reachable = if absent_awaited { everybody } else { update.oks.and(usable).within(everybody) };
-        let possible = reachable.except(update.refusals);
-        let impossible = possible.len() < quorum || update.refusals.contains(leader);
-        if impossible && update.path == Path::Durability {
-            self.order(sequence);
-        } else {
+        if !self.order_if_impossible(sequence) {
             self.widen(sequence);
         }
     }
@@ -477,7 +506,13 @@ impl Client {
             },
             // Every replica says so of these bytes.
             Refusal::Malformed => self.finish_update(sequence, Outcome::Refused(refusal)),
-            Refusal::ClockSkew | Refusal::NotNormal | Refusal::NotActive => self.on_no_ok(from, sequence),
+            Refusal::ClockSkew | Refusal::NotNormal => self.on_no_ok(from, sequence),
+            // It takes no copy in this view, not even when it has been started again: it keeps the rule of the view, or what
+            // it does not keep it may not come back to.
+            Refusal::NotActive => {
+                update.asked = update.asked.without(from);
+                self.on_no_ok(from, sequence);
+            }
             // What was to show that the session is this client's is lost, or came too early.
             Refusal::NotAttached => {
                 self.session.forget_shown(ReplicaSet::default().with(from));
@@ -550,7 +585,7 @@ impl Client {
 
     /// True if enough replicas, the leader among them, can be expected to answer.
     fn fast_quorum_in_reach(&self, strength: Strength) -> bool {
-        let (quorum, active) = self.fast_quorum(strength);
+        let (quorum, active) = self.least_fast_quorum(strength);
         let usable = self.usable().within(active);
         usable.contains(self.leader()) && usable.len() >= quorum
     }

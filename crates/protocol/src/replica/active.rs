@@ -2,15 +2,21 @@
 //! one key is complete when all of them have it. The message that starts a view names them, and nothing changes them
 //! before the next view.
 //!
-//! A leader that has not heard an active member for as long as it would take to be suspected itself starts a view that it
-//! leads again, without that member; and another one with it when it has caught up. A new leader leaves out the leader
-//! before, if that is silent.
+//! A leader that has not heard an active member for several times as long as it would take to be suspected itself starts a
+//! view that it leads again, without that member; and another one with it when it has caught up. A new leader leaves out
+//! the leader before, if that is silent.
 
 use super::role::{Progress, Role};
 use super::{PlantedBug, Replica, ViewChangeCause};
+use core::time::Duration;
 use syros_types::{FastRule, Group, Instant, OpNumber, ReplicaId, ReplicaSet, View};
 
-/// A member that has been left out comes back when it has answered this many times as long as it takes to be left out.
+/// A member is left out after this many times as long as it takes to suspect a leader. Meanwhile what it lacks is ordered,
+/// which takes two round trips; a view change takes more, and a disk or a link may stand still for a moment.
+const ABSENT: u32 = 4;
+
+/// A member that has been left out comes back when it has answered for this many times as long as it takes to suspect a
+/// leader.
 const RETURN: u32 = 4;
 
 /// Each time that a member is left out soon after it came back, it answers twice as long before it comes back, and no
@@ -20,14 +26,11 @@ const LONGEST_RETURN: u32 = 64;
 /// A member that was active for this many times as long as it took it to come back is taken for reliable again.
 const RELIABLE: u32 = 8;
 
-/// The leader of the first view of its life waits this many times as long for the others, which may yet have to start.
-const FIRST: u32 = 4;
-
 /// What this replica knows of which members should be active.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ActiveMembers {
-    /// Those of the view that this replica is about to begin, if it begins it for their sake.
-    wanted: Option<ReplicaSet>,
+    /// Those of a view that this replica is about to begin for their sake.
+    wanted: Option<(View, ReplicaSet)>,
     /// How long each member answers before it comes back, in times [`RETURN`]; 0 for once.
     patience: [u32; Group::SIZE_MAX],
     /// When each member was last taken back.
@@ -55,13 +58,17 @@ impl Replica {
     /// True if a right member may tell this rule of this view.
     pub(super) fn is_possible_rule(&self, told: Option<FastRule>, view: View) -> bool {
         let configuration = &self.config.configuration;
-        told.is_none_or(|rule| rule.is_possible(configuration.group(), configuration.leader(view)))
+        told.is_none_or(|rule| {
+            // The mode of a running cluster cannot be changed yet.
+            rule.mode == configuration.mode
+                && rule.is_possible(configuration.group(), configuration.leader(view))
+        })
     }
 
     /// New leader: the rule of the view that it begins with what these members have sent, which goes on from `newest`, a
     /// view with this rule.
     pub(super) fn next_rule(&mut self, rule: FastRule, newest: View, senders: ReplicaSet) -> FastRule {
-        let wanted = self.active.wanted.take();
+        let wanted = self.active.wanted.take().filter(|(view, _)| *view == self.view);
         let configuration = &self.config.configuration;
         if !rule.mode.has_active_members() {
             return FastRule::of_all(rule.mode, configuration.group());
@@ -71,9 +78,9 @@ impl Replica {
         let is_gone = !senders.contains(leader_before) && !self.is_heard_of_late(leader_before);
         let usual = rule.active.and(senders);
         let usual = if is_gone { usual.without(leader_before) } else { usual };
-        let active = wanted.unwrap_or(usual).with(me);
-        let active = if active.len() < configuration.majority() { active.and(senders) } else { active };
-        FastRule { active, ..rule }
+        // Who was wanted may be gone since; who has sent is there.
+        let active = wanted.map_or(usual, |(_, wanted)| wanted.and(senders));
+        FastRule { active: active.with(me), ..rule }
     }
 
     /// Leader: leaves out active members that it has not heard for long, and takes back those that have answered for long.
@@ -84,33 +91,45 @@ impl Replica {
         if !self.rule.mode.has_active_members() || self.planted(PlantedBug::AbsentStaysActive) {
             return;
         }
-        // Reviews until a member is missed.
-        let absent_after =
-            self.config.suspect_after.as_nanos().div_ceil(self.config.heartbeat.as_nanos().max(1));
-        let absent_after = u32::try_from(absent_after).unwrap_or(u32::MAX);
+        if self.resources.disk_failed {
+            // It sends no signs of life.
+            return;
+        }
+        let heartbeat = self.config.heartbeat.as_nanos().max(1);
+        let reviews = |time: Duration| u32::try_from(time.as_nanos().div_ceil(heartbeat)).unwrap_or(u32::MAX);
+        let suspect_after = reviews(self.config.suspect_after);
+        // What is on its way may take long to arrive, and answers wait behind it.
+        let carrying = super::view_change::carrying_time(self.backlog.uncommitted_bytes) * 2;
+        let absent_after = suspect_after.saturating_mul(ABSENT).saturating_add(reviews(carrying));
         let others = self.others();
         let rule = self.rule;
         let Role::Leader(leader) = &mut self.role else { return };
-        let is_first = leader.entered_at.is_none();
         let (mut left_out, mut taken_back) = (ReplicaSet::default(), ReplicaSet::default());
+        // Those that have caught up, however short a time they have answered.
+        let mut able = ReplicaSet::default();
         for other in others {
             let progress = &mut leader.progress[other.index()];
             progress.review(absent_after);
             let Progress { silent_reviews, reviews_present, op_number, .. } = *progress;
             let patience = self.active.patience[other.index()].max(1);
-            let out_after = if is_first { absent_after.saturating_mul(FIRST) } else { absent_after };
-            if rule.active.contains(other) && silent_reviews >= out_after {
-                left_out = left_out.with(other);
-            } else if !rule.active.contains(other)
-                && reviews_present >= absent_after.saturating_mul(RETURN * patience)
-                && op_number >= committed
-            {
-                taken_back = taken_back.with(other);
+            if rule.active.contains(other) {
+                if silent_reviews >= absent_after {
+                    left_out = left_out.with(other);
+                }
+            } else if silent_reviews < suspect_after && reviews_present > 0 && op_number >= committed {
+                able = able.with(other);
+                if reviews_present >= suspect_after.saturating_mul(RETURN * patience) {
+                    taken_back = taken_back.with(other);
+                }
             }
+        }
+        let majority = self.config.configuration.majority();
+        if rule.active.except(left_out).and(taken_back).len() < majority {
+            taken_back = able;
         }
         let active = rule.active.except(left_out).and(taken_back);
         // Without a majority there is no view to begin.
-        if active != rule.active && active.len() >= self.config.configuration.majority() {
+        if active != rule.active && active.len() >= majority {
             self.change_active_members(active, left_out, taken_back);
         }
     }
@@ -133,16 +152,9 @@ impl Replica {
         for member in taken_back.iter() {
             known.taken_back_at[member.index()] = Some(now);
         }
-        known.wanted = Some(active);
-        let cause = ViewChangeCause::ActiveMembers { left_out, taken_back };
-        self.restart_leadership(self.view.next(), cause);
-    }
-}
-
-impl ActiveMembers {
-    /// The view that this replica wanted to begin has not begun, and will not.
-    pub(super) const fn forget_wanted(&mut self) {
-        self.wanted = None;
+        let view = self.next_view_of(self.config.replica, self.view.next());
+        self.active.wanted = Some((view, active));
+        self.restart_leadership(view, ViewChangeCause::ActiveMembers { left_out, taken_back });
     }
 }
 

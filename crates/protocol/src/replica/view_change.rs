@@ -344,7 +344,7 @@ impl Replica {
     }
 
     /// The first view after this one, `at_least` that one, that `leader` leads.
-    fn next_view_of(&self, leader: ReplicaId, at_least: View) -> View {
+    pub(super) fn next_view_of(&self, leader: ReplicaId, at_least: View) -> View {
         let mut view = at_least.max(View(self.view.0 + 1));
         while self.config.configuration.leader(view) != leader {
             view.0 += 1;
@@ -636,7 +636,6 @@ impl Replica {
     /// Normal in the current view, with a log that was left as it was up to `unchanged`.
     fn become_normal(&mut self, rule: FastRule, unchanged: OpNumber) {
         self.rule = rule;
-        self.active.forget_wanted();
         self.take_part(Some(self.now.instant));
         self.last_normal = self.view;
         self.counters.view_changes += 1;

@@ -91,10 +91,50 @@ fn a_member_that_is_not_active_makes_nothing_impossible() {
 }
 
 #[test]
-fn with_a_member_out_of_reach_strong_updates_are_ordered_at_once() {
-    let mut harness = Harness::new(3, FastQuorum::Mixed, &[0, 1]);
-    harness.submit(Class::Merge);
-    assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 2)]);
-    harness.submit(Class::Overwrite);
-    assert_eq!(harness.drain().0.len(), 2, "two of three are enough for it");
+fn with_a_member_out_of_reach_strong_updates_are_ordered_unless_it_is_left_out() {
+    for left_out in [false, true] {
+        let mut harness = Harness::new(3, FastQuorum::Mixed, &[0, 1]);
+        let token = harness.submit(Class::Merge);
+        assert_eq!(paths(&harness.drain().0), [(0, Path::Durability, 2), (1, Path::Durability, 2)]);
+        let told = if left_out { rule(&[0, 1]) } else { None };
+        harness.ok_of(0, 0, told, 2);
+        let sent = paths(&harness.drain().0);
+        harness.ok_of(1, 0, told, 2);
+        let done = harness.drain().1;
+        if left_out {
+            assert_eq!((sent, done), (Vec::new(), [(token, Outcome::Done)].into()));
+        } else {
+            assert_eq!((sent, done), ([(0, Path::Ordered, 2)].into(), Vec::new()));
+            harness.submit(Class::Merge);
+            assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 3)], "it knows");
+        }
+        harness.submit(Class::Overwrite);
+        assert_eq!(harness.drain().0.len(), 2, "two of three are enough for it");
+    }
+}
+
+/// What completes an update is for the leader to say, and it cannot be anything.
+#[test]
+fn a_rule_that_is_not_the_leaders_or_not_possible_completes_nothing() {
+    let of_other_mode = rule(&[0, 1, 2, 3, 4]).map(|rule| FastRule { mode: FastQuorum::Commutative, ..rule });
+    for (from, wrong) in [
+        (4, rule(&[0, 1, 4])),
+        (0, rule(&[0])),
+        (0, rule(&[])),
+        (0, Some(FastRule { mode: FastQuorum::Mixed, active: ReplicaSet::ALL })),
+        (0, rule(&[1, 2, 3])),
+        (0, of_other_mode),
+    ] {
+        let mut harness = Harness::new(5, FastQuorum::Mixed, &[0, 1, 2, 3, 4]);
+        harness.submit(Class::Merge);
+        harness.submit(Class::Merge);
+        for from in [0, 1] {
+            harness.ok(from, 0, 2);
+            harness.ok(from, 0, 3);
+        }
+        harness.ok_of(from, 0, wrong, 3);
+        assert!(harness.drain().1.is_empty(), "{from} {wrong:?}");
+        harness.now.instant.0 += 1_000_000_000;
+        harness.client.handle(harness.now, Event::Tick);
+    }
 }

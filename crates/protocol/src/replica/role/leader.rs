@@ -63,14 +63,16 @@ pub(in crate::replica) struct Progress {
 impl Progress {
     /// The leader looks whether the member answers. One that has been silent for `absent_after` reviews is away.
     pub(in crate::replica) fn review(&mut self, absent_after: u32) {
-        if self.heard > self.heard_before {
+        // One that fetches a part of the log is there, too.
+        let heard = self.heard.max(self.fetched_at);
+        if heard > self.heard_before {
             self.silent_reviews = 0;
         } else {
             self.silent_reviews = self.silent_reviews.saturating_add(1);
         }
-        let is_present = self.heard.is_some() && self.silent_reviews < absent_after;
+        let is_present = heard.is_some() && self.silent_reviews < absent_after;
         self.reviews_present = if is_present { self.reviews_present.saturating_add(1) } else { 0 };
-        self.heard_before = self.heard;
+        self.heard_before = heard;
     }
 }
 

@@ -118,11 +118,16 @@ fn log_change_of_view(node: u8, event: TraceEvent) {
     }
 }
 
-fn log_memory_gone(node: u8, members: ReplicaSet) {
+/// Several replicas, for people to read.
+fn names(members: ReplicaSet) -> String {
     let names: Vec<String> = members.iter().map(|member| member.to_string()).collect();
+    names.join(", ")
+}
+
+fn log_memory_gone(node: u8, members: ReplicaSet) {
     tracing::error!(
         node,
-        members = names.join(", "),
+        members = names(members),
         "this replica has no memory of what was acknowledged, and with it a majority of the replicas has none: no replica can tell \
          what the data was, and the cluster serves no clients. With durability \"replicated\" a majority that restarts at once \
          loses the data. Stop all nodes, and start a new cluster with empty data directories and --bootstrap"
@@ -201,13 +206,13 @@ impl fmt::Display for Cause {
                     write!(
                         f,
                         "no update waits for {} any longer, which this leader does not hear",
-                        All(left_out)
+                        names(left_out)
                     )?;
                 }
                 let separator = if left_out.is_empty() || taken_back.is_empty() { "" } else { "; " };
                 f.write_str(separator)?;
                 if !taken_back.is_empty() {
-                    write!(f, "{} has caught up and is active again", All(taken_back))?;
+                    write!(f, "{} has caught up and is active again", names(taken_back))?;
                 }
                 Ok(())
             }
@@ -234,18 +239,6 @@ impl fmt::Display for Cause {
                 )
             }
         }
-    }
-}
-
-/// Several replicas.
-struct All(ReplicaSet);
-
-impl fmt::Display for All {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, member) in self.0.iter().enumerate() {
-            write!(f, "{}{member}", if index == 0 { "" } else { ", " })?;
-        }
-        Ok(())
     }
 }
 

@@ -70,9 +70,9 @@ impl World {
     /// Waits until the leader has taken back all members that it had left out: each such change takes a view change. A member
     /// that has come and gone often has to answer for long before that.
     fn await_active_members(&mut self) -> Result<(), String> {
-        // In times that it takes to suspect a leader (`LONGEST_RETURN` of the replica's `active.rs`).
+        // In times that it takes to suspect a leader (`DOUBLINGS_MAX` of the replica's `active.rs`).
         const LONGEST_ABSENCE: u64 = 4 * 64;
-        let everybody: ReplicaSet = self.group.members().collect();
+        let everybody = ReplicaSet::of(self.group);
         let is_whole = |world: &Self| {
             let leader = world.leader().and_then(|leader| world.replicas[leader].process.as_ref());
             leader.is_some_and(|leader| leader.core().rule().active == everybody)

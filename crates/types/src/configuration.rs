@@ -219,8 +219,26 @@ impl Configuration {
 
     /// The rule of views that say nothing else: the configuration's mode, with everybody active.
     #[must_use]
-    pub fn rule(&self) -> FastRule {
+    pub const fn rule(&self) -> FastRule {
         FastRule::of_all(self.mode, self.group())
+    }
+
+    /// A rule as messages and records tell it, where that of the configuration goes without saying.
+    #[must_use]
+    pub fn told_rule(&self, rule: FastRule) -> Option<FastRule> {
+        (rule != self.rule()).then_some(rule)
+    }
+
+    /// The rule that a message or a record tells.
+    #[must_use]
+    pub fn known_rule(&self, told: Option<FastRule>) -> FastRule {
+        told.unwrap_or_else(|| self.rule())
+    }
+
+    /// True if `view` may go by this rule. The mode of a running cluster cannot be changed yet.
+    #[must_use]
+    pub fn is_possible_rule(&self, rule: FastRule, view: View) -> bool {
+        rule.mode == self.mode && rule.is_possible(self.group(), self.leader(view))
     }
 
     /// The leader of `view`: the member in position `view mod n` (VR 4).

@@ -16,14 +16,14 @@ pub struct FastRule {
 impl FastRule {
     /// The rule of this mode with everybody active.
     #[must_use]
-    pub fn of_all(mode: FastQuorum, group: Group) -> Self {
-        Self { mode, active: group.members().collect() }
+    pub const fn of_all(mode: FastQuorum, group: Group) -> Self {
+        Self { mode, active: ReplicaSet::of(group) }
     }
 
     /// True if a view may go by it that `leader` leads.
     #[must_use]
     pub fn is_possible(self, group: Group, leader: ReplicaId) -> bool {
-        let everybody: ReplicaSet = group.members().collect();
+        let everybody = ReplicaSet::of(group);
         let is_within = self.active.except(everybody).is_empty();
         let suffices = if self.mode.has_active_members() {
             self.active.len() >= group.majority() && self.active.contains(leader)

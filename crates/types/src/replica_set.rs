@@ -14,6 +14,12 @@ impl ReplicaSet {
     /// All that there could be.
     pub const ALL: Self = Self(u16::MAX);
 
+    /// Every member of a group.
+    #[must_use]
+    pub const fn of(group: Group) -> Self {
+        Self((1 << group.size()) - 1)
+    }
+
     /// This and one more.
     #[must_use]
     pub const fn with(self, replica: ReplicaId) -> Self {

@@ -101,7 +101,7 @@ fn hash_updates(
         let Some(Update {
             token,
             body,
-            fast_in,
+            fast,
             strength,
             invoked,
             sent,
@@ -126,7 +126,7 @@ fn hash_updates(
         else {
             continue;
         };
-        (token, body, fast_in, strength, micros, acked_below, path, shared).hash(hasher);
+        (token, body, fast, strength, micros, acked_below, path, shared).hash(hasher);
         // Compared with nothing but 0 and 1.
         attempts.min(&2).hash(hasher);
         (recipients, oks.0, returns, evaluated, refusals.0, crowded_out, way).hash(hasher);

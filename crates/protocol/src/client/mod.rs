@@ -115,7 +115,7 @@ pub struct Client {
 impl Client {
     /// A client that knows no replica to be reachable yet.
     #[must_use]
-    pub fn new(config: Config, now: Now) -> Self {
+    pub const fn new(config: Config, now: Now) -> Self {
         Self {
             prng: Prng::new(config.seed),
             now,
@@ -550,7 +550,7 @@ impl Client {
         self.view = view;
         self.rule_is_told = false;
         if !self.planted(PlantedBug::ActiveOfOtherView) {
-            self.rule = FastRule::of_all(self.rule.mode, self.config.configuration.group());
+            self.rule = self.config.configuration.rule();
         }
         // Replicas forget it with the view that they leave.
         self.session.forget_shown(ReplicaSet::ALL);

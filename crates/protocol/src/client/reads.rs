@@ -799,7 +799,7 @@ impl Client {
         };
         let patience = if read.refused && !awaits_refused { patience.min(settings.resend) } else { patience };
         if now.since(read.sent) >= patience {
-            self.members.slow = self.members.slow.and(ReplicaSet(silent.0 & connected.0));
+            self.members.slow = self.members.slow.and(silent.within(connected));
             if matches!(read.source, ReadSource::Reread { .. }) {
                 read.progress = ReadProgress::default();
             }

@@ -15,8 +15,8 @@ use crate::message::{Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{
-    Class, FastQuorum, FastRule, Footprint, Group, Instant, OperationId, ReplicaId, ReplicaSet, SessionId,
-    Strength, View, WritePolicy,
+    Class, FastRule, Footprint, Group, Instant, OperationId, ReplicaId, ReplicaSet, SessionId, Strength,
+    View, WritePolicy,
 };
 
 /// How long an update waits for another leader when the disk of this one has failed: view changes take a
@@ -27,8 +27,8 @@ const LEADER_CHANGE: Duration = Duration::from_secs(3);
 pub(super) struct Update {
     pub(super) token: Token,
     pub(super) body: Body,
-    /// In which modes it may use the durability logs.
-    pub(super) fast_in: [bool; FastQuorum::ALL.len()],
+    /// May use the durability logs.
+    pub(super) fast: bool,
     /// What makes its fast quorum.
     pub(super) strength: Strength,
     pub(super) invoked: Instant,
@@ -195,10 +195,11 @@ impl WriteTimes {
 impl Client {
     pub(super) fn new_update(&self, token: Token, body: Body, class: Class, footprint: &Footprint) -> Update {
         let now = self.now.instant;
+        let fast = self.config.configuration.mode.admission(class, footprint).is_some();
         Update {
             token,
             body,
-            fast_in: FastQuorum::ALL.map(|mode| mode.admission(class, footprint).is_some()),
+            fast,
             strength: Strength::of(class, footprint),
             invoked: now,
             sent: now,
@@ -237,7 +238,7 @@ impl Client {
     /// of reach may not be; it says so with its first `Ok`.
     fn least_fast_quorum(&self, strength: Strength) -> (usize, ReplicaSet) {
         let (quorum, active) = self.fast_quorum(strength);
-        let may_be_fewer = self.rule.mode == FastQuorum::Mixed && !self.rule_is_told;
+        let may_be_fewer = self.rule.mode.has_active_members() && !self.rule_is_told;
         (if may_be_fewer { self.config.configuration.majority() } else { quorum }, active)
     }
 
@@ -245,17 +246,17 @@ impl Client {
     /// whose memory may be damaged, must not complete anything.)
     fn on_rule(&mut self, told: Option<FastRule>) {
         let configuration = &self.config.configuration;
-        let rule = told.unwrap_or_else(|| configuration.rule());
-        let is_right =
-            rule.mode == configuration.mode && rule.is_possible(configuration.group(), self.leader());
-        if !is_right {
+        if !configuration.mode.has_active_members() {
+            return;
+        }
+        let rule = configuration.known_rule(told);
+        if !configuration.is_possible_rule(rule, self.view) {
             return;
         }
         let is_news = !core::mem::replace(&mut self.rule_is_told, true);
-        let is_known = self.planted(PlantedBug::ActiveOfOtherView)
-            && self.rule.active.except(rule.active).is_empty()
-            && self.rule.mode == rule.mode;
-        if is_known || !rule.mode.has_active_members() || (self.rule == rule && !is_news) {
+        let is_known =
+            self.planted(PlantedBug::ActiveOfOtherView) && self.rule.active.except(rule.active).is_empty();
+        if is_known || (self.rule == rule && !is_news) {
             return;
         }
         let is_other = core::mem::replace(&mut self.rule, rule) != rule;
@@ -381,7 +382,7 @@ impl Client {
     /// How long those are waited for that an update lacks which a majority has: one member that is silent must not keep what
     /// the others can commit for as long as it takes to be given up. `None` if that is not known.
     fn straggler_patience(&self, strength: Strength) -> Option<Duration> {
-        if self.rule.mode != FastQuorum::Mixed || strength == Strength::Overwrite {
+        if !self.rule.mode.has_active_members() || strength == Strength::Overwrite {
             return None;
         }
         let (quorum, active) = self.fast_quorum(strength);
@@ -399,8 +400,8 @@ impl Client {
     fn look_for_stragglers_in_time(&mut self, sequence: u64) {
         let Some(update) = self.updates.get(sequence) else { return };
         if update.path == Path::Durability
-            && self.is_with_majority(update)
             && let Some(patience) = self.straggler_patience(update.strength)
+            && self.is_with_majority(update)
         {
             self.scan_at = self.scan_at.min(update.began.after(patience).max(self.now.instant));
         }
@@ -419,20 +420,20 @@ impl Client {
     /// Ends an update that the fast quorum has, with what it returns.
     fn finish_if_fast(&mut self, sequence: u64) {
         let leader = self.leader();
-        let strength = self.updates.get(sequence).map_or(Strength::Strong, |update| update.strength);
+        let Some(strength) = self.updates.get(sequence).map(|update| update.strength) else { return };
         let (quorum, active) = self.fast_quorum(strength);
         let is_one_less = self.planted(PlantedBug::StrongWithOneLess) && strength == Strength::Strong;
-        let quorum = quorum - usize::from(is_one_less && self.rule.mode == FastQuorum::Mixed);
+        let quorum = quorum - usize::from(is_one_less && self.rule.mode.has_active_members());
         let active = if self.planted(PlantedBug::PassiveAccepts) { ReplicaSet::ALL } else { active };
         let leaderless = self.planted(PlantedBug::FastQuorumWithoutLeader);
         let majority =
             self.planted(PlantedBug::EvaluationIsEnough).then(|| self.config.configuration.majority());
-        let (now, mode) = (self.now.instant, self.rule.mode);
+        let now = self.now.instant;
         let Some(update) = self.updates.get_mut(sequence) else { return };
         let quorum = majority.filter(|_| update.returns).unwrap_or(quorum);
         let oks = update.oks.within(active);
         let has_quorum = oks.len() >= quorum && (oks.contains(leader) || leaderless);
-        if !update.fast_in[mode as usize] || !has_quorum || (update.returns && update.evaluated.is_none()) {
+        if !update.fast || !has_quorum || (update.returns && update.evaluated.is_none()) {
             return;
         }
         self.write_counts.fast += 1;
@@ -577,7 +578,7 @@ impl Client {
         let is_certain = !update.is_older && (!update.is_resent || forgets_copies);
         if is_enough || (others.is_empty() && is_certain) {
             self.finish_update(sequence, Outcome::Refused(refusal));
-        } else if ReplicaSet(others.0 & connected.0).except(update.oks).except(update.refusals).is_empty() {
+        } else if others.within(connected).except(update.oks).except(update.refusals).is_empty() {
             // Somebody has it, or may have it, and may hand it over when there is room.
             self.finish_update(sequence, Outcome::Unknown);
         }
@@ -612,11 +613,10 @@ impl Client {
             self.members.behind = ReplicaSet(0);
         }
         let micros = self.next_micros();
-        let mode = self.rule.mode;
         let (acked_below, now) = (self.updates.first(), self.now.instant);
         let Some(update) = self.updates.get_mut(sequence) else { return };
-        let (is_admitted, strength) = (update.fast_in[mode as usize], update.strength);
-        let may_be_fast = is_admitted && self.fast_quorum_in_reach(strength);
+        let (fast, strength) = (update.fast, update.strength);
+        let may_be_fast = fast && self.fast_quorum_in_reach(strength);
         let way = if may_be_fast { self.choose_way(sequence, strength) } else { UpdatePath::Leader };
         let recipients = self.choose_recipients(sequence, way, strength);
         let keeps_evaluation = self.planted(PlantedBug::EvaluationOfOtherViewKept);
@@ -698,8 +698,8 @@ impl Client {
         if to.is_empty() {
             return;
         }
-        update.is_resent |= !ReplicaSet(update.asked.0 & to.without(leader).0).is_empty();
-        update.asked = ReplicaSet(update.asked.0 | to.0);
+        update.is_resent |= !update.asked.within(to.without(leader)).is_empty();
+        update.asked = update.asked.and(to);
         update.attempts = update.attempts.saturating_add(to.len() as u32);
         update.shared |= !to.without(leader).is_empty();
         let own = self.config.own_replica.map_or(ReplicaSet(0), |own| ReplicaSet(0).with(own));
@@ -720,7 +720,8 @@ impl Client {
 
     pub(super) fn look_after_update(&mut self, sequence: u64) {
         let (now, leader) = (self.now.instant, self.leader());
-        let strength = self.updates.get(sequence).map_or(Strength::Strong, |update| update.strength);
+        let Some(update) = self.updates.get(sequence) else { return };
+        let (strength, is_with_majority) = (update.strength, self.is_with_majority(update));
         let (quorum, active) = self.fast_quorum(strength);
         let fast = self.write_times.fast(quorum, leader, self.usable().within(active)).unwrap_or_default();
         let settings = &self.config.settings;
@@ -728,7 +729,6 @@ impl Client {
         let widen_after = (settings.sync_after / 4).max(Duration::from_nanos(fast.saturating_mul(2)));
         let latency = self.write_times.latency;
         let sync_after = patience(settings.sync_after, fast.max(latency), settings);
-        let is_with_majority = self.updates.get(sequence).is_some_and(|update| self.is_with_majority(update));
         let sync_after = match self.straggler_patience(strength).filter(|_| is_with_majority) {
             Some(patience) => patience.min(sync_after),
             None => sync_after,
@@ -742,7 +742,7 @@ impl Client {
             return self.finish_update(sequence, outcome);
         }
         let Some(session) = self.session.id() else { return };
-        let refusing = ReplicaSet(self.members.behind.0 & update.recipients.0);
+        let refusing = self.members.behind.within(update.recipients);
         let refusing = refusing.except(update.oks).except(update.refusals);
         if update.path == Path::Durability && !refusing.is_empty() {
             refusing.iter().for_each(|replica| self.on_no_ok(replica, sequence));
@@ -760,7 +760,7 @@ impl Client {
             }
         } else if update.path == Path::Durability && now.since(update.began) >= sync_after {
             // However often it was sent again meanwhile.
-            let missing = ReplicaSet(self.members.connected.0 & update.recipients.0);
+            let missing = self.members.connected.within(update.recipients);
             let missing = missing.except(update.oks).except(update.refusals);
             self.members.on_silent(missing);
             self.order(sequence);
@@ -768,7 +768,7 @@ impl Client {
             self.transmit_again(session, sequence, None);
         } else if silent >= widen_after && update.path == Path::Durability {
             // The next updates go to others at once.
-            let missing = ReplicaSet(self.members.connected.0 & update.recipients.0);
+            let missing = self.members.connected.within(update.recipients);
             let missing = missing.except(update.oks).except(update.refusals).without(leader);
             let is_thrifty = !self.rule.active.except(update.recipients).is_empty();
             if is_thrifty {

@@ -8,6 +8,7 @@
 
 use super::role::{Progress, Role};
 use super::{PlantedBug, Replica, ViewChangeCause};
+use crate::message::ViewChangeReason;
 use core::time::Duration;
 use syros_types::{FastRule, Group, Instant, OpNumber, ReplicaId, ReplicaSet, View};
 
@@ -19,9 +20,9 @@ const ABSENT: u32 = 4;
 /// leader.
 const RETURN: u32 = 4;
 
-/// Each time that a member is left out soon after it came back, it answers twice as long before it comes back, and no
-/// longer than this many times [`RETURN`]: two minutes, if a leader is suspected after half a second.
-const LONGEST_RETURN: u32 = 64;
+/// Each time that a member is left out soon after it came back, it answers twice as long before it comes back, but no more
+/// often than this: two minutes, if a leader is suspected after half a second.
+const DOUBLINGS_MAX: u32 = 6;
 
 /// A member that was active for this many times as long as it took it to come back is taken for reliable again.
 const RELIABLE: u32 = 8;
@@ -31,8 +32,8 @@ const RELIABLE: u32 = 8;
 pub(super) struct ActiveMembers {
     /// Those of a view that this replica is about to begin for their sake.
     wanted: Option<(View, ReplicaSet)>,
-    /// How long each member answers before it comes back, in times [`RETURN`]; 0 for once.
-    patience: [u32; Group::SIZE_MAX],
+    /// How often what each member answers for before it comes back has been doubled.
+    doublings: [u32; Group::SIZE_MAX],
     /// When each member was last taken back.
     taken_back_at: [Option<Instant>; Group::SIZE_MAX],
     /// What was committed when the members were last reviewed: who has that has caught up.
@@ -47,22 +48,12 @@ impl Replica {
 
     /// The rule of its last normal view as messages and records tell it.
     pub(super) fn told_rule(&self) -> Option<FastRule> {
-        (self.rule != self.config.configuration.rule()).then_some(self.rule)
-    }
-
-    /// The rule that a message or a record tells.
-    pub(super) fn known_rule(&self, told: Option<FastRule>) -> FastRule {
-        told.unwrap_or_else(|| self.config.configuration.rule())
+        self.config.configuration.told_rule(self.rule)
     }
 
     /// True if a right member may tell this rule of this view.
     pub(super) fn is_possible_rule(&self, told: Option<FastRule>, view: View) -> bool {
-        let configuration = &self.config.configuration;
-        told.is_none_or(|rule| {
-            // The mode of a running cluster cannot be changed yet.
-            rule.mode == configuration.mode
-                && rule.is_possible(configuration.group(), configuration.leader(view))
-        })
+        told.is_none_or(|rule| self.config.configuration.is_possible_rule(rule, view))
     }
 
     /// New leader: the rule of the view that it begins with what these members have sent, which goes on from `newest`, a
@@ -75,7 +66,8 @@ impl Replica {
         }
         let me = self.config.replica;
         let leader_before = configuration.leader(newest);
-        let is_gone = !senders.contains(leader_before) && !self.is_heard_of_late(leader_before);
+        let is_wanting = self.later_views.is_wanting(leader_before, self.now.instant, self.config.resend);
+        let is_gone = !senders.contains(leader_before) && !is_wanting;
         let usual = rule.active.and(senders);
         let usual = if is_gone { usual.without(leader_before) } else { usual };
         // Who was wanted may be gone since; who has sent is there.
@@ -111,14 +103,15 @@ impl Replica {
             let progress = &mut leader.progress[other.index()];
             progress.review(absent_after);
             let Progress { silent_reviews, reviews_present, op_number, .. } = *progress;
-            let patience = self.active.patience[other.index()].max(1);
             if rule.active.contains(other) {
                 if silent_reviews >= absent_after {
                     left_out = left_out.with(other);
                 }
             } else if silent_reviews < suspect_after && reviews_present > 0 && op_number >= committed {
                 able = able.with(other);
-                if reviews_present >= suspect_after.saturating_mul(RETURN * patience) {
+                if reviews_present
+                    >= suspect_after.saturating_mul(RETURN << self.active.doublings[other.index()])
+                {
                     taken_back = taken_back.with(other);
                 }
             }
@@ -134,36 +127,32 @@ impl Replica {
         }
     }
 
-    /// True if the member has wanted to leave a view of late.
-    fn is_heard_of_late(&self, member: ReplicaId) -> bool {
-        self.later_views.is_wanting(member, self.now.instant, self.config.resend)
-    }
-
     fn change_active_members(&mut self, active: ReplicaSet, left_out: ReplicaSet, taken_back: ReplicaSet) {
         let now = self.now.instant;
         let unit = self.config.suspect_after * RETURN;
         let known = &mut self.active;
         for member in left_out.iter().map(ReplicaId::index) {
-            let patience = known.patience[member];
-            let reliable = unit * patience.max(1) * RELIABLE;
+            let doublings = known.doublings[member];
+            let reliable = unit * (RELIABLE << doublings);
             let is_soon = known.taken_back_at[member].is_some_and(|at| now < at.after(reliable));
-            known.patience[member] = if is_soon { (patience.max(1) * 2).min(LONGEST_RETURN) } else { 1 };
+            known.doublings[member] = if is_soon { (doublings + 1).min(DOUBLINGS_MAX) } else { 0 };
         }
         for member in taken_back.iter() {
             known.taken_back_at[member.index()] = Some(now);
         }
         let view = self.next_view_of(self.config.replica, self.view.next());
         self.active.wanted = Some((view, active));
-        self.restart_leadership(view, ViewChangeCause::ActiveMembers { left_out, taken_back });
+        let cause = ViewChangeCause::ActiveMembers { left_out, taken_back };
+        self.move_to(view, ViewChangeReason::Abdication, cause);
     }
 }
 
 #[cfg(feature = "model")]
 impl ActiveMembers {
-    /// What a model checker sees. In models members are not left out, because signs of life are not counted.
+    /// What a model checker sees. No model has the mixed mode yet.
     pub(super) fn fingerprint(&self, hasher: &mut impl core::hash::Hasher) {
         use core::hash::Hash;
-        let Self { wanted, patience, taken_back_at: _, committed: _ } = self;
-        (wanted, patience).hash(hasher);
+        let Self { wanted, doublings, taken_back_at: _, committed: _ } = self;
+        (wanted, doublings).hash(hasher);
     }
 }

@@ -20,6 +20,10 @@ impl WantedView {
     pub(super) fn kept(resend: Duration) -> Duration {
         resend * 4
     }
+
+    fn is_recent(&self, now: Instant, resend: Duration) -> bool {
+        self.at.after(Self::kept(resend)) >= now
+    }
 }
 
 /// What members and clients want of later views.
@@ -49,14 +53,14 @@ impl LaterViews {
         resend: Duration,
         wanted: impl Fn(&WantedView) -> bool,
     ) -> usize {
-        let recent = |want: &&WantedView| want.at.after(WantedView::kept(resend)) >= now;
+        let recent = |want: &&WantedView| want.is_recent(now, resend);
         self.wants.iter().flatten().filter(recent).filter(|want| wanted(want)).count()
     }
 
     /// True if this member was heard lately to want a later view.
     pub(super) fn is_wanting(&self, member: ReplicaId, now: Instant, resend: Duration) -> bool {
         let want = self.wants.get(member.index()).copied().flatten();
-        want.is_some_and(|want| want.at.after(WantedView::kept(resend)) >= now)
+        want.is_some_and(|want| want.is_recent(now, resend))
     }
 
     /// The highest view that a member was heard to want.

@@ -147,9 +147,7 @@ impl Replica {
             return self.refuse(from, id, Refusal::Malformed);
         };
         let admission = self.admission(&update);
-        // The client may not know yet that the view has another mode.
-        let is_mistaken = self.rule.mode == self.config.configuration.mode;
-        if update.class == Class::Read || (path == Path::Durability && admission.is_none() && is_mistaken) {
+        if update.class == Class::Read || (path == Path::Durability && admission.is_none()) {
             return self.refuse(from, id, Refusal::Malformed);
         }
         if path == Path::Durability && !self.is_active() && !self.planted(PlantedBug::PassiveAccepts) {
@@ -183,10 +181,6 @@ impl Replica {
         }
         match admission {
             Some(admission) if path == Path::Durability => self.accept(from, recipients, update, admission),
-            None if !self.is_leader() => {
-                let (view, clock) = (self.view, self.now.wall);
-                self.send(from, Message::Conflict { view, id, clock });
-            }
             _ => self.order_now(from, path, update, recipients),
         }
     }
@@ -561,7 +555,7 @@ impl Replica {
         let request = update.request.clone();
         let evaluated = is_evaluated.then(|| request.body.clone());
         // Who is not active has not kept it.
-        let recipients = ReplicaSet(recipients.0 & self.rule.active.0);
+        let recipients = recipients.within(self.rule.active);
         self.dlog.insert(recipients, update, self.now.instant);
         self.persist_data(|| Record::Accept(request));
         self.counters.fast_updates += 1;

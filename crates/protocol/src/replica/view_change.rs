@@ -339,7 +339,7 @@ impl Replica {
     }
 
     /// Leader: starts a view, `at_least` this one, that it leads again.
-    pub(super) fn restart_leadership(&mut self, at_least: View, cause: ViewChangeCause) {
+    fn restart_leadership(&mut self, at_least: View, cause: ViewChangeCause) {
         self.move_to(self.next_view_of(self.config.replica, at_least), ViewChangeReason::Abdication, cause);
     }
 
@@ -503,7 +503,7 @@ impl Replica {
         let commit = changes.iter().map(|(_, change)| change.commit).max().unwrap_or_default();
         let newest = changes.iter().map(|(_, change)| change.last_normal).max().unwrap_or_default();
         let rule = changes.iter().find(|(_, change)| change.last_normal == newest);
-        let rule = self.known_rule(rule.and_then(|(_, change)| change.rule));
+        let rule = self.config.configuration.known_rule(rule.and_then(|(_, change)| change.rule));
         let senders = changes.iter().map(|(sender, _)| *sender).collect();
         let next_rule = self.next_rule(rule, newest, senders);
         let mut dlogs = Vec::new();
@@ -796,7 +796,7 @@ impl Replica {
             self.dlog.clear();
         }
         self.commit = self.commit.max(commit.min(self.log.op_number()));
-        self.become_normal(self.known_rule(rule), unchanged);
+        self.become_normal(self.config.configuration.known_rule(rule), unchanged);
         if let Role::Follower(follower) = &mut self.role {
             follower.leader_commit = commit;
             follower.owe_ack(Instant(0));

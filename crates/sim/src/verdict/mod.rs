@@ -292,8 +292,10 @@ fn suggest(history: &History, invariants: &Invariants, operations: &[Translated]
 /// # Errors
 /// If an answered operation is missing, or if that cannot be done, in words.
 fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<usize>, String> {
+    let mut is_in_order = vec![false; operations.len()];
+    order.iter().for_each(|number| is_in_order[*number] = true);
     for (number, operation) in operations.iter().enumerate() {
-        if matches!(operation.told, Told::Answer { .. }) && !order.contains(&number) {
+        if matches!(operation.told, Told::Answer { .. }) && !is_in_order[number] {
             return Err(format!("operation {number}, {}, is not in the log", operation.input));
         }
     }
@@ -306,23 +308,36 @@ fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<u
     });
     let answered_at: Vec<u64> = answered_at.collect();
     let reads: Vec<bool> = order.iter().map(|number| operations[*number].input.is_read()).collect();
-    let precedes = |a: usize, b: usize| {
-        let overlaps =
-            || masks[a] & masks[b] != 0 && !(reads[a] && reads[b]) && share_a_key(&keys[a], &keys[b]);
-        a != b
-            && (answered_at[a] < invoked[b]
-                || (a < b && overlaps())
-                || (masks[a] & masks[b] != 0 && must_precede(&operations[order[a]], &operations[order[b]])))
+    let overlap = |a: usize, b: usize| {
+        masks[a] & masks[b] != 0 && !(reads[a] && reads[b]) && share_a_key(&keys[a], &keys[b])
+    };
+    let is_sent_before = |a: usize, b: usize| {
+        masks[a] & masks[b] != 0 && must_precede(&operations[order[a]], &operations[order[b]])
     };
     let all = 0..order.len();
-    let mut waits_for: Vec<usize> =
-        all.clone().map(|b| all.clone().filter(|a| precedes(*a, b)).count()).collect();
+    let mut by_answer: Vec<usize> = all.clone().collect();
+    by_answer.sort_by_key(|at| answered_at[*at]);
+    let mut by_answer = by_answer.into_iter().peekable();
     let mut placed = vec![false; order.len()];
     let mut result = Vec::with_capacity(order.len());
+    // Everything before it is placed.
     let mut from = 0;
     while result.len() < order.len() {
-        let Some(next) = (from..order.len()).find(|at| !placed[*at] && waits_for[*at] == 0) else {
+        while by_answer.next_if(|at| placed[*at]).is_some() {}
+        let first_answer = by_answer.peek().map_or(u64::MAX, |at| answered_at[*at]);
+        let left = |placed: &[bool], a: usize, b: usize| a != b && !placed[a];
+        let is_next = |placed: &[bool], b: usize| {
+            let waits = invoked[b] > first_answer
+                || (from..b).any(|a| left(placed, a, b) && overlap(a, b))
+                || (operations[order[b]].sent.is_some()
+                    && all.clone().any(|a| left(placed, a, b) && is_sent_before(a, b)));
+            !placed[b] && !waits
+        };
+        let Some(next) = (from..order.len()).find(|at| is_next(&placed, *at)) else {
             // Every operation left waits for another one left: going back long enough finds a circle.
+            let precedes = |a: usize, b: usize| {
+                a != b && (answered_at[a] < invoked[b] || (a < b && overlap(a, b)) || is_sent_before(a, b))
+            };
             let before = |b: usize| all.clone().find(|a| !placed[*a] && precedes(*a, b)).unwrap_or(b);
             let start = (0..order.len()).fold(from, |at, _| before(at));
             let circle =
@@ -334,9 +349,6 @@ fn respect_real_time(operations: &[Translated], order: &[usize]) -> Result<Vec<u
         result.push(order[next]);
         while from < order.len() && placed[from] {
             from += 1;
-        }
-        for later in all.clone().filter(|later| precedes(next, *later)) {
-            waits_for[later] -= 1;
         }
     }
     Ok(result)

@@ -451,15 +451,10 @@ impl Replica {
             && self.timers.is_due(Timer::Heartbeat, now)
         {
             leader.heartbeat_due = true;
-            self.leave_diverged();
-            self.leave_with_slow_disk();
-            self.leave_with_full_disk();
-            self.leave_with_wrong_clock();
-            self.leave_unheard();
         }
         if self.timers.is_due(Timer::Review, now) {
             self.timers.set(Timer::Review, now.after(self.config.heartbeat));
-            self.review_active_members();
+            self.review();
         }
         if !self.is_leader() {
             return;
@@ -475,6 +470,17 @@ impl Replica {
             self.expire_sessions();
         }
         self.trace_quorum();
+    }
+
+    /// Leader: asks whether it should lead on, and with which active members. Load does not put this off, as it does signs
+    /// of life.
+    fn review(&mut self) {
+        self.leave_diverged();
+        self.leave_with_slow_disk();
+        self.leave_with_full_disk();
+        self.leave_with_wrong_clock();
+        self.leave_unheard();
+        self.review_active_members();
     }
 
     fn on_follower_tick(&mut self) {

@@ -7,7 +7,7 @@ use syros_types::Instant;
 pub(super) enum Timer {
     /// Leader: sends a sign of life.
     Heartbeat,
-    /// Leader: looks which members should be active.
+    /// Leader: asks whether it should lead on, and which members should be active.
     Review,
     /// Leader: orders what is in the durability log.
     Order,

@@ -21,8 +21,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{
-    Class, FastRule, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, Strength,
-    Timestamp, View,
+    Class, FastRule, Footprint, Instant, OpNumber, OperationId, ReplicaId, ReplicaSet, SessionId, Timestamp,
+    View,
 };
 
 /// Longest time between attempts, in first ones: a group that cannot form a quorum must notice soon when it
@@ -625,7 +625,7 @@ impl Replica {
                 let right = self.recover_rightly(rule, logs);
                 let is_right =
                     |update: &Update| right.iter().any(|kept| kept.request.id == update.request.id);
-                union.retain(|update| update.strength() == Strength::Strong || is_right(update));
+                union.retain(|update| update.strength() == syros_types::Strength::Strong || is_right(update));
                 union.sort_by_key(|update| update.request.timestamp());
             }
             _ => return None,
@@ -669,11 +669,8 @@ impl Replica {
             let leader = Leader::new(self.config.configuration.size(), now, entered_at, self.log.op_number());
             let timers = Timers::stopped()
                 .with(Timer::Heartbeat, now)
+                .with(Timer::Review, now.after(self.config.heartbeat))
                 .with(Timer::Sessions, now.after(self.config.session_timeout / 8));
-            let timers = match self.rule.mode.has_active_members() {
-                true => timers.with(Timer::Review, now.after(self.config.heartbeat)),
-                false => timers,
-            };
             self.enter(Role::Leader(leader), timers);
         } else {
             let timers = Timers::stopped()

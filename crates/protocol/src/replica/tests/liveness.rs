@@ -99,6 +99,20 @@ fn a_leader_whose_disk_recovers_sends_signs_of_life_again() {
     }
 }
 
+/// Updates come so fast that no sign of life is ever due, and none is answered before the leader's disk has it.
+#[test]
+fn a_leader_with_a_slow_disk_gives_way_under_steady_load() {
+    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let session = cluster.register();
+    // It may have led for so long that it may go.
+    cluster.pass(20_000);
+    assert!(cluster.replicas[0].is_leader());
+    cluster.unwritten.insert(0, Ticket(0));
+    cluster.order(session, 1..3_000);
+    assert!(!cluster.replicas[0].is_leader());
+    assert!(cluster.gets_on_within(100));
+}
+
 /// A leader that has not had the chance to hear anybody, because it was stopped, does not give up its view.
 #[test]
 fn a_leader_that_was_stopped_listens_first() {

@@ -64,6 +64,8 @@ pub enum LinkError {
     TimedOut,
     /// The handshake failed.
     Hello(HelloError),
+    /// The replica speaks this older version of the wire format; the next connection is made in that.
+    Older(u16),
     /// Something else than a handshake came first.
     NoHello,
     /// The other side is no replica.
@@ -104,6 +106,9 @@ impl fmt::Display for LinkError {
             Self::Closed => f.write_str("closed by the replica"),
             Self::TimedOut => f.write_str("no handshake in time"),
             Self::Hello(error) => write!(f, "{error}"),
+            Self::Older(version) => {
+                write!(f, "it speaks wire format version {version}; connecting anew in that")
+            }
             Self::NoHello => f.write_str("the handshake is missing"),
             Self::NotReplica => f.write_str("the other side is no replica"),
             Self::WrongReplica { found, expected } => {

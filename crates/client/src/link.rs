@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use syros_net::{Connection, DialSchedule, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
 use syros_protocol::message::Message;
 use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Instant};
-use syros_wire::{Channel, Hello, Sender, decode_client_message, put_frame};
+use syros_wire::{Channel, Hello, Sender, VERSION, decode_client_message, put_frame};
 
 /// A link's state.
 #[derive(Debug)]
@@ -43,6 +43,8 @@ pub(crate) struct Link {
     is_signalled: bool,
     schedule: DialSchedule,
     dial_timeout: Duration,
+    /// The version of the wire format to begin the next connection in.
+    version: u16,
     last_error: Option<LinkError>,
 }
 
@@ -66,6 +68,7 @@ impl Link {
             is_signalled: false,
             schedule: DialSchedule::new(options.backoff_first, options.backoff_max, seed),
             dial_timeout: options.dial_timeout,
+            version: VERSION,
             last_error: None,
         }
     }
@@ -125,7 +128,9 @@ impl Link {
                 Progress::Pending(dialing) => State::Dialing { dialing, until },
                 Progress::Connected(stream) => {
                     let mut connection = Connection::adopt(stream, Limits::NODE)?;
-                    put_frame(connection.outbound(), Channel::Handshake, |out| hello.encode(out));
+                    put_frame(connection.outbound(), Channel::Handshake, |out| {
+                        hello.encode_as(self.version, out);
+                    });
                     State::Greeting { connection: Box::new(connection), until }
                 }
                 Progress::Failed(error) => return Err(error.into()),
@@ -167,7 +172,13 @@ impl Link {
                 Ok(Some(Report::Message(epoch, message)))
             }
             (false, Channel::Handshake) => {
+                let theirs = Hello::version_of_answer(frame.payload);
                 let hello = Hello::decode(frame.payload)?;
+                if theirs < self.version {
+                    // It refuses this connection, and takes the next.
+                    self.version = theirs;
+                    return Err(LinkError::Older(theirs));
+                }
                 if matches!(hello.sender, Sender::Client) {
                     return Err(LinkError::NotReplica);
                 }
@@ -190,6 +201,10 @@ impl Link {
     /// Gives the connection up and tries again later. True if it was in use.
     pub(crate) fn fail(&mut self, now: Instant, error: LinkError) -> bool {
         let was_ready = self.is_ready();
+        if was_ready {
+            // It may come back as one that speaks more.
+            self.version = VERSION;
+        }
         self.last_error = Some(error);
         self.state = State::Waiting;
         self.schedule.on_failure(now);

@@ -22,7 +22,12 @@ pub struct Cost {
     pub execute: Duration,
     /// To fetch what is read from a storage that does one thing after the other, while the replica goes on.
     pub fetch: Duration,
+    /// Cores that all replicas share, as processes of one machine; 0: each has one of its own.
+    pub cores: u32,
 }
+
+/// Most cores that replicas share.
+const CORES_MAX: u32 = 64;
 
 /// The longest that anything can take, in microseconds: less than it takes to suspect a leader.
 const MICROS_MAX: f64 = 100_000.0;
@@ -39,6 +44,7 @@ impl Cost {
         entry: Duration::ZERO,
         execute: Duration::ZERO,
         fetch: Duration::ZERO,
+        cores: 0,
     };
 
     /// Fitted to the CPU time of nodes on the machine of docs/BENCHMARKS.md, which says how.
@@ -48,6 +54,7 @@ impl Cost {
         entry: nanos(1_000),
         execute: nanos(200),
         fetch: Duration::ZERO,
+        cores: 0,
     };
 
     /// True if nothing takes time.
@@ -73,7 +80,7 @@ impl fmt::Display for Cost {
             return f.write_str("none");
         }
         let micros = |duration: Duration| duration.as_nanos() as f64 / 1_000.0;
-        let Self { receive, send, entry, execute, fetch } = *self;
+        let Self { receive, send, entry, execute, fetch, cores } = *self;
         write!(
             f,
             "receive={}us,send={}us,entry={}us,execute={}us",
@@ -84,6 +91,9 @@ impl fmt::Display for Cost {
         )?;
         if fetch > Duration::ZERO {
             write!(f, ",fetch={}us", micros(fetch))?;
+        }
+        if cores > 0 {
+            write!(f, ",cores={cores}")?;
         }
         Ok(())
     }
@@ -97,7 +107,8 @@ impl fmt::Display for InvalidCost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "'{}' is no cost: none, measured, or some of receive=T,send=T,entry=T,execute=T,fetch=T with T from 0us to {MICROS_MAX}us",
+            "'{}' is no cost: none, measured, or some of receive=T,send=T,entry=T,execute=T,fetch=T with T from 0us to \
+             {MICROS_MAX}us and cores=N with N from 1 to {CORES_MAX}, after measured or alone",
             self.0
         )
     }
@@ -109,14 +120,21 @@ impl FromStr for Cost {
     type Err = InvalidCost;
 
     fn from_str(text: &str) -> Result<Self, InvalidCost> {
-        match text {
-            "none" => return Ok(Self::NONE),
-            "measured" => return Ok(Self::MEASURED),
-            _ => {}
+        if text == "none" {
+            return Ok(Self::NONE);
         }
         let mut cost = Self::NONE;
         for part in text.split(',') {
             let invalid = || InvalidCost(part.to_owned());
+            if part == "measured" && cost == Self::NONE {
+                cost = Self::MEASURED;
+                continue;
+            }
+            if let Some(cores) = part.strip_prefix("cores=") {
+                let cores = cores.parse().ok().filter(|cores| (1..=CORES_MAX).contains(cores));
+                cost.cores = cores.ok_or_else(invalid)?;
+                continue;
+            }
             let (name, time) = part.split_once('=').ok_or_else(invalid)?;
             let micros: Option<f64> = time.strip_suffix("us").and_then(|number| number.parse().ok());
             let micros = micros.filter(|micros| (0.0..=MICROS_MAX).contains(micros)).ok_or_else(invalid)?;
@@ -141,11 +159,16 @@ mod tests {
     #[test]
     fn costs_are_read_back_and_others_refused() {
         let slow = Cost { entry: nanos(1_500), fetch: nanos(50_000), ..Cost::NONE };
-        for cost in [Cost::NONE, Cost::MEASURED, slow] {
+        let shared = Cost { cores: 2, ..Cost::MEASURED };
+        assert_eq!("measured,cores=2".parse(), Ok(shared));
+        for cost in [Cost::NONE, Cost::MEASURED, slow, shared] {
             assert_eq!(cost.to_string().parse(), Ok(cost));
         }
         assert_eq!("measured".parse(), Ok(Cost::MEASURED));
         assert_eq!("send=2us".parse(), Ok(Cost { send: nanos(2_000), ..Cost::NONE }));
+        for text in ["send=2us,measured", "cores=0", "cores=65", "measured,cores=x"] {
+            assert!(text.parse::<Cost>().is_err(), "{text}");
+        }
         for text in ["", "cheap", "send", "send=2", "send=-1us", "send=NaNus", "send=100001us", "disk=1us"] {
             let error = text.parse::<Cost>().unwrap_err().to_string();
             assert!(error.contains(&format!("'{text}'")) && error.contains("100000us"), "{error}");

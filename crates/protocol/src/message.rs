@@ -184,6 +184,16 @@ pub enum Path {
     Ordered,
 }
 
+/// How a leader would have updates come that may be fast.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Advice {
+    /// As is soonest for the client.
+    #[default]
+    Free,
+    /// To the leader alone: all wait for its cores and its followers', which have the least to do that way.
+    Leader,
+}
+
 /// Why a replica would not take an operation. It left no trace there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
@@ -455,6 +465,13 @@ pub enum Message {
         /// What it returned; empty for a nilext update.
         reply: Body,
     },
+    /// Leader to client: how updates had better come that may be fast, until it says otherwise or its view ends.
+    Advise {
+        /// The leader's view.
+        view: View,
+        /// How.
+        advice: Advice,
+    },
     /// Leader to client: the result of a read.
     ReadReply {
         /// The leader's view.
@@ -703,6 +720,7 @@ impl Message {
             Self::Conflict { .. } => "Conflict",
             Self::Evaluated { .. } => "Evaluated",
             Self::Committed { .. } => "Committed",
+            Self::Advise { .. } => "Advise",
             Self::ReadReply { .. } => "ReadReply",
             Self::MemberReply { .. } => "MemberReply",
             Self::LastChange { .. } => "LastChange",

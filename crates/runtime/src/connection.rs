@@ -46,7 +46,10 @@ pub(crate) enum ConnectionKind {
     /// A replica, or its front end.
     Link(ReplicaId),
     /// A Syros client.
-    Client,
+    Client {
+        /// The version of the wire format that it speaks.
+        spoken: u16,
+    },
     /// A Redis client: the front end has the rest.
     Redis,
 }
@@ -168,7 +171,7 @@ impl OpenConnection {
     /// True for a connection of a client of either kind, or one that may become that.
     pub(crate) fn is_client(&self) -> bool {
         match &self.kind {
-            ConnectionKind::Redis | ConnectionKind::Client => true,
+            ConnectionKind::Redis | ConnectionKind::Client { .. } => true,
             ConnectionKind::Greeting(greeting) => greeting.dialed.is_none(),
             ConnectionKind::Link(_) => false,
         }
@@ -196,7 +199,7 @@ impl OpenConnection {
 
     /// True if no requests should be read from it for now, because too much waits to go out.
     pub(crate) fn is_backpressured(&self) -> bool {
-        let is_owing = matches!(self.kind, ConnectionKind::Client) && self.exceeds_reply_share();
+        let is_owing = matches!(self.kind, ConnectionKind::Client { .. }) && self.exceeds_reply_share();
         is_owing || self.net.is_clogged() || !self.held_reads.is_empty()
     }
 

@@ -21,6 +21,7 @@ mod execution;
 mod handshake;
 mod info;
 mod inspect;
+mod load_meter;
 mod loading;
 mod local_replica;
 mod long_replies;

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use syros_protocol::message::Advice;
 use syros_protocol::replica::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 use syros_types::{ReplicaId, ReplicaSet};
 
@@ -52,6 +53,13 @@ pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
             entry = op_number.0,
             bytes,
             "this replica fetches a snapshot from another one, because the log before it is gone"
+        ),
+        TraceEvent::Advised { advice, rate, load } => tracing::debug!(
+            node,
+            by_leader = advice == Advice::Leader,
+            updates_per_second = rate,
+            busy_permille = load,
+            "this replica leads, and tells its clients whether updates had better go to it alone"
         ),
         event => log_change_of_view(node, event),
     }

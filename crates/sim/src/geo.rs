@@ -187,6 +187,7 @@ impl<'a> Experiment<'a> {
     fn new(geo: &'a Geo<'a>, count: usize) -> Result<Self, String> {
         let mut world = World::with_room(geo.swarm(), None, false, count);
         world.cost = geo.cost;
+        world.cores = vec![0; geo.cost.cores as usize];
         geo.shape(&mut world);
         let mut rows: Vec<Row> = Vec::new();
         for region in geo.regions.clients() {

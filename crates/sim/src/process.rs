@@ -692,6 +692,7 @@ const fn binding_view(message: &Message) -> Option<View> {
         Message::Ok { view, .. }
         | Message::Committed { view, .. }
         | Message::Evaluated { view, .. }
+        | Message::Advise { view, .. }
         | Message::ReadReply { view, .. }
         | Message::MemberReply { view, .. }
         | Message::LastChange { view, .. }

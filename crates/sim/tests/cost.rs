@@ -21,7 +21,19 @@ fn measure(
     clients: usize,
     cost: &str,
 ) -> VirtualRun {
-    let geo = Geo {
+    geo((protocol, regions), workload, distribution, clients, cost)
+        .measure()
+        .unwrap_or_else(|problem| panic!("{protocol} {workload} {distribution} {cost}: {problem}"))
+}
+
+fn geo<'a>(
+    (protocol, regions): (&str, &'a Regions),
+    workload: &str,
+    distribution: &str,
+    clients: usize,
+    cost: &str,
+) -> Geo<'a> {
+    Geo {
         regions,
         protocol: protocol.parse().expect("there is such a protocol"),
         blend: workload.parse().expect("there is such a workload"),
@@ -33,8 +45,7 @@ fn measure(
         cost: cost.parse().expect("it is a cost"),
         failed: 0,
         seed: 1,
-    };
-    geo.measure().unwrap_or_else(|problem| panic!("{protocol} {workload} {distribution} {cost}: {problem}"))
+    }
 }
 
 fn mean_us(run: &VirtualRun) -> f64 {
@@ -106,6 +117,38 @@ fn without_cost_nothing_but_distance_takes_time() {
         let other = measure((protocol, &five), workload, "uniform", 10, "receive=0.001us");
         assert_ne!(run.trace_hash, other.trace_hash, "{protocol} {workload}");
     }
+}
+
+/// Wherever cores or distance are the limit, updates of `writes = auto` take no more than 1.1 times as long as the better of
+/// the two fixed ways. The leader needs a second to find out which that is, and tries again every ten seconds.
+#[test]
+fn choosing_a_way_to_write_is_never_much_worse_than_the_better_one() {
+    // A slow machine: little has to happen for it to be busy.
+    let of_its_own = "receive=40us,send=40us,entry=20us,execute=4us";
+    let shared = "receive=40us,send=40us,entry=20us,execute=4us,cores=2";
+    // Places where one of them is clearly better.
+    let mut better = [0; 2];
+    for (replicas, rtt_ms) in [(3, 0.2), (5, 0.2), (3, 4.0)] {
+        let regions = together(replicas, rtt_ms);
+        for cost in [of_its_own, shared] {
+            for clients in [1, 10, 50] {
+                let operations = if clients == 1 { 2_000 } else { 20_000 };
+                let of = |protocol: &str| {
+                    let geo =
+                        Geo { operations, ..geo((protocol, &regions), "nilext", "uniform", clients, cost) };
+                    mean_us(&geo.measure().unwrap_or_else(|problem| panic!("{protocol} {cost}: {problem}")))
+                };
+                let [fast, leader] = ["default+writes=fast", "default+writes=leader"].map(of);
+                let auto = of("default");
+                let place = format!("{replicas} replicas, {rtt_ms} ms, {clients} clients, {cost}");
+                println!("{place}: {auto:.0} us; fast {fast:.0}, by the leader {leader:.0}");
+                assert!(auto <= 1.1 * fast.min(leader), "{place}: {auto:.0} us, {fast:.0} and {leader:.0}");
+                better[0] += usize::from(fast * 1.2 < leader);
+                better[1] += usize::from(leader * 1.2 < fast);
+            }
+        }
+    }
+    assert!(better[0] >= 5 && better[1] >= 2, "{better:?}: there is something to find out");
 }
 
 /// Each is judged: a wrong answer is an error of the run.

@@ -7,7 +7,8 @@ use core::str::FromStr;
 /// wait for. Updates that need the leader go to it whatever the policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum WritePolicy {
-    /// Whichever of the others has been faster of late (Skyros 6).
+    /// Whichever of the others has been faster of late (Skyros 6), and to the leader for as long as it says that all wait for
+    /// cores, and that the group does more that way.
     #[default]
     Auto,
     /// To all replicas: one round trip to the fast quorum.

@@ -3,7 +3,7 @@
 use crate::error::Malformed;
 use crate::hello::VERSION_MIN;
 use crate::parts::{
-    References, body, boolean_tag, fast_quorum_tag, path_tag, reason_tag, refusal_tag, role_tag,
+    References, advice_tag, body, boolean_tag, fast_quorum_tag, path_tag, reason_tag, refusal_tag, role_tag,
 };
 use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
@@ -50,6 +50,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         Message::Evaluated { view, id, reply } => {
             writer.byte(tag::EVALUATED).number(view.0).id(*id).bytes(reply)
         }
+        Message::Advise { view, advice } => writer.byte(tag::ADVISE).number(view.0).byte(advice_tag(*advice)),
         Message::ReadReply { view, number, reply } => {
             writer.with(|out| encode_read_reply(out, *view, *number, |out| out.extend_from_slice(reply)))
         }
@@ -152,6 +153,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::Conflict { .. }
         | Message::Committed { .. }
         | Message::Evaluated { .. }
+        | Message::Advise { .. }
         | Message::ReadReply { .. }
         | Message::MemberReply { .. }
         | Message::LastChange { .. }
@@ -271,6 +273,7 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             id: reader.id()?,
             reply: body(reader.remainder("reply", FRAME_BYTES_MAX)?),
         },
+        tag::ADVISE => Message::Advise { view: View(reader.number()?), advice: reader.advice()? },
         tag::READ_REPLY => Message::ReadReply {
             view: View(reader.number()?),
             number: reader.number()?,
@@ -494,6 +497,7 @@ pub fn version_of(message: &Message) -> u16 {
         Message::Ok { rule: Some(_), .. } | Message::Refused { refusal: Refusal::NotActive, .. } => 7,
         Message::DoViewChange(change) if change.rule.is_some() => 7,
         Message::StartView(start) if start.rule.is_some() => 7,
+        Message::Advise { .. } => 8,
         _ => VERSION_MIN,
     }
 }

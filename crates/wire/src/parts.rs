@@ -5,8 +5,8 @@ use crate::primitive::{Reader, Writer};
 use crate::tag;
 use std::sync::Arc;
 use syros_protocol::message::{
-    Asked, Body, BodyHash, Describe, LogEntry, Path, Payload, Prepared, Refusal, Request, RoleName, Update,
-    ViewChangeReason,
+    Advice, Asked, Body, BodyHash, Describe, LogEntry, Path, Payload, Prepared, Refusal, Request, RoleName,
+    Update, ViewChangeReason,
 };
 use syros_types::limits::BODY_BYTES_MAX;
 use syros_types::{FastQuorum, FastRule, OpNumber, OperationId, ReplicaSet, SessionId, View, WallTime};
@@ -234,6 +234,14 @@ impl Reader<'_> {
         Ok(LogEntry { view, time, payload })
     }
 
+    pub(crate) fn advice(&mut self) -> Result<Advice, Malformed> {
+        match self.byte()? {
+            tag::advice::FREE => Ok(Advice::Free),
+            tag::advice::LEADER => Ok(Advice::Leader),
+            tag => Err(Malformed::Tag { what: "advice", tag }),
+        }
+    }
+
     pub(crate) fn path(&mut self) -> Result<Path, Malformed> {
         match self.byte()? {
             tag::path::DURABILITY => Ok(Path::Durability),
@@ -302,6 +310,13 @@ impl Reader<'_> {
             tag::boolean::TRUE => Ok(true),
             tag => Err(Malformed::Tag { what: "truth value", tag }),
         }
+    }
+}
+
+pub(crate) const fn advice_tag(advice: Advice) -> u8 {
+    match advice {
+        Advice::Free => tag::advice::FREE,
+        Advice::Leader => tag::advice::LEADER,
     }
 }
 

@@ -44,6 +44,8 @@ pub mod message {
     pub const EVALUATED: u8 = 27;
     /// `Ok` of a view that does not count by the configuration's rule: since version 7 of the wire format.
     pub const OK_OF_RULE: u8 = 28;
+    /// `Advise`: since version 8.
+    pub const ADVISE: u8 = 29;
 
     /// `Prepare`.
     pub const PREPARE: u8 = 32;
@@ -124,6 +126,14 @@ pub mod record {
     pub const CHECKPOINT_OF_RULE: u8 = 11;
     /// `Checkpoint` with a rule of a replica that lost its memory: likewise.
     pub const CHECKPOINT_OF_RULE_AND_AMNESIAC: u8 = 12;
+}
+
+/// How updates had better come.
+pub mod advice {
+    /// `Free`.
+    pub const FREE: u8 = 1;
+    /// `Leader`.
+    pub const LEADER: u8 = 2;
 }
 
 /// What a read asks of a replica.

@@ -1,10 +1,10 @@
 //! Replicas that are not what they should be are named, with the reason.
 
 use crate::fake::{Identity, cluster, cluster_of, start};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use syros_client::{Client, ConnectError, LinkError, Options, status};
 use syros_types::{FastQuorum, InvalidGroupSize, ReplicaId};
-use syros_wire::HelloError;
+use syros_wire::{HelloError, VERSION, VERSION_MIN};
 
 fn impatient() -> Options {
     Options { connect_timeout: Duration::from_millis(300), ..Options::default() }
@@ -44,18 +44,39 @@ fn the_cluster_must_be_the_one_asked_for() {
     assert_eq!(found, [LinkError::Hello(HelloError::Cluster { theirs: 77, ours: 5 })]);
 }
 
+/// Replicas of before refuse whoever begins in a version that they do not know, and say which one they speak.
+#[test]
+fn replicas_of_an_older_version_are_spoken_to_in_theirs() {
+    for version in [VERSION_MIN, VERSION - 1, VERSION] {
+        let cluster = start((0..3).map(|replica| Identity::of(replica, 3).hello_as(version)).collect());
+        let client = Client::connect(&cluster.addresses, Options::default()).unwrap().wait().unwrap();
+        client.set("key", "value").wait().unwrap();
+        for replica in 0..3 {
+            let expected = if version == VERSION { vec![VERSION] } else { vec![VERSION, version] };
+            let greeted = || cluster.greeted[replica].lock().unwrap().clone();
+            // A write needs no more than two of them.
+            let until = Instant::now() + Duration::from_secs(10);
+            while greeted().len() < expected.len() && Instant::now() < until {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            assert_eq!(greeted(), expected, "replica {replica}");
+        }
+        cluster.stop();
+    }
+}
+
 #[test]
 fn another_version_is_refused_by_name() {
     let mut hello = Vec::new();
     syros_wire::put_frame(&mut hello, syros_wire::Channel::Handshake, |out| {
-        out.extend_from_slice(b"SYRS\x08\0 from the future");
+        out.extend_from_slice(b"SYRS\x09\0 from the future");
     });
     let cluster = start(vec![hello]);
     let error = Client::connect(&cluster.addresses, impatient()).unwrap().wait().unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("peer speaks wire format version 8, this process speaks 4 to 7"), "{text}");
+    assert!(text.contains("peer speaks wire format version 9, this process speaks 4 to 8"), "{text}");
     let error = status(cluster.addresses[0], Duration::from_secs(1)).unwrap_err();
-    assert_eq!(error.to_string(), "peer speaks wire format version 8, this process speaks 4 to 7");
+    assert_eq!(error.to_string(), "peer speaks wire format version 9, this process speaks 4 to 8");
 }
 
 #[test]

@@ -15,7 +15,7 @@ use syros_types::{
     ConfigurationId, FastQuorum, Group, Incarnation, NodeId, ReplicaId, Roster, SessionId, View, WallTime,
 };
 use syros_wire::{
-    Channel, Hello, Member, Sender, decode_client_message, put_frame, put_message_frame, split_frame,
+    Channel, Hello, Member, Sender, VERSION, decode_client_message, put_frame, put_message_frame, split_frame,
 };
 
 /// What the replicas do with a request.
@@ -40,6 +40,8 @@ pub(crate) struct Cluster {
     /// Open connections of each replica, to be cut.
     connections: Vec<Mutex<Vec<TcpStream>>>,
     is_stopped: AtomicBool,
+    /// The versions in which clients have begun their connections to each replica.
+    pub(crate) greeted: Vec<Mutex<Vec<u16>>>,
 }
 
 /// What one replica says of itself.
@@ -57,6 +59,10 @@ impl Identity {
     }
 
     fn hello(self) -> Vec<u8> {
+        self.hello_as(VERSION)
+    }
+
+    pub(crate) fn hello_as(self, version: u16) -> Vec<u8> {
         let group = Group::new(self.replicas).unwrap();
         let node = NodeId::new(1 + u64::from(self.replica)).unwrap();
         let stage = Stage::Acting(Roster::unknown(group));
@@ -77,7 +83,7 @@ impl Identity {
         };
         let mut out = Vec::new();
         let hello = Hello { cluster: self.cluster, nonce: None, sender: Sender::Replica(Box::new(member)) };
-        put_frame(&mut out, Channel::Handshake, |out| hello.encode(out));
+        put_frame(&mut out, Channel::Handshake, |out| hello.encode_as(version, out));
         out
     }
 }
@@ -105,6 +111,7 @@ pub(crate) fn start(hellos: Vec<Vec<u8>>) -> Arc<Cluster> {
         ordered: hellos.iter().map(|_| AtomicU64::new(0)).collect(),
         connections: hellos.iter().map(|_| Mutex::default()).collect(),
         is_stopped: AtomicBool::new(false),
+        greeted: hellos.iter().map(|_| Mutex::default()).collect(),
     });
     for (replica, (listener, hello)) in listeners.into_iter().zip(hellos).enumerate() {
         let cluster = Arc::clone(&cluster);
@@ -143,6 +150,8 @@ fn serve(cluster: &Cluster, replica: usize, mut stream: TcpStream) {
             } else {
                 assert_eq!(frame.channel, Channel::Handshake);
                 assert_eq!(Hello::decode(frame.payload).unwrap().sender, Sender::Client);
+                let version = Hello::version_of_answer(frame.payload);
+                cluster.greeted[replica].lock().unwrap().push(version);
                 is_greeted = true;
             }
             received.drain(..length);

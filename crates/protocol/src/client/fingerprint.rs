@@ -36,6 +36,8 @@ impl Client {
             write_counts: _,
             latencies,
             read_counts: _,
+            // No leader advises anything in a model.
+            advice: _,
             actions,
         } = self;
         assert!(actions.is_empty(), "a fingerprint is taken when nothing is left to do");
@@ -46,7 +48,16 @@ impl Client {
         (now.wall, prng, epoch, view, rule, rule_is_told, last_token, latencies).hash(hasher);
         clocks.fingerprint(hasher);
         assert!(held.is_empty(), "no clock in a model is so far ahead that a session is replaced");
-        let WriteTimes { oks, distances, ordered, latency } = write_times;
+        // Nothing takes time in a model, so that no leader advises anything.
+        let WriteTimes {
+            oks,
+            distances,
+            ordered,
+            latency,
+            ordered_distance: _,
+            fast_when_advised: _,
+            followed_at: _,
+        } = write_times;
         (oks, distances.map(|distance| distance.shortest), ordered, latency).hash(hasher);
         // No timeout that starts with something being sent is longer than this.
         let slowest = latencies.slowest().max(write_times.slowest()).max(*latency);

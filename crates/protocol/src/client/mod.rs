@@ -20,7 +20,7 @@ pub use api::{Action, Busy, Config, Event, Outcome, Settings, Token};
 pub use reads::ReadCounts;
 pub use updates::WriteCounts;
 
-use crate::message::{Asked, Body, Message, Refusal};
+use crate::message::{Advice, Asked, Body, Message, Refusal};
 use crate::replica::PlantedBug;
 use alloc::collections::VecDeque;
 use clocks::Clocks;
@@ -106,6 +106,8 @@ pub struct Client {
     held: VecDeque<Update>,
     scan_at: Instant,
     write_times: WriteTimes,
+    /// What the leader of the view has asked for last.
+    advice: Advice,
     write_counts: WriteCounts,
     latencies: Latencies,
     read_counts: ReadCounts,
@@ -134,6 +136,7 @@ impl Client {
             held: VecDeque::new(),
             scan_at: Instant::NEVER,
             write_times: WriteTimes::new(),
+            advice: Advice::Free,
             write_counts: WriteCounts { fast: 0, leader: 0, ordered: 0 },
             latencies: Latencies::new(),
             read_counts: ReadCounts {
@@ -379,6 +382,12 @@ impl Client {
                 }
                 self.observe_view(view);
             }
+            Message::Advise { view, advice } => {
+                self.observe_view(view);
+                if view == self.view && from == self.leader() {
+                    self.on_advice(advice);
+                }
+            }
             Message::ReadReply { view, number, reply } => {
                 self.on_read_reply(from, number, reply);
                 self.observe_view(view);
@@ -556,6 +565,7 @@ impl Client {
         self.session.forget_shown(ReplicaSet::ALL);
         self.members.leader_heard = self.now.instant;
         self.write_times.forget_leader();
+        self.advice = Advice::Free;
         self.latencies.forget_leader();
         match self.session {
             Session::Active(Active { id, .. }) => {

@@ -7,11 +7,12 @@
 //!   durability logs is farther than the leader and a majority near it, this is faster (Skyros 6).
 //!
 //! Which is faster is measured: where the leader alone would answer clearly sooner than the fast quorum does,
-//! some updates go both ways, and tell.
+//! some updates go both ways, and tell. What it costs the replicas a client does not see: the leader says when cores are
+//! what all wait for, and an update then goes to it alone ([`Advice`]).
 
 use super::session::{Active, Session};
 use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
-use crate::message::{Body, Message, Path, Refusal, Request};
+use crate::message::{Advice, Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{
@@ -116,6 +117,13 @@ pub(super) struct WriteTimes {
     pub(super) distances: [Distance; Group::SIZE_MAX],
     /// Smoothed time until the leader has an update committed that it is to order at once.
     pub(super) ordered: u64,
+    /// The least that the leader has taken of late to have one committed that it is to order at once.
+    pub(super) ordered_distance: Distance,
+    /// How long the fast quorum took when the leader last asked for updates by itself.
+    pub(super) fast_when_advised: u64,
+    /// From then on it is known what comes of following the leader's advice; never, if it has not asked yet. The first
+    /// updates wait behind what was on its way.
+    pub(super) followed_at: Instant,
     /// Smoothed time from sending an update to its end.
     pub(super) latency: u64,
 }
@@ -126,6 +134,9 @@ impl WriteTimes {
             oks: [0; Group::SIZE_MAX],
             distances: [Distance::UNKNOWN; Group::SIZE_MAX],
             ordered: 0,
+            ordered_distance: Distance::UNKNOWN,
+            fast_when_advised: 0,
+            followed_at: Instant::NEVER,
             latency: 0,
         }
     }
@@ -145,6 +156,35 @@ impl WriteTimes {
     /// What is known of a leader does not hold for the next.
     pub(super) const fn forget_leader(&mut self) {
         self.ordered = 0;
+        self.ordered_distance = Distance::UNKNOWN;
+        self.followed_at = Instant::NEVER;
+    }
+
+    /// The leader asks for updates by itself, and the fast quorum takes so long just now.
+    fn on_asked(&mut self, fast: Option<u64>, now: Instant) {
+        // Times of it that an update waits for at most, until those before it are done.
+        const FIRST: u64 = 8;
+        let fast = fast.unwrap_or_default();
+        self.fast_when_advised = fast;
+        if self.followed_at == Instant::NEVER {
+            let first = (fast + NEAR).saturating_mul(FIRST);
+            self.followed_at = now.after(Duration::from_nanos(first));
+            self.ordered_distance = Distance::UNKNOWN;
+        }
+    }
+
+    fn on_ordered(&mut self, took: u64, now: Instant) {
+        self.ordered_distance.on_answer(took, now);
+        self.ordered = smooth(self.ordered, took.max(1));
+    }
+
+    /// False if the leader is known to take clearly longer than the fast quorum took when all waited for cores: what this
+    /// client waits for is distance, then.
+    fn may_follow_advice(&self, now: Instant) -> bool {
+        let fast = self.fast_when_advised;
+        // Where distance is all there is, it is two round trips and not one.
+        let is_far = self.ordered_distance.shortest > fast + fast / 2 + NEAR;
+        fast == 0 || now < self.followed_at || !is_far
     }
 
     /// The leader and so many of `usable` followers as make the fast quorum: the nearest ones, and those that are about
@@ -296,6 +336,9 @@ impl Client {
             WritePolicy::Leader => return UpdatePath::Leader,
             WritePolicy::Auto => {}
         }
+        if self.advice == Advice::Leader && self.write_times.may_follow_advice(self.now.instant) {
+            return UpdatePath::Leader;
+        }
         let now = self.now.instant;
         let (quorum, active) = self.fast_quorum(strength);
         let usable = self.usable().within(active);
@@ -318,6 +361,16 @@ impl Client {
             return UpdatePath::Both;
         }
         if times.ordered + times.ordered / 8 < fast { UpdatePath::Leader } else { UpdatePath::Fast }
+    }
+
+    /// The leader says how updates had better come.
+    pub(super) fn on_advice(&mut self, advice: Advice) {
+        if core::mem::replace(&mut self.advice, advice) != advice && advice == Advice::Leader {
+            let (quorum, active) = self.fast_quorum(Strength::Overwrite);
+            let usable = self.usable().within(active);
+            let fast = self.write_times.fast(quorum, self.leader(), usable);
+            self.write_times.on_asked(fast, self.now.instant);
+        }
     }
 
     /// To whom an update goes that may be fast.
@@ -457,7 +510,7 @@ impl Client {
             UpdatePath::Leader | UpdatePath::Both => {
                 self.write_counts.leader += 1;
                 let took = now.since(update.began).as_nanos() as u64;
-                self.write_times.ordered = smooth(self.write_times.ordered, took.max(1));
+                self.write_times.on_ordered(took, now);
             }
         }
         let outcome = if reply.is_empty() { Outcome::Done } else { Outcome::Reply(reply) };

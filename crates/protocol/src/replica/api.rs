@@ -100,6 +100,9 @@ pub enum Event {
     MemoryRoom(i64),
     /// Whether the disk is nearly full: updates that make the state grow are refused.
     DiskShort(bool),
+    /// Since this was last told, or the process began, its thread has worked, or waited for a core, for so many thousandths
+    /// of the time. Told some times in each second; never where nothing takes time.
+    Load(u32),
     /// A client connection closed: nothing more need be sent there.
     ClientGone(u64),
     /// A client connection is that of a member's front end: it gets a session also when clients have taken all others.

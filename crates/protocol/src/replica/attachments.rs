@@ -127,6 +127,13 @@ impl Attachments {
         known.is_member || known.registered <= REGISTRATIONS_MAX
     }
 
+    /// Connections that have shown a session, or registered one, in order.
+    pub(super) fn clients(&self) -> Vec<u64> {
+        let mut clients: Vec<u64> = self.connections.keys().copied().collect();
+        clients.sort_unstable();
+        clients
+    }
+
     /// What the log says of a session may be another thing in the next view.
     pub(super) fn forget_sessions(&mut self) {
         self.last = None;
@@ -144,6 +151,7 @@ impl Replica {
         match (from, self.nonce(session)) {
             (Peer::Client(client), Some(known)) if known == nonce || known == 0 => {
                 self.attachments.add(client, session);
+                self.advise_newcomer(client);
             }
             _ => self.counters.refused += 1,
         }

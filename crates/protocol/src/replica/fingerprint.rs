@@ -127,6 +127,8 @@ impl Leader {
             contact,
             clock_off_since,
             heartbeat_due,
+            // Nothing takes time in a model.
+            advisor: _,
         } = self;
         in_view.fingerprint(clock, hasher);
         for Progress {

@@ -10,6 +10,7 @@
 //! a role stops the timers of the last one.
 
 mod active;
+mod advice;
 mod api;
 mod attachments;
 mod backlog;
@@ -217,6 +218,7 @@ impl Replica {
             Event::ClientGone(client) => self.on_client_gone(client),
             Event::MemberConnected(client) => self.attachments.set_member(client),
             Event::OwnFrontEnd(client) => self.attachments.set_own_front_end(client),
+            Event::Load(share) => self.on_load(share),
             Event::StepDown => self.step_down(HandOverReason::Stopping),
             Event::Tick => self.on_tick(),
         }

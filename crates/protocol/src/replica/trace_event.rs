@@ -2,6 +2,7 @@
 //! reach. Emitted as [`Action::Trace`](super::Action::Trace) when something changes, never for each operation.
 //! The driver logs them; nothing that the replica does depends on them.
 
+use crate::message::Advice;
 use core::time::Duration;
 use syros_types::{OpNumber, ReplicaId, ReplicaSet, View};
 
@@ -155,6 +156,15 @@ pub enum TraceEvent {
         from: ReplicaId,
         /// The name of the message.
         message: &'static str,
+    },
+    /// A leader tells its clients how updates had better come.
+    Advised {
+        /// How.
+        advice: Advice,
+        /// So many updates a second it has executed until now.
+        rate: u64,
+        /// For this share of that time its process was busy, in thousandths.
+        load: u64,
     },
     /// It hears enough of them again.
     QuorumRegained {

@@ -40,7 +40,7 @@ impl EventLoop {
                     local.handle(self.now, gone);
                 }
             }
-            ConnectionKind::Client => {
+            ConnectionKind::Client { .. } => {
                 self.peer_clients -= 1;
                 if let Some(local) = &mut self.local {
                     local.handle(self.now, gone);

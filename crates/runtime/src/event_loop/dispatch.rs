@@ -84,6 +84,7 @@ impl EventLoop {
                 self.make_room_for(&message);
                 self.front_end.on_message(self.now, from, configuration.epoch, message);
             }
+            Peer::Client(address) if !self.client_speaks(address, &message) => {}
             Peer::Client(address) => self.put_for_client(address, |out| {
                 put_message_frame(out, Channel::Client, configuration, &message);
             }),
@@ -97,6 +98,24 @@ impl EventLoop {
     /// False if a member is of an older version, which does not know such messages.
     fn speaks(&self, member: ReplicaId, message: &Message) -> bool {
         self.links.get(member.index()).is_none_or(|link| link.spoken >= syros_wire::version_of(message))
+    }
+
+    /// False if a client is of an older version, which does not know such messages.
+    fn client_speaks(&mut self, address: u64, message: &Message) -> bool {
+        // Clients of before say that they speak the oldest version, whatever they know.
+        const TRUE_SINCE: u16 = 8;
+        let needed = syros_wire::version_of(message);
+        if needed < TRUE_SINCE {
+            return true;
+        }
+        let Some(open) = self.table.find(address).and_then(|index| self.table.open_mut(index)) else {
+            return false;
+        };
+        match open.kind {
+            ConnectionKind::Client { spoken } => spoken >= needed,
+            ConnectionKind::Link(member) => self.speaks(member, message),
+            ConnectionKind::Greeting(_) | ConnectionKind::Redis => false,
+        }
     }
 
     /// Sends a message of the replica when a record is on disk: from the log's thread, if it goes to another process.
@@ -138,7 +157,7 @@ impl EventLoop {
         for index in self.awaiting_record.drain(..) {
             let Some(open) = self.table.open_mut(index) else { continue };
             let Some((after, outlet, frames)) = open.awaiting_record.take() else { continue };
-            if matches!(open.kind, ConnectionKind::Client) && open.net.backlog() > 0 {
+            if matches!(open.kind, ConnectionKind::Client { .. }) && open.net.backlog() > 0 {
                 // A client that gets other answers now is soon back with more. Woken for these in between, it would come in
                 // small pieces, which costs more than they gain.
                 local.hold(after, DelayedSend::Frames(open.address, frames));

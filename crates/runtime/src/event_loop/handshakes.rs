@@ -88,7 +88,7 @@ impl EventLoop {
         }
         let hello = hello.map_err(|error| error.to_string())?;
         hello.check_cluster(self.introduction.cluster).map_err(|error| error.to_string())?;
-        if let (Some(replica), Some(_)) = (dialed, self.introduction.member) {
+        if let Some(replica) = dialed {
             self.adopt_version(replica, Hello::version_of_answer(&payload))?;
         }
         let has_secret = hello.nonce.is_some();
@@ -147,8 +147,8 @@ impl EventLoop {
         Ok(())
     }
 
-    /// The node at the other end of a connection that this one made speaks this version: if that is an older one than this
-    /// node has begun in, it will refuse this connection, and takes the next.
+    /// The node at the other end of a connection that this process made speaks this version: if that is an older one than it
+    /// has begun in, it will refuse this connection, and takes the next.
     pub(super) fn adopt_version(&mut self, replica: ReplicaId, theirs: u16) -> Result<(), String> {
         let link = &mut self.links[replica.index()];
         if theirs >= link.version {
@@ -211,7 +211,8 @@ impl EventLoop {
     pub(super) fn admit_client(&mut self, index: usize, has_secret: bool, theirs: Vec<u8>) {
         let has_secret = has_secret && self.introduction.secret.is_some();
         let Some(open) = self.table.open_mut(index) else { return };
-        let kind = std::mem::replace(&mut open.kind, ConnectionKind::Client);
+        let spoken = Hello::version_of_answer(&theirs);
+        let kind = std::mem::replace(&mut open.kind, ConnectionKind::Client { spoken });
         self.peer_clients += 1;
         if let (true, ConnectionKind::Greeting(greeting)) = (has_secret, kind) {
             open.transcript = Some(Box::new(Transcript { dialer: theirs, acceptor: greeting.ours }));

@@ -20,7 +20,7 @@ impl EventLoop {
     pub(super) fn serve(&mut self, index: usize) {
         let is_overloaded = self.is_overloaded();
         let Some(open) = self.table.open_mut(index) else { return };
-        let is_client = matches!(open.kind, ConnectionKind::Redis | ConnectionKind::Client);
+        let is_client = matches!(open.kind, ConnectionKind::Redis | ConnectionKind::Client { .. });
         if is_client && is_overloaded {
             // Stays queued, in another queue.
             self.throttled.push(index);
@@ -78,7 +78,7 @@ impl EventLoop {
                         return Ok(());
                     }
                 }
-                ConnectionKind::Client => return self.handle_client(index),
+                ConnectionKind::Client { .. } => return self.handle_client(index),
                 ConnectionKind::Link(replica) => {
                     let replica = *replica;
                     return self.handle_link(index, replica);
@@ -220,7 +220,7 @@ impl EventLoop {
         let Some(open) = self.table.open_mut(index) else { return };
         let waits = match &open.kind {
             ConnectionKind::Redis => self.front_end.connection(open.address).is_some_and(has_replies),
-            ConnectionKind::Greeting(_) | ConnectionKind::Link(_) | ConnectionKind::Client => false,
+            ConnectionKind::Greeting(_) | ConnectionKind::Link(_) | ConnectionKind::Client { .. } => false,
         };
         if waits || (open.net.backlog() > 0 && !matches!(open.kind, ConnectionKind::Link(_))) {
             // It may have closed only its own direction, and wait for its replies.

@@ -224,9 +224,6 @@ impl EventLoop {
             Ok(mut net) => {
                 let mut greeting = Greeting { dialed: Some(replica), ..Greeting::default() };
                 match self.hello() {
-                    Ok(hello) if matches!(hello.sender, syros_wire::Sender::Client) => {
-                        hello.encode(&mut greeting.ours);
-                    }
                     Ok(hello) => hello.encode_as(self.links[replica.index()].version, &mut greeting.ours),
                     Err(error) => {
                         self.table.release(index);

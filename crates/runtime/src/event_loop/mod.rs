@@ -53,6 +53,7 @@ use crate::connection::{Connections, Deadlines};
 use crate::descriptors::Descriptors;
 use crate::handshake::Introduction;
 use crate::info::ProcessDescription;
+use crate::load_meter::LoadMeter;
 use crate::local_replica::LocalReplica;
 use crate::statistics::Statistics;
 use crate::stop::StopFlag;
@@ -145,6 +146,7 @@ pub(crate) struct EventLoop {
     /// Number of the last request for a count.
     last_count: u64,
     yield_policy: YieldPolicy,
+    load: LoadMeter,
     /// What this turn has done so far.
     turn: Turn,
 }
@@ -207,6 +209,7 @@ impl EventLoop {
             key_counts: VecDeque::new(),
             last_count: 0,
             yield_policy: YieldPolicy::default(),
+            load: LoadMeter::default(),
             turn: Turn::default(),
         }
     }
@@ -388,6 +391,9 @@ impl EventLoop {
                 local.handle(now, replica::Event::Tick);
             }
             local.record_promises_end(now);
+            if let Some(share) = self.load.measure(now.instant) {
+                local.handle(now, replica::Event::Load(share));
+            }
         }
         self.front_end.tick(now);
         self.watch_quorum();

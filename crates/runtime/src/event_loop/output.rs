@@ -48,7 +48,9 @@ impl EventLoop {
                 .front_end
                 .connection(open.address)
                 .is_none_or(|redis| redis.is_finished() || (open.is_closing && redis.outstanding() == 0)),
-            ConnectionKind::Greeting(_) | ConnectionKind::Link(_) | ConnectionKind::Client => open.is_closing,
+            ConnectionKind::Greeting(_) | ConnectionKind::Link(_) | ConnectionKind::Client { .. } => {
+                open.is_closing
+            }
         };
         if is_done && is_finished {
             return self.close(index, "it has got all its replies");

@@ -17,6 +17,15 @@ impl Swarm {
         if engines::are_on_disk(seed) { Self::draw_on_disk(seed) } else { Self::draw_in_memory(seed) }
     }
 
+    /// In one world of three where some client chooses its way, leaders change their minds about it. Rolled apart.
+    pub(super) fn draw_advice(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0041));
+        let chooses = matches!(self.workload.write_policy, None | Some(WritePolicy::Auto));
+        if chooses && draw.one_in(3) {
+            self.nemesis.advice = draw.of(&[1, 3, 9]);
+        }
+    }
+
     /// In one world of six some reads are stale. Rolled apart.
     pub(super) fn draw_stale(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0015));
@@ -109,6 +118,7 @@ impl Swarm {
         swarm.draw_session_table();
         swarm.draw_front_ends();
         swarm.draw_size();
+        swarm.draw_advice();
         swarm
     }
 

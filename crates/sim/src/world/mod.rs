@@ -51,7 +51,7 @@ pub(crate) enum SimEvent {
     /// A replica that takes time for what it does takes what has arrived.
     BeginTurn { replica: usize, life: u64 },
     /// It has taken it.
-    EndTurn { replica: usize, life: u64 },
+    EndTurn { replica: usize, life: u64, core: Option<usize> },
     /// A process looks at the time and at what has arrived.
     Wake { node: NodeIndex, life: u64 },
     /// A disk has finished a sync.
@@ -209,6 +209,8 @@ pub struct World {
     pub(crate) group: Group,
     /// What takes replicas time.
     pub(crate) cost: Cost,
+    /// Until when each of the cores that replicas share is at work.
+    pub(crate) cores: Vec<VirtualTime>,
     pub(crate) planted: Option<PlantedBug>,
     pub(crate) scheduler: Scheduler<SimEvent>,
     pub(crate) network: Network,
@@ -322,6 +324,7 @@ impl World {
         let mut world = Self {
             group,
             cost: Cost::NONE,
+            cores: Vec::new(),
             planted,
             scheduler: Scheduler::default(),
             network,
@@ -411,7 +414,7 @@ impl World {
         match event {
             SimEvent::Arrival { from, to, in_flight } => self.arrive(from, to, &in_flight),
             SimEvent::BeginTurn { replica, life } => self.begin_turn(replica, life),
-            SimEvent::EndTurn { replica, life } => self.end_turn(replica, life),
+            SimEvent::EndTurn { replica, life, core } => self.end_turn(replica, life, core),
             SimEvent::Wake { node, life } => self.wake(node, life),
             SimEvent::Synced { replica, life, log, ticket } => self.synced(replica, (life, log), ticket),
             SimEvent::Execute { replica, life } => self.execute(replica, life),

@@ -1,12 +1,13 @@
 //! What breaks in the safety phase, and how it is put together again.
 
-use super::{ReplicaSlot, SimEvent, World};
+use super::{InFlight, ReplicaSlot, SimEvent, World};
+use crate::adapter;
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
 use crate::tally::Occurrence;
-use syros_protocol::message::{Message, Peer};
+use syros_protocol::message::{Advice, Message, Peer};
 use syros_protocol::replica::{self, Durability};
-use syros_types::ReplicaId;
+use syros_types::{OpNumber, ReplicaId};
 
 /// The kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,6 +26,7 @@ pub(crate) enum Fault {
     Disconnect,
     Slow,
     HandOver,
+    Advice,
     Rot,
     SlowDisk,
     FillDisk,
@@ -50,6 +52,7 @@ impl Fault {
             Self::Disconnect => Occurrence::Disconnect,
             Self::Slow => Occurrence::Slow,
             Self::HandOver => Occurrence::HandOver,
+            Self::Advice => Occurrence::Advice,
             Self::Rot => Occurrence::Rot,
             Self::SlowDisk => Occurrence::SlowDisk,
             Self::FillDisk => Occurrence::FillDisk,
@@ -137,6 +140,7 @@ impl World {
             (Fault::Disconnect, settings.disconnect),
             (Fault::Slow, settings.slow),
             (Fault::HandOver, settings.hand_over),
+            (Fault::Advice, settings.advice),
             (Fault::Rot, settings.rot),
             (Fault::SlowDisk, settings.slow_disk),
             (Fault::FillDisk, settings.fill_disk),
@@ -254,6 +258,7 @@ impl World {
             }
             Fault::FillDisk => self.fill_disks(victim),
             Fault::HandOver => self.hand_over(victim),
+            Fault::Advice => return self.advise(victim),
             Fault::BrokenClient => return self.send_two_bodies(),
             Fault::Stranger => return self.take_over_a_session(),
             Fault::Bootstrap => {
@@ -471,6 +476,24 @@ impl World {
         let life = self.replicas[replica].life;
         let message = Message::HandOver { to };
         self.tell(replica, life, replica::Event::Message { from: Peer::Client(u64::MAX), message });
+    }
+
+    /// A replica asks the clients for updates to their leader alone, or for no more such, as if its cores were busy, or were
+    /// not any more; whether it leads or not. False if it does not run.
+    fn advise(&mut self, replica: usize) -> bool {
+        let Some(process) = &self.replicas[replica].process else { return false };
+        let view = process.core().view();
+        let advice = if self.dice.nemesis.chance(2, 3) { Advice::Leader } else { Advice::Free };
+        let bytes = adapter::encode_message(&Message::Advise { view, advice });
+        let (now, life) = (self.now(), self.replicas[replica].life);
+        for slot in 0..self.clients.len() {
+            let client = self.clients[slot].process.as_ref();
+            if let Some(address) = client.and_then(|client| client.connections[replica]) {
+                let in_flight = InFlight { address, executed: OpNumber(0), life, bytes: bytes.clone() };
+                self.transmit(replica, self.client_node(slot), now, in_flight);
+            }
+        }
+        true
     }
 
     /// For `duration` nanoseconds, every sync of a replica's disk takes `delay` nanoseconds longer.

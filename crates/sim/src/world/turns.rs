@@ -1,4 +1,5 @@
-//! Replicas that take time for what they do: one thread each, which works in turns as a node's event loop does.
+//! Replicas that take time for what they do: one thread each, which works in turns as a node's event loop does, on a core of
+//! its own or on one of those that they share.
 //!
 //! A turn takes all that has arrived, which takes time; then the core runs, and what it sends leaves, one receiver
 //! after the other, when that has taken its time too. What arrives meanwhile waits for the next turn.
@@ -7,6 +8,7 @@ use super::{InFlight, SimEvent, World};
 use crate::clock::VirtualTime;
 use crate::network::NodeIndex;
 use crate::process::entries;
+use crate::swarm::MILLI;
 use core::mem::take;
 use core::time::Duration;
 use std::collections::BTreeSet;
@@ -51,7 +53,16 @@ pub(super) struct Turns {
     storage_until: VirtualTime,
     /// In all, so far.
     busy: Duration,
+    /// It waits for a core since then.
+    waits_since: Option<VirtualTime>,
+    /// For so long in all.
+    waited: Duration,
+    /// When the replica was last told how busy it is, and how long it had worked and waited by then.
+    told: (VirtualTime, Duration),
 }
+
+/// How often a replica is told how busy it is.
+const LOAD_INTERVAL: u64 = 20 * MILLI;
 
 impl Turns {
     /// Until then it does nothing new.
@@ -63,6 +74,19 @@ impl Turns {
     fn work(&mut self, now: VirtualTime, time: Duration) {
         self.busy += time;
         self.busy_until = self.busy_until.max(now) + time.as_nanos() as u64;
+    }
+
+    /// The share of the time since the last one in which it has worked or waited for a core, in thousandths, if it is time to
+    /// tell.
+    fn load(&mut self, now: VirtualTime) -> Option<u32> {
+        let (at, before) = self.told;
+        let used = self.busy + self.waited;
+        if now < at + LOAD_INTERVAL {
+            return None;
+        }
+        self.told = (now, used);
+        let share = (used - before).as_nanos() * 1_000 / u128::from(now - at);
+        Some(share.min(1_000) as u32)
     }
 
     /// When the storage has fetched something that is asked for at `at`, which takes it so long.
@@ -116,16 +140,27 @@ impl World {
             return self.plan_turn(replica);
         }
         let turns = &mut slot.turns;
+        // Strictly after the turn that has the core: that one knows only then how long it takes.
+        if let Some(until) = self.cores.iter().copied().min().filter(|until| *until > now) {
+            turns.waits_since.get_or_insert(now);
+            return self.scheduler.schedule(until + 1, SimEvent::BeginTurn { replica, life });
+        }
+        let waited = turns.waits_since.take().map_or(0, |since| now - since);
+        turns.waited += Duration::from_nanos(waited);
         turns.taken = take(&mut turns.waiting);
         let senders: BTreeSet<NodeIndex> = turns.taken.iter().map(|waiting| waiting.from).collect();
         let entries = turns.taken.iter().map(|waiting| entries(&waiting.message)).sum();
         turns.work(now, cost.messages(cost.receive, senders.len(), entries));
         let at = turns.busy_until;
-        self.scheduler.schedule(at, SimEvent::EndTurn { replica, life });
+        let core = (0..self.cores.len()).min_by_key(|core| self.cores[*core]);
+        if let Some(core) = core {
+            self.cores[core] = at;
+        }
+        self.scheduler.schedule(at, SimEvent::EndTurn { replica, life, core });
     }
 
-    pub(super) fn end_turn(&mut self, replica: usize, life: u64) {
-        let n = self.replicas.len();
+    pub(super) fn end_turn(&mut self, replica: usize, life: u64, core: Option<usize>) {
+        let (n, now) = (self.replicas.len(), self.now());
         let slot = &mut self.replicas[replica];
         if slot.life != life {
             return;
@@ -139,7 +174,11 @@ impl World {
                 Event::Message { from, message }
             },
         ));
+        process.inbox.extend(slot.turns.load(now).map(Event::Load));
         self.run_replica(replica);
+        if let Some(core) = core {
+            self.cores[core] = self.cores[core].max(self.replicas[replica].turns.busy_until);
+        }
         self.plan_turn(replica);
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use syros_protocol::message::{
-    Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload, Prepared, Refusal,
-    Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
+    Advice, Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload, Prepared,
+    Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
@@ -163,7 +163,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 39;
+pub(crate) const MESSAGE_KINDS: u64 = 40;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -285,6 +285,10 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         36 => Message::Diverged { view: view(prng), op_number: op_number(prng), digest: prng.next_u64() },
         37 => Message::WatchLog { view: view(prng) },
         38 => Message::LogDurable { view: view(prng), op_number: op_number(prng) },
+        39 => {
+            let advice = if prng.below(2) == 0 { Advice::Free } else { Advice::Leader };
+            Message::Advise { view: view(prng), advice }
+        }
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }

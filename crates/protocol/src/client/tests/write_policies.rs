@@ -141,3 +141,76 @@ fn a_far_follower_that_stops_is_done_without() {
         due.into_iter().for_each(|(_, from, message)| harness.receive(from, message));
     }
 }
+
+fn advise(harness: &mut Harness, from: u8, view: u64, advice: Advice) {
+    harness.receive(from, Message::Advise { view: View(view), advice });
+}
+
+/// The leader of a near group says that cores are what all wait for.
+#[test]
+fn updates_go_to_the_leader_alone_for_as_long_as_it_asks_for_that() {
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    let mut sequence = 1;
+    let mut sent_to = |harness: &mut Harness| {
+        sequence += 1;
+        let token = harness.submit(Class::Overwrite);
+        let sent = paths(&harness.drain().0);
+        let message = match sent[0].1 {
+            Path::Ordered => {
+                let reply = Body::from([]);
+                Message::Committed { view: harness.client.view, id: id(sequence), clock: WallTime(0), reply }
+            }
+            Path::Durability => {
+                let follower = (harness.client.leader().0 + 1) % 3;
+                harness.ok(follower, harness.client.view.0, sequence);
+                Message::Ok {
+                    view: harness.client.view,
+                    rule: None,
+                    id: id(sequence),
+                    clock: harness.clock(),
+                }
+            }
+        };
+        harness.receive(harness.client.leader().0, message);
+        assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
+        sent.len()
+    };
+    assert_eq!(sent_to(&mut harness), 3);
+    advise(&mut harness, 1, 0, Advice::Leader);
+    assert_eq!(sent_to(&mut harness), 3, "a follower has no say in it");
+    advise(&mut harness, 0, 0, Advice::Leader);
+    assert_eq!([sent_to(&mut harness), sent_to(&mut harness)], [1, 1]);
+    advise(&mut harness, 0, 0, Advice::Free);
+    assert_eq!(sent_to(&mut harness), 3);
+    advise(&mut harness, 0, 0, Advice::Leader);
+    harness.receive(1, Message::WrongView { view: View(1) });
+    assert_eq!(sent_to(&mut harness), 3, "another leader has not said so");
+    advise(&mut harness, 0, 0, Advice::Leader);
+    assert_eq!(sent_to(&mut harness), 3, "nor does what the last one says count");
+    advise(&mut harness, 1, 1, Advice::Leader);
+    assert_eq!(sent_to(&mut harness), 1);
+    for policy in [WritePolicy::Fast, WritePolicy::Thrifty] {
+        harness.client.config.settings.write_policy = policy;
+        assert!(sent_to(&mut harness) > 1, "{policy} is what its user wants");
+    }
+}
+
+/// Followers are near the client and each other, the leader's other round trip is not: what the client waits for is distance.
+#[test]
+fn what_takes_a_far_client_much_longer_it_does_for_no_leader() {
+    let mut harness = far_supermajority(WritePolicy::Auto);
+    assert_eq!(play(&mut harness, 2, 200), (5, 100));
+    assert_eq!(play(&mut harness, 3, 200), (6, 100));
+    advise(&mut harness, 0, 0, Advice::Leader);
+    for sequence in 4..9 {
+        assert_eq!(play(&mut harness, sequence, 200), (1, 200), "it tries for eight times 100 ms");
+    }
+    assert_eq!(play(&mut harness, 9, 200).1, 100, "and has seen enough");
+    // Had the fast quorum taken as long by then, because of all that waited, it would follow.
+    let mut harness = far_supermajority(WritePolicy::Auto);
+    assert_eq!(play(&mut harness, 2, 20), (5, 100));
+    advise(&mut harness, 0, 0, Advice::Leader);
+    for sequence in 3..6 {
+        assert_eq!(play(&mut harness, sequence, 100), (1, 100));
+    }
+}

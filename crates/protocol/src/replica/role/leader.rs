@@ -1,10 +1,12 @@
 //! What a leader knows, for as long as it leads its view.
 
 use super::ViewClients;
+use super::advisor::Advisor;
 use super::comparison::Comparison;
 use super::waiting::{Waiter, WaitingRead};
 use crate::durability_log::KeyIndex;
 use crate::message::{Prepared, Request};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec;
 use alloc::vec::Vec;
@@ -32,6 +34,8 @@ pub(in crate::replica) struct Leader {
     /// Since when its own clock has contradicted the group's.
     pub(in crate::replica) clock_off_since: Option<Instant>,
     pub(in crate::replica) heartbeat_due: bool,
+    /// Looked at some times in each second.
+    pub(in crate::replica) advisor: Box<Advisor>,
 }
 
 /// What a leader knows of a member.
@@ -154,6 +158,7 @@ impl Leader {
             contact: Contact { unheard_signs: 0, unheard_again_at: now, confirmed_until: Instant(0) },
             clock_off_since: None,
             heartbeat_due: true,
+            advisor: Box::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What a replica does at present: it leads its view, follows, changes views, or waits without its memory. Each role owns
 //! what belongs to it. Entering a role makes a new value, and drops with the old one all that the replica knew in it.
 
+mod advisor;
 mod comparison;
 mod follower;
 mod leader;

@@ -1,7 +1,7 @@
 //! One client's connection.
 
 use crate::bytes::ByteQueue;
-use crate::connection_commands::{self, Session};
+use crate::connection_commands::{self, Replies, Session};
 use crate::context::{Context, Identity};
 use crate::info::tells_keys;
 use crate::limits::{
@@ -62,14 +62,16 @@ struct CommandPipeline {
     /// The client sent a line of an HTTP request.
     speaks_http: bool,
     commands: u64,
+    /// The client gets no reply to the command that is looked at.
+    is_silent: bool,
 }
 
 /// A command that waits for its reply, or whose reply waits for earlier ones.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
-    /// Its reply is the next one of this group; the protocol is the one chosen when it was received. The command
-    /// is that of this number in the table.
-    Group { slot: u64, protocol: Protocol, command: u8 },
+    /// Its reply is the next one of this group; the protocol is the one chosen when it was received, or `None` if the client
+    /// gets no reply. The command is that of this number in the table.
+    Group { slot: u64, protocol: Option<Protocol>, command: u8 },
     /// Its reply is the next so many bytes of `held`.
     Local { bytes: usize },
 }
@@ -105,6 +107,7 @@ impl Connection {
                 planted: None,
                 speaks_http: false,
                 commands: 0,
+                is_silent: false,
             },
         }
     }
@@ -127,19 +130,23 @@ impl Connection {
                 Ok(ParserOutcome::Empty { consumed } | ParserOutcome::Skipped { consumed }) => consumed,
                 Ok(ParserOutcome::Multibulk { consumed }) => {
                     self.parser.words(rest, &mut words);
+                    self.pipeline.begin_command();
                     self.pipeline.command(&words, consumed, context);
                     consumed
                 }
                 Ok(ParserOutcome::Inline { consumed }) => {
+                    self.pipeline.begin_command();
                     self.pipeline.command(&self.parser.inline_words(), consumed, context);
                     consumed
                 }
                 Ok(ParserOutcome::TooLarge { consumed, problem }) => {
-                    self.pipeline.commands += 1;
+                    self.pipeline.begin_command();
                     self.pipeline.reply_error(|text| text.extend_from_slice(problem.to_string().as_bytes()));
                     consumed
                 }
                 Err(error) => {
+                    self.pipeline.is_silent =
+                        matches!(self.pipeline.session.replies, Replies::SkipNext | Replies::Off);
                     self.pipeline.reply_error(|text| error.write(text));
                     self.pipeline.closing = true;
                     0
@@ -330,9 +337,17 @@ impl CommandPipeline {
         self.output.len() + self.held.len() + self.schedule.reply_bytes()
     }
 
+    /// A command has been received.
+    const fn begin_command(&mut self) {
+        self.commands += 1;
+        self.is_silent = matches!(self.session.replies, Replies::SkipNext | Replies::Off);
+        if matches!(self.session.replies, Replies::SkipNext | Replies::Again) {
+            self.session.replies = Replies::Wanted;
+        }
+    }
+
     /// One command, received in `request_bytes` bytes.
     fn command(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
-        self.commands += 1;
         match words {
             [name, rest @ ..] if name.eq_ignore_ascii_case(b"READ") => {
                 self.read(rest, request_bytes, context);
@@ -380,12 +395,20 @@ impl CommandPipeline {
         if let Some(unavailable) = context.unavailable {
             return self.reply(|_, out| write_error(out, unavailable.text().as_bytes()));
         }
-        let slot = self.schedule.add(operation, request_bytes, policy);
         let number = number.unwrap_or_default();
         self.session.statistics.on_call(number);
+        let blind = Operation { blind: true, ..*operation };
+        let operation = match (self.is_silent, operation.class()) {
+            // Nobody is told what it finds.
+            (true, Class::Read) => return,
+            (true, _) => &blind,
+            (false, _) => operation,
+        };
+        let slot = self.schedule.add(operation, request_bytes, policy);
         // The table has fewer commands than that: its index has a byte for each.
         let command = u8::try_from(number).unwrap_or(u8::MAX);
-        self.slots.push_back(Slot::Group { slot, protocol: self.session.protocol, command });
+        let protocol = (!self.is_silent).then_some(self.session.protocol);
+        self.slots.push_back(Slot::Group { slot, protocol, command });
     }
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
@@ -400,6 +423,7 @@ impl CommandPipeline {
                 }
                 self.session.statistics.on_call(number.unwrap_or_default());
                 if command == ConnectionCommand::Info
+                    && !self.is_silent
                     && tells_keys(&words[1..])
                     && context.info.has_to_count_keys()
                 {
@@ -428,8 +452,22 @@ impl CommandPipeline {
         self.reply(|_, out| write_error(out, &text));
     }
 
-    /// Gives a reply of the connection's own, in its turn.
+    /// Gives a reply of the connection's own, in its turn, if the client wants it.
     fn reply<R>(&mut self, write: impl FnOnce(&mut Session, &mut Vec<u8>) -> R) -> R {
+        if !self.is_silent {
+            return self.put(write);
+        }
+        let mut unwanted = Vec::new();
+        let result = write(&mut self.session, &mut unwanted);
+        if self.session.replies == Replies::Again {
+            self.session.replies = Replies::Wanted;
+            self.put(|_, out| out.extend_from_slice(&unwanted));
+        }
+        result
+    }
+
+    /// Gives a reply of the connection's own, in its turn.
+    fn put<R>(&mut self, write: impl FnOnce(&mut Session, &mut Vec<u8>) -> R) -> R {
         if self.slots.is_empty() {
             return write(&mut self.session, self.output.tail());
         }
@@ -451,11 +489,14 @@ impl CommandPipeline {
                 Slot::Group { slot, protocol, command } => {
                     let out = self.output.tail();
                     let start = out.len();
-                    let written = self.schedule.answer(slot, protocol, out);
+                    let written = self.schedule.answer(slot, protocol.unwrap_or(Protocol::Resp2), out);
                     if written == Written::Nothing {
                         break;
                     }
-                    if !self.is_partial {
+                    if protocol.is_none() {
+                        out.truncate(start);
+                    }
+                    if let Some(protocol) = protocol.filter(|_| !self.is_partial) {
                         self.session.statistics.on_reply(usize::from(command), protocol, &out[start..]);
                     }
                     self.is_partial = written == Written::Part;

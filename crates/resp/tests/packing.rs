@@ -40,6 +40,27 @@ fn a_run_on_one_key_is_one_submission() {
     assert_eq!(submitted_at_first(&["STRLEN k"; 16]), [(Class::Read, 16)]);
 }
 
+/// What nobody is told of is an update that returns nothing, and no read at all.
+#[test]
+fn what_wants_no_reply_goes_blind() {
+    for lines in [
+        &["CLIENT REPLY OFF", "INCR k", "GET k", "INCR j"][..],
+        &["CLIENT REPLY SKIP", "INCR k", "CLIENT REPLY SKIP", "GET k", "CLIENT REPLY SKIP", "INCR j"],
+    ] {
+        assert_eq!(submitted_at_first(lines), [(Class::Merge, 1), (Class::Merge, 1)]);
+    }
+    assert_eq!(submitted_at_first(&["CLIENT REPLY SKIP", "DEL k"]), [(Class::Overwrite, 1)]);
+    // The update after a skipped one is told what it returns, and is packed with it.
+    assert_eq!(submitted_at_first(&["CLIENT REPLY SKIP", "INCR k", "INCR k"]), [(Class::Update, 2)]);
+}
+
+/// Redis 7.0 leaves such a connection open, since it closes one with its last reply.
+#[test]
+fn a_client_that_wants_no_replies_can_quit() {
+    let input = requests(&["CLIENT REPLY OFF", "SET k 1", "QUIT"]);
+    assert_eq!(serve(&mut connection(1), &mut TestStore::default(), &input), (Vec::new(), true));
+}
+
 /// A pack is executed in one go, so operations that may take long are packed by few.
 #[test]
 fn a_pack_ends_where_it_would_take_long() {

@@ -332,6 +332,54 @@ fn pipelines_are_answered_as_by_redis() {
     redis.compare(&requests(&["SET k v", "GET k"].repeat(100)));
 }
 
+#[test]
+fn clients_that_want_no_replies_get_those_that_redis_gives() {
+    let Some(redis) = Redis::start("replies") else { return };
+    for lines in [
+        &["CLIENT REPLY ON", "PING"][..],
+        &["SET k 1", "CLIENT REPLY OFF", "INCR k", "GET k", "PING", "NOSUCH", "CLIENT REPLY ON", "GET k"],
+        &["CLIENT REPLY SKIP", "INCR k", "GET k", "CLIENT REPLY SKIP", "PING", "ECHO x"],
+        // Words that are no mode, and what goes on afterwards.
+        &["CLIENT REPLY MAYBE", "PING", "CLIENT REPLY", "CLIENT REPLY OFF x", "PING"],
+        &["CLIENT REPLY OFF", "CLIENT REPLY MAYBE", "CLIENT REPLY SKIP", "PING", "CLIENT REPLY ON", "PING"],
+        // One that wants replies again, and is itself skipped.
+        &["CLIENT REPLY SKIP", "CLIENT REPLY ON", "PING"],
+        &["CLIENT REPLY SKIP", "CLIENT REPLY OFF", "PING", "CLIENT REPLY ON"],
+        &["CLIENT REPLY SKIP", "CLIENT REPLY SKIP", "PING", "ECHO x"],
+        &[
+            "CLIENT REPLY OFF",
+            "SET k text",
+            "INCR k",
+            "APPEND k s",
+            "HELLO 3",
+            "CLIENT REPLY ON",
+            "GET k",
+            "GET no",
+        ],
+        &[
+            "CLIENT REPLY OFF",
+            "CLIENT SETNAME me",
+            "SET a 1",
+            "MSET a 2 b 3",
+            "CLIENT REPLY ON",
+            "CLIENT GETNAME",
+            "MGET a b",
+        ],
+        &["CLIENT REPLY OFF", "RESET", "PING"],
+        &["CLIENT REPLY SKIP", "RESET", "PING"],
+        &["SET k 1", "GET k", "CLIENT REPLY SKIP", "DEL k", "GET k", "EXISTS k"],
+    ] {
+        redis.compare(&requests(lines));
+    }
+    // Many at a time, whose replies wait for each other.
+    let mut lines = vec!["CLIENT REPLY OFF"];
+    lines.extend(["INCR k", "INCR other", "GET k"].repeat(100));
+    lines.extend(["CLIENT REPLY ON", "GET k", "GET other"]);
+    redis.compare(&requests(&lines));
+    let skipped: Vec<&str> = ["INCR k", "CLIENT REPLY SKIP", "INCR k", "GET k"].repeat(50);
+    redis.compare(&requests(&skipped));
+}
+
 /// A reply, parsed: bulk and simple strings look alike, and so do the aggregates.
 #[derive(Debug, PartialEq, Eq)]
 enum Value {

@@ -1,13 +1,14 @@
 //! CLIENT: what a client says and asks of its own connection.
 
 use super::{
-    NAME_BYTES_MAX, Session, Subcommand, is_plain, set_name, subcommand, write_command_error, write_id,
+    NAME_BYTES_MAX, Replies, Session, Subcommand, is_plain, set_name, subcommand, write_command_error,
+    write_id,
 };
 use crate::writer::{write_bulk, write_error, write_nil, write_simple, write_verbatim};
 use syros_commands::CommandError;
 use syros_types::WallTime;
 
-const SUBCOMMANDS: [Subcommand; 6] = [
+const SUBCOMMANDS: [Subcommand; 7] = [
     Subcommand {
         name: "getname",
         arity: 2,
@@ -20,6 +21,11 @@ const SUBCOMMANDS: [Subcommand; 6] = [
         help: &["INFO", "    Return information about the current client connection."],
     },
     Subcommand { name: "no-evict", arity: 3, help: &["NO-EVICT (ON|OFF)", "    Accepted, and ignored."] },
+    Subcommand {
+        name: "reply",
+        arity: 3,
+        help: &["REPLY (ON|OFF|SKIP)", "    Control the replies sent to the current connection."],
+    },
     Subcommand {
         name: "setinfo",
         arity: 4,
@@ -39,6 +45,7 @@ pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out:
         Some("id") => write_id(session, out),
         Some("info") => write_verbatim(out, session.protocol, &info_line(session, now)),
         Some("no-evict") => no_evict(words[2], out),
+        Some("reply") => reply(session, words[2], out),
         Some("setinfo") => set_info(session, words[2], words[3], out),
         Some("setname") => set_own_name(session, words[2], out),
         _ => {}
@@ -48,6 +55,22 @@ pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out:
 fn set_own_name(session: &mut Session, name: &[u8], out: &mut Vec<u8>) {
     if set_name(session, name, out) {
         write_simple(out, b"OK");
+    }
+}
+
+fn reply(session: &mut Session, mode: &[u8], out: &mut Vec<u8>) {
+    let is = |known: &[u8]| mode.eq_ignore_ascii_case(known);
+    match session.replies {
+        _ if is(b"on") => {
+            session.replies = Replies::Again;
+            write_simple(out, b"OK");
+        }
+        _ if is(b"off") => session.replies = Replies::Off,
+        Replies::Off if is(b"skip") => {}
+        Replies::Wanted | Replies::Again | Replies::SkipNext if is(b"skip") => {
+            session.replies = Replies::SkipNext;
+        }
+        _ => write_command_error(out, &CommandError::Syntax),
     }
 }
 

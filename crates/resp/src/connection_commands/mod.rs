@@ -15,6 +15,18 @@ use std::sync::Arc;
 use syros_commands::{CommandError, ConnectionCommand, parse_integer};
 use syros_types::{ReadPolicy, WallTime};
 
+/// Whether a client wants replies: CLIENT REPLY.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Replies {
+    #[default]
+    Wanted,
+    /// From this command on, whatever was before.
+    Again,
+    /// Not to the next command.
+    SkipNext,
+    Off,
+}
+
 /// What a client has said of itself and its wishes.
 #[derive(Debug)]
 pub(crate) struct Session {
@@ -23,6 +35,7 @@ pub(crate) struct Session {
     pub(crate) protocol: Protocol,
     /// What READ has chosen for this connection.
     pub(crate) read_policy: Option<ReadPolicy>,
+    pub(crate) replies: Replies,
     /// What CLIENT SETNAME set; empty at first.
     pub(crate) name: Vec<u8>,
     /// What CLIENT SETINFO set.
@@ -38,6 +51,7 @@ impl Session {
             connected_at: now,
             protocol: Protocol::Resp2,
             read_policy: None,
+            replies: Replies::Wanted,
             name: Vec::new(),
             library_name: Vec::new(),
             library_version: Vec::new(),
@@ -67,6 +81,9 @@ pub(crate) fn answer(
         ConnectionCommand::Reset => {
             session.protocol = Protocol::Resp2;
             session.read_policy = None;
+            if session.replies == Replies::Off {
+                session.replies = Replies::Again;
+            }
             session.name.clear();
             write_simple(out, b"RESET");
         }

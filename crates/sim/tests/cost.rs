@@ -132,7 +132,7 @@ fn choosing_a_way_to_write_is_never_much_worse_than_the_better_one() {
         let regions = together(replicas, rtt_ms);
         for cost in [of_its_own, shared] {
             for clients in [1, 10, 50] {
-                let operations = if clients == 1 { 2_000 } else { 20_000 };
+                let operations = 20_000;
                 let of = |protocol: &str| {
                     let geo =
                         Geo { operations, ..geo((protocol, &regions), "nilext", "uniform", clients, cost) };

@@ -56,6 +56,7 @@ impl Client {
             latency,
             ordered_distance: _,
             fast_when_advised: _,
+            advice_ends: _,
             followed_at: _,
         } = write_times;
         (oks, distances.map(|distance| distance.shortest), ordered, latency).hash(hasher);

@@ -238,6 +238,10 @@ impl Client {
             }
             Event::Disconnected(replica) => {
                 self.members.connected = self.members.connected.without(replica);
+                if replica == self.leader() {
+                    // It tells those that are connected, and tells this client again when it is.
+                    self.advice = Advice::Free;
+                }
                 if self.members.quorum_lost {
                     self.give_up_all();
                 }

@@ -20,6 +20,10 @@ use syros_types::{
     View, WritePolicy,
 };
 
+/// A leader that goes on asking for updates by itself says so again within this time: it tries the other way more often. Its
+/// last word may have been lost, where a client was slow to read.
+pub(super) const ADVICE_LASTS: Duration = Duration::from_secs(240);
+
 /// How long an update waits for another leader when the disk of this one has failed: view changes take a
 /// fraction of it, and if there is none by then, there is a reason that the user should hear of.
 const LEADER_CHANGE: Duration = Duration::from_secs(3);
@@ -119,8 +123,10 @@ pub(super) struct WriteTimes {
     pub(super) ordered: u64,
     /// The least that the leader has taken of late to have one committed that it is to order at once.
     pub(super) ordered_distance: Distance,
-    /// How long the fast quorum took when the leader last asked for updates by itself.
+    /// How long the fast quorum took when the leader last asked for updates by itself; 0 if that was not known.
     pub(super) fast_when_advised: u64,
+    /// Until then what the leader last asked for holds.
+    pub(super) advice_ends: Instant,
     /// From then on it is known what comes of following the leader's advice; never, if it has not asked yet. The first
     /// updates wait behind what was on its way.
     pub(super) followed_at: Instant,
@@ -136,6 +142,7 @@ impl WriteTimes {
             ordered: 0,
             ordered_distance: Distance::UNKNOWN,
             fast_when_advised: 0,
+            advice_ends: Instant(0),
             followed_at: Instant::NEVER,
             latency: 0,
         }
@@ -161,10 +168,9 @@ impl WriteTimes {
     }
 
     /// The leader asks for updates by itself, and the fast quorum takes so long just now.
-    fn on_asked(&mut self, fast: Option<u64>, now: Instant) {
+    fn on_asked(&mut self, fast: u64, now: Instant) {
         // Times of it that an update waits for at most, until those before it are done.
         const FIRST: u64 = 8;
-        let fast = fast.unwrap_or_default();
         self.fast_when_advised = fast;
         if self.followed_at == Instant::NEVER {
             let first = (fast + NEAR).saturating_mul(FIRST);
@@ -178,13 +184,21 @@ impl WriteTimes {
         self.ordered = smooth(self.ordered, took.max(1));
     }
 
-    /// False if the leader is known to take clearly longer than the fast quorum took when all waited for cores: what this
-    /// client waits for is distance, then.
-    fn may_follow_advice(&self, now: Instant) -> bool {
+    /// True if this client does as the leader asks. `fast`: how long the fast quorum takes, if that is known; who does not know
+    /// finds out first. It does not if the leader is known to take clearly longer than the fast quorum took when all waited for
+    /// cores: what this client waits for is distance, then.
+    fn follows_advice(&mut self, fast: Option<u64>, now: Instant) -> bool {
+        if now >= self.advice_ends {
+            return false;
+        }
+        if self.fast_when_advised == 0 {
+            let Some(fast) = fast else { return false };
+            self.on_asked(fast, now);
+        }
         let fast = self.fast_when_advised;
         // Where distance is all there is, it is two round trips and not one.
         let is_far = self.ordered_distance.shortest > fast + fast / 2 + NEAR;
-        fast == 0 || now < self.followed_at || !is_far
+        now < self.followed_at || !is_far
     }
 
     /// The leader and so many of `usable` followers as make the fast quorum: the nearest ones, and those that are about
@@ -336,16 +350,17 @@ impl Client {
             WritePolicy::Leader => return UpdatePath::Leader,
             WritePolicy::Auto => {}
         }
-        if self.advice == Advice::Leader && self.write_times.may_follow_advice(self.now.instant) {
-            return UpdatePath::Leader;
-        }
         let now = self.now.instant;
         let (quorum, active) = self.fast_quorum(strength);
         let usable = self.usable().within(active);
-        let times = &self.write_times;
+        let times = &mut self.write_times;
+        let fast = times.fast(quorum, leader, usable);
+        if self.advice == Advice::Leader && times.follows_advice(fast, now) {
+            return UpdatePath::Leader;
+        }
         let Session::Active(session) = &mut self.session else { return UpdatePath::Fast };
         let is_due = session.comparison_is_due(now);
-        let Some(fast) = times.fast(quorum, leader, usable) else {
+        let Some(fast) = fast else {
             if is_due {
                 session.followed = Some((sequence, now));
             }
@@ -365,11 +380,10 @@ impl Client {
 
     /// The leader says how updates had better come.
     pub(super) fn on_advice(&mut self, advice: Advice) {
+        self.write_times.advice_ends = self.now.instant.after(ADVICE_LASTS);
         if core::mem::replace(&mut self.advice, advice) != advice && advice == Advice::Leader {
-            let (quorum, active) = self.fast_quorum(Strength::Overwrite);
-            let usable = self.usable().within(active);
-            let fast = self.write_times.fast(quorum, self.leader(), usable);
-            self.write_times.on_asked(fast, self.now.instant);
+            // How long the fast quorum takes just now is seen when the next update is sent.
+            self.write_times.fast_when_advised = 0;
         }
     }
 

@@ -105,7 +105,7 @@ impl EventLoop {
         // Clients of before say that they speak the oldest version, whatever they know.
         const TRUE_SINCE: u16 = 8;
         let needed = syros_wire::version_of(message);
-        if needed < TRUE_SINCE {
+        if needed < TRUE_SINCE || address == OWN_FRONT_END {
             return true;
         }
         let Some(open) = self.table.find(address).and_then(|index| self.table.open_mut(index)) else {
@@ -123,6 +123,7 @@ impl EventLoop {
         let configuration = self.description.configuration.id;
         tracing::trace!(to = ?to, name = message.name(), ticket = after.0, "the replica sends a message after a record");
         let (index, channel) = match to {
+            Peer::Client(address) if !self.client_speaks(address, &message) => return,
             Peer::Client(address) => (self.table.find(address), Channel::Client),
             Peer::Replica(replica) if !self.speaks(replica, &message) => return,
             Peer::Replica(replica) => (self.link_to(replica), Channel::Replica),

@@ -1,5 +1,6 @@
 //! Which way an update takes, by policy and by what updates have taken before.
 
+use super::super::updates::ADVICE_LASTS;
 use super::*;
 
 /// Five replicas whose supermajority is 100 ms away, the leader and a majority 10 ms.
@@ -182,6 +183,18 @@ fn updates_go_to_the_leader_alone_for_as_long_as_it_asks_for_that() {
     assert_eq!([sent_to(&mut harness), sent_to(&mut harness)], [1, 1]);
     advise(&mut harness, 0, 0, Advice::Free);
     assert_eq!(sent_to(&mut harness), 3);
+    // What it says while the connection is away does not arrive.
+    advise(&mut harness, 0, 0, Advice::Leader);
+    assert_eq!(sent_to(&mut harness), 1);
+    harness.client.handle(harness.now, Event::Disconnected(ReplicaId(0)));
+    harness.client.handle(harness.now, Event::Connected(ReplicaId(0)));
+    harness.drain();
+    assert_eq!(sent_to(&mut harness), 3, "it says so again if that still holds");
+    // Nor does what a client has no room for.
+    advise(&mut harness, 0, 0, Advice::Leader);
+    assert_eq!(sent_to(&mut harness), 1);
+    harness.pass(ADVICE_LASTS);
+    assert_eq!(sent_to(&mut harness), 3);
     advise(&mut harness, 0, 0, Advice::Leader);
     harness.receive(1, Message::WrongView { view: View(1) });
     assert_eq!(sent_to(&mut harness), 3, "another leader has not said so");
@@ -213,4 +226,16 @@ fn what_takes_a_far_client_much_longer_it_does_for_no_leader() {
     for sequence in 3..6 {
         assert_eq!(play(&mut harness, sequence, 100), (1, 100));
     }
+}
+
+/// It is asked before it has seen how far anybody is.
+#[test]
+fn a_far_client_that_comes_later_does_not_follow_for_long_either() {
+    let mut harness = far_supermajority(WritePolicy::Auto);
+    advise(&mut harness, 0, 0, Advice::Leader);
+    assert_eq!(play(&mut harness, 2, 200), (5, 100), "it finds out");
+    for sequence in 3..8 {
+        assert_eq!(play(&mut harness, sequence, 200), (1, 200));
+    }
+    assert_eq!(play(&mut harness, 8, 200).1, 100);
 }

@@ -12,10 +12,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-/// A third of the time of a simulation went to glibc's.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// The instruments of Syros: simulations, exhaustive checks and measurements.
 #[derive(Parser, Debug)]
 #[command(name = "syros-lab", version = syros_cli::VERSION, max_term_width = 100)]

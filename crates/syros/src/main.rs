@@ -23,11 +23,6 @@ const _: () = assert!(
     "the laboratory's known-wrong variants would be in the server: build it alone, with cargo build --release -p syros"
 );
 
-/// Nodes take and give back small blocks all the time, on threads of their own; docs/benchmarks/history.md has what this
-/// one costs beside glibc's, in time and in memory.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 /// A replicated linearizable key-value store that speaks the Redis protocol.
 #[derive(Parser, Debug)]
 #[command(name = "syros", version = syros_cli::VERSION, max_term_width = 100)]

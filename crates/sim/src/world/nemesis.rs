@@ -479,10 +479,15 @@ impl World {
     }
 
     /// A replica asks the clients for updates to their leader alone, or for no more such, as if its cores were busy, or were
-    /// not any more; whether it leads or not. False if it does not run.
+    /// not any more; whether it leads or not. False if it does not take part in a view that it would remember: clients go by
+    /// what it says of that.
     fn advise(&mut self, replica: usize) -> bool {
         let Some(process) = &self.replicas[replica].process else { return false };
-        let view = process.core().view();
+        let core = process.core();
+        if !core.is_normal() || core.awaited().is_some() {
+            return false;
+        }
+        let view = core.view();
         let advice = if self.dice.nemesis.chance(2, 3) { Advice::Leader } else { Advice::Free };
         let bytes = adapter::encode_message(&Message::Advise { view, advice });
         let (now, life) = (self.now(), self.replicas[replica].life);

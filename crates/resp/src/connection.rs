@@ -127,7 +127,11 @@ impl Connection {
         while !self.pipeline.closing && !self.pipeline.is_paused() {
             let consumed = match self.parser.next(rest) {
                 Ok(ParserOutcome::Incomplete) => break,
-                Ok(ParserOutcome::Empty { consumed } | ParserOutcome::Skipped { consumed }) => consumed,
+                Ok(ParserOutcome::Empty { consumed }) => {
+                    self.pipeline.use_up_skip();
+                    consumed
+                }
+                Ok(ParserOutcome::Skipped { consumed }) => consumed,
                 Ok(ParserOutcome::Multibulk { consumed }) => {
                     self.parser.words(rest, &mut words);
                     self.pipeline.begin_command();
@@ -341,6 +345,11 @@ impl CommandPipeline {
     const fn begin_command(&mut self) {
         self.commands += 1;
         self.is_silent = matches!(self.session.replies, Replies::SkipNext | Replies::Off);
+        self.use_up_skip();
+    }
+
+    /// The command that is looked at is the only one to be skipped. In Redis that may be an empty one.
+    const fn use_up_skip(&mut self) {
         if matches!(self.session.replies, Replies::SkipNext | Replies::Again) {
             self.session.replies = Replies::Wanted;
         }

@@ -371,6 +371,8 @@ fn clients_that_want_no_replies_get_those_that_redis_gives() {
     ] {
         redis.compare(&requests(lines));
     }
+    redis.compare(b"CLIENT REPLY SKIP\r\n\r\nPING\r\nECHO x\r\n");
+    redis.compare(b"CLIENT REPLY SKIP\r\n*0\r\nPING\r\nECHO x\r\n");
     // Many at a time, whose replies wait for each other.
     let mut lines = vec!["CLIENT REPLY OFF"];
     lines.extend(["INCR k", "INCR other", "GET k"].repeat(100));

@@ -158,6 +158,11 @@ impl OpenConnection {
         }
     }
 
+    /// True if commands have been received that wait for room: they are taken though the client sends no more.
+    pub(crate) fn has_input_to_take(&self) -> bool {
+        (self.is_stalled || self.is_queued) && !self.net.received().is_empty()
+    }
+
     /// True for a connection of a Redis client.
     pub(crate) const fn is_redis(&self) -> bool {
         matches!(self.kind, ConnectionKind::Redis)

@@ -7,7 +7,7 @@ use common::{
 };
 use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::time::Duration;
@@ -365,6 +365,39 @@ fn lists_of_keys_that_nobody_takes_stay_within_a_budget() {
         .collect();
     is_served_well(&mut friend);
     drop(deaf);
+    node.stop();
+}
+
+/// More than a connection has under way at a time: what waits behind them has been received, and is taken.
+#[test]
+fn commands_that_were_sent_before_the_end_are_executed() {
+    const COUNT: usize = 30_000;
+    let scratch = Scratch::new("sent-before-the-end");
+    let node = node_with_little_memory(&scratch);
+    let mut friend = Redis::connect(node.port);
+    for (key, first, end) in [
+        ("answered", "PING\r\n", Shutdown::Write),
+        ("unanswered", "CLIENT REPLY OFF\r\n", Shutdown::Write),
+        ("closed", "CLIENT REPLY OFF\r\n", Shutdown::Both),
+    ] {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, node.port)).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let mut reader = stream.try_clone().unwrap();
+        let replies = std::thread::spawn(move || {
+            let mut replies = Vec::new();
+            let _ = reader.read_to_end(&mut replies);
+            replies.iter().filter(|byte| **byte == b'\n').count()
+        });
+        stream.write_all(first.as_bytes()).unwrap();
+        stream.write_all(format!("INCR {key}\r\n").repeat(COUNT).as_bytes()).unwrap();
+        // Half a command is none.
+        stream.write_all(b"INCR ").unwrap();
+        stream.shutdown(end).unwrap();
+        let replies = replies.join().unwrap();
+        assert_eq!(replies, if key == "answered" { COUNT + 1 } else { 0 }, "{key}");
+        let count = COUNT.to_string();
+        wait_for("all of them to be executed", || (friend.ask(&["GET", key]) == count).then_some(()));
+    }
     node.stop();
 }
 

@@ -217,9 +217,15 @@ impl EventLoop {
 
     /// The other end sends no more.
     pub(super) fn on_end(&mut self, index: usize) {
+        if self.table.open_mut(index).is_some_and(|open| open.is_redis() && !open.net.received().is_empty()) {
+            // Commands that had to wait until there was room for them.
+            self.handle_redis(index);
+        }
         let Some(open) = self.table.open_mut(index) else { return };
         let waits = match &open.kind {
-            ConnectionKind::Redis => self.front_end.connection(open.address).is_some_and(has_replies),
+            ConnectionKind::Redis => {
+                open.has_input_to_take() || self.front_end.connection(open.address).is_some_and(has_replies)
+            }
             ConnectionKind::Greeting(_) | ConnectionKind::Link(_) | ConnectionKind::Client { .. } => false,
         };
         if waits || (open.net.backlog() > 0 && !matches!(open.kind, ConnectionKind::Link(_))) {

@@ -44,10 +44,10 @@ impl EventLoop {
             }
         };
         let is_finished = match &open.kind {
-            ConnectionKind::Redis => self
-                .front_end
-                .connection(open.address)
-                .is_none_or(|redis| redis.is_finished() || (open.is_closing && redis.outstanding() == 0)),
+            ConnectionKind::Redis => self.front_end.connection(open.address).is_none_or(|redis| {
+                let has_ended = open.is_closing && !open.has_input_to_take();
+                redis.is_finished() || (has_ended && redis.outstanding() == 0)
+            }),
             ConnectionKind::Greeting(_) | ConnectionKind::Link(_) | ConnectionKind::Client { .. } => {
                 open.is_closing
             }

@@ -149,8 +149,7 @@ impl Connection {
                     consumed
                 }
                 Err(error) => {
-                    self.pipeline.is_silent =
-                        matches!(self.pipeline.session.replies, Replies::SkipNext | Replies::Off);
+                    self.pipeline.is_silent = self.pipeline.session.replies.are_unwanted();
                     self.pipeline.reply_error(|text| error.write(text));
                     self.pipeline.closing = true;
                     0
@@ -344,7 +343,7 @@ impl CommandPipeline {
     /// A command has been received.
     const fn begin_command(&mut self) {
         self.commands += 1;
-        self.is_silent = matches!(self.session.replies, Replies::SkipNext | Replies::Off);
+        self.is_silent = self.session.replies.are_unwanted();
         self.use_up_skip();
     }
 

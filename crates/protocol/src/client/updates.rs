@@ -184,15 +184,18 @@ impl WriteTimes {
         self.ordered = smooth(self.ordered, took.max(1));
     }
 
-    /// True if this client does as the leader asks. `fast`: how long the fast quorum takes, if that is known; who does not know
-    /// finds out first. It does not if the leader is known to take clearly longer than the fast quorum took when all waited for
+    /// True if this client does as the leader asks. Who does not know how long the fast quorum takes finds out first. It does not if the leader is known to take clearly longer than the fast quorum took when all waited for
     /// cores: what this client waits for is distance, then.
-    fn follows_advice(&mut self, fast: Option<u64>, now: Instant) -> bool {
+    fn follows_advice(
+        &mut self,
+        (quorum, leader, usable): (usize, ReplicaId, ReplicaSet),
+        now: Instant,
+    ) -> bool {
         if now >= self.advice_ends {
             return false;
         }
         if self.fast_when_advised == 0 {
-            let Some(fast) = fast else { return false };
+            let Some(fast) = self.fast(quorum, leader, usable) else { return false };
             self.on_asked(fast, now);
         }
         let fast = self.fast_when_advised;
@@ -354,13 +357,12 @@ impl Client {
         let (quorum, active) = self.fast_quorum(strength);
         let usable = self.usable().within(active);
         let times = &mut self.write_times;
-        let fast = times.fast(quorum, leader, usable);
-        if self.advice == Advice::Leader && times.follows_advice(fast, now) {
+        if self.advice == Advice::Leader && times.follows_advice((quorum, leader, usable), now) {
             return UpdatePath::Leader;
         }
         let Session::Active(session) = &mut self.session else { return UpdatePath::Fast };
         let is_due = session.comparison_is_due(now);
-        let Some(fast) = fast else {
+        let Some(fast) = times.fast(quorum, leader, usable) else {
             if is_due {
                 session.followed = Some((sequence, now));
             }

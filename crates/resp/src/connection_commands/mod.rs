@@ -27,6 +27,13 @@ pub(crate) enum Replies {
     Off,
 }
 
+impl Replies {
+    /// True if the next command gets none.
+    pub(crate) const fn are_unwanted(self) -> bool {
+        matches!(self, Self::SkipNext | Self::Off)
+    }
+}
+
 /// What a client has said of itself and its wishes.
 #[derive(Debug)]
 pub(crate) struct Session {

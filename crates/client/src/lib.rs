@@ -61,7 +61,7 @@ pub use handle::{Client, Connecting};
 pub use link::LinkStatus;
 pub use options::Options;
 pub use pending::{Pending, block_on};
-pub use status::{StatusError, hand_over, status};
+pub use status::{StatusError, change_mode, hand_over, knows_changes_of_mode, status};
 pub use syros_commands::Reply;
 pub use syros_protocol::client::{Busy, Outcome, ReadCounts, Settings, WriteCounts};
 pub use syros_protocol::message::{Body, Refusal, StatusReport};

@@ -7,14 +7,17 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Instant;
 use syros_protocol::formation::Stage;
 use syros_protocol::message::{Message, StatusReport};
-use syros_types::{ConfigurationId, ReplicaId};
+use syros_types::{ConfigurationId, FastQuorum, ReplicaId};
 use syros_wire::{
     ANY_CLUSTER, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed, Nonce, Secret, Sender,
-    Side, decode_client_message, put_frame, put_message_frame, split_frame,
+    Side, VERSION_MIN, decode_client_message, put_frame, put_message_frame, split_frame,
 };
 
 /// Longest frame expected, in bytes: a status report has fewer than 200.
 const FRAME_BYTES_MAX: usize = 4096;
+
+/// The version of the wire format since which the mode of a group can be changed.
+const CHANGE_MODE_VERSION: u16 = 9;
 
 /// Why there is no status report.
 #[derive(Debug)]
@@ -33,6 +36,13 @@ pub enum StatusError {
     SecretNeeded,
     /// The nodes have another secret, or none.
     OtherSecret,
+    /// The node speaks an older version of the wire format than what it is asked for needs.
+    TooOld {
+        /// The newest version that it speaks.
+        version: u16,
+        /// The version that knows of it.
+        needed: u16,
+    },
 }
 
 impl fmt::Display for StatusError {
@@ -51,6 +61,10 @@ impl fmt::Display for StatusError {
             Self::OtherSecret => {
                 f.write_str("it does not prove that it knows the secret: it has another, or none")
             }
+            Self::TooOld { version, needed } => write!(
+                f,
+                "it speaks version {version} of the wire format, and this needs version {needed}: its build is too old"
+            ),
         }
     }
 }
@@ -62,7 +76,7 @@ impl core::error::Error for StatusError {
             Self::Hello(error) => Some(error),
             Self::Frame(error) => Some(error),
             Self::Malformed(error) => Some(error),
-            Self::Forming | Self::SecretNeeded | Self::OtherSecret => None,
+            Self::Forming | Self::SecretNeeded | Self::OtherSecret | Self::TooOld { .. } => None,
         }
     }
 }
@@ -87,7 +101,7 @@ impl From<Error> for StatusError {
 /// # }
 /// ```
 pub fn status(address: SocketAddr, timeout: Duration) -> Result<StatusReport, StatusError> {
-    StatusConnection::begin(address, timeout, None)?.ask(&[Message::StatusRequest])
+    StatusConnection::begin_as(VERSION_MIN, address, timeout, None)?.ask(&[Message::StatusRequest])
 }
 
 /// Asks the replica at `address`, if it leads, to let the member `to` lead, and blocks until it answers
@@ -102,11 +116,33 @@ pub fn hand_over(
     secret: Option<&Secret>,
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
-    let conversation = StatusConnection::begin(address, timeout, secret)?;
-    if conversation.needs_secret && secret.is_none() {
-        return Err(StatusError::SecretNeeded);
-    }
-    conversation.ask(&[Message::HandOver { to }, Message::StatusRequest])
+    StatusConnection::begin_as(VERSION_MIN, address, timeout, secret)?.order(Message::HandOver { to })
+}
+
+/// Asks the replica at `address`, if it leads, to let the group go by `mode` from its next view on, and blocks until it answers
+/// with its status or `timeout` is over. It does so only if the group's mode may become that one
+/// ([`FastQuorum::may_become`]); by which mode the group goes in the end, its status tells. Where the cluster has a secret,
+/// only who knows it may ask.
+///
+/// # Errors
+/// As [`status`]; [`StatusError::SecretNeeded`] and [`StatusError::OtherSecret`]; [`StatusError::TooOld`] if the replica does
+/// not know how to change the mode.
+pub fn change_mode(
+    address: SocketAddr,
+    mode: FastQuorum,
+    secret: Option<&Secret>,
+    timeout: Duration,
+) -> Result<StatusReport, StatusError> {
+    StatusConnection::begin_as(CHANGE_MODE_VERSION, address, timeout, secret)?
+        .order(Message::ChangeMode { mode })
+}
+
+/// Whether the replica at `address` can go by a mode that is not the one its group was made with: older builds cannot.
+///
+/// # Errors
+/// As [`status`]; [`StatusError::TooOld`] if it cannot.
+pub fn knows_changes_of_mode(address: SocketAddr, timeout: Duration) -> Result<(), StatusError> {
+    StatusConnection::begin_as(CHANGE_MODE_VERSION, address, timeout, None).map(drop)
 }
 
 /// A connection to one replica, used by one thread that waits.
@@ -118,11 +154,18 @@ struct StatusConnection {
     configuration: ConfigurationId,
     /// The replica has a secret.
     needs_secret: bool,
+    /// Both sides have proved that they know it.
+    is_authenticated: bool,
 }
 
 impl StatusConnection {
-    /// Connects. With a secret, both sides prove that they know it.
-    fn begin(address: SocketAddr, timeout: Duration, secret: Option<&Secret>) -> Result<Self, StatusError> {
+    /// Connects, and speaks this version of the wire format. With a secret, both sides prove that they know it.
+    fn begin_as(
+        version: u16,
+        address: SocketAddr,
+        timeout: Duration,
+        secret: Option<&Secret>,
+    ) -> Result<Self, StatusError> {
         let until = Instant::now() + timeout;
         let stream = TcpStream::connect_timeout(&address, timeout)?;
         let mut this = Self {
@@ -131,18 +174,23 @@ impl StatusConnection {
             until,
             configuration: ConfigurationId::FIRST,
             needs_secret: false,
+            is_authenticated: false,
         };
         let mut nonce = Nonce::default();
         getrandom::fill(&mut nonce).map_err(|error| StatusError::Io(Error::other(error.to_string())))?;
         let hello = Hello { cluster: ANY_CLUSTER, nonce: secret.map(|_| nonce), sender: Sender::Client };
         let mut ours = Vec::new();
-        hello.encode(&mut ours);
+        hello.encode_as(version, &mut ours);
         this.send(|out| put_frame(out, Channel::Handshake, |out| out.extend_from_slice(&ours)))?;
         let theirs = this.receive(|channel, payload| match channel {
             Channel::Handshake => Some(Ok(payload.to_vec())),
             Channel::Client | Channel::Replica => Some(Err(StatusError::Hello(HelloError::NotSyros))),
         })?;
         let hello = Hello::decode(&theirs).map_err(StatusError::Hello)?;
+        let spoken = Hello::version_of_answer(&theirs);
+        if spoken < version {
+            return Err(StatusError::TooOld { version: spoken, needed: version });
+        }
         if let Sender::Replica(member) = &hello.sender
             && !matches!(member.declaration.stage, Stage::Acting(_))
         {
@@ -166,7 +214,7 @@ impl StatusConnection {
             Ok(HandshakeMessage::Welcome(Some(proof)))
                 if secret.verify(&proof, Side::Acceptor, &ours, &theirs) =>
             {
-                Ok(this)
+                Ok(Self { is_authenticated: true, ..this })
             }
             // Whoever does not believe us closes the connection.
             Ok(_) => Err(StatusError::OtherSecret),
@@ -175,6 +223,14 @@ impl StatusConnection {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Has the replica do something that only those may ask for who know the secret, and waits for its status.
+    fn order(self, message: Message) -> Result<StatusReport, StatusError> {
+        if self.needs_secret && !self.is_authenticated {
+            return Err(StatusError::SecretNeeded);
+        }
+        self.ask(&[message, Message::StatusRequest])
     }
 
     /// Sends some messages and waits for a status report.

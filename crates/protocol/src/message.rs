@@ -409,6 +409,11 @@ pub enum Message {
     },
     /// Anyone to a replica: tell your status.
     StatusRequest,
+    /// Anyone to the leader: let the group go by this mode from your next view on.
+    ChangeMode {
+        /// The mode.
+        mode: FastQuorum,
+    },
     /// Anyone to the leader: let this member lead.
     HandOver {
         /// The next leader.
@@ -464,6 +469,14 @@ pub enum Message {
         clock: WallTime,
         /// What it returned; empty for a nilext update.
         reply: Body,
+    },
+    /// Leader to a client that has shown its session: by what this view counts fast quorums, if not by the configuration's
+    /// mode. A client that takes its updates for ones that only the leader completes would not hear it from an `Ok`.
+    FastRule {
+        /// The leader's view.
+        view: View,
+        /// Its rule.
+        rule: FastRule,
     },
     /// Leader to client: how updates had better come that may be fast, until it says otherwise or its view ends.
     Advise {
@@ -715,11 +728,13 @@ impl Message {
             Self::Read { .. } => "Read",
             Self::StatusRequest => "StatusRequest",
             Self::HandOver { .. } => "HandOver",
+            Self::ChangeMode { .. } => "ChangeMode",
             Self::Registered { .. } => "Registered",
             Self::Ok { .. } => "Ok",
             Self::Conflict { .. } => "Conflict",
             Self::Evaluated { .. } => "Evaluated",
             Self::Committed { .. } => "Committed",
+            Self::FastRule { .. } => "FastRule",
             Self::Advise { .. } => "Advise",
             Self::ReadReply { .. } => "ReadReply",
             Self::MemberReply { .. } => "MemberReply",

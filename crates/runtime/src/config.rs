@@ -100,7 +100,7 @@ impl NodeConfig {
 #[must_use]
 pub const fn replica_config(group: Group, replica: ReplicaId) -> replica::Config {
     replica::Config::new(
-        Configuration::first(group, FastQuorum::Majority),
+        Configuration::first(group, FastQuorum::Mixed),
         replica,
         describe,
         syros_commands::overwrites,

@@ -158,6 +158,7 @@ const fn is_trouble(cause: ViewChangeCause) -> bool {
         | ViewChangeCause::Challenged(_)
         | ViewChangeCause::Yielded(_)
         | ViewChangeCause::MemoryLost(_)
+        | ViewChangeCause::Mode(_)
         | ViewChangeCause::Restarted => false,
     }
 }
@@ -176,6 +177,7 @@ const fn member_of(cause: ViewChangeCause) -> Option<u8> {
         | ViewChangeCause::LeaderLeft
         | ViewChangeCause::Restarted
         | ViewChangeCause::Unheard(_)
+        | ViewChangeCause::Mode(_)
         | ViewChangeCause::ActiveMembers { .. } => None,
     }
 }
@@ -224,6 +226,7 @@ impl fmt::Display for Cause {
                 }
                 Ok(())
             }
+            ViewChangeCause::Mode(mode) => write!(f, "the fast quorum is to be {mode}, as was asked for"),
             ViewChangeCause::HandedOver(to, HandOverReason::WrongClock(error)) => {
                 write!(f, "{to} is to lead, because this machine's clock is {}", Error(error))
             }

@@ -310,6 +310,11 @@ impl Play {
         let _ = self.world.break_connection(client, replica);
     }
 
+    /// Asks a replica to let the group go by another mode.
+    pub fn change_mode(&mut self, replica: usize, mode: FastQuorum) {
+        self.world.change_mode(replica, mode);
+    }
+
     /// Ends a replica process as a power failure does.
     pub fn crash(&mut self, replica: usize) {
         self.world.crash(replica, true);

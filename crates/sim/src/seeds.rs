@@ -212,7 +212,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 22] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 24] = [
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
     (PlantedBug::AmnesiacGivesState, "crates/protocol/src/replica/tests/amnesia.rs"),
@@ -228,6 +228,8 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 22] = [
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
     (PlantedBug::FetchingUnheard, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::AbsentStaysActive, "crates/protocol/src/replica/tests/active.rs"),
+    (PlantedBug::ModeOfConfiguration, "crates/protocol/src/replica/tests/active.rs"),
+    (PlantedBug::SlowStaysActive, "crates/sim/tests/protocols.rs"),
     (PlantedBug::SilentForGood, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::AbsentAwaited, "crates/protocol/src/client/tests/quorums.rs"),
     (PlantedBug::FailuresMeasured, "crates/protocol/src/client/tests/quorums.rs"),
@@ -250,7 +252,7 @@ fn aim(bug: PlantedBug) -> Options {
     );
     Options {
         planted: Some(bug),
-        protocol: if is_mixed { "mixed".parse().ok() } else { None },
+        protocol: if is_mixed { "default".parse().ok() } else { None },
         permanent: matches!(bug, DeadSourceAskedOn | DeposedLeaderStays | UnheardLeaderStays),
         service: matches!(
             bug,

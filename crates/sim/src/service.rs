@@ -7,7 +7,7 @@ use crate::workload::ClientCommand;
 use crate::world::World;
 use syros_protocol::client::Outcome;
 use syros_protocol::sessions::COMPLETIONS_MAX;
-use syros_types::{FastQuorum, ReplicaSet, WritePolicy};
+use syros_types::{FastQuorum, ReplicaId, ReplicaSet, WritePolicy};
 
 /// Longest failover where messages and disks take no time, divided by the swarm's speed.
 const FAILOVER_BOUND: u64 = SECOND;
@@ -67,15 +67,17 @@ impl World {
         Ok(())
     }
 
-    /// Waits until the leader has taken back all members that it had left out: each such change takes a view change. A member
-    /// that has come and gone often has to answer for long before that.
+    /// Waits until the leader has taken back all members that it had left out, but for those that are still far from it: each
+    /// such change takes a view change. A member that has come and gone often has to answer for long before that.
     fn await_active_members(&mut self) -> Result<(), String> {
         // In times that it takes to suspect a leader (`DOUBLINGS_MAX` of the replica's `active.rs`).
         const LONGEST_ABSENCE: u64 = 4 * 64;
-        let everybody = ReplicaSet::of(self.group);
         let is_whole = |world: &Self| {
-            let leader = world.leader().and_then(|leader| world.replicas[leader].process.as_ref());
-            leader.is_some_and(|leader| leader.core().rule().active == everybody)
+            let Some(leader) = world.leader() else { return false };
+            let process = world.replicas[leader].process.as_ref();
+            process.is_some_and(|process| {
+                process.core().rule().active.and(world.far_members(leader)) == ReplicaSet::of(world.group)
+            })
         };
         let suspected = self.replicas.iter().filter_map(|slot| slot.process.as_ref());
         let suspected = suspected.map(|process| process.core().suspect_after().as_nanos() as u64).max();
@@ -88,6 +90,20 @@ impl World {
         }
         // The view has only just begun for some.
         self.become_equal()
+    }
+
+    /// Members whose links make them answer this leader later than it takes to commit something: it need not wait for them.
+    fn far_members(&self, leader: usize) -> ReplicaSet {
+        // Half of what a member may be slower by (`SLOW_BY` of the replica's `active.rs`): one that is out must be clearly faster.
+        const LATER: u64 = MILLI;
+        let trip = |other: usize| self.network.delay(leader, other) + self.network.delay(other, leader);
+        let others = || (0..self.replicas.len()).filter(|other| *other != leader);
+        let mut trips: Vec<u64> = others().map(trip).collect();
+        trips.sort_unstable();
+        let Some(ordered) = self.group.faults().checked_sub(1).map(|last| trips[last]) else {
+            return ReplicaSet::default();
+        };
+        others().filter(|other| trip(*other) > ordered + LATER).map(|other| ReplicaId(other as u8)).collect()
     }
 
     /// Has every client update something where wall clocks jump: they have been set right, and by the answers to its next
@@ -160,7 +176,8 @@ impl World {
             }
             let key = private_key(slot, 0);
             let mut steps = vec![ClientCommand::Set(key, b"7".to_vec())];
-            if self.swarm.fast_quorum == FastQuorum::Mixed {
+            let leader = self.leader().and_then(|leader| self.replicas[leader].process.as_ref());
+            if leader.is_some_and(|leader| leader.core().rule().mode == FastQuorum::Mixed) {
                 steps.extend([true, false].map(|blind| ClientCommand::IncrBy { key, delta: 1, blind }));
             }
             for step in steps {

@@ -7,7 +7,7 @@ use syros_sim::scenario::DELAY as D;
 use syros_sim::swarm::{DiskEngineSettings, MILLI};
 use syros_sim::workload::ClientCommand;
 use syros_sim::{Node, Play, Scenario};
-use syros_types::{FastQuorum, Protocol};
+use syros_types::{FastQuorum, Protocol, WritePolicy};
 
 /// A round trip.
 const TRIP: u64 = 2 * D;
@@ -59,8 +59,8 @@ const COSTS: [Cost; 13] = [
     ("syros", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
     ("ionia-lr", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
     ("ionia", [1, 1, 2, 1], [[1, 1], [1, 2], [2, 2]]),
-    ("mixed", [1, 1, 1, 1], [[1, 1], [1, 2], [1, 2]]),
-    ("default", [1, 2, 2, 1], [[1, 1], [1, 2], [2, 2]]),
+    ("majority", [1, 2, 2, 1], [[1, 1], [1, 2], [2, 2]]),
+    ("default", [1, 1, 1, 1], [[1, 1], [1, 2], [1, 2]]),
 ];
 
 #[test]
@@ -88,7 +88,7 @@ fn every_protocol_costs_what_it_should() {
 #[test]
 fn with_a_replica_stopped_everything_takes_one_round_trip_again() {
     for replicas in [3, 5] {
-        let mut play = scenario("mixed", replicas).start();
+        let mut play = scenario("default", replicas).start();
         let client = play.client();
         let each = |play: &mut Play, keys: u64| {
             // With this one a client that has done nothing for a while learns of the view, and who is active in it.
@@ -122,9 +122,95 @@ fn with_a_replica_stopped_everything_takes_one_round_trip_again() {
     }
 }
 
+/// A replica that is far from all is waited for at first, or the leader is asked; when the leader leaves it out everything takes
+/// one round trip among the near, and it is taken back when it is near again.
+#[test]
+fn with_a_replica_far_away_everything_takes_one_round_trip_again() {
+    for (replicas, bug) in [(3, None), (5, None), (3, Some(PlantedBug::SlowStaysActive))] {
+        let scenario =
+            scenario("default", replicas).with(|swarm| swarm.workload.write_policy = Some(WritePolicy::Fast));
+        let mut play = match bug {
+            Some(bug) => scenario.plant(bug).start(),
+            None => scenario.start(),
+        };
+        let client = play.client();
+        let each = |play: &mut Play, keys: u64| {
+            play.call(client, increment(keys + 3, false));
+            let steps = [set(keys), increment(keys + 1, true), increment(keys + 2, false)];
+            let steps = steps.map(|step| {
+                let operation = play.submit(client, step);
+                play.finish(operation)
+            });
+            play.run(200 * MILLI);
+            steps
+        };
+        assert_eq!(each(&mut play, 10), [TRIP; 3]);
+        let leader = play.leader();
+        let far = (leader + 1) % replicas;
+        let move_away = |play: &mut Play, delay: u64| {
+            let others = (0..replicas).filter(|other| *other != far).map(Node::Replica);
+            for other in others.chain([Node::Client(client)]) {
+                play.set_delay(Node::Replica(far), other, delay);
+                play.set_delay(other, Node::Replica(far), delay);
+            }
+        };
+        move_away(&mut play, 10 * D);
+        let [overwrite, merge, update] = each(&mut play, 20);
+        assert_eq!(overwrite, TRIP, "n={replicas}: a majority is near");
+        assert!(merge > TRIP && update > TRIP, "n={replicas}: {merge}, {update}");
+        play.run(3_000 * MILLI);
+        assert_eq!(play.leader(), leader);
+        // Who waits for it in vain asks the leader after a while.
+        let expected = if bug.is_some() { [TRIP, 2 * TRIP, 2 * TRIP] } else { [TRIP; 3] };
+        assert_eq!(each(&mut play, 30), expected, "n={replicas}: it is left out");
+        move_away(&mut play, D);
+        play.run(5_000 * MILLI);
+        assert_eq!(each(&mut play, 40), [TRIP; 3], "n={replicas}: it is back");
+        play.judge().unwrap();
+    }
+}
+
+/// A client that has only ever had the leader order its updates is told that they may be fast, and one whose updates are fast
+/// no longer that they may not; the mode outlives leaders, and the restart of everybody.
+#[test]
+fn the_mode_of_a_running_group_is_changed() {
+    for replicas in [3, 5] {
+        let mut play = scenario("majority", replicas).durability(Durability::Fsync).start();
+        let client = play.client();
+        let cost = |play: &mut Play, key| {
+            // With this one it learns of the view, and of its mode.
+            play.call(client, increment(key, false));
+            let trips = trips(play, client, increment(key + 1, false));
+            play.run(200 * MILLI);
+            trips
+        };
+        assert_eq!(cost(&mut play, 10), 2);
+        let leader = play.leader();
+        play.change_mode(leader, FastQuorum::Mixed);
+        play.run(200 * MILLI);
+        assert_eq!(play.leader(), leader);
+        assert_eq!(cost(&mut play, 20), 1, "n={replicas}");
+        play.crash(leader);
+        play.run(4_000 * MILLI);
+        assert_eq!(cost(&mut play, 30), 1, "n={replicas}: another one leads");
+        for other in (0..replicas).filter(|other| *other != leader) {
+            play.crash(other);
+        }
+        (0..replicas).for_each(|replica| play.restart(replica));
+        play.run(6_000 * MILLI);
+        play.call(client, set(1));
+        assert_eq!(cost(&mut play, 40), 1, "n={replicas}: all have started again");
+        let leader = play.leader();
+        play.change_mode(leader, FastQuorum::Majority);
+        play.run(200 * MILLI);
+        assert_eq!(cost(&mut play, 50), 2, "n={replicas}");
+        play.judge().unwrap();
+    }
+}
+
 #[test]
 fn what_commutes_is_answered_with_what_it_returns() {
-    for name in ["skyros-comm", "curp-c", "mixed"] {
+    for name in ["skyros-comm", "curp-c", "default"] {
         let mut play = scenario(name, 5).start();
         let (one, other) = (play.client(), play.client());
         for (number, client) in [one, other, one].into_iter().enumerate() {
@@ -159,7 +245,7 @@ fn a_conflict_at_followers_alone_takes_three() {
 
 #[test]
 fn what_depends_on_a_key_that_expires_is_executed_first() {
-    for name in ["skyros-comm", "curp-c", "mixed"] {
+    for name in ["skyros-comm", "curp-c", "default"] {
         let mut play = scenario(name, 3).start();
         let client = play.client();
         play.call(client, ClientCommand::SetFor(2, b"1".to_vec(), 60_000));

@@ -7,6 +7,7 @@ mod gateway;
 mod inspect;
 mod lead;
 mod logger;
+mod mode;
 mod secret;
 mod server;
 mod status;
@@ -43,6 +44,8 @@ enum Subcommands {
     Status(status::Options),
     /// Let another replica lead
     Lead(lead::Options),
+    /// Show or change which updates take one round trip, while the cluster serves
+    Mode(mode::Options),
     /// Show what a data directory holds and what is wrong with it, without changing it
     Inspect(inspect::Options),
 }
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Subcommands::Gateway(options) => gateway::run(&options),
         Subcommands::Status(options) => status::run(&options),
         Subcommands::Lead(options) => lead::run(&options),
+        Subcommands::Mode(options) => mode::run(&options),
         Subcommands::Inspect(options) => Ok(inspect::run(&options)),
     };
     let status = result.unwrap_or_else(|problem| logger::fail(&problem));

@@ -46,6 +46,38 @@ fn writes_go_on_after_the_leader_is_killed() {
     assert!(dev.stop().success());
 }
 
+/// The cluster serves while its mode changes, and keeps it when its nodes are started again, with the old configuration too.
+#[test]
+fn the_mode_of_a_running_cluster_is_changed() {
+    let (scratch, port) = (Scratch::new("mode"), free_ports());
+    let dir = scratch.0.join("cluster");
+    let dev = Dev::start(&dir, port, &["--fast-quorum", "majority"]);
+    let redis = dev.leader().redis;
+    let addr = format!("127.0.0.1:{redis}");
+    let secret = dir.join("secret");
+    let mode = |arguments: &[&str]| {
+        let output = run(syros().args(["mode", "--addr", &addr]).args(arguments));
+        (output.status.success(), text(&output))
+    };
+    let with_secret = ["--secret-file", secret.to_str().unwrap()];
+    assert_eq!(mode(&[]), (true, "majority\n".to_owned()));
+    let (is_done, answer) = mode(&["mixed"]);
+    assert!(!is_done && answer.contains("give it with --secret-file"), "{answer}");
+    let (is_done, answer) = mode(&["curp"]);
+    assert!(!is_done && answer.contains("majority, mixed"), "{answer}");
+    assert_eq!(count(redis, 50), 50);
+    let (is_done, answer) = mode(&[&["mixed"][..], &with_secret].concat());
+    assert!(is_done && answer.starts_with("the cluster goes by mixed from view "), "{answer}");
+    assert_eq!(count(redis, 50), 100);
+    let (is_done, answer) = mode(&[&["mixed"][..], &with_secret].concat());
+    assert!(is_done && answer.contains("goes by mixed already"), "{answer}");
+    assert!(dev.stop().success());
+    let dev = Dev::start(&dir, port, &[]);
+    assert_eq!(mode(&[]), (true, "mixed\n".to_owned()));
+    assert_eq!(count(redis, 50), 150);
+    assert!(dev.stop().success());
+}
+
 #[test]
 fn a_replica_without_memory_comes_back() {
     let (scratch, port) = (Scratch::new("amnesia"), free_ports());

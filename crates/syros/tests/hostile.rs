@@ -88,7 +88,7 @@ fn garbage_on_every_port() {
         }
         for bytes in [
             b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
-            frame(2, b"SYRS\x09\0whatever"),
+            frame(2, b"SYRS\xff\xffwhatever"),
             frame(2, b"SYRS\x04\0\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
             frame(0, b"no handshake"),
             [hello(), frame(1, &noise(1, 100))].concat(),

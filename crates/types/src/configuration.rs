@@ -235,10 +235,10 @@ impl Configuration {
         told.unwrap_or_else(|| self.rule())
     }
 
-    /// True if `view` may go by this rule. The mode of a running cluster cannot be changed yet.
+    /// True if `view` may go by this rule: its mode is the configuration's, or one that it can be changed to.
     #[must_use]
     pub fn is_possible_rule(&self, rule: FastRule, view: View) -> bool {
-        rule.mode == self.mode && rule.is_possible(self.group(), self.leader(view))
+        self.mode.may_become(rule.mode) && rule.is_possible(self.group(), self.leader(view))
     }
 
     /// The leader of `view`: the member in position `view mod n` (VR 4).

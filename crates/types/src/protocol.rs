@@ -76,10 +76,10 @@ impl Protocol {
             // IONIA without its reads.
             protocol("ionia-lr", Supermajority, WritePolicy::Fast, ReadPolicy::Leader, Parallel),
             protocol("ionia", Supermajority, WritePolicy::Fast, ReadPolicy::Meta, Parallel),
-            // Overwrites as by default, and every other update with all active members.
-            protocol("mixed", Mixed, WritePolicy::Auto, ReadPolicy::Auto, Parallel),
+            // As by default, but only overwrites take one round trip.
+            protocol("majority", Majority, WritePolicy::Auto, ReadPolicy::Auto, Parallel),
             // What this project does if it is told nothing.
-            protocol("default", Majority, WritePolicy::Auto, ReadPolicy::Auto, Parallel),
+            protocol("default", Mixed, WritePolicy::Auto, ReadPolicy::Auto, Parallel),
         ]
     };
 

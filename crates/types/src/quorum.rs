@@ -8,7 +8,6 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FastQuorum {
     /// `f + 1` acknowledgements including the leader's; only overwrites of one key qualify.
-    #[default]
     Majority,
     /// `f + ceil(f/2) + 1` including the leader's (Skyros 4.2); every nilext update qualifies.
     Supermajority,
@@ -20,6 +19,7 @@ pub enum FastQuorum {
     Commutative,
     /// `f + 1` acknowledgements including the leader's for overwrites of one key, and those of all active members for every
     /// other update: one that returns state qualifies as long as nothing pending overlaps it.
+    #[default]
     Mixed,
 }
 
@@ -104,6 +104,20 @@ impl FastQuorum {
     #[must_use]
     pub const fn drops_overwritten(self) -> bool {
         !self.is_supermajority()
+    }
+
+    /// True if a running group may go from one of these modes to the other, which is always the mode itself and otherwise one
+    /// of the two that take a majority for overwrites. A client that does not know of the change still counts right then: it
+    /// waits for no less than what recovery needs.
+    #[must_use]
+    pub const fn may_become(self, other: Self) -> bool {
+        self as u8 == other as u8 || (self.is_changeable() && other.is_changeable())
+    }
+
+    /// True if the mode of a running group with this one can be changed.
+    #[must_use]
+    pub const fn is_changeable(self) -> bool {
+        matches!(self, Self::Majority | Self::Mixed)
     }
 
     /// True if not all members need to keep a durability log: see [`FastRule::active`](crate::FastRule::active).

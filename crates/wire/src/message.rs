@@ -34,6 +34,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         }
         Message::StatusRequest => writer.byte(tag::STATUS_REQUEST),
         Message::HandOver { to } => writer.byte(tag::HAND_OVER).byte(to.0),
+        Message::ChangeMode { mode } => writer.byte(tag::CHANGE_MODE).byte(fast_quorum_tag(*mode)),
         Message::Registered { view, nonce, session } => {
             writer.byte(tag::REGISTERED).number(view.0).fixed(*nonce).number(session.0)
         }
@@ -50,6 +51,7 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
         Message::Evaluated { view, id, reply } => {
             writer.byte(tag::EVALUATED).number(view.0).id(*id).bytes(reply)
         }
+        Message::FastRule { view, rule } => writer.byte(tag::FAST_RULE).rule(*rule).number(view.0),
         Message::Advise { view, advice } => writer.byte(tag::ADVISE).number(view.0).byte(advice_tag(*advice)),
         Message::ReadReply { view, number, reply } => {
             writer.with(|out| encode_read_reply(out, *view, *number, |out| out.extend_from_slice(reply)))
@@ -148,11 +150,13 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::Attach { .. }
         | Message::StatusRequest
         | Message::HandOver { .. }
+        | Message::ChangeMode { .. }
         | Message::Registered { .. }
         | Message::Ok { .. }
         | Message::Conflict { .. }
         | Message::Committed { .. }
         | Message::Evaluated { .. }
+        | Message::FastRule { .. }
         | Message::Advise { .. }
         | Message::ReadReply { .. }
         | Message::MemberReply { .. }
@@ -246,13 +250,14 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
         },
         tag::STATUS_REQUEST => Message::StatusRequest,
         tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
+        tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
         tag::REGISTERED => Message::Registered {
             view: View(reader.number()?),
             nonce: reader.fixed()?,
             session: SessionId(reader.number()?),
         },
         tag::OK | tag::OK_OF_RULE => Message::Ok {
-            rule: reader.rule(tag == tag::OK_OF_RULE)?,
+            rule: reader.rule_if(tag == tag::OK_OF_RULE)?,
             view: View(reader.number()?),
             id: reader.id()?,
             clock: WallTime(reader.fixed()?),
@@ -273,6 +278,7 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             id: reader.id()?,
             reply: body(reader.remainder("reply", FRAME_BYTES_MAX)?),
         },
+        tag::FAST_RULE => Message::FastRule { rule: reader.rule()?, view: View(reader.number()?) },
         tag::ADVISE => Message::Advise { view: View(reader.number()?), advice: reader.advice()? },
         tag::READ_REPLY => Message::ReadReply {
             view: View(reader.number()?),
@@ -372,7 +378,7 @@ fn decode_between_replicas(
             Message::StartViewChange { view: View(reader.number()?), reason: reader.reason()? }
         }
         tag::DO_VIEW_CHANGE | tag::DO_VIEW_CHANGE_OF_RULE => Message::DoViewChange(Box::new(DoViewChange {
-            rule: reader.rule(tag == tag::DO_VIEW_CHANGE_OF_RULE)?,
+            rule: reader.rule_if(tag == tag::DO_VIEW_CHANGE_OF_RULE)?,
             view: View(reader.number()?),
             last_normal: View(reader.number()?),
             commit: OpNumber(reader.number()?),
@@ -382,7 +388,7 @@ fn decode_between_replicas(
             clock: WallTime(reader.fixed()?),
         })),
         tag::START_VIEW | tag::START_VIEW_OF_RULE => Message::StartView(Box::new(StartView {
-            rule: reader.rule(tag == tag::START_VIEW_OF_RULE)?,
+            rule: reader.rule_if(tag == tag::START_VIEW_OF_RULE)?,
             view: View(reader.number()?),
             base: OpNumber(reader.number()?),
             base_view: View(reader.number()?),
@@ -498,6 +504,7 @@ pub fn version_of(message: &Message) -> u16 {
         Message::DoViewChange(change) if change.rule.is_some() => 7,
         Message::StartView(start) if start.rule.is_some() => 7,
         Message::Advise { .. } => 8,
+        Message::ChangeMode { .. } | Message::FastRule { .. } => 9,
         _ => VERSION_MIN,
     }
 }

@@ -43,10 +43,13 @@ impl Writer<'_> {
     pub(crate) fn tag_and_rule(self, (without, with): (u8, u8), rule: Option<FastRule>) -> Self {
         match rule {
             None => self.byte(without),
-            Some(FastRule { mode, active }) => {
-                self.byte(with).byte(fast_quorum_tag(mode)).number(u64::from(active.0))
-            }
+            Some(rule) => self.byte(with).rule(rule),
         }
+    }
+
+    #[inline]
+    pub(crate) fn rule(self, FastRule { mode, active }: FastRule) -> Self {
+        self.byte(fast_quorum_tag(mode)).number(u64::from(active.0))
     }
 
     /// What a read asks for, unless it is the leader's answer.
@@ -159,11 +162,12 @@ impl Reader<'_> {
     }
 
     /// The rule of a message or record, if its tag says that there is one.
-    pub(crate) fn rule(&mut self, is_there: bool) -> Result<Option<FastRule>, Malformed> {
-        if !is_there {
-            return Ok(None);
-        }
-        Ok(Some(FastRule { mode: self.fast_quorum()?, active: self.replicas()? }))
+    pub(crate) fn rule_if(&mut self, is_there: bool) -> Result<Option<FastRule>, Malformed> {
+        is_there.then(|| self.rule()).transpose()
+    }
+
+    pub(crate) fn rule(&mut self) -> Result<FastRule, Malformed> {
+        Ok(FastRule { mode: self.fast_quorum()?, active: self.replicas()? })
     }
 
     pub(crate) fn ids(&mut self) -> Result<Vec<OperationId>, Malformed> {

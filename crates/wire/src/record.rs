@@ -229,7 +229,7 @@ pub fn decode_record_of(
             Record::Transfer { base: OpNumber(reader.number()?), entries: reader.entries(describe)? }
         }
         tag::ENTER_VIEW | tag::ENTER_VIEW_OF_RULE => Record::EnterView {
-            rule: reader.rule(tag == tag::ENTER_VIEW_OF_RULE)?,
+            rule: reader.rule_if(tag == tag::ENTER_VIEW_OF_RULE)?,
             view: View(reader.number()?),
             base: OpNumber(reader.number()?),
             commit: OpNumber(reader.number()?),
@@ -240,7 +240,7 @@ pub fn decode_record_of(
         | tag::CHECKPOINT_OF_RULE
         | tag::CHECKPOINT_OF_RULE_AND_AMNESIAC => Record::Checkpoint(Box::new(Checkpoint {
             rule: reader
-                .rule(matches!(tag, tag::CHECKPOINT_OF_RULE | tag::CHECKPOINT_OF_RULE_AND_AMNESIAC))?,
+                .rule_if(matches!(tag, tag::CHECKPOINT_OF_RULE | tag::CHECKPOINT_OF_RULE_AND_AMNESIAC))?,
             view: View(reader.number()?),
             last_normal: View(reader.number()?),
             base: OpNumber(reader.number()?),

@@ -17,6 +17,8 @@ pub mod message {
     pub const READ_PART: u8 = 6;
     /// `Attach`.
     pub const ATTACH: u8 = 7;
+    /// `ChangeMode`: since version 9 of the wire format.
+    pub const CHANGE_MODE: u8 = 8;
 
     /// `Registered`.
     pub const REGISTERED: u8 = 16;
@@ -46,6 +48,8 @@ pub mod message {
     pub const OK_OF_RULE: u8 = 28;
     /// `Advise`: since version 8.
     pub const ADVISE: u8 = 29;
+    /// `FastRule`: since version 9.
+    pub const FAST_RULE: u8 = 30;
 
     /// `Prepare`.
     pub const PREPARE: u8 = 32;

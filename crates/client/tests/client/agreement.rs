@@ -62,14 +62,20 @@ fn replicas_of_an_older_version_are_spoken_to_in_theirs() {
 fn another_version_is_refused_by_name() {
     let mut hello = Vec::new();
     syros_wire::put_frame(&mut hello, syros_wire::Channel::Handshake, |out| {
-        out.extend_from_slice(b"SYRS\x09\0 from the future");
+        out.extend_from_slice(b"SYRS");
+        out.extend_from_slice(&(VERSION + 1).to_le_bytes());
+        out.extend_from_slice(b" from the future");
     });
+    let refusal = format!(
+        "peer speaks wire format version {}, this process speaks {VERSION_MIN} to {VERSION}",
+        VERSION + 1
+    );
     let cluster = start(vec![hello]);
     let error = Client::connect(&cluster.addresses, impatient()).unwrap().wait().unwrap_err();
     let text = error.to_string();
-    assert!(text.contains("peer speaks wire format version 9, this process speaks 4 to 8"), "{text}");
+    assert!(text.contains(&refusal), "{text}");
     let error = status(cluster.addresses[0], Duration::from_secs(1)).unwrap_err();
-    assert_eq!(error.to_string(), "peer speaks wire format version 9, this process speaks 4 to 8");
+    assert_eq!(error.to_string(), refusal);
 }
 
 #[test]

@@ -386,6 +386,12 @@ impl Client {
                 }
                 self.observe_view(view);
             }
+            Message::FastRule { view, rule } => {
+                self.observe_view(view);
+                if view == self.view && from == self.leader() {
+                    self.on_rule(Some(rule));
+                }
+            }
             Message::Advise { view, advice } => {
                 self.observe_view(view);
                 if view == self.view && from == self.leader() {

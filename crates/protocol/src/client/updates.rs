@@ -16,8 +16,8 @@ use crate::message::{Advice, Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{
-    Class, FastRule, Footprint, Group, Instant, OperationId, ReplicaId, ReplicaSet, SessionId, Strength,
-    View, WritePolicy,
+    Class, FastQuorum, FastRule, Footprint, Group, Instant, OperationId, ReplicaId, ReplicaSet, SessionId,
+    Strength, View, WritePolicy,
 };
 
 /// A leader that goes on asking for updates by itself says so again within this time: it tries the other way more often. Its
@@ -32,7 +32,7 @@ const LEADER_CHANGE: Duration = Duration::from_secs(3);
 pub(super) struct Update {
     pub(super) token: Token,
     pub(super) body: Body,
-    /// May use the durability logs.
+    /// May use the durability logs in a mode that the group may have.
     pub(super) fast: bool,
     /// What makes its fast quorum.
     pub(super) strength: Strength,
@@ -75,6 +75,13 @@ pub(super) struct Update {
     pub(super) way: UpdatePath,
     /// When it was sent that way.
     pub(super) began: Instant,
+}
+
+impl Update {
+    /// True if it may use the durability logs in views of this mode.
+    const fn may_be_fast(&self, mode: FastQuorum) -> bool {
+        self.fast && (!matches!(mode, FastQuorum::Majority) || matches!(self.strength, Strength::Overwrite))
+    }
 }
 
 /// The way an update goes at first.
@@ -252,7 +259,10 @@ impl WriteTimes {
 impl Client {
     pub(super) fn new_update(&self, token: Token, body: Body, class: Class, footprint: &Footprint) -> Update {
         let now = self.now.instant;
-        let fast = self.config.configuration.mode.admission(class, footprint).is_some();
+        let mode = self.config.configuration.mode;
+        // The mode may change before the update is sent, or sent again.
+        let most = if mode.is_changeable() { FastQuorum::Mixed } else { mode };
+        let fast = most.admission(class, footprint).is_some();
         Update {
             token,
             body,
@@ -301,13 +311,10 @@ impl Client {
 
     /// The leader has said by what its view counts. (A fast quorum needs its word in any case; one that another member tells,
     /// whose memory may be damaged, must not complete anything.)
-    fn on_rule(&mut self, told: Option<FastRule>) {
+    pub(super) fn on_rule(&mut self, told: Option<FastRule>) {
         let configuration = &self.config.configuration;
-        if !configuration.mode.has_active_members() {
-            return;
-        }
         let rule = configuration.known_rule(told);
-        if !configuration.is_possible_rule(rule, self.view) {
+        if (self.rule_is_told && self.rule == rule) || !configuration.is_possible_rule(rule, self.view) {
             return;
         }
         let is_news = !core::mem::replace(&mut self.rule_is_told, true);
@@ -338,7 +345,8 @@ impl Client {
         // A replica that is not connected will not answer, either, and one that has been silent is not waited for again.
         let reachable = if absent_awaited { everybody } else { update.oks.and(usable).within(everybody) };
         let possible = reachable.except(update.refusals);
-        let impossible = possible.len() < quorum || update.refusals.contains(leader);
+        let is_admitted = update.may_be_fast(self.rule.mode);
+        let impossible = !is_admitted || possible.len() < quorum || update.refusals.contains(leader);
         if impossible && update.path == Path::Durability {
             self.order(sequence);
         }
@@ -502,7 +510,10 @@ impl Client {
         let quorum = majority.filter(|_| update.returns).unwrap_or(quorum);
         let oks = update.oks.within(active);
         let has_quorum = oks.len() >= quorum && (oks.contains(leader) || leaderless);
-        if !update.fast || !has_quorum || (update.returns && update.evaluated.is_none()) {
+        if !update.may_be_fast(self.rule.mode)
+            || !has_quorum
+            || (update.returns && update.evaluated.is_none())
+        {
             return;
         }
         self.write_counts.fast += 1;
@@ -684,7 +695,7 @@ impl Client {
         let micros = self.next_micros();
         let (acked_below, now) = (self.updates.first(), self.now.instant);
         let Some(update) = self.updates.get_mut(sequence) else { return };
-        let (fast, strength) = (update.fast, update.strength);
+        let (fast, strength) = (update.may_be_fast(self.rule.mode), update.strength);
         let may_be_fast = fast && self.fast_quorum_in_reach(strength);
         let way = if may_be_fast { self.choose_way(sequence, strength) } else { UpdatePath::Leader };
         let recipients = self.choose_recipients(sequence, way, strength);

@@ -2,15 +2,17 @@
 //! one key is complete when all of them have it. The message that starts a view names them, and nothing changes them
 //! before the next view.
 //!
-//! A leader that has not heard an active member for several times as long as it would take to be suspected itself starts a
-//! view that it leads again, without that member; and another one with it when it has caught up. A new leader leaves out
+//! A leader that has not heard an active member for several times as long as it would take to be suspected itself, or has heard
+//! it much later than others for as long, starts a view that it leads again, without that member; and another one with it when
+//! it has caught up and is as fast as others. A new leader leaves out
 //! the leader before, if that is silent.
 
 use super::role::{Progress, Role};
 use super::{PlantedBug, Replica, ViewChangeCause};
 use crate::message::ViewChangeReason;
+use alloc::vec::Vec;
 use core::time::Duration;
-use syros_types::{FastRule, Group, Instant, OpNumber, ReplicaId, ReplicaSet, View};
+use syros_types::{FastQuorum, FastRule, Group, Instant, OpNumber, ReplicaId, ReplicaSet, View};
 
 /// A member is left out after this many times as long as it takes to suspect a leader. Meanwhile what it lacks is ordered,
 /// which takes two round trips; a view change takes more, and a disk or a link may stand still for a moment.
@@ -27,11 +29,15 @@ const DOUBLINGS_MAX: u32 = 6;
 /// A member that was active for this many times as long as it took it to come back is taken for reliable again.
 const RELIABLE: u32 = 8;
 
+/// A member is slow if its answers take longer than those of the ones before it by more than the leader takes to have something
+/// committed, and this: clocks of that grain and threads that wait for a core are no reason for a view change.
+const SLOW_BY: Duration = Duration::from_millis(2);
+
 /// What this replica knows of which members should be active.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ActiveMembers {
-    /// Those of a view that this replica is about to begin for their sake.
-    wanted: Option<(View, ReplicaSet)>,
+    /// The rule of a view that this replica is about to begin for its sake.
+    wanted: Option<(View, FastRule)>,
     /// How often what each member answers for before it comes back has been doubled.
     doublings: [u32; Group::SIZE_MAX],
     /// When each member was last taken back.
@@ -59,10 +65,12 @@ impl Replica {
     /// New leader: the rule of the view that it begins with what these members have sent, which goes on from `newest`, a
     /// view with this rule.
     pub(super) fn next_rule(&mut self, rule: FastRule, newest: View, senders: ReplicaSet) -> FastRule {
-        let wanted = self.active.wanted.take().filter(|(view, _)| *view == self.view);
+        let wanted =
+            self.active.wanted.take().filter(|(view, _)| *view == self.view).map(|(_, wanted)| wanted);
         let configuration = &self.config.configuration;
-        if !rule.mode.has_active_members() {
-            return FastRule::of_all(rule.mode, configuration.group());
+        let mode = wanted.map_or(rule.mode, |wanted| wanted.mode);
+        if !mode.has_active_members() {
+            return FastRule::of_all(mode, configuration.group());
         }
         let me = self.config.replica;
         let leader_before = configuration.leader(newest);
@@ -71,8 +79,8 @@ impl Replica {
         let usual = rule.active.and(senders);
         let usual = if is_gone { usual.without(leader_before) } else { usual };
         // Who was wanted may be gone since; who has sent is there.
-        let active = wanted.map_or(usual, |(_, wanted)| wanted.and(senders));
-        FastRule { active: active.with(me), ..rule }
+        let active = wanted.map_or(usual, |wanted| wanted.active.and(senders));
+        FastRule { mode, active: active.with(me) }
     }
 
     /// Leader: leaves out active members that it has not heard for long, and takes back those that have answered for long.
@@ -95,21 +103,28 @@ impl Replica {
         let absent_after = suspect_after.saturating_mul(ABSENT).saturating_add(reviews(carrying));
         let others = self.others();
         let rule = self.rule;
+        let faults = self.config.configuration.faults();
+        let keeps_slow = self.planted(PlantedBug::SlowStaysActive);
         let Role::Leader(leader) = &mut self.role else { return };
         let (mut left_out, mut taken_back) = (ReplicaSet::default(), ReplicaSet::default());
         // Those that have caught up, however short a time they have answered.
         let mut able = ReplicaSet::default();
+        for other in others.clone() {
+            leader.progress[other.index()].review(absent_after);
+        }
+        let slow = slow_members(&leader.progress, others.clone(), rule.active, faults);
         for other in others {
             let progress = &mut leader.progress[other.index()];
-            progress.review(absent_after);
-            let Progress { silent_reviews, reviews_present, op_number, .. } = *progress;
+            progress.judge(slow.contains(other) && !keeps_slow);
+            let Progress { silent_reviews, reviews_present, slow_reviews, prompt_reviews, op_number, .. } =
+                *progress;
             if rule.active.contains(other) {
-                if silent_reviews >= absent_after {
+                if silent_reviews >= absent_after || slow_reviews >= absent_after {
                     left_out = left_out.with(other);
                 }
             } else if silent_reviews < suspect_after && reviews_present > 0 && op_number >= committed {
                 able = able.with(other);
-                if reviews_present
+                if reviews_present.min(prompt_reviews)
                     >= suspect_after.saturating_mul(RETURN << self.active.doublings[other.index()])
                 {
                     taken_back = taken_back.with(other);
@@ -140,11 +155,58 @@ impl Replica {
         for member in taken_back.iter() {
             known.taken_back_at[member.index()] = Some(now);
         }
+        let rule = FastRule { active, ..self.rule };
+        self.change_rule(rule, ViewChangeCause::ActiveMembers { left_out, taken_back });
+    }
+
+    /// Leader: begins a view that it leads again, with this rule.
+    fn change_rule(&mut self, rule: FastRule, cause: ViewChangeCause) {
         let view = self.next_view_of(self.config.replica, self.view.next());
-        self.active.wanted = Some((view, active));
-        let cause = ViewChangeCause::ActiveMembers { left_out, taken_back };
+        self.active.wanted = Some((view, rule));
         self.move_to(view, ViewChangeReason::Abdication, cause);
     }
+
+    /// Somebody wants the group to go by this mode. Only a leader that is heard does anything: without a majority there is no
+    /// view to begin.
+    pub(super) fn on_change_mode(&mut self, mode: FastQuorum) {
+        let is_possible = self.config.configuration.mode.may_become(mode);
+        if self.is_leader() && is_possible && mode != self.rule.mode {
+            let rule = FastRule::of_all(mode, self.config.configuration.group());
+            self.change_rule(rule, ViewChangeCause::Mode(mode));
+        }
+    }
+}
+
+/// Those of `others` that answer so much later than the ones before them that whoever waits for them waits longer than for
+/// the leader, which needs the first `faults` only. Members that are not active must be clearly faster before they count as
+/// prompt again.
+fn slow_members(
+    progress: &[Progress],
+    others: impl Iterator<Item = ReplicaId>,
+    active: ReplicaSet,
+    faults: usize,
+) -> ReplicaSet {
+    let mut times: Vec<(u64, ReplicaId)> = others
+        .map(|other| (progress[other.index()].answer_time, other))
+        // Of one that has answered nothing the time is not known.
+        .filter(|(time, _)| *time > 0)
+        .collect();
+    times.sort_unstable();
+    let Some((ordered, _)) = faults.checked_sub(1).and_then(|last| times.get(last).copied()) else {
+        return ReplicaSet::default();
+    };
+    let longer = ordered.saturating_add(SLOW_BY.as_nanos() as u64);
+    let mut slow = ReplicaSet::default();
+    let mut last_prompt = ordered;
+    for (time, member) in times.into_iter().skip(faults) {
+        let by = if active.contains(member) { longer } else { longer / 2 };
+        if time > last_prompt.saturating_add(by) {
+            slow = slow.with(member);
+        } else {
+            last_prompt = last_prompt.max(time);
+        }
+    }
+    slow
 }
 
 #[cfg(feature = "model")]

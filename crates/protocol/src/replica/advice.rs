@@ -26,8 +26,12 @@ impl Replica {
         }
     }
 
-    /// Leader: a client has shown that a session is its own.
-    pub(super) fn advise_newcomer(&mut self, client: u64) {
+    /// Leader: a client has shown that a session is its own. It is told what it could not know.
+    pub(super) fn brief(&mut self, client: u64) {
+        let rule = self.rule;
+        if self.is_leader() && rule.mode != self.config.configuration.mode {
+            self.send(Peer::Client(client), Message::FastRule { view: self.view, rule });
+        }
         let advice = self.role.leading().map(|leader| leader.advisor.advice());
         if let Some(advice) = advice.filter(|advice| *advice != Advice::Free) {
             self.send(Peer::Client(client), Message::Advise { view: self.view, advice });

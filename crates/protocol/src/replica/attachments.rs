@@ -151,7 +151,7 @@ impl Replica {
         match (from, self.nonce(session)) {
             (Peer::Client(client), Some(known)) if known == nonce || known == 0 => {
                 self.attachments.add(client, session);
-                self.advise_newcomer(client);
+                self.brief(client);
             }
             _ => self.counters.refused += 1,
         }

@@ -142,10 +142,15 @@ impl Leader {
             silent_reviews,
             reviews_present,
             heard_before,
+            answers,
+            answer_time,
+            slow_reviews,
+            prompt_reviews,
         } in progress
         {
             (op_number, applied, heard.is_some(), disk_short.is_some(), fetched).hash(hasher);
             (silent_reviews, reviews_present, heard_before).hash(hasher);
+            (answers, answer_time, slow_reviews, prompt_reviews).hash(hasher);
             heard.iter().chain(fetched_at).for_each(|heard| clock.exact(*heard, hasher));
             clock.deadline(*promised_until, hasher);
         }

@@ -361,6 +361,7 @@ impl Replica {
                 let message = Message::Status(report);
                 self.actions.push_back(Action::Send { to: from, message, after: Ticket(0) });
             }
+            (_, Message::ChangeMode { mode }) => self.on_change_mode(mode),
             (_, Message::HandOver { to }) => self.on_hand_over(to, HandOverReason::Requested),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),
             (_, Message::Attach { session, nonce }) => self.on_attach(from, session, nonce),
@@ -531,7 +532,7 @@ impl Replica {
         self.config.configuration.leader(self.view)
     }
 
-    fn others(&self) -> impl Iterator<Item = ReplicaId> + use<> {
+    fn others(&self) -> impl Iterator<Item = ReplicaId> + Clone + use<> {
         let me = self.config.replica;
         self.config.configuration.members().filter(move |member| *member != me)
     }

@@ -556,6 +556,9 @@ impl Replica {
         if sent_at.0 > 0 && sent_at <= self.now.instant && progress.heard.is_none_or(|heard| heard < sent_at)
         {
             progress.heard = Some(sent_at);
+            if self.rule.mode.has_active_members() {
+                progress.on_answer(self.now.instant.since(sent_at));
+            }
             progress.promised_until = sent_at.after(lease);
             self.hear_clock(from, clock, sent_at);
             self.count_heard_followers();

@@ -124,6 +124,8 @@ planted_bugs! {
     PassiveAccepts = "passive-accepts": "A member that is not active accepts updates, and clients count it.";
     PassiveRecovered = "passive-recovered": "The durability logs of members that were not active count in recovery.";
     ActiveOfOtherView = "active-of-other-view": "A client counts by the active members of an earlier view.";
+    SlowStaysActive = "slow-stays-active": "A leader of a mixed view never leaves out a member that answers late.";
+    ModeOfConfiguration = "mode-of-configuration": "Durability logs are recovered by the mode that the group was made with, and not by that of their view.";
     AbsentStaysActive = "absent-stays-active": "A leader of a mixed view never leaves out a member that it does not hear.";
     SilentForGood = "silent-for-good": "A leader whose disk has failed sends no sign of life when its log is open again.";
     FetchingUnheard = "fetching-unheard": "A leader gives up its view while a follower that it needs is fetching what it lacks to enter it.";

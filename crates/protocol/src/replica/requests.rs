@@ -147,7 +147,10 @@ impl Replica {
             return self.refuse(from, id, Refusal::Malformed);
         };
         let admission = self.admission(&update);
-        if update.class == Class::Read || (path == Path::Durability && admission.is_none()) {
+        // Its client may take the view for one of a mode that the group has had, or has in its next view.
+        let is_possible =
+            path == Path::Ordered || admission.is_some() || self.config.configuration.mode.is_changeable();
+        if update.class == Class::Read || !is_possible {
             return self.refuse(from, id, Refusal::Malformed);
         }
         if path == Path::Durability && !self.is_active() && !self.planted(PlantedBug::PassiveAccepts) {
@@ -181,6 +184,10 @@ impl Replica {
         }
         match admission {
             Some(admission) if path == Path::Durability => self.accept(from, recipients, update, admission),
+            None if path == Path::Durability && !self.is_leader() => {
+                let (view, clock) = (self.view, self.now.wall);
+                self.send(from, Message::Conflict { view, id, clock });
+            }
             _ => self.order_now(from, path, update, recipients),
         }
     }

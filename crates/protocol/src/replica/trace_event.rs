@@ -4,7 +4,7 @@
 
 use crate::message::Advice;
 use core::time::Duration;
-use syros_types::{OpNumber, ReplicaId, ReplicaSet, View};
+use syros_types::{FastQuorum, OpNumber, ReplicaId, ReplicaSet, View};
 
 /// Why a leader gave the lead to another member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,6 +63,8 @@ pub enum ViewChangeCause {
         /// Active again.
         taken_back: ReplicaSet,
     },
+    /// It leads, and goes on in another mode, as was asked for.
+    Mode(FastQuorum),
     /// It led, and lets this member lead.
     HandedOver(ReplicaId, HandOverReason),
 }

@@ -506,6 +506,12 @@ impl Replica {
         let rule = self.config.configuration.known_rule(rule.and_then(|(_, change)| change.rule));
         let senders = changes.iter().map(|(sender, _)| *sender).collect();
         let next_rule = self.next_rule(rule, newest, senders);
+        #[cfg(feature = "planted-bugs")]
+        let rule = if self.planted(PlantedBug::ModeOfConfiguration) {
+            FastRule { mode: self.config.configuration.mode, ..rule }
+        } else {
+            rule
+        };
         let mut dlogs = Vec::new();
         let mut unchanged = self.log.op_number();
         for (sender, change) in changes {

@@ -117,6 +117,13 @@ impl DataDirectory {
                 (IdentityFile::read(path, FORMATION)?, true)
             }
         };
+        // The mode that the cluster was made with goes on until the leader is asked to change it.
+        let identity = match &found {
+            Some(found) if found.identity.fast_quorum.may_become(identity.fast_quorum) => {
+                Identity { fast_quorum: found.identity.fast_quorum, ..identity }
+            }
+            _ => identity,
+        };
         if let Some(found) = found.as_ref().filter(|found| found.identity != identity) {
             let (found, expected) = (Box::new(found.identity), Box::new(identity));
             return Err(DirectoryError::Mismatch { path: path.to_owned(), found, expected });
@@ -222,6 +229,11 @@ impl DataDirectory {
             configuration: ConfigurationId::FIRST,
         };
         file.write(&mut self.disk, kind)
+    }
+
+    /// What is written in it: who the node is, and what its cluster was made with.
+    pub(crate) const fn identity(&self) -> Identity {
+        self.identity
     }
 
     /// Which life of the node this is: one more than the last time its directory was opened.

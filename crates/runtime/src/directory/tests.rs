@@ -216,6 +216,8 @@ fn somebody_elses_directory_is_refused_by_name() {
         Identity { fast_quorum: FastQuorum::Supermajority, ..identity() },
         Identity { durability: Durability::Replicated, ..identity() },
     ];
+    let mixed = Identity { fast_quorum: FastQuorum::Mixed, ..identity() };
+    assert_eq!(DataDirectory::open(&path, mixed, false).unwrap().identity(), identity(), "as it was made");
     for other in others {
         let refused = DataDirectory::open(&path, other, false).unwrap_err().to_string();
         assert!(refused.contains("belongs to replica 2 of 3 of cluster 0000000000000077"), "{refused}");

@@ -114,15 +114,14 @@ impl EventLoop {
                 return Err("a client sent an answer".to_owned());
             }
             ours.check(frame.configuration).map_err(foreign)?;
-            if matches!(message, Message::HandOver { .. })
+            if matches!(message, Message::HandOver { .. } | Message::ChangeMode { .. })
                 && self.introduction.secret.is_some()
                 && !open.is_authenticated
             {
-                return Err(
-                    "a client that has not proved that it knows the cluster's secret wanted the leader \
-                            to hand over"
-                        .to_owned(),
-                );
+                return Err(format!(
+                    "a client that has not proved that it knows the cluster's secret sent {}",
+                    message.name()
+                ));
             }
             tracing::trace!(
                 connection = open.address,
@@ -248,6 +247,7 @@ const fn is_for_replica(message: &Message) -> bool {
             | Message::Read { .. }
             | Message::StatusRequest
             | Message::HandOver { .. }
+            | Message::ChangeMode { .. }
     )
 }
 

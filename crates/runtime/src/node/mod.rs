@@ -61,6 +61,23 @@ fn own_member(
     })
 }
 
+/// A group goes on in the mode that it was made with, until its leader is asked to change it; what the configuration says
+/// decides that of a new one.
+fn take_mode(replica: &mut Config, configured: Identity, directory: &DataDirectory) -> Identity {
+    let identity = directory.identity();
+    if identity.fast_quorum != configured.fast_quorum {
+        replica.configuration.mode = identity.fast_quorum;
+        tracing::info!(
+            node = identity.replica.0,
+            made_with = %identity.fast_quorum,
+            configured = %configured.fast_quorum,
+            "the cluster was made with another fast-quorum than this node is configured with, and goes on as it did; \
+             syros mode changes it"
+        );
+    }
+    identity
+}
+
 /// The engine as members compare it: what stands behind an engine on disk is a member's own business.
 fn engine_name(kind: EngineKind) -> EngineName {
     let name = match kind {
@@ -121,7 +138,7 @@ impl Node {
     }
 
     fn start_process(
-        config: NodeConfig,
+        mut config: NodeConfig,
         machine: Option<MachineKind>,
         descriptors: Descriptors,
         stopper: Option<Stopper>,
@@ -146,6 +163,7 @@ impl Node {
             return Err(StartError::NoSuchEngine(config.engine.kind));
         }
         let mut directory = DataDirectory::open(&config.directory, identity, config.bootstrap)?;
+        let identity = take_mode(&mut config.replica, identity, &directory);
         let mut base = ProcessBase::new()?;
         let formation =
             if directory.is_new() { Self::form_alone(&mut directory, identity, formed)? } else { None };

@@ -26,6 +26,24 @@ impl Swarm {
         }
     }
 
+    /// In one world of four whose mode can be changed, it is, again and again. Rolled apart.
+    pub(super) fn draw_change_of_mode(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0042));
+        if self.fast_quorum.is_changeable() && draw.one_in(4) {
+            self.nemesis.change_mode = draw.of(&[1, 3, 9]);
+            if self.fast_quorum != FastQuorum::Mixed {
+                self.with_mode(FastQuorum::Mixed, &mut draw);
+            }
+        }
+    }
+
+    /// Has updates that return state where a mode that the group may come to have lets them be fast.
+    fn with_mode(&mut self, mode: FastQuorum, draw: &mut Draw) {
+        let own = core::mem::replace(&mut self.fast_quorum, mode);
+        self.draw_returning(draw);
+        self.fast_quorum = own;
+    }
+
     /// In one world of six some reads are stale. Rolled apart.
     pub(super) fn draw_stale(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0015));
@@ -119,6 +137,7 @@ impl Swarm {
         swarm.draw_front_ends();
         swarm.draw_size();
         swarm.draw_advice();
+        swarm.draw_change_of_mode();
         swarm
     }
 

@@ -128,6 +128,8 @@ pub struct NemesisSettings {
     pub slow: u64,
     /// A replica is asked to let another one lead.
     pub hand_over: u64,
+    /// A replica is asked to let the group go by another mode.
+    pub change_mode: u64,
     /// A replica asks clients for updates to their leader alone, or for no more such.
     pub advice: u64,
     /// A replica crashes, and something on its disk rots before it starts again.

@@ -7,7 +7,7 @@ use crate::swarm::MILLI;
 use crate::tally::Occurrence;
 use syros_protocol::message::{Advice, Message, Peer};
 use syros_protocol::replica::{self, Durability};
-use syros_types::{OpNumber, ReplicaId};
+use syros_types::{FastQuorum, OpNumber, ReplicaId};
 
 /// The kinds of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +26,7 @@ pub(crate) enum Fault {
     Disconnect,
     Slow,
     HandOver,
+    ChangeMode,
     Advice,
     Rot,
     SlowDisk,
@@ -52,6 +53,7 @@ impl Fault {
             Self::Disconnect => Occurrence::Disconnect,
             Self::Slow => Occurrence::Slow,
             Self::HandOver => Occurrence::HandOver,
+            Self::ChangeMode => Occurrence::ChangeMode,
             Self::Advice => Occurrence::Advice,
             Self::Rot => Occurrence::Rot,
             Self::SlowDisk => Occurrence::SlowDisk,
@@ -140,6 +142,7 @@ impl World {
             (Fault::Disconnect, settings.disconnect),
             (Fault::Slow, settings.slow),
             (Fault::HandOver, settings.hand_over),
+            (Fault::ChangeMode, settings.change_mode),
             (Fault::Advice, settings.advice),
             (Fault::Rot, settings.rot),
             (Fault::SlowDisk, settings.slow_disk),
@@ -258,6 +261,10 @@ impl World {
             }
             Fault::FillDisk => self.fill_disks(victim),
             Fault::HandOver => self.hand_over(victim),
+            Fault::ChangeMode => {
+                let is_mixed = self.dice.nemesis.chance(1, 2);
+                self.change_mode(victim, if is_mixed { FastQuorum::Mixed } else { FastQuorum::Majority });
+            }
             Fault::Advice => return self.advise(victim),
             Fault::BrokenClient => return self.send_two_bodies(),
             Fault::Stranger => return self.take_over_a_session(),
@@ -475,6 +482,13 @@ impl World {
         };
         let life = self.replicas[replica].life;
         let message = Message::HandOver { to };
+        self.tell(replica, life, replica::Event::Message { from: Peer::Client(u64::MAX), message });
+    }
+
+    /// Asks a replica to let the group go by another mode.
+    pub fn change_mode(&mut self, replica: usize, mode: FastQuorum) {
+        let life = self.replicas[replica].life;
+        let message = Message::ChangeMode { mode };
         self.tell(replica, life, replica::Event::Message { from: Peer::Client(u64::MAX), message });
     }
 

@@ -38,8 +38,12 @@ fn mode(prng: &mut Prng) -> FastQuorum {
     FastQuorum::ALL[prng.below(FastQuorum::ALL.len() as u64) as usize]
 }
 
-fn rule(prng: &mut Prng) -> Option<FastRule> {
-    let rule = FastRule { mode: mode(prng), active: ReplicaSet(prng.next_u64() as u16) };
+fn rule(prng: &mut Prng) -> FastRule {
+    FastRule { mode: mode(prng), active: ReplicaSet(prng.next_u64() as u16) }
+}
+
+fn told_rule(prng: &mut Prng) -> Option<FastRule> {
+    let rule = rule(prng);
     (prng.below(2) == 0).then_some(rule)
 }
 
@@ -163,7 +167,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 40;
+pub(crate) const MESSAGE_KINDS: u64 = 42;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -187,7 +191,7 @@ pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
         4 => {
             Message::Registered { view: view(prng), nonce: prng.next_u64(), session: SessionId(number(prng)) }
         }
-        5 => Message::Ok { view: view(prng), rule: rule(prng), id: id(prng), clock: time(prng) },
+        5 => Message::Ok { view: view(prng), rule: told_rule(prng), id: id(prng), clock: time(prng) },
         6 => Message::Conflict { view: view(prng), id: id(prng), clock: time(prng) },
         7 => Message::Committed { view: view(prng), id: id(prng), clock: time(prng), reply: body(prng) },
         8 => Message::ReadReply { view: view(prng), number: number(prng), reply: body(prng) },
@@ -259,7 +263,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         22 => Message::DoViewChange(Box::new(DoViewChange {
             view: view(prng),
             last_normal: view(prng),
-            rule: rule(prng),
+            rule: told_rule(prng),
             commit: op_number(prng),
             commit_view: view(prng),
             suffix: list(prng, entry),
@@ -268,7 +272,7 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         })),
         23 => Message::StartView(Box::new(StartView {
             view: view(prng),
-            rule: rule(prng),
+            rule: told_rule(prng),
             base: op_number(prng),
             base_view: view(prng),
             commit: op_number(prng),
@@ -289,6 +293,8 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
             let advice = if prng.below(2) == 0 { Advice::Free } else { Advice::Leader };
             Message::Advise { view: view(prng), advice }
         }
+        40 => Message::ChangeMode { mode: mode(prng) },
+        41 => Message::FastRule { view: view(prng), rule: rule(prng) },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }
@@ -311,7 +317,7 @@ pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
         3 => Record::Transfer { base: op_number(prng), entries: list(prng, entry) },
         4 => Record::EnterView {
             view: view(prng),
-            rule: rule(prng),
+            rule: told_rule(prng),
             base: op_number(prng),
             commit: op_number(prng),
             suffix: list(prng, entry),
@@ -319,7 +325,7 @@ pub(crate) fn record(prng: &mut Prng, kind: u64) -> Record {
         5 => Record::Checkpoint(Box::new(Checkpoint {
             view: view(prng),
             last_normal: view(prng),
-            rule: rule(prng),
+            rule: told_rule(prng),
             base: op_number(prng),
             base_view: view(prng),
             base_time: time(prng),

@@ -33,6 +33,40 @@ fn overwrites_need_a_majority_and_others_everybody() {
     assert_eq!(harness.drain().1, [(update, Outcome::Reply(Body::from([5])))]);
 }
 
+/// A client that was told of another mode goes by it, in both directions.
+#[test]
+fn the_mode_that_the_leader_tells_counts() {
+    let told = |mode, members: &[u8]| {
+        let active = members.iter().map(|member| ReplicaId(*member)).collect::<ReplicaSet>();
+        Message::FastRule { view: View(0), rule: FastRule { mode, active } }
+    };
+    let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+    harness.submit(Class::Update);
+    assert_eq!(harness.drain().0.len(), 1, "to the leader");
+    harness.receive(1, told(FastQuorum::Mixed, &[0, 1, 2]));
+    harness.submit(Class::Update);
+    assert_eq!(harness.drain().0.len(), 1, "another member says nothing of it");
+    harness.receive(0, told(FastQuorum::Supermajority, &[0, 1, 2]));
+    harness.submit(Class::Update);
+    assert_eq!(harness.drain().0.len(), 1, "its mode cannot become that one");
+    harness.receive(0, told(FastQuorum::Mixed, &[0, 1]));
+    harness.submit(Class::Update);
+    let sent = harness.drain().0;
+    assert_eq!(sent.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [0, 1]);
+
+    let mut harness = Harness::new(3, FastQuorum::Mixed, &[0, 1, 2]);
+    harness.submit(Class::Update);
+    assert_eq!(harness.drain().0.len(), 3);
+    harness.receive(0, told(FastQuorum::Majority, &[0, 1, 2]));
+    let sent = harness.drain().0;
+    assert_eq!(sent.iter().map(|(to, _)| *to).collect::<Vec<_>>(), [0], "the leader is to order it");
+    let overwrite = harness.submit(Class::Overwrite);
+    assert_eq!(harness.drain().0.len(), 3);
+    let rule = Some(FastRule { mode: FastQuorum::Majority, active: ReplicaSet::of(Group::new(3).unwrap()) });
+    (0..2).for_each(|from| harness.ok_of(from, 0, rule, 3));
+    assert_eq!(harness.drain().1, [(overwrite, Outcome::Done)]);
+}
+
 #[test]
 fn only_active_members_count() {
     let mut harness = Harness::new(5, FastQuorum::Mixed, &[0, 1, 2, 3, 4]);

@@ -62,6 +62,14 @@ pub(in crate::replica) struct Progress {
     pub(in crate::replica) reviews_present: u32,
     /// What it had answered at the last review.
     pub(in crate::replica) heard_before: Option<Instant>,
+    /// How long its answers took since the last review, in nanoseconds, and how many there were.
+    pub(in crate::replica) answers: (u64, u32),
+    /// How long they took on average before the last review, in nanoseconds; 0 if it has answered nothing.
+    pub(in crate::replica) answer_time: u64,
+    /// In so many reviews in a row it answered much later than others.
+    pub(in crate::replica) slow_reviews: u32,
+    /// In so many reviews in a row it did not.
+    pub(in crate::replica) prompt_reviews: u32,
 }
 
 impl Progress {
@@ -77,6 +85,28 @@ impl Progress {
         let is_present = heard.is_some() && self.silent_reviews < absent_after;
         self.reviews_present = if is_present { self.reviews_present.saturating_add(1) } else { 0 };
         self.heard_before = heard;
+        let (took, count) = core::mem::take(&mut self.answers);
+        if count > 0 {
+            self.answer_time = (took / u64::from(count)).max(1);
+        }
+    }
+
+    /// The member has answered what was sent to it so long ago.
+    pub(in crate::replica) const fn on_answer(&mut self, took: Duration) {
+        let (sum, count) = &mut self.answers;
+        *sum = sum.saturating_add(took.as_nanos() as u64);
+        *count = count.saturating_add(1);
+    }
+
+    /// The leader has compared the times that members take to answer.
+    pub(in crate::replica) const fn judge(&mut self, is_slow: bool) {
+        if is_slow {
+            self.slow_reviews = self.slow_reviews.saturating_add(1);
+            self.prompt_reviews = 0;
+        } else {
+            self.slow_reviews = 0;
+            self.prompt_reviews = self.prompt_reviews.saturating_add(1);
+        }
     }
 }
 

@@ -172,6 +172,47 @@ fn the_rule_of_a_view_outlives_a_restart() {
     assert!(replica.is_normal() && replica.is_active());
 }
 
+/// The mode is the view's: it changes with a view that the leader begins for it, and what is recovered is recovered by the
+/// mode of its own view.
+#[test]
+fn the_mode_of_a_running_group_changes() {
+    for bug in [None, Some(PlantedBug::ModeOfConfiguration)] {
+        let mut cluster = Cluster::with(3, FastQuorum::Majority, planted(bug));
+        let session = cluster.register();
+        cluster.pass(100);
+        let ask = |cluster: &mut Cluster, replica, mode| {
+            cluster.event(replica, Event::Message { from: CLIENT, message: Message::ChangeMode { mode } });
+            cluster.pass(100);
+        };
+        // A client that takes the mode for another one gets an answer all the same.
+        assert_eq!(cluster.sent_to_all(session, 2, "mA1"), [(1, "conflict"), (2, "conflict")]);
+        cluster.pass(100);
+        assert_eq!(cluster.answers(), [(0, "committed")]);
+        // Only a leader can, and not to every mode.
+        ask(&mut cluster, 1, FastQuorum::Mixed);
+        ask(&mut cluster, 0, FastQuorum::Supermajority);
+        ask(&mut cluster, 0, FastQuorum::Majority);
+        assert_eq!(cluster.replicas[0].view(), View(0));
+        ask(&mut cluster, 0, FastQuorum::Mixed);
+        for replica in &cluster.replicas {
+            assert_eq!((replica.view(), replica.rule.mode), (View(3), FastQuorum::Mixed));
+            assert_eq!(replica.status().fast_quorum, FastQuorum::Mixed);
+        }
+        cluster.cut_between(0, 1);
+        cluster.cut_between(0, 2);
+        let update = cluster.request(session, 3, 3, Path::Durability, "mB1");
+        cluster.send(&[0, 1], &update);
+        cluster.down.insert(0);
+        cluster.pass(2 * SECONDS);
+        // One of the two that are left has it: it was not complete.
+        let leader = cluster.leader();
+        let executed = cluster.executed[leader].iter().any(|body| body == "mB1");
+        let is_planted = bug.is_some() && cfg!(feature = "planted-bugs");
+        assert_eq!(executed, is_planted, "{:?}", cluster.executed);
+        assert_eq!(cluster.replicas[leader].rule.mode, FastQuorum::Mixed, "the next view goes on with it");
+    }
+}
+
 #[test]
 fn an_absent_member_that_stays_active_is_waited_for() {
     for bug in [None, Some(PlantedBug::AbsentStaysActive)] {

@@ -135,15 +135,11 @@ fn those_that_a_client_spares_get_the_body_from_the_leader() {
 
 #[test]
 fn malformed_and_misplaced_requests_are_refused_without_a_trace() {
-    let mut cluster = Cluster::new(3, FastQuorum::Majority);
+    let mut cluster = Cluster::new(3, FastQuorum::Supermajority);
     let session = cluster.register();
-    for (path, body) in [
-        (Path::Durability, "x"),
-        (Path::Durability, ""),
-        (Path::Durability, "mA"),
-        (Path::Durability, "uA"),
-        (Path::Ordered, "rA"),
-    ] {
+    for (path, body) in
+        [(Path::Durability, "x"), (Path::Durability, ""), (Path::Durability, "uA"), (Path::Ordered, "rA")]
+    {
         let request = cluster.request(session, 1, 5, path, body);
         cluster.send(&[0], &request);
         assert_eq!(cluster.answers(), [(0, "refused")], "{body}");

@@ -1,0 +1,139 @@
+//! `syros mode`: which updates take one round trip, and the change of that while the cluster serves.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use syros_client::{Endpoint, StatusError, StatusReport};
+use syros_protocol::message::RoleName;
+use syros_runtime::REDIS_ADDRESS;
+use syros_types::FastQuorum;
+
+use crate::secret;
+use crate::status::{parse_address, query, replicas_of};
+
+/// How long a replica may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Within this time the view has begun that goes by the new mode: a view change between live replicas takes milliseconds.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Options of `syros mode`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  syros mode                                     shows by which mode the cluster of the node at 127.0.0.1:6379 goes
+  syros mode mixed                               has it go by another one
+  syros mode majority --addr db1:6379,db2:6379   whichever of them answers tells about all replicas
+  syros mode mixed --secret-file syros-data/secret
+
+  majority   SET and other overwrites of one key take one round trip, all else two
+  mixed      everything takes one round trip that finds nothing pending on its keys
+
+The leader begins a new view, which takes milliseconds; requests under way are not lost, and none fails. The mode stays
+when nodes are started again, whatever fast-quorum in their configuration says. Exit status 0: the cluster goes by the mode.")]
+pub(crate) struct Options {
+    /// The mode to go by; none: show the present one
+    mode: Option<Mode>,
+    /// Redis address of any node or gateway of the cluster; further ones are tried if it is down
+    #[arg(long, value_name = "H:P,..", value_delimiter = ',', default_values_t = [REDIS_ADDRESS.to_string()], value_parser = parse_address)]
+    addr: Vec<String>,
+    /// File with the cluster's secret, if the nodes have one (secret-file in their configuration)
+    #[arg(long, value_name = "FILE")]
+    secret_file: Option<PathBuf>,
+}
+
+/// The modes that the mode of a running cluster can be changed to.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Mode {
+    Majority,
+    Mixed,
+}
+
+impl From<Mode> for FastQuorum {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Majority => Self::Majority,
+            Mode::Mixed => Self::Mixed,
+        }
+    }
+}
+
+/// Shows the mode, or has the leader change it and waits until it has.
+pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
+    let secret = options.secret_file.as_deref().map(secret::read).transpose()?;
+    let replicas = replicas_of(&options.addr)?;
+    let (leader, report) = leader_of(&replicas).ok_or("no replica leads at the moment; try again")?;
+    let present = report.fast_quorum;
+    let Some(mode) = options.mode.map(FastQuorum::from) else {
+        println!("{present}");
+        return Ok(ExitCode::SUCCESS);
+    };
+    if present == mode {
+        println!("the cluster goes by {mode} already");
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !present.may_become(mode) {
+        return Err(format!(
+            "the mode of a cluster with {present} cannot be changed: only majority and mixed become each other"
+        ));
+    }
+    refuse_old_builds(&replicas)?;
+    let began = Instant::now();
+    let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
+    syros_client::change_mode(endpoint.current(), mode, secret.as_ref(), ANSWER_TIMEOUT).map_err(
+        |error| match error {
+            StatusError::SecretNeeded => {
+                format!("the leader at {leader}: {error}: give it with --secret-file FILE")
+            }
+            error => format!("the leader at {leader}: {error}"),
+        },
+    )?;
+    while began.elapsed() < CHANGE_TIMEOUT {
+        if let Some((_, report)) = leader_of(&replicas)
+            && report.fast_quorum == mode
+        {
+            println!("the cluster goes by {mode} from view {} on", report.view);
+            return Ok(ExitCode::SUCCESS);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    Err(format!(
+        "no view that goes by {mode} has begun after {} s: too few replicas may be there; syros status tells",
+        CHANGE_TIMEOUT.as_secs()
+    ))
+}
+
+/// The replica that leads, and what it says.
+fn leader_of(replicas: &[String]) -> Option<(&String, StatusReport)> {
+    let leads = |report: &StatusReport| report.role == RoleName::Leader;
+    let reports = replicas.iter().filter_map(|replica| Some((replica, query(replica).ok().filter(leads)?)));
+    // One that has been deposed may not know it yet.
+    reports.max_by_key(|(_, report)| report.view)
+}
+
+/// A replica whose build knows of no such change would be left behind by it.
+fn refuse_old_builds(replicas: &[String]) -> Result<(), String> {
+    for (id, replica) in replicas.iter().enumerate() {
+        let asked = Endpoint::resolve(replica).map_err(|error| error.to_string()).and_then(|endpoint| {
+            match syros_client::knows_changes_of_mode(endpoint.current(), ANSWER_TIMEOUT) {
+                Err(error @ StatusError::TooOld { .. }) => Ok(Err(error)),
+                Err(error) => Err(error.to_string()),
+                Ok(()) => Ok(Ok(())),
+            }
+        });
+        match asked {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => {
+                return Err(format!(
+                    "replica {id} at {replica}: {error}; it could not take part any more. Upgrade it first"
+                ));
+            }
+            Err(problem) => eprintln!(
+                "syros: replica {id} at {replica} is down ({problem}); if its build is older than that of the others, \
+                 upgrade it before you start it again"
+            ),
+        }
+    }
+    Ok(())
+}

@@ -8,7 +8,7 @@ use syros_sim::scenario::DELAY as D;
 use syros_sim::swarm::Swarm;
 use syros_sim::workload::ClientCommand;
 use syros_sim::{Node, Play, Scenario};
-use syros_types::FastQuorum::{self, Majority, Supermajority};
+use syros_types::FastQuorum::{self, Majority, Mixed, Supermajority};
 use syros_types::WritePolicy;
 
 fn start(replicas: usize, mode: FastQuorum) -> Play {
@@ -115,6 +115,84 @@ fn contended_updates_of_front_ends_of_three_nodes_take_one_round_trip_each() {
     play.run(100 * D);
     assert_eq!(cost(&mut play, 1, increment(1, false)), 2 * D + IN_PROCESS);
     play.judge().unwrap();
+}
+
+/// Who asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum From {
+    /// The front end of the node that leads.
+    LeadingNode,
+    /// That of another node.
+    OtherNode,
+    /// A gateway, or a native client.
+    Gateway,
+}
+
+/// Half round trips of an overwrite, a merge and an update that returns state, each when nothing is pending on its key, and then
+/// behind another one of its kind, a merge or update behind an overwrite.
+fn halves(play: &mut Play, client: usize, first_key: u64) -> [u64; 7] {
+    let quiet = |play: &mut Play| play.run(200 * D);
+    let mut half = |play: &mut Play, step| cost(play, client, step) / D;
+    // It learns of the view, and who is active in it.
+    half(play, increment(first_key, false));
+    quiet(play);
+    let alone = [set(first_key + 1), increment(first_key + 2, true), increment(first_key + 3, false)]
+        .map(|step| (half(play, step), quiet(play)).0);
+    let behind = [
+        (set(first_key + 4), set(first_key + 4)),
+        (increment(first_key + 5, true), increment(first_key + 5, true)),
+        (increment(first_key + 6, false), increment(first_key + 6, false)),
+        (set(first_key + 7), increment(first_key + 7, false)),
+    ]
+    .map(|(first, second)| {
+        half(play, first);
+        let second = half(play, second);
+        quiet(play);
+        second
+    });
+    [alone.as_slice(), behind.as_slice()].concat().try_into().unwrap()
+}
+
+/// The round trips of every class of updates by default, from everywhere: with all replicas, with one stopped before the leader
+/// has left it out (a lone update may take two then), and afterwards.
+#[test]
+fn round_trips_of_every_class_from_everywhere() {
+    // Overwrite, merge, update; then behind another: overwrite, merge, update, update behind an overwrite.
+    let expected = |replicas: usize, from: From| match (from, replicas) {
+        (_, 1) | (From::LeadingNode, _) | (From::OtherNode, 3) => [2; 7],
+        (From::OtherNode, _) => [2, 2, 2, 2, 2, 3, 3],
+        (From::Gateway, _) => [2, 2, 2, 2, 2, 4, 4],
+    };
+    for replicas in [1, 3, 5, 7, 9] {
+        for from in [From::LeadingNode, From::OtherNode, From::Gateway] {
+            if replicas == 1 && from == From::OtherNode {
+                continue;
+            }
+            let (mut play, client) = match from {
+                From::LeadingNode => (front_ends(replicas, Mixed, Durability::Replicated), 0),
+                From::OtherNode => (front_ends(replicas, Mixed, Durability::Replicated), 1),
+                From::Gateway => {
+                    let mut play = start(replicas, Mixed);
+                    let client = play.client();
+                    (play, client)
+                }
+            };
+            let expected = expected(replicas, from);
+            let place = format!("n={replicas}, from {from:?}");
+            assert_eq!(halves(&mut play, client, 10), expected, "{place}");
+            if replicas == 1 {
+                continue;
+            }
+            play.crash(replicas - 1);
+            let between = halves(&mut play, client, 30);
+            assert_eq!((between[0], between[3]), (2, 2), "{place}: overwrites have a majority");
+            assert!(between.iter().all(|half| *half <= 4), "{place}, before the change: {between:?}");
+            play.run(3_000 * D);
+            assert_eq!(play.leader(), 0);
+            assert_eq!(halves(&mut play, client, 50), expected, "{place}, after the change");
+            play.judge().unwrap();
+        }
+    }
 }
 
 #[test]

@@ -235,6 +235,11 @@ impl Client {
                     // It may know of a later view.
                     self.ask_view(replica);
                 }
+                if matches!(self.session, Session::None) && replica == self.leader() {
+                    // So that the first update takes no longer than the others.
+                    self.last_update = now.instant;
+                    self.register();
+                }
             }
             Event::Disconnected(replica) => {
                 self.members.connected = self.members.connected.without(replica);
@@ -279,6 +284,10 @@ impl Client {
         let sequence = self.updates.push(update);
         match self.session {
             Session::Active(Active { id, .. }) => self.send_update(id, sequence),
+            // If nothing has been done for a while the registration, or the answer, may have been lost.
+            Session::Registering { sent, .. } if self.updates.live() == 1 && sent < self.now.instant => {
+                self.register();
+            }
             Session::Registering { .. } => {}
             Session::None | Session::Abandoned { .. } => self.register(),
         }

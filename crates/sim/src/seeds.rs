@@ -212,7 +212,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 22] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 25] = [
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
     (PlantedBug::AmnesiacGivesState, "crates/protocol/src/replica/tests/amnesia.rs"),
@@ -228,6 +228,9 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 22] = [
     (PlantedBug::PromiseByOwnLease, "crates/protocol/src/replica/tests/clocks.rs"),
     (PlantedBug::FetchingUnheard, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::AbsentStaysActive, "crates/protocol/src/replica/tests/active.rs"),
+    (PlantedBug::ActiveWithinView, "crates/model/src/mixed.rs"),
+    (PlantedBug::RuleForgotten, "crates/model/src/mixed.rs"),
+    (PlantedBug::RuleOfOwnView, "crates/model/src/mixed.rs"),
     (PlantedBug::SilentForGood, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::AbsentAwaited, "crates/protocol/src/client/tests/quorums.rs"),
     (PlantedBug::FailuresMeasured, "crates/protocol/src/client/tests/quorums.rs"),

@@ -79,6 +79,7 @@ where
     pub fn has_news(&self) -> bool {
         self.durable > self.told_durable
     }
+
     /// The core leads, and wants these members to be active.
     pub fn want_active_members(&mut self, now: Now, active: ReplicaSet) {
         self.replica.want_active_members(now, active);

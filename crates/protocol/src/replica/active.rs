@@ -139,6 +139,10 @@ impl Replica {
     }
 
     fn change_active_members(&mut self, active: ReplicaSet, left_out: ReplicaSet, taken_back: ReplicaSet) {
+        if self.planted(PlantedBug::ActiveWithinView) {
+            self.rule.active = active;
+            return;
+        }
         let now = self.now.instant;
         let suspect_after = self.config.suspect_after;
         let known = &mut self.active;

@@ -1,6 +1,7 @@
 //! The models there are, each with the known-wrong variants that it must show to be wrong.
 
 use crate::machine::Operation::{Append, AppendAndGet, Get, Set};
+use crate::mixed;
 use crate::script_step::{End, ScriptStep};
 use crate::search::{Report, search};
 use crate::setup::{Bounded, Budget, DiskSteps, Setup, Time};
@@ -15,6 +16,10 @@ pub struct Model {
 }
 
 impl Model {
+    pub(crate) const fn new(setup: Setup, wrong: &'static [PlantedBug]) -> Self {
+        Self { setup, wrong }
+    }
+
     /// Its name on the command line.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -49,15 +54,15 @@ impl Model {
     }
 }
 
-const NOTHING: Budget = Budget([0; crate::setup::BOUNDED]);
+pub(crate) const NOTHING: Budget = Budget([0; crate::setup::BOUNDED]);
 
 /// Transitions after which a search ends undecided: those that end by themselves take fewer.
 const TRANSITIONS_MAX: usize = 40_000_000;
 
 /// The same for spaces that are too large in any case: more would not fit into 6 GiB.
-const TRANSITIONS_OF_LARGE_MAX: usize = 20_000_000;
+pub(crate) const TRANSITIONS_OF_LARGE_MAX: usize = 20_000_000;
 
-fn base(name: &'static str, about: &'static str) -> Setup {
+pub(crate) fn base(name: &'static str, about: &'static str) -> Setup {
     Setup {
         name,
         about,
@@ -84,7 +89,7 @@ fn base(name: &'static str, about: &'static str) -> Setup {
 /// Every model.
 #[must_use]
 pub fn models() -> Vec<Model> {
-    vec![
+    let mut models = vec![
         normal(),
         majority(),
         duplicates(),
@@ -107,7 +112,9 @@ pub fn models() -> Vec<Model> {
         quorum_reads(),
         member_reads(),
         reads_over_views(),
-    ]
+    ];
+    models.append(&mut mixed::models());
+    models
 }
 
 fn normal() -> Model {

@@ -6,7 +6,7 @@ use crate::setup::DiskSteps;
 use crate::world::{Action, State, World};
 use std::fmt::Write;
 use syros_protocol::message::{Asked, Message, Path, Payload, Peer, Prepared, Request};
-use syros_types::{OpNumber, OperationId, ReplicaId};
+use syros_types::{FastRule, OpNumber, OperationId, ReplicaId, ReplicaSet};
 
 fn id(id: OperationId) -> String {
     // Sequence number 1 warmed the session up.
@@ -40,6 +40,15 @@ fn prepared(entry: &Prepared) -> String {
         Prepared::Expire(_) => "expire".to_owned(),
         Prepared::Tick => "tick".to_owned(),
     }
+}
+
+fn members(set: ReplicaSet) -> String {
+    set.iter().map(|member| member.0.to_string()).collect::<Vec<_>>().join(" and ")
+}
+
+/// What a message tells of the rule of a view, if not everybody is active in it.
+fn rule(rule: Option<FastRule>) -> String {
+    rule.map_or_else(String::new, |rule| format!(" in which {} are active", members(rule.active)))
 }
 
 fn message(message: &Message) -> String {
@@ -80,16 +89,18 @@ fn message(message: &Message) -> String {
         }
         Message::StartViewChange { view, reason } => format!("{name}(view {}, {reason:?})", view.0),
         Message::DoViewChange(change) => format!(
-            "{name}(view {}, last normal {}, log {} + {:?}, durability log {})",
+            "{name}(view {}, last normal {}{}, log {} + {:?}, durability log {})",
             change.view.0,
             change.last_normal.0,
+            rule(change.rule),
             change.commit.0,
             change.suffix.iter().map(|entry| payload(&entry.payload)).collect::<Vec<_>>(),
             requests(&change.dlog)
         ),
         Message::StartView(start) => format!(
-            "{name}(view {}, log {} + {:?}, commit {})",
+            "{name}(view {}{}, log {} + {:?}, commit {})",
             start.view.0,
+            rule(start.rule),
             start.base.0,
             start.suffix.iter().map(|entry| payload(&entry.payload)).collect::<Vec<_>>(),
             start.commit.0
@@ -145,6 +156,9 @@ pub(crate) fn action(world: &World, state: &State, action: Action) -> String {
         Action::Move(member) => {
             format!("replica {member} and enough others miss their leader: replica {member} moves on")
         }
+        Action::Activate(member, active) => {
+            format!("replica {member} wants {} to be active, and moves on", members(active))
+        }
         Action::Execute(member) => format!("replica {member} executes what it has been asked to"),
         Action::Flush(member) => match world.setup.slow_disk {
             Some((_, DiskSteps::Apart)) => format!("the next record of replica {member} is on its disk"),
@@ -198,8 +212,13 @@ pub(crate) fn member(world: &World, state: &State, member: u8) -> String {
         .collect();
     let accepted = node.accepted();
     let accepted = accepted.iter().filter_map(|body| Operation::decode(body)).map(|op| op.to_string());
+    let active = if view.active.len() < world.setup.members {
+        format!(" of active {}", members(view.active))
+    } else {
+        String::new()
+    };
     format!(
-        "  replica {member}: view {}, {:?}, log {} committed up to {}, durability log [{}]",
+        "  replica {member}: view {}{active}, {:?}, log {} committed up to {}, durability log [{}]",
         view.view,
         view.role,
         log.join(" "),

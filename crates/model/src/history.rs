@@ -55,9 +55,9 @@ impl History {
     }
 
     /// True if the answers could have come from one copy of the data, in some order in which nothing
-    /// comes before what had been answered when it began. `last`: a read after all that has been
-    /// answered, and what it returns.
-    pub(crate) fn is_linearizable(&self, operations: &[Operation], last: Option<(u8, u32)>) -> bool {
+    /// comes before what had been answered when it began. `last`: what a read of all keys returns after all
+    /// that has been answered.
+    pub(crate) fn is_linearizable(&self, operations: &[Operation], last: Option<KeyValues>) -> bool {
         let taking_part =
             |record: &Record| record.progress.is_answered() || record.progress == Progress::Open;
         let open: u8 = self.bits(|record| record.progress == Progress::Open);
@@ -76,13 +76,13 @@ struct Search<'a> {
     history: &'a History,
     operations: &'a [Operation],
     open: u8,
-    last: Option<(u8, u32)>,
+    last: Option<KeyValues>,
 }
 
 impl Search<'_> {
     /// Tries every order of the operations `left`, after others that made `store`.
     fn from(&self, store: KeyValues, left: u8) -> bool {
-        if left & !self.open == 0 && self.last.is_none_or(|(key, value)| store[usize::from(key)] == value) {
+        if left & !self.open == 0 && self.last.is_none_or(|last| last == store) {
             return true;
         }
         (0..self.operations.len()).any(|index| {
@@ -113,12 +113,12 @@ mod tests {
     fn a_completed_update_is_seen_afterwards() {
         let mut history = History::default();
         history.begin(0);
-        assert!(history.is_linearizable(&OPERATIONS, Some((0, 0))));
-        assert!(history.is_linearizable(&OPERATIONS, Some((0, 1))));
-        assert!(!history.is_linearizable(&OPERATIONS, Some((0, 2))));
+        assert!(history.is_linearizable(&OPERATIONS, Some([0, 0, 0])));
+        assert!(history.is_linearizable(&OPERATIONS, Some([1, 0, 0])));
+        assert!(!history.is_linearizable(&OPERATIONS, Some([2, 0, 0])));
         history.end(0, Progress::Done);
-        assert!(!history.is_linearizable(&OPERATIONS, Some((0, 0))));
-        assert!(history.is_linearizable(&OPERATIONS, Some((0, 1))));
+        assert!(!history.is_linearizable(&OPERATIONS, Some([0, 0, 0])));
+        assert!(history.is_linearizable(&OPERATIONS, Some([1, 0, 0])));
     }
 
     #[test]
@@ -129,18 +129,18 @@ mod tests {
         history.end(0, Progress::Done);
         history.end(1, Progress::Done);
         // Concurrent: either order.
-        assert!(history.is_linearizable(&OPERATIONS, Some((0, 1))));
-        assert!(history.is_linearizable(&OPERATIONS, Some((0, 2))));
+        assert!(history.is_linearizable(&OPERATIONS, Some([1, 0, 0])));
+        assert!(history.is_linearizable(&OPERATIONS, Some([2, 0, 0])));
         history.begin(3);
         history.end(3, Progress::Value(13));
-        assert!(history.is_linearizable(&OPERATIONS, Some((0, 13))));
-        assert!(!history.is_linearizable(&OPERATIONS, Some((0, 1))));
+        assert!(history.is_linearizable(&OPERATIONS, Some([13, 0, 0])));
+        assert!(!history.is_linearizable(&OPERATIONS, Some([1, 0, 0])));
         let mut ordered = History::default();
         ordered.begin(0);
         ordered.end(0, Progress::Done);
         ordered.begin(1);
         ordered.end(1, Progress::Done);
-        assert!(!ordered.is_linearizable(&OPERATIONS, Some((0, 1))));
+        assert!(!ordered.is_linearizable(&OPERATIONS, Some([1, 0, 0])));
         ordered.begin(2);
         ordered.end(2, Progress::Value(1));
         assert!(!ordered.is_linearizable(&OPERATIONS, None));
@@ -151,7 +151,7 @@ mod tests {
         let mut history = History::default();
         history.begin(0);
         history.end(0, Progress::Refused);
-        assert!(history.is_linearizable(&OPERATIONS, Some((0, 0))));
-        assert!(!history.is_linearizable(&OPERATIONS, Some((0, 1))));
+        assert!(history.is_linearizable(&OPERATIONS, Some([0, 0, 0])));
+        assert!(!history.is_linearizable(&OPERATIONS, Some([1, 0, 0])));
     }
 }

@@ -12,6 +12,7 @@ mod client;
 mod describe;
 mod history;
 mod machine;
+mod mixed;
 mod node;
 mod script_step;
 mod search;

@@ -12,10 +12,15 @@ pub(crate) const KEYS: usize = 3;
 /// The key that nobody looks at.
 pub(crate) const WARM_KEY: u8 = 2;
 
+/// What reports call a key.
+pub(crate) fn key_name(key: u8) -> char {
+    char::from(b'x' + key)
+}
+
 /// The data: a number per key.
 pub(crate) type KeyValues = [u32; KEYS];
 
-/// An operation on one key.
+/// An operation, on one key where it does not say otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Operation {
     /// An overwrite: nothing but an acknowledgement.
@@ -26,6 +31,10 @@ pub(crate) enum Operation {
     AppendAndGet(u8, u8),
     /// A read.
     Get(u8),
+    /// An overwrite of both keys that programs use: nothing but an acknowledgement.
+    SetBoth(u8),
+    /// A merge: the value of the first key replaces that of the second one. Nothing but an acknowledgement.
+    Copy(u8, u8),
 }
 
 impl Operation {
@@ -35,6 +44,8 @@ impl Operation {
             Self::Append(key, digit) => [1, key, digit].into(),
             Self::AppendAndGet(key, digit) => [2, key, digit].into(),
             Self::Get(key) => [3, key, 0].into(),
+            Self::SetBoth(digit) => [4, 0, digit].into(),
+            Self::Copy(from, to) => [5, from, to].into(),
         }
     }
 
@@ -44,49 +55,64 @@ impl Operation {
             [1, key, digit] => Some(Self::Append(key, digit)),
             [2, key, digit] => Some(Self::AppendAndGet(key, digit)),
             [3, key, 0] => Some(Self::Get(key)),
+            [4, 0, digit] => Some(Self::SetBoth(digit)),
+            [5, from, to] => Some(Self::Copy(from, to)),
             _ => None,
         }
     }
 
-    pub(crate) const fn key(self) -> u8 {
+    /// The first of its keys, and the other one.
+    const fn keys(self) -> (u8, Option<u8>) {
         match self {
-            Self::Set(key, _) | Self::Append(key, _) | Self::AppendAndGet(key, _) | Self::Get(key) => key,
+            Self::Set(key, _) | Self::Append(key, _) | Self::AppendAndGet(key, _) | Self::Get(key) => {
+                (key, None)
+            }
+            Self::SetBoth(_) => (0, Some(1)),
+            Self::Copy(from, to) => (from, Some(to)),
         }
     }
 
     pub(crate) const fn class(self) -> Class {
         match self {
-            Self::Set(..) => Class::Overwrite,
-            Self::Append(..) => Class::Merge,
+            Self::Set(..) | Self::SetBoth(_) => Class::Overwrite,
+            Self::Append(..) | Self::Copy(..) => Class::Merge,
             Self::AppendAndGet(..) => Class::Update,
             Self::Get(_) => Class::Read,
         }
     }
 
     pub(crate) fn footprint(self) -> Footprint {
-        Footprint::One(u64::from(self.key()) + 1)
+        let (first, other) = self.keys();
+        Footprint::of([first].into_iter().chain(other).map(|key| u64::from(key) + 1).collect())
     }
 
-    /// Executes it; returns the value of its key afterwards.
+    /// Executes it; returns the value of its key afterwards, or of the first one.
     pub(crate) fn apply(self, store: &mut KeyValues) -> u32 {
-        let value = &mut store[usize::from(self.key())];
+        let first = usize::from(self.keys().0);
         match self {
-            Self::Set(_, digit) => *value = u32::from(digit),
-            Self::Append(_, digit) | Self::AppendAndGet(_, digit) => *value = *value * 10 + u32::from(digit),
+            Self::Set(_, digit) => store[first] = u32::from(digit),
+            Self::Append(_, digit) | Self::AppendAndGet(_, digit) => {
+                store[first] = store[first] * 10 + u32::from(digit);
+            }
             Self::Get(_) => {}
+            Self::SetBoth(digit) => store[..2].fill(u32::from(digit)),
+            Self::Copy(_, to) => store[usize::from(to)] = store[first],
         }
-        *value
+        store[first]
     }
 }
 
 impl std::fmt::Display for Operation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let key = char::from(b'x' + self.key());
+        let (first, other) = self.keys();
+        let (key, other) = (key_name(first), key_name(other.unwrap_or(first)));
         match self {
             Self::Set(_, digit) => write!(f, "set {key} {digit}"),
             Self::Append(_, digit) => write!(f, "append {key} {digit}"),
             Self::AppendAndGet(_, digit) => write!(f, "append-and-get {key} {digit}"),
             Self::Get(_) => write!(f, "get {key}"),
+            Self::SetBoth(digit) => write!(f, "set {key} {digit} {other} {digit}"),
+            Self::Copy(..) => write!(f, "copy {key} {other}"),
         }
     }
 }
@@ -101,7 +127,7 @@ pub(crate) fn describe(body: &[u8]) -> Option<Description> {
 /// What recovery asks of two overwrites.
 pub(crate) fn overwrites(newer: &[u8], older: &[u8]) -> bool {
     match (Operation::decode(newer), Operation::decode(older)) {
-        (Some(newer), Some(older)) => newer.key() == older.key() && newer.class() == Class::Overwrite,
+        (Some(Operation::Set(newer, _)), Some(Operation::Set(older, _))) => newer == older,
         _ => false,
     }
 }

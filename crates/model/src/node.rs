@@ -15,7 +15,7 @@ use syros_protocol::message::{Body, LogEntry, Message, Peer, RoleName};
 use syros_protocol::record::{Record, Ticket};
 use syros_protocol::replica::{Boot, Config, Durability, Event, InvalidRecord, Replica, Restored};
 use syros_storage::MemoryStore;
-use syros_types::{Instant, Now, OpNumber, ReadPolicy, ReplicaId, View, WallTime};
+use syros_types::{Instant, Now, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, View, WallTime};
 
 /// How long followers wait for their leader, in the clocks' unit. Below 8, so that there is no jitter.
 pub(crate) const PATIENCE: u64 = 4;
@@ -48,6 +48,8 @@ pub(crate) enum Input<'a> {
     Tell,
     /// What the engine was asked to execute is executed.
     Execute,
+    /// It leads, and wants these members to be active.
+    Activate(ReplicaSet),
     /// The process ends and starts again.
     Restart,
     /// The process ends and starts again, and its log cannot be read.
@@ -79,6 +81,8 @@ pub(crate) struct Node {
 pub(crate) struct NodeView {
     pub(crate) view: u64,
     pub(crate) role: RoleName,
+    /// The active members of the last view in which it was normal.
+    pub(crate) active: ReplicaSet,
     /// Hashes of the committed log up to each op number, from 1.
     pub(crate) committed: Vec<u64>,
     /// Leader: what each key holds once everything pending is executed: what a read will wait for.
@@ -200,6 +204,10 @@ impl Node {
                 let now = self.now();
                 self.driver.resume(u64::MAX, now, || now.instant, &mut ());
                 self.driver.pause();
+            }
+            Input::Activate(active) => {
+                let now = self.now();
+                self.driver.want_active_members(now, *active);
             }
             Input::Restart | Input::Damage => {
                 if let Err(problem) = self.restart(setup, matches!(input, Input::Damage)) {
@@ -363,6 +371,7 @@ impl Node {
         NodeView {
             view: status.view,
             role: status.role,
+            active: self.replica().rule().active,
             committed: committed.collect(),
             pending_reads: (status.role == RoleName::Leader).then(|| self.pending_reads(status.op_number)),
             deadline,

@@ -1,7 +1,7 @@
 //! What a script consists of: see [`Setup::script`](crate::setup::Setup::script).
 
 use syros_protocol::message::Peer;
-use syros_types::ReplicaId;
+use syros_types::{ReplicaId, ReplicaSet};
 
 /// A member or a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) enum ScriptStep {
     Timeout(u8),
     /// A follower moves to the next view.
     Move(u8),
+    /// A leader wants these members to be active.
+    Activate(u8, ReplicaSet),
     /// A client loses its connection to a member for good.
     Disconnect(u8, u8),
     /// What is on its way between members is lost.

@@ -1,7 +1,7 @@
 //! The search: stateright's breadth-first checker over the states of a [`World`], and its report.
 
 use crate::describe;
-use crate::machine::KEYS;
+use crate::machine::{WARM_KEY, key_name};
 use crate::setup::Setup;
 use crate::world::{Action, State, World};
 use stateright::{Checker as _, HasDiscoveries, Model, Property};
@@ -35,15 +35,15 @@ impl World {
             if followers.count() < usize::from(members / 2) {
                 continue;
             }
-            for key in 0..KEYS as u8 {
-                let value = reads[usize::from(key)];
-                if !state.history.is_linearizable(operations, Some((key, value))) {
-                    let name = char::from(b'x' + key);
-                    return Some(format!(
-                        "replica {leader} leads view {}, and a read of {name} there now returns {value}",
-                        view.view
-                    ));
-                }
+            if !state.history.is_linearizable(operations, Some(reads)) {
+                let values: Vec<String> = (0..WARM_KEY)
+                    .map(|key| format!("{} {}", key_name(key), reads[usize::from(key)]))
+                    .collect();
+                return Some(format!(
+                    "replica {leader} leads view {}, and a read there now returns {}",
+                    view.view,
+                    values.join(", ")
+                ));
             }
         }
         None

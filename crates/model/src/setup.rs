@@ -35,10 +35,12 @@ pub(crate) enum Bounded {
     Ordering,
     /// A follower asks for bodies that have not come.
     Fetch,
+    /// A leader wants other members to be active.
+    Activation,
 }
 
 /// How many there are of [`Bounded`].
-pub(crate) const BOUNDED: usize = 10;
+pub(crate) const BOUNDED: usize = 11;
 
 /// How often each may happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

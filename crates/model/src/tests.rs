@@ -90,6 +90,7 @@ fn a_search_is_the_same_every_time_and_finds_the_shortest_way() {
         ("disk-steps", PlantedBug::SentBeforeRecord, 5),
         ("damaged-log", PlantedBug::ViewNotNoted, 9),
         ("reads-over-views", PlantedBug::RinseOfOtherView, 11),
+        ("mixed-return", PlantedBug::RuleOfOwnView, 7),
     ] {
         let model = models().into_iter().find(|model| model.name() == name).expect("it exists");
         let (one, other) = (model.check(Some(bug), None), model.check(Some(bug), None));

@@ -212,7 +212,7 @@ pub enum Shown {
 }
 
 /// Planted bugs that no random world shows, because what they take is not drawn or too rare, with the tests that show them.
-const TESTED_ELSEWHERE: [(PlantedBug, &str); 24] = [
+const TESTED_ELSEWHERE: [(PlantedBug, &str); 27] = [
     (PlantedBug::LogOfAnyView, "crates/protocol/src/replica/tests/direct.rs"),
     (PlantedBug::MixedEpochAnswers, "crates/protocol/src/client/tests/epochs.rs"),
     (PlantedBug::AmnesiacGivesState, "crates/protocol/src/replica/tests/amnesia.rs"),
@@ -230,6 +230,9 @@ const TESTED_ELSEWHERE: [(PlantedBug, &str); 24] = [
     (PlantedBug::AbsentStaysActive, "crates/protocol/src/replica/tests/active.rs"),
     (PlantedBug::ModeOfConfiguration, "crates/protocol/src/replica/tests/active.rs"),
     (PlantedBug::SlowStaysActive, "crates/sim/tests/protocols.rs"),
+    (PlantedBug::ActiveWithinView, "crates/model/src/mixed.rs"),
+    (PlantedBug::RuleForgotten, "crates/model/src/mixed.rs"),
+    (PlantedBug::RuleOfOwnView, "crates/model/src/mixed.rs"),
     (PlantedBug::SilentForGood, "crates/protocol/src/replica/tests/liveness.rs"),
     (PlantedBug::AbsentAwaited, "crates/protocol/src/client/tests/quorums.rs"),
     (PlantedBug::FailuresMeasured, "crates/protocol/src/client/tests/quorums.rs"),

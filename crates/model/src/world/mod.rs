@@ -14,7 +14,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use syros_protocol::message::{Asked, Message, Peer, RoleName, ViewChangeReason};
 use syros_protocol::replica::PlantedBug;
-use syros_types::{Instant, ReplicaId, View};
+use syros_types::{Configuration, Instant, ReplicaId, ReplicaSet, View};
 
 /// A cluster with its clients, its network and what the clients saw.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -47,6 +47,8 @@ pub(crate) enum Action {
     Timeout(u8),
     /// A follower's patience ends, enough others agree, and it moves to the next view.
     Move(u8),
+    /// A leader wants these members to be active.
+    Activate(u8, ReplicaSet),
     /// A member's records reach its disk.
     Flush(u8),
     /// A member's core is told which records are on disk.
@@ -135,9 +137,12 @@ impl Tables {
             node::Input::Execute,
             node::Input::Restart,
         ];
+        let leads = known.view().role == RoleName::Leader && node.view().role == RoleName::Leader;
+        let activate = (leads && setup.mode.has_active_members())
+            .then_some(node::Input::Activate(setup.configuration().rule().active));
         // Without it, the file of the view is not looked at.
         let damage = (setup.budget.left(Bounded::Damage) > 0).then_some(node::Input::Damage);
-        for input in messages.iter().chain(&others).chain(&damage) {
+        for input in messages.iter().chain(&others).chain(&activate).chain(&damage) {
             let ((one, one_sent), (other, other_sent)) =
                 (known.turn(setup, input, now), node.turn(setup, input, now));
             assert_eq!(one.fingerprint(setup), other.fingerprint(setup), "{input:?}");
@@ -170,7 +175,7 @@ impl Tables {
     }
 
     fn turn(&mut self, setup: &Setup, node: u32, input: Action, now: Option<Instant>) -> Arc<Turn> {
-        let (kind, envelope) = match input {
+        let (kind, number) = match input {
             Action::Deliver(envelope) => (0, envelope),
             Action::Tick(_) => (1, 0),
             Action::Timeout(_) => (2, 0),
@@ -179,22 +184,27 @@ impl Tables {
             Action::Execute(_) => (5, 0),
             Action::Tell(_) => (6, 0),
             Action::Damage(_) => (7, 0),
+            Action::Activate(_, active) => (8, active.0.into()),
             other => unreachable!("{other:?} is no turn of a member"),
         };
         let moment = now.map_or(0, |now| now.0);
-        let key = (node, u64::from(envelope) | kind << 32 | moment << 40);
+        let key = (node, u64::from(number) | kind << 32 | moment << 40);
         if let Some(turn) = self.turns.get(&key) {
             return Arc::clone(turn);
         }
-        let message = Arc::clone(&self.envelopes[envelope as usize]);
+        let message;
         let input = match input {
-            Action::Deliver(_) => node::Input::Message(&message),
+            Action::Deliver(_) => {
+                message = Arc::clone(&self.envelopes[number as usize]);
+                node::Input::Message(&message)
+            }
             Action::Tick(_) => node::Input::Tick,
             Action::Timeout(_) => node::Input::Timeout,
             Action::Flush(_) => node::Input::Flush,
             Action::Execute(_) => node::Input::Execute,
             Action::Tell(_) => node::Input::Tell,
             Action::Damage(_) => node::Input::Damage,
+            Action::Activate(_, active) => node::Input::Activate(active),
             _ => node::Input::Restart,
         };
         let (after, sent) = self.nodes[node as usize].node.turn(setup, &input, now);
@@ -283,12 +293,6 @@ impl World {
         let mut sent = Vec::new();
         {
             let mut tables = self.tables();
-            // Something for the tables of turns to point at that are not about messages.
-            tables.envelope(Envelope {
-                from: Peer::Client(0),
-                to: Peer::Client(0),
-                message: Message::StatusRequest,
-            });
             for id in 0..setup.members {
                 let (node, messages) = Node::new(setup, id as u8);
                 state.nodes[id] = tables.node(setup, node);
@@ -456,6 +460,11 @@ impl World {
         if view.unexecuted {
             actions.push(Action::Execute(member));
         }
+        if view.role == RoleName::Leader && state.budget.left(Bounded::Activation) > 0 {
+            let sets = active_sets(self.setup.configuration(), ReplicaId(member));
+            let others = sets.filter(|active| *active != view.active);
+            actions.extend(others.map(|active| Action::Activate(member, active)));
+        }
         if state.budget.left(Bounded::Restart) > 0 {
             actions.push(Action::Restart(member));
         }
@@ -500,6 +509,10 @@ impl World {
                 self.move_on(&mut state, member)?;
             }
             Action::Flush(member) | Action::Tell(member) | Action::Execute(member) => {
+                self.member_turn(&mut state, member, action)?;
+            }
+            Action::Activate(member, _) => {
+                state.budget.spend(Bounded::Activation);
                 self.member_turn(&mut state, member, action)?;
             }
             Action::Restart(member) => {
@@ -740,6 +753,13 @@ impl World {
             }
         });
     }
+}
+
+/// The members that may be active together in a view of this leader.
+fn active_sets(configuration: Configuration, leader: ReplicaId) -> impl Iterator<Item = ReplicaSet> {
+    let (size, majority) = (configuration.size(), configuration.majority());
+    let sets = (0..1_u16 << size).map(ReplicaSet);
+    sets.filter(move |set| set.contains(leader) && set.len() >= majority)
 }
 
 /// What is bounded of a timer that is due at once, where clocks move only with timers.

@@ -34,6 +34,7 @@ impl World {
             ScriptStep::Tick(member) => Action::Tick(member),
             ScriptStep::Timeout(member) => Action::Timeout(member),
             ScriptStep::Move(member) => Action::Move(member),
+            ScriptStep::Activate(member, active) => Action::Activate(member, active),
             ScriptStep::Pass => Action::Pass,
             ScriptStep::Quiesce => return self.quiesce(state),
             ScriptStep::Disconnect(client, member) => {

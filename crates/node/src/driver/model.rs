@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use syros_protocol::fingerprint::Moments;
 use syros_storage::Store;
+use syros_types::{Now, ReplicaSet};
 
 use super::{Execution, ReplicaDriver};
 
@@ -77,5 +78,10 @@ where
     #[must_use]
     pub fn has_news(&self) -> bool {
         self.durable > self.told_durable
+    }
+
+    /// The core leads, and wants these members to be active.
+    pub fn want_active_members(&mut self, now: Now, active: ReplicaSet) {
+        self.replica.want_active_members(now, active);
     }
 }

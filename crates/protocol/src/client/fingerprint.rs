@@ -9,7 +9,7 @@ use super::{Client, Config};
 use crate::fingerprint::{Clock, Moments};
 use core::hash::{Hash, Hasher};
 use core::time::Duration;
-use syros_types::Window;
+use syros_types::{Strength, Window};
 
 impl Client {
     /// Everything that decides what this client does from now on, but its configuration. To be taken
@@ -74,6 +74,7 @@ impl Client {
         }
         clock.past(*last_update, config.settings.session_idle_max, hasher);
         let patience = patience.max(config.settings.sync_after);
+        let patience = patience.max(self.straggler_patience(Strength::Strong).unwrap_or_default());
         hash_updates(updates, config, patience, clock, hasher);
         hash_reads(reads, config, patience, clock, hasher);
         members.fingerprint(patience, clock, hasher);

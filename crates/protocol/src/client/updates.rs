@@ -458,7 +458,7 @@ impl Client {
 
     /// How long those are waited for that an update lacks which a majority has: one member that is silent must not keep what
     /// the others can commit for as long as it takes to be given up. `None` if that is not known.
-    fn straggler_patience(&self, strength: Strength) -> Option<Duration> {
+    pub(super) fn straggler_patience(&self, strength: Strength) -> Option<Duration> {
         if !self.rule.mode.has_active_members() || strength == Strength::Overwrite {
             return None;
         }

@@ -10,8 +10,14 @@
 use super::role::{Progress, Role};
 use super::{PlantedBug, Replica, ViewChangeCause};
 use crate::message::ViewChangeReason;
+#[cfg(feature = "model")]
+use crate::{fingerprint::Clock, replica::Config};
 use alloc::vec::Vec;
+#[cfg(feature = "model")]
+use core::hash::{Hash, Hasher};
 use core::time::Duration;
+#[cfg(feature = "model")]
+use syros_types::Now;
 use syros_types::{FastQuorum, FastRule, Group, Instant, OpNumber, ReplicaId, ReplicaSet, View};
 
 /// A member is left out after this many times as long as it takes to suspect a leader. Meanwhile what it lacks is ordered,
@@ -32,6 +38,11 @@ const RELIABLE: u32 = 8;
 /// A member is slow if its answers take longer than those of the ones before it by more than the leader takes to have something
 /// committed, and this: clocks of that grain and threads that wait for a core are no reason for a view change.
 const SLOW_BY: Duration = Duration::from_millis(2);
+
+/// How long a member is active before it is taken for reliable again.
+fn reliable_after(suspect_after: Duration, doublings: u32) -> Duration {
+    suspect_after * RETURN * (RELIABLE << doublings)
+}
 
 /// What this replica knows of which members should be active.
 #[derive(Clone, Debug, Default)]
@@ -143,13 +154,17 @@ impl Replica {
     }
 
     fn change_active_members(&mut self, active: ReplicaSet, left_out: ReplicaSet, taken_back: ReplicaSet) {
+        if self.planted(PlantedBug::ActiveWithinView) {
+            self.rule.active = active;
+            return;
+        }
         let now = self.now.instant;
-        let unit = self.config.suspect_after * RETURN;
+        let suspect_after = self.config.suspect_after;
         let known = &mut self.active;
         for member in left_out.iter().map(ReplicaId::index) {
             let doublings = known.doublings[member];
-            let reliable = unit * (RELIABLE << doublings);
-            let is_soon = known.taken_back_at[member].is_some_and(|at| now < at.after(reliable));
+            let reliable_after = reliable_after(suspect_after, doublings);
+            let is_soon = known.taken_back_at[member].is_some_and(|at| now < at.after(reliable_after));
             known.doublings[member] = if is_soon { (doublings + 1).min(DOUBLINGS_MAX) } else { 0 };
         }
         for member in taken_back.iter() {
@@ -210,11 +225,37 @@ fn slow_members(
 }
 
 #[cfg(feature = "model")]
+impl Replica {
+    /// Leader: wants these members to be active, whatever it has heard of them and for how long: a model tries more than
+    /// reviews would come to.
+    pub fn want_active_members(&mut self, now: Now, active: ReplicaSet) {
+        self.now = Now { instant: self.now.instant.max(now.instant), wall: now.wall };
+        let before = self.rule.active;
+        self.change_active_members(active, before.except(active), active.except(before));
+        self.check_invariants();
+    }
+}
+
+#[cfg(feature = "model")]
 impl ActiveMembers {
-    /// What a model checker sees. No model has the mixed mode yet.
-    pub(super) fn fingerprint(&self, hasher: &mut impl core::hash::Hasher) {
-        use core::hash::Hash;
-        let Self { wanted, doublings, taken_back_at: _, committed: _ } = self;
+    /// What a model checker sees. `mode` is that of the view.
+    pub(super) fn fingerprint(
+        &self,
+        mode: FastQuorum,
+        config: &Config,
+        clock: Clock,
+        hasher: &mut impl Hasher,
+    ) {
+        let Self { wanted, doublings, taken_back_at, committed } = self;
         (wanted, doublings).hash(hasher);
+        if !mode.has_active_members() {
+            return;
+        }
+        committed.hash(hasher);
+        for (at, doublings) in taken_back_at.iter().zip(doublings) {
+            at.is_some().hash(hasher);
+            at.iter()
+                .for_each(|at| clock.past(*at, reliable_after(config.suspect_after, *doublings), hasher));
+        }
     }
 }

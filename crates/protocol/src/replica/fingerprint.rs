@@ -77,7 +77,7 @@ impl Replica {
         self.group_clock().is_some().hash(hasher);
         clock.deadline(*promised_until, hasher);
         later_views.fingerprint(config, clock, hasher);
-        active.fingerprint(hasher);
+        active.fingerprint(rule.mode, config, clock, hasher);
     }
 
     /// The updates in the durability log, in order of arrival.
@@ -142,16 +142,20 @@ impl Leader {
             silent_reviews,
             reviews_present,
             heard_before,
-            answers,
-            answer_time,
+            // Models make leaders want other members by a step of their own: how late they answer decides nothing there that the
+            // counts of reviews do not tell.
+            answers: _,
+            answer_time: _,
             slow_reviews,
             prompt_reviews,
         } in progress
         {
-            (op_number, applied, heard.is_some(), disk_short.is_some(), fetched).hash(hasher);
-            (silent_reviews, reviews_present, heard_before).hash(hasher);
-            (answers, answer_time, slow_reviews, prompt_reviews).hash(hasher);
-            heard.iter().chain(fetched_at).for_each(|heard| clock.exact(*heard, hasher));
+            (op_number, applied, disk_short.is_some(), fetched, silent_reviews, reviews_present).hash(hasher);
+            (slow_reviews, prompt_reviews).hash(hasher);
+            for moment in [heard, fetched_at, heard_before] {
+                moment.is_some().hash(hasher);
+                moment.iter().for_each(|moment| clock.exact(*moment, hasher));
+            }
             clock.deadline(*promised_until, hasher);
         }
         (batch, waiters, heartbeat_due, clock_off_since.is_some()).hash(hasher);

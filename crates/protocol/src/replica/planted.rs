@@ -126,6 +126,10 @@ planted_bugs! {
     ActiveOfOtherView = "active-of-other-view": "A client counts by the active members of an earlier view.";
     SlowStaysActive = "slow-stays-active": "A leader of a mixed view never leaves out a member that answers late.";
     ModeOfConfiguration = "mode-of-configuration": "Durability logs are recovered by the mode that the group was made with, and not by that of their view.";
+    RuleForgotten = "rule-forgotten": "A replica that starts again takes all members for active in the view that it was in.";
+    RuleOfOwnView = "rule-of-own-view": "A new leader recovers by the active members of the view that it was last normal in itself, which may be an earlier one.";
+    ActiveWithinView = "active-within-view": "A leader leaves members out, and takes them back, without another view.";
+    AcceptedLeftBehind = "accepted-left-behind": "A leader orders an update that it does not accept before those that it has accepted.";
     AbsentStaysActive = "absent-stays-active": "A leader of a mixed view never leaves out a member that it does not hear.";
     SilentForGood = "silent-for-good": "A leader whose disk has failed sends no sign of life when its log is open again.";
     FetchingUnheard = "fetching-unheard": "A leader gives up its view while a follower that it needs is fetching what it lacks to enter it.";

@@ -504,6 +504,7 @@ impl Replica {
         let newest = changes.iter().map(|(_, change)| change.last_normal).max().unwrap_or_default();
         let rule = changes.iter().find(|(_, change)| change.last_normal == newest);
         let rule = self.config.configuration.known_rule(rule.and_then(|(_, change)| change.rule));
+        let rule = if self.planted(PlantedBug::RuleOfOwnView) { self.rule } else { rule };
         let senders = changes.iter().map(|(sender, _)| *sender).collect();
         let next_rule = self.next_rule(rule, newest, senders);
         #[cfg(feature = "planted-bugs")]
@@ -812,7 +813,9 @@ impl Replica {
         self.view = view;
         self.take_part(None);
         self.last_normal = last_normal;
-        self.rule = rule;
+        if !self.planted(PlantedBug::RuleForgotten) {
+            self.rule = rule;
+        }
         self.log = log;
         self.commit = commit;
         if let Some((head, bytes)) = snapshot {

@@ -281,8 +281,8 @@ pub(crate) const fn log_options(config: &Config, cluster: u64, segment_bytes: u6
     options.segment_bytes = segment_bytes;
     // What other replicas send is bounded by their memory. A log that refuses it would stop everything,
     // heartbeats too.
-    if options.waiting_bytes_max < config.log_bytes_max {
-        options.waiting_bytes_max = config.log_bytes_max;
+    if options.waiting_bytes_max < config.settings.log_bytes_max {
+        options.waiting_bytes_max = config.settings.log_bytes_max;
     }
     options
 }

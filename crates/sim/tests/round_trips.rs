@@ -241,7 +241,7 @@ fn messages_of_an_update_that_returns_state() {
 /// on their way grew with every one.
 #[test]
 fn a_new_leader_asks_for_each_part_of_the_log_once() {
-    let scenario = Scenario::new(3).with(|swarm| swarm.protocol.transfer_entries_max = 1);
+    let scenario = Scenario::new(3).with(|swarm| swarm.protocol.replica.transfer_entries_max = 1);
     let mut play = scenario.start();
     let client = play.client();
     play.run(100 * D);

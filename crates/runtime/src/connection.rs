@@ -316,15 +316,12 @@ impl Connections {
         matches!(self.slots.get(index), Some(Slot { entry: Some(ConnectionEntry::Dialing { .. }), .. }))
     }
 
-    /// The client's connection that the budget is charged most for, and with how much; not that with the address `spared`.
-    pub(crate) fn largest_client(&self, spared: Option<u64>) -> Option<(usize, usize)> {
-        let charged = |(index, slot): (usize, &Slot)| match &slot.entry {
-            Some(ConnectionEntry::Open(open)) if open.is_client() && spared != Some(open.address) => {
-                Some((index, open.charged))
-            }
+    /// The addresses of all clients' connections, and what the budget is charged with for each.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.slots.iter().filter_map(|slot| match &slot.entry {
+            Some(ConnectionEntry::Open(open)) if open.is_client() => Some((open.address, open.charged)),
             _ => None,
-        };
-        self.slots.iter().enumerate().filter_map(charged).max_by_key(|(_, charged)| *charged)
+        })
     }
 
     /// True if the connection at this place has been accepted, and its other end has not said who it is.

@@ -5,7 +5,6 @@ use std::io::{ErrorKind, Read};
 use std::time::Duration;
 
 use syros_regions::Regions;
-use syros_types::ReplicaId;
 
 /// Longest description that is read, in bytes: many times what the most regions and lines take.
 const TEXT_BYTES_MAX: u64 = 256 << 10;
@@ -50,13 +49,13 @@ pub fn timing(regions: &Regions) -> Vec<(&'static str, Duration)> {
     if patience <= 1 {
         return Vec::new();
     }
-    let mut config = syros_runtime::replica_config(regions.group(), ReplicaId(0));
-    config.lengthen_timeouts(patience);
+    let mut settings = syros_protocol::replica::Settings::new();
+    settings.lengthen_timeouts(patience);
     vec![
-        ("lease", config.lease),
-        ("suspect-after", config.suspect_after),
-        ("view-change-timeout", config.view_change_timeout),
-        ("resend", config.resend),
+        ("lease", settings.lease),
+        ("suspect-after", settings.suspect_after),
+        ("view-change-timeout", settings.view_change_timeout),
+        ("resend", settings.resend),
     ]
 }
 

@@ -105,25 +105,25 @@ fn config(setup: &Setup, id: ReplicaId) -> Config {
     config.durability = setup.durability;
     config.planted = setup.planted;
     config.open_sessions = true;
-    config.heartbeat = unit(HEARTBEAT);
-    config.lease = unit(if setup.time == Time::Leases { PATIENCE } else { 0 });
-    config.suspect_after = unit(PATIENCE);
-    config.view_change_timeout = unit(3);
-    config.resend = unit(1);
-    config.order_delay = unit(0);
-    config.fetch_delay = unit(0);
-    config.forward_after = never;
-    config.session_timeout = never * 24;
-    config.clock_skew_max = never;
+    config.settings.heartbeat = unit(HEARTBEAT);
+    config.settings.lease = unit(if setup.time == Time::Leases { PATIENCE } else { 0 });
+    config.settings.suspect_after = unit(PATIENCE);
+    config.settings.view_change_timeout = unit(3);
+    config.settings.resend = unit(1);
+    config.settings.order_delay = unit(0);
+    config.settings.fetch_delay = unit(0);
+    config.settings.forward_after = never;
+    config.settings.session_timeout = never * 24;
+    config.settings.clock_skew_max = never;
     if setup.reads == ReadPolicy::Meta {
         // What is in the history is as good as what is forgotten: it is with what is forgotten that it can err.
-        config.history_bytes_max = 0;
+        config.settings.history_bytes_max = 0;
     }
     // Snapshots come and go in the simulator; here the log is short.
-    config.slow_disk_after = never;
+    config.settings.slow_disk_after = never;
     config.apply_ahead = u64::from(setup.slow_engine == Some(id.0));
-    config.snapshot_log_bytes = usize::MAX;
-    config.log_keep_bytes = usize::MAX;
+    config.settings.snapshot_log_bytes = usize::MAX;
+    config.settings.log_keep_bytes = usize::MAX;
     config
 }
 

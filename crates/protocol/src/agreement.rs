@@ -102,9 +102,9 @@ impl SharedSettings {
             fast_quorum: config.configuration.mode,
             durability: config.durability,
             engine,
-            lease: config.lease,
-            clock_drift_ppm: config.clock_drift_ppm,
-            session_timeout: config.session_timeout,
+            lease: config.settings.lease,
+            clock_drift_ppm: config.settings.clock_drift_ppm,
+            session_timeout: config.settings.session_timeout,
         }
     }
 

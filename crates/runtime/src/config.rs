@@ -84,7 +84,7 @@ impl NodeConfig {
             return None;
         }
         let chosen = self.maxmemory.unwrap_or_else(|| {
-            let others = self.replica.log_bytes_max as u64
+            let others = self.replica.settings.log_bytes_max as u64
                 + self.front.client_memory_of(machine_memory) as u64
                 + SNAPSHOT_MEMORY;
             // Of what is left, a quarter is for what the allocator cannot use. Where the log alone may take nearly all, the

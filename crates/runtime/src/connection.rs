@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 
 use syros_net::{Connection, Dialing, Outlet};
+use syros_node::ReadJob;
 use syros_node::front_end::{ClientMemory, REPLY_BYTES_SHARE, RedisFrontEnd};
-use syros_protocol::message::{Body, Freshness};
 use syros_protocol::record::Ticket;
-use syros_types::{Instant, OpNumber, ReplicaId, View, WallTime};
+use syros_types::{Instant, ReplicaId};
 
 use crate::handshake::{Greeting, Transcript};
 
@@ -24,20 +24,6 @@ const LINK_OVERFLOW_SHARE: usize = 16 * 1024 * 1024;
 
 /// Reads of one connection that wait for room at most; further ones are dropped, and asked for again.
 const HELD_READS_MAX: usize = 8192;
-
-/// A read that waits until its client has taken replies that it has got.
-pub(crate) struct HeldRead {
-    /// The view it is answered in, and the client's number for it.
-    pub(crate) request: (View, u64),
-    /// What had been executed when it was to be, at least.
-    pub(crate) applied: OpNumber,
-    pub(crate) body: Body,
-    pub(crate) freshness: Option<Freshness>,
-    /// What expires at this time or before must not be in the result.
-    pub(crate) time: Option<WallTime>,
-    /// What is left of lifetimes counts from this time.
-    pub(crate) now: WallTime,
-}
 
 /// Who is at the other end of a connection.
 pub(crate) enum ConnectionKind {
@@ -68,7 +54,7 @@ pub(crate) struct OpenConnection {
     /// Bytes in `overflow`.
     pub(crate) overflow_bytes: usize,
     /// Reads that are executed when there is room for their replies, in order.
-    pub(crate) held_reads: VecDeque<HeldRead>,
+    pub(crate) held_reads: VecDeque<ReadJob>,
     /// Bytes of the bodies of `held_reads`.
     held_read_bytes: usize,
     /// What the budget of all clients is charged with for this one.
@@ -186,7 +172,7 @@ impl OpenConnection {
     pub(crate) fn charge(&mut self, front_end: &RedisFrontEnd, memory: &mut ClientMemory) {
         if self.is_client() {
             let replies = self.redis(front_end).map_or(0, syros_resp::Connection::memory_bytes);
-            let held = self.held_reads.len() * size_of::<HeldRead>() + self.held_read_bytes;
+            let held = self.held_reads.len() * size_of::<ReadJob>() + self.held_read_bytes;
             memory.charge(&mut self.charged, self.net.memory_bytes() + replies + held);
         } else {
             memory.charge(&mut self.charged, 0);
@@ -208,22 +194,22 @@ impl OpenConnection {
         is_owing || self.net.is_clogged() || !self.held_reads.is_empty()
     }
 
-    /// Keeps a read until there is room for its reply.
-    pub(crate) fn hold(&mut self, read: HeldRead) {
+    /// Keeps a read until its client has taken replies that it has got.
+    pub(crate) fn hold(&mut self, job: ReadJob) {
         if self.held_reads.len() < HELD_READS_MAX {
-            self.held_read_bytes += read.body.len();
-            self.held_reads.push_back(read);
+            self.held_read_bytes += job.body.len();
+            self.held_reads.push_back(job);
         }
     }
 
     /// The next read that was kept, if there is room for its reply.
-    pub(crate) fn pop_held(&mut self) -> Option<HeldRead> {
+    pub(crate) fn pop_held(&mut self) -> Option<ReadJob> {
         if self.exceeds_reply_share() {
             return None;
         }
-        let read = self.held_reads.pop_front()?;
-        self.held_read_bytes -= read.body.len();
-        Some(read)
+        let job = self.held_reads.pop_front()?;
+        self.held_read_bytes -= job.body.len();
+        Some(job)
     }
 
     /// Bytes of replies in memory that the other end is to take.
@@ -330,15 +316,12 @@ impl Connections {
         matches!(self.slots.get(index), Some(Slot { entry: Some(ConnectionEntry::Dialing { .. }), .. }))
     }
 
-    /// The client's connection that the budget is charged most for, and with how much; not that with the address `spared`.
-    pub(crate) fn largest_client(&self, spared: Option<u64>) -> Option<(usize, usize)> {
-        let charged = |(index, slot): (usize, &Slot)| match &slot.entry {
-            Some(ConnectionEntry::Open(open)) if open.is_client() && spared != Some(open.address) => {
-                Some((index, open.charged))
-            }
+    /// The addresses of all clients' connections, and what the budget is charged with for each.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.slots.iter().filter_map(|slot| match &slot.entry {
+            Some(ConnectionEntry::Open(open)) if open.is_client() => Some((open.address, open.charged)),
             _ => None,
-        };
-        self.slots.iter().enumerate().filter_map(charged).max_by_key(|(_, charged)| *charged)
+        })
     }
 
     /// True if the connection at this place has been accepted, and its other end has not said who it is.

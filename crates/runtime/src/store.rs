@@ -54,6 +54,8 @@ pub enum StoreError {
     },
     /// A new log cannot be written.
     NewLog(WalError),
+    /// After this, what the log holds is in doubt: only a restart finds out, and the log is not opened again before.
+    LogInDoubt(WalError),
     /// The system gives no thread.
     Thread(io::Error),
     /// A replica that starts for the first time has reached a view already.
@@ -85,7 +87,7 @@ impl fmt::Display for StoreError {
             Self::SetAside { doing, path, source } => {
                 write!(f, "cannot {doing} {}: {source}", path.display())
             }
-            Self::NewLog(error) => error.fmt(f),
+            Self::NewLog(error) | Self::LogInDoubt(error) => error.fmt(f),
             Self::Thread(error) => write!(f, "cannot start the thread of the log: {error}"),
             Self::NotNewView(view) => write!(
                 f,
@@ -279,8 +281,8 @@ pub(crate) const fn log_options(config: &Config, cluster: u64, segment_bytes: u6
     options.segment_bytes = segment_bytes;
     // What other replicas send is bounded by their memory. A log that refuses it would stop everything,
     // heartbeats too.
-    if options.waiting_bytes_max < config.log_bytes_max {
-        options.waiting_bytes_max = config.log_bytes_max;
+    if options.waiting_bytes_max < config.settings.log_bytes_max {
+        options.waiting_bytes_max = config.settings.log_bytes_max;
     }
     options
 }

@@ -15,7 +15,6 @@ use syros_experiment::{
     Blend, Cost, KeyChoice, OperationKind, OperationStream, Part, Paths, Records, Row, VirtualRun,
 };
 use syros_protocol::client::Outcome;
-use syros_protocol::history::ChangeHistory;
 use syros_protocol::replica::Durability;
 use syros_regions::Regions;
 use syros_types::{Prng, Protocol};
@@ -165,7 +164,7 @@ impl Geo<'_> {
         protocol.client_resend *= self.regions.patience_of_clients();
         protocol.give_up_after = Duration::from_secs(30);
         if let Some(bytes) = self.history_bytes_max {
-            protocol.history_changes_max = bytes / ChangeHistory::CHANGE_BYTES;
+            protocol.replica.history_bytes_max = bytes;
         }
         swarm
     }

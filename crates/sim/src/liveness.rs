@@ -84,7 +84,8 @@ impl World {
         // Who fetches one entry at a time, and is the only one that can lead, gets so many of them in each view that it is to
         // lead.
         let protocol = &self.swarm.protocol;
-        let entry_by_entry = protocol.transfer_entries_max == 1 || protocol.transfer_bytes_max <= 150;
+        let entry_by_entry =
+            protocol.replica.transfer_entries_max == 1 || protocol.replica.transfer_bytes_max <= 150;
         let times = if entry_by_entry { 4 } else { 1 };
         // Where one member alone reaches all others, nothing goes on until a view is its to lead: of nine views, one.
         let rounds = if self.replicas.len() > 7 { 2 } else { 1 };
@@ -145,7 +146,7 @@ impl World {
     /// leader looks.
     fn late_max(&self) -> u64 {
         let speed = u64::from(self.swarm.protocol.speed);
-        let order = self.swarm.protocol.order_delay.as_nanos() as u64;
+        let order = self.swarm.protocol.replica.order_delay.as_nanos() as u64;
         2 * MICRO * self.swarm.clocks.skew_micros + order + SECOND / speed + 20 * MILLI
     }
 

@@ -423,13 +423,11 @@ impl RedisHost {
         if !self.memory.is_exceeded() {
             return;
         }
-        while !self.memory.is_relieved()
-            && let Some((address, socket)) = self.sockets.iter_mut().max_by_key(|(_, socket)| socket.charged)
-            && socket.charged > 0
-        {
-            self.memory.charge(&mut socket.charged, 0);
-            self.memory.count_evicted();
-            let address = *address;
+        let charged = |(address, socket): (&u64, &Socket)| (*address, socket.charged);
+        while let Some((address, _)) = self.memory.evict(self.sockets.iter().map(charged)) {
+            if let Some(socket) = self.sockets.get_mut(&address) {
+                self.memory.charge(&mut socket.charged, 0);
+            }
             self.front_end.close(address);
             self.hang_up(address);
         }

@@ -80,7 +80,7 @@ impl Scenario {
     #[must_use]
     pub fn unhurried(self) -> Self {
         self.with(|swarm| {
-            swarm.protocol.order_delay = Duration::from_secs(1);
+            swarm.protocol.replica.order_delay = Duration::from_secs(1);
             swarm.protocol.sync_after = Duration::from_secs(4);
             swarm.protocol.client_resend = Duration::from_secs(4);
         })

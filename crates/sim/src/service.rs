@@ -37,7 +37,7 @@ impl World {
             return Ok(());
         }
         // A session table that is full refuses updates.
-        if self.swarm.protocol.completions_max < COMPLETIONS_MAX {
+        if self.swarm.protocol.replica.completions_max < COMPLETIONS_MAX {
             return Ok(());
         }
         let speed = u64::from(self.swarm.protocol.speed);
@@ -155,7 +155,7 @@ impl World {
         // leader's word of the session: the next update is judged where messages are not equally fast, if the session lasts
         // so long.
         let may_be_early = self.swarm.network.jitter > 0;
-        if may_be_early && settings.session_timeout.as_nanos() as u64 / 4 <= 2 * round_trip {
+        if may_be_early && settings.replica.session_timeout.as_nanos() as u64 / 4 <= 2 * round_trip {
             return Ok(());
         }
         for slot in 0..self.clients.len() {
@@ -169,7 +169,7 @@ impl World {
                 let shown_at = self.now();
                 // A follower that has not read of the session yet refuses its updates.
                 self.become_equal()?;
-                if self.now() - shown_at >= settings.session_timeout.as_nanos() as u64 / 4 {
+                if self.now() - shown_at >= settings.replica.session_timeout.as_nanos() as u64 / 4 {
                     // The next update begins another session.
                     continue;
                 }
@@ -227,7 +227,7 @@ impl World {
     /// `updates` of them.
     fn is_too_tight_for(&self, updates: usize) -> bool {
         let settings = &self.swarm.protocol;
-        let room = settings.uncommitted_bytes_max.min(settings.unexecuted_bytes_max);
+        let room = settings.replica.uncommitted_bytes_max.min(settings.replica.unexecuted_bytes_max);
         let rounds = updates.div_ceil((room / UPDATE_BYTES).max(1)) as u64;
         // One that was refused for want of room comes back after a while.
         let backoff = (2 * settings.sync_after).min(settings.client_resend).as_nanos() as u64;
@@ -259,7 +259,7 @@ impl World {
 
     /// The leader ends, and every client is served soon.
     fn judge_failover(&mut self) -> Result<(), String> {
-        if self.swarm.protocol.log_keep_bytes != usize::MAX {
+        if self.swarm.protocol.replica.log_keep_bytes != usize::MAX {
             // Logs are trimmed so soon that a follower which is a little behind needs a snapshot before it can lead, and it
             // takes a while to write one: the followers catch up first.
             self.become_equal()?;
@@ -274,7 +274,7 @@ impl World {
             + 20 * self.hop()
             + 10 * self.vouching()
             + self.executing();
-        let least = settings.session_timeout.min(2 * settings.give_up_after).as_nanos() as u64;
+        let least = settings.replica.session_timeout.min(2 * settings.give_up_after).as_nanos() as u64;
         if least <= 2 * bound {
             // By its settings, sessions may end or clients give up while nobody leads.
             return Ok(());
@@ -310,7 +310,7 @@ impl World {
             let invocation = self.history.get(*operation);
             let outcome = invocation.finished.as_ref().map(|finished| &finished.outcome);
             // Where the session table keeps few replies, one may be gone when its client asks again.
-            let keeps_replies = self.swarm.protocol.reply_bytes_max >= REPLY_BYTES
+            let keeps_replies = self.swarm.protocol.replica.reply_bytes_max >= REPLY_BYTES
                 || invocation.steps.iter().all(|step| matches!(step, ClientCommand::Set(..)));
             if keeps_replies && matches!(outcome, Some(Outcome::Unknown)) {
                 return Err(format!(

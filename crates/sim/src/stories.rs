@@ -144,7 +144,7 @@ fn last_id(play: &mut Play) -> OperationId {
 /// A follower has nothing in its log where the others have an update. Nobody sees that but the members themselves, which
 /// compare digests of what they have executed.
 fn digests_tell_of_an_update_that_a_follower_lost(scenario: Scenario) -> Result<(), String> {
-    let mut play = scenario.with(|swarm| swarm.digest_entries = 8).start();
+    let mut play = scenario.with(|swarm| swarm.protocol.replica.digest_entries = 8).start();
     play.world().invariants.look_away();
     let writer = play.client();
     for round in 0..24_u8 {
@@ -228,7 +228,7 @@ fn an_expired_key_does_not_come_back_with_the_next_leader(scenario: Scenario) ->
 fn a_request_sent_again_acknowledges_nothing_new(scenario: Scenario) -> Result<(), String> {
     let scenario = scenario.with(|swarm| {
         swarm.network.in_order = false;
-        swarm.protocol.order_delay = Duration::from_millis(900);
+        swarm.protocol.replica.order_delay = Duration::from_millis(900);
         swarm.protocol.sync_after = Duration::from_secs(2);
     });
     let mut play = scenario.start();
@@ -352,7 +352,7 @@ fn an_update_does_not_complete_one_of_several_keys_before_it(scenario: Scenario)
 /// entry 2 of *that* log, and the update is still to come.
 fn a_reread_counts_only_in_the_view_that_named_its_entry(scenario: Scenario) -> Result<(), String> {
     let slowly = |swarm: &mut Swarm| {
-        swarm.protocol.order_delay = Duration::from_secs(2);
+        swarm.protocol.replica.order_delay = Duration::from_secs(2);
         swarm.protocol.sync_after = Duration::from_secs(4);
         swarm.protocol.client_resend = Duration::from_secs(4);
         swarm.disk_engine = Some(DiskEngineSettings {

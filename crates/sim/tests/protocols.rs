@@ -232,7 +232,8 @@ fn a_conflict_at_followers_alone_takes_three() {
     for (order_delay, pause) in [(10 * D, 10 * D + D / 2), (D / 2, D)] {
         for name in ["skyros-comm", "curp-c"] {
             let order_delay = core::time::Duration::from_nanos(order_delay);
-            let mut play = scenario(name, 3).with(|swarm| swarm.protocol.order_delay = order_delay).start();
+            let mut play =
+                scenario(name, 3).with(|swarm| swarm.protocol.replica.order_delay = order_delay).start();
             let client = play.client();
             assert_eq!(trips(&mut play, client, increment(1, false)), 1);
             // It is ordered, committed and executed at the leader; followers hear of that a little later.

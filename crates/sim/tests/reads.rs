@@ -25,7 +25,7 @@ fn cost(play: &mut Play, client: usize, step: ClientCommand) -> u64 {
 
 /// Every link is one [`D`] long, nothing else takes time, and nothing is ordered before somebody waits for it.
 fn start(replicas: usize) -> Play {
-    let slow = |swarm: &mut syros_sim::Swarm| swarm.protocol.order_delay = Duration::from_millis(500);
+    let slow = |swarm: &mut syros_sim::Swarm| swarm.protocol.replica.order_delay = Duration::from_millis(500);
     Scenario::new(replicas).durability(Durability::Replicated).with(slow).start()
 }
 
@@ -114,7 +114,8 @@ fn a_quorum_is_as_far_as_its_members() {
 #[test]
 fn a_read_of_several_keys_sees_what_was_complete_before_what_it_sees() {
     let story = |scenario: Scenario| {
-        let unhurried = |swarm: &mut syros_sim::Swarm| swarm.protocol.order_delay = Duration::from_secs(1);
+        let unhurried =
+            |swarm: &mut syros_sim::Swarm| swarm.protocol.replica.order_delay = Duration::from_secs(1);
         let mut play = scenario.with(unhurried).start();
         let [first, second, both] = [(); 3].map(|()| play.client());
         let reader = play.reader(ReadPolicy::Quorum);

@@ -132,7 +132,7 @@ enum From {
 /// behind another one of its kind, a merge or update behind an overwrite.
 fn halves(play: &mut Play, client: usize, first_key: u64) -> [u64; 7] {
     let quiet = |play: &mut Play| play.run(200 * D);
-    let mut half = |play: &mut Play, step| cost(play, client, step) / D;
+    let half = |play: &mut Play, step| cost(play, client, step) / D;
     // It learns of the view, and who is active in it.
     half(play, increment(first_key, false));
     quiet(play);
@@ -319,7 +319,7 @@ fn messages_of_an_update_that_returns_state() {
 /// on their way grew with every one.
 #[test]
 fn a_new_leader_asks_for_each_part_of_the_log_once() {
-    let scenario = Scenario::new(3).with(|swarm| swarm.protocol.transfer_entries_max = 1);
+    let scenario = Scenario::new(3).with(|swarm| swarm.protocol.replica.transfer_entries_max = 1);
     let mut play = scenario.start();
     let client = play.client();
     play.run(100 * D);

@@ -30,8 +30,8 @@ const AHEAD: i64 = 200_000;
 fn an_update_of_an_expiring_session_is_not_lost() {
     assert_cures(PlantedBug::ExpiringSessionAccepted, |scenario| {
         let scenario = scenario.with(|swarm| {
-            swarm.protocol.session_timeout = Duration::from_secs(4);
-            swarm.protocol.order_delay = Duration::from_millis(300);
+            swarm.protocol.replica.session_timeout = Duration::from_secs(4);
+            swarm.protocol.replica.order_delay = Duration::from_millis(300);
         });
         let mut play = scenario.start();
         let writer = play.client();

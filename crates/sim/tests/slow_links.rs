@@ -13,8 +13,8 @@ const VALUES: u64 = 32;
 /// of them.
 fn full_logs(replicas: usize, value: usize, millis: u64) -> (Play, usize) {
     let unhurried = |swarm: &mut syros_sim::Swarm| {
-        swarm.protocol.order_delay = Duration::from_secs(30);
-        swarm.protocol.forward_after = Duration::from_secs(60);
+        swarm.protocol.replica.order_delay = Duration::from_secs(30);
+        swarm.protocol.replica.forward_after = Duration::from_secs(60);
         swarm.protocol.give_up_after = Duration::from_secs(60);
     };
     let mut play = Scenario::new(replicas).with(unhurried).start();

@@ -73,7 +73,8 @@ impl Cluster {
                 .map_err(|error| format!("--replicas: {error}"))?;
             config.bootstrap = true;
             config.replica.configuration.mode = protocol.fast_quorum;
-            config.replica.batch_max = protocol.batch.map_or(config.replica.batch_max, usize::from);
+            config.replica.settings.batch_max =
+                protocol.batch.map_or(config.replica.settings.batch_max, usize::from);
             let durability = if options.fsync { Durability::Fsync } else { Durability::Replicated };
             config.replica.durability = durability;
             let node = Node::start_machine::<FileStore>(config).map_err(|error| error.to_string())?;

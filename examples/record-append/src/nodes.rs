@@ -112,8 +112,8 @@ fn start(options: &NodeOptions) -> Result<Node, String> {
         Durable::Fsync => Durability::Fsync,
         Durable::Replicated => Durability::Replicated,
     };
-    config.replica.snapshot_log_bytes = common.snapshot_log;
-    config.replica.log_keep_bytes = common.log_keep.min(config.replica.log_bytes_max / 2);
+    config.replica.settings.snapshot_log_bytes = common.snapshot_log;
+    config.replica.settings.log_keep_bytes = common.log_keep.min(config.replica.settings.log_bytes_max / 2);
     Node::start_machine::<FileStore>(config).map_err(|error| error.to_string())
 }
 

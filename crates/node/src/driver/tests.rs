@@ -189,7 +189,7 @@ fn after_the_disk_failed_nothing_is_appended_and_nothing_that_waits_leaves() {
 
 #[test]
 fn a_snapshot_is_not_begun_that_the_disk_has_no_room_for() {
-    let mut harness = Harness::new(|config| config.snapshot_log_bytes = 1);
+    let mut harness = Harness::new(|config| config.settings.snapshot_log_bytes = 1);
     harness.driver.set_snapshot_room(Some(0));
     harness.message(Message::Register { view: View(0), nonce: 3 });
     harness.make_durable();

@@ -124,7 +124,7 @@ impl ClientMemory {
     }
 
     /// True if enough is free again, so that nobody else has to go.
-    pub const fn is_relieved(&self) -> bool {
+    const fn is_relieved(&self) -> bool {
         self.counted() <= self.limit / 2
     }
 
@@ -159,9 +159,18 @@ impl ClientMemory {
         self.spared.filter(|spared| spared.bytes > 0).map_or(Instant::NEVER, |spared| spared.deadline)
     }
 
-    /// Counts a connection that had to go.
-    pub const fn count_evicted(&mut self) {
+    /// Whose connection has to go next, and what it takes: of `clients`, which are the addresses of all clients' connections
+    /// and what each takes, the one that takes most and is not spared. The caller closes it, and asks again. `None` when half
+    /// of the budget is free, or nobody is left who takes anything.
+    pub fn evict(&mut self, clients: impl Iterator<Item = (u64, usize)>) -> Option<(u64, usize)> {
+        if self.is_relieved() {
+            return None;
+        }
+        let spared = self.spared();
+        let may_go = clients.filter(|(address, charged)| *charged > 0 && spared != Some(*address));
+        let largest = may_go.max_by_key(|(_, charged)| *charged)?;
         self.evicted += 1;
+        Some(largest)
     }
 
     /// Bytes in use.
@@ -212,6 +221,29 @@ mod tests {
         assert!(memory.is_relieved());
         memory.end_waiting();
         assert_eq!(memory.deadline(), Instant::NEVER);
+    }
+
+    #[test]
+    fn who_holds_most_goes_first_until_half_is_free() {
+        let mut memory = ClientMemory::new(64 << 20);
+        let mut charged = [0; 5];
+        for (charge, now) in charged.iter_mut().zip([0, 10 << 20, 90 << 20, 30 << 20, 25 << 20]) {
+            memory.charge(charge, now);
+        }
+        memory.spare(Instant(7), 2, charged[2], 80 << 20);
+        assert!(memory.is_exceeded() && memory.spared() == Some(2));
+        let mut gone = Vec::new();
+        while let Some((address, bytes)) = memory.evict((0..).zip(charged)) {
+            memory.charge(&mut charged[address as usize], 0);
+            gone.push((address, bytes));
+        }
+        assert_eq!(gone, [(3, 30 << 20), (4, 25 << 20)], "less than half is taken, but for who is spared");
+        assert_eq!(memory.evicted(), 2);
+
+        memory.spare_nobody();
+        assert_eq!(memory.evict((0..).zip(charged)), Some((2, 90 << 20)));
+        assert_eq!(memory.evict([(0, 0)].into_iter()), None, "nobody takes anything");
+        assert_eq!(memory.evicted(), 3);
     }
 
     #[test]

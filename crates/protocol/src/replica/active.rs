@@ -85,7 +85,8 @@ impl Replica {
         }
         let me = self.config.replica;
         let leader_before = configuration.leader(newest);
-        let is_wanting = self.later_views.is_wanting(leader_before, self.now.instant, self.config.resend);
+        let is_wanting =
+            self.later_views.is_wanting(leader_before, self.now.instant, self.config.settings.resend);
         let is_gone = !senders.contains(leader_before) && !is_wanting;
         let usual = rule.active.and(senders);
         let usual = if is_gone { usual.without(leader_before) } else { usual };
@@ -106,9 +107,9 @@ impl Replica {
             // It sends no signs of life.
             return;
         }
-        let heartbeat = self.config.heartbeat.as_nanos().max(1);
+        let heartbeat = self.config.settings.heartbeat.as_nanos().max(1);
         let reviews = |time: Duration| u32::try_from(time.as_nanos().div_ceil(heartbeat)).unwrap_or(u32::MAX);
-        let suspect_after = reviews(self.config.suspect_after);
+        let suspect_after = reviews(self.config.settings.suspect_after);
         // What is on its way may take long to arrive, and answers wait behind it.
         let carrying = super::view_change::carrying_time(self.backlog.uncommitted_bytes) * 2;
         let absent_after = suspect_after.saturating_mul(ABSENT).saturating_add(reviews(carrying));
@@ -159,7 +160,7 @@ impl Replica {
             return;
         }
         let now = self.now.instant;
-        let suspect_after = self.config.suspect_after;
+        let suspect_after = self.config.settings.suspect_after;
         let known = &mut self.active;
         for member in left_out.iter().map(ReplicaId::index) {
             let doublings = known.doublings[member];
@@ -254,8 +255,9 @@ impl ActiveMembers {
         committed.hash(hasher);
         for (at, doublings) in taken_back_at.iter().zip(doublings) {
             at.is_some().hash(hasher);
-            at.iter()
-                .for_each(|at| clock.past(*at, reliable_after(config.suspect_after, *doublings), hasher));
+            at.iter().for_each(|at| {
+                clock.past(*at, reliable_after(config.settings.suspect_after, *doublings), hasher)
+            });
         }
     }
 }

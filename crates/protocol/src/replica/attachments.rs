@@ -12,7 +12,7 @@ use syros_types::{Instant, OpNumber, SessionId};
 /// flight; more only cost it another `Attach`.
 const SESSIONS_PER_CONNECTION_MAX: usize = 8;
 
-/// Sessions that a connection may register in [`Config::registration_interval`](super::Config), and at once. A client
+/// Sessions that a connection may register in [`Settings::registration_interval`](super::Settings), and at once. A client
 /// registers one when it begins and another when that one has been idle for minutes; this leaves room for a process with
 /// several clients behind a proxy that shares connections.
 const REGISTRATIONS_MAX: u32 = 8;

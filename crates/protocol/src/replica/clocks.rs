@@ -57,7 +57,7 @@ impl Replica {
 
     /// A member has told its clock, some time ago. One view change is not in the way of another for longer than this.
     pub(super) fn hear_late_clock(&mut self, member: ReplicaId, clock: WallTime) {
-        let late = u64::try_from(self.config.suspect_after.as_nanos()).unwrap_or(u64::MAX);
+        let late = u64::try_from(self.config.settings.suspect_after.as_nanos()).unwrap_or(u64::MAX);
         self.hear_clock(member, clock, Instant(self.now.instant.0.saturating_sub(late)));
     }
 
@@ -110,7 +110,7 @@ impl Replica {
     /// How long until log time is at `moment`.
     pub(super) fn time_until(&self, moment: WallTime) -> Duration {
         let missing = |time: WallTime| Duration::from_micros(moment.0.saturating_sub(time.0));
-        self.group_time().map_or(self.config.heartbeat, missing)
+        self.group_time().map_or(self.config.settings.heartbeat, missing)
     }
 
     /// True if the clocks that are known leave no doubt about the time: they agree, or there are no others.
@@ -121,7 +121,7 @@ impl Replica {
         let low = bounds().map(|clock| clock.high).fold(wall, WallTime::min);
         let high = bounds().map(|clock| clock.low).fold(wall, WallTime::max);
         known().count() + 1 == self.config.configuration.size()
-            || high <= low.after(self.config.clock_skew_max)
+            || high <= low.after(self.config.settings.clock_skew_max)
     }
 
     /// Leader: hands over to a member whose clock is right if its own has been off for some time. Log time does not
@@ -130,7 +130,7 @@ impl Replica {
     pub(super) fn leave_with_wrong_clock(&mut self) {
         let Some(agreed) = self.group_clock() else { return };
         let Role::Leader(leader) = &mut self.role else { return };
-        if agreed.includes(self.now.wall, self.config.clock_skew_max) {
+        if agreed.includes(self.now.wall, self.config.settings.clock_skew_max) {
             leader.clock_off_since = None;
             return;
         }
@@ -148,7 +148,7 @@ impl Replica {
         }
         // Not before: while all clocks are set, this member's may be the first or the last.
         self.trace(TraceEvent::WrongClock(error));
-        let tolerance = self.config.clock_skew_max;
+        let tolerance = self.config.settings.clock_skew_max;
         let is_right = |member: &ReplicaId| {
             let reading = self.clocks[member.index()].map(|reading| reading.bounds(now));
             reading.is_some_and(|clock| agreed.includes(clock.low, tolerance))

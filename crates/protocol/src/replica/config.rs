@@ -1,4 +1,4 @@
-//! Settings of a replica.
+//! What a replica is made from, and what may be chosen about it.
 
 use crate::message::{Describe, Overwrites};
 use crate::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
@@ -33,32 +33,14 @@ impl core::fmt::Display for Durability {
     }
 }
 
-/// Settings of a replica. Members compare what is in
-/// [`SharedSettings`](crate::agreement::SharedSettings), and refuse each other if it differs.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The configuration of the group: its members, and how they count.
-    pub configuration: Configuration,
-    /// Which member this is: a position in the configuration.
-    pub replica: ReplicaId,
-    /// When acknowledgements leave.
-    pub durability: Durability,
-    /// What the state machine says of an operation.
-    pub describe: Describe,
-    /// What the state machine says of two overwrites.
-    pub overwrites: Overwrites,
-    /// The leader takes updates until the state has this many bytes more than followers take it to: where it refuses one
-    /// that was sent to all, they have refused it as well, and its client can be told that it is nowhere.
-    pub leader_memory_margin: usize,
-    /// Seed of the jitter of this replica's timers.
-    pub seed: u64,
+/// What may be chosen about a replica: times and limits. Whoever configures one embeds this, so that the defaults stand here
+/// and nowhere else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
     /// Heartbeats of an otherwise silent leader.
     pub heartbeat: Duration,
     /// A follower promises not to change views for this long after it heard its leader.
     pub lease: Duration,
-    /// The longest lease that this replica may have promised before it started: until that is over it does not miss
-    /// its leader, who may rely upon it.
-    pub promised_before: Duration,
     /// Part of the lease given up for clocks that run at different rates, in parts per million.
     pub clock_drift_ppm: u32,
     /// Silence of the leader after which a follower suspects it. At least `lease`.
@@ -85,8 +67,6 @@ pub struct Config {
     pub sessions_max: usize,
     /// Entries of the log in a segment of which replicas compare digests.
     pub digest_entries: u64,
-    /// Any connection may use any session: for models, which have no connections.
-    pub open_sessions: bool,
     /// Most updates in one Prepare.
     pub batch_max: usize,
     /// Most bytes of log and durability log held in memory; beyond, updates are refused.
@@ -99,12 +79,6 @@ pub struct Config {
     /// A snapshot is taken when the log has grown by this many bytes, or by as many as the last snapshot
     /// has, whichever is more: restarts replay no more than that. Only with durability `fsync`.
     pub snapshot_log_bytes: usize,
-    /// The engine is on disk itself: what it has executed survives at checkpoints of its own, and only a
-    /// snapshot for another member is a file.
-    pub engine_is_durable: bool,
-    /// So many entries may be executed ahead of the last one that all before have been, for engines that execute
-    /// several at a time. 0: nothing is asked for before all that was asked for is done.
-    pub apply_ahead: u64,
     /// A snapshot is received at this many bytes per second, so that it does not hurt clients.
     pub transfer_rate: u64,
     /// Most updates in the durability log; beyond, updates are refused.
@@ -134,12 +108,48 @@ pub struct Config {
     pub transfer_bytes_max: usize,
     /// Most entries of the log in one part of a transfer.
     pub transfer_entries_max: u64,
-    /// A known-wrong variant to run, for the simulator.
-    #[cfg(feature = "planted-bugs")]
-    pub planted: Option<crate::replica::PlantedBug>,
 }
 
-impl Config {
+impl Settings {
+    /// The defaults.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self {
+            heartbeat: Duration::from_millis(25),
+            lease: Duration::from_millis(200),
+            clock_drift_ppm: 10_000,
+            suspect_after: Duration::from_millis(225),
+            view_change_timeout: Duration::from_millis(300),
+            slow_disk_after: Duration::from_secs(1),
+            resend: Duration::from_millis(50),
+            order_delay: Duration::from_micros(500),
+            fetch_delay: Duration::from_micros(500),
+            forward_after: Duration::from_secs(1),
+            clock_skew_max: Duration::from_millis(500),
+            session_timeout: Duration::from_secs(600),
+            registration_interval: Duration::from_secs(1),
+            sessions_max: 65_536,
+            digest_entries: 4096,
+            batch_max: 1024,
+            log_bytes_max: 1 << 30,
+            history_bytes_max: 4 << 20,
+            log_keep_bytes: 256 << 20,
+            snapshot_log_bytes: 256 << 20,
+            transfer_rate: 95 << 20,
+            dlog_length_max: 262_144,
+            waiting_max: 262_144,
+            dlog_bytes_max: 64 << 20,
+            uncommitted_bytes_max: 64 << 20,
+            unexecuted_bytes_max: 64 << 20,
+            reply_bytes_max: REPLY_BYTES_MAX,
+            completions_max: COMPLETIONS_MAX,
+            batch_bytes_max: 1 << 20,
+            apply_chunk: 16_384,
+            transfer_bytes_max: 1 << 20,
+            transfer_entries_max: 8192,
+        }
+    }
+
     /// Lets whatever measures in messages between replicas take so many times longer: they are far from each other.
     /// Heartbeats are as frequent as before; they only take longer.
     pub fn lengthen_timeouts(&mut self, times: u32) {
@@ -149,8 +159,53 @@ impl Config {
             *timeout *= times;
         }
     }
+}
 
-    /// The defaults for member `replica` of a group, and the two functions of the state machine.
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What a replica is made from. Members compare what is in
+/// [`SharedSettings`](crate::agreement::SharedSettings), and refuse each other if it differs.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The configuration of the group: its members, and how they count.
+    pub configuration: Configuration,
+    /// Which member this is: a position in the configuration.
+    pub replica: ReplicaId,
+    /// When acknowledgements leave.
+    pub durability: Durability,
+    /// What the state machine says of an operation.
+    pub describe: Describe,
+    /// What the state machine says of two overwrites.
+    pub overwrites: Overwrites,
+    /// The leader takes updates until the state has this many bytes more than followers take it to: where it refuses one
+    /// that was sent to all, they have refused it as well, and its client can be told that it is nowhere.
+    pub leader_memory_margin: usize,
+    /// Seed of the jitter of this replica's timers.
+    pub seed: u64,
+    /// The longest lease that this replica may have promised before it started: until that is over it does not miss
+    /// its leader, who may rely upon it.
+    pub promised_before: Duration,
+    /// Any connection may use any session: for models, which have no connections.
+    pub open_sessions: bool,
+    /// The engine is on disk itself: what it has executed survives at checkpoints of its own, and only a
+    /// snapshot for another member is a file.
+    pub engine_is_durable: bool,
+    /// So many entries may be executed ahead of the last one that all before have been, for engines that execute
+    /// several at a time. 0: nothing is asked for before all that was asked for is done.
+    pub apply_ahead: u64,
+    /// What may be chosen.
+    pub settings: Settings,
+    /// A known-wrong variant to run, for the simulator.
+    #[cfg(feature = "planted-bugs")]
+    pub planted: Option<crate::replica::PlantedBug>,
+}
+
+impl Config {
+    /// Member `replica` of a group, with the default settings, and the two functions of the state machine.
     #[must_use]
     pub const fn new(
         configuration: Configuration,
@@ -166,42 +221,11 @@ impl Config {
             overwrites,
             leader_memory_margin: 0,
             seed: replica.0 as u64,
-            heartbeat: Duration::from_millis(25),
-            lease: Duration::from_millis(200),
             promised_before: Duration::ZERO,
-            clock_drift_ppm: 10_000,
-            suspect_after: Duration::from_millis(225),
-            view_change_timeout: Duration::from_millis(300),
-            slow_disk_after: Duration::from_secs(1),
-            resend: Duration::from_millis(50),
-            order_delay: Duration::from_micros(500),
-            fetch_delay: Duration::from_micros(500),
-            forward_after: Duration::from_secs(1),
-            clock_skew_max: Duration::from_millis(500),
-            session_timeout: Duration::from_secs(600),
-            registration_interval: Duration::from_secs(1),
-            sessions_max: 65_536,
-            digest_entries: 4096,
             open_sessions: false,
-            batch_max: 1024,
-            log_bytes_max: 1 << 30,
-            history_bytes_max: 4 << 20,
-            log_keep_bytes: 256 << 20,
-            snapshot_log_bytes: 256 << 20,
             engine_is_durable: false,
             apply_ahead: 0,
-            transfer_rate: 95 << 20,
-            dlog_length_max: 262_144,
-            waiting_max: 262_144,
-            dlog_bytes_max: 64 << 20,
-            uncommitted_bytes_max: 64 << 20,
-            unexecuted_bytes_max: 64 << 20,
-            reply_bytes_max: REPLY_BYTES_MAX,
-            completions_max: COMPLETIONS_MAX,
-            batch_bytes_max: 1 << 20,
-            apply_chunk: 16_384,
-            transfer_bytes_max: 1 << 20,
-            transfer_entries_max: 8192,
+            settings: Settings::new(),
             #[cfg(feature = "planted-bugs")]
             planted: None,
         }

@@ -115,7 +115,7 @@ impl Replica {
     /// Follower: its own front end waits for this entry, which the follower has committed because its leader said so. Somebody
     /// may not have heard that it wants to count by itself.
     fn watch_logs_again(&mut self, number: OpNumber) {
-        let again = self.config.resend;
+        let again = self.config.settings.resend;
         let now = self.now.instant;
         if let Role::Follower(follower) = &mut self.role
             && follower.commits.counted < number

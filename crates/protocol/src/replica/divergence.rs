@@ -58,14 +58,14 @@ impl Replica {
 
     /// Leader: lets another member lead if this one's state is not that of the majority.
     pub(super) fn leave_diverged(&mut self) {
-        if self.diverged.is_some() && self.has_led_for_long(self.config.heartbeat) {
+        if self.diverged.is_some() && self.has_led_for_long(self.config.settings.heartbeat) {
             self.step_down(HandOverReason::Diverged);
         }
     }
 
     /// The state of this replica is now the one after this entry, as another member has sent it or the disk has it.
     pub(super) fn restart_digests(&mut self, base: OpNumber) {
-        let length = self.config.digest_entries.max(1);
+        let length = self.config.settings.digest_entries.max(1);
         let is_part = self.planted(PlantedBug::PartOfSegmentReported);
         let base = if is_part { OpNumber(base.0 / length * length) } else { base };
         self.digests = Digests::after(base, length);

@@ -68,7 +68,7 @@ impl Replica {
             Role::Recovering(recovering) => recovering.hash(hasher),
         }
         timers.fingerprint(clock, hasher);
-        dlog.fingerprint(clock, config.forward_after, hasher);
+        dlog.fingerprint(clock, config.settings.forward_after, hasher);
         backlog.fingerprint(hasher);
         history.fingerprint(hasher);
         (sessions, next_expiry, resources, snapshots).hash(hasher);
@@ -164,8 +164,8 @@ impl Leader {
         reads_unconfirmed.iter().for_each(|read| read.fingerprint(clock, hasher));
         contact.fingerprint(config, clock, hasher);
         overtaken.map(|(number, _)| number).hash(hasher);
-        hash_since(overtaken.map(|(_, since)| since), config.slow_disk_after, clock, hasher);
-        hash_since(*entered_at, config.view_change_timeout, clock, hasher);
+        hash_since(overtaken.map(|(_, since)| since), config.settings.slow_disk_after, clock, hasher);
+        hash_since(*entered_at, config.settings.view_change_timeout, clock, hasher);
     }
 }
 
@@ -175,7 +175,7 @@ impl Contact {
         unheard_signs.hash(hasher);
         clock.deadline(*unheard_again_at, hasher);
         // When the last ones were answered matters only when there are nearly too many.
-        let most = config.suspect_after.as_nanos() / config.heartbeat.as_nanos().max(1);
+        let most = config.settings.suspect_after.as_nanos() / config.settings.heartbeat.as_nanos().max(1);
         if u128::from(*unheard_signs) > most {
             clock.exact(*confirmed_until, hasher);
         }
@@ -196,9 +196,9 @@ impl Follower {
         } = self;
         in_view.fingerprint(clock, hasher);
         (leader_commit, ack_due.is_some(), suspecting).hash(hasher);
-        clock.past(*leader_contact, config.lease, hasher);
+        clock.past(*leader_contact, config.settings.lease, hasher);
         missing.fingerprint(hasher);
-        hash_since(*state_requested, config.resend, clock, hasher);
+        hash_since(*state_requested, config.settings.resend, clock, hasher);
         commits.fingerprint(hasher);
     }
 }
@@ -222,9 +222,9 @@ impl LaterViews {
             let Some(WantedView { view, moved, at }) = want else { continue };
             (view, moved).hash(hasher);
             // It counts up to and including the last moment.
-            clock.past(*at, WantedView::kept(config.resend) + Duration::from_nanos(1), hasher);
+            clock.past(*at, WantedView::kept(config.settings.resend) + Duration::from_nanos(1), hasher);
         }
-        hash_since(*start_view_requested, config.resend, clock, hasher);
+        hash_since(*start_view_requested, config.settings.resend, clock, hasher);
     }
 }
 

@@ -42,7 +42,7 @@ mod view_change;
 mod tests;
 
 pub use api::{Action, Boot, EntryRef, Event};
-pub use config::{Config, Durability};
+pub use config::{Config, Durability, Settings};
 #[cfg(feature = "planted-bugs")]
 pub use planted::PlantedBug;
 #[cfg(not(feature = "planted-bugs"))]
@@ -142,7 +142,10 @@ impl Replica {
     #[must_use]
     pub fn new(config: Config, boot: Boot, now: Now) -> Self {
         assert!(config.replica.index() < config.configuration.size(), "the replica is a member of its group");
-        assert!(config.suspect_after >= config.lease, "a lease ends before its holder is suspected");
+        assert!(
+            config.settings.suspect_after >= config.settings.lease,
+            "a lease ends before its holder is suspected"
+        );
         let members = config.configuration.size();
         let prng = Prng::new(config.seed ^ (u64::from(config.replica.0) << 56));
         let mut replica = Self {
@@ -159,12 +162,12 @@ impl Replica {
             commit: OpNumber(0),
             applied: OpNumber(0),
             apply_requested: OpNumber(0),
-            dlog: DurabilityLog::new(config.dlog_length_max),
+            dlog: DurabilityLog::new(config.settings.dlog_length_max),
             backlog: Backlog::default(),
             history: ChangeHistory::default(),
             sessions: Sessions::default(),
             attachments: attachments::Attachments::default(),
-            digests: Digests::after(OpNumber(0), config.digest_entries),
+            digests: Digests::after(OpNumber(0), config.settings.digest_entries),
             diverged: None,
             sessions_ended_at: Instant(0),
             next_expiry: None,
@@ -301,7 +304,7 @@ impl Replica {
     /// How long a leader is silent before it is suspected.
     #[must_use]
     pub const fn suspect_after(&self) -> Duration {
-        self.config.suspect_after
+        self.config.settings.suspect_after
     }
 
     /// True if the replica is normal and leads its view.
@@ -348,7 +351,7 @@ impl Replica {
             divergences: self.counters.divergences,
             diverged: self.diverged.is_some(),
             silent_ms: u64::try_from(silent.as_millis()).unwrap_or(u64::MAX),
-            no_quorum: silent >= self.config.suspect_after,
+            no_quorum: silent >= self.config.settings.suspect_after,
             disk_failed: self.resources.disk_failed || self.resources.disk_is_short,
         }
     }
@@ -456,7 +459,7 @@ impl Replica {
             leader.heartbeat_due = true;
         }
         if self.timers.is_due(Timer::Review, now) {
-            self.timers.set(Timer::Review, now.after(self.config.heartbeat));
+            self.timers.set(Timer::Review, now.after(self.config.settings.heartbeat));
             self.review();
         }
         if !self.is_leader() {
@@ -469,7 +472,7 @@ impl Replica {
             self.next_expiry = if self.append_tick() { None } else { Some(again) };
         }
         if self.timers.is_due(Timer::Sessions, now) {
-            self.timers.set(Timer::Sessions, now.after(self.config.session_timeout / 8));
+            self.timers.set(Timer::Sessions, now.after(self.config.settings.session_timeout / 8));
             self.expire_sessions();
         }
         self.trace_quorum();
@@ -492,7 +495,7 @@ impl Replica {
             self.fetch_missing_bodies();
         }
         if self.timers.is_due(Timer::Forward, now) {
-            self.timers.set(Timer::Forward, now.after(self.config.forward_after / 2));
+            self.timers.set(Timer::Forward, now.after(self.config.settings.forward_after / 2));
             self.forward_old_updates();
         }
         if self.timers.is_due(Timer::Suspect, now) {
@@ -519,7 +522,7 @@ impl Replica {
         if self.snapshots.is_installing() || (!is_idle && (ahead == 0 || self.needs_idle_engine())) {
             return;
         }
-        let end = self.apply_requested.0 + self.config.apply_chunk;
+        let end = self.apply_requested.0 + self.config.settings.apply_chunk;
         let end = if ahead == 0 { end } else { end.min(self.applied.0 + ahead) };
         let through = self.commit.min(OpNumber(end));
         if through > self.apply_requested {

@@ -29,10 +29,10 @@ const PARKED_MAX: usize = 256;
 impl Replica {
     /// Leader: what was accepted is ordered soon, or at once when there is a batch of it.
     pub(super) fn schedule_ordering(&mut self) {
-        if self.dlog.unordered() >= self.config.batch_max {
+        if self.dlog.unordered() >= self.config.settings.batch_max {
             self.order_all();
         } else {
-            self.timers.set_earlier(Timer::Order, self.now.instant.after(self.config.order_delay));
+            self.timers.set_earlier(Timer::Order, self.now.instant.after(self.config.settings.order_delay));
         }
     }
 
@@ -80,8 +80,8 @@ impl Replica {
             entry.time = self.log.last_time();
         }
         leader.batch.push(prepared);
-        let is_full = leader.batch.entries.len() >= self.config.batch_max
-            || leader.batch.bytes >= self.config.batch_bytes_max;
+        let is_full = leader.batch.entries.len() >= self.config.settings.batch_max
+            || leader.batch.bytes >= self.config.settings.batch_bytes_max;
         self.backlog.on_ordered(&entry);
         let number = self.append_entry(entry);
         if is_full {
@@ -114,8 +114,8 @@ impl Replica {
         self.on_append();
         if let Role::Leader(leader) = &mut self.role {
             leader.heartbeat_due = false;
-            self.timers.set(Timer::Heartbeat, sent_at.after(self.config.heartbeat));
-            leader.contact.on_sign_sent(sent_at, self.config.heartbeat);
+            self.timers.set(Timer::Heartbeat, sent_at.after(self.config.settings.heartbeat));
+            leader.contact.on_sign_sent(sent_at, self.config.settings.heartbeat);
         }
         self.advance_commit();
     }
@@ -143,7 +143,7 @@ impl Replica {
     /// that commits nothing lets the next one wait twice as long.
     fn others_may_go_on(&self, leader: &Leader) -> bool {
         let is_recent = |at: Option<Instant>| {
-            at.is_some_and(|at| self.now.instant < at.after(self.config.suspect_after * UNHEARD_MAX))
+            at.is_some_and(|at| self.now.instant < at.after(self.config.settings.suspect_after * UNHEARD_MAX))
         };
         let others = self.others().filter(|other| {
             let progress = &leader.progress[other.index()];
@@ -151,7 +151,7 @@ impl Replica {
         });
         let committed_in = self.log.view_at(self.commit).unwrap_or_default();
         let fruitless = (self.view.0 - committed_in.0).min(3) as u32;
-        let patience = self.config.suspect_after * UNHEARD_MAX * (1 << fruitless);
+        let patience = self.config.settings.suspect_after * UNHEARD_MAX * (1 << fruitless);
         let since = self.confirmed_at().max(leader.entered_at).unwrap_or_default();
         others.count() >= self.config.configuration.majority() && self.now.instant >= since.after(patience)
     }
@@ -172,14 +172,14 @@ impl Replica {
     /// was stopped has to send first, and to read the answers.
     pub(super) fn leave_unheard(&mut self) {
         let Role::Leader(leader) = &self.role else { return };
-        let silence = self.config.heartbeat * leader.contact.unheard_signs;
+        let silence = self.config.settings.heartbeat * leader.contact.unheard_signs;
         let stays =
             self.planted(PlantedBug::UnheardLeaderStays) || self.planted(PlantedBug::DeposedLeaderStays);
         // A group of one has nobody to hear.
         let is_alone = self.config.configuration.faults() == 0;
         // What it has sent may take long to arrive, and what follows waits behind it.
         let carrying = super::view_change::carrying_time(self.backlog.uncommitted_bytes) * 2;
-        if silence >= self.config.suspect_after * UNHEARD_MAX + carrying && !stays && !is_alone {
+        if silence >= self.config.settings.suspect_after * UNHEARD_MAX + carrying && !stays && !is_alone {
             self.move_to(self.view.next(), ViewChangeReason::Moved, ViewChangeCause::Unheard(silence));
         }
     }
@@ -196,13 +196,13 @@ impl Replica {
             if self.planted(PlantedBug::SilentForGood) {
                 self.timers.stop(Timer::Heartbeat);
             } else {
-                self.timers.set(Timer::Heartbeat, self.now.instant.after(self.config.heartbeat));
+                self.timers.set(Timer::Heartbeat, self.now.instant.after(self.config.settings.heartbeat));
             }
             return;
         }
         let sent_at = self.now.instant;
-        leader.contact.on_sign_sent(sent_at, self.config.heartbeat);
-        self.timers.set(Timer::Heartbeat, sent_at.after(self.config.heartbeat));
+        leader.contact.on_sign_sent(sent_at, self.config.settings.heartbeat);
+        self.timers.set(Timer::Heartbeat, sent_at.after(self.config.settings.heartbeat));
         let (view, commit, op_number) = (self.view, self.announced_commit(), self.log.op_number());
         self.broadcast(&Message::Commit { view, commit, op_number, sent_at });
     }
@@ -259,8 +259,9 @@ impl Replica {
     /// When a leader is suspected that has been heard now. Spread, so that not all followers suspect at one moment; never
     /// before the promise ends.
     pub(super) fn next_suspicion(&mut self) -> Instant {
-        let jitter = self.prng.below((self.config.suspect_after / 8).as_nanos() as u64);
-        let at = self.now.instant.after(self.config.suspect_after).after(Duration::from_nanos(jitter));
+        let jitter = self.prng.below((self.config.settings.suspect_after / 8).as_nanos() as u64);
+        let at =
+            self.now.instant.after(self.config.settings.suspect_after).after(Duration::from_nanos(jitter));
         if self.planted(PlantedBug::EarlierPromiseForgotten) { at } else { at.max(self.promised_until) }
     }
 
@@ -278,7 +279,7 @@ impl Replica {
             op_number: self.log.op_number(),
             applied: self.applied,
             sent_at,
-            promise: self.config.lease,
+            promise: self.config.settings.lease,
             clock: self.now.wall,
         };
         if self.planted(PlantedBug::PrepareOkBeforePersist) {
@@ -337,7 +338,7 @@ impl Replica {
             if missing.is_some() {
                 // What is missing now is another body than the one that may have been asked for.
                 let number = OpNumber(parked.first.0 + complete as u64);
-                let fetch_at = self.now.instant.after(self.config.fetch_delay);
+                let fetch_at = self.now.instant.after(self.config.settings.fetch_delay);
                 let Role::Follower(follower) = &mut self.role else { return };
                 return follower.missing.wait_for(
                     number,
@@ -448,10 +449,11 @@ impl Replica {
     /// Follower: asks for bodies that have not come by themselves.
     pub(super) fn fetch_missing_bodies(&mut self) {
         // The leader gives no more at a time.
-        let missing = self.missing_bodies().take(self.config.batch_max);
+        let missing = self.missing_bodies().take(self.config.settings.batch_max);
         let (numbers, ids): (Vec<OpNumber>, Vec<OperationId>) =
             missing.map(|(number, id, _)| (number, id)).unzip();
-        let again = if ids.is_empty() { Instant::NEVER } else { self.now.instant.after(self.config.resend) };
+        let again =
+            if ids.is_empty() { Instant::NEVER } else { self.now.instant.after(self.config.settings.resend) };
         if let Role::Follower(follower) = &mut self.role {
             follower.missing.fetch_asked = numbers.last().copied().unwrap_or_default();
             self.timers.set(Timer::FetchBodies, again);
@@ -463,7 +465,7 @@ impl Replica {
     }
 
     pub(super) fn on_fetch_bodies(&mut self, from: ReplicaId, view: View, ids: &[OperationId]) {
-        if !self.is_leader() || view != self.view || ids.len() > self.config.batch_max {
+        if !self.is_leader() || view != self.view || ids.len() > self.config.settings.batch_max {
             return;
         }
         let mut requests = Vec::with_capacity(ids.len());
@@ -590,8 +592,10 @@ impl Replica {
         let Role::Leader(leader) = &self.role else { return };
         let behind = leader.overtaken.map(|(_, since)| self.now.instant.since(since));
         // Where all disks are slow by turns, leadership should not go round.
-        let has_rested = self.has_led_for_long(self.config.slow_disk_after);
-        if let Some(behind) = behind.filter(|behind| has_rested && *behind >= self.config.slow_disk_after) {
+        let has_rested = self.has_led_for_long(self.config.settings.slow_disk_after);
+        if let Some(behind) =
+            behind.filter(|behind| has_rested && *behind >= self.config.settings.slow_disk_after)
+        {
             if let Role::Leader(leader) = &mut self.role {
                 leader.overtaken = None;
             }
@@ -618,7 +622,7 @@ impl Replica {
 
     /// True if a follower that goes on saying what it said then would not have been silent until now.
     pub(super) fn is_recent(&self, at: Instant) -> bool {
-        self.now.instant < at.after(self.config.suspect_after)
+        self.now.instant < at.after(self.config.settings.suspect_after)
     }
 
     /// Leader: true if the disks of a majority are not known to be nearly full.
@@ -643,7 +647,7 @@ impl Replica {
         let Role::Leader(leader) = &self.role else { return };
         let has_heard = leader
             .entered_at
-            .is_none_or(|entered| self.now.instant >= entered.after(self.config.suspect_after));
+            .is_none_or(|entered| self.now.instant >= entered.after(self.config.settings.suspect_after));
         if self.resources.disk_is_short && has_heard && self.majority_has_space() {
             let suitable = self.members_with_space(leader);
             self.hand_over_to_longest_log(suitable, HandOverReason::FullDisk);
@@ -742,7 +746,7 @@ impl Replica {
     fn reply_bytes_max(&self) -> usize {
         let is_first = self.config.replica == ReplicaId(0);
         let keeps_all = is_first && self.planted(PlantedBug::RepliesKeptByOne);
-        if keeps_all { usize::MAX } else { self.config.reply_bytes_max }
+        if keeps_all { usize::MAX } else { self.config.settings.reply_bytes_max }
     }
 
     /// Recomputes what is derived from the unapplied part of the log, after a view was entered.

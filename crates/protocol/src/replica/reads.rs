@@ -94,7 +94,7 @@ impl Replica {
             self.counters.fast_reads += 1;
             return self.answer_read(read);
         }
-        if self.role.waiting() >= self.config.waiting_max {
+        if self.role.waiting() >= self.config.settings.waiting_max {
             return self.refuse_read(read.to, read.number, Refusal::Overloaded);
         }
         self.counters.slow_reads += 1;
@@ -135,7 +135,7 @@ impl Replica {
         let invoked = self.now.instant;
         let mut read =
             WaitingRead { to, number, asked: Asked::Answer, body, footprint, invoked, time: Some(time) };
-        if self.role.waiting() >= self.config.waiting_max {
+        if self.role.waiting() >= self.config.settings.waiting_max {
             return self.refuse_read(to, number, Refusal::Overloaded);
         }
         if self.log.last_time() < expiry && self.log_time() >= expiry && self.append_tick() {
@@ -161,7 +161,7 @@ impl Replica {
             self.refuse_read(read.to, read.number, Refusal::NotNormal);
         } else if after <= self.applied {
             self.answer_read(read);
-        } else if self.role.waiting() >= self.config.waiting_max {
+        } else if self.role.waiting() >= self.config.settings.waiting_max {
             self.refuse_read(read.to, read.number, Refusal::Overloaded);
         } else if let Some(in_view) = self.role.in_view_mut() {
             in_view.waiting += 1;
@@ -222,13 +222,14 @@ impl Replica {
         if let Role::Leader(leader) = &self.role {
             for progress in &leader.progress {
                 // Whoever has been silent for long may be dead, and must not make the others' readers wait.
-                let active = |heard: Instant| self.now.instant < heard.after(self.config.suspect_after);
+                let active =
+                    |heard: Instant| self.now.instant < heard.after(self.config.settings.suspect_after);
                 if progress.heard.is_some_and(active) {
                     executed = executed.min(progress.applied);
                 }
             }
         }
-        self.history.trim(executed, self.config.history_bytes_max / ChangeHistory::CHANGE_BYTES);
+        self.history.trim(executed, self.config.settings.history_bytes_max / ChangeHistory::CHANGE_BYTES);
     }
 
     /// Leader: the newest moment at which `f` followers had not left the view. `None`: never heard.
@@ -260,8 +261,9 @@ impl Replica {
     /// drift.
     pub(super) fn lease_of(&self, promise: Duration) -> Duration {
         let by_own = self.planted(PlantedBug::PromiseByOwnLease);
-        let promise = if by_own { self.config.lease } else { promise.min(self.config.lease) };
-        let drift = promise.as_nanos() as u64 / 1_000_000 * u64::from(self.config.clock_drift_ppm);
+        let promise =
+            if by_own { self.config.settings.lease } else { promise.min(self.config.settings.lease) };
+        let drift = promise.as_nanos() as u64 / 1_000_000 * u64::from(self.config.settings.clock_drift_ppm);
         promise.saturating_sub(Duration::from_nanos(drift))
     }
 

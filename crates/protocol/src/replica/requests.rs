@@ -166,7 +166,7 @@ impl Replica {
         if self.answer_duplicate(from, (path, recipients), &update) {
             return;
         }
-        if !self.sessions.has_room(id, update.request.acked_below, self.config.completions_max) {
+        if !self.sessions.has_room(id, update.request.acked_below, self.config.settings.completions_max) {
             // There is when the client has heard answers, as beyond its window.
             return self.refuse_without_room(from, id, (path, recipients), Refusal::Overloaded);
         }
@@ -374,12 +374,12 @@ impl Replica {
     fn no_room_in_log(&self) -> Option<Refusal> {
         if self.resources.disk_failed {
             Some(Refusal::DiskFailed)
-        } else if self.memory_bytes() >= self.config.log_bytes_max {
+        } else if self.memory_bytes() >= self.config.settings.log_bytes_max {
             Some(Refusal::LogFull)
-        } else if self.backlog.uncommitted_bytes >= self.config.uncommitted_bytes_max
+        } else if self.backlog.uncommitted_bytes >= self.config.settings.uncommitted_bytes_max
             || (self.config.engine_is_durable
-                && self.backlog.unexecuted_bytes >= self.config.unexecuted_bytes_max)
-            || self.role.waiting() >= self.config.waiting_max
+                && self.backlog.unexecuted_bytes >= self.config.settings.unexecuted_bytes_max)
+            || self.role.waiting() >= self.config.settings.waiting_max
         {
             Some(Refusal::Overloaded)
         } else {
@@ -425,7 +425,8 @@ impl Replica {
     pub(super) fn expire_sessions(&mut self) {
         // One entry's worth; the rest goes with a later scan.
         const EXPIRED_AT_ONCE_MAX: usize = 1024;
-        let mut idle = self.sessions.idle(self.log_time(), self.config.session_timeout, EXPIRED_AT_ONCE_MAX);
+        let mut idle =
+            self.sessions.idle(self.log_time(), self.config.settings.session_timeout, EXPIRED_AT_ONCE_MAX);
         idle.retain(|id| !self.backlog.expiring.contains(id));
         if !idle.is_empty() && self.dlog.is_empty() && self.no_room_in_log().is_none() {
             let idle = idle.into_boxed_slice();
@@ -438,12 +439,16 @@ impl Replica {
     fn may_register(&mut self, from: Peer) -> bool {
         let Peer::Client(client) = from else { return false };
         let is_member = self.attachments.is_member(client);
-        if !self.attachments.may_register(client, self.now.instant, self.config.registration_interval) {
+        if !self.attachments.may_register(
+            client,
+            self.now.instant,
+            self.config.settings.registration_interval,
+        ) {
             return false;
         }
         // Every member may come back and register anew while the session that it had is not idle yet.
         let reserve = if is_member { 4 * self.config.configuration.size() } else { 0 };
-        let limit = self.config.sessions_max + reserve;
+        let limit = self.config.settings.sessions_max + reserve;
         if self.sessions_to_come() < limit {
             return true;
         }
@@ -454,7 +459,7 @@ impl Replica {
     /// Sessions that there will be once the log is executed; when there are few, those that it ends count, too.
     fn sessions_to_come(&self) -> usize {
         let unexecuted = (self.log.op_number().0 - self.applied.0) as usize;
-        if self.sessions.len() + unexecuted < self.config.sessions_max {
+        if self.sessions.len() + unexecuted < self.config.settings.sessions_max {
             return self.sessions.len();
         }
         let entries =
@@ -542,13 +547,13 @@ impl Replica {
     /// The accept rule: conflict, or into the durability log.
     fn accept(&mut self, from: Peer, recipients: ReplicaSet, update: Update, admission: Admission) {
         let (view, clock, id) = (self.view, self.now.wall, update.request.id);
-        if update.request.micros > clock.after(self.config.clock_skew_max).0 {
+        if update.request.micros > clock.after(self.config.settings.clock_skew_max).0 {
             return self.refuse(from, id, Refusal::ClockSkew);
         }
-        if self.memory_bytes() >= self.config.log_bytes_max {
+        if self.memory_bytes() >= self.config.settings.log_bytes_max {
             return self.refuse_for_now(from, id, Refusal::LogFull);
         }
-        if self.dlog.is_full() || self.dlog.bytes() >= self.config.dlog_bytes_max {
+        if self.dlog.is_full() || self.dlog.bytes() >= self.config.settings.dlog_bytes_max {
             return self.refuse_for_now(from, id, Refusal::Overloaded);
         }
         if self.conflicts(&update, admission) {
@@ -666,7 +671,7 @@ impl Replica {
     pub(super) fn forward_old_updates(&mut self) {
         // Enough to drain any backlog in seconds, and one modest message.
         const FORWARDED_AT_ONCE_MAX: usize = 256;
-        let age = self.config.forward_after;
+        let age = self.config.settings.forward_after;
         let Some(moment) = self.now.instant.0.checked_sub(age.as_nanos() as u64) else { return };
         let mut forward = Vec::new();
         let mut drop = Vec::new();

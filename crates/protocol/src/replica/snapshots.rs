@@ -97,7 +97,7 @@ impl Snapshots {
             wanted: false,
             retry_at: Instant(0),
             bytes_since: 0,
-            due_after: config.snapshot_log_bytes,
+            due_after: config.settings.snapshot_log_bytes,
             readers: vec![None; members],
             download: None,
         }
@@ -116,7 +116,7 @@ impl Replica {
     // ---- SnapshotInProgress.
 
     fn has_readers(&self) -> bool {
-        let patience = self.config.resend * READER_RESENDS;
+        let patience = self.config.settings.resend * READER_RESENDS;
         self.snapshots.readers.iter().flatten().any(|at| self.now.instant < at.after(patience))
     }
 
@@ -243,7 +243,7 @@ impl Replica {
     /// The next snapshot is due after so many bytes of log, but not before the least that is set. Spread, so that
     /// the members do not all write theirs at one moment.
     fn next_snapshot_after(&mut self, bytes: usize) {
-        let due = bytes.max(self.config.snapshot_log_bytes);
+        let due = bytes.max(self.config.settings.snapshot_log_bytes);
         let jitter = self.prng.below(due as u64 / 4 + 1) as usize;
         self.snapshots.due_after = due.saturating_add(jitter);
     }
@@ -264,12 +264,12 @@ impl Replica {
 
     /// Drops applied entries beyond what the log should keep.
     pub(super) fn trim_log(&mut self) {
-        let most = self.config.log_keep_bytes;
+        let most = self.config.settings.log_keep_bytes;
         if self.log.bytes() <= most {
             return;
         }
         // A member that reads a snapshot needs what follows it; but not at the price of refusing updates.
-        let reading = self.has_readers() && self.log.bytes() <= self.config.log_bytes_max / 2;
+        let reading = self.has_readers() && self.log.bytes() <= self.config.settings.log_bytes_max / 2;
         let taking = self.snapshots.taking.filter(|taking| taking.is_file);
         let newest = self.snapshots.newest.or(taking.map(|taking| (taking.op_number, 0)));
         let keep_after = newest.filter(|_| reading).map_or(self.applied, |(op_number, _)| op_number);
@@ -356,7 +356,7 @@ impl Replica {
     }
 
     fn ask_for_part(&mut self) {
-        let resend = self.config.resend;
+        let resend = self.config.settings.resend;
         let Some(download) = &mut self.snapshots.download else { return };
         download.asks += 1;
         // Parts are large and may take their time.
@@ -403,7 +403,8 @@ impl Replica {
         download.asks = 0;
         download.writing = true;
         // What the transfer takes of the network and of the disks it must not take from clients.
-        let nanos = u128::from(length) * 1_000_000_000 / u128::from(self.config.transfer_rate.max(1));
+        let nanos =
+            u128::from(length) * 1_000_000_000 / u128::from(self.config.settings.transfer_rate.max(1));
         let pause = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
         download.resume_at = self.now.instant.after(pause);
         self.timers.stop(Timer::FetchSnapshot);
@@ -437,7 +438,7 @@ impl Replica {
             && self.apply_requested == self.applied
         {
             download.installing = true;
-            self.timers.set(Timer::FetchSnapshot, self.now.instant.after(self.config.resend));
+            self.timers.set(Timer::FetchSnapshot, self.now.instant.after(self.config.settings.resend));
             let op_number = download.op_number;
             self.actions.push_back(Action::LoadSnapshot { op_number });
         }

@@ -14,7 +14,7 @@ impl Replica {
     /// Follower: asks the leader for what follows the log; not again until `resend` has passed.
     pub(super) fn request_state(&mut self) {
         let Role::Follower(follower) = &self.role else { return };
-        let again = follower.state_requested.map(|at| at.after(self.config.resend));
+        let again = follower.state_requested.map(|at| at.after(self.config.settings.resend));
         if again.is_some_and(|again| self.now.instant < again) {
             return;
         }
@@ -51,8 +51,8 @@ impl Replica {
         let mut number = first;
         while number.0 > 0
             && number <= last
-            && bytes < self.config.transfer_bytes_max
-            && number.0 - first.0 < self.config.transfer_entries_max
+            && bytes < self.config.settings.transfer_bytes_max
+            && number.0 - first.0 < self.config.settings.transfer_entries_max
         {
             let Some(entry) = self.log.entry(number) else { break };
             bytes += entry.memory_bytes();

@@ -76,7 +76,7 @@ impl Replica {
 
     /// Replica without memory: tells if a majority has none. They say so again and again until a view takes them in.
     pub(super) fn trace_memory_gone(&mut self) {
-        let (now, patience) = (self.now.instant, self.config.suspect_after);
+        let (now, patience) = (self.now.instant, self.config.settings.suspect_after);
         let is_without = |member: &ReplicaId| {
             let heard = self.traced.without_memory[member.index()];
             *member == self.config.replica || heard.is_some_and(|heard| now < heard.after(patience))
@@ -92,7 +92,7 @@ impl Replica {
     /// Leader: tells when it stops hearing as many followers as it needs, and when it hears them again.
     pub(super) fn trace_quorum(&mut self) {
         let silent = self.now.instant.since(self.quorum_contact());
-        let lost = silent >= self.config.suspect_after;
+        let lost = silent >= self.config.settings.suspect_after;
         if lost != core::mem::replace(&mut self.traced.quorum_lost, lost) {
             let view = self.view;
             self.trace(if lost {

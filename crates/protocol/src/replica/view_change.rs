@@ -65,7 +65,7 @@ impl Replica {
         let may_forget = self.planted(PlantedBug::EarlierPromiseForgotten);
         let Role::Follower(follower) = &mut self.role else { return };
         assert!(
-            self.now.instant >= follower.leader_contact.after(self.config.lease),
+            self.now.instant >= follower.leader_contact.after(self.config.settings.lease),
             "a promise to the leader is waited out"
         );
         assert!(
@@ -73,7 +73,7 @@ impl Replica {
             "a promise of before the start is waited out"
         );
         let silent = self.now.instant.since(follower.leader_contact);
-        self.timers.set(Timer::Suspect, self.now.instant.after(self.config.resend));
+        self.timers.set(Timer::Suspect, self.now.instant.after(self.config.settings.resend));
         if !core::mem::replace(&mut follower.suspecting, true) {
             self.trace(TraceEvent::Suspected { view: self.view, leader: self.leader(), silent });
         }
@@ -89,7 +89,7 @@ impl Replica {
 
     /// Members heard lately to want a view that `wanted` accepts.
     fn count_wants(&self, wanted: impl Fn(&WantedView) -> bool) -> usize {
-        self.later_views.count_wants(self.now.instant, self.config.resend, wanted)
+        self.later_views.count_wants(self.now.instant, self.config.settings.resend, wanted)
     }
 
     /// Moves on if `f` others want a later view than this one. To a replica that misses its leader, members that are
@@ -124,9 +124,9 @@ impl Replica {
         self.trace_left(view, cause);
         let timeout = match &self.role {
             Role::ViewChange(change) => {
-                (change.timeout * 2).min(self.config.view_change_timeout * BACK_OFF_MAX)
+                (change.timeout * 2).min(self.config.settings.view_change_timeout * BACK_OFF_MAX)
             }
-            _ => self.config.view_change_timeout,
+            _ => self.config.settings.view_change_timeout,
         };
         self.leave_for(view, timeout);
         self.persist_view();
@@ -144,11 +144,12 @@ impl Replica {
     /// next view before it has begun: it may never, and a client that believed in it would be lost to the view that goes on.
     pub(super) fn begin_view_change(&mut self, timeout: Duration) {
         let jitter = Duration::from_nanos(self.prng.below((timeout / 4).as_nanos() as u64));
-        let attempts = (timeout.as_nanos() / self.config.view_change_timeout.as_nanos().max(1)) as u32;
+        let attempts =
+            (timeout.as_nanos() / self.config.settings.view_change_timeout.as_nanos().max(1)) as u32;
         // What members hold goes to the new leader, and comes back as the log of the view.
         let carrying = carrying_time(self.dlog.bytes() + self.backlog.uncommitted_bytes) * 2 * attempts;
         let role = Role::ViewChange(Box::new(ViewChange {
-            resend_change_at: self.now.instant.after(self.config.resend.max(carrying)),
+            resend_change_at: self.now.instant.after(self.config.settings.resend.max(carrying)),
             carrying,
             timeout,
             changes: BTreeMap::new(),
@@ -158,7 +159,7 @@ impl Replica {
         }));
         let now = self.now.instant;
         let timers = Timers::stopped()
-            .with(Timer::ResendViewChange, now.after(self.config.resend))
+            .with(Timer::ResendViewChange, now.after(self.config.settings.resend))
             .with(Timer::ViewChangeTimeout, now.after(timeout).after(jitter).after(carrying));
         let last = self.enter(role, timers);
         for client in last.waiting_clients() {
@@ -205,14 +206,14 @@ impl Replica {
         }
         let timed_out = self.timers.is_due(Timer::ViewChangeTimeout, now);
         if self.timers.is_due(Timer::ResendViewChange, now) {
-            self.timers.set(Timer::ResendViewChange, now.after(self.config.resend));
+            self.timers.set(Timer::ResendViewChange, now.after(self.config.settings.resend));
             let waits = change.transfer.is_some() || change.source.is_some();
             // One that is on its way for long would only be followed by more of the same.
             let is_due = now >= change.resend_change_at;
             if is_due {
                 // The link may be slower than it is taken to be.
                 change.carrying = (change.carrying * 2).min(change.timeout * BACK_OFF_MAX);
-                change.resend_change_at = now.after(self.config.resend.max(change.carrying));
+                change.resend_change_at = now.after(self.config.settings.resend.max(change.carrying));
             }
             let view = self.view;
             self.broadcast(&Message::StartViewChange { view, reason: ViewChangeReason::Moved });
@@ -240,7 +241,7 @@ impl Replica {
             return;
         }
         // Alone. Others that are normal in this view may miss its leader too: tell them.
-        self.timers.set(Timer::ViewChangeTimeout, self.now.instant.after(self.config.resend));
+        self.timers.set(Timer::ViewChangeTimeout, self.now.instant.after(self.config.settings.resend));
         self.trace_alone();
         let next = View(view.0 + 1);
         self.broadcast(&Message::StartViewChange { view: next, reason: ViewChangeReason::Suspicion });
@@ -251,7 +252,7 @@ impl Replica {
         if !self.timers.is_due(Timer::Rejoin, self.now.instant) {
             return;
         }
-        self.timers.set(Timer::Rejoin, self.now.instant.after(self.config.resend));
+        self.timers.set(Timer::Rejoin, self.now.instant.after(self.config.settings.resend));
         let view = self.view;
         if recovering.transfer.is_some() {
             self.request_transfer();
@@ -326,9 +327,11 @@ impl Replica {
     /// one challenges, or that has hardly begun, follows. So does one that has not heard a majority of late: it was
     /// stopped, say, the others have another leader by now, and what it hears first is how they came to that.
     fn resolve_challenge(&mut self, to: ReplicaId, view: View, reason: ViewChangeReason) {
-        let soon = |entered: Instant| self.now.instant < entered.after(self.config.view_change_timeout);
-        let heard =
-            self.confirmed_at().is_some_and(|at| self.now.instant < at.after(self.config.suspect_after));
+        let soon =
+            |entered: Instant| self.now.instant < entered.after(self.config.settings.view_change_timeout);
+        let heard = self
+            .confirmed_at()
+            .is_some_and(|at| self.now.instant < at.after(self.config.settings.suspect_after));
         let entered_at = self.role.leading().and_then(|leader| leader.entered_at);
         let established = heard && !entered_at.is_some_and(soon);
         if established && reason != ViewChangeReason::Abdication {
@@ -358,7 +361,8 @@ impl Replica {
         // One that has not answered of late may be dead, and the view that it leads would not begin.
         let Role::Leader(leader) = &self.role else { return };
         let heard = leader.progress.get(to.index()).and_then(|progress| progress.heard);
-        let alive = heard.is_some_and(|heard| self.now.instant < heard.after(self.config.suspect_after));
+        let alive =
+            heard.is_some_and(|heard| self.now.instant < heard.after(self.config.settings.suspect_after));
         if to == self.config.replica || !alive {
             return;
         }
@@ -433,7 +437,7 @@ impl Replica {
             let others = state.changes.keys().copied().filter(|sender| *sender != me);
             // Exactly f + 1: with more, two recovered updates need not share a log.
             state.chosen = core::iter::once(me).chain(others.take(quorum - 1)).collect();
-            self.timers.set(Timer::AwaitClocks, self.now.instant.after(self.config.resend));
+            self.timers.set(Timer::AwaitClocks, self.now.instant.after(self.config.settings.resend));
             self.try_start_view();
         }
     }
@@ -676,13 +680,13 @@ impl Replica {
             let leader = Leader::new(self.config.configuration.size(), now, entered_at, self.log.op_number());
             let timers = Timers::stopped()
                 .with(Timer::Heartbeat, now)
-                .with(Timer::Review, now.after(self.config.heartbeat))
-                .with(Timer::Sessions, now.after(self.config.session_timeout / 8));
+                .with(Timer::Review, now.after(self.config.settings.heartbeat))
+                .with(Timer::Sessions, now.after(self.config.settings.session_timeout / 8));
             self.enter(Role::Leader(leader), timers);
         } else {
             let timers = Timers::stopped()
                 .with(Timer::Suspect, suspect_at)
-                .with(Timer::Forward, now.after(self.config.forward_after));
+                .with(Timer::Forward, now.after(self.config.settings.forward_after));
             self.enter(Role::Follower(Follower::new(now)), timers);
         }
     }
@@ -729,7 +733,7 @@ impl Replica {
         if view < self.view || entered || forbidden || leader == self.config.replica || is_coming {
             return;
         }
-        if !self.later_views.may_ask(self.now.instant, self.config.resend) {
+        if !self.later_views.may_ask(self.now.instant, self.config.settings.resend) {
             return;
         }
         let commit = self.commit;
@@ -767,7 +771,7 @@ impl Replica {
             // The group has moved on: this replica stops acting in its view before it takes over
             // entries of later ones.
             self.trace_left(view, ViewChangeCause::Followed(from));
-            self.leave_for(view, self.config.view_change_timeout);
+            self.leave_for(view, self.config.settings.view_change_timeout);
             self.persist_view();
         }
         if matches!(self.role, Role::Recovering(_)) && !self.planted(PlantedBug::AmnesiacGoesBack) {
@@ -791,7 +795,7 @@ impl Replica {
             self.trace_left(view, ViewChangeCause::Followed(self.config.configuration.leader(view)));
         }
         // Not normal while the log changes hands.
-        self.leave_for(view, self.config.view_change_timeout);
+        self.leave_for(view, self.config.settings.view_change_timeout);
         let end = OpNumber(base.0 + suffix.len() as u64);
         let (unchanged, _) = self.reconcile(base, suffix);
         // A transfer may have brought entries that were committed after this StartView was sent.
@@ -832,7 +836,7 @@ impl Replica {
         }
         self.rebuild_pending();
         if view > last_normal {
-            self.begin_view_change(self.config.view_change_timeout);
+            self.begin_view_change(self.config.settings.view_change_timeout);
             self.send_do_view_change();
         } else if self.leader() == self.config.replica {
             if self.planted(PlantedBug::RestartedLeaderResumes) {

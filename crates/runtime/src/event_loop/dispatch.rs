@@ -1,6 +1,5 @@
 //! Carrying out what the cores want: messages, at once or after a record, and requests of the front end.
 
-use syros_node::ReadJob;
 use syros_node::front_end::FrontEndAction;
 use syros_protocol::message::{Message, Peer};
 use syros_protocol::record::Ticket;
@@ -66,10 +65,7 @@ impl EventLoop {
         match request {
             ReplicaRequest::Send(to, message) => self.deliver(to, message),
             ReplicaRequest::SendAfter(after, to, message) => self.deliver_after(after, to, message),
-            ReplicaRequest::Read(job) => {
-                let ReadJob { to, view, number, body, freshness, applied, now, time } = job;
-                self.read_if_room(to, (view, number), applied, body, (freshness, time, now));
-            }
+            ReplicaRequest::Read(job) => self.read_if_room(job),
         }
     }
 

@@ -60,7 +60,8 @@ impl EventLoop {
     /// Finds out whether the connection that was spared still is to be; if there is none, who is.
     pub(super) fn spare(&mut self) {
         let candidate = self.memory.candidate().and_then(|address| self.table.find(address));
-        let index = candidate.or_else(|| self.table.largest_client(None).map(|(index, _)| index));
+        let largest = || self.table.clients().max_by_key(|(_, charged)| *charged);
+        let index = candidate.or_else(|| largest().and_then(|(address, _)| self.table.find(address)));
         if let Some(open) = index.and_then(|index| self.table.open_mut(index)) {
             let owed = open.unsent_reply_bytes(&self.front_end);
             self.memory.spare(self.now.instant, open.address, open.charged, owed);
@@ -71,12 +72,10 @@ impl EventLoop {
 
     /// Closes the connections that hold most, until half of the budget is free.
     pub(super) fn evict(&mut self, why: &str) {
-        while !self.memory.is_relieved()
-            && let Some((index, bytes)) = self.table.largest_client(self.memory.spared())
-            && bytes > 0
+        while let Some((address, bytes)) = self.memory.evict(self.table.clients())
+            && let Some(index) = self.table.find(address)
         {
             let (used, limit) = (self.memory.used(), self.memory.limit());
-            self.memory.count_evicted();
             let problem = format!(
                 "it holds {bytes} bytes, more than any other client, and all clients together hold {used}, {why}; \
                  limits.client-memory is {limit}"

@@ -1,50 +1,41 @@
 //! Executing the reads of the replica, as soon as there is room for their answers.
 
 use syros_node::{InMemory as _, ReadJob};
-use syros_protocol::message::{Body, Freshness, Message, Peer};
-use syros_types::{OpNumber, View, WallTime};
+use syros_protocol::message::{Message, Peer};
 use syros_wire::{put_member_reply_frame, put_read_reply_frame};
 
 use super::{EventLoop, OWN_FRONT_END};
-use crate::connection::HeldRead;
 
 impl EventLoop {
     /// Executes a read, unless its client has to take replies before: what they take is known only now.
-    pub(super) fn read_if_room(
-        &mut self,
-        to: Peer,
-        request: (View, u64),
-        applied: OpNumber,
-        body: Body,
-        (freshness, time, now): (Option<Freshness>, Option<WallTime>, WallTime),
-    ) {
+    pub(super) fn read_if_room(&mut self, job: ReadJob) {
         self.evict_if_exceeded();
-        let Peer::Client(address) = to else { return };
+        let Peer::Client(address) = job.to else { return };
         if address == OWN_FRONT_END {
-            if !self.front_end.admits_read(request.1, &body, self.memory.is_scarce()) {
+            if !self.front_end.admits_read(job.number, &job.body, self.memory.is_scarce()) {
                 return;
             }
         } else {
             let Some(index) = self.table.find(address) else { return };
             let Some(open) = self.table.open_mut(index) else { return };
             if open.exceeds_reply_share() || !open.held_reads.is_empty() {
-                open.hold(HeldRead { request, applied, body, freshness, time, now });
+                open.hold(job);
                 return open.charge(&self.front_end, &mut self.memory);
             }
         }
-        self.read(to, request, applied, body, (freshness, time, now));
+        self.read(job);
     }
 
     /// Executes reads of a connection that waited for room.
     pub(super) fn read_held(&mut self, index: usize) {
         while let Some(open) = self.table.open_mut(index)
-            && let Some(HeldRead { request, applied, body, freshness, time, now }) = open.pop_held()
+            && let Some(job) = open.pop_held()
         {
-            let (to, view) = (Peer::Client(open.address), self.local.as_ref().map(|l| l.replica().view()));
+            let view = self.local.as_ref().map(|local| local.replica().view());
             // What a member said of itself holds in that view; its client asks again.
-            if freshness.is_none() || view == Some(request.0) {
+            if job.freshness.is_none() || view == Some(job.view) {
                 self.evict_if_exceeded();
-                self.read(to, request, applied, body, (freshness, time, now));
+                self.read(job);
             }
         }
         // It may be read again.
@@ -52,29 +43,24 @@ impl EventLoop {
     }
 
     /// Executes a read and sends its result: for another process straight into the connection's buffer.
-    pub(super) fn read(
-        &mut self,
-        to: Peer,
-        request: (View, u64),
-        applied: OpNumber,
-        body: Body,
-        (freshness, time, now): (Option<Freshness>, Option<WallTime>, WallTime),
-    ) {
+    pub(super) fn read(&mut self, job: ReadJob) {
         let configuration = self.description.configuration.id;
         let (clock, Some(local)) = (self.now, &mut self.local) else { return };
-        match (to, local.memory()) {
+        match (job.to, local.memory()) {
             (Peer::Client(address), Some(memory))
                 if address != OWN_FRONT_END
                     && local.slow_reads.is_none()
-                    && !memory.engine().is_long(&body)
-                    && memory.expired(time, &body).is_none() =>
+                    && !memory.engine().is_long(&job.body)
+                    && memory.expired(job.time, &job.body).is_none() =>
             {
                 let Self { table, dirty, output_bytes_max, front_end, memory: client_memory, .. } = self;
                 let Some(index) = table.find(address) else { return };
                 let Some(open) = table.open_mut(index) else { return };
                 let engine = memory.engine();
+                let ReadJob { view, number, body, freshness, applied, now, .. } = job;
                 open.put_for_client(*output_bytes_max, |out| {
                     let read = |out: &mut Vec<u8>| engine.read(now, &body, out);
+                    let request = (view, number);
                     match freshness {
                         None => put_read_reply_frame(out, configuration, request, read),
                         Some(freshness) => {
@@ -89,8 +75,7 @@ impl EventLoop {
                 open.mark_dirty(index, dirty);
             }
             _ => {
-                let (view, number) = request;
-                let job = ReadJob { to, view, number, body, freshness, applied, now, time };
+                let to = job.to;
                 let Some(message) = local.read(clock, job) else { return };
                 self.has_large_reply |= is_large(&message);
                 match &mut local.slow_reads {

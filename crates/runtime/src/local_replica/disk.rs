@@ -225,10 +225,10 @@ impl LocalReplica {
         let durable_sender = Arc::<DurableSender>::default();
         let on_progress = on_progress(&durable_sender, &self.waker);
         let Self { wal, view, directory, disk_watch, log_options, .. } = self;
-        let open = |why: Option<&WalError>| match why.and_then(DiskState::after_log) {
+        let open = |why: Option<&WalError>| match why {
             // The thread may have found out when it ended.
-            Some(state) if !state.may_return() => {
-                Err(StoreError::NewLog(why.cloned().unwrap_or(WalError::Closed)))
+            Some(error) if DiskState::after_log(error).is_some_and(|state| !state.may_return()) => {
+                Err(StoreError::LogInDoubt(error.clone()))
             }
             _ => store::reopen_log(directory, log_options, disk_watch.reserve(), view),
         };

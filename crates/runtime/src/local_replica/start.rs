@@ -180,9 +180,9 @@ fn begin_promises(
     config: &mut Config,
     clock: Clock,
 ) -> Result<Option<(Instant, Duration)>, DirectoryError> {
-    config.promised_before = directory.begin_promises(config.lease)?;
+    config.promised_before = directory.begin_promises(config.settings.lease)?;
     directory.claim()?;
-    let (before, lease) = (config.promised_before, config.lease);
+    let (before, lease) = (config.promised_before, config.settings.lease);
     Ok((before > lease).then(|| {
         tracing::info!(
             node = config.replica.0,

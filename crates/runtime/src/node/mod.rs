@@ -204,12 +204,13 @@ impl Node {
         }
 
         let hash_seed = base.prng.next_u64();
-        let mut replica = Config { seed: base.prng.next_u64(), ..config.replica };
+        let mut replica = Config { seed: base.prng.next_u64(), ..config.replica.clone() };
         replica.configuration.roster = *directory.roster();
         let on_disk = config.engine.kind.is_on_disk().then(|| {
             replica.engine_is_durable = true;
             replica.apply_ahead = APPLY_AHEAD;
-            replica.snapshot_log_bytes = usize::try_from(config.engine.memtable_bytes).unwrap_or(usize::MAX);
+            replica.settings.snapshot_log_bytes =
+                usize::try_from(config.engine.memtable_bytes).unwrap_or(usize::MAX);
             disk_engine::DiskEngineSettings::new(&directory, &config.engine, descriptors.tables)
         });
         let waker = Arc::clone(&base.waker);

@@ -108,7 +108,6 @@ impl Swarm {
             service_delay: draw.sometimes(&[10 * MICRO, 300 * MICRO]),
             apply_delay: draw.sometimes(&[20 * MICRO, 2 * MILLI]),
             load_delay: 0,
-            digest_entries: 4096,
             compare_every: 1,
             maxmemory: None,
             disk_engine: None,
@@ -147,10 +146,10 @@ impl Swarm {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0025));
         if draw.one_in(8) {
             // A small reply counts for some 20 bytes.
-            self.protocol.reply_bytes_max = draw.of(&[0, 10, 50, 200]);
+            self.protocol.replica.reply_bytes_max = draw.of(&[0, 10, 50, 200]);
         }
         if draw.one_in(8) {
-            self.protocol.completions_max = draw.of(&[0, 3, 10, 30]);
+            self.protocol.replica.completions_max = draw.of(&[0, 3, 10, 30]);
         }
     }
 
@@ -190,7 +189,7 @@ impl Swarm {
             self.network.flip_ppm = draw.of(&[1_000, 20_000]);
         }
         if draw.one_in(4) {
-            self.digest_entries = draw.of(&[4, 32]);
+            self.protocol.replica.digest_entries = draw.of(&[4, 32]);
         }
         if draw.one_in(4) && self.nemesis.interval > 0 {
             self.nemesis.stranger = draw.of(&[3, 9]);
@@ -233,7 +232,7 @@ impl Swarm {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0009));
         // Where a fast quorum is not to be had, a client must get its update ordered before its session ends.
         let protocol = &mut self.protocol;
-        protocol.sync_after = protocol.sync_after.min(protocol.session_timeout / 8);
+        protocol.sync_after = protocol.sync_after.min(protocol.replica.session_timeout / 8);
         self.permanent = Some(PermanentFaults {
             rounds: draw.between(1, 3),
             dead_max: draw.of(&[1, 2, 2, 4]) as usize,
@@ -255,7 +254,7 @@ impl Swarm {
         if let Some(permanent) = &mut self.permanent {
             permanent.chases = true;
             permanent.rounds = permanent.rounds.max(4);
-            self.protocol.transfer_entries_max = 1;
+            self.protocol.replica.transfer_entries_max = 1;
         }
     }
 
@@ -272,24 +271,24 @@ impl Swarm {
             }
         };
         // A small update takes some 100 bytes.
-        bytes(&mut protocol.dlog_bytes_max, &[150, 400, 2_000]);
-        bytes(&mut protocol.uncommitted_bytes_max, &[200, 800, 4_000]);
-        bytes(&mut protocol.unexecuted_bytes_max, &[200, 800, 4_000]);
-        bytes(&mut protocol.batch_bytes_max, &[1, 100, 500]);
-        bytes(&mut protocol.transfer_bytes_max, &[1, 150, 1_000]);
+        bytes(&mut protocol.replica.dlog_bytes_max, &[150, 400, 2_000]);
+        bytes(&mut protocol.replica.uncommitted_bytes_max, &[200, 800, 4_000]);
+        bytes(&mut protocol.replica.unexecuted_bytes_max, &[200, 800, 4_000]);
+        bytes(&mut protocol.replica.batch_bytes_max, &[1, 100, 500]);
+        bytes(&mut protocol.replica.transfer_bytes_max, &[1, 150, 1_000]);
         bytes(&mut protocol.in_flight_max, &[1, 2, 4]);
         if draw.one_in(3) {
-            protocol.apply_chunk = draw.of(&[1, 2, 5]);
+            protocol.replica.apply_chunk = draw.of(&[1, 2, 5]);
         }
         if draw.one_in(3) {
-            protocol.transfer_entries_max = draw.of(&[1, 2, 10]);
+            protocol.replica.transfer_entries_max = draw.of(&[1, 2, 10]);
         }
         // Log time that is seconds ahead keeps the sessions of clients that are gone: until the clocks have come that far,
         // nobody new would get in.
         if draw.one_in(6) && self.nemesis.end_sessions + self.nemesis.clock_jump == 0 {
-            protocol.sessions_max = self.workload.clients + draw.between(2, 6) as usize;
+            protocol.replica.sessions_max = self.workload.clients + draw.between(2, 6) as usize;
             // Those of clients that are gone have to end, or nobody new gets in.
-            protocol.session_timeout = Duration::from_millis(2_000) / protocol.speed;
+            protocol.replica.session_timeout = Duration::from_millis(2_000) / protocol.speed;
         }
     }
 
@@ -399,9 +398,9 @@ impl Swarm {
         let speed = u64::from(self.protocol.speed);
         let protocol = &mut self.protocol;
         // An entry takes about 150 bytes.
-        protocol.log_keep_bytes = draw.of(&[0, 500, 3_000, 10_000]);
-        protocol.snapshot_log_bytes = draw.of(&[100, 1_000, 5_000, usize::MAX]);
-        protocol.transfer_rate = draw.of(&[u64::MAX, 1_000_000, 50_000]).saturating_mul(speed);
+        protocol.replica.log_keep_bytes = draw.of(&[0, 500, 3_000, 10_000]);
+        protocol.replica.snapshot_log_bytes = draw.of(&[100, 1_000, 5_000, usize::MAX]);
+        protocol.replica.transfer_rate = draw.of(&[u64::MAX, 1_000_000, 50_000]).saturating_mul(speed);
         protocol.snapshot_block_bytes = draw.of(&[1, 100, 100_000]);
         protocol.snapshot_part_bytes = draw.of(&[100, 1_000, 100_000]);
         // What is not needed any more goes by whole segments.

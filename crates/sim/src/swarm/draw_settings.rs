@@ -3,6 +3,8 @@
 use super::{MICRO, MILLI, NemesisSettings, ProtocolSettings, SECOND, WorkloadSettings};
 use crate::network::NetworkFaults;
 use core::time::Duration;
+use syros_protocol::history::ChangeHistory;
+use syros_protocol::replica;
 use syros_types::Prng;
 
 /// Draws parameters.
@@ -133,27 +135,32 @@ impl ProtocolSettings {
         let scaled = |millis: u64| Duration::from_micros(millis * 1_000 / u64::from(speed));
         Self {
             speed,
-            patience: 1,
-            order_delay: draw.of(&[
-                Duration::ZERO,
-                Duration::from_micros(500),
-                scaled(5),
-                scaled(60),
-                scaled(400),
-            ]),
-            fetch_delay: draw.of(&[Duration::from_micros(500), scaled(5), scaled(60)]),
-            batch_max: draw.of(&[1, 2, 7, 1024]),
-            dlog_length_max: draw.of(&[4, 32, 262_144, 262_144]),
-            waiting_max: draw.of(&[8, 262_144, 262_144]),
-            log_keep_bytes: usize::MAX,
-            trimming: usize::MAX,
-            snapshot_log_bytes: usize::MAX,
-            history_changes_max: draw.of(&[1, 10, 1_000]),
-            transfer_rate: u64::MAX,
+            replica: replica::Settings {
+                order_delay: draw.of(&[
+                    Duration::ZERO,
+                    Duration::from_micros(500),
+                    scaled(5),
+                    scaled(60),
+                    scaled(400),
+                ]),
+                fetch_delay: draw.of(&[Duration::from_micros(500), scaled(5), scaled(60)]),
+                batch_max: draw.of(&[1, 2, 7, 1024]),
+                dlog_length_max: draw.of(&[4, 32, 262_144, 262_144]),
+                waiting_max: draw.of(&[8, 262_144, 262_144]),
+                log_keep_bytes: usize::MAX,
+                snapshot_log_bytes: usize::MAX,
+                history_bytes_max: draw.of(&[1, 10, 1_000]) * ChangeHistory::CHANGE_BYTES,
+                transfer_rate: u64::MAX,
+                forward_after: draw.of(&[scaled(100), scaled(1_000)]),
+                session_timeout: draw.of(&[
+                    scaled(2_000),
+                    Duration::from_secs(600),
+                    Duration::from_secs(600),
+                ]),
+                ..replica::Settings::new()
+            },
             snapshot_block_bytes: 0,
             snapshot_part_bytes: 0,
-            forward_after: draw.of(&[scaled(100), scaled(1_000)]),
-            session_timeout: draw.of(&[scaled(2_000), Duration::from_secs(600), Duration::from_secs(600)]),
             sync_after: draw.of(&[scaled(5), scaled(20), scaled(200)]),
             client_reconnect: draw.of(&[scaled(5), scaled(50)]),
             client_resend: draw.of(&[scaled(30), scaled(200)]),

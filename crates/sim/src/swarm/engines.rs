@@ -65,16 +65,16 @@ impl Swarm {
         let (block, part) = (draw.of(&[1, 100, 100_000]), draw.of(&[100, 1_000, 100_000]));
         let trim = draw.of(&[usize::MAX, usize::MAX, 0, 3_000]);
         let protocol = &mut self.protocol;
-        if protocol.snapshot_log_bytes == usize::MAX {
+        if protocol.replica.snapshot_log_bytes == usize::MAX {
             // Each ends with a checkpoint of the engine: a world without any says nothing of it.
-            protocol.snapshot_log_bytes = log;
+            protocol.replica.snapshot_log_bytes = log;
         }
         if protocol.snapshot_part_bytes == 0 {
             // Logs begin where checkpoints end, so that somebody may lack what is before.
-            protocol.log_keep_bytes = trim;
+            protocol.replica.log_keep_bytes = trim;
             protocol.snapshot_block_bytes = block;
             protocol.snapshot_part_bytes = part;
-            protocol.transfer_rate = rate.saturating_mul(speed);
+            protocol.replica.transfer_rate = rate.saturating_mul(speed);
             self.disk.segment_bytes = segments;
         }
         if draw.one_in(6) {
@@ -109,7 +109,7 @@ impl Swarm {
             hand_over: draw.of(&[0, 2]),
             ..NemesisSettings::default()
         };
-        self.protocol.order_delay = Duration::from_nanos(draw.of(&[0, near, 10 * near]));
+        self.protocol.replica.order_delay = Duration::from_nanos(draw.of(&[0, near, 10 * near]));
         self.protocol.lift_limits();
         self.service_delay = 0;
         if let Some(engine) = &mut self.disk_engine {

@@ -4,6 +4,7 @@
 use super::{Draw, MICRO, MILLI, NemesisSettings, SECOND, Swarm};
 use crate::network::NetworkFaults;
 use core::time::Duration;
+use syros_protocol::history::ChangeHistory;
 use syros_types::FastQuorum;
 
 /// What a world is made for.
@@ -95,7 +96,7 @@ impl Swarm {
             partition: draw.of(&[0, 1]),
             ..NemesisSettings::default()
         };
-        self.protocol.order_delay = Duration::from_millis(draw.of(&[20, 300, 1_000]) / speed);
+        self.protocol.replica.order_delay = Duration::from_millis(draw.of(&[20, 300, 1_000]) / speed);
         self.protocol.lift_limits();
         self.service_delay = 0;
     }
@@ -139,8 +140,8 @@ impl Swarm {
         // Ending a session takes long enough for its client to ask for something meanwhile.
         self.disk.sync_delay = (2 * near, 10 * near);
         self.disk.crash_ppm = 0;
-        self.protocol.order_delay = Duration::from_nanos(draw.of(&[20 * near, 50 * near]));
-        self.protocol.session_timeout = Duration::from_nanos(draw.of(&[100 * near, 400 * near]));
+        self.protocol.replica.order_delay = Duration::from_nanos(draw.of(&[20 * near, 50 * near]));
+        self.protocol.replica.session_timeout = Duration::from_nanos(draw.of(&[100 * near, 400 * near]));
         self.protocol.lift_limits();
         self.service_delay = 0;
     }
@@ -182,9 +183,9 @@ impl Swarm {
             disconnect: 1,
             ..NemesisSettings::default()
         };
-        self.protocol.order_delay = Duration::from_millis(draw.of(&[60, 150])) / speed as u32;
-        self.protocol.fetch_delay = Duration::from_millis(1_000) / speed as u32;
-        self.protocol.batch_max = 1024;
+        self.protocol.replica.order_delay = Duration::from_millis(draw.of(&[60, 150])) / speed as u32;
+        self.protocol.replica.fetch_delay = Duration::from_millis(1_000) / speed as u32;
+        self.protocol.replica.batch_max = 1024;
         self.protocol.sync_after = Duration::from_secs(2) / speed as u32;
         self.protocol.client_reconnect = Duration::from_nanos(2 * near);
         self.protocol.lift_limits();
@@ -238,14 +239,14 @@ impl Swarm {
         // What arrives while a snapshot is loaded is not executed, but vouched for.
         self.load_delay = draw.of(&[0, 30 * MILLI, 100 * MILLI, 300 * MILLI]) / speed;
         let protocol = &mut self.protocol;
-        protocol.log_keep_bytes = draw.of(&[0, 300, 1_000]);
+        protocol.replica.log_keep_bytes = draw.of(&[0, 300, 1_000]);
         protocol.trimming = draw.of(&[1, 2, usize::MAX]);
-        protocol.snapshot_log_bytes = draw.of(&[100, 500, usize::MAX]);
-        protocol.transfer_rate = draw.of(&[u64::MAX, 50_000 * speed, 10_000 * speed]);
+        protocol.replica.snapshot_log_bytes = draw.of(&[100, 500, usize::MAX]);
+        protocol.replica.transfer_rate = draw.of(&[u64::MAX, 50_000 * speed, 10_000 * speed]);
         protocol.snapshot_block_bytes = draw.of(&[1, 100]);
         protocol.snapshot_part_bytes = draw.of(&[100, 1_000]);
         self.disk.segment_bytes = draw.of(&[100, 1_000]);
-        protocol.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 40 * near]));
+        protocol.replica.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 40 * near]));
         protocol.client_resend = Duration::from_millis(30) / speed as u32;
         self.protocol.lift_limits();
     }
@@ -287,7 +288,7 @@ impl Swarm {
             ..NemesisSettings::default()
         };
         let scaled = |micros: u64| Duration::from_micros(micros / speed);
-        self.protocol.order_delay = draw.of(&[scaled(1_000), scaled(20_000), scaled(300_000)]);
+        self.protocol.replica.order_delay = draw.of(&[scaled(1_000), scaled(20_000), scaled(300_000)]);
         self.protocol.lift_limits();
         self.disk.sync_delay = (0, near);
     }
@@ -335,7 +336,7 @@ impl Swarm {
             client_crash: draw.of(&[0, 1]),
             ..NemesisSettings::default()
         };
-        self.protocol.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 40 * near]));
+        self.protocol.replica.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 40 * near]));
         self.protocol.lift_limits();
         self.service_delay = 0;
         if let Some(engine) = &mut self.disk_engine {
@@ -389,8 +390,8 @@ impl Swarm {
             slow: draw.of(&[0, 1]),
             ..NemesisSettings::default()
         };
-        self.protocol.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 60 * near]));
-        self.protocol.history_changes_max = draw.of(&[0, 2, 8, 1_000]);
+        self.protocol.replica.order_delay = Duration::from_nanos(draw.of(&[0, 4 * near, 60 * near]));
+        self.protocol.replica.history_bytes_max = draw.of(&[0, 2, 8, 1_000]) * ChangeHistory::CHANGE_BYTES;
         self.protocol.lift_limits();
     }
 
@@ -423,7 +424,7 @@ impl Swarm {
             pause: draw.of(&[0, 1, 3]),
             ..NemesisSettings::default()
         };
-        self.protocol.waiting_max = 262_144;
+        self.protocol.replica.waiting_max = 262_144;
         self.protocol.give_up_after = Duration::from_secs(10) / self.protocol.speed;
     }
 }

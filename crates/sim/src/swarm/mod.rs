@@ -66,8 +66,6 @@ pub struct Swarm {
     pub apply_delay: u64,
     /// Longest additional time to load a snapshot.
     pub load_delay: u64,
-    /// See `Config::digest_entries`.
-    pub digest_entries: u64,
     /// States of engines in memory are compared after every entry whose number this divides: a look at a state takes
     /// time in proportion to it. 1, but for experiments.
     pub compare_every: u64,
@@ -106,7 +104,7 @@ impl Swarm {
         self.workload.read_policy = Some(protocol.reads);
         self.workload.write_policy = Some(protocol.writes);
         if let Some(batch) = protocol.batch {
-            self.protocol.batch_max = batch.into();
+            self.protocol.replica.batch_max = batch.into();
         }
         if let Some(engine) = &mut self.disk_engine
             && protocol.execution == Execution::Serial
@@ -169,7 +167,6 @@ impl Swarm {
             service_delay: 0,
             apply_delay: 0,
             load_delay: 0,
-            digest_entries: 4096,
             compare_every: 1,
             maxmemory: None,
             disk_engine: None,

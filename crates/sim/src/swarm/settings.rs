@@ -1,8 +1,7 @@
 //! What a world is made of, by its parts.
 
 use core::time::Duration;
-use syros_protocol::history::ChangeHistory;
-use syros_protocol::sessions::{COMPLETIONS_MAX, REPLY_BYTES_MAX};
+use syros_protocol::replica;
 
 /// A rolling restart that gives all replicas a shorter lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,65 +153,23 @@ pub struct ProtocolSettings {
     pub speed: u32,
     /// What measures in messages between replicas is multiplied by this: they are far from each other.
     pub patience: u32,
-    /// See `Config::order_delay`.
-    pub order_delay: Duration,
-    /// See `Config::fetch_delay`.
-    pub fetch_delay: Duration,
-    /// See `Config::batch_max`.
-    pub batch_max: usize,
-    /// See `Config::dlog_length_max`.
-    pub dlog_length_max: usize,
-    /// See `Config::waiting_max`.
-    pub waiting_max: usize,
-    /// See `Config::log_keep_bytes`.
-    pub log_keep_bytes: usize,
+    /// Those of every replica, but for what `speed`, `patience` and `trimming` make of them.
+    pub replica: replica::Settings,
     /// So many of the replicas, the first ones, trim their logs; the others keep everything.
     pub trimming: usize,
-    /// See `Config::snapshot_log_bytes`.
-    pub snapshot_log_bytes: usize,
-    /// Changes that a replica's history may hold.
-    pub history_changes_max: usize,
-    /// See `Config::transfer_rate`.
-    pub transfer_rate: u64,
     /// About how many bytes of state are written to a snapshot at a time.
     pub snapshot_block_bytes: usize,
     /// Bytes in a part of a snapshot that is sent.
     pub snapshot_part_bytes: usize,
-    /// See `Config::forward_after`.
-    pub forward_after: Duration,
-    /// See `Config::session_timeout`.
-    pub session_timeout: Duration,
-    /// See `Config::sync_after` of the client.
+    /// See `Settings::sync_after` of the client.
     pub sync_after: Duration,
-    /// See `Config::sessions_max`.
-    pub sessions_max: usize,
-    /// See `Config::log_bytes_max`.
-    pub log_bytes_max: usize,
-    /// See `Config::dlog_bytes_max`.
-    pub dlog_bytes_max: usize,
-    /// See `Config::uncommitted_bytes_max`.
-    pub uncommitted_bytes_max: usize,
-    /// See `Config::unexecuted_bytes_max`.
-    pub unexecuted_bytes_max: usize,
-    /// See `Config::reply_bytes_max`.
-    pub reply_bytes_max: usize,
-    /// See `Config::completions_max`.
-    pub completions_max: usize,
-    /// See `Config::batch_bytes_max`.
-    pub batch_bytes_max: usize,
-    /// See `Config::apply_chunk`.
-    pub apply_chunk: u64,
-    /// See `Config::transfer_bytes_max`.
-    pub transfer_bytes_max: usize,
-    /// See `Config::transfer_entries_max`.
-    pub transfer_entries_max: u64,
-    /// See `Config::in_flight_max` of the client.
+    /// See `Settings::in_flight_max` of the client.
     pub in_flight_max: usize,
     /// Until a client whose connection broke has another.
     pub client_reconnect: Duration,
-    /// See `Config::resend` of the client.
+    /// See `Settings::resend` of the client.
     pub client_resend: Duration,
-    /// See `Config::give_up_after` of the client.
+    /// See `Settings::give_up_after` of the client.
     pub give_up_after: Duration,
 }
 
@@ -221,23 +178,27 @@ impl ProtocolSettings {
     pub(super) fn lift_byte_limits(&mut self) {
         self.lift_limits();
         let server = Self::default();
-        self.log_bytes_max = server.log_bytes_max;
-        self.log_keep_bytes = server.log_keep_bytes;
-        self.dlog_bytes_max = server.dlog_bytes_max;
-        self.uncommitted_bytes_max = server.uncommitted_bytes_max;
-        self.unexecuted_bytes_max = server.unexecuted_bytes_max;
-        self.reply_bytes_max = server.reply_bytes_max;
-        self.batch_bytes_max = server.batch_bytes_max;
-        self.transfer_bytes_max = server.transfer_bytes_max;
-        self.transfer_rate = u64::MAX;
+        self.replica = replica::Settings {
+            log_bytes_max: server.replica.log_bytes_max,
+            log_keep_bytes: server.replica.log_keep_bytes,
+            dlog_bytes_max: server.replica.dlog_bytes_max,
+            uncommitted_bytes_max: server.replica.uncommitted_bytes_max,
+            unexecuted_bytes_max: server.replica.unexecuted_bytes_max,
+            reply_bytes_max: server.replica.reply_bytes_max,
+            batch_bytes_max: server.replica.batch_bytes_max,
+            transfer_bytes_max: server.replica.transfer_bytes_max,
+            transfer_rate: u64::MAX,
+            ..self.replica.clone()
+        };
         self.snapshot_block_bytes = server.snapshot_block_bytes;
         self.snapshot_part_bytes = server.snapshot_part_bytes;
     }
 
     /// Nothing is refused for want of room: a world that is about something else.
     pub(super) const fn lift_limits(&mut self) {
-        self.dlog_length_max = 262_144;
-        self.waiting_max = 262_144;
+        let server = replica::Settings::new();
+        self.replica.dlog_length_max = server.dlog_length_max;
+        self.replica.waiting_max = server.waiting_max;
     }
 }
 
@@ -247,36 +208,15 @@ impl Default for ProtocolSettings {
         Self {
             speed: 1,
             patience: 1,
-            order_delay: Duration::from_micros(500),
-            fetch_delay: Duration::from_micros(500),
-            batch_max: 1024,
-            dlog_length_max: 262_144,
-            waiting_max: 262_144,
-            log_keep_bytes: 256 << 20,
+            replica: replica::Settings::new(),
             trimming: usize::MAX,
-            snapshot_log_bytes: 256 << 20,
-            history_changes_max: (4 << 20) / ChangeHistory::CHANGE_BYTES,
-            transfer_rate: 100_000_000,
             snapshot_block_bytes: 256 << 10,
             snapshot_part_bytes: 256 << 10,
-            forward_after: Duration::from_secs(1),
-            session_timeout: Duration::from_secs(600),
             sync_after: Duration::from_millis(20),
+            in_flight_max: 65_536,
             client_reconnect: Duration::from_millis(50),
             client_resend: Duration::from_millis(200),
             give_up_after: Duration::from_secs(10),
-            sessions_max: 65_536,
-            log_bytes_max: 1 << 30,
-            dlog_bytes_max: 64 << 20,
-            uncommitted_bytes_max: 64 << 20,
-            unexecuted_bytes_max: 64 << 20,
-            reply_bytes_max: REPLY_BYTES_MAX,
-            completions_max: COMPLETIONS_MAX,
-            batch_bytes_max: 1 << 20,
-            apply_chunk: 16_384,
-            transfer_bytes_max: 1 << 20,
-            transfer_entries_max: 8192,
-            in_flight_max: 65_536,
         }
     }
 }

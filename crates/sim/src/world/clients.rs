@@ -48,7 +48,7 @@ impl World {
             sync_after: protocol.sync_after,
             give_up_after: protocol.give_up_after,
             in_flight_max: protocol.in_flight_max,
-            session_idle_max: protocol.session_timeout / 4,
+            session_idle_max: protocol.replica.session_timeout / 4,
             read_policy: self.swarm.workload.read_policy_of(slot),
             write_policy: self.swarm.workload.write_policy_of(slot),
         };

@@ -36,7 +36,6 @@ use std::rc::Rc;
 use syros_experiment::Cost;
 use syros_node::DiskState;
 use syros_protocol::agreement::SharedSettings;
-use syros_protocol::history::ChangeHistory;
 use syros_protocol::message::{Body, Message};
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{self, PlantedBug};
@@ -469,56 +468,37 @@ impl World {
             syros_commands::overwrites,
         );
         config.leader_memory_margin = self.swarm.maxmemory.map_or(0, |limit| limit / 8);
-        let settings = &self.swarm.protocol;
         config.durability = self.swarm.durability;
         config.seed = self.dice.clocks.next_u64();
+        let protocol = &self.swarm.protocol;
+        let settings = &mut config.settings;
+        *settings = protocol.replica.clone();
         for duration in [
-            &mut config.heartbeat,
-            &mut config.lease,
-            &mut config.suspect_after,
-            &mut config.view_change_timeout,
-            &mut config.slow_disk_after,
-            &mut config.resend,
+            &mut settings.heartbeat,
+            &mut settings.lease,
+            &mut settings.suspect_after,
+            &mut settings.view_change_timeout,
+            &mut settings.slow_disk_after,
+            &mut settings.resend,
+            &mut settings.registration_interval,
         ] {
-            *duration /= settings.speed;
+            *duration /= protocol.speed;
         }
-        config.lengthen_timeouts(settings.patience);
+        settings.lengthen_timeouts(protocol.patience);
         let odd = self.swarm.odd_lease.filter(|_| replica == 0);
         let before = self.swarm.lease_change.filter(|_| !self.replicas[replica].is_reconfigured);
         if let Some(times) = odd.or(before.map(|change| change.times)) {
-            config.lease *= times;
-            config.suspect_after *= times;
+            settings.lease *= times;
+            settings.suspect_after *= times;
+        }
+        if replica >= protocol.trimming {
+            settings.log_keep_bytes = usize::MAX;
         }
         let slot = &mut self.replicas[replica];
-        config.promised_before = slot.promised.begin(config.lease, now);
+        config.promised_before = slot.promised.begin(config.settings.lease, now);
         // By a clock that may be a little slow.
         let promise = config.promised_before.as_nanos() as u64;
         self.lingers_until = self.lingers_until.max(now + promise + promise / 64);
-        config.order_delay = settings.order_delay;
-        config.forward_after = settings.forward_after;
-        config.session_timeout = settings.session_timeout;
-        config.registration_interval /= settings.speed;
-        config.digest_entries = self.swarm.digest_entries;
-        config.fetch_delay = settings.fetch_delay;
-        config.batch_max = settings.batch_max;
-        config.dlog_length_max = settings.dlog_length_max;
-        config.waiting_max = settings.waiting_max;
-        config.sessions_max = settings.sessions_max;
-        config.log_bytes_max = settings.log_bytes_max;
-        config.dlog_bytes_max = settings.dlog_bytes_max;
-        config.uncommitted_bytes_max = settings.uncommitted_bytes_max;
-        config.unexecuted_bytes_max = settings.unexecuted_bytes_max;
-        config.reply_bytes_max = settings.reply_bytes_max;
-        config.completions_max = settings.completions_max;
-        config.batch_bytes_max = settings.batch_bytes_max;
-        config.apply_chunk = settings.apply_chunk;
-        config.transfer_bytes_max = settings.transfer_bytes_max;
-        config.transfer_entries_max = settings.transfer_entries_max;
-        config.log_keep_bytes =
-            if replica < settings.trimming { settings.log_keep_bytes } else { usize::MAX };
-        config.history_bytes_max = settings.history_changes_max * ChangeHistory::CHANGE_BYTES;
-        config.snapshot_log_bytes = settings.snapshot_log_bytes;
-        config.transfer_rate = settings.transfer_rate;
         if let Some(engine) = &self.swarm.disk_engine {
             config.engine_is_durable = true;
             config.apply_ahead = engine.apply_ahead;

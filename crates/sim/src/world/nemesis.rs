@@ -81,7 +81,7 @@ impl World {
         let settings = &self.swarm.nemesis;
         let (snapshots, endings, resends) =
             (settings.per_snapshot_percent, settings.per_ending_percent, settings.per_resend_percent);
-        let order_delay = self.swarm.protocol.order_delay.as_nanos() as u64;
+        let order_delay = self.swarm.protocol.replica.order_delay.as_nanos() as u64;
         let [snapshot, ending, resend] = {
             let now = self.tally.moments();
             [0, 1, 2].map(|kind| before[kind] < now[kind])
@@ -103,7 +103,7 @@ impl World {
         let percent = self.swarm.nemesis.per_operation_percent;
         if percent > 0 {
             let until_ordered = self.dice.nemesis.chance(1, 2);
-            let order_delay = self.swarm.protocol.order_delay.as_nanos() as u64;
+            let order_delay = self.swarm.protocol.replica.order_delay.as_nanos() as u64;
             self.strike_within(if until_ordered { order_delay } else { 0 }, percent, None);
         }
     }
@@ -244,7 +244,7 @@ impl World {
             }
             Fault::ClockJump => self.jump_a_clock(victim),
             Fault::EndSessions => {
-                let timeout = self.swarm.protocol.session_timeout.as_micros() as i64;
+                let timeout = self.swarm.protocol.replica.session_timeout.as_micros() as i64;
                 self.jump_replica_clock(victim, timeout);
             }
             Fault::ClientCrash => return self.replace_a_client(),

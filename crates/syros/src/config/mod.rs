@@ -59,7 +59,7 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
 
     let mut core = syros_runtime::replica_config(group, replica);
     core.configuration.mode = root.choice("fast-quorum", &quorums, protocol.fast_quorum)?;
-    core.batch_max = protocol.batch.map_or(core.batch_max, usize::from);
+    core.settings.batch_max = protocol.batch.map_or(core.settings.batch_max, usize::from);
     core.durability = root.choice("durability", &durabilities, core.durability)?;
     let mut engine = EngineConfig::default();
     if protocol.execution == Execution::Serial {
@@ -79,11 +79,11 @@ pub(crate) fn parse(text: &str, base: &Path, bootstrap: bool) -> Result<ServerCo
     keys.extend(listen.finish()?);
 
     let mut timing = root.section("timing")?;
-    read_timing(&mut timing, &mut core, &mut front)?;
+    read_timing(&mut timing, &mut core.settings, &mut front)?;
     keys.extend(timing.finish()?);
 
     let mut limits = root.section("limits")?;
-    read_limits(&mut limits, &mut core, &mut front)?;
+    read_limits(&mut limits, &mut core.settings, &mut front)?;
     keys.extend(limits.finish()?);
 
     let mut memory = root.section("memory")?;
@@ -166,7 +166,7 @@ fn address(
 
 fn read_timing(
     timing: &mut Reader,
-    core: &mut syros_protocol::replica::Config,
+    core: &mut syros_protocol::replica::Settings,
     front: &mut FrontConfig,
 ) -> Result<(), ConfigError> {
     core.heartbeat = timing.duration("heartbeat", MILLISECOND..=10 * SECOND, core.heartbeat)?;
@@ -212,7 +212,7 @@ fn read_timing(
 
 fn read_limits(
     limits: &mut Reader,
-    core: &mut syros_protocol::replica::Config,
+    core: &mut syros_protocol::replica::Settings,
     front: &mut FrontConfig,
 ) -> Result<(), ConfigError> {
     let mut count = |key, range, value: &mut usize| -> Result<(), ConfigError> {

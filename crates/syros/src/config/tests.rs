@@ -146,7 +146,7 @@ fn a_protocol_decides_defaults_and_nothing_else() {
         let (core, front) = (&node.replica, &node.front);
         (
             core.configuration.mode,
-            core.batch_max,
+            core.settings.batch_max,
             node.engine.execution_threads,
             front.client.read_policy,
             front.client.write_policy,
@@ -162,10 +162,13 @@ fn a_protocol_decides_defaults_and_nothing_else() {
             Execution::Serial => 1,
             Execution::Parallel => usual.engine.execution_threads,
         };
-        let batch_max = protocol.batch.map_or(usual.replica.batch_max, usize::from);
+        let batch_max = protocol.batch.map_or(usual.replica.settings.batch_max, usize::from);
         let expected = (protocol.fast_quorum, batch_max, threads, protocol.reads, protocol.writes);
         assert_eq!(settings(&read(&text)), expected, "{protocol}");
-        assert_eq!(read(&format!("{text}limits.batch = 7\n")).replica.batch_max, batch.replica.batch_max);
+        assert_eq!(
+            read(&format!("{text}limits.batch = 7\n")).replica.settings.batch_max,
+            batch.replica.settings.batch_max
+        );
     }
 }
 

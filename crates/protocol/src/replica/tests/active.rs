@@ -30,7 +30,7 @@ impl Cluster {
 fn a_silent_member_is_left_out_and_comes_back() {
     let mut cluster = Cluster::mixed(3);
     let session = cluster.register();
-    let suspect_after = cluster.replicas[0].config.suspect_after.as_millis() as u64;
+    let suspect_after = cluster.replicas[0].config.settings.suspect_after.as_millis() as u64;
     cluster.down.insert(2);
     cluster.pass(3 * suspect_after);
     assert_eq!((cluster.leader(), cluster.replicas[0].view()), (0, View(0)), "its disk may stand still");

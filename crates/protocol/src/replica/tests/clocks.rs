@@ -158,8 +158,8 @@ fn a_promise_lasts_as_long_as_the_follower_says() {
     for bug in [None, Some(PlantedBug::PromiseByOwnLease)] {
         let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
             if config.replica == ReplicaId(0) {
-                config.lease = Duration::from_secs(10);
-                config.suspect_after = Duration::from_secs(11);
+                config.settings.lease = Duration::from_secs(10);
+                config.settings.suspect_after = Duration::from_secs(11);
             }
             planted(bug)(config);
         });

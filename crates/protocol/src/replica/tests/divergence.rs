@@ -9,7 +9,7 @@ fn a_member_that_executed_something_else_is_found_and_answers_no_reads() {
     for wrong in [0, 2] {
         let mut cluster = Cluster::new(3, FastQuorum::Majority);
         for replica in &mut cluster.replicas {
-            replica.config.digest_entries = SEGMENT;
+            replica.config.settings.digest_entries = SEGMENT;
             replica.restart_digests(OpNumber(0));
         }
         let session = cluster.register();

@@ -169,10 +169,10 @@ fn what_others_have_is_taken_when_there_is_room_again() {
             unreachable!()
         };
         let request = Message::Request { view, path, recipients, request };
-        let limit = core::mem::replace(&mut cluster.replicas[0].config.waiting_max, 0);
+        let limit = core::mem::replace(&mut cluster.replicas[0].config.settings.waiting_max, 0);
         cluster.send(&[0], &request);
         assert_eq!(cluster.answers(), [(0, "refused")]);
-        cluster.replicas[0].config.waiting_max = limit;
+        cluster.replicas[0].config.settings.waiting_max = limit;
         cluster.send(&[0], &request);
         cluster.pass(30);
         // What nobody else has its client takes for refused for good: a copy on its way must not take effect.

@@ -120,7 +120,7 @@ fn sessions_that_nobody_uses_make_room() {
 /// copies that come later, nobody claims to know it, and no copy is executed.
 #[test]
 fn a_reply_that_is_not_kept_is_told_once() {
-    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| config.reply_bytes_max = 0);
+    let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| config.settings.reply_bytes_max = 0);
     let session = cluster.register();
     let request = cluster.request(session, 1, 5, Path::Ordered, "uA1");
     cluster.send(&[0], &request);
@@ -144,7 +144,7 @@ fn a_reply_that_is_not_kept_is_told_once() {
 #[test]
 fn a_full_session_table_takes_no_more_from_who_has_more_than_its_share() {
     let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
-        config.completions_max = 4;
+        config.settings.completions_max = 4;
     });
     let [greedy, modest] = [cluster.register(), cluster.register()];
     for far in [1, 100, 200, 300] {
@@ -179,7 +179,7 @@ fn a_full_session_table_takes_no_more_from_who_has_more_than_its_share() {
 fn an_update_that_was_refused_alone_is_welcome_among_all() {
     let last = |bug| {
         let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
-            (config.completions_max, config.sessions_max) = (2, 1);
+            (config.settings.completions_max, config.settings.sessions_max) = (2, 1);
             planted(bug)(config);
         });
         let session = cluster.register();
@@ -212,7 +212,7 @@ fn an_update_that_was_refused_alone_is_welcome_among_all() {
 #[test]
 fn a_full_session_table_refuses_for_good_what_went_to_the_leader_alone() {
     let mut cluster = Cluster::with(3, FastQuorum::Majority, |config| {
-        config.completions_max = 1;
+        config.settings.completions_max = 1;
     });
     let session = cluster.register();
     cluster.send(&[0, 1, 2], &cluster.request(session, 1, 5, Path::Durability, "oA1"));
@@ -225,7 +225,7 @@ fn a_full_session_table_refuses_for_good_what_went_to_the_leader_alone() {
     cluster.send(&[0], &alone);
     assert_eq!(cluster.answers(), [(0, "refused")]);
     for replica in &mut cluster.replicas {
-        replica.config.completions_max = 100;
+        replica.config.settings.completions_max = 100;
     }
     cluster.send(&[0], &alone);
     cluster.pass(50);

@@ -132,7 +132,7 @@ fn replicas_say_why_views_change() {
             unreachable!("{:?}", cluster.traced)
         };
         let TraceEvent::Suspected { silent, .. } = suspected else { unreachable!("{suspected:?}") };
-        assert!(silent >= cluster.replicas[member].config.suspect_after);
+        assert!(silent >= cluster.replicas[member].config.settings.suspect_after);
         assert_eq!(suspected, TraceEvent::Suspected { view, leader, silent });
         let TraceEvent::LeftView { from: View(0), to: View(1), cause } = left else {
             unreachable!("{left:?}")

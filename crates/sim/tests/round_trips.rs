@@ -159,6 +159,7 @@ fn halves(play: &mut Play, client: usize, first_key: u64) -> [u64; 7] {
 fn round_trips_of_every_class_from_everywhere() {
     // Overwrite, merge, update; then behind another: overwrite, merge, update, update behind an overwrite.
     let expected = |replicas: usize, from: From| match (from, replicas) {
+        (From::LeadingNode, 1) => [0; 7],
         (_, 1) | (From::LeadingNode, _) | (From::OtherNode, 3) => [2; 7],
         (From::OtherNode, _) => [2, 2, 2, 2, 2, 3, 3],
         (From::Gateway, _) => [2, 2, 2, 2, 2, 4, 4],

@@ -1,7 +1,6 @@
 //! The models there are, each with the known-wrong variants that it must show to be wrong.
 
 use crate::machine::Operation::{Append, AppendAndGet, Get, Set};
-use crate::mixed;
 use crate::script_step::{End, ScriptStep};
 use crate::search::{Report, search};
 use crate::setup::{Bounded, Budget, DiskSteps, Setup, Time};
@@ -86,10 +85,9 @@ pub(crate) fn base(name: &'static str, about: &'static str) -> Setup {
     }
 }
 
-/// Every model.
-#[must_use]
-pub fn models() -> Vec<Model> {
-    let mut models = vec![
+/// The models of all modes but the mixed one.
+pub(crate) fn models() -> Vec<Model> {
+    vec![
         normal(),
         majority(),
         duplicates(),
@@ -112,9 +110,7 @@ pub fn models() -> Vec<Model> {
         quorum_reads(),
         member_reads(),
         reads_over_views(),
-    ];
-    models.append(&mut mixed::models());
-    models
+    ]
 }
 
 fn normal() -> Model {

@@ -43,6 +43,7 @@ impl ModelClient {
         let unit = Duration::from_nanos;
         let mut config = Config::new(setup.configuration(), number as u64 + 1);
         config.planted = setup.planted;
+        config.registers_early = false;
         config.settings.read_policy = setup.reads;
         config.settings.write_policy = WritePolicy::Fast;
         config.settings.resend = unit(PATIENCE);

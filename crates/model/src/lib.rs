@@ -21,6 +21,12 @@ mod setup;
 mod tests;
 mod world;
 
-pub use catalogue::{Model, models};
+pub use catalogue::Model;
 pub use search::{Counterexample, Report};
 pub use syros_protocol::replica::PlantedBug;
+
+/// Every model.
+#[must_use]
+pub fn models() -> Vec<Model> {
+    [catalogue::models(), mixed::models()].concat()
+}

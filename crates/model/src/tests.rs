@@ -2,7 +2,7 @@
 //! is the same every time. In tests, whenever two members have one fingerprint, `Tables` checks that
 //! they do the same.
 
-use crate::catalogue::models;
+use crate::models;
 use crate::setup::Bounded;
 use crate::world::{Action, State, World};
 use syros_protocol::message::{Peer, RoleName};

@@ -170,6 +170,39 @@ fn with_a_replica_far_away_everything_takes_one_round_trip_again() {
     }
 }
 
+/// Where one member is far and another one comes and goes, the far one stays: nobody is taken back early for its sake, and view
+/// changes do not go on for ever. A member that dies just when another one gets slow is left out.
+#[test]
+fn a_slow_member_is_better_than_one_that_comes_and_goes() {
+    for pause in [0, 5, 10, 15, 20, 25] {
+        let mut play = scenario("default", 3).durability(Durability::Fsync).start();
+        let client = play.client();
+        let (near, far) = (1, 2);
+        for other in [Node::Replica(0), Node::Replica(near), Node::Client(client)] {
+            play.set_delay(Node::Replica(far), other, 10 * D);
+            play.set_delay(other, Node::Replica(far), 10 * D);
+        }
+        play.run(pause * MILLI);
+        play.crash(near);
+        play.run(3_000 * MILLI);
+        assert_eq!(play.leader(), 0);
+        let active = play.world().active_members(0);
+        assert_eq!(active, [0, far], "{pause} ms: the dead one is left out, the slow one is needed");
+        let before = play.status(0).view;
+        for _ in 0..20 {
+            play.restart(near);
+            play.run(1_200 * MILLI);
+            play.crash(near);
+            play.run(1_200 * MILLI);
+        }
+        let changes = (play.status(play.leader()).view - before) / 3;
+        assert!(changes <= 8, "{pause} ms: {changes} view changes in 48 s");
+        play.restart(near);
+        play.run(1_000 * MILLI);
+        play.judge().unwrap();
+    }
+}
+
 /// A client that has only ever had the leader order its updates is told that they may be fast, and one whose updates are fast
 /// no longer that they may not; the mode outlives leaders, and the restart of everybody.
 #[test]

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use syros_client::{Endpoint, StatusError, StatusReport};
 use syros_protocol::message::RoleName;
-use syros_runtime::REDIS_ADDRESS;
+use syros_runtime::{REDIS_ADDRESS, Secret};
 use syros_types::FastQuorum;
 
 use crate::secret;
@@ -18,6 +18,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Within this time the view has begun that goes by the new mode: a view change between live replicas takes milliseconds.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A leader that has not changed the mode after this long is asked again.
+const ASK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Options of `syros mode`.
 #[derive(Args, Debug)]
@@ -80,36 +83,64 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     }
     refuse_old_builds(&replicas)?;
     let began = Instant::now();
-    let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
-    syros_client::change_mode(endpoint.current(), mode, secret.as_ref(), ANSWER_TIMEOUT).map_err(
-        |error| match error {
-            StatusError::SecretNeeded => {
-                format!("the leader at {leader}: {error}: give it with --secret-file FILE")
-            }
-            error => format!("the leader at {leader}: {error}"),
-        },
-    )?;
+    ask(leader, mode, secret.as_ref())?;
+    let mut asked_at = Instant::now();
     while began.elapsed() < CHANGE_TIMEOUT {
-        if let Some((_, report)) = leader_of(&replicas)
-            && report.fast_quorum == mode
-        {
-            println!("the cluster goes by {mode} from view {} on", report.view);
+        let reports = reports_of(&replicas);
+        // Only what a majority takes part in outlives its leader.
+        let goes_by_it =
+            reports.iter().filter_map(|(_, report)| view_of(report, mode)).max().filter(|view| {
+                let members = reports.iter().filter(|(_, report)| view_of(report, mode) == Some(*view));
+                members.count() > replicas.len() / 2
+            });
+        if let Some(view) = goes_by_it {
+            println!("the cluster goes by {mode} from view {view} on");
             return Ok(ExitCode::SUCCESS);
+        }
+        // The leader that was asked may have given way to another one just then.
+        if asked_at.elapsed() > ASK_AGAIN
+            && let Some((leader, report)) = leader_of(&replicas)
+            && report.fast_quorum != mode
+        {
+            ask(leader, mode, secret.as_ref())?;
+            asked_at = Instant::now();
         }
         std::thread::sleep(Duration::from_millis(1));
     }
     Err(format!(
-        "no view that goes by {mode} has begun after {} s: too few replicas may be there; syros status tells",
+        "no view that goes by {mode} has begun with a majority after {} s: too few replicas may be there; syros status tells",
         CHANGE_TIMEOUT.as_secs()
     ))
 }
 
+/// Asks the leader for the mode.
+fn ask(leader: &str, mode: FastQuorum, secret: Option<&Secret>) -> Result<(), String> {
+    let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
+    let asked = syros_client::change_mode(endpoint.current(), mode, secret, ANSWER_TIMEOUT);
+    asked.map(drop).map_err(|error| match error {
+        StatusError::SecretNeeded => {
+            format!("the leader at {leader}: {error}: give it with --secret-file FILE")
+        }
+        error => format!("the leader at {leader}: {error}"),
+    })
+}
+
+/// The view that a replica takes part in, if that goes by this mode.
+fn view_of(report: &StatusReport, mode: FastQuorum) -> Option<u64> {
+    let takes_part = matches!(report.role, RoleName::Leader | RoleName::Follower);
+    (takes_part && report.fast_quorum == mode).then_some(report.view)
+}
+
+/// What the replicas say that answer.
+fn reports_of(replicas: &[String]) -> Vec<(&String, StatusReport)> {
+    replicas.iter().filter_map(|replica| Some((replica, query(replica).ok()?))).collect()
+}
+
 /// The replica that leads, and what it says.
 fn leader_of(replicas: &[String]) -> Option<(&String, StatusReport)> {
-    let leads = |report: &StatusReport| report.role == RoleName::Leader;
-    let reports = replicas.iter().filter_map(|replica| Some((replica, query(replica).ok().filter(leads)?)));
+    let leads = |(_, report): &(&String, StatusReport)| report.role == RoleName::Leader;
     // One that has been deposed may not know it yet.
-    reports.max_by_key(|(_, report)| report.view)
+    reports_of(replicas).into_iter().filter(leads).max_by_key(|(_, report)| report.view)
 }
 
 /// A replica whose build knows of no such change would be left behind by it.

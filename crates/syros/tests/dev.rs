@@ -29,8 +29,8 @@ fn exec_runs_with_the_cluster_ready_and_passes_its_status_on() {
     for (option, value, has) in [
         ("--replicas", "5", "3"),
         ("--durability", "replicated", "fsync"),
-        ("--fast-quorum", "supermajority", "majority"),
-        ("--fast-quorum", "curp", "majority"),
+        ("--fast-quorum", "supermajority", "mixed"),
+        ("--fast-quorum", "majority", "mixed"),
     ] {
         let output = dev("true", &[option, value]);
         let complaint = format!("was made with {option} {has}, not {value}");

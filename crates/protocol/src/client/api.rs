@@ -60,6 +60,9 @@ pub struct Config {
     /// The replica of the same process, if there is one: it answers as soon as it has executed an update
     /// ([`Event::OwnFrontEnd`](crate::replica::Event::OwnFrontEnd)), and so hears of the session first.
     pub own_replica: Option<ReplicaId>,
+    /// It registers a session when it connects, so that its first update takes no longer than the others. Models, which are
+    /// larger with every message, let the first update do that.
+    pub registers_early: bool,
     /// What a user may choose.
     pub settings: Settings,
     /// A known-wrong variant to run, for the simulator.
@@ -75,6 +78,7 @@ impl Config {
             configuration,
             seed,
             own_replica: None,
+            registers_early: true,
             settings: Settings::new(),
             #[cfg(feature = "planted-bugs")]
             planted: None,

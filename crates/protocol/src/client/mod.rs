@@ -235,8 +235,8 @@ impl Client {
                     // It may know of a later view.
                     self.ask_view(replica);
                 }
-                if matches!(self.session, Session::None) && replica == self.leader() {
-                    // So that the first update takes no longer than the others.
+                let is_first = matches!(self.session, Session::None);
+                if is_first && replica == self.leader() && self.config.registers_early {
                     self.last_update = now.instant;
                     self.register();
                 }
@@ -284,11 +284,12 @@ impl Client {
         let sequence = self.updates.push(update);
         match self.session {
             Session::Active(Active { id, .. }) => self.send_update(id, sequence),
-            // If nothing has been done for a while the registration, or the answer, may have been lost.
-            Session::Registering { sent, .. } if self.updates.live() == 1 && sent < self.now.instant => {
-                self.register();
+            // Nobody has waited for it so far: it, or its answer, may have been lost long ago.
+            Session::Registering { sent, .. } => {
+                if self.now.instant.since(sent) >= self.config.settings.resend {
+                    self.register();
+                }
             }
-            Session::Registering { .. } => {}
             Session::None | Session::Abandoned { .. } => self.register(),
         }
     }
@@ -432,7 +433,12 @@ impl Client {
                 self.observe_view(view);
             }
             Message::Registered { view, nonce, session } => {
-                if matches!(self.session, Session::Registering { nonce: mine, .. } if mine == nonce) {
+                // One that was given up because nobody waited for it is as good.
+                let is_ours = matches!(
+                    self.session,
+                    Session::Registering { nonce: mine, .. } | Session::Abandoned { nonce: mine } if mine == nonce
+                );
+                if is_ours {
                     self.session = Session::Active(Active::new(session, nonce));
                     self.for_each_update(|client, sequence| client.send_update(session, sequence));
                 }

@@ -118,21 +118,27 @@ impl Replica {
         let faults = self.config.configuration.faults();
         let keeps_slow = self.planted(PlantedBug::SlowStaysActive);
         let Role::Leader(leader) = &mut self.role else { return };
-        let (mut left_out, mut taken_back) = (ReplicaSet::default(), ReplicaSet::default());
+        let (mut silent, mut late) = (ReplicaSet::default(), ReplicaSet::default());
+        let mut taken_back = ReplicaSet::default();
         // Those that have caught up, however short a time they have answered.
         let mut able = ReplicaSet::default();
         for other in others.clone() {
             leader.progress[other.index()].review(absent_after);
         }
-        let slow = slow_members(&leader.progress, others.clone(), rule.active, faults);
+        // One that is silent is no measure for those that answer.
+        let answering =
+            others.clone().filter(|other| leader.progress[other.index()].silent_reviews < suspect_after);
+        let slow = slow_members(&leader.progress, answering, rule.active, faults);
         for other in others {
             let progress = &mut leader.progress[other.index()];
             progress.judge(slow.contains(other) && !keeps_slow);
             let Progress { silent_reviews, reviews_present, slow_reviews, prompt_reviews, op_number, .. } =
                 *progress;
             if rule.active.contains(other) {
-                if silent_reviews >= absent_after || slow_reviews >= absent_after {
-                    left_out = left_out.with(other);
+                if silent_reviews >= absent_after {
+                    silent = silent.with(other);
+                } else if slow_reviews >= absent_after {
+                    late = late.with(other);
                 }
             } else if silent_reviews < suspect_after && reviews_present > 0 && op_number >= committed {
                 able = able.with(other);
@@ -144,7 +150,12 @@ impl Replica {
             }
         }
         let majority = self.config.configuration.majority();
-        if rule.active.except(left_out).and(taken_back).len() < majority {
+        let is_enough = |left_out: ReplicaSet, taken_back: ReplicaSet| {
+            rule.active.except(left_out).and(taken_back).len() >= majority
+        };
+        // A slow member is better than one that comes and goes: nobody is taken back early for its sake.
+        let left_out = if is_enough(silent.and(late), taken_back) { silent.and(late) } else { silent };
+        if !is_enough(left_out, taken_back) {
             taken_back = able;
         }
         let active = rule.active.except(left_out).and(taken_back);
@@ -166,7 +177,8 @@ impl Replica {
             let doublings = known.doublings[member];
             let reliable_after = reliable_after(suspect_after, doublings);
             let is_soon = known.taken_back_at[member].is_some_and(|at| now < at.after(reliable_after));
-            known.doublings[member] = if is_soon { (doublings + 1).min(DOUBLINGS_MAX) } else { 0 };
+            known.doublings[member] =
+                if is_soon { (doublings + 1).min(DOUBLINGS_MAX) } else { doublings.saturating_sub(1) };
         }
         for member in taken_back.iter() {
             known.taken_back_at[member.index()] = Some(now);
@@ -182,8 +194,7 @@ impl Replica {
         self.move_to(view, ViewChangeReason::Abdication, cause);
     }
 
-    /// Somebody wants the group to go by this mode. Only a leader that is heard does anything: without a majority there is no
-    /// view to begin.
+    /// Somebody wants the group to go by this mode. Only a leader does anything.
     pub(super) fn on_change_mode(&mut self, mode: FastQuorum) {
         let is_possible = self.config.configuration.mode.may_become(mode);
         if self.is_leader() && is_possible && mode != self.rule.mode {

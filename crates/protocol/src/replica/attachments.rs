@@ -4,6 +4,7 @@
 use super::{PlantedBug, Replica};
 use crate::hash::{HashMap, shrink_table};
 use crate::message::{Payload, Peer, Refusal};
+use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 use core::time::Duration;
 use syros_types::{Instant, OpNumber, SessionId};
@@ -26,6 +27,8 @@ struct AttachedConnection {
     since: Instant,
     /// It is that of a member's front end.
     is_member: bool,
+    /// The last session that was registered here.
+    newest: Option<SessionId>,
 }
 
 /// What connections have shown. It is a connection's, not the group's: a restart forgets it, and clients show it again.
@@ -125,6 +128,20 @@ impl Attachments {
         }
         known.registered += 1;
         known.is_member || known.registered <= REGISTRATIONS_MAX
+    }
+
+    /// A session has been registered for whoever asked for it.
+    pub(super) fn on_registered(&mut self, from: Peer, session: SessionId) {
+        if let Peer::Client(client) = from
+            && let Some(known) = self.connections.get_mut(&client)
+        {
+            known.newest = Some(session);
+        }
+    }
+
+    /// The last session that was registered on each connection that is open.
+    pub(super) fn newest_sessions(&self) -> BTreeSet<SessionId> {
+        self.connections.values().filter_map(|known| known.newest).collect()
     }
 
     /// Connections that have shown a session, or registered one, in order.

@@ -490,9 +490,12 @@ impl Replica {
             (self.applied.0 + 1..=self.log.op_number().0).filter_map(|n| self.log.entry(OpNumber(n)));
         let busy: BTreeSet<SessionId> =
             unexecuted.flat_map(LogEntry::updates).map(|update| update.request.id.session).collect();
-        let mut ended = self.sessions.least_recently_used(self.log_time(), UNUSED_MIN, IDLE_MIN, |id| {
-            !busy.contains(&id) && !self.backlog.expiring.contains(&id)
-        });
+        // A client registers when it connects, and may have no update to send for a while.
+        let held = self.attachments.newest_sessions();
+        let may_end = |id| !busy.contains(&id) && !self.backlog.expiring.contains(&id);
+        let is_held = |id| held.contains(&id);
+        let time = self.log_time();
+        let mut ended = self.sessions.least_recently_used(time, UNUSED_MIN, IDLE_MIN, is_held, may_end);
         ended.truncate(ENDED_AT_ONCE_MAX);
         if !ended.is_empty() {
             let ended = ended.into_boxed_slice();
@@ -615,7 +618,9 @@ impl Replica {
         for Waiter { to, what } in waiters {
             let message = match what {
                 Awaited::Registration { nonce } => {
-                    Message::Registered { view, nonce, session: SessionId(number.0) }
+                    let session = SessionId(number.0);
+                    self.attachments.on_registered(to, session);
+                    Message::Registered { view, nonce, session }
                 }
                 Awaited::Update(id) => {
                     let Some(reply) = self.reply_of_executed(id, dropped) else { continue };

@@ -150,20 +150,22 @@ impl Sessions {
         idle.map(|(id, _)| *id).take(max).collect()
     }
 
-    /// Sessions that can be spared at log time `time`: those that were registered `unused` ago and never used, and then those
-    /// without an update for `idle`, those idle for longest first; only such as `may_end` accepts.
+    /// Sessions that can be spared at log time `time`: those that were registered `unused` ago and never used, unless their
+    /// clients are known to be there, and then those without an update for `idle`, those idle for longest first; only such as
+    /// `may_end` accepts.
     #[must_use]
     pub fn least_recently_used(
         &self,
         time: WallTime,
         unused: Duration,
         idle: Duration,
+        is_held: impl Fn(SessionId) -> bool,
         may_end: impl Fn(SessionId) -> bool,
     ) -> Vec<SessionId> {
         let before = |age: Duration| time.0.saturating_sub(micros(age));
         let (unused, idle) = (before(unused), before(idle));
         let spare = self.table.iter().filter_map(|(id, session)| {
-            let used = session.acked_below > 1 || !session.completions.is_empty();
+            let used = session.acked_below > 1 || !session.completions.is_empty() || is_held(*id);
             let since = if used { idle } else { unused };
             (session.last_active.0 <= since && may_end(*id)).then_some((used, session.last_active, *id))
         });

@@ -119,7 +119,7 @@ impl DataDirectory {
         };
         // The mode that the cluster was made with goes on until the leader is asked to change it.
         let identity = match &found {
-            Some(found) if found.identity.fast_quorum.may_become(identity.fast_quorum) => {
+            Some(found) if !is_new && found.identity.fast_quorum.may_become(identity.fast_quorum) => {
                 Identity { fast_quorum: found.identity.fast_quorum, ..identity }
             }
             _ => identity,

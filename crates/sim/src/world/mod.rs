@@ -404,6 +404,14 @@ impl World {
         leaders.max().map(|(_, index)| index)
     }
 
+    /// The active members of the view that a replica takes part in; nobody, if it does not run.
+    #[must_use]
+    pub fn active_members(&self, replica: usize) -> Vec<usize> {
+        let process = self.replicas[replica].process.as_ref();
+        process
+            .map_or(Vec::new(), |process| process.core().rule().active.iter().map(ReplicaId::index).collect())
+    }
+
     /// Lets one thing happen, if it happens no later than `until`. False if nothing does.
     pub fn step(&mut self, until: VirtualTime) -> bool {
         let before = self.now();

@@ -273,8 +273,18 @@ fn prepare(options: &Options, replicas: Option<usize>, layout: &Layout) -> Resul
         let engine = options.engine.map(|engine| EngineKind::from(engine).name().to_owned());
         same("engine", engine, cluster.engine.name().to_owned())?;
         let by_protocol = (options.protocol != Protocol::default()).then_some(options.protocol.fast_quorum);
-        let quorum = options.fast_quorum.map(FastQuorum::from).or(by_protocol).map(|mode| mode.to_string());
-        same("fast-quorum", quorum, cluster.fast_quorum.to_string())?;
+        let quorum = options.fast_quorum.map(FastQuorum::from).or(by_protocol);
+        if let Some(quorum) = quorum.filter(|quorum| *quorum != cluster.fast_quorum)
+            && cluster.fast_quorum.may_become(quorum)
+        {
+            return Err(format!(
+                "the cluster in {directory} was made with --fast-quorum {}, not {quorum}; start it without this \
+                 option, and then change it with: syros mode {quorum} --secret-file {}",
+                cluster.fast_quorum,
+                layout.secret().display()
+            ));
+        }
+        same("fast-quorum", quorum.map(|mode| mode.to_string()), cluster.fast_quorum.to_string())?;
         if cluster.durability == Durability::Replicated {
             return Err(format!(
                 "the cluster in {directory} kept its data in memory only (--durability replicated), and all of \

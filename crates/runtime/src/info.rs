@@ -88,7 +88,7 @@ impl ServerInfo for ProcessState<'_> {
             os: operating_system(),
             role: "gateway".to_owned(),
             status: "normal".to_owned(),
-            fast_quorum: configuration.mode.to_string(),
+            fast_quorum: self.client.rule().mode.to_string(),
             group_size: configuration.size() as u64,
             replica_addresses: replicas.clone(),
             answered: vec![

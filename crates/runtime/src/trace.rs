@@ -215,7 +215,7 @@ impl fmt::Display for Cause {
                 if !left_out.is_empty() {
                     write!(
                         f,
-                        "no update waits for {} any longer, which this leader does not hear",
+                        "no update waits for {} any longer, which this leader does not hear, or hears much later than others",
                         names(left_out)
                     )?;
                 }

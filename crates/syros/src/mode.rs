@@ -19,6 +19,9 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// Within this time the view has begun that goes by the new mode: a view change between live replicas takes milliseconds.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// How long there may be no leader.
+const LEADER_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// A leader that has not changed the mode after this long is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -30,7 +33,7 @@ const ASK_AGAIN: Duration = Duration::from_millis(500);
   syros mode majority --addr db1:6379,db2:6379   whichever of them answers tells about all replicas
   syros mode mixed --secret-file syros-data/secret
 
-  majority   SET and other overwrites of one key take one round trip, all else two
+  majority   SET and other overwrites of one key take one round trip, all else up to two
   mixed      everything takes one round trip that finds nothing pending on its keys
 
 The leader begins a new view, which takes milliseconds; requests under way are not lost, and none fails. The mode stays
@@ -66,7 +69,7 @@ impl From<Mode> for FastQuorum {
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let secret = options.secret_file.as_deref().map(secret::read).transpose()?;
     let replicas = replicas_of(&options.addr)?;
-    let (leader, report) = leader_of(&replicas).ok_or("no replica leads at the moment; try again")?;
+    let (leader, report) = await_leader(&replicas)?;
     let present = report.fast_quorum;
     let Some(mode) = options.mode.map(FastQuorum::from) else {
         println!("{present}");
@@ -108,9 +111,27 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         std::thread::sleep(Duration::from_millis(1));
     }
     Err(format!(
-        "no view that goes by {mode} has begun with a majority after {} s: too few replicas may be there; syros status tells",
+        "no view that goes by {mode} has begun with a majority after {} s: too few replicas may be there (syros status \
+         tells), and the change may still come when they are back",
         CHANGE_TIMEOUT.as_secs()
     ))
+}
+
+/// The replica that leads; one that has just died has a successor within a second.
+fn await_leader(replicas: &[String]) -> Result<(&String, StatusReport), String> {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = leader_of(replicas) {
+            return Ok(found);
+        }
+        if began.elapsed() > LEADER_TIMEOUT {
+            return Err(format!(
+                "no replica has led for {} s: too few may be there; syros status tells",
+                LEADER_TIMEOUT.as_secs()
+            ));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Asks the leader for the mode.

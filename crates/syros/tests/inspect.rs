@@ -116,7 +116,7 @@ fn an_intact_directory() {
         &path,
         0,
         &[
-            "identity    replica 1 of 3 of cluster 0000000000000077 (fast quorum majority, durability fsync, engine memory)\n",
+            "identity    replica 1 of 3 of cluster 0000000000000077 (made with fast quorum majority, durability fsync, engine memory)\n",
             "segment     wal-00000000000000000001.log  bytes 63  records 1 (1 to 1)\n",
             "records     view 6  accept 0  append 0  transfer 0  enter_view 0  checkpoint 0  forgot 0  \
              other_configuration 0  malformed 0\n",

@@ -333,6 +333,12 @@ impl Client {
         self.remove_read(number).map(|read| read.body)
     }
 
+    /// By what the view counts fast quorums, as far as is known.
+    #[must_use]
+    pub const fn rule(&self) -> FastRule {
+        self.rule
+    }
+
     /// The newest view this client has heard of.
     #[must_use]
     pub const fn view(&self) -> View {

@@ -28,7 +28,7 @@ impl fmt::Display for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{} of {} of cluster {:016x} (fast quorum {}, durability {}, engine {})",
+            "{} of {} of cluster {:016x} (made with fast quorum {}, durability {}, engine {})",
             self.replica,
             self.group.size(),
             self.cluster,

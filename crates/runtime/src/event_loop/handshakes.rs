@@ -110,6 +110,7 @@ impl EventLoop {
             self.establish_link(index, &member)?;
             return Ok(());
         }
+        self.check_build(&member, Hello::version_of_answer(&payload))?;
         match (has_secret, self.introduction.secret.is_some()) {
             (false, true) => {
                 return Err(format!(
@@ -301,6 +302,21 @@ impl EventLoop {
             );
         }
         Ok(())
+    }
+
+    /// Checks that a node of this version of the wire format can take part in the view that there is.
+    fn check_build(&self, member: &Member, version: u16) -> Result<(), String> {
+        let Some(local) = &self.local else { return Ok(()) };
+        let (mode, usual) = (local.replica().rule().mode, self.description.configuration.mode);
+        let needed = syros_wire::version_of(&syros_protocol::message::Message::ChangeMode { mode });
+        if mode == usual || version >= needed {
+            return Ok(());
+        }
+        Err(format!(
+            "the cluster goes by {mode}, which the build of {} does not know: upgrade that node, or let the cluster go back \
+             first (syros mode {usual})",
+            member.declaration.replica
+        ))
     }
 
     /// Checks that a node is where it should be.

@@ -71,8 +71,8 @@ fn take_mode(replica: &mut Config, configured: Identity, directory: &DataDirecto
             node = identity.replica.0,
             made_with = %identity.fast_quorum,
             configured = %configured.fast_quorum,
-            "the cluster was made with another fast-quorum than this node is configured with, and goes on as it did; \
-             syros mode changes it"
+            "the cluster was made with another fast-quorum than this node is configured with; syros mode tells by which one \
+             it goes, and changes it"
         );
     }
     identity

@@ -65,7 +65,7 @@ pub(crate) struct Options {
     #[arg(long, value_enum)]
     durability: Option<DurabilityName>,
     /// A protocol by the name that the literature has for it: unreplicated, vr-nobatch, vr, vr-pe, pqr, skyros,
-    /// skyros-comm, curp-c, syros, ionia-lr, ionia or default; decides what the defaults of --fast-quorum, --reads,
+    /// skyros-comm, curp-c, syros, ionia-lr, ionia, majority or default; decides what the defaults of --fast-quorum, --reads,
     /// --writes and some limits are
     #[arg(long, value_name = "NAME", default_value_t)]
     protocol: Protocol,

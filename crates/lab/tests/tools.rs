@@ -152,8 +152,10 @@ fn bench_measures_what_distance_costs() {
 fn a_command_whose_output_nobody_reads_ends_quietly() {
     let mut command = lab_alone();
     command.args(["check", "recovery", "--replicas", "3", "--ops", "2", "--rule", "majority"]);
-    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    drop(process.stdout.take());
+    // Closed before it starts: it may be done before this test goes on.
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let process = command.stdout(writer).stderr(Stdio::piped()).spawn().unwrap();
     let ended = process.wait_with_output().unwrap();
     assert_eq!(ended.status.code(), Some(141));
     assert_eq!(String::from_utf8_lossy(&ended.stderr), "");

@@ -266,9 +266,9 @@ impl ActiveMembers {
         committed.hash(hasher);
         for (at, doublings) in taken_back_at.iter().zip(doublings) {
             at.is_some().hash(hasher);
-            at.iter().for_each(|at| {
-                clock.past(*at, reliable_after(config.settings.suspect_after, *doublings), hasher)
-            });
+            for at in at {
+                clock.past(*at, reliable_after(config.settings.suspect_after, *doublings), hasher);
+            }
         }
     }
 }

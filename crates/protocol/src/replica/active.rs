@@ -266,7 +266,7 @@ impl ActiveMembers {
         committed.hash(hasher);
         for (at, doublings) in taken_back_at.iter().zip(doublings) {
             at.is_some().hash(hasher);
-            for at in at {
+            if let Some(at) = at {
                 clock.past(*at, reliable_after(config.settings.suspect_after, *doublings), hasher);
             }
         }

@@ -131,7 +131,7 @@ impl Replica {
         let slow = slow_members(&leader.progress, answering, rule.active, faults);
         for other in others {
             let progress = &mut leader.progress[other.index()];
-            progress.judge(slow.contains(other) && !keeps_slow);
+            progress.judge(slow.contains(other) && !keeps_slow, suspect_after);
             let Progress { silent_reviews, reviews_present, slow_reviews, prompt_reviews, op_number, .. } =
                 *progress;
             if rule.active.contains(other) {

@@ -68,7 +68,7 @@ pub(in crate::replica) struct Progress {
     pub(in crate::replica) answer_time: u64,
     /// In so many reviews in a row it answered much later than others.
     pub(in crate::replica) slow_reviews: u32,
-    /// In so many reviews in a row it did not.
+    /// So many reviews ago it last did so for long.
     pub(in crate::replica) prompt_reviews: u32,
 }
 
@@ -98,15 +98,12 @@ impl Progress {
         *count = count.saturating_add(1);
     }
 
-    /// The leader has compared the times that members take to answer.
-    pub(in crate::replica) const fn judge(&mut self, is_slow: bool) {
-        if is_slow {
-            self.slow_reviews = self.slow_reviews.saturating_add(1);
-            self.prompt_reviews = 0;
-        } else {
-            self.slow_reviews = 0;
-            self.prompt_reviews = self.prompt_reviews.saturating_add(1);
-        }
+    /// The leader has compared the times that members take to answer. One that is late now and then, because messages take
+    /// varying time, still counts as prompt; one that is late in so many reviews in a row as `lasting` does not.
+    pub(in crate::replica) const fn judge(&mut self, is_slow: bool, lasting: u32) {
+        self.slow_reviews = if is_slow { self.slow_reviews.saturating_add(1) } else { 0 };
+        let is_prompt = self.slow_reviews < lasting;
+        self.prompt_reviews = if is_prompt { self.prompt_reviews.saturating_add(1) } else { 0 };
     }
 }
 

@@ -10,14 +10,11 @@ use syros_protocol::message::{Message, StatusReport};
 use syros_types::{ConfigurationId, FastQuorum, ReplicaId};
 use syros_wire::{
     ANY_CLUSTER, Channel, FrameError, HandshakeMessage, Hello, HelloError, Malformed, Nonce, Secret, Sender,
-    Side, VERSION_MIN, decode_client_message, put_frame, put_message_frame, split_frame,
+    Side, decode_client_message, put_frame, put_message_frame, split_frame, version_of,
 };
 
 /// Longest frame expected, in bytes: a status report has fewer than 200.
 const FRAME_BYTES_MAX: usize = 4096;
-
-/// The version of the wire format since which the mode of a group can be changed.
-const CHANGE_MODE_VERSION: u16 = 9;
 
 /// Why there is no status report.
 #[derive(Debug)]
@@ -101,7 +98,7 @@ impl From<Error> for StatusError {
 /// # }
 /// ```
 pub fn status(address: SocketAddr, timeout: Duration) -> Result<StatusReport, StatusError> {
-    StatusConnection::begin_as(VERSION_MIN, address, timeout, None)?.ask(&[Message::StatusRequest])
+    StatusConnection::begin(&Message::StatusRequest, address, timeout, None)?.ask(&[Message::StatusRequest])
 }
 
 /// Asks the replica at `address`, if it leads, to let the member `to` lead, and blocks until it answers
@@ -116,7 +113,7 @@ pub fn hand_over(
     secret: Option<&Secret>,
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
-    StatusConnection::begin_as(VERSION_MIN, address, timeout, secret)?.order(Message::HandOver { to })
+    order(Message::HandOver { to }, address, secret, timeout)
 }
 
 /// Asks the replica at `address`, if it leads, to let the group go by `mode` from its next view on, and blocks until it answers
@@ -133,8 +130,7 @@ pub fn change_mode(
     secret: Option<&Secret>,
     timeout: Duration,
 ) -> Result<StatusReport, StatusError> {
-    StatusConnection::begin_as(CHANGE_MODE_VERSION, address, timeout, secret)?
-        .order(Message::ChangeMode { mode })
+    order(Message::ChangeMode { mode }, address, secret, timeout)
 }
 
 /// Whether the replica at `address` can go by a mode that is not the one its group was made with: older builds cannot.
@@ -142,7 +138,22 @@ pub fn change_mode(
 /// # Errors
 /// As [`status`]; [`StatusError::TooOld`] if it cannot.
 pub fn knows_changes_of_mode(address: SocketAddr, timeout: Duration) -> Result<(), StatusError> {
-    StatusConnection::begin_as(CHANGE_MODE_VERSION, address, timeout, None).map(drop)
+    let change = Message::ChangeMode { mode: FastQuorum::default() };
+    StatusConnection::begin(&change, address, timeout, None).map(drop)
+}
+
+/// Has a replica do something that only those may ask for who know the secret, and waits for its status.
+fn order(
+    message: Message,
+    address: SocketAddr,
+    secret: Option<&Secret>,
+    timeout: Duration,
+) -> Result<StatusReport, StatusError> {
+    let conversation = StatusConnection::begin(&message, address, timeout, secret)?;
+    if conversation.needs_secret && secret.is_none() {
+        return Err(StatusError::SecretNeeded);
+    }
+    conversation.ask(&[message, Message::StatusRequest])
 }
 
 /// A connection to one replica, used by one thread that waits.
@@ -154,18 +165,18 @@ struct StatusConnection {
     configuration: ConfigurationId,
     /// The replica has a secret.
     needs_secret: bool,
-    /// Both sides have proved that they know it.
-    is_authenticated: bool,
 }
 
 impl StatusConnection {
-    /// Connects, and speaks this version of the wire format. With a secret, both sides prove that they know it.
-    fn begin_as(
-        version: u16,
+    /// Connects, and speaks the oldest version of the wire format that knows `message`. With a secret, both sides prove that
+    /// they know it.
+    fn begin(
+        message: &Message,
         address: SocketAddr,
         timeout: Duration,
         secret: Option<&Secret>,
     ) -> Result<Self, StatusError> {
+        let version = version_of(message);
         let until = Instant::now() + timeout;
         let stream = TcpStream::connect_timeout(&address, timeout)?;
         let mut this = Self {
@@ -174,7 +185,6 @@ impl StatusConnection {
             until,
             configuration: ConfigurationId::FIRST,
             needs_secret: false,
-            is_authenticated: false,
         };
         let mut nonce = Nonce::default();
         getrandom::fill(&mut nonce).map_err(|error| StatusError::Io(Error::other(error.to_string())))?;
@@ -214,7 +224,7 @@ impl StatusConnection {
             Ok(HandshakeMessage::Welcome(Some(proof)))
                 if secret.verify(&proof, Side::Acceptor, &ours, &theirs) =>
             {
-                Ok(Self { is_authenticated: true, ..this })
+                Ok(this)
             }
             // Whoever does not believe us closes the connection.
             Ok(_) => Err(StatusError::OtherSecret),
@@ -223,14 +233,6 @@ impl StatusConnection {
             }
             Err(error) => Err(error),
         }
-    }
-
-    /// Has the replica do something that only those may ask for who know the secret, and waits for its status.
-    fn order(self, message: Message) -> Result<StatusReport, StatusError> {
-        if self.needs_secret && !self.is_authenticated {
-            return Err(StatusError::SecretNeeded);
-        }
-        self.ask(&[message, Message::StatusRequest])
     }
 
     /// Sends some messages and waits for a status report.

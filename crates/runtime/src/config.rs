@@ -98,9 +98,9 @@ impl NodeConfig {
 
 /// The default settings of member `replica` of `group`, with the operations of `syros-commands`.
 #[must_use]
-pub const fn replica_config(group: Group, replica: ReplicaId) -> replica::Config {
+pub fn replica_config(group: Group, replica: ReplicaId) -> replica::Config {
     replica::Config::new(
-        Configuration::first(group, FastQuorum::Mixed),
+        Configuration::first(group, FastQuorum::default()),
         replica,
         describe,
         syros_commands::overwrites,

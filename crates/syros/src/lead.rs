@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use syros_client::{Endpoint, StatusError, StatusReport};
+use syros_client::StatusReport;
 use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
 use syros_types::ReplicaId;
 
 use crate::secret;
-use crate::status::{parse_address, query, replicas_of};
+use crate::status::{order, parse_address, poll, query, replicas_of};
 
 /// How long the leader may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -58,24 +58,19 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let leads = |address: &&String| query(address).is_ok_and(|report| report.role == RoleName::Leader);
     let leader = replicas.iter().find(leads).ok_or("no replica leads at the moment; try again")?;
     let began = Instant::now();
-    let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
-    syros_client::hand_over(endpoint.current(), ReplicaId(id), secret.as_ref(), ANSWER_TIMEOUT).map_err(
-        |error| match error {
-            StatusError::SecretNeeded => {
-                format!("the leader at {leader}: {error}: give it with --secret-file FILE")
-            }
-            error => format!("the leader at {leader}: {error}"),
-        },
-    )?;
-    while began.elapsed() < LEAD_TIMEOUT {
-        if let Ok(StatusReport { role: RoleName::Leader, view, .. }) = query(next) {
-            println!("replica {id} leads view {view}, after {} ms", began.elapsed().as_millis());
-            return Ok(ExitCode::SUCCESS);
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Err(format!(
-        "replica {id} does not lead after {} s: the leader at {leader} may have had no answer from it lately",
-        LEAD_TIMEOUT.as_secs()
-    ))
+    order(leader, |address| {
+        syros_client::hand_over(address, ReplicaId(id), secret.as_ref(), ANSWER_TIMEOUT)
+    })?;
+    let led = poll(LEAD_TIMEOUT, || match query(next) {
+        Ok(StatusReport { role: RoleName::Leader, view, .. }) => Some(view),
+        _ => None,
+    });
+    let Some(view) = led else {
+        return Err(format!(
+            "replica {id} does not lead after {} s: the leader at {leader} may have had no answer from it lately",
+            LEAD_TIMEOUT.as_secs()
+        ));
+    };
+    println!("replica {id} leads view {view}, after {} ms", began.elapsed().as_millis());
+    Ok(ExitCode::SUCCESS)
 }

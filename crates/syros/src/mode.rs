@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use syros_client::{Endpoint, StatusError, StatusReport};
 use syros_protocol::message::RoleName;
-use syros_runtime::{REDIS_ADDRESS, Secret};
+use syros_runtime::REDIS_ADDRESS;
 use syros_types::FastQuorum;
 
 use crate::secret;
-use crate::status::{parse_address, query, replicas_of};
+use crate::status::{order, parse_address, poll, query, replicas_of};
 
 /// How long a replica may take to answer.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
@@ -69,7 +69,13 @@ impl From<Mode> for FastQuorum {
 pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
     let secret = options.secret_file.as_deref().map(secret::read).transpose()?;
     let replicas = replicas_of(&options.addr)?;
-    let (leader, report) = await_leader(&replicas)?;
+    // One that has just died has a successor within a second.
+    let Some((leader, report)) = poll(LEADER_TIMEOUT, || leader_of(reports_of(&replicas))) else {
+        return Err(format!(
+            "no replica has led for {} s: too few may be there; syros status tells",
+            LEADER_TIMEOUT.as_secs()
+        ));
+    };
     let present = report.fast_quorum;
     let Some(mode) = options.mode.map(FastQuorum::from) else {
         println!("{present}");
@@ -85,65 +91,42 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
         ));
     }
     refuse_old_builds(&replicas)?;
-    let began = Instant::now();
-    ask(leader, mode, secret.as_ref())?;
+    let ask = |leader: &str| {
+        order(leader, |address| syros_client::change_mode(address, mode, secret.as_ref(), ANSWER_TIMEOUT))
+    };
+    ask(leader)?;
     let mut asked_at = Instant::now();
-    while began.elapsed() < CHANGE_TIMEOUT {
+    let changed = poll(CHANGE_TIMEOUT, || {
         let reports = reports_of(&replicas);
-        // Only what a majority takes part in outlives its leader.
-        let goes_by_it =
-            reports.iter().filter_map(|(_, report)| view_of(report, mode)).max().filter(|view| {
-                let members = reports.iter().filter(|(_, report)| view_of(report, mode) == Some(*view));
-                members.count() > replicas.len() / 2
-            });
-        if let Some(view) = goes_by_it {
-            println!("the cluster goes by {mode} from view {view} on");
-            return Ok(ExitCode::SUCCESS);
+        if let Some(view) = view_of_majority(&reports, replicas.len(), mode) {
+            return Some(Ok(view));
         }
         // The leader that was asked may have given way to another one just then.
         if asked_at.elapsed() > ASK_AGAIN
-            && let Some((leader, report)) = leader_of(&replicas)
+            && let Some((leader, report)) = leader_of(reports)
             && report.fast_quorum != mode
         {
-            ask(leader, mode, secret.as_ref())?;
             asked_at = Instant::now();
+            return ask(leader).err().map(Err);
         }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    Err(format!(
-        "no view that goes by {mode} has begun with a majority after {} s: too few replicas may be there (syros status \
-         tells), and the change may still come when they are back",
-        CHANGE_TIMEOUT.as_secs()
-    ))
+        None
+    });
+    let Some(view) = changed.transpose()? else {
+        return Err(format!(
+            "no view that goes by {mode} has begun with a majority after {} s: too few replicas may be there (syros \
+             status tells), and the change may still come when they are back",
+            CHANGE_TIMEOUT.as_secs()
+        ));
+    };
+    println!("the cluster goes by {mode} from view {view} on");
+    Ok(ExitCode::SUCCESS)
 }
 
-/// The replica that leads; one that has just died has a successor within a second.
-fn await_leader(replicas: &[String]) -> Result<(&String, StatusReport), String> {
-    let began = Instant::now();
-    loop {
-        if let Some(found) = leader_of(replicas) {
-            return Ok(found);
-        }
-        if began.elapsed() > LEADER_TIMEOUT {
-            return Err(format!(
-                "no replica has led for {} s: too few may be there; syros status tells",
-                LEADER_TIMEOUT.as_secs()
-            ));
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-}
-
-/// Asks the leader for the mode.
-fn ask(leader: &str, mode: FastQuorum, secret: Option<&Secret>) -> Result<(), String> {
-    let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
-    let asked = syros_client::change_mode(endpoint.current(), mode, secret, ANSWER_TIMEOUT);
-    asked.map(drop).map_err(|error| match error {
-        StatusError::SecretNeeded => {
-            format!("the leader at {leader}: {error}: give it with --secret-file FILE")
-        }
-        error => format!("the leader at {leader}: {error}"),
-    })
+/// The newest view that goes by this mode, if a majority takes part in it: only that outlives its leader.
+fn view_of_majority(reports: &[(&String, StatusReport)], replicas: usize, mode: FastQuorum) -> Option<u64> {
+    let views = || reports.iter().filter_map(|(_, report)| view_of(report, mode));
+    let newest = views().max()?;
+    (views().filter(|view| *view == newest).count() > replicas / 2).then_some(newest)
 }
 
 /// The view that a replica takes part in, if that goes by this mode.
@@ -158,25 +141,20 @@ fn reports_of(replicas: &[String]) -> Vec<(&String, StatusReport)> {
 }
 
 /// The replica that leads, and what it says.
-fn leader_of(replicas: &[String]) -> Option<(&String, StatusReport)> {
+fn leader_of(reports: Vec<(&String, StatusReport)>) -> Option<(&String, StatusReport)> {
     let leads = |(_, report): &(&String, StatusReport)| report.role == RoleName::Leader;
     // One that has been deposed may not know it yet.
-    reports_of(replicas).into_iter().filter(leads).max_by_key(|(_, report)| report.view)
+    reports.into_iter().filter(leads).max_by_key(|(_, report)| report.view)
 }
 
 /// A replica whose build knows of no such change would be left behind by it.
 fn refuse_old_builds(replicas: &[String]) -> Result<(), String> {
     for (id, replica) in replicas.iter().enumerate() {
-        let asked = Endpoint::resolve(replica).map_err(|error| error.to_string()).and_then(|endpoint| {
-            match syros_client::knows_changes_of_mode(endpoint.current(), ANSWER_TIMEOUT) {
-                Err(error @ StatusError::TooOld { .. }) => Ok(Err(error)),
-                Err(error) => Err(error.to_string()),
-                Ok(()) => Ok(Ok(())),
-            }
-        });
-        match asked {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
+        let knows =
+            |endpoint: Endpoint| syros_client::knows_changes_of_mode(endpoint.current(), ANSWER_TIMEOUT);
+        match Endpoint::resolve(replica).map_err(StatusError::Io).and_then(knows) {
+            Ok(()) => {}
+            Err(error @ StatusError::TooOld { .. }) => {
                 return Err(format!(
                     "replica {id} at {replica}: {error}; it could not take part any more. Upgrade it first"
                 ));

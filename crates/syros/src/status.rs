@@ -4,16 +4,19 @@ use std::fmt::Write as _;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use syros_cli::check_address;
-use syros_client::{Endpoint, StatusReport};
+use syros_client::{Endpoint, StatusError, StatusReport};
 use syros_protocol::message::RoleName;
 use syros_runtime::REDIS_ADDRESS;
 
 /// A node that does not answer within this time counts as down.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long to wait before asking again for what takes milliseconds to come.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// Longest INFO that is read: it is a few kilobytes.
 const INFO_BYTES_MAX: u64 = 1 << 20;
@@ -77,6 +80,32 @@ pub(crate) fn run(options: &Options) -> Result<ExitCode, String> {
 pub(crate) fn query(address: &str) -> Result<StatusReport, String> {
     let endpoint = Endpoint::resolve(address).map_err(|error| error.to_string())?;
     syros_client::status(endpoint.current(), ANSWER_TIMEOUT).map_err(|error| error.to_string())
+}
+
+/// Has the leader, at the address where it listens for others, do what only those may ask for who know the secret.
+pub(crate) fn order(
+    leader: &str,
+    order: impl FnOnce(SocketAddr) -> Result<StatusReport, StatusError>,
+) -> Result<(), String> {
+    let endpoint = Endpoint::resolve(leader).map_err(|error| error.to_string())?;
+    order(endpoint.current()).map(drop).map_err(|error| match error {
+        StatusError::SecretNeeded => {
+            format!("the leader at {leader}: {error}: give it with --secret-file FILE")
+        }
+        error => format!("the leader at {leader}: {error}"),
+    })
+}
+
+/// Asks again and again, until there is an answer or `timeout` is over. (Replicas tell nobody of what they do by themselves.)
+pub(crate) fn poll<T>(timeout: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
+    let began = Instant::now();
+    loop {
+        let answer = ask();
+        if answer.is_some() || began.elapsed() >= timeout {
+            return answer;
+        }
+        std::thread::sleep(POLL_INTERVAL);
+    }
 }
 
 /// What it means that so many replicas, a majority, have lost their memory.

@@ -184,10 +184,7 @@ impl Replica {
         }
         match admission {
             Some(admission) if path == Path::Durability => self.accept(from, recipients, update, admission),
-            None if path == Path::Durability && !self.is_leader() => {
-                let (view, clock) = (self.view, self.now.wall);
-                self.send(from, Message::Conflict { view, id, clock });
-            }
+            None if path == Path::Durability => self.decline(from, recipients, update),
             _ => self.order_now(from, path, update, recipients),
         }
     }
@@ -547,6 +544,16 @@ impl Replica {
         (is_refused || self.completes_another(update)) && !self.planted(PlantedBug::NoConflictCheck)
     }
 
+    /// An update that was to enter the durability log does not: the leader orders it, and a follower says that the leader has
+    /// to be asked.
+    fn decline(&mut self, from: Peer, recipients: ReplicaSet, update: Update) {
+        if self.is_leader() {
+            return self.order_now(from, Path::Durability, update, recipients);
+        }
+        let (view, clock, id) = (self.view, self.now.wall, update.request.id);
+        self.send(from, Message::Conflict { view, id, clock });
+    }
+
     /// The accept rule: conflict, or into the durability log.
     fn accept(&mut self, from: Peer, recipients: ReplicaSet, update: Update, admission: Admission) {
         let (view, clock, id) = (self.view, self.now.wall, update.request.id);
@@ -561,12 +568,7 @@ impl Replica {
         }
         if self.conflicts(&update, admission) {
             self.counters.conflicts += 1;
-            if self.is_leader() {
-                self.order_now(from, Path::Durability, update, recipients);
-            } else {
-                self.send(from, Message::Conflict { view, id, clock });
-            }
-            return;
+            return self.decline(from, recipients, update);
         }
         let is_evaluated = !update.class.is_nilext() && self.is_leader();
         let request = update.request.clone();

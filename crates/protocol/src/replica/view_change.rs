@@ -511,12 +511,8 @@ impl Replica {
         let rule = if self.planted(PlantedBug::RuleOfOwnView) { self.rule } else { rule };
         let senders = changes.iter().map(|(sender, _)| *sender).collect();
         let next_rule = self.next_rule(rule, newest, senders);
-        #[cfg(feature = "planted-bugs")]
-        let rule = if self.planted(PlantedBug::ModeOfConfiguration) {
-            FastRule { mode: self.config.configuration.mode, ..rule }
-        } else {
-            rule
-        };
+        let as_made = self.planted(PlantedBug::ModeOfConfiguration);
+        let rule = if as_made { FastRule { mode: self.config.configuration.mode, ..rule } } else { rule };
         let mut dlogs = Vec::new();
         let mut unchanged = self.log.op_number();
         for (sender, change) in changes {

@@ -260,31 +260,28 @@ fn prepare(options: &Options, replicas: Option<usize>, layout: &Layout) -> Resul
     }
     let directory = layout.path.display();
     if let Some(mut cluster) = stored {
-        let same = |name: &str, asked: Option<String>, has: String| match asked {
-            Some(asked) if asked != has => Err(format!(
-                "the cluster in {directory} was made with --{name} {has}, not {asked}; choose another \
-                 directory with --dir, or delete this cluster with --fresh"
-            )),
+        let same = |name: &str, asked: Option<String>, has: String, remedy: &str| match asked {
+            Some(asked) if asked != has => {
+                Err(format!("the cluster in {directory} was made with --{name} {has}, not {asked}; {remedy}"))
+            }
             _ => Ok(()),
         };
-        same("replicas", replicas.map(|n| n.to_string()), cluster.group.size().to_string())?;
+        let another = "choose another directory with --dir, or delete this cluster with --fresh";
+        same("replicas", replicas.map(|n| n.to_string()), cluster.group.size().to_string(), another)?;
         let durability = options.durability.map(|d| durability_name(d.into()).to_owned());
-        same("durability", durability, durability_name(cluster.durability).to_owned())?;
+        same("durability", durability, durability_name(cluster.durability).to_owned(), another)?;
         let engine = options.engine.map(|engine| EngineKind::from(engine).name().to_owned());
-        same("engine", engine, cluster.engine.name().to_owned())?;
+        same("engine", engine, cluster.engine.name().to_owned(), another)?;
         let by_protocol = (options.protocol != Protocol::default()).then_some(options.protocol.fast_quorum);
         let quorum = options.fast_quorum.map(FastQuorum::from).or(by_protocol);
-        if let Some(quorum) = quorum.filter(|quorum| *quorum != cluster.fast_quorum)
-            && cluster.fast_quorum.may_become(quorum)
-        {
-            return Err(format!(
-                "the cluster in {directory} was made with --fast-quorum {}, not {quorum}; start it without this \
-                 option, and then change it with: syros mode {quorum} --secret-file {}",
-                cluster.fast_quorum,
+        let change = quorum.filter(|quorum| cluster.fast_quorum.may_become(*quorum)).map(|quorum| {
+            format!(
+                "start it without this option, and then change it with: syros mode {quorum} --secret-file {}",
                 layout.secret().display()
-            ));
-        }
-        same("fast-quorum", quorum.map(|mode| mode.to_string()), cluster.fast_quorum.to_string())?;
+            )
+        });
+        let quorum = quorum.map(|mode| mode.to_string());
+        same("fast-quorum", quorum, cluster.fast_quorum.to_string(), change.as_deref().unwrap_or(another))?;
         if cluster.durability == Durability::Replicated {
             return Err(format!(
                 "the cluster in {directory} kept its data in memory only (--durability replicated), and all of \

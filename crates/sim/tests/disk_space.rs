@@ -6,6 +6,7 @@ use syros_protocol::message::Refusal;
 use syros_sim::swarm::MILLI;
 use syros_sim::workload::ClientCommand;
 use syros_sim::{Play, Scenario};
+use syros_types::FastQuorum;
 
 const DISK_FULL: Outcome = Outcome::Refused(Refusal::DiskFull);
 
@@ -80,5 +81,28 @@ fn a_majority_with_space_goes_on() {
     assert_eq!(play.call(client, set(5)), DISK_FULL);
     assert!(play.get(client, 1).is_some());
     fill(&mut play, &[0, 1, 2], false);
+    play.judge().unwrap();
+}
+
+/// Until the leader has handed over it refuses, and others accept: what they have accepted the next leader executes.
+#[test]
+fn nothing_ends_unknown_because_the_leader_is_about_to_give_way() {
+    let mut play = Scenario::new(3).fast_quorum(FastQuorum::Mixed).start();
+    let client = play.client();
+    assert_eq!(play.call(client, set(0)), Outcome::Done);
+    let leader = play.leader();
+    play.fill_disk(leader, true);
+    let updates: Vec<_> = (0..20)
+        .map(|key| match key % 2 {
+            0 => play.submit(client, set(key)),
+            _ => play.submit(client, ClientCommand::IncrBy { key: 100 + key, delta: 1, blind: false }),
+        })
+        .collect();
+    for update in updates {
+        assert!(play.finish(update) < 2_000 * MILLI);
+        let outcome = play.outcome(update).unwrap();
+        assert!(matches!(outcome, Outcome::Done | Outcome::Reply(_)), "{outcome:?}");
+    }
+    assert_ne!(play.leader(), leader);
     play.judge().unwrap();
 }

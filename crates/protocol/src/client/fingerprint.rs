@@ -131,6 +131,7 @@ fn hash_updates(
             asked,
             is_older,
             without_room,
+            lacks,
             is_resent,
             crowded_out,
             way,
@@ -143,7 +144,7 @@ fn hash_updates(
         // Compared with nothing but 0 and 1.
         attempts.min(&2).hash(hasher);
         (recipients, oks.0, returns, evaluated, refusals.0, crowded_out, way).hash(hasher);
-        (asked.0, is_older, without_room.0, is_resent).hash(hasher);
+        (asked.0, is_older, without_room.0, lacks, is_resent).hash(hasher);
         clock.past(*began, patience, hasher);
         clock.past(*sent, patience, hasher);
         clock.past(*invoked, config.settings.give_up_after, hasher);

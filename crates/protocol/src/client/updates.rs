@@ -65,6 +65,8 @@ pub(super) struct Update {
     pub(super) is_older: bool,
     /// Those that have refused it for want of room, and take no copy of it in this view while their process lives.
     pub(super) without_room: ReplicaSet,
+    /// What the leader among them lacks, or else the first that said so.
+    pub(super) lacks: Refusal,
     /// Was sent in the current view to a follower who had been sent it, because an answer may have been lost or a
     /// connection was: a process that was started since knows of no refusal, and may have taken it. (A leader that was
     /// started again has left its view.)
@@ -283,6 +285,7 @@ impl Client {
             asked: ReplicaSet(0),
             is_older: false,
             without_room: ReplicaSet(0),
+            lacks: Refusal::OutOfMemory,
             is_resent: false,
             crowded_out: false,
             way: UpdatePath::Leader,
@@ -452,7 +455,7 @@ impl Client {
         self.finish_if_fast(sequence);
         self.look_for_stragglers_in_time(sequence);
         if lacks_room {
-            self.end_without_room(sequence, Refusal::OutOfMemory);
+            self.end_without_room(sequence);
         }
     }
 
@@ -551,7 +554,7 @@ impl Client {
         update.refusals = update.refusals.with(from);
         if update.without_room.contains(leader) {
             // Not even the leader takes it.
-            return self.end_without_room(sequence, Refusal::OutOfMemory);
+            return self.end_without_room(sequence);
         }
         if !self.order_if_impossible(sequence) {
             self.widen(sequence);
@@ -618,8 +621,11 @@ impl Client {
                 }
             }
             Refusal::OutOfMemory | Refusal::DiskFull => {
+                if from == leader || update.without_room.is_empty() {
+                    update.lacks = refusal;
+                }
                 update.without_room = update.without_room.with(from);
-                self.end_without_room(sequence, refusal);
+                self.end_without_room(sequence);
                 if from != leader {
                     self.on_no_ok(from, sequence);
                 }
@@ -644,9 +650,10 @@ impl Client {
     }
 
     /// Ends an update that has been refused for want of room, if it is certain that it will not be executed, or that this
-    /// will not be known.
-    fn end_without_room(&mut self, sequence: u64, refusal: Refusal) {
-        let (leader, connected) = (self.leader(), self.members.connected);
+    /// will not be known soon.
+    fn end_without_room(&mut self, sequence: u64) {
+        let (leader, connected, now) = (self.leader(), self.members.connected, self.now.instant);
+        let (size, majority) = (self.config.configuration.size(), self.config.configuration.majority());
         let is_enough = self.planted(PlantedBug::LeaderRefusalIsEnough);
         let forgets_copies = self.planted(PlantedBug::RefusalOutlivesProcess);
         let Some(update) = self.updates.get_mut(sequence) else { return };
@@ -656,8 +663,16 @@ impl Client {
         }
         let others = update.asked.except(update.without_room);
         let is_certain = !update.is_older && (!update.is_resent || forgets_copies);
+        // A leader whose disk is full lets another member lead while those of a majority are not, and that one takes over what
+        // others have accepted. Nobody with more memory is to be found.
+        let leader_gives_way = update.lacks == Refusal::DiskFull
+            && size - update.without_room.len() >= majority
+            && now.since(update.invoked) < LEADER_CHANGE;
         if is_enough || (others.is_empty() && is_certain) {
+            let refusal = update.lacks;
             self.finish_update(sequence, Outcome::Refused(refusal));
+        } else if leader_gives_way {
+            // It is sent again meanwhile, and refused again.
         } else if others.within(connected).except(update.oks).except(update.refusals).is_empty() {
             // Somebody has it, or may have it, and may hand it over when there is room.
             self.finish_update(sequence, Outcome::Unknown);

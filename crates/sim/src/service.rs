@@ -123,11 +123,17 @@ impl World {
         Ok(())
     }
 
-    /// The longest time a message takes now, with what its receiver needs until it gets round to it.
-    fn hop(&self) -> u64 {
+    /// The shortest and the longest delay of all links.
+    fn delays(&self) -> (u64, u64) {
         let nodes = self.replicas.len() + self.clients.len();
         let links = (0..nodes).flat_map(|from| (0..nodes).map(move |to| (from, to)));
-        let farthest = links.map(|(from, to)| self.network.delay(from, to)).max().unwrap_or_default();
+        let delays = || links.clone().map(|(from, to)| self.network.delay(from, to));
+        (delays().min().unwrap_or_default(), delays().max().unwrap_or_default())
+    }
+
+    /// The longest time a message takes now, with what its receiver needs until it gets round to it.
+    fn hop(&self) -> u64 {
+        let (_, farthest) = self.delays();
         farthest + self.swarm.network.jitter + self.swarm.service_delay
     }
 
@@ -154,7 +160,8 @@ impl World {
         // A client's first update may reach a follower before what shows that the session is the client's, or before the
         // leader's word of the session: the next update is judged where messages are not equally fast, if the session lasts
         // so long.
-        let may_be_early = self.swarm.network.jitter > 0;
+        let (nearest, farthest) = self.delays();
+        let may_be_early = self.swarm.network.jitter > 0 || nearest < farthest;
         if may_be_early && settings.replica.session_timeout.as_nanos() as u64 / 4 <= 2 * round_trip {
             return Ok(());
         }

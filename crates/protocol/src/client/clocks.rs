@@ -10,6 +10,11 @@ use syros_types::{Group, Instant, Now, ReplicaId, WallTime};
 /// replicas accept by default (500 ms).
 const OWN_AHEAD_MAX: u64 = 250_000;
 
+/// What an answer is taken to have been on its way for at most, in microseconds: longer than on any link on Earth. A client that
+/// has heard one answer only, which was held up, takes the replica to be that far away. With what the own clock may be ahead
+/// it stays below what replicas accept.
+const WAY_MAX: u64 = 200_000;
+
 /// Timestamps of a session may be so far ahead of what they would be, in microseconds, before another session begins.
 const SESSION_AHEAD_MAX: u64 = 100_000;
 
@@ -38,7 +43,7 @@ impl Clocks {
     /// A replica that takes at least `distance` nanoseconds to answer has told its clock.
     pub(super) fn on_clock(&mut self, from: ReplicaId, clock: WallTime, distance: u64, now: Instant) {
         // It was half of the way ago.
-        let micros = clock.0.saturating_add(distance / 2000);
+        let micros = clock.0.saturating_add((distance / 2000).min(WAY_MAX));
         self.heard[from.index()] = Some((micros, now));
     }
 
@@ -109,6 +114,14 @@ mod tests {
             let now = Now { instant: Instant(3_000_000), wall: WallTime(own) };
             assert_eq!(clocks.time(now), 5_004_000, "half of the way, and the time since");
         }
+    }
+
+    #[test]
+    fn one_answer_that_was_held_up_makes_no_timestamps_that_are_refused() {
+        let mut clocks = Clocks::new();
+        clocks.on_clock(ReplicaId(0), WallTime(5_000_000), 3_000_000_000, Instant(0));
+        let own = Now { instant: Instant(0), wall: WallTime(5_000_000 + WAY_MAX + OWN_AHEAD_MAX) };
+        assert!(clocks.time(own) < 5_500_000 && clocks.time(at(0)) < 5_500_000);
     }
 
     #[test]

@@ -466,8 +466,14 @@ impl Client {
             return None;
         }
         let (quorum, active) = self.fast_quorum(strength);
-        let fast = self.write_times.fast(quorum, self.leader(), active)?;
-        Some(Duration::from_nanos(fast.saturating_mul(2).saturating_add(NEAR)))
+        let (leader, majority) = (self.leader(), self.config.configuration.majority());
+        let fast = self.write_times.fast(quorum, leader, active)?;
+        // One member that was cut off for a while has answered late, and its average remembers that for long.
+        let usual = self.write_times.fast(majority, leader, active)?;
+        let farthest = active.iter().map(|member| self.distance(member)).max()?;
+        let longest = farthest.max(usual.saturating_mul(2));
+        let longest = Duration::from_nanos(longest.saturating_mul(2)).max(self.config.settings.sync_after);
+        Some(Duration::from_nanos(fast.saturating_mul(2).saturating_add(NEAR)).min(longest))
     }
 
     /// True if a majority has an update, the leader among them, so that the leader can commit it.

@@ -98,6 +98,8 @@ pub struct ServerReport {
     pub disk_free_inodes: u64,
     /// Fast quorum mode of the cluster.
     pub fast_quorum: String,
+    /// Replicas that the view counts as active, where not all have to be.
+    pub active: Option<String>,
     /// Members of the group.
     pub group_size: u64,
     /// This replica's position in the group; `None` for a process that is no replica.
@@ -301,6 +303,9 @@ fn syros(report: &ServerReport, _: &Statistics, _: WallTime, text: &mut String) 
     line(text, "replica_role", &report.role);
     line(text, "status", &report.status);
     line(text, "fast_quorum", &report.fast_quorum);
+    if let Some(active) = &report.active {
+        line(text, "active_replicas", active);
+    }
     line(text, "durability", if report.fsync { "fsync" } else { "replicated" });
     line(text, "group_size", report.group_size);
     if let Some(replica) = report.replica {

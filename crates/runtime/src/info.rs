@@ -111,6 +111,11 @@ impl ServerInfo for ProcessState<'_> {
         if let Some(local) = self.local {
             let status = local.replica().status();
             report.fast_quorum = status.fast_quorum.to_string();
+            let rule = local.replica().rule();
+            report.active = rule.mode.has_active_members().then(|| {
+                let members = configuration.members().filter(|member| rule.active.contains(*member));
+                members.map(|member| member.0.to_string()).collect::<Vec<_>>().join(",")
+            });
             report.data_bytes = local.data_bytes().map(|bytes| bytes as u64);
             (report.disk_free_bytes, report.disk_reserve_bytes, report.disk_is_short) = local.disk_space();
             report.maxmemory = local.maxmemory.get().unwrap_or(0);

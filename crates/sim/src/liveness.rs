@@ -57,6 +57,8 @@ impl World {
             if !(clocks.stay_wrong && clocks.wrong.is_some_and(|wrong| replica < wrong)) {
                 slot.wall_offset = slot.wall_offset.clamp(-50_000, 50_000);
             }
+            // What a disk or a worker had done for a process that stood still comes when it was to come.
+            self.lingers_until = self.lingers_until.max(slot.paused_until);
             slot.paused_until = 0;
             slot.disk_full_until = 0;
             if let Some(process) = &mut slot.process {

@@ -164,8 +164,13 @@ fn text_line(address: &str, report: &Result<StatusReport, String>) -> String {
         Ok(report) => report,
         Err(problem) => return format!("{address}  down: {problem}"),
     };
-    let mut line =
-        format!("{address}  replica {} of {}  {:11}", report.replica, report.replicas, state(report));
+    let mut line = format!(
+        "{address}  replica {} of {}  {:11}  mode {}",
+        report.replica,
+        report.replicas,
+        state(report),
+        report.fast_quorum
+    );
     for (name, value) in numbers(report) {
         let _ = write!(line, "  {name} {value}");
     }
@@ -313,7 +318,7 @@ mod tests {
     fn lines_of_both_kinds() {
         let report = StatusReport { replica: 1, replicas: 3, view: 7, ..StatusReport::default() };
         let text = text_line("a:1", &Ok(report.clone()));
-        assert!(text.starts_with("a:1  replica 1 of 3  view-change  view 7  "), "{text}");
+        assert!(text.starts_with("a:1  replica 1 of 3  view-change  mode majority  view 7  "), "{text}");
         let json = json_line("a:1", &Ok(report));
         assert!(json.starts_with("{\"address\":\"a:1\",\"replica\":1,\"replicas\":3,"), "{json}");
         let json = json_line("a:1", &Err("he said \"no\"".to_owned()));

@@ -1,8 +1,9 @@
 //! How a process that was told to stop takes leave of its Redis clients.
 //!
 //! What they have in flight is answered; commands that come later are refused with an error that says so. A connection
-//! is closed when nothing of it is unanswered and it has sent nothing for a moment: so a client that waits for its last
-//! reply, or is about to read it, has it before the connection ends.
+//! is closed when nothing of it is unanswered and it has been refused a command, or has sent nothing for a moment: so a client
+//! that waits for its last reply, or is about to read it, has it before the connection ends, and one that asks all the time
+//! looks for another node soon.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,8 +23,18 @@ pub(super) struct Drain {
     /// When what is unanswered is given up; `None`: the process is not to stop.
     until: Option<Instant>,
     look_at: Instant,
-    /// By address: commands received so far, and since when that has not changed.
-    seen: HashMap<u64, (u64, Instant)>,
+    seen: HashMap<u64, Seen>,
+}
+
+/// A connection, as it was seen since the end began.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    /// Commands received when it was first looked at: those that came later have been refused.
+    at_first: u64,
+    /// Commands received so far.
+    commands: u64,
+    /// Since when nothing has been unanswered, and no command has come.
+    since: Instant,
 }
 
 impl Drain {
@@ -59,11 +70,31 @@ impl Drain {
     /// Looks at the connection with this address, which has received so many commands and `is_busy` if something of it is
     /// unanswered, unsent or unread. True if it can be closed.
     pub(super) fn is_quiet(&mut self, now: Instant, address: u64, commands: u64, is_busy: bool) -> bool {
-        let (before, since) = *self.seen.entry(address).or_insert((commands, now));
-        let is_busy = is_busy || before != commands;
-        if is_busy {
-            self.seen.insert(address, (commands, now));
+        let seen = self.seen.entry(address).or_insert(Seen { at_first: commands, commands, since: now });
+        if is_busy || seen.commands != commands {
+            *seen = Seen { commands, since: now, ..*seen };
         }
-        !is_busy && now.since(since) >= QUIET
+        !is_busy && (commands > seen.at_first || now.since(seen.since) >= QUIET)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(millis: u64) -> Instant {
+        Instant(millis * 1_000_000)
+    }
+
+    #[test]
+    fn a_connection_ends_when_it_is_quiet_or_has_been_refused_a_command() {
+        let mut drain = Drain::new(Duration::from_secs(5));
+        drain.begin(at(0));
+        // The first waits for a reply until 30 ms; the second asks again and again.
+        assert!(!drain.is_quiet(at(0), 1, 7, true) && !drain.is_quiet(at(0), 2, 9, false));
+        assert!(!drain.is_quiet(at(10), 1, 7, true) && !drain.is_quiet(at(10), 2, 10, true));
+        assert!(drain.is_quiet(at(20), 2, 11, false), "all of it is answered");
+        assert!(!drain.is_quiet(at(30), 1, 7, true) && !drain.is_quiet(at(70), 1, 7, false));
+        assert!(drain.is_quiet(at(80), 1, 7, false));
     }
 }

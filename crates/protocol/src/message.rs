@@ -184,7 +184,7 @@ pub enum Path {
     Ordered,
 }
 
-/// How a leader would have updates come that may be fast.
+/// How a leader would have operations come that others could answer, too.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Advice {
     /// As is soonest for the client.
@@ -192,6 +192,20 @@ pub enum Advice {
     Free,
     /// To the leader alone: all wait for its cores and its followers', which have the least to do that way.
     Leader,
+}
+
+/// What an [`Advice`] is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Advised {
+    /// Updates that may be fast.
+    Updates,
+    /// Reads.
+    Reads,
+}
+
+impl Advised {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Updates, Self::Reads];
 }
 
 /// Why a replica would not take an operation. It left no trace there.
@@ -478,10 +492,12 @@ pub enum Message {
         /// Its rule.
         rule: FastRule,
     },
-    /// Leader to client: how updates had better come that may be fast, until it says otherwise or its view ends.
+    /// Leader to client: how updates that may be fast, or reads, had better come, until it says otherwise or its view ends.
     Advise {
         /// The leader's view.
         view: View,
+        /// Which of them.
+        of: Advised,
         /// How.
         advice: Advice,
     },

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use syros_protocol::message::Advice;
+use syros_protocol::message::{Advice, Advised};
 use syros_protocol::replica::{ClockError, HandOverReason, TraceEvent, ViewChangeCause};
 use syros_types::{ReplicaId, ReplicaSet};
 
@@ -54,12 +54,13 @@ pub(crate) fn log(me: ReplicaId, event: TraceEvent) {
             bytes,
             "this replica fetches a snapshot from another one, because the log before it is gone"
         ),
-        TraceEvent::Advised { advice, rate, load } => tracing::debug!(
+        TraceEvent::Advised { of, advice, rate, load } => tracing::debug!(
             node,
+            operations = if of == Advised::Reads { "reads" } else { "updates" },
             by_leader = advice == Advice::Leader,
             updates_per_second = rate,
             busy_permille = load,
-            "this replica leads, and tells its clients whether updates had better go to it alone"
+            "this replica leads, and tells its clients whether these operations had better go to it alone"
         ),
         event => log_change_of_view(node, event),
     }

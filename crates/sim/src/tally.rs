@@ -73,7 +73,7 @@ occurrences! {
     FillDisk = Strikes, "full disks": "Disks are full for a while.";
     HandOver = Strikes, "hand-over": "A replica is asked to let another lead.";
     ChangeMode = Strikes, "change of mode": "A replica is asked to let the group go by another mode.";
-    Advice = Strikes, "advice": "A replica asks clients for updates to their leader alone, or for no more such.";
+    Advice = Strikes, "advice": "A replica asks clients for updates, or reads, to their leader alone, or for no more such.";
     Stranger = Strikes, "session guessed": "Somebody sends updates of a session that is not its own.";
     TwoBodies = Strikes, "two updates under one id": "A client sends replicas one or the other of two updates, or both, as one.";
     Rot = Strikes, "rot": "A replica crashes, and its disk rots meanwhile.";

@@ -9,7 +9,7 @@ use crate::primitive::{Reader, Writer};
 use crate::tag::message as tag;
 use std::time::Duration;
 use syros_protocol::message::{
-    Asked, Describe, DoViewChange, Freshness, Message, Refusal, StartView, StatusReport,
+    Advised, Asked, Describe, DoViewChange, Freshness, Message, Refusal, StartView, StatusReport,
 };
 use syros_types::limits::{BODY_BYTES_MAX, FRAME_BYTES_MAX};
 use syros_types::{Instant, OpNumber, ReplicaId, SessionId, View, WallTime, micros};
@@ -52,7 +52,13 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
             writer.byte(tag::EVALUATED).number(view.0).id(*id).bytes(reply)
         }
         Message::FastRule { view, rule } => writer.byte(tag::FAST_RULE).rule(*rule).number(view.0),
-        Message::Advise { view, advice } => writer.byte(tag::ADVISE).number(view.0).byte(advice_tag(*advice)),
+        Message::Advise { view, of, advice } => {
+            let tag = match of {
+                Advised::Updates => tag::ADVISE,
+                Advised::Reads => tag::ADVISE_READS,
+            };
+            writer.byte(tag).number(view.0).byte(advice_tag(*advice))
+        }
         Message::ReadReply { view, number, reply } => {
             writer.with(|out| encode_read_reply(out, *view, *number, |out| out.extend_from_slice(reply)))
         }
@@ -279,7 +285,10 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             reply: body(reader.remainder("reply", FRAME_BYTES_MAX)?),
         },
         tag::FAST_RULE => Message::FastRule { rule: reader.rule()?, view: View(reader.number()?) },
-        tag::ADVISE => Message::Advise { view: View(reader.number()?), advice: reader.advice()? },
+        tag::ADVISE | tag::ADVISE_READS => {
+            let of = if tag == tag::ADVISE { Advised::Updates } else { Advised::Reads };
+            Message::Advise { view: View(reader.number()?), of, advice: reader.advice()? }
+        }
         tag::READ_REPLY => Message::ReadReply {
             view: View(reader.number()?),
             number: reader.number()?,
@@ -503,7 +512,8 @@ pub fn version_of(message: &Message) -> u16 {
         Message::Ok { rule: Some(_), .. } | Message::Refused { refusal: Refusal::NotActive, .. } => 7,
         Message::DoViewChange(change) if change.rule.is_some() => 7,
         Message::StartView(start) if start.rule.is_some() => 7,
-        Message::Advise { .. } => 8,
+        Message::Advise { of: Advised::Updates, .. } => 8,
+        Message::Advise { of: Advised::Reads, .. } => 9,
         Message::ChangeMode { .. } | Message::FastRule { .. } => 9,
         _ => VERSION_MIN,
     }

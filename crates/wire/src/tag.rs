@@ -46,10 +46,12 @@ pub mod message {
     pub const EVALUATED: u8 = 27;
     /// `Ok` of a view that does not count by the configuration's rule: since version 7 of the wire format.
     pub const OK_OF_RULE: u8 = 28;
-    /// `Advise`: since version 8.
+    /// `Advise` of updates: since version 8.
     pub const ADVISE: u8 = 29;
     /// `FastRule`: since version 9.
     pub const FAST_RULE: u8 = 30;
+    /// `Advise` of reads: since version 9.
+    pub const ADVISE_READS: u8 = 31;
 
     /// `Prepare`.
     pub const PREPARE: u8 = 32;
@@ -132,7 +134,7 @@ pub mod record {
     pub const CHECKPOINT_OF_RULE_AND_AMNESIAC: u8 = 12;
 }
 
-/// How updates had better come.
+/// How operations had better come.
 pub mod advice {
     /// `Free`.
     pub const FREE: u8 = 1;

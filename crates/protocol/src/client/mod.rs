@@ -106,8 +106,8 @@ pub struct Client {
     held: VecDeque<Update>,
     scan_at: Instant,
     write_times: WriteTimes,
-    /// What the leader of the view has asked for last.
-    advice: Advice,
+    /// What the leader of the view has asked for last, of updates and of reads.
+    advice: [Advice; 2],
     write_counts: WriteCounts,
     latencies: Latencies,
     read_counts: ReadCounts,
@@ -136,7 +136,7 @@ impl Client {
             held: VecDeque::new(),
             scan_at: Instant::NEVER,
             write_times: WriteTimes::new(),
-            advice: Advice::Free,
+            advice: [Advice::Free; 2],
             write_counts: WriteCounts { fast: 0, leader: 0, ordered: 0 },
             latencies: Latencies::new(),
             read_counts: ReadCounts {
@@ -245,7 +245,7 @@ impl Client {
                 self.members.connected = self.members.connected.without(replica);
                 if replica == self.leader() {
                     // It tells those that are connected, and tells this client again when it is.
-                    self.advice = Advice::Free;
+                    self.advice = [Advice::Free; 2];
                 }
                 if self.members.quorum_lost {
                     self.give_up_all();
@@ -408,10 +408,10 @@ impl Client {
                     self.on_rule(Some(rule));
                 }
             }
-            Message::Advise { view, advice } => {
+            Message::Advise { view, of, advice } => {
                 self.observe_view(view);
                 if view == self.view && from == self.leader() {
-                    self.on_advice(advice);
+                    self.on_advice(of, advice);
                 }
             }
             Message::ReadReply { view, number, reply } => {
@@ -596,7 +596,7 @@ impl Client {
         self.session.forget_shown(ReplicaSet::ALL);
         self.members.leader_heard = self.now.instant;
         self.write_times.forget_leader();
-        self.advice = Advice::Free;
+        self.advice = [Advice::Free; 2];
         self.latencies.forget_leader();
         match self.session {
             Session::Active(Active { id, .. }) => {

@@ -19,7 +19,7 @@
 //! gives the value: a value with such a key counts only if the members' times agree.
 
 use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
-use crate::message::{Asked, Body, Freshness, Message, Refusal};
+use crate::message::{Advice, Advised, Asked, Body, Freshness, Message, Refusal};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{Footprint, Group, Instant, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, View, WallTime};
@@ -232,6 +232,8 @@ pub(super) struct Latencies {
     turn: usize,
     /// The leader has been slower than others would be: they share its reads until it is clearly faster again.
     sharing: bool,
+    /// Until then what the leader last asked for, of reads, holds.
+    pub(super) advice_ends: Instant,
 }
 
 impl Latencies {
@@ -249,6 +251,7 @@ impl Latencies {
             awaited_change: None,
             turn: 0,
             sharing: false,
+            advice_ends: Instant(0),
         }
     }
 
@@ -263,7 +266,7 @@ impl Latencies {
         self.values[replica.index()]
     }
 
-    fn on_value(&mut self, replica: ReplicaId, took: u64, now: Instant) {
+    pub(super) fn on_value(&mut self, replica: ReplicaId, took: u64, now: Instant) {
         self.values[replica.index()] = smooth(self.value(replica), took.max(1));
         self.distances[replica.index()].on_answer(took, now);
         self.sampled[replica.index()] = now;
@@ -523,6 +526,9 @@ impl Client {
         values.sort_unstable();
         let waits = u64::from(latencies.waits[usize::from(bucket)]);
         let by_quorum = values[group.majority() - 1];
+        if self.follows_advice(leader) {
+            return None;
+        }
         // A quorum costs more replicas an answer, so it has to be clearly better. Where it cannot answer it has
         // only been asked in vain, and the leader takes as long as it would have.
         let saved = (soonest - soonest / 8) / 256 * (256 - waits);
@@ -552,6 +558,25 @@ impl Client {
         }
         let member = self.latencies.least_busy(group.size(), |replica| sharing.contains(replica))?;
         Some(self.meta(ReplicaSet(0).with(member)))
+    }
+
+    /// True if this client has the leader answer its reads, as that asks for. It does not if a quorum is clearly nearer: what
+    /// this client waits for is distance, then.
+    fn follows_advice(&self, leader: ReplicaId) -> bool {
+        if self.advice[Advised::Reads as usize] != Advice::Leader
+            || self.now.instant >= self.latencies.advice_ends
+        {
+            return false;
+        }
+        let mut floors = [u64::MAX; Group::SIZE_MAX];
+        for replica in self.config.configuration.members().filter(|replica| self.usable().contains(*replica))
+        {
+            floors[replica.index()] =
+                Some(self.latencies.floor(replica)).filter(|floor| *floor > 0).unwrap_or(u64::MAX);
+        }
+        floors.sort_unstable();
+        let by_quorum = floors[self.config.configuration.majority() - 1];
+        self.latencies.floor(leader) <= by_quorum.saturating_add(by_quorum / 2).saturating_add(NEAR)
     }
 
     /// Has a replica that nothing has been heard of for a while answer along with a read.

@@ -12,7 +12,7 @@
 
 use super::session::{Active, Session};
 use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
-use crate::message::{Advice, Body, Message, Path, Refusal, Request};
+use crate::message::{Advice, Advised, Body, Message, Path, Refusal, Request};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{
@@ -368,7 +368,9 @@ impl Client {
         let (quorum, active) = self.fast_quorum(strength);
         let usable = self.usable().within(active);
         let times = &mut self.write_times;
-        if self.advice == Advice::Leader && times.follows_advice((quorum, leader, usable), now) {
+        if self.advice[Advised::Updates as usize] == Advice::Leader
+            && times.follows_advice((quorum, leader, usable), now)
+        {
             return UpdatePath::Leader;
         }
         let Session::Active(session) = &mut self.session else { return UpdatePath::Fast };
@@ -391,10 +393,15 @@ impl Client {
         if times.ordered + times.ordered / 8 < fast { UpdatePath::Leader } else { UpdatePath::Fast }
     }
 
-    /// The leader says how updates had better come.
-    pub(super) fn on_advice(&mut self, advice: Advice) {
-        self.write_times.advice_ends = self.now.instant.after(ADVICE_LASTS);
-        if core::mem::replace(&mut self.advice, advice) != advice && advice == Advice::Leader {
+    /// The leader says how updates, or reads, had better come.
+    pub(super) fn on_advice(&mut self, of: Advised, advice: Advice) {
+        let is_news = core::mem::replace(&mut self.advice[of as usize], advice) != advice;
+        let ends = self.now.instant.after(ADVICE_LASTS);
+        match of {
+            Advised::Reads => return self.latencies.advice_ends = ends,
+            Advised::Updates => self.write_times.advice_ends = ends,
+        }
+        if is_news && advice == Advice::Leader {
             // How long the fast quorum takes just now is seen when the next update is sent.
             self.write_times.fast_when_advised = 0;
         }

@@ -2,7 +2,7 @@
 //! reach. Emitted as [`Action::Trace`](super::Action::Trace) when something changes, never for each operation.
 //! The driver logs them; nothing that the replica does depends on them.
 
-use crate::message::Advice;
+use crate::message::{Advice, Advised};
 use core::time::Duration;
 use syros_types::{FastQuorum, OpNumber, ReplicaId, ReplicaSet, View};
 
@@ -159,8 +159,10 @@ pub enum TraceEvent {
         /// The name of the message.
         message: &'static str,
     },
-    /// A leader tells its clients how updates had better come.
+    /// A leader tells its clients how updates, or reads, had better come.
     Advised {
+        /// Which of them.
+        of: Advised,
         /// How.
         advice: Advice,
         /// So many updates a second it has executed until now.

@@ -5,7 +5,7 @@ use crate::adapter;
 use crate::network::NodeIndex;
 use crate::swarm::MILLI;
 use crate::tally::Occurrence;
-use syros_protocol::message::{Advice, Message, Peer};
+use syros_protocol::message::{Advice, Advised, Message, Peer};
 use syros_protocol::replica::{self, Durability};
 use syros_types::{FastQuorum, OpNumber, ReplicaId};
 
@@ -492,7 +492,7 @@ impl World {
         self.tell(replica, life, replica::Event::Message { from: Peer::Client(u64::MAX), message });
     }
 
-    /// A replica asks the clients for updates to their leader alone, or for no more such, as if its cores were busy, or were
+    /// A replica asks the clients for updates, or reads, to their leader alone, or for no more such, as if its cores were busy, or were
     /// not any more; whether it leads or not. False if it does not take part in a view that it would remember: clients go by
     /// what it says of that.
     fn advise(&mut self, replica: usize) -> bool {
@@ -503,7 +503,8 @@ impl World {
         }
         let view = core.view();
         let advice = if self.dice.nemesis.chance(2, 3) { Advice::Leader } else { Advice::Free };
-        let bytes = adapter::encode_message(&Message::Advise { view, advice });
+        let of = if self.dice.nemesis.chance(1, 2) { Advised::Updates } else { Advised::Reads };
+        let bytes = adapter::encode_message(&Message::Advise { view, of, advice });
         let (now, life) = (self.now(), self.replicas[replica].life);
         for slot in 0..self.clients.len() {
             let client = self.clients[slot].process.as_ref();

@@ -5,8 +5,8 @@ use crate::random::{MESSAGE_KINDS, RECORD_KINDS, describe};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use syros_protocol::message::{
-    Advice, Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload, Prepared,
-    Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
+    Advice, Advised, Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload,
+    Prepared, Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
@@ -154,8 +154,9 @@ fn of_clients() -> Vec<(Message, String)> {
         ),
         (Message::Evaluated { view, id, reply: b"r"[..].into() }, "1b 07 05 ac02 72".into()),
         (Message::FastRule { view, rule: RULE.unwrap() }, "1e 05 8b02 07".into()),
-        (Message::Advise { view, advice: Advice::Free }, "1d 07 01".into()),
-        (Message::Advise { view, advice: Advice::Leader }, "1d 07 02".into()),
+        (Message::Advise { view, of: Advised::Updates, advice: Advice::Free }, "1d 07 01".into()),
+        (Message::Advise { view, of: Advised::Updates, advice: Advice::Leader }, "1d 07 02".into()),
+        (Message::Advise { view, of: Advised::Reads, advice: Advice::Leader }, "1f 07 02".into()),
         (Message::ReadReply { view, number: 128, reply: b"r"[..].into() }, "14 07 8001 72".into()),
         (Message::ReadReply { view, number: 128, reply: b""[..].into() }, "14 07 8001".into()),
         (member_reply, format!("19 07 8001 05 ac02 01 {clock_hex} 0b00000000000000 72")),

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 use syros_protocol::message::{
-    Advice, Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload, Prepared,
-    Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
+    Advice, Advised, Asked, Body, BodyHash, DoViewChange, Freshness, LogEntry, Message, Path, Payload,
+    Prepared, Refusal, Request, RoleName, StartView, StatusReport, Update, ViewChangeReason,
 };
 use syros_protocol::record::{Checkpoint, Record, SnapshotHead};
 use syros_protocol::sessions::{Completion, SESSION_WINDOW_MAX, Session};
@@ -291,7 +291,8 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         38 => Message::LogDurable { view: view(prng), op_number: op_number(prng) },
         39 => {
             let advice = if prng.below(2) == 0 { Advice::Free } else { Advice::Leader };
-            Message::Advise { view: view(prng), advice }
+            let of = Advised::ALL[prng.below(2) as usize];
+            Message::Advise { view: view(prng), of, advice }
         }
         40 => Message::ChangeMode { mode: mode(prng) },
         41 => Message::FastRule { view: view(prng), rule: rule(prng) },

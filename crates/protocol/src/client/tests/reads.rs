@@ -1,6 +1,7 @@
 //! Which answers a read counts, whom it asks again, and how a silent leader is noticed.
 
 use super::*;
+use crate::message::{Advice, Advised};
 
 #[test]
 fn a_silent_leader_is_looked_for() {
@@ -250,4 +251,35 @@ fn what_members_know_counts_for_the_latest_view_among_them() {
         }
         assert_eq!(done, [(token, Outcome::Reply(Body::from([7])))], "{order:?}");
     }
+}
+
+/// A leader whose cores all wait for asks for reads, and takes longer than others would. Where it is far away, distance is what
+/// reads wait for.
+#[test]
+fn reads_go_to_the_leader_that_asks_for_them_unless_it_is_far() {
+    let asks_leader_alone = |leader_micros: u64, advised: &[(Advised, Advice)], wait: Duration| {
+        let mut harness = Harness::new(3, FastQuorum::Majority, &[0, 1, 2]);
+        for replica in 0..3 {
+            let (nearest, usual) =
+                if replica == 0 { (leader_micros, leader_micros + 4_000) } else { (300, 600) };
+            for micros in [nearest].into_iter().chain([usual; 20]) {
+                harness.client.latencies.on_value(ReplicaId(replica), micros * 1_000, harness.now.instant);
+            }
+        }
+        for (of, advice) in advised.iter().copied() {
+            harness.receive(0, Message::Advise { view: View(0), of, advice });
+        }
+        harness.pass(wait);
+        harness.submit(Class::Read);
+        let sent = harness.drain().0;
+        matches!(sent.first(), Some((0, Message::Read { asked: Asked::Answer, .. })))
+    };
+    let (near, far, at_once) = (300, 5_000, Duration::ZERO);
+    let asked = (Advised::Reads, Advice::Leader);
+    assert!(asks_leader_alone(near, &[asked], at_once));
+    assert!(!asks_leader_alone(near, &[], at_once));
+    assert!(!asks_leader_alone(near, &[(Advised::Updates, Advice::Leader)], at_once));
+    assert!(!asks_leader_alone(near, &[asked, (Advised::Reads, Advice::Free)], at_once));
+    assert!(!asks_leader_alone(near, &[asked], updates::ADVICE_LASTS), "its last word may have been lost");
+    assert!(!asks_leader_alone(far, &[asked], at_once));
 }

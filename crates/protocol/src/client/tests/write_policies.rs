@@ -2,6 +2,7 @@
 
 use super::super::updates::ADVICE_LASTS;
 use super::*;
+use crate::message::{Advice, Advised};
 
 /// Five replicas whose supermajority is 100 ms away, the leader and a majority 10 ms.
 fn far_supermajority(policy: WritePolicy) -> Harness {
@@ -144,7 +145,7 @@ fn a_far_follower_that_stops_is_done_without() {
 }
 
 fn advise(harness: &mut Harness, from: u8, view: u64, advice: Advice) {
-    harness.receive(from, Message::Advise { view: View(view), advice });
+    harness.receive(from, Message::Advise { view: View(view), of: Advised::Updates, advice });
 }
 
 /// The leader of a near group says that cores are what all wait for.

@@ -1,6 +1,7 @@
-//! Which way updates had better go while cores are the limit: what a leader tries, counts and concludes (see `advice`).
+//! Which way updates and reads had better go while cores are the limit: what a leader tries, counts and concludes (see
+//! `advice`).
 
-use crate::message::Advice;
+use crate::message::{Advice, Advised};
 use core::time::Duration;
 use syros_types::{Instant, OpNumber};
 
@@ -16,7 +17,8 @@ const WINDOW: Duration = Duration::from_millis(100);
 /// each trial counts for twice as long as the one before, but no more often than this: 0.8 s.
 const LENGTHENINGS_MAX: u32 = 3;
 
-/// With fewer updates in a window than this, nothing can be said.
+/// With fewer updates in a window than this, nothing can be said. (What becomes of reads shows in how many updates there are:
+/// who reads and updates does both sooner. The leader does not see all reads.)
 const UPDATES_MIN: u64 = 40;
 
 /// A trial counts so many windows of each way, by turns: what else the machine does differs more from second to second than
@@ -26,7 +28,9 @@ const ROUNDS: u32 = 3;
 /// Where one way does so much more than the other, in percent, one window of each is enough.
 const MUCH_BETTER: u64 = 150;
 
-/// The leader alone is better if the group does more than this with it, in percent of what it does while clients are free.
+/// Updates go better to the leader alone if the group does more than this with it, in percent of what it does while clients are
+/// free: they take a round trip more. For reads it is the other way round: the leader alone answers no later, and with
+/// fewer messages.
 const BETTER: u64 = 105;
 
 /// When the group does less than this, in percent of what it did after a trial, or that much more, the load is another one.
@@ -47,11 +51,14 @@ const DOUBLINGS_MAX: u32 = 4;
 /// When the load has gone or changed, it tries again after so long.
 const LULL: Duration = Duration::from_millis(500);
 
+/// Which way reads go is of no matter if the leader takes part in fewer, in percent of the updates.
+const READS_MIN: u64 = 10;
+
 /// What a leader knows of how busy it is, and what it has made of that.
 #[derive(Clone, Debug, Default)]
 pub(in crate::replica) struct Advisor {
-    /// What clients have been told.
-    advice: Advice,
+    /// Of updates and of reads.
+    choices: [Choice; 2],
     trial: Option<Trial>,
     window: Option<Window>,
     /// When the load was last heard of.
@@ -63,9 +70,16 @@ pub(in crate::replica) struct Advisor {
     windows: u32,
     /// What it did after the last trial.
     usual: Level,
-    /// When that ended.
+}
+
+/// What has been found of one kind of operations.
+#[derive(Clone, Copy, Debug, Default)]
+struct Choice {
+    /// What clients have been told.
+    advice: Advice,
+    /// When the last trial ended.
     concluded_at: Instant,
-    /// It does not try before.
+    /// It is not tried before.
     next_trial: Instant,
     doublings: u32,
     lengthenings: u32,
@@ -83,6 +97,7 @@ struct Level {
 /// Both ways are being tried by turns.
 #[derive(Clone, Copy, Debug)]
 struct Trial {
+    of: Advised,
     /// What was thought better before.
     before: Advice,
     windows_left: u32,
@@ -94,15 +109,25 @@ struct Trial {
 #[derive(Clone, Copy, Debug)]
 struct Window {
     began: Instant,
-    executed: OpNumber,
+    done: Done,
     /// Time that the process has used, in nanoseconds times a thousand.
     used: u64,
+}
+
+/// What a leader has done so far.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::replica) struct Done {
+    /// Entries up to here are executed.
+    pub(in crate::replica) executed: OpNumber,
+    /// So many reads it has answered, or said of what they are to show.
+    pub(in crate::replica) reads: u64,
 }
 
 /// What has been counted.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::replica) struct Measured {
     updates: u64,
+    reads: u64,
     nanos: u64,
     /// Share of the time that the process was busy, in thousandths.
     pub(in crate::replica) load: u64,
@@ -134,26 +159,21 @@ const fn other(advice: Advice) -> Advice {
 }
 
 impl Advisor {
-    /// What clients are to do at present.
-    pub(in crate::replica) const fn advice(&self) -> Advice {
-        self.advice
+    /// What clients are to do at present with updates, and with reads.
+    pub(in crate::replica) const fn advice(&self) -> [Advice; 2] {
+        [self.choices[0].advice, self.choices[1].advice]
     }
 
-    /// Since this was last told, the process was busy for this share of the time; entries up to `executed` are executed.
-    /// Returns what was measured if clients are to be told something else than before.
-    pub(in crate::replica) fn on_load(
-        &mut self,
-        now: Instant,
-        share: u32,
-        executed: OpNumber,
-    ) -> Option<Measured> {
+    /// Since this was last told, the process was busy for this share of the time. Returns what was measured if clients are to be
+    /// told something else than before.
+    pub(in crate::replica) fn on_load(&mut self, now: Instant, share: u32, done: Done) -> Option<Measured> {
         let since = self.heard.replace(now).unwrap_or(now);
         if now < self.settled_at {
             return None;
         }
         let length = self.window_length().as_nanos() as u64;
         let Some(window) = &mut self.window else {
-            self.window = Some(Window { began: now, executed, used: 0 });
+            self.window = Some(Window { began: now, done, used: 0 });
             return None;
         };
         let elapsed = now.since(since).as_nanos() as u64;
@@ -162,17 +182,18 @@ impl Advisor {
         if nanos < length {
             return None;
         }
-        let updates = executed.0.saturating_sub(window.executed.0);
-        let measured = Measured { updates, nanos, load: window.used / nanos };
+        let updates = done.executed.0.saturating_sub(window.done.executed.0);
+        let reads = done.reads.saturating_sub(window.done.reads);
+        let measured = Measured { updates, reads, nanos, load: window.used / nanos };
         self.window = None;
-        let told = self.advice;
+        let told = self.advice();
         // One that is much longer tells only that little was done: perhaps the process stood still.
         if updates < UPDATES_MIN {
             self.let_go(now);
         } else if nanos <= length * 4 {
             self.decide(now, measured);
         }
-        if self.advice == told {
+        if self.advice() == told {
             return None;
         }
         self.settled_at = now.after(self.window_length() / 2);
@@ -180,13 +201,14 @@ impl Advisor {
     }
 
     fn window_length(&self) -> Duration {
-        let is_trial = self.trial.is_some();
-        WINDOW * (1 << if is_trial { self.lengthenings } else { 0 })
+        let lengthenings = self.trial.map_or(0, |trial| self.choices[trial.of as usize].lengthenings);
+        WINDOW * (1 << lengthenings)
     }
 
     fn decide(&mut self, now: Instant, measured: Measured) {
         if let Some(trial) = &mut self.trial {
-            let (updates, nanos) = &mut trial.counted[self.advice as usize];
+            let advice = &mut self.choices[trial.of as usize].advice;
+            let (updates, nanos) = &mut trial.counted[*advice as usize];
             *updates += measured.updates;
             *nanos += measured.nanos;
             trial.windows_left -= 1;
@@ -196,22 +218,29 @@ impl Advisor {
             if trial.windows_left == 0 || (trial.windows_left.is_multiple_of(2) && is_clear) {
                 self.conclude(now);
             } else {
-                self.advice = other(self.advice);
+                *advice = other(*advice);
             }
             return;
         }
         if self.is_another_load(measured) {
-            (self.doublings, self.lengthenings, self.windows) = (0, 0, 0);
-            let soonest = match self.advice {
-                Advice::Free => now.after(LULL).max(self.concluded_at.after(PATIENCE)),
-                // One round trip may do again.
-                Advice::Leader => now.after(LULL),
-            };
-            self.next_trial = self.next_trial.min(soonest);
+            self.windows = 0;
+            for choice in &mut self.choices {
+                (choice.doublings, choice.lengthenings) = (0, 0);
+                let soonest = match choice.advice {
+                    Advice::Free => now.after(LULL).max(choice.concluded_at.after(PATIENCE)),
+                    // One round trip may do again.
+                    Advice::Leader => now.after(LULL),
+                };
+                choice.next_trial = choice.next_trial.min(soonest);
+            }
         }
-        let may_gain = self.advice == Advice::Leader || measured.load >= BUSY;
-        if may_gain && now >= self.next_trial {
-            self.begin_trial();
+        for of in Advised::ALL {
+            let choice = &self.choices[of as usize];
+            let may_gain = choice.advice == Advice::Leader || measured.load >= BUSY;
+            let matters = of == Advised::Updates || measured.reads * 100 >= measured.updates * READS_MIN;
+            if may_gain && matters && now >= choice.next_trial {
+                return self.begin_trial(of);
+            }
         }
     }
 
@@ -236,38 +265,49 @@ impl Advisor {
     /// Nothing limits the group at present. If cores did a moment ago, they may do so again soon.
     fn let_go(&mut self, now: Instant) {
         let trial = self.trial.take();
-        let before = trial.map_or(self.advice, |trial| trial.before);
-        self.advice = Advice::Free;
         self.windows = 0;
-        if before == Advice::Leader {
-            (self.doublings, self.lengthenings) = (0, 0);
-            self.next_trial = now.after(LULL);
-        } else if trial.is_some() {
-            // It cannot be judged, at least by what comes in so short a time.
-            self.put_off(now, false);
+        for of in Advised::ALL {
+            let trial = trial.filter(|trial| trial.of == of);
+            let choice = &mut self.choices[of as usize];
+            let before = trial.map_or(choice.advice, |trial| trial.before);
+            choice.advice = Advice::Free;
+            if before == Advice::Leader {
+                (choice.doublings, choice.lengthenings) = (0, 0);
+                choice.next_trial = now.after(LULL);
+            } else if trial.is_some() {
+                // It cannot be judged, at least by what comes in so short a time.
+                self.put_off(of, now, false);
+            }
         }
     }
 
     /// Tries again some time from now, and sooner if the last trial has brought `news`.
-    fn put_off(&mut self, now: Instant, news: bool) {
-        self.doublings = if news { 0 } else { (self.doublings + 1).min(DOUBLINGS_MAX) };
-        self.lengthenings = (self.lengthenings + 1).min(LENGTHENINGS_MAX);
-        self.concluded_at = now;
-        self.next_trial = now.after(PATIENCE * (1 << self.doublings));
+    fn put_off(&mut self, of: Advised, now: Instant, news: bool) {
+        let choice = &mut self.choices[of as usize];
+        choice.lengthenings = (choice.lengthenings + 1).min(LENGTHENINGS_MAX);
+        choice.doublings = if news { 0 } else { (choice.doublings + 1).min(DOUBLINGS_MAX) };
+        choice.concluded_at = now;
+        choice.next_trial = now.after(PATIENCE * (1 << choice.doublings));
     }
 
-    const fn begin_trial(&mut self) {
-        let before = self.advice;
-        self.trial = Some(Trial { before, windows_left: 2 * ROUNDS, counted: [(0, 0); 2] });
-        self.advice = other(before);
+    const fn begin_trial(&mut self, of: Advised) {
+        let advice = &mut self.choices[of as usize].advice;
+        let before = *advice;
+        *advice = other(before);
+        self.trial = Some(Trial { of, before, windows_left: 2 * ROUNDS, counted: [(0, 0); 2] });
     }
 
     fn conclude(&mut self, now: Instant) {
         let Some(trial) = self.trial.take() else { return };
         let [free, by_leader] = trial.rates();
-        self.advice = if by_leader * 100 > free * BETTER { Advice::Leader } else { Advice::Free };
+        let is_better = match trial.of {
+            Advised::Updates => by_leader * 100 > free * BETTER,
+            Advised::Reads => by_leader * BETTER >= free * 100,
+        };
+        let advice = if is_better { Advice::Leader } else { Advice::Free };
+        self.choices[trial.of as usize].advice = advice;
         self.windows = 0;
-        self.put_off(now, self.advice != trial.before);
+        self.put_off(trial.of, now, advice != trial.before);
     }
 }
 
@@ -283,6 +323,8 @@ mod tests {
         advisor: Advisor,
         now: Instant,
         executed: u64,
+        /// So many reads for a hundred updates.
+        reads: u64,
         /// Milliseconds at which the advice changed.
         changes: Vec<u64>,
     }
@@ -290,13 +332,24 @@ mod tests {
     impl Load {
         fn new() -> Self {
             let advisor = Advisor::default();
-            Self { advisor, now: Instant(1_000_000_000), executed: 0, changes: Vec::new() }
+            Self { advisor, now: Instant(1_000_000_000), executed: 0, reads: 0, changes: Vec::new() }
+        }
+
+        /// What clients are to do with updates.
+        const fn updates(&self) -> Advice {
+            self.advisor.advice()[Advised::Updates as usize]
+        }
+
+        /// And with reads.
+        const fn reads(&self) -> Advice {
+            self.advisor.advice()[Advised::Reads as usize]
         }
 
         fn step(&mut self, (updates, share): (u64, u32)) {
             self.now.0 += STEP * 1_000_000;
             self.executed += updates * STEP;
-            if self.advisor.on_load(self.now, share, OpNumber(self.executed)).is_some() {
+            let done = Done { executed: OpNumber(self.executed), reads: self.executed * self.reads / 100 };
+            if self.advisor.on_load(self.now, share, done).is_some() {
                 self.changes.push(self.now.0 / 1_000_000 - 1_000);
             }
         }
@@ -306,7 +359,7 @@ mod tests {
         fn pass(&mut self, millis: u64, work: [(u64, u32); 2]) -> f64 {
             let mut by_leader = 0;
             for _ in 0..millis / STEP {
-                let advice = self.advisor.advice();
+                let advice = self.updates();
                 by_leader += u64::from(advice == Advice::Leader);
                 self.step(work[advice as usize]);
             }
@@ -319,7 +372,7 @@ mod tests {
         let mut load = Load::new();
         let saturated = [(20, 1_000), (50, 1_000)];
         load.pass(600, saturated);
-        assert_eq!(load.advisor.advice(), Advice::Leader);
+        assert_eq!(load.updates(), Advice::Leader);
         // One window of each is enough here.
         assert_eq!(load.changes, [120, 280, 440]);
         let share = load.pass(120_000, saturated);
@@ -328,7 +381,43 @@ mod tests {
         let mut load = Load::new();
         load.pass(1_200, [(20, 1_000), (24, 1_000)]);
         assert_eq!(load.changes, [120, 280, 440, 600, 760, 920, 1_080]);
-        assert_eq!(load.advisor.advice(), Advice::Leader);
+        assert_eq!(load.updates(), Advice::Leader);
+    }
+
+    /// Either way may be better for each, whatever is better for the other.
+    #[test]
+    fn what_is_better_for_reads_is_found_after_what_is_better_for_updates() {
+        for better in [[false, false], [false, true], [true, false], [true, true]] {
+            let mut load = Load { reads: 100, ..Load::new() };
+            for _ in 0..3_000 / STEP {
+                let told = [load.updates(), load.reads()].map(|advice| advice == Advice::Leader);
+                let right = told.iter().zip(better).filter(|(told, better)| **told == *better).count();
+                load.step((20 + 10 * right as u64, 1_000));
+            }
+            let found = [load.updates(), load.reads()].map(|advice| advice == Advice::Leader);
+            assert_eq!(found, better, "{:?}", load.changes);
+            assert!(load.changes.iter().filter(|change| **change > 2_300).count() == 0, "{:?}", load.changes);
+            // When the load goes, both are free again.
+            (0..50).for_each(|_| load.step((0, 10)));
+            assert_eq!([load.updates(), load.reads()], [Advice::Free; 2]);
+        }
+    }
+
+    /// Equal throughput: updates have their one round trip, reads have one either way.
+    #[test]
+    fn where_it_is_of_no_matter_updates_are_free_and_reads_go_to_the_leader() {
+        let mut load = Load { reads: 100, ..Load::new() };
+        (0..3_000 / STEP).for_each(|_| load.step((30, 1_000)));
+        assert_eq!([load.updates(), load.reads()], [Advice::Free, Advice::Leader]);
+    }
+
+    #[test]
+    fn where_hardly_anything_is_read_reads_are_not_tried() {
+        let mut load = Load { reads: 9, ..Load::new() };
+        for _ in 0..60_000 / STEP {
+            load.step((30, 1_000));
+            assert_eq!(load.reads(), Advice::Free);
+        }
     }
 
     #[test]
@@ -338,8 +427,8 @@ mod tests {
         let mut by_leader = 0;
         for step in 0..3_000 {
             let speed = 1 + step / 50 % 2;
-            let updates = if load.advisor.advice() == Advice::Leader { 15 } else { 10 };
-            by_leader += u64::from(load.advisor.advice() == Advice::Leader);
+            let updates = if load.updates() == Advice::Leader { 15 } else { 10 };
+            by_leader += u64::from(load.updates() == Advice::Leader);
             load.step((updates * speed, 900));
         }
         assert!(by_leader > 2_800, "{by_leader}");
@@ -369,9 +458,9 @@ mod tests {
     fn when_the_load_goes_clients_are_free_again() {
         let mut load = Load::new();
         load.pass(2_000, [(20, 1_000), (50, 1_000)]);
-        assert_eq!(load.advisor.advice(), Advice::Leader);
+        assert_eq!(load.updates(), Advice::Leader);
         load.pass(4_000, [(10, 500), (10, 200)]);
-        assert_eq!(load.advisor.advice(), Advice::Free, "nothing is gained");
+        assert_eq!(load.updates(), Advice::Free, "nothing is gained");
         let share = load.pass(600_000, [(10, 500), (10, 200)]);
         assert!(share < 0.03, "{share}");
         let before = load.changes.len();
@@ -385,7 +474,7 @@ mod tests {
         let saturated = [(20, 1_000), (50, 1_000)];
         load.pass(2_000, saturated);
         load.pass(1_000, [(0, 10), (0, 10)]);
-        assert_eq!(load.advisor.advice(), Advice::Free);
+        assert_eq!(load.updates(), Advice::Free);
         let share = load.pass(4_000, saturated);
         assert!(share > 0.8, "{share}");
         // Where it is not better, that is not tried after every lull.
@@ -405,7 +494,7 @@ mod tests {
             let mut sent = alloc::collections::VecDeque::from([Advice::Free; 7]);
             let mut better = 0;
             for step in 0..30_000 {
-                sent.push_back(load.advisor.advice());
+                sent.push_back(load.updates());
                 let way = sent.pop_front().unwrap_or_default();
                 load.step(if way == Advice::Leader { (by_leader, 1_000) } else { (free, 1_000) });
                 let is_better = (way == Advice::Leader) == (by_leader > free);
@@ -442,12 +531,12 @@ mod tests {
     fn an_idle_group_is_free_however_seldom_it_looks() {
         let mut load = Load::new();
         load.pass(2_000, [(20, 1_000), (50, 1_000)]);
-        assert_eq!(load.advisor.advice(), Advice::Leader);
+        assert_eq!(load.updates(), Advice::Leader);
         for _ in 0..10 {
             load.now.0 += 500_000_000;
             load.step((0, 10));
         }
-        assert_eq!(load.advisor.advice(), Advice::Free);
+        assert_eq!(load.updates(), Advice::Free);
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod log_durability;
 mod view_change;
 mod waiting;
 
+pub(in crate::replica) use advisor::Done;
 pub(in crate::replica) use follower::{Follower, IncompletePrepare, MissingBodies};
 #[cfg(feature = "model")]
 pub(in crate::replica) use leader::Contact;

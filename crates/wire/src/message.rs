@@ -513,8 +513,9 @@ pub fn version_of(message: &Message) -> u16 {
         Message::DoViewChange(change) if change.rule.is_some() => 7,
         Message::StartView(start) if start.rule.is_some() => 7,
         Message::Advise { of: Advised::Updates, .. } => 8,
-        Message::Advise { of: Advised::Reads, .. } => 9,
-        Message::ChangeMode { .. } | Message::FastRule { .. } => 9,
+        Message::ChangeMode { .. }
+        | Message::FastRule { .. }
+        | Message::Advise { of: Advised::Reads, .. } => 9,
         _ => VERSION_MIN,
     }
 }

@@ -13,7 +13,7 @@ const OWN_AHEAD_MAX: u64 = 250_000;
 /// What an answer is taken to have been on its way for at most, in microseconds: longer than on any link on Earth. A client that
 /// has heard one answer only, which was held up, takes the replica to be that far away. With what the own clock may be ahead
 /// it stays below what replicas accept.
-const WAY_MAX: u64 = 200_000;
+pub(super) const WAY_MAX: u64 = 200_000;
 
 /// Timestamps of a session may be so far ahead of what they would be, in microseconds, before another session begins.
 const SESSION_AHEAD_MAX: u64 = 100_000;

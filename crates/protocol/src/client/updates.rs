@@ -10,6 +10,7 @@
 //! some updates go both ways, and tell. What it costs the replicas a client does not see: the leader says when cores are
 //! what all wait for, and an update then goes to it alone ([`Advice`]).
 
+use super::clocks::WAY_MAX;
 use super::session::{Active, Session};
 use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
 use crate::message::{Advice, Advised, Body, Message, Path, Refusal, Request};
@@ -23,6 +24,9 @@ use syros_types::{
 /// A leader that goes on asking for updates by itself says so again within this time: it tries the other way more often. Its
 /// last word may have been lost, where a client was slow to read.
 pub(super) const ADVICE_LASTS: Duration = Duration::from_secs(240);
+
+/// No member is farther away than this, in nanoseconds, there and back: what took longer was held up.
+const TRIP_MAX: u64 = 2 * WAY_MAX * 1_000;
 
 /// How long an update waits for another leader when the disk of this one has failed: view changes take a
 /// fraction of it, and if there is none by then, there is a reason that the user should hear of.
@@ -477,7 +481,7 @@ impl Client {
         let fast = self.write_times.fast(quorum, leader, active)?;
         // One member that was cut off for a while has answered late, and its average remembers that for long.
         let usual = self.write_times.fast(majority, leader, active)?;
-        let farthest = active.iter().map(|member| self.distance(member)).max()?;
+        let farthest = active.iter().map(|member| self.distance(member).min(TRIP_MAX)).max()?;
         let longest = farthest.max(usual.saturating_mul(2));
         let longest = Duration::from_nanos(longest.saturating_mul(2)).max(self.config.settings.sync_after);
         Some(Duration::from_nanos(fast.saturating_mul(2).saturating_add(NEAR)).min(longest))
@@ -848,6 +852,10 @@ impl Client {
         if now.since(update.invoked) >= give_up_after {
             let outcome = if update.attempts == 0 { Outcome::TimedOut } else { Outcome::Unknown };
             return self.finish_update(sequence, outcome);
+        }
+        if update.without_room.contains(leader) && now.since(update.invoked) >= LEADER_CHANGE {
+            // It has waited for another leader, and perhaps this one cannot be asked again.
+            return self.end_without_room(sequence);
         }
         let Some(session) = self.session.id() else { return };
         let refusing = self.members.behind.within(update.recipients);

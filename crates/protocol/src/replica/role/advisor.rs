@@ -25,12 +25,13 @@ const UPDATES_MIN: u64 = 40;
 /// the ways do.
 const ROUNDS: u32 = 3;
 
-/// Where one way does so much more than the other, in percent, one window of each is enough.
+/// Where the leader alone does so much more, in percent of what the group does while clients are free, one window of each is
+/// enough. (The other way round one window may have caught a moment in which many clients came, or a process stood still.)
 const MUCH_BETTER: u64 = 150;
 
 /// Updates go better to the leader alone if the group does more than this with it, in percent of what it does while clients are
 /// free: they take a round trip more. For reads it is the other way round: the leader alone answers no later, and with
-/// fewer messages.
+/// fewer messages, if it is not that much busier with them.
 const BETTER: u64 = 105;
 
 /// When the group does less than this, in percent of what it did after a trial, or that much more, the load is another one.
@@ -101,8 +102,23 @@ struct Trial {
     /// What was thought better before.
     before: Advice,
     windows_left: u32,
-    /// Updates and nanoseconds while clients were free, and while all went by the leader.
-    counted: [(u64, u64); 2],
+    /// What was counted while clients were free, and while all went by the leader.
+    counted: [Counted; 2],
+}
+
+/// What has been counted in the windows of one way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counted {
+    updates: u64,
+    nanos: u64,
+    /// Time that the process has used, in nanoseconds times a thousand.
+    used: u64,
+}
+
+impl Counted {
+    fn level(self) -> Level {
+        Level { rate: per_second(self.updates, self.nanos), load: self.used / self.nanos.max(1) }
+    }
 }
 
 /// What is being counted.
@@ -145,9 +161,24 @@ fn per_second(updates: u64, nanos: u64) -> u64 {
 }
 
 impl Trial {
-    /// Updates a second while clients were free, and while all went by the leader.
-    fn rates(&self) -> [u64; 2] {
-        self.counted.map(|(updates, nanos)| per_second(updates, nanos))
+    /// What the group has done while clients were free, and while all went by the leader.
+    fn levels(&self) -> [Level; 2] {
+        self.counted.map(Counted::level)
+    }
+
+    /// What clients had better do.
+    fn verdict(&self) -> Advice {
+        let [free, by_leader] = self.levels();
+        let is_better = match self.of {
+            Advised::Updates => by_leader.rate * 100 > free.rate * BETTER,
+            // Where cores are not the limit while clients are free, they choose for themselves.
+            Advised::Reads => {
+                by_leader.rate * BETTER >= free.rate * 100
+                    && by_leader.load * 100 <= free.load * BETTER
+                    && free.load >= BUSY
+            }
+        };
+        if is_better { Advice::Leader } else { Advice::Free }
     }
 }
 
@@ -208,13 +239,13 @@ impl Advisor {
     fn decide(&mut self, now: Instant, measured: Measured) {
         if let Some(trial) = &mut self.trial {
             let advice = &mut self.choices[trial.of as usize].advice;
-            let (updates, nanos) = &mut trial.counted[*advice as usize];
-            *updates += measured.updates;
-            *nanos += measured.nanos;
+            let counted = &mut trial.counted[*advice as usize];
+            counted.updates += measured.updates;
+            counted.nanos += measured.nanos;
+            counted.used += measured.load.saturating_mul(measured.nanos);
             trial.windows_left -= 1;
-            let [free, by_leader] = trial.rates();
-            let is_clear =
-                free.min(by_leader) > 0 && free.max(by_leader) * 100 > free.min(by_leader) * MUCH_BETTER;
+            let [free, by_leader] = trial.levels().map(|level| level.rate);
+            let is_clear = by_leader * 100 > free * MUCH_BETTER;
             if trial.windows_left == 0 || (trial.windows_left.is_multiple_of(2) && is_clear) {
                 self.conclude(now);
             } else {
@@ -224,21 +255,24 @@ impl Advisor {
         }
         if self.is_another_load(measured) {
             self.windows = 0;
-            for choice in &mut self.choices {
+            for of in Advised::ALL {
+                let choice = &mut self.choices[of as usize];
                 (choice.doublings, choice.lengthenings) = (0, 0);
-                let soonest = match choice.advice {
-                    Advice::Free => now.after(LULL).max(choice.concluded_at.after(PATIENCE)),
+                let soonest = match (of, choice.advice) {
                     // One round trip may do again.
-                    Advice::Leader => now.after(LULL),
+                    (Advised::Updates, Advice::Leader) => now.after(LULL),
+                    _ => now.after(LULL).max(choice.concluded_at.after(PATIENCE)),
                 };
                 choice.next_trial = choice.next_trial.min(soonest);
             }
         }
         for of in Advised::ALL {
-            let choice = &self.choices[of as usize];
+            let choice = &mut self.choices[of as usize];
             let may_gain = choice.advice == Advice::Leader || measured.load >= BUSY;
             let matters = of == Advised::Updates || measured.reads * 100 >= measured.updates * READS_MIN;
-            if may_gain && matters && now >= choice.next_trial {
+            if !matters {
+                choice.advice = Advice::Free;
+            } else if may_gain && now >= choice.next_trial {
                 return self.begin_trial(of);
             }
         }
@@ -273,7 +307,10 @@ impl Advisor {
             choice.advice = Advice::Free;
             if before == Advice::Leader {
                 (choice.doublings, choice.lengthenings) = (0, 0);
-                choice.next_trial = now.after(LULL);
+                choice.next_trial = match of {
+                    Advised::Updates => now.after(LULL),
+                    Advised::Reads => now.after(LULL).max(choice.concluded_at.after(PATIENCE)),
+                };
             } else if trial.is_some() {
                 // It cannot be judged, at least by what comes in so short a time.
                 self.put_off(of, now, false);
@@ -290,21 +327,16 @@ impl Advisor {
         choice.next_trial = now.after(PATIENCE * (1 << choice.doublings));
     }
 
-    const fn begin_trial(&mut self, of: Advised) {
+    fn begin_trial(&mut self, of: Advised) {
         let advice = &mut self.choices[of as usize].advice;
         let before = *advice;
         *advice = other(before);
-        self.trial = Some(Trial { of, before, windows_left: 2 * ROUNDS, counted: [(0, 0); 2] });
+        self.trial = Some(Trial { of, before, windows_left: 2 * ROUNDS, counted: [Counted::default(); 2] });
     }
 
     fn conclude(&mut self, now: Instant) {
         let Some(trial) = self.trial.take() else { return };
-        let [free, by_leader] = trial.rates();
-        let is_better = match trial.of {
-            Advised::Updates => by_leader * 100 > free * BETTER,
-            Advised::Reads => by_leader * BETTER >= free * 100,
-        };
-        let advice = if is_better { Advice::Leader } else { Advice::Free };
+        let advice = trial.verdict();
         self.choices[trial.of as usize].advice = advice;
         self.windows = 0;
         self.put_off(trial.of, now, advice != trial.before);
@@ -409,6 +441,37 @@ mod tests {
         let mut load = Load { reads: 100, ..Load::new() };
         (0..3_000 / STEP).for_each(|_| load.step((30, 1_000)));
         assert_eq!([load.updates(), load.reads()], [Advice::Free, Advice::Leader]);
+        // When cores are the limit no more, or hardly anything is read, clients choose for themselves.
+        for (reads, share) in [(100, 390), (9, 1_000)] {
+            let mut load = Load { reads: 100, ..Load::new() };
+            (0..3_000 / STEP).for_each(|_| load.step((30, 1_000)));
+            load.reads = reads;
+            (0..200_000 / STEP).for_each(|_| load.step((30, share)));
+            assert_eq!(load.reads(), Advice::Free, "{reads}, {share}");
+        }
+    }
+
+    /// Those that only read keep the leader busy, and others update as they do anyway.
+    #[test]
+    fn readers_are_not_sent_to_a_leader_that_is_busier_with_them() {
+        let mut load = Load { reads: 1_000, ..Load::new() };
+        for _ in 0..60_000 / STEP {
+            load.step((10, if load.reads() == Advice::Leader { 1_000 } else { 700 }));
+        }
+        assert_eq!(load.reads(), Advice::Free);
+        let changes = load.changes.len();
+        assert!(changes < 60, "{changes}");
+    }
+
+    /// Bursts and lulls, for ten minutes.
+    #[test]
+    fn reads_are_not_tried_after_every_lull() {
+        let mut load = Load { reads: 100, ..Load::new() };
+        for _ in 0..300 {
+            (0..1_500 / STEP).for_each(|_| load.step((30, 1_000)));
+            (0..500 / STEP).for_each(|_| load.step((0, 10)));
+        }
+        assert!(load.changes.len() < 400, "{}", load.changes.len());
     }
 
     #[test]

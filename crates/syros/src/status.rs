@@ -318,7 +318,7 @@ mod tests {
     fn lines_of_both_kinds() {
         let report = StatusReport { replica: 1, replicas: 3, view: 7, ..StatusReport::default() };
         let text = text_line("a:1", &Ok(report.clone()));
-        assert!(text.starts_with("a:1  replica 1 of 3  view-change  mode majority  view 7  "), "{text}");
+        assert!(text.starts_with("a:1  replica 1 of 3  view-change  mode mixed  view 7  "), "{text}");
         let json = json_line("a:1", &Ok(report));
         assert!(json.starts_with("{\"address\":\"a:1\",\"replica\":1,\"replicas\":3,"), "{json}");
         let json = json_line("a:1", &Err("he said \"no\"".to_owned()));

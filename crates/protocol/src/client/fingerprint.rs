@@ -37,7 +37,7 @@ impl Client {
             latencies,
             read_counts: _,
             // No leader advises anything in a model.
-            advice: _,
+            advised: _,
             actions,
         } = self;
         assert!(actions.is_empty(), "a fingerprint is taken when nothing is left to do");
@@ -56,7 +56,6 @@ impl Client {
             latency,
             ordered_distance: _,
             fast_when_advised: _,
-            advice_ends: _,
             followed_at: _,
         } = write_times;
         (oks, distances.map(|distance| distance.shortest), ordered, latency).hash(hasher);

@@ -20,7 +20,7 @@ pub use api::{Action, Busy, Config, Event, Outcome, Settings, Token};
 pub use reads::ReadCounts;
 pub use updates::WriteCounts;
 
-use crate::message::{Advice, Asked, Body, Message, Refusal};
+use crate::message::{Asked, Body, Message, Refusal};
 use crate::replica::PlantedBug;
 use alloc::collections::VecDeque;
 use clocks::Clocks;
@@ -106,8 +106,8 @@ pub struct Client {
     held: VecDeque<Update>,
     scan_at: Instant,
     write_times: WriteTimes,
-    /// What the leader of the view has asked for last, of updates and of reads.
-    advice: [Advice; 2],
+    /// Until when the leader of the view wants updates, and reads, to itself alone, if it has said so last.
+    advised: [Option<Instant>; 2],
     write_counts: WriteCounts,
     latencies: Latencies,
     read_counts: ReadCounts,
@@ -136,7 +136,7 @@ impl Client {
             held: VecDeque::new(),
             scan_at: Instant::NEVER,
             write_times: WriteTimes::new(),
-            advice: [Advice::Free; 2],
+            advised: [None; 2],
             write_counts: WriteCounts { fast: 0, leader: 0, ordered: 0 },
             latencies: Latencies::new(),
             read_counts: ReadCounts {
@@ -245,7 +245,7 @@ impl Client {
                 self.members.connected = self.members.connected.without(replica);
                 if replica == self.leader() {
                     // It tells those that are connected, and tells this client again when it is.
-                    self.advice = [Advice::Free; 2];
+                    self.advised = [None; 2];
                 }
                 if self.members.quorum_lost {
                     self.give_up_all();
@@ -596,7 +596,7 @@ impl Client {
         self.session.forget_shown(ReplicaSet::ALL);
         self.members.leader_heard = self.now.instant;
         self.write_times.forget_leader();
-        self.advice = [Advice::Free; 2];
+        self.advised = [None; 2];
         self.latencies.forget_leader();
         match self.session {
             Session::Active(Active { id, .. }) => {

@@ -19,7 +19,7 @@
 //! gives the value: a value with such a key counts only if the members' times agree.
 
 use super::{Action, Client, Distance, NEAR, Outcome, Token, patience, smooth};
-use crate::message::{Advice, Advised, Asked, Body, Freshness, Message, Refusal};
+use crate::message::{Advised, Asked, Body, Freshness, Message, Refusal};
 use crate::replica::PlantedBug;
 use core::time::Duration;
 use syros_types::{Footprint, Group, Instant, OpNumber, ReadPolicy, ReplicaId, ReplicaSet, View, WallTime};
@@ -232,8 +232,6 @@ pub(super) struct Latencies {
     turn: usize,
     /// The leader has been slower than others would be: they share its reads until it is clearly faster again.
     sharing: bool,
-    /// Until then what the leader last asked for, of reads, holds.
-    pub(super) advice_ends: Instant,
 }
 
 impl Latencies {
@@ -251,7 +249,6 @@ impl Latencies {
             awaited_change: None,
             turn: 0,
             sharing: false,
-            advice_ends: Instant(0),
         }
     }
 
@@ -518,17 +515,11 @@ impl Client {
         let cost = |replica: ReplicaId, value: u64| if replica == leader { value } else { value.max(word) };
         let members = || group.members().filter(|replica| known(*replica));
         let soonest = members().map(|replica| cost(replica, latencies.value(replica))).min()?;
-        // The farthest of the nearest majority.
-        let mut values = [u64::MAX; Group::SIZE_MAX];
-        for replica in members() {
-            values[replica.index()] = latencies.value(replica);
-        }
-        values.sort_unstable();
-        let waits = u64::from(latencies.waits[usize::from(bucket)]);
-        let by_quorum = values[group.majority() - 1];
         if self.follows_advice(leader) {
             return None;
         }
+        let waits = u64::from(latencies.waits[usize::from(bucket)]);
+        let by_quorum = self.by_majority(|replica| latencies.value(replica));
         // A quorum costs more replicas an answer, so it has to be clearly better. Where it cannot answer it has
         // only been asked in vain, and the leader takes as long as it would have.
         let saved = (soonest - soonest / 8) / 256 * (256 - waits);
@@ -563,20 +554,22 @@ impl Client {
     /// True if this client has the leader answer its reads, as that asks for. It does not if a quorum is clearly nearer: what
     /// this client waits for is distance, then.
     fn follows_advice(&self, leader: ReplicaId) -> bool {
-        if self.advice[Advised::Reads as usize] != Advice::Leader
-            || self.now.instant >= self.latencies.advice_ends
-        {
+        if !self.is_advised(Advised::Reads) {
             return false;
         }
-        let mut floors = [u64::MAX; Group::SIZE_MAX];
-        for replica in self.config.configuration.members().filter(|replica| self.usable().contains(*replica))
-        {
-            floors[replica.index()] =
-                Some(self.latencies.floor(replica)).filter(|floor| *floor > 0).unwrap_or(u64::MAX);
-        }
-        floors.sort_unstable();
-        let by_quorum = floors[self.config.configuration.majority() - 1];
+        let by_quorum = self.by_majority(|replica| self.latencies.floor(replica));
         self.latencies.floor(leader) <= by_quorum.saturating_add(by_quorum / 2).saturating_add(NEAR)
+    }
+
+    /// What the farthest of the nearest majority takes, in nanoseconds, where 0 is not known.
+    fn by_majority(&self, takes: impl Fn(ReplicaId) -> u64) -> u64 {
+        let (usable, group) = (self.usable(), self.config.configuration.group());
+        let mut times = [u64::MAX; Group::SIZE_MAX];
+        for replica in group.members().filter(|replica| usable.contains(*replica) && takes(*replica) > 0) {
+            times[replica.index()] = takes(replica);
+        }
+        times.sort_unstable();
+        times[group.majority() - 1]
     }
 
     /// Has a replica that nothing has been heard of for a while answer along with a read.

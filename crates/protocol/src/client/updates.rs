@@ -138,8 +138,6 @@ pub(super) struct WriteTimes {
     pub(super) ordered_distance: Distance,
     /// How long the fast quorum took when the leader last asked for updates by itself; 0 if that was not known.
     pub(super) fast_when_advised: u64,
-    /// Until then what the leader last asked for holds.
-    pub(super) advice_ends: Instant,
     /// From then on it is known what comes of following the leader's advice; never, if it has not asked yet. The first
     /// updates wait behind what was on its way.
     pub(super) followed_at: Instant,
@@ -155,7 +153,6 @@ impl WriteTimes {
             ordered: 0,
             ordered_distance: Distance::UNKNOWN,
             fast_when_advised: 0,
-            advice_ends: Instant(0),
             followed_at: Instant::NEVER,
             latency: 0,
         }
@@ -204,9 +201,6 @@ impl WriteTimes {
         (quorum, leader, usable): (usize, ReplicaId, ReplicaSet),
         now: Instant,
     ) -> bool {
-        if now >= self.advice_ends {
-            return false;
-        }
         if self.fast_when_advised == 0 {
             let Some(fast) = self.fast(quorum, leader, usable) else { return false };
             self.on_asked(fast, now);
@@ -371,10 +365,9 @@ impl Client {
         let now = self.now.instant;
         let (quorum, active) = self.fast_quorum(strength);
         let usable = self.usable().within(active);
+        let is_advised = self.is_advised(Advised::Updates);
         let times = &mut self.write_times;
-        if self.advice[Advised::Updates as usize] == Advice::Leader
-            && times.follows_advice((quorum, leader, usable), now)
-        {
+        if is_advised && times.follows_advice((quorum, leader, usable), now) {
             return UpdatePath::Leader;
         }
         let Session::Active(session) = &mut self.session else { return UpdatePath::Fast };
@@ -399,16 +392,17 @@ impl Client {
 
     /// The leader says how updates, or reads, had better come.
     pub(super) fn on_advice(&mut self, of: Advised, advice: Advice) {
-        let is_news = core::mem::replace(&mut self.advice[of as usize], advice) != advice;
-        let ends = self.now.instant.after(ADVICE_LASTS);
-        match of {
-            Advised::Reads => return self.latencies.advice_ends = ends,
-            Advised::Updates => self.write_times.advice_ends = ends,
-        }
-        if is_news && advice == Advice::Leader {
+        let until = (advice == Advice::Leader).then(|| self.now.instant.after(ADVICE_LASTS));
+        let before = core::mem::replace(&mut self.advised[of as usize], until);
+        if of == Advised::Updates && before.is_none() && until.is_some() {
             // How long the fast quorum takes just now is seen when the next update is sent.
             self.write_times.fast_when_advised = 0;
         }
+    }
+
+    /// True if the leader wants these to itself alone, as far as this client knows.
+    pub(super) fn is_advised(&self, of: Advised) -> bool {
+        self.advised[of as usize].is_some_and(|until| self.now.instant < until)
     }
 
     /// To whom an update goes that may be fast.
@@ -497,8 +491,8 @@ impl Client {
     fn look_for_stragglers_in_time(&mut self, sequence: u64) {
         let Some(update) = self.updates.get(sequence) else { return };
         if update.path == Path::Durability
-            && let Some(patience) = self.straggler_patience(update.strength)
             && self.is_with_majority(update)
+            && let Some(patience) = self.straggler_patience(update.strength)
         {
             self.scan_at = self.scan_at.min(update.began.after(patience).max(self.now.instant));
         }
@@ -841,10 +835,8 @@ impl Client {
         let widen_after = (settings.sync_after / 4).max(Duration::from_nanos(fast.saturating_mul(2)));
         let latency = self.write_times.latency;
         let sync_after = patience(settings.sync_after, fast.max(latency), settings);
-        let sync_after = match self.straggler_patience(strength).filter(|_| is_with_majority) {
-            Some(patience) => patience.min(sync_after),
-            None => sync_after,
-        };
+        let for_stragglers = if is_with_majority { self.straggler_patience(strength) } else { None };
+        let sync_after = for_stragglers.map_or(sync_after, |patience| patience.min(sync_after));
         // The leader has to be asked before the session ends.
         let sync_after = sync_after.min(session_idle_max);
         let resend = patience(settings.resend, self.write_times.ordered.max(latency), settings);

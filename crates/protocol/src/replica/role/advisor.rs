@@ -86,6 +86,17 @@ struct Choice {
     lengthenings: u32,
 }
 
+impl Choice {
+    /// When it may be tried again, now that the load is another one and clients have been told this.
+    fn soonest(&self, told: (Advised, Advice), now: Instant) -> Instant {
+        match told {
+            // One round trip may do again.
+            (Advised::Updates, Advice::Leader) => now.after(LULL),
+            _ => now.after(LULL).max(self.concluded_at.after(PATIENCE)),
+        }
+    }
+}
+
 /// What a group does.
 #[derive(Clone, Copy, Debug, Default)]
 struct Level {
@@ -258,12 +269,7 @@ impl Advisor {
             for of in Advised::ALL {
                 let choice = &mut self.choices[of as usize];
                 (choice.doublings, choice.lengthenings) = (0, 0);
-                let soonest = match (of, choice.advice) {
-                    // One round trip may do again.
-                    (Advised::Updates, Advice::Leader) => now.after(LULL),
-                    _ => now.after(LULL).max(choice.concluded_at.after(PATIENCE)),
-                };
-                choice.next_trial = choice.next_trial.min(soonest);
+                choice.next_trial = choice.next_trial.min(choice.soonest((of, choice.advice), now));
             }
         }
         for of in Advised::ALL {
@@ -307,10 +313,7 @@ impl Advisor {
             choice.advice = Advice::Free;
             if before == Advice::Leader {
                 (choice.doublings, choice.lengthenings) = (0, 0);
-                choice.next_trial = match of {
-                    Advised::Updates => now.after(LULL),
-                    Advised::Reads => now.after(LULL).max(choice.concluded_at.after(PATIENCE)),
-                };
+                choice.next_trial = choice.soonest((of, before), now);
             } else if trial.is_some() {
                 // It cannot be judged, at least by what comes in so short a time.
                 self.put_off(of, now, false);

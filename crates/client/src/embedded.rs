@@ -327,7 +327,12 @@ impl EmbeddedClient {
                 Action::Send { to, message } => {
                     let configuration = ConfigurationId { group: GroupId::ONLY, epoch: protocol.epoch() };
                     let frame = self.frame.of(Channel::Client, configuration, &message);
-                    to.iter().for_each(|to| self.links[to.index()].send(frame));
+                    for to in to.iter() {
+                        let link = &mut self.links[to.index()];
+                        if link.speaks(&message) {
+                            link.send(frame);
+                        }
+                    }
                 }
                 Action::Completed { token, outcome, .. } => {
                     if let Some(user_token) = self.names.remove(token.0) {

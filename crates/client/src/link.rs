@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use syros_net::{Connection, DialSchedule, Dialing, FlushOutcome, Limits, Progress, ReadOutcome};
 use syros_protocol::message::Message;
 use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Instant};
-use syros_wire::{Channel, Hello, Sender, VERSION, decode_client_message, put_frame};
+use syros_wire::{Channel, Hello, Sender, VERSION, decode_client_message, put_frame, version_of};
 
 /// A link's state.
 #[derive(Debug)]
@@ -212,6 +212,11 @@ impl Link {
         was_ready
     }
 
+    /// False if the replica is of an older version, which does not know such messages.
+    pub(crate) fn speaks(&self, message: &Message) -> bool {
+        self.version >= version_of(message)
+    }
+
     /// Appends a frame with a message to the output, unless the link is not in use or the replica does not read:
     /// what the protocol sends it sends again if it is not answered.
     pub(crate) fn send(&mut self, frame: &[u8]) {
@@ -231,5 +236,21 @@ impl Link {
             return Err(error.into());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use syros_types::SessionId;
+
+    #[test]
+    fn a_replica_of_an_older_version_is_not_sent_what_it_does_not_know() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut link = Link::new(address.into(), Token(1), &Options::default(), 1);
+        let new = Message::AnswerDirectly { session: SessionId(1), nonce: 2, lasting: Duration::ZERO };
+        assert!(link.speaks(&new));
+        link.version = version_of(&new) - 1;
+        assert!(!link.speaks(&new) && link.speaks(&Message::StatusRequest));
     }
 }

@@ -423,6 +423,16 @@ pub enum Message {
     },
     /// Anyone to a replica: tell your status.
     StatusRequest,
+    /// Client to follower: answer the updates of this session that the leader orders as soon as you have executed them, for so
+    /// long and while you follow in this view.
+    AnswerDirectly {
+        /// The session.
+        session: SessionId,
+        /// What it was registered with.
+        nonce: u64,
+        /// For how long, from when it is read. Zero if the client wants the follower's answers no more.
+        lasting: Duration,
+    },
     /// Anyone to the leader: let the group go by this mode from your next view on.
     ChangeMode {
         /// The mode.
@@ -743,6 +753,7 @@ impl Message {
             Self::Request { .. } => "Request",
             Self::Read { .. } => "Read",
             Self::StatusRequest => "StatusRequest",
+            Self::AnswerDirectly { .. } => "AnswerDirectly",
             Self::HandOver { .. } => "HandOver",
             Self::ChangeMode { .. } => "ChangeMode",
             Self::Registered { .. } => "Registered",

@@ -33,6 +33,9 @@ pub fn encode_message(message: &Message, out: &mut Vec<u8>) {
             writer.asked(*asked).bytes(body)
         }
         Message::StatusRequest => writer.byte(tag::STATUS_REQUEST),
+        Message::AnswerDirectly { session, nonce, lasting } => {
+            writer.byte(tag::ANSWER_DIRECTLY).number(session.0).fixed(*nonce).number(micros(*lasting))
+        }
         Message::HandOver { to } => writer.byte(tag::HAND_OVER).byte(to.0),
         Message::ChangeMode { mode } => writer.byte(tag::CHANGE_MODE).byte(fast_quorum_tag(*mode)),
         Message::Registered { view, nonce, session } => {
@@ -155,6 +158,7 @@ fn encode_between_replicas<'a>(writer: Writer<'a>, message: &Message) -> Writer<
         | Message::Read { .. }
         | Message::Attach { .. }
         | Message::StatusRequest
+        | Message::AnswerDirectly { .. }
         | Message::HandOver { .. }
         | Message::ChangeMode { .. }
         | Message::Registered { .. }
@@ -255,6 +259,10 @@ fn decode_between_clients_and_replicas(tag: u8, reader: &mut Reader<'_>) -> Resu
             body: body(reader.remainder("operation", BODY_BYTES_MAX)?),
         },
         tag::STATUS_REQUEST => Message::StatusRequest,
+        tag::ANSWER_DIRECTLY => {
+            let (session, nonce) = (SessionId(reader.number()?), reader.fixed()?);
+            Message::AnswerDirectly { session, nonce, lasting: Duration::from_micros(reader.number()?) }
+        }
         tag::HAND_OVER => Message::HandOver { to: ReplicaId(reader.byte()?) },
         tag::CHANGE_MODE => Message::ChangeMode { mode: reader.fast_quorum()? },
         tag::REGISTERED => Message::Registered {
@@ -516,6 +524,7 @@ pub fn version_of(message: &Message) -> u16 {
         Message::ChangeMode { .. }
         | Message::FastRule { .. }
         | Message::Advise { of: Advised::Reads, .. } => 9,
+        Message::AnswerDirectly { .. } => 10,
         _ => VERSION_MIN,
     }
 }

@@ -19,6 +19,8 @@ pub mod message {
     pub const ATTACH: u8 = 7;
     /// `ChangeMode`: since version 9 of the wire format.
     pub const CHANGE_MODE: u8 = 8;
+    /// `AnswerDirectly`: since version 10.
+    pub const ANSWER_DIRECTLY: u8 = 9;
 
     /// `Registered`.
     pub const REGISTERED: u8 = 16;

@@ -26,6 +26,11 @@ pub struct Settings {
     pub read_policy: ReadPolicy,
     /// How updates go that may be fast.
     pub write_policy: WritePolicy,
+    /// A client of three replicas has a follower answer what the leader orders if that is sooner by this much. What is gained
+    /// where all are near is not worth the message.
+    pub direct_gain_min: Duration,
+    /// For how long a follower does so before it is asked again.
+    pub direct_lasting: Duration,
 }
 
 impl Settings {
@@ -40,6 +45,8 @@ impl Settings {
             session_idle_max: Duration::from_secs(300),
             read_policy: ReadPolicy::Auto,
             write_policy: WritePolicy::Auto,
+            direct_gain_min: Duration::from_micros(500),
+            direct_lasting: Duration::from_secs(10),
         }
     }
 }

@@ -83,8 +83,10 @@ impl Client {
 
 impl Active {
     fn fingerprint(&self, clock: Clock, hasher: &mut impl Hasher) {
-        let Self { id, nonce: _, shown: _, last_micros, followed } = self;
+        let Self { id, nonce: _, shown: _, last_micros, followed, direct } = self;
         (id, last_micros, followed.map(|(sequence, _)| sequence)).hash(hasher);
+        // (Clients of models are near, and ask for none.)
+        direct.hash(hasher);
         if let Some((_, began)) = followed {
             clock.past(*began, COMPARISON_INTERVAL, hasher);
         }

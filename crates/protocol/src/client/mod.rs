@@ -7,6 +7,7 @@
 
 mod api;
 mod clocks;
+mod direct;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod members;
@@ -390,9 +391,12 @@ impl Client {
                 self.observe_view(view);
             }
             Message::Committed { view, id, clock, reply } => {
-                self.on_clock(from, clock);
+                // How far a follower is that answers directly may not be known.
+                if from == self.leader() {
+                    self.on_clock(from, clock);
+                }
                 if let Some(sequence) = self.own(id) {
-                    self.on_committed(sequence, reply);
+                    self.on_committed(from, sequence, reply);
                 }
                 self.observe_view(view);
             }

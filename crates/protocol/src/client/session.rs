@@ -1,5 +1,6 @@
 //! A client's session. One that is active owns what is true of that session only.
 
+use super::direct::DirectAnswers;
 use core::time::Duration;
 use syros_types::{Instant, ReplicaSet, SessionId};
 
@@ -33,6 +34,8 @@ pub(super) struct Active {
     /// An update whose `Ok`s are awaited even after it has ended, and when it was sent: the last one that went
     /// both ways, or one sent before the fast quorum's distance was known.
     pub(super) followed: Option<(u64, Instant)>,
+    /// Whom it has asked for direct answers, and what these were good for.
+    pub(super) direct: DirectAnswers,
 }
 
 impl Session {
@@ -48,6 +51,7 @@ impl Session {
     pub(super) fn forget_shown(&mut self, replicas: ReplicaSet) {
         if let Self::Active(session) = self {
             session.shown = session.shown.except(replicas);
+            session.direct.forget(replicas);
         }
     }
 
@@ -62,8 +66,15 @@ impl Session {
 }
 
 impl Active {
-    pub(super) const fn new(id: SessionId, nonce: u64) -> Self {
-        Self { id, nonce, shown: ReplicaSet(0), last_micros: 0, followed: None }
+    pub(super) fn new(id: SessionId, nonce: u64) -> Self {
+        Self {
+            id,
+            nonce,
+            shown: ReplicaSet(0),
+            last_micros: 0,
+            followed: None,
+            direct: DirectAnswers::default(),
+        }
     }
 
     /// The timestamp of its next update, where the time is `clock`.

@@ -189,8 +189,11 @@ impl WriteTimes {
         }
     }
 
-    fn on_ordered(&mut self, took: u64, now: Instant) {
-        self.ordered_distance.on_answer(took, now);
+    /// An update that the leader was to order at once has ended.
+    fn on_ordered(&mut self, took: u64, is_leader: bool, now: Instant) {
+        // Where distance is all there is, a follower answers after one and a half round trips, and the leader after two.
+        let by_leader = if is_leader { took } else { took + took / 3 };
+        self.ordered_distance.on_answer(by_leader, now);
         self.ordered = smooth(self.ordered, took.max(1));
     }
 
@@ -367,10 +370,10 @@ impl Client {
         let usable = self.usable().within(active);
         let is_advised = self.is_advised(Advised::Updates);
         let times = &mut self.write_times;
+        let Session::Active(session) = &mut self.session else { return UpdatePath::Fast };
         if is_advised && times.follows_advice((quorum, leader, usable), now) {
             return UpdatePath::Leader;
         }
-        let Session::Active(session) = &mut self.session else { return UpdatePath::Fast };
         let is_due = session.comparison_is_due(now);
         let Some(fast) = times.fast(quorum, leader, usable) else {
             if is_due {
@@ -540,22 +543,26 @@ impl Client {
         self.finish_update(sequence, reply.map_or(Outcome::Done, Outcome::Reply));
     }
 
-    /// The leader has had an update executed.
-    pub(super) fn on_committed(&mut self, sequence: u64, reply: Body) {
-        let now = self.now.instant;
-        let leader = self.leader().index();
-        let Some(update) = self.updates.get_mut(sequence) else { return };
-        self.write_times.distances[leader].on_answer(now.since(update.began).as_nanos() as u64, now);
+    /// An update that the leader has ordered is executed, there or at a follower.
+    pub(super) fn on_committed(&mut self, from: ReplicaId, sequence: u64, reply: Body) {
+        let (now, is_leader) = (self.now.instant, from == self.leader());
+        let Some(update) = self.updates.get_mut(sequence) else {
+            return self.on_later_answer(from, sequence);
+        };
+        let took = now.since(update.began).as_nanos() as u64;
+        if is_leader {
+            self.write_times.distances[from.index()].on_answer(took, now);
+        }
         match update.way {
             UpdatePath::Fast => self.write_counts.ordered += 1,
             UpdatePath::Leader | UpdatePath::Both => {
                 self.write_counts.leader += 1;
-                let took = now.since(update.began).as_nanos() as u64;
-                self.write_times.on_ordered(took, now);
+                self.write_times.on_ordered(took, is_leader, now);
             }
         }
         let outcome = if reply.is_empty() { Outcome::Done } else { Outcome::Reply(reply) };
         self.finish_update(sequence, outcome);
+        self.on_first_answer(from, sequence, took);
     }
 
     /// `from` will not answer `Ok`: when that makes the fast quorum impossible, the leader orders.
@@ -596,7 +603,7 @@ impl Client {
             // The leader has executed it, and knows no more what it returned. What the same leader said that it would
             // return when it accepted it is what it has returned.
             Refusal::ReplyDropped => match update.evaluated.take() {
-                Some(reply) => self.on_committed(sequence, reply),
+                Some(reply) => self.on_committed(from, sequence, reply),
                 None => self.finish_update(sequence, Outcome::Unknown),
             },
             // Every replica says so of these bytes.

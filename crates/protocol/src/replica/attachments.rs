@@ -18,6 +18,10 @@ const SESSIONS_PER_CONNECTION_MAX: usize = 8;
 /// several clients behind a proxy that shares connections.
 const REGISTRATIONS_MAX: u32 = 8;
 
+/// For how long a client has direct answers without asking again, at most: one that is gone, or has another session by now,
+/// costs nothing after that.
+const DIRECT_ANSWERS_MAX: Duration = Duration::from_secs(60);
+
 /// What is known of a connection.
 #[derive(Clone, Debug, Default)]
 struct AttachedConnection {
@@ -29,6 +33,8 @@ struct AttachedConnection {
     is_member: bool,
     /// The last session that was registered here.
     newest: Option<SessionId>,
+    /// Sessions whose updates its client wants answered directly.
+    direct: Vec<SessionId>,
 }
 
 /// What connections have shown. It is a connection's, not the group's: a restart forgets it, and clients show it again.
@@ -42,6 +48,11 @@ pub(super) struct Attachments {
     /// The sessions that these say are their own, with the nonces that they have shown. What the log says of a session
     /// decides when it is answered.
     own_sessions: Vec<(u64, SessionId, u64)>,
+    /// The sessions of clients elsewhere that want direct answers in this view, the connections on which these have shown the
+    /// sessions' nonces, and until when.
+    direct: HashMap<SessionId, (u64, Instant)>,
+    /// None of these lasts longer.
+    direct_until: Instant,
 }
 
 impl Attachments {
@@ -72,7 +83,10 @@ impl Attachments {
         self.last = None;
         self.own.retain(|own| *own != client);
         self.own_sessions.retain(|(own, ..)| *own != client);
-        self.connections.remove(&client);
+        if let Some(known) = self.connections.remove(&client) {
+            known.direct.into_iter().for_each(|session| self.forget_direct(client, session));
+        }
+        shrink_table(&mut self.direct);
         shrink_table(&mut self.connections);
     }
 
@@ -98,9 +112,9 @@ impl Attachments {
         }
     }
 
-    /// True if this process's own front end has a session.
-    pub(super) const fn serves_own_front_end(&self) -> bool {
-        !self.own_sessions.is_empty()
+    /// True if a client wants direct answers: this process's own front end, or one elsewhere.
+    pub(super) fn answers_directly(&self, now: Instant) -> bool {
+        !self.own_sessions.is_empty() || (!self.direct.is_empty() && now < self.direct_until)
     }
 
     /// True if this process's own front end says that a session is its own.
@@ -108,10 +122,52 @@ impl Attachments {
         self.own_sessions.iter().any(|(_, own, _)| *own == session)
     }
 
+    /// True if a client elsewhere wants direct answers to the updates of a session.
+    pub(super) fn is_direct(&self, session: SessionId, now: Instant) -> bool {
+        self.direct.get(&session).is_some_and(|(_, until)| now < *until)
+    }
+
     /// The connection of this process's own front end that has shown the nonce of a session.
     pub(super) fn own_front_end(&self, session: SessionId, nonce: Option<u64>) -> Option<u64> {
         let shown = |(_, own, shown): &&(u64, SessionId, u64)| *own == session && nonce == Some(*shown);
         self.own_sessions.iter().find(shown).map(|(client, ..)| *client)
+    }
+
+    /// The connection of the client elsewhere that wants direct answers to the updates of a session.
+    pub(super) fn direct_client(&self, session: SessionId) -> Option<u64> {
+        self.direct.get(&session).map(|(client, _)| *client)
+    }
+
+    /// The client of this connection wants direct answers to the updates of a session until some moment; never, if it wants
+    /// them no more.
+    fn set_direct(&mut self, client: u64, session: SessionId, until: Option<Instant>) {
+        let direct = &mut self.connections.entry(client).or_default().direct;
+        direct.retain(|known| *known != session);
+        let Some(until) = until else { return self.forget_direct(client, session) };
+        let oldest = (direct.len() == SESSIONS_PER_CONNECTION_MAX).then(|| direct.remove(0));
+        direct.push(session);
+        if let Some(oldest) = oldest {
+            self.forget_direct(client, oldest);
+        }
+        self.direct.insert(session, (client, until));
+        self.direct_until = self.direct_until.max(until);
+    }
+
+    /// The client of this connection has no direct answers to the updates of a session any more. (Another connection of it may
+    /// have asked for them since.)
+    fn forget_direct(&mut self, client: u64, session: SessionId) {
+        if self.direct_client(session) == Some(client) {
+            self.direct.remove(&session);
+        }
+    }
+
+    /// What a model checker sees of it.
+    #[cfg(feature = "model")]
+    pub(super) fn fingerprint(&self, hasher: &mut impl core::hash::Hasher) {
+        use core::hash::Hash;
+        let mut direct: Vec<_> = self.direct.iter().collect();
+        direct.sort_unstable();
+        direct.hash(hasher);
     }
 
     /// True if a connection is that of a member's front end.
@@ -154,7 +210,12 @@ impl Attachments {
     /// What the log says of a session may be another thing in the next view.
     pub(super) fn forget_sessions(&mut self) {
         self.last = None;
-        self.connections.values_mut().for_each(|known| known.sessions.clear());
+        for known in self.connections.values_mut() {
+            known.sessions.clear();
+            known.direct.clear();
+        }
+        self.direct.clear();
+        self.direct_until = Instant(0);
     }
 }
 
@@ -169,6 +230,27 @@ impl Replica {
             (Peer::Client(client), Some(known)) if known == nonce || known == 0 => {
                 self.attachments.add(client, session);
                 self.brief(client);
+            }
+            _ => self.counters.refused += 1,
+        }
+    }
+
+    /// A client wants direct answers to the updates of a session, or wants them no more. The leader answers a client that claims
+    /// a session which is not its own, or of which this replica has not heard yet.
+    pub(super) fn on_answer_directly(
+        &mut self,
+        from: Peer,
+        session: SessionId,
+        nonce: u64,
+        lasting: Duration,
+    ) {
+        let is_shown = self.nonce(session) == Some(nonce) || self.planted(PlantedBug::DirectToStranger);
+        // With more members, a follower has to hear from another one, and answers no sooner than the leader.
+        let is_small = self.config.configuration.majority() == 2;
+        match from {
+            Peer::Client(client) if is_shown && is_small && self.role.following().is_some() => {
+                let until = self.now.instant.after(lasting.min(DIRECT_ANSWERS_MAX));
+                self.attachments.set_direct(client, session, Some(until).filter(|_| !lasting.is_zero()));
             }
             _ => self.counters.refused += 1,
         }
@@ -204,5 +286,33 @@ impl Replica {
             None if session.0 > self.log.op_number().0 && !self.is_leader() => Some(Refusal::NotNormal),
             None => Some(Refusal::UnknownSession),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direct_answers_go_where_they_were_last_asked_for_and_are_bounded() {
+        let mut attachments = Attachments::default();
+        let session = SessionId(5);
+        let (now, until) = (Instant(5), Some(Instant(6)));
+        attachments.set_direct(1, session, until);
+        // The client has another connection, and the first one is closed later.
+        attachments.set_direct(2, session, until);
+        attachments.remove(1);
+        assert_eq!(attachments.direct_client(session), Some(2));
+        assert!(attachments.answers_directly(now) && attachments.is_direct(session, now));
+        assert!(!attachments.answers_directly(Instant(6)) && !attachments.is_direct(session, Instant(6)));
+        attachments.set_direct(2, session, None);
+        assert!(!attachments.answers_directly(now));
+        // A connection that asks for many keeps the last ones, and leaves nothing behind.
+        let most = SESSIONS_PER_CONNECTION_MAX as u64;
+        (0..=most).for_each(|session| attachments.set_direct(2, SessionId(session), until));
+        assert!(!attachments.is_direct(SessionId(0), now) && attachments.is_direct(SessionId(most), now));
+        assert_eq!(attachments.direct.len(), SESSIONS_PER_CONNECTION_MAX);
+        attachments.remove(2);
+        assert!(!attachments.answers_directly(now) && attachments.connections.is_empty());
     }
 }

@@ -1,10 +1,11 @@
-//! Direct answers: a follower that executes an entry answers its own process's front end, without waiting to hear from the
-//! leader that the entry is committed.
+//! Direct answers: a follower that executes an entry answers its own process's front end, or another client that has asked for
+//! that, without waiting to hear from the leader that the entry is committed.
 //!
 //! An entry is committed when `f + 1` members have the log up to it on disk in one view (VR 4.1), no matter who counts. So a
 //! follower counts, too: itself, and the members whose [`Message::LogDurable`] it has heard in its view. With three
 //! replicas, it and the leader are a majority: an update that the leader orders for a client of a follower takes one round
-//! trip between the two, not two.
+//! trip between the two, not two; for a client elsewhere, which the follower answers, one and a half. With more replicas a
+//! follower has to hear from another one, and answers no sooner than the leader does: clients elsewhere do not ask.
 //!
 //! A follower may then have executed what the leader has not. A read at the leader waits for entries in the log that touch
 //! its keys, executed or not. Log time touches every key that expires, and stands in no footprint: so a leader shows no key
@@ -14,7 +15,7 @@ use super::role::{LogWatchers, Role, ViewClients};
 use super::{Durability, PlantedBug, Replica};
 use crate::message::{Body, Message, Peer};
 use alloc::vec::Vec;
-use syros_types::{OpNumber, OperationId, ReplicaId, View};
+use syros_types::{Class, OpNumber, OperationId, ReplicaId, SessionId, View};
 
 impl Replica {
     /// A follower wants to hear how far this replica's log is durable, for as long as both are in this view.
@@ -31,7 +32,7 @@ impl Replica {
     /// True if a follower goes on when an entry is on its disk: it counts commits by itself, or others do by it.
     pub(super) fn counts_or_is_counted(&self) -> bool {
         let is_watched = |view: &ViewClients| !view.log_watchers.members.is_empty();
-        self.attachments.serves_own_front_end() || self.role.in_view().is_some_and(is_watched)
+        self.attachments.answers_directly(self.now.instant) || self.role.in_view().is_some_and(is_watched)
     }
 
     /// Tells those that want to hear of it how far the log is durable.
@@ -66,7 +67,9 @@ impl Replica {
     /// Follower: a Prepare has come that ends with this entry. Without fsync the leader's memory is what counts, and the
     /// entries are there.
     pub(super) fn count_prepared(&mut self, last: OpNumber) {
-        if self.config.durability == Durability::Replicated && self.attachments.serves_own_front_end() {
+        if self.config.durability == Durability::Replicated
+            && self.attachments.answers_directly(self.now.instant)
+        {
             let leader = self.leader();
             if let Role::Follower(follower) = &mut self.role {
                 follower.commits.hear(leader, last);
@@ -89,9 +92,9 @@ impl Replica {
         }
     }
 
-    /// Follower: asks for what it counts by, if its own front end has a session and it has not asked in this view.
+    /// Follower: asks for what it counts by, if somebody wants direct answers and it has not asked in this view.
     pub(super) fn watch_logs(&mut self) {
-        if !self.attachments.serves_own_front_end() {
+        if !self.attachments.answers_directly(self.now.instant) {
             return;
         }
         let leader = self.leader();
@@ -112,7 +115,7 @@ impl Replica {
         }
     }
 
-    /// Follower: its own front end waits for this entry, which the follower has committed because its leader said so. Somebody
+    /// Follower: somebody waits for this entry, which the follower has committed because its leader said so. Somebody
     /// may not have heard that it wants to count by itself.
     fn watch_logs_again(&mut self, number: OpNumber) {
         let again = self.config.settings.resend;
@@ -124,9 +127,18 @@ impl Replica {
         }
     }
 
-    /// Follower: answers updates of its own front end that it has executed. `dropped` are the replies that the session table
+    /// Follower: true if it answers an update of a session directly. Its client hears otherwise of an update that was accepted
+    /// and returns nothing. Of one that returns something only the leader knows whether the fast quorum has answered it: then
+    /// the answer is one too many.
+    pub(super) fn is_answered_directly(&self, session: SessionId, was_accepted: bool, class: Class) -> bool {
+        !(was_accepted && class.is_nilext())
+            && (self.attachments.is_own(session) || self.attachments.is_direct(session, self.now.instant))
+    }
+
+    /// Follower: answers updates that it has executed to those that want direct answers; to a client elsewhere only if the
+    /// follower has counted, since the leader's answer has arrived otherwise. `dropped` are the replies that the session table
     /// does not keep.
-    pub(super) fn answer_own_front_end(
+    pub(super) fn answer_directly(
         &mut self,
         number: OpNumber,
         executed: Vec<OperationId>,
@@ -136,9 +148,12 @@ impl Replica {
             return;
         }
         let (view, clock) = (self.view, self.now.wall);
+        let has_counted = self.role.following().is_some_and(|follower| follower.commits.counted >= number);
         for id in executed {
             let nonce = self.sessions.nonce(id.session);
-            let Some(client) = self.attachments.own_front_end(id.session, nonce) else { continue };
+            let own = self.attachments.own_front_end(id.session, nonce);
+            let elsewhere = || self.attachments.direct_client(id.session).filter(|_| has_counted);
+            let Some(client) = own.or_else(elsewhere) else { continue };
             let Some(reply) = self.reply_of_executed(id, dropped) else { continue };
             self.send(Peer::Client(client), Message::Committed { view, id, clock, reply });
         }

@@ -36,7 +36,7 @@ impl Replica {
             backlog,
             history,
             sessions,
-            attachments: _,
+            attachments,
             digests: _,
             diverged: _,
             sessions_ended_at: _,
@@ -57,6 +57,7 @@ impl Replica {
             now.instant.hash(hasher);
         }
         (now.wall, view, last_normal, rule, log, commit, applied, apply_requested).hash(hasher);
+        attachments.fingerprint(hasher);
         core::mem::discriminant(role).hash(hasher);
         match role {
             Role::Leader(leader) => {

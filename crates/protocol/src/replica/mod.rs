@@ -368,6 +368,9 @@ impl Replica {
             (_, Message::HandOver { to }) => self.on_hand_over(to, HandOverReason::Requested),
             (_, Message::Register { view, nonce }) => self.on_register(from, view, nonce),
             (_, Message::Attach { session, nonce }) => self.on_attach(from, session, nonce),
+            (_, Message::AnswerDirectly { session, nonce, lasting }) => {
+                self.on_answer_directly(from, session, nonce, lasting);
+            }
             (_, Message::Request { view, path, recipients, request }) => {
                 self.on_request(from, view, (path, recipients), request);
             }
@@ -591,7 +594,7 @@ impl Replica {
         if self.is_leader() {
             self.advance_commit();
             self.watch_disk();
-        } else if self.attachments.serves_own_front_end() {
+        } else if self.attachments.answers_directly(self.now.instant) {
             self.count_commit();
         }
     }

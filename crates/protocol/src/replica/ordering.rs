@@ -532,7 +532,7 @@ impl Replica {
     pub(super) fn follow_commit(&mut self) {
         if let Role::Follower(follower) = &self.role {
             self.commit = self.commit.max(follower.leader_commit.min(self.log.op_number()));
-            if self.attachments.serves_own_front_end() {
+            if self.attachments.answers_directly(self.now.instant) {
                 self.count_commit();
             }
         }
@@ -678,8 +678,10 @@ impl Replica {
         let mut replies = replies.into_iter();
         let reply_bytes_max = self.reply_bytes_max();
         let mut dropped = Vec::new();
-        let answers = self.role.following().is_some() && self.attachments.serves_own_front_end();
-        let mut own = Vec::new();
+        let answers = self.role.following().is_some()
+            && self.diverged.is_none()
+            && self.attachments.answers_directly(self.now.instant);
+        let mut direct = Vec::new();
         for number in self.applied.0 + 1..=through.0 {
             let number = OpNumber(number);
             let entry = self.log.entry(number).expect("applied entries are in the log");
@@ -714,12 +716,8 @@ impl Replica {
                 if !was_accepted && !dropped_early {
                     self.backlog.pending.remove(&update.footprint);
                 }
-                // The front end hears otherwise of an update that was accepted and returns nothing.
-                if answers
-                    && !(was_accepted && update.class.is_nilext())
-                    && self.attachments.is_own(id.session)
-                {
-                    own.push(id);
+                if answers && self.is_answered_directly(id.session, was_accepted, update.class) {
+                    direct.push(id);
                 }
             }
             let segment = self.digests.executed(number, entry);
@@ -730,7 +728,7 @@ impl Replica {
             if self.role.leading().is_some_and(|leader| !leader.waiters.is_empty()) {
                 self.answer_waiters(number, &dropped);
             }
-            self.answer_own_front_end(number, core::mem::take(&mut own), &dropped);
+            self.answer_directly(number, core::mem::take(&mut direct), &dropped);
             dropped.clear();
             if let Some(digest) = segment {
                 self.on_segment(number, digest);

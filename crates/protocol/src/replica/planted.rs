@@ -65,6 +65,7 @@ planted_bugs! {
     ViewNotNoted = "view-not-noted": "The file of the view does not say what the log says: a replica whose log is damaged starts in an older view.";
     ViewNotRenewed = "view-not-renewed": "A log that is opened again is not told the view: what was lost with the records that were not durable counts as durable.";
     LogToldBeforeDisk = "log-told-before-disk": "A member says that its log is durable up to an entry that is not on its disk yet.";
+    DirectToStranger = "direct-to-stranger": "A follower answers whoever asks for the answers of a session.";
     LogOfAnyView = "log-of-any-view": "A follower counts what members said of their logs in another view.";
     NobodyWoken = "nobody-woken": "The log's thread wakes nobody for a record that only the core waits for.";
     RemovedBeforeRecord = "removed-before-record": "Snapshots and records go before the record that replaces them is on disk.";

@@ -81,6 +81,7 @@ impl EventLoop {
                 self.front_end.on_message(self.now, from, configuration.epoch, message);
             }
             Peer::Client(address) if !self.client_speaks(address, &message) => {}
+            Peer::Client(address) if self.may_spare(address, &message) => {}
             Peer::Client(address) => self.put_for_client(address, |out| {
                 put_message_frame(out, Channel::Client, configuration, &message);
             }),
@@ -112,6 +113,18 @@ impl EventLoop {
             ConnectionKind::Link(member) => self.speaks(member, message),
             ConnectionKind::Greeting(_) | ConnectionKind::Redis => false,
         }
+    }
+
+    /// True for a direct answer to a client that does not take what is sent to it. Such a client goes on asking the leader, so
+    /// that a follower cannot make it wait by not reading from it; and what it lacks it hears from the leader.
+    fn may_spare(&mut self, address: u64, message: &Message) -> bool {
+        matches!(message, Message::Committed { .. })
+            && self.local.as_ref().is_some_and(|local| !local.replica().is_leader())
+            && self
+                .table
+                .find(address)
+                .and_then(|index| self.table.open_mut(index))
+                .is_some_and(|open| open.exceeds_reply_share())
     }
 
     /// Sends a message of the replica when a record is on disk: from the log's thread, if it goes to another process.
@@ -176,7 +189,9 @@ impl EventLoop {
             let configuration = ConfigurationId { epoch, ..self.description.configuration.id };
             let frame = buffer.of(Channel::Client, configuration, &message);
             for other in others.iter() {
-                self.put_for_replica(other, |out| out.extend_from_slice(frame));
+                if self.speaks(other, &message) {
+                    self.put_for_replica(other, |out| out.extend_from_slice(frame));
+                }
             }
             self.frame = buffer;
         }

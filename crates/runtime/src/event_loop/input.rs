@@ -246,6 +246,7 @@ const fn is_for_replica(message: &Message) -> bool {
             | Message::Request { .. }
             | Message::Read { .. }
             | Message::StatusRequest
+            | Message::AnswerDirectly { .. }
             | Message::HandOver { .. }
             | Message::ChangeMode { .. }
     )

@@ -26,6 +26,15 @@ impl Swarm {
         }
     }
 
+    /// In one world of two of three replicas, clients have followers answer them however near all are, for times of all lengths. Rolled apart.
+    pub(super) fn draw_direct_answers(&mut self) {
+        let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0043));
+        if self.replicas == 3 && draw.one_in(2) {
+            self.protocol.direct_gain_min = Duration::ZERO;
+            self.protocol.direct_lasting = Duration::from_millis(10 << (2 * draw.0.below(5)));
+        }
+    }
+
     /// In one world of four whose mode can be changed, it is, again and again. Rolled apart.
     pub(super) fn draw_change_of_mode(&mut self) {
         let mut draw = Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0042));
@@ -136,6 +145,7 @@ impl Swarm {
         swarm.draw_front_ends();
         swarm.draw_size();
         swarm.draw_advice();
+        swarm.draw_direct_answers();
         swarm.draw_change_of_mode();
         swarm
     }

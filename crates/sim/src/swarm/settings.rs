@@ -1,7 +1,7 @@
 //! What a world is made of, by its parts.
 
 use core::time::Duration;
-use syros_protocol::replica;
+use syros_protocol::{client, replica};
 
 /// A rolling restart that gives all replicas a shorter lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +169,10 @@ pub struct ProtocolSettings {
     pub client_reconnect: Duration,
     /// See `Settings::resend` of the client.
     pub client_resend: Duration,
+    /// See `Settings::direct_gain_min` of the client.
+    pub direct_gain_min: Duration,
+    /// See `Settings::direct_lasting` of the client.
+    pub direct_lasting: Duration,
     /// See `Settings::give_up_after` of the client.
     pub give_up_after: Duration,
 }
@@ -216,6 +220,8 @@ impl Default for ProtocolSettings {
             in_flight_max: 65_536,
             client_reconnect: Duration::from_millis(50),
             client_resend: Duration::from_millis(200),
+            direct_gain_min: client::Settings::new().direct_gain_min,
+            direct_lasting: client::Settings::new().direct_lasting,
             give_up_after: Duration::from_secs(10),
         }
     }

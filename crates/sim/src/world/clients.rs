@@ -51,6 +51,8 @@ impl World {
             session_idle_max: protocol.replica.session_timeout / 4,
             read_policy: self.swarm.workload.read_policy_of(slot),
             write_policy: self.swarm.workload.write_policy_of(slot),
+            direct_gain_min: protocol.direct_gain_min,
+            direct_lasting: protocol.direct_lasting,
         };
         config.planted = self.planted;
         let now = self.now();

@@ -130,6 +130,14 @@ fn of_clients() -> Vec<(Message, String)> {
         (Message::Register { view, nonce: 0x0102 }, format!("01 07 {clock_hex}")),
         (Message::Attach { session: SessionId(300), nonce: 0x0102 }, format!("07 ac02 {clock_hex}")),
         (
+            Message::AnswerDirectly {
+                session: SessionId(300),
+                nonce: 0x0102,
+                lasting: Duration::from_micros(300),
+            },
+            format!("09 ac02 {clock_hex} ac02"),
+        ),
+        (
             Message::Request { view, path: Path::Durability, recipients: ReplicaSet(7), request: request() },
             format!("02 07 01 07 {REQUEST_HEAD} 736574"),
         ),

@@ -167,7 +167,7 @@ fn status(prng: &mut Prng) -> StatusReport {
 }
 
 /// Kinds of messages that [`message`] makes.
-pub(crate) const MESSAGE_KINDS: u64 = 42;
+pub(crate) const MESSAGE_KINDS: u64 = 43;
 
 /// A random message of the given kind.
 pub(crate) fn message(prng: &mut Prng, kind: u64) -> Message {
@@ -296,6 +296,11 @@ fn between_replicas(prng: &mut Prng, kind: u64) -> Message {
         }
         40 => Message::ChangeMode { mode: mode(prng) },
         41 => Message::FastRule { view: view(prng), rule: rule(prng) },
+        42 => Message::AnswerDirectly {
+            session: SessionId(number(prng)),
+            nonce: prng.next_u64(),
+            lasting: Duration::from_micros(number(prng)),
+        },
         _ => panic!("there are {MESSAGE_KINDS} kinds of messages, not {kind}"),
     }
 }

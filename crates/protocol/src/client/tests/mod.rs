@@ -1,6 +1,7 @@
 //! What a client sends, and when it calls an operation done.
 
 mod active;
+mod direct;
 mod epochs;
 mod quorums;
 mod reads;

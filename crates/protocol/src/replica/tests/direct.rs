@@ -71,3 +71,48 @@ fn a_follower_answers_nobody_else() {
     cluster.pass(50);
     assert_eq!(cluster.answers(), [(0, "committed")]);
 }
+
+/// A client that is no node asks a follower for answers, and shows whose session it is.
+#[test]
+fn a_follower_answers_who_asks_for_that_and_knows_the_nonce() {
+    let is_wrong = |bug: PlantedBug| planted(Some(bug));
+    for (nonce, config, is_answered) in [
+        (1, planted(None), true),
+        (2, planted(None), false),
+        (2, is_wrong(PlantedBug::DirectToStranger), cfg!(feature = "planted-bugs")),
+    ] {
+        let mut cluster = Cluster::with(3, FastQuorum::Majority, config);
+        let session = cluster.register();
+        cluster.pass(5);
+        cluster.down.insert(2);
+        let ask = Message::AnswerDirectly { session, nonce, lasting: Duration::from_secs(1) };
+        cluster.event(1, Event::Message { from: CLIENT, message: ask.clone() });
+        cluster.deliver_all();
+        cluster.inbox.clear();
+        let update = cluster.request(session, 1, 1, Path::Ordered, "uA1");
+        cluster.send(&[0], &update);
+        cluster.deliver_all();
+        let answers = cluster.answers();
+        assert_eq!(answers.contains(&(1, "committed")), is_answered, "{nonce}: {answers:?}");
+        assert!(answers.contains(&(0, "committed")));
+        // Not when it has found out that its data differs.
+        cluster.replicas[1].diverged = Some(OpNumber(1));
+        let update = cluster.request(session, 7, 7, Path::Ordered, "uA3");
+        cluster.send(&[0], &update);
+        cluster.deliver_all();
+        assert_eq!(cluster.answers(), [(0, "committed")]);
+        cluster.replicas[1].diverged = None;
+        // Nor when the client does not want it any more, or its connection is gone.
+        let no_more = Message::AnswerDirectly { session, nonce, lasting: Duration::ZERO };
+        for (sequence, event) in
+            [(2, Event::Message { from: CLIENT, message: no_more }), (3, Event::ClientGone(7))]
+        {
+            cluster.event(1, event);
+            let update = cluster.request(session, sequence, sequence, Path::Ordered, "uA2");
+            cluster.send(&[0], &update);
+            cluster.deliver_all();
+            assert_eq!(cluster.answers(), [(0, "committed")]);
+            cluster.event(1, Event::Message { from: CLIENT, message: ask.clone() });
+        }
+    }
+}

@@ -77,19 +77,23 @@ fn syros_is_measured_by_its_own_clients_and_by_those_of_redis() {
 }
 
 #[test]
-fn redis_is_measured_in_each_of_its_three_ways() {
+fn redis_is_measured_in_each_of_its_four_ways() {
     if !has("redis-server", "redis-server") {
         return;
     }
     let scratch = Scratch::new("peers-redis");
     let directory = scratch.0.join("data");
-    let systems = ["redis", "redis-wait", "redis-fsync"];
-    let more = ["--systems", "redis,redis-wait,redis-fsync", "--workload", "a", "--json"];
-    let lines = lines(&run(&mut peers(&directory, &more)), &systems);
-    let of = |field: &str| lines.iter().map(|line| line[field].to_string()).collect::<Vec<_>>();
-    assert_eq!(of("replicas"), ["1", "3", "1"]);
-    assert_eq!(of("durability"), ["\"memory\"", "\"replicated\"", "\"fsync\""]);
-    assert!(of("version").iter().all(|version| version.contains("Redis server v=")));
+    let systems = ["redis", "redis-async", "redis-wait", "redis-fsync"];
+    // Each client with a connection of its own, and all on one.
+    for shared in [&[][..], &["--connections", "1"]] {
+        let more = ["--systems", "redis,redis-async,redis-wait,redis-fsync", "--workload", "a", "--json"];
+        let more = [&more[..], shared].concat();
+        let lines = lines(&run(&mut peers(&directory, &more)), &systems);
+        let of = |field: &str| lines.iter().map(|line| line[field].to_string()).collect::<Vec<_>>();
+        assert_eq!(of("replicas"), ["1", "3", "3", "1"]);
+        assert_eq!(of("durability"), ["\"memory\"", "\"memory\"", "\"replicated\"", "\"fsync\""]);
+        assert!(of("version").iter().all(|version| version.contains("Redis server v=")));
+    }
     assert!(!directory.exists() && processes_in(&directory).is_empty(), "it cleans up");
 }
 

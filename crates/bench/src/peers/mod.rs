@@ -42,6 +42,8 @@ pub enum PeerKind {
     Etcd,
     /// One redis-server, in memory.
     Redis,
+    /// A redis-server with replicas; nothing waits for them.
+    RedisAsync,
     /// A redis-server with replicas; writes wait for a majority (WAIT).
     RedisWait,
     /// One redis-server that fsyncs every write.
@@ -54,8 +56,15 @@ pub enum PeerKind {
 
 impl PeerKind {
     /// All.
-    pub const ALL: [Self; 6] =
-        [Self::Etcd, Self::Redis, Self::RedisWait, Self::RedisFsync, Self::Syros, Self::SyrosResp];
+    pub const ALL: [Self; 7] = [
+        Self::Etcd,
+        Self::Redis,
+        Self::RedisAsync,
+        Self::RedisWait,
+        Self::RedisFsync,
+        Self::Syros,
+        Self::SyrosResp,
+    ];
 
     /// What the command line calls it.
     #[must_use]
@@ -63,6 +72,7 @@ impl PeerKind {
         match self {
             Self::Etcd => "etcd",
             Self::Redis => "redis",
+            Self::RedisAsync => "redis-async",
             Self::RedisWait => "redis-wait",
             Self::RedisFsync => "redis-fsync",
             Self::Syros => "syros",
@@ -81,7 +91,7 @@ impl PeerKind {
     pub const fn replicas(self, asked: usize) -> usize {
         match self {
             Self::Redis | Self::RedisFsync => 1,
-            Self::Etcd | Self::RedisWait | Self::Syros | Self::SyrosResp => asked,
+            Self::Etcd | Self::RedisAsync | Self::RedisWait | Self::Syros | Self::SyrosResp => asked,
         }
     }
 
@@ -168,6 +178,13 @@ impl PeerOptions {
                 consistency: "one copy: a crash loses everything",
                 not_equal: "no replication, no disk",
             },
+            PeerKind::RedisAsync => Guarantees {
+                engine: "redis (memory)",
+                durability: "memory",
+                acknowledged: "memory of the one primary".to_owned(),
+                consistency: "a failover loses acknowledged writes",
+                not_equal: "replicas follow when they can; no failover by itself",
+            },
             PeerKind::RedisWait => Guarantees {
                 engine: "redis (memory)",
                 durability: "replicated",
@@ -228,10 +245,12 @@ impl PeerOptions {
                     return Err(PeerError::ValueBytes { kind: *kind, bytes, max });
                 }
                 PeerKind::Etcd => drop(etcd::PROGRAM.find()?),
-                PeerKind::RedisWait if self.replicas < 3 => {
+                PeerKind::RedisAsync | PeerKind::RedisWait if self.replicas < 3 => {
                     return Err(PeerError::Replicas { kind: *kind, replicas: self.replicas, min: 3 });
                 }
-                PeerKind::Redis | PeerKind::RedisFsync | PeerKind::RedisWait => drop(redis::PROGRAM.find()?),
+                PeerKind::Redis | PeerKind::RedisAsync | PeerKind::RedisWait | PeerKind::RedisFsync => {
+                    drop(redis::PROGRAM.find()?);
+                }
                 PeerKind::Syros | PeerKind::SyrosResp => {}
             }
         }
@@ -243,7 +262,9 @@ impl PeerOptions {
 fn version(kind: PeerKind) -> Result<Option<String>, PeerError> {
     match kind {
         PeerKind::Etcd => etcd::PROGRAM.version().map(Some),
-        PeerKind::Redis | PeerKind::RedisWait | PeerKind::RedisFsync => redis::PROGRAM.version().map(Some),
+        PeerKind::Redis | PeerKind::RedisAsync | PeerKind::RedisWait | PeerKind::RedisFsync => {
+            redis::PROGRAM.version().map(Some)
+        }
         PeerKind::Syros | PeerKind::SyrosResp => Ok(None),
     }
 }
@@ -312,10 +333,9 @@ impl Peer {
         let servers = Servers::new(is_interrupted);
         let system: Box<dyn System> = match kind {
             PeerKind::Etcd => Box::new(etcd::Etcd::start(directory, replicas, *spread, servers)?),
-            PeerKind::Redis | PeerKind::RedisWait => {
-                Box::new(redis::Redis::start(directory, replicas, false, servers)?)
+            PeerKind::Redis | PeerKind::RedisAsync | PeerKind::RedisWait | PeerKind::RedisFsync => {
+                Box::new(redis::Redis::start(directory, kind, replicas, servers)?)
             }
-            PeerKind::RedisFsync => Box::new(redis::Redis::start(directory, replicas, true, servers)?),
             PeerKind::SyrosResp => {
                 let program = program.clone();
                 let settings = format!("{settings}protocol = \"{}\"\n", protocol.name);
@@ -442,7 +462,10 @@ mod tests {
             assert!(!options(3, true).terms(kind).not_equal.is_empty());
         }
         let problem = "consul".parse::<PeerKind>().unwrap_err().to_string();
-        assert!(problem.contains("there is no system 'consul': etcd, redis, redis-wait,"), "{problem}");
+        assert!(
+            problem.contains("there is no system 'consul': etcd, redis, redis-async, redis-wait,"),
+            "{problem}"
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::resp_client::{RespFleet, ask_once};
 use super::servers::{Program, Servers};
-use super::{PeerError, System};
+use super::{PeerError, PeerKind, System};
 use crate::cluster::free_addresses;
 use crate::fleet::Fleet;
 use core::time::Duration;
@@ -25,18 +25,20 @@ pub(super) struct Redis {
 }
 
 impl Redis {
-    /// Starts them. With `fsync`, the primary acknowledges nothing that is not on disk; else it keeps everything in
-    /// memory. With replicas, a write waits for as many of them as make a majority together with the primary.
+    /// Starts them. With [`PeerKind::RedisFsync`], the primary acknowledges nothing that is not on disk; else it keeps
+    /// everything in memory. With [`PeerKind::RedisWait`], a write waits for as many replicas as make a majority together with
+    /// the primary.
     pub(super) fn start(
         directory: &Path,
+        kind: PeerKind,
         replicas: usize,
-        fsync: bool,
         servers: Servers,
     ) -> Result<Self, PeerError> {
+        let fsync = kind == PeerKind::RedisFsync;
         let addresses: Vec<SocketAddr> =
             free_addresses(replicas)?.into_iter().map(|[address, _]| address).collect();
         let Some((primary, others)) = addresses.split_first() else { unreachable!("there is a primary") };
-        let copies = (replicas > 1).then_some(replicas / 2);
+        let copies = (kind == PeerKind::RedisWait).then_some(replicas / 2);
         let mut redis = Self { servers, primary: *primary, copies };
         redis.start_one(directory, 0, *primary, fsync, "")?;
         redis.servers.wait_until(|| ask(*primary, &[b"PING"]).map(drop))?;
@@ -88,11 +90,11 @@ impl System for Redis {
     fn fleet(
         &mut self,
         clients: usize,
-        _connections: usize,
+        connections: usize,
         value_bytes: usize,
         prng: &mut Prng,
     ) -> Result<Box<dyn Fleet>, PeerError> {
-        let fleet = RespFleet::new(&[self.primary], clients, value_bytes, self.copies, prng);
+        let fleet = RespFleet::new(&[self.primary], (clients, connections), value_bytes, self.copies, prng);
         Ok(Box::new(fleet.map_err(|error| PeerError::Connect(format!("{}: {error}", self.primary)))?))
     }
 }

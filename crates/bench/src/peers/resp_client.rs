@@ -1,4 +1,4 @@
-//! Clients of the Redis protocol, each with a connection of its own.
+//! Clients of the Redis protocol. Those that share a connection make its pipeline: replies come in the order of commands.
 
 use crate::clients::{Request, Values, key_name};
 use crate::error::Error;
@@ -6,6 +6,7 @@ use crate::fleet::{Ended, Fleet};
 use core::time::Duration;
 use mio::net::TcpStream;
 use mio::{Events, Interest, Poll, Token};
+use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::SocketAddr;
 use std::time::Instant;
@@ -96,7 +97,17 @@ pub(super) fn ask_once(server: SocketAddr, words: &[&[u8]], patience: Duration) 
     }
 }
 
-/// A client.
+/// What a client has asked for and has not been answered.
+struct Asked {
+    client: usize,
+    request: Request,
+    /// Whether all replies to it so far were good.
+    is_good: bool,
+    /// Whether the reply to WAIT is the next one.
+    waits: bool,
+}
+
+/// A connection.
 struct Connection {
     stream: TcpStream,
     /// What is to be sent, from `sent` on.
@@ -104,12 +115,10 @@ struct Connection {
     sent: usize,
     /// What has come and is not understood yet.
     input: Vec<u8>,
-    /// What it was asked for, and has not been answered.
-    request: Option<Request>,
-    /// Whether all replies to it so far were good.
-    is_good: bool,
-    /// Whether the reply to WAIT is the next one.
-    waits: bool,
+    /// What has not been answered, in the order of commands.
+    asked: VecDeque<Asked>,
+    /// It has something to send.
+    is_active: bool,
 }
 
 /// Clients of the Redis protocol.
@@ -128,40 +137,40 @@ pub(super) struct RespFleet {
 }
 
 impl RespFleet {
-    /// So many clients, which connect to these servers in turn. With `copies`, a write is followed by WAIT at once, and
-    /// ends when so many replicas have told the server that they have it.
+    /// So many clients, which share so many connections to these servers in turn. With `copies`, a write is followed by WAIT
+    /// at once, and ends when so many replicas have told the server that they have it.
     pub(super) fn new(
         servers: &[SocketAddr],
-        clients: usize,
+        (clients, connections): (usize, usize),
         value_bytes: usize,
         copies: Option<usize>,
         prng: &mut Prng,
     ) -> io::Result<Self> {
         let poll = Poll::new()?;
-        let mut connections = Vec::new();
-        for (client, server) in (0..clients).zip(servers.iter().cycle()) {
+        let mut all = Vec::new();
+        for (number, server) in (0..connections.min(clients)).zip(servers.iter().cycle()) {
             let stream = std::net::TcpStream::connect(server)?;
             stream.set_nodelay(true)?;
             stream.set_nonblocking(true)?;
             let mut stream = TcpStream::from_std(stream);
             let interest = Interest::READABLE | Interest::WRITABLE;
-            poll.registry().register(&mut stream, Token(client), interest)?;
-            let (out, input) = (Vec::new(), Vec::new());
-            let (sent, request, is_good, waits) = (0, None, true, false);
-            connections.push(Connection { stream, out, sent, input, request, is_good, waits });
+            poll.registry().register(&mut stream, Token(number), interest)?;
+            let (out, input, asked) = (Vec::new(), Vec::new(), VecDeque::new());
+            all.push(Connection { stream, out, sent: 0, input, asked, is_active: false });
         }
         let mut wait = Vec::new();
         let number = copies.unwrap_or_default().to_string();
         put_command(&[b"WAIT", number.as_bytes(), b"0"], &mut wait);
         let values = Values::new(value_bytes, prng);
         let (events, active) = (Events::with_capacity(EVENTS_MAX), Vec::new());
-        Ok(Self { poll, events, connections, active, values, copies, wait, last_refusal: None })
+        Ok(Self { poll, events, connections: all, active, values, copies, wait, last_refusal: None })
     }
 }
 
 impl Fleet for RespFleet {
     fn ask(&mut self, client: usize, request: Request) {
-        let connection = &mut self.connections[client];
+        let number = client % self.connections.len();
+        let connection = &mut self.connections[number];
         let out = &mut connection.out;
         let mut waits = false;
         match request {
@@ -175,13 +184,16 @@ impl Fleet for RespFleet {
             }
             other => unreachable!("peers are asked for reads and overwrites only, not for {other:?}"),
         }
-        (connection.request, connection.is_good, connection.waits) = (Some(request), true, waits);
-        self.active.push(client);
+        connection.asked.push_back(Asked { client, request, is_good: true, waits });
+        if !core::mem::replace(&mut connection.is_active, true) {
+            self.active.push(number);
+        }
     }
 
     fn turn(&mut self, until: Instant, ended: &mut Vec<Ended>) -> Result<(), Error> {
-        for client in self.active.drain(..) {
-            self.connections[client].write().map_err(Error::System)?;
+        for number in self.active.drain(..) {
+            self.connections[number].is_active = false;
+            self.connections[number].write().map_err(Error::System)?;
         }
         let patience = until.saturating_duration_since(Instant::now());
         match self.poll.poll(&mut self.events, Some(patience)) {
@@ -189,19 +201,14 @@ impl Fleet for RespFleet {
             _ => {}
         }
         for event in &self.events {
-            let client = event.token().0;
-            let connection = &mut self.connections[client];
+            let connection = &mut self.connections[event.token().0];
             if event.is_writable() {
                 connection.write().map_err(Error::System)?;
             }
             if event.is_readable() {
                 connection.read().map_err(Error::System)?;
                 let copies = self.copies.unwrap_or_default();
-                if let Some(is_good) =
-                    connection.answer(copies, &mut self.last_refusal).map_err(Error::System)?
-                {
-                    ended.push(Ended { client, is_good });
-                }
+                connection.answer(copies, &mut self.last_refusal, ended).map_err(Error::System)?;
             }
         }
         Ok(())
@@ -251,19 +258,24 @@ impl Connection {
         }
     }
 
-    /// Whether the request has done what it was to do, if it has been answered.
-    fn answer(&mut self, copies: usize, last_refusal: &mut Option<String>) -> io::Result<Option<bool>> {
-        let (mut taken, mut answer) = (0, None);
-        while let Some(request) = self.request {
+    /// Adds those whose requests have been answered, and whether they have done what they were to do.
+    fn answer(
+        &mut self,
+        copies: usize,
+        last_refusal: &mut Option<String>,
+        ended: &mut Vec<Ended>,
+    ) -> io::Result<()> {
+        let mut taken = 0;
+        while let Some(asked) = self.asked.front_mut() {
             let Some((reply, length)) = parse(&self.input[taken..])? else { break };
             taken += length;
             if let Reply::Error(text) = reply {
                 *last_refusal = Some(String::from_utf8_lossy(text).into_owned());
             }
-            self.is_good &= match (request, reply) {
+            asked.is_good &= match (asked.request, reply) {
                 (Request::Set(_), Reply::Line(text)) => text == b"OK",
                 (Request::Set(_), Reply::Integer(count)) => {
-                    self.waits = false;
+                    asked.waits = false;
                     usize::try_from(count).is_ok_and(|count| count >= copies)
                 }
                 (Request::Get(_), Reply::Bulk(_)) => true,
@@ -271,12 +283,13 @@ impl Connection {
             };
             let is_line = matches!(reply, Reply::Line(_) | Reply::Error(_));
             // An error may be the reply to either of two commands: WAIT refuses nothing that this asks for.
-            if !(self.waits && is_line) {
-                (self.request, answer) = (None, Some(self.is_good));
+            if !(asked.waits && is_line) {
+                ended.push(Ended { client: asked.client, is_good: asked.is_good });
+                self.asked.pop_front();
             }
         }
         self.input.drain(..taken);
-        Ok(answer)
+        Ok(())
     }
 }
 

@@ -66,7 +66,7 @@ impl System for SyrosResp {
     fn fleet(
         &mut self,
         clients: usize,
-        _connections: usize,
+        connections: usize,
         value_bytes: usize,
         prng: &mut Prng,
     ) -> Result<Box<dyn Fleet>, PeerError> {
@@ -74,7 +74,7 @@ impl System for SyrosResp {
         self.leader = Some(leader);
         let nodes = if self.spread { 0..self.cluster.addresses().len() } else { leader.0..leader.0 + 1 };
         let servers: Vec<SocketAddr> = nodes.map(|node| self.cluster.redis_address(node)).collect();
-        let fleet = RespFleet::new(&servers, clients, value_bytes, None, prng);
+        let fleet = RespFleet::new(&servers, (clients, connections), value_bytes, None, prng);
         Ok(Box::new(fleet.map_err(|error| PeerError::Connect(error.to_string()))?))
     }
 }

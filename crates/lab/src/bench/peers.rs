@@ -26,12 +26,14 @@ const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 #[command(after_help = "Examples:
   syros-lab bench peers --systems etcd,syros,syros-resp --replicas 3 --clients 50
   syros-lab bench peers --systems redis,redis-wait,redis-fsync,syros-resp --workload nilext,a,b --json
+  syros-lab bench peers --systems redis-async,syros-resp --durability replicated --clients 50 --connections 5
   syros-lab bench peers --durability replicated --clients 1,10,50 --workload a --html peers.html
   syros-lab bench peers --systems syros,etcd --baseline etcd --dir /mnt/disk/peers --rounds 5 --duration 10s
 
-Systems: etcd (members that replicate by Raft, asked through gRPC); redis (one redis-server, in memory); redis-wait (a primary
-with replicas; each SET is followed by WAIT for as many as make a majority with the primary); redis-fsync (one redis-server with
-appendfsync always); syros (this program, by its own clients); syros-resp (this program, by the same Redis clients as redis).
+Systems: etcd (members that replicate by Raft, asked through gRPC); redis (one redis-server, in memory); redis-async (a primary
+with replicas, which nothing waits for); redis-wait (the same; each SET is followed by WAIT for as many as make a majority with
+the primary); redis-fsync (one redis-server with appendfsync always); syros (this program, by its own clients); syros-resp (this
+program, by the same Redis clients as redis).
 
 Workloads are of reads and overwrites of records that are there: YCSB's a, b, c and f, nilext (overwrites only), or a share of
 reads such as 75%. Starts all systems on loopback, and puts the load on one at a time, in rounds whose order changes. Needs the
@@ -43,7 +45,7 @@ pub(super) struct Peers {
         long,
         value_name = "S,..",
         value_delimiter = ',',
-        default_value = "etcd,redis,redis-wait,redis-fsync,syros,syros-resp"
+        default_value = "etcd,redis,redis-async,redis-wait,redis-fsync,syros,syros-resp"
     )]
     systems: Vec<PeerKind>,
     /// Number of replicas, of those that have any: 1, 3, 5, 7 or 9
@@ -66,8 +68,8 @@ pub(super) struct Peers {
     /// Which nodes clients of etcd and of syros-resp connect to
     #[arg(long, value_enum, default_value = "leader")]
     connect: Connect,
-    /// Connections that clients of etcd share, and sessions, with a connection to each replica, that those of syros do
-    /// [default: each has its own]
+    /// Connections that clients of etcd and of Redis's protocol share (these make pipelines), and sessions, with a connection
+    /// to each replica, that those of syros do [default: each has its own]
     #[arg(long, value_name = "N")]
     connections: Option<usize>,
     /// What syros and syros-resp run, as with `bench compare`; how its clients read and write is for syros only

@@ -11,7 +11,8 @@ use std::io::ErrorKind;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::time::Instant;
 use syros_client::{Completion, EmbeddedClient, Endpoint, Options};
-use syros_commands::{Arguments, Command, Condition, Lifetime, Operation};
+use syros_commands::families::{Append, FlushAll, Get, IncrBy, MGet, Set};
+use syros_commands::{Arguments, Command, Operation};
 use syros_types::{Group, Prng};
 
 /// Events of one poll. More only come with the next one.
@@ -102,31 +103,30 @@ impl Operations {
     /// Gives any request to a client.
     pub(crate) fn ask(&mut self, client: &mut EmbeddedClient, request: Request, user_token: u64) {
         let value = self.values.draw();
-        let (condition, lifetime) = (Condition::Always, Lifetime::Forever);
         let (name, names, keys): (Name, Vec<Name>, Vec<&[u8]>);
-        let command = match request {
+        let command: Command<'_> = match request {
             Request::Get(record) => {
                 name = key_name(record);
-                Command::Get { key: name.as_bytes() }
+                Get { key: name.as_bytes() }.into()
             }
             Request::Set(record) => {
                 name = key_name(record);
-                Command::Set { key: name.as_bytes(), value, condition, lifetime, get: false }
+                Set::new(name.as_bytes(), value).into()
             }
             Request::MGet { first, count } => {
                 names = (first..first + count).map(key_name).collect();
                 keys = names.iter().map(Name::as_bytes).collect();
-                Command::MGet { keys: Arguments::new(&keys) }
+                MGet { keys: Arguments::new(&keys) }.into()
             }
             Request::Increment(counter) => {
                 name = Name::new(b"counter:", counter);
-                Command::IncrBy { key: name.as_bytes(), delta: 1 }
+                IncrBy { key: name.as_bytes(), delta: 1 }.into()
             }
             Request::Append(file) => {
                 name = Name::new(b"file:", file);
-                Command::Append { key: name.as_bytes(), value }
+                Append { key: name.as_bytes(), value }.into()
             }
-            Request::FlushAll => Command::FlushAll,
+            Request::FlushAll => FlushAll.into(),
         };
         let operation = Operation { command, blind: matches!(request, Request::Append(_)) };
         self.body.clear();

@@ -56,9 +56,7 @@ fn describe_packed(body: &[u8], first: Operation<'_>) -> Result<Description, Mal
         if single.is_some() && operation.single_key() == single {
             continue;
         }
-        if let Some(keys) = operation.keys() {
-            keys.each(|key| hashes.push(key_hash(key)));
-        }
+        operation.keys().each(|key| hashes.push(key_hash(key)));
     }
     // Overwrites of several keys are no overwrite of one, not even if the keys share a hash.
     if class == Class::Overwrite && !hashes.is_empty() {

@@ -1,41 +1,49 @@
 //! The one place that knows Redis commands: which there are, how they are written, what class each
-//! is, which keys it touches, and how it and its replies travel as bytes.
+//! is, which keys it touches, how it and its replies travel as bytes, and what it does.
 //!
 //! The way of a command: [`parse`] turns the client's words into an [`Operation`];
 //! [`Operation::encode`] turns that into a *body*, one or more operations in a row that execute
 //! atomically and in order; every replica calls [`describe`] on the untrusted body to learn its class
-//! and footprint; an engine executes [`operations`] of the body and answers with the concatenated
-//! encodings of one [`Reply`] per operation, which [`ReplyRef`] reads without copying.
+//! and footprint; an engine executes the [`operations`] of the body ([`execution`]) over its keys ([`access`]) and answers
+//! with the concatenated encodings of one [`Reply`] per operation, which [`ReplyRef`] reads without copying.
+//!
+//! All of one command stands in one file of [`families`].
 #![forbid(unsafe_code)]
 
+pub mod access;
+mod arguments;
+mod deadline;
 mod describe;
 mod encoding;
 mod error;
+pub mod execution;
 mod extended;
+pub mod families;
 mod glob;
 mod number;
 mod operation;
 mod parse;
-mod parsers;
 mod primitive;
 mod reply;
 mod table;
+mod words;
 
+pub use arguments::{Arguments, ArgumentsIter};
+pub use deadline::Deadline;
 pub use describe::{Operations, describe, operations, overwrites};
 pub use error::{CommandError, ExecutionError};
 pub use extended::Extended;
+pub use families::specification::{CommandKind, CommandSpec, KeyPositions, LookupReply, SubcommandSpec};
+pub use families::{Command, Condition, ConnectionCommand, ExpireCondition, Lifetime, TtlChange, Unit};
 pub use glob::{glob_matches, glob_matches_in_any_case};
 pub use number::{parse_integer, write_integer};
-pub use operation::{
-    Arguments, ArgumentsIter, Command, Condition, Deadline, ExpireCondition, Lifetime, Operation, TtlChange,
-    Unit,
-};
+pub use operation::Operation;
 pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
 pub use reply::{
     ArrayRef, Reply, ReplyRef, put_array, put_bulk, put_error, put_integer, put_nil, put_ok, put_simple,
 };
-pub use table::{CommandKind, CommandSpec, ConnectionCommand, KeyPositions, commands, lookup};
+pub use table::{commands, lookup};
 
 /// Limits of operations and replies that only this crate and the engines share, each with its reason.
 pub mod limits {

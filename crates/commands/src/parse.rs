@@ -2,9 +2,11 @@
 
 use crate::encoding::encoded_length_bound;
 use crate::error::CommandError;
-use crate::operation::{Command, Operation};
-use crate::parsers::{ParseResult, Words};
-use crate::table::{CommandKind, CommandSpec, ConnectionCommand, commands, number_of};
+use crate::families::specification::{CommandKind, CommandSpec};
+use crate::families::{Command, ConnectionCommand};
+use crate::operation::Operation;
+use crate::table::{commands, number_of};
+use crate::words::Words;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 
 /// A command of the right number of words.
@@ -80,7 +82,7 @@ fn unknown(name: &[u8], arguments: Words<'_>) -> CommandError {
     CommandError::Unknown { name: shown(name, SHOWN_BYTES_MAX).to_vec(), arguments: quoted }
 }
 
-fn parse_data<'a>(spec: &'static CommandSpec, words: Words<'a>) -> ParseResult<'a> {
+fn parse_data<'a>(spec: &'static CommandSpec, words: Words<'a>) -> Result<Command<'a>, CommandError> {
     let command = (spec.parser)(spec.name, words)?;
     check_limits(&command, words)?;
     Ok(command)
@@ -100,12 +102,9 @@ fn check_limits(command: &Command<'_>, words: Words<'_>) -> Result<(), CommandEr
 }
 
 fn check_long(command: &Command<'_>, words: Words<'_>) -> Result<(), CommandError> {
-    let mut longest = 0;
-    let mut count = 0;
-    if let Some(keys) = Operation::new(*command).keys() {
-        count = keys.len();
-        keys.each(|key| longest = longest.max(key.len()));
-    }
+    let keys = command.keys();
+    let (count, mut longest) = (keys.len(), 0);
+    keys.each(|key| longest = longest.max(key.len()));
     if longest > KEY_BYTES_MAX {
         return Err(CommandError::KeyTooLong(longest));
     }

@@ -1,5 +1,6 @@
 //! The bytes of operations are fixed for ever: a change of any golden value here is a change of format.
 
+use syros_commands::families::{Append, FlushAll, Get, Keys, Persist, Rename, SetRange};
 use syros_commands::{Command, Malformed, Operation, Parsed, describe, limits, operations, parse};
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 use syros_types::{Class, Footprint, Prng, key_hash};
@@ -89,7 +90,7 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
-fn encoded(command: Command<'_>) -> Vec<u8> {
+fn encoded<'a>(command: impl Into<Command<'a>>) -> Vec<u8> {
     let mut out = Vec::new();
     Operation::new(command).encode(&mut out);
     out
@@ -161,16 +162,15 @@ fn limits_are_enforced() {
         Malformed::TooLong { length: length as u64, limit: limit as u64 }
     }
     let long = vec![b'x'; VALUE_BYTES_MAX + 1];
-    let get = |length| describe(&encoded(Command::Get { key: &long[..length] })).map(|_| ());
+    let get = |length| describe(&encoded(Get { key: &long[..length] })).map(|_| ());
     assert_eq!(get(KEY_BYTES_MAX), Ok(()));
     assert_eq!(get(KEY_BYTES_MAX + 1), Err(too_long(KEY_BYTES_MAX + 1, KEY_BYTES_MAX)));
-    let append =
-        |length| describe(&encoded(Command::Append { key: b"k", value: &long[..length] })).map(|_| ());
+    let append = |length| describe(&encoded(Append { key: b"k", value: &long[..length] })).map(|_| ());
     assert_eq!(append(VALUE_BYTES_MAX), Ok(()));
     assert_eq!(append(VALUE_BYTES_MAX + 1), Err(too_long(VALUE_BYTES_MAX + 1, VALUE_BYTES_MAX)));
-    let set_range = encoded(Command::SetRange { key: b"k", offset: VALUE_BYTES_MAX as u64, value: b"v" });
+    let set_range = encoded(SetRange { key: b"k", offset: VALUE_BYTES_MAX as u64, value: b"v" });
     assert_eq!(describe(&set_range), Err(too_long(VALUE_BYTES_MAX + 1, VALUE_BYTES_MAX)));
-    let keys = encoded(Command::Keys { pattern: &long[..limits::PATTERN_BYTES_MAX + 1] });
+    let keys = encoded(Keys { pattern: &long[..limits::PATTERN_BYTES_MAX + 1] });
     let too_long_pattern = too_long(limits::PATTERN_BYTES_MAX + 1, limits::PATTERN_BYTES_MAX);
     assert_eq!(describe(&keys), Err(too_long_pattern));
     // A count that promises more than is there must not make anybody allocate.
@@ -284,17 +284,20 @@ fn only_an_overwrite_of_the_same_key_overwrites() {
 /// What a replica with little room goes by before it takes an operation.
 #[test]
 fn operations_say_by_how_much_the_data_may_grow() {
-    let growth = |command| describe(&encoded(command)).unwrap().growth;
+    fn growth<'a>(command: impl Into<Command<'a>>) -> usize {
+        describe(&encoded(command)).unwrap().growth
+    }
     let (key, long) = (&b"k"[..], &[b'l'; 60_000][..]);
-    for command in [Command::Get { key }, Command::Persist { key }, Command::FlushAll] {
+    for command in [Command::Get(Get { key }), Command::Persist(Persist { key }), Command::FlushAll(FlushAll)]
+    {
         assert_eq!(growth(command), 0, "{command:?}");
     }
     // A few bytes ask for megabytes of zeros.
-    assert!(growth(Command::SetRange { key, offset: 16_000_000, value: b"x" }) > 16_000_000);
-    assert!(growth(Command::Append { key, value: &[7; 1000] }) > 1000);
-    assert_eq!(growth(Command::Rename { from: long, to: key }), 0);
-    assert!(growth(Command::Rename { from: key, to: long }) > 59_000);
+    assert!(growth(SetRange { key, offset: 16_000_000, value: b"x" }) > 16_000_000);
+    assert!(growth(Append { key, value: &[7; 1000] }) > 1000);
+    assert_eq!(growth(Rename { from: long, to: key }), 0);
+    assert!(growth(Rename { from: key, to: long }) > 59_000);
     // Those of a body count together.
-    let twice = encoded(Command::SetRange { key, offset: 1 << 20, value: b"x" }).repeat(2);
+    let twice = encoded(SetRange { key, offset: 1 << 20, value: b"x" }).repeat(2);
     assert!(describe(&twice).unwrap().growth > 2 << 20);
 }

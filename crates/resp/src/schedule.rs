@@ -45,7 +45,7 @@ use crate::locks::{KeyLocks, LockMode, WholeKeyspaceLock};
 use crate::writer::{Protocol, write_array, write_error, write_reply, write_simple};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_commands::{Command, Operation, ReplyRef, describe};
+use syros_commands::{Operation, ReplyRef, describe};
 use syros_types::{Class, Footprint, ReadPolicy, Window};
 
 /// Something to be executed by the group.
@@ -117,7 +117,8 @@ struct Group {
     answered: u32,
     /// Values that its replies may hold.
     values: u32,
-    /// What executing it may take: see [`work_of`].
+    /// What executing it may take: see [`Operation::work`]. A replica executes a pack in one go, and does nothing else
+    /// meanwhile.
     work: usize,
     /// Bytes it is charged with.
     charge: usize,
@@ -218,38 +219,6 @@ pub(crate) struct Schedule {
     planted: Option<crate::planted::PlantedBug>,
 }
 
-/// How many values the replies to an operation may hold.
-fn values_of(operation: &Operation<'_>) -> u32 {
-    if operation.blind {
-        return 0;
-    }
-    match operation.command {
-        Command::Get { .. }
-        | Command::GetRange { .. }
-        | Command::GetDel { .. }
-        | Command::GetEx { .. }
-        | Command::Set { get: true, .. }
-        // Keys, not values, but any number of them. Such an operation is never packed.
-        | Command::Scan { .. }
-        | Command::Keys { .. } => 1,
-        Command::MGet { keys } => u32::try_from(keys.len()).unwrap_or(u32::MAX),
-        _ => 0,
-    }
-}
-
-/// About how many bytes are touched by executing an operation, beyond those of its body and its replies. A replica executes
-/// a pack in one go, and does nothing else meanwhile.
-fn work_of(operation: &Operation<'_>) -> usize {
-    /// What the longest number takes, of some thousand digits: as long as to fill so many bytes.
-    const FLOAT_WORK: usize = 64 << 10;
-    match operation.command {
-        // The value grows to there.
-        Command::SetRange { offset, .. } => usize::try_from(offset).unwrap_or(usize::MAX),
-        Command::IncrByFloat { .. } => FLOAT_WORK,
-        _ => 0,
-    }
-}
-
 impl Schedule {
     pub(crate) fn new() -> Self {
         Self {
@@ -295,7 +264,7 @@ impl Schedule {
     ) -> u64 {
         let footprint = operation.footprint();
         let class = operation.class();
-        let (values, work) = (values_of(operation), work_of(operation));
+        let (values, work) = (operation.values(), operation.work());
         if let Some(slot) = self.last_on(&footprint)
             && self.joins(slot, (class, operation.grows(), read_policy), (values, work), request_bytes)
         {

@@ -1,6 +1,7 @@
 //! What clients ask for: operations on few keys, so that they meet; values that tell who wrote them.
 
-use syros_commands::{Arguments, Command, Condition, Deadline, Lifetime, Operation};
+use syros_commands::families::{Append, DbSize, Del, FlushAll, Get, IncrBy, Keys, MGet, MSet, Set, SetNx};
+use syros_commands::{Arguments, Command, Deadline, Lifetime, Operation};
 use syros_types::{Prng, ReadPolicy, WritePolicy};
 
 /// Kinds of operation the workload mixes, the length of [`WorkloadSettings::weights`].
@@ -167,46 +168,43 @@ impl ClientCommand {
     pub fn encode(&self, out: &mut Vec<u8>) {
         let mut put = |command: Command<'_>, blind: bool| Operation { command, blind }.encode(out);
         match self {
-            Self::Get(key) => put(Command::Get { key: &key_name(*key) }, false),
-            Self::FlushAll => put(Command::FlushAll, false),
-            Self::DbSize => put(Command::DbSize, false),
-            Self::Keys => put(Command::Keys { pattern: b"*" }, false),
+            Self::Get(key) => put(Get { key: &key_name(*key) }.into(), false),
+            Self::FlushAll => put(FlushAll.into(), false),
+            Self::DbSize => put(DbSize.into(), false),
+            Self::Keys => put(Keys { pattern: b"*" }.into(), false),
             Self::MGet(keys) => {
                 let names: Vec<Vec<u8>> = keys.iter().copied().map(key_name).collect();
                 let words: Vec<&[u8]> = names.iter().map(Vec::as_slice).collect();
-                put(Command::MGet { keys: Arguments::new(&words) }, false);
+                put(MGet { keys: Arguments::new(&words) }.into(), false);
             }
-            Self::Set(key, value) => put(set(&key_name(*key), value, false), false),
+            Self::Set(key, value) => put(Set::new(&key_name(*key), value).into(), false),
             Self::SetFor(key, value, millis) => {
                 let lifetime = Lifetime::Until(Deadline::After(*millis));
-                let (key, condition) = (&key_name(*key), Condition::Always);
-                put(Command::Set { key, value, condition, lifetime, get: false }, false);
+                put(Set { lifetime, ..Set::new(&key_name(*key), value) }.into(), false);
             }
-            Self::GetSet(key, value) => put(set(&key_name(*key), value, true), false),
-            Self::SetNx(key, value) => put(Command::SetNx { key: &key_name(*key), value }, false),
+            Self::GetSet(key, value) => {
+                put(Set { get: true, ..Set::new(&key_name(*key), value) }.into(), false)
+            }
+            Self::SetNx(key, value) => put(SetNx { key: &key_name(*key), value }.into(), false),
             Self::MSet(pairs) => {
                 let names: Vec<Vec<u8>> = pairs.iter().map(|(key, _)| key_name(*key)).collect();
                 let mut words: Vec<&[u8]> = Vec::new();
                 for (name, (_, value)) in names.iter().zip(pairs) {
                     words.extend([name.as_slice(), value]);
                 }
-                put(Command::MSet { pairs: Arguments::new(&words) }, false);
+                put(MSet { pairs: Arguments::new(&words) }.into(), false);
             }
             Self::IncrBy { key, delta, blind } => {
-                put(Command::IncrBy { key: &key_name(*key), delta: *delta }, *blind);
+                put(IncrBy { key: &key_name(*key), delta: *delta }.into(), *blind);
             }
             Self::Append { key, value, blind } => {
-                put(Command::Append { key: &key_name(*key), value }, *blind);
+                put(Append { key: &key_name(*key), value }.into(), *blind);
             }
             Self::Del { key, blind } => {
-                put(Command::Del { keys: Arguments::new(&[&key_name(*key)]) }, *blind);
+                put(Del { keys: Arguments::new(&[&key_name(*key)]) }.into(), *blind);
             }
         }
     }
-}
-
-const fn set<'a>(key: &'a [u8], value: &'a [u8], get: bool) -> Command<'a> {
-    Command::Set { key, value, condition: Condition::Always, lifetime: Lifetime::Forever, get }
 }
 
 /// The body of some steps, executed as one.

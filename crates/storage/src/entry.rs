@@ -1,9 +1,9 @@
 //! The table of keys of the in-memory engine.
 
 use crate::hash::KeyHashBuilder;
-use crate::keys::{EntryRef, Expiry};
 use indexmap::IndexMap;
 use smallvec::SmallVec;
+use syros_commands::access::{EntryRef, Expiry};
 use syros_types::WallTime;
 
 /// A key's bytes: short ones lie in the table itself, so that comparing them costs no further cache miss.

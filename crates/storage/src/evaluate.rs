@@ -1,18 +1,18 @@
 //! What an update would answer, without carrying it out (Skyros 5.7, CURP 3.2.3): for updates that are to be answered
 //! before they are executed.
 
-use crate::execute;
-use crate::keys::{EntryRef, Expiry, Keys, KeysMut};
 use core::cell::Cell;
 use core::ops::ControlFlow;
 use std::collections::BTreeMap;
+use syros_commands::access::{EntryRef, Expiry, Keys, KeysMut};
+use syros_commands::execution;
 use syros_types::{Prng, WallTime};
 
 /// Appends what a body would answer to `reply`; see [`Engine::evaluate`](crate::Engine::evaluate).
 pub(crate) fn evaluate<K: Keys>(keys: &K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
     let start = reply.len();
     let mut draft = WriteOverlay { keys, changes: BTreeMap::new(), is_certain: Cell::new(true) };
-    execute::apply(&mut draft, time, body, reply);
+    execution::apply(&mut draft, time, body, reply);
     let is_certain = draft.is_certain.get();
     if !is_certain {
         reply.truncate(start);

@@ -12,7 +12,6 @@
 use crate::capture::Capture;
 use crate::entry::{ALLOCATION_BYTES, ENTRY_BYTES, Entry, Key, Table, is_due};
 use crate::hash::KeyHashBuilder;
-use crate::keys::{Expiry, Keys, KeysMut};
 use crate::listing::Listing;
 use core::cell::Cell;
 use core::hash::BuildHasher as _;
@@ -21,6 +20,7 @@ use core::ops::ControlFlow;
 use indexmap::IndexMap;
 use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
+use syros_commands::access::{Expiry, Keys, KeysMut};
 use syros_types::{Prng, WallTime};
 
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.

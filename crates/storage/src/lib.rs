@@ -10,15 +10,12 @@ mod digest;
 mod disk;
 mod entry;
 mod evaluate;
-mod execute;
 pub mod execution;
 mod hash;
-mod keys;
 mod keyspace;
 mod listing;
 mod memory;
 mod memory_store;
-mod operand;
 mod snapshot;
 mod store;
 

@@ -6,7 +6,7 @@
 //! go do.
 
 use crate::entry::{Entry, Table, is_due};
-use crate::execute::Names;
+use syros_commands::access::Names;
 use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_commands::{ExecutionError, glob_matches};
 use syros_types::WallTime;

@@ -7,9 +7,9 @@
 //! are fixed for ever. A disk engine does not know how many keys it has before it has seen them all: its
 //! header leaves the number to the end, and positions count up.
 
-use crate::keys::Expiry;
 use core::fmt;
 use core::num::NonZeroU64;
+use syros_commands::access::Expiry;
 use syros_commands::limits::EXPIRY_MS_MAX;
 use syros_types::WallTime;
 use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};

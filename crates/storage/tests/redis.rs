@@ -18,6 +18,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command as Process, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use syros_commands::families::{ExpireTime, Keys, Scan, Ttl};
 use syros_commands::{Command, CommandError, Operation, Parsed, ReplyRef, Unit, parse};
 use syros_storage::conformance::Generator;
 use syros_storage::{Engine, MemoryEngine};
@@ -167,7 +168,7 @@ fn execute(engine: &mut MemoryEngine, operation: &Operation<'_>) -> Answer {
 /// True if the answers agree as far as the two servers can.
 fn agree(command: &Command<'_>, ours: &Answer, theirs: &Answer) -> bool {
     let tolerance = match command {
-        Command::Ttl { unit, .. } | Command::ExpireTime { unit, .. } => match unit {
+        Command::Ttl(Ttl { unit, .. }) | Command::ExpireTime(ExpireTime { unit, .. }) => match unit {
             Unit::Milliseconds => TOLERANCE_MS,
             Unit::Seconds => TOLERANCE_MS / 1000,
         },
@@ -175,15 +176,15 @@ fn agree(command: &Command<'_>, ours: &Answer, theirs: &Answer) -> bool {
     };
     match (command, ours.integer(), theirs.integer()) {
         (_, Some(ours), Some(theirs)) if ours >= 0 && theirs >= 0 => (ours - theirs).abs() <= tolerance,
-        (Command::Keys { .. } | Command::Scan { cursor: 0, count: 1001.., .. }, ..) => {
+        (Command::Keys(_) | Command::Scan(Scan { cursor: 0, count: 1001.., .. }), ..) => {
             ours.sorted() == theirs.sorted()
         }
-        (Command::RandomKey, ..) => {
+        (Command::RandomKey(_), ..) => {
             let nothing = Answer::of(ReplyRef::Nil);
             (*ours == nothing) == (*theirs == nothing)
         }
         // What one step of several visits is up to each: only errors can be compared.
-        (Command::Scan { .. }, ..) => ours.is_error() == theirs.is_error(),
+        (Command::Scan(_), ..) => ours.is_error() == theirs.is_error(),
         _ => ours == theirs,
     }
 }
@@ -224,7 +225,7 @@ fn compare(seed: u64, steps: usize) {
         }
     }
     assert_eq!(
-        execute(&mut engine, &Operation::new(Command::Keys { pattern: b"*" })).sorted(),
+        execute(&mut engine, &Operation::new(Keys { pattern: b"*" })).sorted(),
         server.call(&[b"KEYS", b"*"]).sorted()
     );
     assert!(errors > steps / 20 && values > steps / 2, "{errors} errors, {values} values");

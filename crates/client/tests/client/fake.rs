@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
+use syros_commands::families::{Get, IncrBy, Set};
 use syros_commands::{Command, put_bulk, put_error, put_integer, put_nil, put_ok};
 use syros_protocol::agreement::{EngineName, SharedSettings};
 use syros_protocol::formation::{Declaration, Stage};
@@ -233,15 +234,15 @@ impl Cluster {
         let mut out = Vec::new();
         for operation in syros_commands::operations(body) {
             match operation.unwrap().command {
-                Command::Set { key, value, .. } => {
+                Command::Set(Set { key, value, .. }) => {
                     store.insert(key.to_vec(), value.to_vec());
                     put_ok(&mut out);
                 }
-                Command::Get { key } => match store.get(key) {
+                Command::Get(Get { key }) => match store.get(key) {
                     Some(value) => put_bulk(&mut out, value),
                     None => put_nil(&mut out),
                 },
-                Command::IncrBy { key, delta } => {
+                Command::IncrBy(IncrBy { key, delta }) => {
                     let text = store.get(key).map_or("0", |value| std::str::from_utf8(value).unwrap());
                     match text.parse::<i64>() {
                         Ok(old) => {

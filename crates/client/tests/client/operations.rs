@@ -3,6 +3,7 @@
 use crate::fake::{Mood, cluster};
 use std::time::{Duration, Instant};
 use syros_client::{Class, Client, Driver, Endpoint, Error, Options, Outcome, Refusal, Reply, block_on};
+use syros_commands::families::Get;
 use syros_commands::{CommandError, Operation};
 
 #[test]
@@ -52,7 +53,7 @@ fn raw_bodies_of_several_operations_are_executed() {
     assert_eq!(Reply::decode_all(&replies), Ok(vec![Reply::Integer(1), Reply::Bulk(b"1".to_vec())]));
     // The same, for a client that brings its own description.
     let mut body = Vec::new();
-    let get = Operation::new(syros_commands::Command::Get { key: b"a" });
+    let get = Operation::new(Get { key: b"a" });
     get.encode(&mut body);
     let reply = client.submit(body, Class::Read, get.footprint()).wait().unwrap();
     assert_eq!(Reply::decode_all(&reply), Ok(vec![Reply::Bulk(b"1".to_vec())]));

@@ -1,7 +1,8 @@
 use super::*;
 use crate::checkpoints::Checkpoints;
 use core::time::Duration;
-use syros_commands::{Command, Operation};
+use syros_commands::Operation;
+use syros_commands::families::{FlushAll, SetNx};
 use syros_protocol::message::Message;
 use syros_protocol::record::Ticket;
 use syros_protocol::replica::{Event, PlantedBug};
@@ -89,8 +90,7 @@ impl Harness {
     fn set(&mut self, key: u64, value: &[u8]) {
         let mut body = Vec::new();
         let key = format!("key {key}");
-        let command = Command::SetNx { key: key.as_bytes(), value };
-        Operation { command, blind: false }.encode(&mut body);
+        Operation::new(SetNx { key: key.as_bytes(), value }).encode(&mut body);
         self.engine.apply(WallTime(1), &body, &mut Vec::new());
     }
 
@@ -203,7 +203,7 @@ fn the_owner_hurries_and_clients_wait_when_much_is_kept_for_the_snapshot() {
     harness.begin(9);
     assert!(!harness.schedule.is_behind(&harness.engine));
     let mut flush = Vec::new();
-    Operation { command: Command::FlushAll, blind: false }.encode(&mut flush);
+    Operation::new(FlushAll).encode(&mut flush);
     harness.engine.apply(WallTime(2), &flush, &mut Vec::new());
     assert!(harness.schedule.is_behind(&harness.engine));
     harness.cut();

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use syros_commands::families::{Append, Del, Exists, Get, GetDel, IncrBy, MGet, MSet, Rename, Set, StrLen};
 use syros_commands::{
     Command, Condition, Operation, Reply, describe, operations, put_array, put_bulk, put_error, put_integer,
     put_nil, put_ok,
@@ -94,17 +95,17 @@ impl TestStore {
 
     fn execute_command(&mut self, command: &Command<'_>, out: &mut Vec<u8>) {
         match *command {
-            Command::Get { key } => self.put_value(key, out),
-            Command::MGet { keys } => {
+            Command::Get(Get { key }) => self.put_value(key, out),
+            Command::MGet(MGet { keys }) => {
                 put_array(out, keys.len());
                 keys.iter().for_each(|key| self.put_value(key, out));
             }
-            Command::StrLen { key } => put_integer(out, self.0.get(key).map_or(0, Vec::len) as i64),
-            Command::Exists { keys } => {
+            Command::StrLen(StrLen { key }) => put_integer(out, self.0.get(key).map_or(0, Vec::len) as i64),
+            Command::Exists(Exists { keys }) => {
                 put_integer(out, keys.iter().filter(|key| self.0.contains_key(*key)).count() as i64);
             }
-            Command::DbSize => put_integer(out, self.0.len() as i64),
-            Command::Set { key, value, condition, get, .. } => {
+            Command::DbSize(_) => put_integer(out, self.0.len() as i64),
+            Command::Set(Set { key, value, condition, get, .. }) => {
                 let present = self.0.contains_key(key);
                 let allowed = match condition {
                     Condition::Always => true,
@@ -120,22 +121,22 @@ impl TestStore {
                     self.0.insert(key.to_vec(), value.to_vec());
                 }
             }
-            Command::MSet { pairs } => {
+            Command::MSet(MSet { pairs }) => {
                 for (key, value) in pairs.pairs() {
                     self.0.insert(key.to_vec(), value.to_vec());
                 }
                 put_ok(out);
             }
-            Command::GetDel { key } => {
+            Command::GetDel(GetDel { key }) => {
                 self.put_value(key, out);
                 self.0.remove(key);
             }
-            Command::Append { key, value } => {
+            Command::Append(Append { key, value }) => {
                 let stored = self.0.entry(key.to_vec()).or_default();
                 stored.extend_from_slice(value);
                 put_integer(out, stored.len() as i64);
             }
-            Command::IncrBy { key, delta } => {
+            Command::IncrBy(IncrBy { key, delta }) => {
                 let text = self.0.get(key).map_or("0", |value| str::from_utf8(value).unwrap_or("?"));
                 match text.parse::<i64>().ok().and_then(|value| value.checked_add(delta)) {
                     Some(value) => {
@@ -145,18 +146,18 @@ impl TestStore {
                     None => put_error(out, b"ERR value is not an integer or out of range"),
                 }
             }
-            Command::Del { keys } => {
+            Command::Del(Del { keys }) => {
                 let removed = keys.iter().filter(|key| self.0.remove(*key).is_some()).count();
                 put_integer(out, removed as i64);
             }
-            Command::Rename { from, to } => match self.0.remove(from) {
+            Command::Rename(Rename { from, to }) => match self.0.remove(from) {
                 Some(value) => {
                     self.0.insert(to.to_vec(), value);
                     put_ok(out);
                 }
                 None => put_error(out, b"ERR no such key"),
             },
-            Command::FlushAll => {
+            Command::FlushAll(_) => {
                 self.0.clear();
                 put_ok(out);
             }

@@ -10,6 +10,7 @@ pub use twin::Twin;
 
 use crate::Engine;
 use std::collections::{BTreeMap, BTreeSet};
+use syros_commands::families::Scan;
 use syros_commands::limits::REPLY_BYTES_MAX;
 use syros_commands::{Command, Operation, Parsed, Reply, operations, parse};
 use syros_types::limits::VALUE_BYTES_MAX;
@@ -193,7 +194,7 @@ fn scan_all<E: Engine>(
     let (mut cursor, mut found) = (0, Vec::new());
     for _ in 0..100_000 {
         let mut body = Vec::new();
-        Operation::new(Command::Scan { cursor, pattern, count, only_type: None }).encode(&mut body);
+        Operation::new(Scan { cursor, pattern, count, only_type: None }).encode(&mut body);
         let Some(Reply::Array(parts)) = read(engine, ms(0), &body).pop() else { panic!("SCAN: no array") };
         let [Reply::Bulk(next), Reply::Array(keys)] = &parts[..] else { panic!("SCAN: {parts:?}") };
         found.extend(keys.iter().map(|key| match key {
@@ -382,19 +383,19 @@ fn assert_expiry<E: Engine>(engine: &E, first: Option<WallTime>, context: &str) 
 /// What engines may answer differently, reduced to what they must agree in.
 fn normalized(operation: &Operation<'_>, reply: Reply, twin: &Twin) -> Reply {
     match (operation.command, reply) {
-        (Command::Keys { .. }, Reply::Array(mut keys)) => {
+        (Command::Keys(_), Reply::Array(mut keys)) => {
             keys.sort_by_key(|key| format!("{key:?}"));
             Reply::Array(keys)
         }
         // One step visits everything if the cursor is 0 and the count large enough.
-        (Command::Scan { cursor: 0, count, .. }, Reply::Array(mut parts)) if count > 1000 => {
+        (Command::Scan(Scan { cursor: 0, count, .. }), Reply::Array(mut parts)) if count > 1000 => {
             if let Some(Reply::Array(keys)) = parts.get_mut(1) {
                 keys.sort_by_key(|key| format!("{key:?}"));
             }
             Reply::Array(parts)
         }
-        (Command::Scan { .. }, Reply::Array(_)) => Reply::Nil,
-        (Command::RandomKey, Reply::Bulk(key)) => {
+        (Command::Scan(_), Reply::Array(_)) => Reply::Nil,
+        (Command::RandomKey(_), Reply::Bulk(key)) => {
             assert!(twin.contained_lately(&key), "RANDOMKEY invented {key:?}");
             Reply::Nil
         }

@@ -3,6 +3,10 @@
 
 use crate::Digest;
 use std::collections::BTreeMap;
+use syros_commands::families::{
+    Append, Del, Exists, Expire, ExpireTime, Get, GetDel, GetEx, GetRange, IncrBy, IncrByFloat, Keys, MGet,
+    MSet, MSetNx, Persist, Rename, RenameNx, Scan, Set, SetNx, SetRange, StrLen, Ttl, Type,
+};
 use syros_commands::limits::EXPIRY_MS_MAX;
 use syros_commands::{
     Command, Condition, Deadline, ExpireCondition, Extended, Lifetime, Operation, Reply, TtlChange, Unit,
@@ -124,10 +128,12 @@ impl Twin {
 
     fn read(&self, now: WallTime, command: &Command<'_>) -> Reply {
         match *command {
-            Command::Get { key } => self.bulk(key),
-            Command::MGet { keys } => Reply::Array(keys.iter().map(|key| self.bulk(key)).collect()),
-            Command::StrLen { key } => Reply::Integer(self.value(key).map_or(0, |value| value.len() as i64)),
-            Command::GetRange { key, start, end } => {
+            Command::Get(Get { key }) => self.bulk(key),
+            Command::MGet(MGet { keys }) => Reply::Array(keys.iter().map(|key| self.bulk(key)).collect()),
+            Command::StrLen(StrLen { key }) => {
+                Reply::Integer(self.value(key).map_or(0, |value| value.len() as i64))
+            }
+            Command::GetRange(GetRange { key, start, end }) => {
                 let value = self.value(key).cloned().unwrap_or_default();
                 let length = value.len() as i128;
                 let from = if start < 0 { length + i128::from(start) } else { i128::from(start) };
@@ -139,25 +145,25 @@ impl Twin {
                 let kept = value.iter().enumerate().filter(|(index, _)| inside(*index as i128));
                 Reply::Bulk(kept.map(|(_, byte)| *byte).collect())
             }
-            Command::Exists { keys } => {
+            Command::Exists(Exists { keys }) => {
                 Reply::Integer(keys.iter().filter(|key| self.keys.contains_key(*key)).count() as i64)
             }
-            Command::Type { key } => {
+            Command::Type(Type { key }) => {
                 Reply::Simple(if self.keys.contains_key(key) { b"string".to_vec() } else { b"none".to_vec() })
             }
-            Command::Ttl { key, unit } => {
+            Command::Ttl(Ttl { key, unit }) => {
                 let now = self.time.max(now).as_millis();
                 self.moment(key, unit, |last| last.saturating_sub(now))
             }
-            Command::ExpireTime { key, unit } => self.moment(key, unit, |last| last),
-            Command::Scan { cursor: 0, pattern, count: 1001.., only_type } => {
+            Command::ExpireTime(ExpireTime { key, unit }) => self.moment(key, unit, |last| last),
+            Command::Scan(Scan { cursor: 0, pattern, count: 1001.., only_type }) => {
                 let string = only_type.is_none_or(|name| name.eq_ignore_ascii_case(b"string"));
                 let all = self.matching(pattern.unwrap_or(b"*"));
                 let keys = if string { all } else { Reply::Array(vec![]) };
                 Reply::Array(vec![Reply::Bulk(b"0".to_vec()), keys])
             }
-            Command::Keys { pattern } => self.matching(pattern),
-            Command::DbSize => Reply::Integer(self.keys.len() as i64),
+            Command::Keys(Keys { pattern }) => self.matching(pattern),
+            Command::DbSize(_) => Reply::Integer(self.keys.len() as i64),
             _ => Reply::Nil,
         }
     }
@@ -173,7 +179,7 @@ impl Twin {
 
     fn update(&mut self, command: &Command<'_>) -> Reply {
         match *command {
-            Command::Set { key, value, condition, lifetime, get } => {
+            Command::Set(Set { key, value, condition, lifetime, get }) => {
                 let old = self.bulk(key);
                 let expiry = match lifetime {
                     Lifetime::Forever => None,
@@ -191,28 +197,28 @@ impl Twin {
                     _ => Reply::Nil,
                 }
             }
-            Command::MSet { pairs } => {
+            Command::MSet(MSet { pairs }) => {
                 pairs.pairs().for_each(|(key, value)| self.insert(key, value.to_vec(), None));
                 Reply::Ok
             }
-            Command::MSetNx { pairs } => {
+            Command::MSetNx(MSetNx { pairs }) => {
                 let taken = pairs.pairs().any(|(key, _)| self.keys.contains_key(key));
                 if !taken {
                     pairs.pairs().for_each(|(key, value)| self.insert(key, value.to_vec(), None));
                 }
                 one_if(!taken)
             }
-            Command::SetNx { key, value } => {
+            Command::SetNx(SetNx { key, value }) => {
                 let free = !self.keys.contains_key(key);
                 self.keys.entry(key.to_vec()).or_insert_with(|| (value.to_vec(), None));
                 one_if(free)
             }
-            Command::GetDel { key } => {
+            Command::GetDel(GetDel { key }) => {
                 let old = self.bulk(key);
                 self.keys.remove(key);
                 old
             }
-            Command::GetEx { key, change } => {
+            Command::GetEx(GetEx { key, change }) => {
                 let exists = self.keys.contains_key(key);
                 let new = match change {
                     TtlChange::NotInteger if exists => {
@@ -230,17 +236,17 @@ impl Twin {
                 }
                 old
             }
-            Command::Del { keys } => {
+            Command::Del(Del { keys }) => {
                 Reply::Integer(keys.iter().filter_map(|key| self.keys.remove(key)).count() as i64)
             }
-            Command::Persist { key } => {
+            Command::Persist(Persist { key }) => {
                 one_if(self.keys.get_mut(key).and_then(|(_, expiry)| expiry.take()).is_some())
             }
-            Command::FlushAll => {
+            Command::FlushAll(_) => {
                 self.keys.clear();
                 Reply::Ok
             }
-            Command::Expire { key, deadline, condition } => self.expire(key, deadline, condition),
+            Command::Expire(Expire { key, deadline, condition }) => self.expire(key, deadline, condition),
             _ => self.rewrite(command),
         }
     }
@@ -267,7 +273,7 @@ impl Twin {
     /// The updates that compute a new value from the old one, or move it.
     fn rewrite(&mut self, command: &Command<'_>) -> Reply {
         match *command {
-            Command::Append { key, value } => {
+            Command::Append(Append { key, value }) => {
                 let new = [&self.value(key).cloned().unwrap_or_default()[..], value].concat();
                 let length = new.len();
                 self.insert(key, new, self.expiry(key));
@@ -276,7 +282,7 @@ impl Twin {
                     _ => error("ERR string exceeds maximum allowed size (proto-max-bulk-len)"),
                 }
             }
-            Command::SetRange { key, offset, value } => {
+            Command::SetRange(SetRange { key, offset, value }) => {
                 let mut new = self.value(key).cloned().unwrap_or_default();
                 if !value.is_empty() {
                     for (index, byte) in value.iter().enumerate() {
@@ -289,7 +295,7 @@ impl Twin {
                 }
                 Reply::Integer(new.len() as i64)
             }
-            Command::IncrBy { key, delta } => {
+            Command::IncrBy(IncrBy { key, delta }) => {
                 let old = self.value(key).cloned().unwrap_or(b"0".to_vec());
                 let Some(old) = parse_integer(&old) else {
                     return error("ERR value is not an integer or out of range");
@@ -301,7 +307,7 @@ impl Twin {
                 self.insert(key, sum.to_string().into_bytes(), self.expiry(key));
                 Reply::Integer(sum)
             }
-            Command::IncrByFloat { key, delta } => {
+            Command::IncrByFloat(IncrByFloat { key, delta }) => {
                 let old = self.value(key).cloned().unwrap_or(b"0".to_vec());
                 let Some(old) = Extended::parse(&old) else { return error("ERR value is not a valid float") };
                 let Some(sum) = old.checked_add(delta) else {
@@ -312,8 +318,8 @@ impl Twin {
                 self.insert(key, new, self.expiry(key));
                 self.bulk(key)
             }
-            Command::Rename { from, to } | Command::RenameNx { from, to } => {
-                let only_if_free = matches!(command, Command::RenameNx { .. });
+            Command::Rename(Rename { from, to }) | Command::RenameNx(RenameNx { from, to }) => {
+                let only_if_free = matches!(command, Command::RenameNx(_));
                 let Some(entry) = self.keys.get(from).cloned() else { return error("ERR no such key") };
                 if only_if_free && self.keys.contains_key(to) {
                     return Reply::Integer(0);

@@ -3,16 +3,15 @@
 use super::Shared;
 use super::layout::{StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record};
 use super::reader::{Read, ReadPoint, each, random, scan};
-use crate::execute;
 use crate::hash::KeyHashBuilder;
-use crate::keys::{EntryRef as _, Expiry, Keys, KeysMut};
-use crate::operand::Operand;
 use crate::store::{Change, Store};
 use core::fmt;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use indexmap::IndexMap;
 use std::sync::Arc;
+use syros_commands::access::{EntryRef as _, Expiry, Keys, KeysMut, Operand};
+use syros_commands::execution;
 use syros_types::{Prng, WallTime};
 
 /// Executes bodies whose keys no other lane has anything to do with at the same time. What it has executed it sees
@@ -36,7 +35,7 @@ impl<S: Store> fmt::Debug for Lane<S> {
 
 /// The record of a key: changed, or as the store has it.
 #[derive(Debug)]
-pub(crate) enum Value<'a, V> {
+pub enum Value<'a, V> {
     /// Changed.
     Changed(&'a [u8]),
     /// Changed by merges of what the store has.
@@ -66,7 +65,7 @@ impl<S: Store> Lane<S> {
     /// Executes a body at this log time, and appends its replies: see [`Engine::apply`](crate::Engine::apply).
     pub fn execute(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.now_ms = time.as_millis();
-        execute::apply(self, time, body, reply);
+        execution::apply(self, time, body, reply);
     }
 
     /// Bytes that have not been committed, about.

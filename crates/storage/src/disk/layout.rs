@@ -16,12 +16,11 @@
 //! Entries under `e` are written when a key gets an expiry and left alone when it loses it: whether one is right, the
 //! key's own record says. So setting a key never reads.
 
-use crate::keys::Expiry;
-use crate::operand::Operand;
 use core::num::NonZeroU64;
 use sha2::{Digest as _, Sha256};
 use smallvec::SmallVec;
 use std::borrow::Cow;
+use syros_commands::access::{Expiry, Operand};
 use syros_types::key_hash;
 use syros_types::limits::KEY_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};

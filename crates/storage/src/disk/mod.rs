@@ -20,7 +20,6 @@ pub use layout::merged;
 pub use loader::{DiskLoader, LoadError};
 pub use reader::{ReadView, Reader};
 
-use crate::keys::{Expiry, Keys as _};
 use crate::memory::moment;
 use crate::store::{Change, Store, StoreError};
 use crate::{Digest, Engine};
@@ -32,6 +31,7 @@ use layout::{
     parse_record,
 };
 use std::sync::{Arc, OnceLock};
+use syros_commands::access::{Expiry, Keys as _};
 use syros_types::WallTime;
 
 /// The format of stores, in the store itself.

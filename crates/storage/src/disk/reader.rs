@@ -3,14 +3,14 @@
 use super::Shared;
 use super::layout::{Parsed, data_begin, data_from, data_key, is_long, parse_record, position};
 use crate::evaluate::evaluate;
-use crate::execute;
-use crate::keys::{EntryRef, Expiry, Keys};
 use crate::memory::moment;
 use crate::store::Store;
 use core::cell::Cell;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use std::sync::Arc;
+use syros_commands::access::{EntryRef, Expiry, Keys};
+use syros_commands::execution;
 use syros_types::{Prng, WallTime};
 
 /// Reads what has been executed up to log time.
@@ -25,7 +25,7 @@ pub struct Reader<S: Store> {
 
 /// A record that was read.
 #[derive(Debug)]
-pub(crate) struct Read<V> {
+pub struct Read<V> {
     record: V,
     expiry: Expiry,
     start: usize,
@@ -69,7 +69,7 @@ impl<S: Store> Reader<S> {
     fn read_between(&mut self, time: WallTime, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.now_ms.set(time.as_millis());
         self.first_expiry.set(None);
-        execute::read(self, now.max(time), body, reply);
+        execution::read(self, now.max(time), body, reply);
     }
 
     /// See [`Engine::evaluate`](crate::Engine::evaluate); at this log time, for whoever knows that all before it has
@@ -144,7 +144,7 @@ impl<S: Store> ReadView<S> {
         body: &[u8],
         reply: &mut Vec<u8>,
     ) -> Option<WallTime> {
-        execute::read(&KeysAt { shared, moment: self }, now.max(self.time), body, reply);
+        execution::read(&KeysAt { shared, moment: self }, now.max(self.time), body, reply);
         self.next_expiry.map(moment)
     }
 

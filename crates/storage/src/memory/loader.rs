@@ -2,11 +2,11 @@
 
 use super::MemoryEngine;
 use crate::Digest;
-use crate::keys::Expiry;
 use crate::keyspace::{Keyspace, RemovalPace};
 use crate::snapshot::{DamagedSnapshot, Record};
 use core::num::NonZeroU64;
 use std::collections::BTreeMap;
+use syros_commands::access::Expiry;
 use syros_types::WallTime;
 
 /// A key, its value and its expiry.

@@ -6,8 +6,6 @@ pub use loader::Loader;
 
 use crate::entry::Entry;
 use crate::evaluate::evaluate;
-use crate::execute;
-use crate::keys::Keys as _;
 pub(crate) use crate::keyspace::moment;
 use crate::keyspace::{Keyspace, RemovalPace};
 use crate::listing::Listing;
@@ -15,6 +13,9 @@ use crate::{Digest, Engine};
 use core::hint::black_box;
 use core::num::NonZeroU64;
 use smallvec::SmallVec;
+use syros_commands::access::Keys as _;
+use syros_commands::execution;
+use syros_commands::families::Keys;
 use syros_commands::{Command, operations, put_error};
 use syros_types::WallTime;
 
@@ -151,7 +152,7 @@ impl ListedKeys {
 fn keys_pattern(body: &[u8]) -> Option<&[u8]> {
     let mut all = operations(body);
     match (all.next()?.ok()?.command, all.next()) {
-        (Command::Keys { pattern }, None) => Some(pattern),
+        (Command::Keys(Keys { pattern }), None) => Some(pattern),
         _ => None,
     }
 }
@@ -170,11 +171,11 @@ impl Engine for MemoryEngine {
     fn apply(&mut self, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
         self.keys.advance(time, || operations(body).count());
         let time = self.keys.time();
-        execute::apply(&mut self.keys, time, body, reply);
+        execution::apply(&mut self.keys, time, body, reply);
     }
 
     fn read(&self, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
-        execute::read(&self.keys, now.max(self.keys.time()), body, reply);
+        execution::read(&self.keys, now.max(self.keys.time()), body, reply);
     }
 
     fn evaluate(&self, body: &[u8], reply: &mut Vec<u8>) -> bool {
@@ -250,6 +251,7 @@ mod tests {
     use super::*;
     use crate::conformance::Generator;
     use syros_commands::Operation;
+    use syros_commands::families::{FlushAll, GetDel, SetNx};
 
     /// Whatever is executed while a KEYS is under way, it answers what it would have answered at once when it began.
     #[test]
@@ -277,7 +279,7 @@ mod tests {
             }
             let pattern = if seed % 2 == 0 { "*" } else { "*[0-4]" };
             let mut body = Vec::new();
-            Operation::new(Command::Keys { pattern: pattern.as_bytes() }).encode(&mut body);
+            Operation::new(Keys { pattern: pattern.as_bytes() }).encode(&mut body);
             let mut expected = Vec::new();
             engine.read(WallTime(0), &body, &mut expected);
             engine.begin_keys(&body);
@@ -293,12 +295,12 @@ mod tests {
                 let key = format!("k{}", (step * 7919) % 230);
                 let mut body = Vec::new();
                 match (seed + step) % 4 {
-                    0 => Operation::new(Command::GetDel { key: key.as_bytes() }).encode(&mut body),
+                    0 => Operation::new(GetDel { key: key.as_bytes() }).encode(&mut body),
                     1 => {
-                        Operation::new(Command::SetNx { key: key.as_bytes(), value: b"v" }).encode(&mut body);
+                        Operation::new(SetNx { key: key.as_bytes(), value: b"v" }).encode(&mut body);
                     }
                     2 if step > 20 && seed % 3 == 0 => {
-                        Operation::new(Command::FlushAll).encode(&mut body);
+                        Operation::new(FlushAll).encode(&mut body);
                     }
                     _ => body = generator.body().unwrap_or_default(),
                 }

@@ -1,29 +1,24 @@
 //! Blind updates that need not read what they change.
 
-use syros_commands::{Command, ExecutionError, parse_integer, write_integer};
+use crate::error::ExecutionError;
+use crate::number::{parse_integer, write_integer};
 use syros_types::limits::VALUE_BYTES_MAX;
 
-/// What a blind update of one key does with the old value: see [`KeysMut::merge`](crate::keys::KeysMut::merge).
+/// What a blind update of one key does with the old value: see [`KeysMut::merge`](super::KeysMut::merge).
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Operand<'a> {
+pub enum Operand<'a> {
     /// Append.
     Append(&'a [u8]),
     /// Add to the number that the value is.
     Add(i64),
 }
 
-impl<'a> Operand<'a> {
-    /// What the command does with which key, if that is all it does.
-    pub(crate) fn of(command: &Command<'a>) -> Option<(&'a [u8], Self)> {
-        match *command {
-            Command::Append { key, value } => Some((key, Self::Append(value))),
-            Command::IncrBy { key, delta } => Some((key, Self::Add(delta))),
-            _ => None,
-        }
-    }
-
+impl Operand<'_> {
     /// Changes the value of a key that exists. What it answers is what the command answers.
-    pub(crate) fn change(self, value: &mut Vec<u8>) -> Result<i64, ExecutionError> {
+    ///
+    /// # Errors
+    /// [`ExecutionError`] if the command would fail; the value is then as it was.
+    pub fn change(self, value: &mut Vec<u8>) -> Result<i64, ExecutionError> {
         match self {
             Self::Append(tail) if value.len() + tail.len() > VALUE_BYTES_MAX => {
                 Err(ExecutionError::ValueTooLong)
@@ -43,7 +38,8 @@ impl<'a> Operand<'a> {
     }
 
     /// The value of a key that did not exist, and what the command answers.
-    pub(crate) fn begin(self) -> (Vec<u8>, i64) {
+    #[must_use]
+    pub fn begin(self) -> (Vec<u8>, i64) {
         match self {
             Self::Append(tail) => (tail.to_vec(), tail.len() as i64),
             Self::Add(delta) => {

@@ -1,15 +1,20 @@
-//! What commands need of a store of keys.
+//! What commands need of a store of keys. Commands are executed over these traits; engines implement them.
 
-use crate::operand::Operand;
+mod names;
+mod operand;
+
+pub use names::Names;
+pub use operand::Operand;
+
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use syros_types::Prng;
 
 /// Expiry in milliseconds since the Unix epoch.
-pub(crate) type Expiry = Option<NonZeroU64>;
+pub type Expiry = Option<NonZeroU64>;
 
 /// A key's value and expiry, as they were found.
-pub(crate) trait EntryRef {
+pub trait EntryRef {
     /// The value.
     fn value(&self) -> &[u8];
 
@@ -18,7 +23,7 @@ pub(crate) trait EntryRef {
 }
 
 /// Keys with values and expiries, in some order of their own, to be read. A key that has expired does not exist.
-pub(crate) trait Keys {
+pub trait Keys {
     /// What [`Keys::get`] finds.
     type EntryRef<'a>: EntryRef
     where
@@ -50,7 +55,7 @@ pub(crate) trait Keys {
 }
 
 /// Keys that can be changed.
-pub(crate) trait KeysMut: Keys {
+pub trait KeysMut: Keys {
     /// Is called before an operation that concerns all keys.
     fn commit_writes(&mut self) {}
 

@@ -1,0 +1,106 @@
+//! How a body is executed over the keys of an engine. What each of its operations does stands with the operation.
+
+use crate::access::{Keys, KeysMut};
+use crate::describe::operations;
+use crate::error::ExecutionError;
+use crate::families::definition::{ExecutionResult, View};
+use crate::limits::REPLY_BYTES_MAX;
+use crate::operation::Operation;
+use crate::primitive::Malformed;
+use crate::reply::{put_error, put_ok};
+use syros_types::WallTime;
+use syros_types::limits::BODY_BYTES_MAX;
+
+/// Executes a body at log time `time`, and appends one encoded reply per operation to `reply`. A malformed body is
+/// answered by a single error and changes nothing.
+pub fn apply<K: KeysMut>(keys: &mut K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+    let view = view(time, reply);
+    match check(body) {
+        Ok((first, false)) => apply_one(keys, view, &first, reply),
+        Ok((_, true)) => {
+            for operation in operations(body).flatten() {
+                apply_one(keys, view, &operation, reply);
+            }
+        }
+        Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
+    }
+}
+
+/// Executes a body of reads, and appends one encoded reply per operation to `reply`: an error for an operation that is no
+/// read. `now` is not before log time. A malformed body is answered by a single error.
+pub fn read<K: Keys>(keys: &K, now: WallTime, body: &[u8], reply: &mut Vec<u8>) {
+    let view = view(now, reply);
+    match check(body) {
+        Ok((first, false)) => read_one(keys, view, &first, reply),
+        Ok((_, true)) => {
+            for operation in operations(body).flatten() {
+                read_one(keys, view, &operation, reply);
+            }
+        }
+        Err(_) => put_error(reply, ExecutionError::Malformed.text().as_bytes()),
+    }
+}
+
+/// What the operations of a body see at `now`, whose replies start after `reply`.
+const fn view(now: WallTime, reply: &[u8]) -> View {
+    View { now, reply_end: reply.len() + REPLY_BYTES_MAX }
+}
+
+/// The first operation of a body, and whether there are more; fails if any is malformed.
+fn check(body: &[u8]) -> Result<(Operation<'_>, bool), Malformed> {
+    if body.len() > BODY_BYTES_MAX {
+        return Err(Malformed::TooLong { length: body.len() as u64, limit: BODY_BYTES_MAX as u64 });
+    }
+    let mut rest = body;
+    let first = Operation::decode(&mut rest)?;
+    if !rest.is_empty() {
+        operations(body).try_for_each(|operation| operation.map(drop))?;
+    }
+    Ok((first, !rest.is_empty()))
+}
+
+/// Executes one operation at log time `view.now` and appends its reply.
+fn apply_one<K: KeysMut>(keys: &mut K, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
+    let start = reply.len();
+    let command = &operation.command;
+    if operation.blind
+        && let Some((key, operand)) = command.operand()
+        && keys.merge(key, view.now.as_millis(), operand)
+    {
+        return put_ok(reply);
+    }
+    if operation.concerns_all_keys() {
+        keys.commit_writes();
+    }
+    // An operation that answers OK alone is executed in any case: it cannot add much.
+    let outcome = if start > view.reply_end && !operation.class().is_nilext() {
+        Err(ExecutionError::ReplyTooLong)
+    } else {
+        command.apply(keys, view, reply)
+    };
+    if operation.blind {
+        reply.truncate(start);
+        put_ok(reply);
+    } else {
+        replace_error(outcome, start, reply);
+    }
+}
+
+/// Executes one operation that must only read and appends its reply.
+fn read_one<K: Keys>(keys: &K, view: View, operation: &Operation<'_>, reply: &mut Vec<u8>) {
+    let start = reply.len();
+    let outcome = if start > view.reply_end {
+        Err(ExecutionError::ReplyTooLong)
+    } else {
+        operation.command.read(keys, view, reply)
+    };
+    replace_error(outcome, start, reply);
+}
+
+/// If the operation failed, replaces what it added to `reply` after `start` by the error.
+fn replace_error(outcome: ExecutionResult, start: usize, reply: &mut Vec<u8>) {
+    if let Err(error) = outcome {
+        reply.truncate(start);
+        put_error(reply, error.text().as_bytes());
+    }
+}

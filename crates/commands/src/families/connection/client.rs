@@ -1,0 +1,69 @@
+//! CLIENT.
+
+use super::ROW;
+use crate::families::ConnectionCommand;
+use crate::families::specification::{CommandKind, CommandSpec, SubcommandSpec};
+
+pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
+    name: "client",
+    kind: CommandKind::Local(ConnectionCommand::Client),
+    arity: -2,
+    flags: &[],
+    categories: &["@slow"],
+    since: "2.4.0",
+    summary: "Concerns this connection: its name, its id, its settings.",
+    subcommands: SUBCOMMANDS,
+    ..ROW
+}];
+
+const SUBCOMMANDS: &[SubcommandSpec] = &[
+    SubcommandSpec {
+        name: "client|getname",
+        arity: 2,
+        flags: &["noscript", "loading", "stale"],
+        categories: &["@slow", "@connection"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "client|help",
+        arity: 2,
+        flags: &["loading", "stale"],
+        categories: &["@slow", "@connection"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "client|id",
+        arity: 2,
+        flags: &["noscript", "loading", "stale"],
+        categories: &["@slow", "@connection"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "client|info",
+        arity: 2,
+        flags: &["noscript", "loading", "stale"],
+        categories: &["@slow", "@connection"],
+        tips: &["nondeterministic_output"],
+    },
+    SubcommandSpec {
+        name: "client|no-evict",
+        arity: 3,
+        flags: &["admin", "noscript", "loading", "stale"],
+        categories: &["@admin", "@slow", "@dangerous", "@connection"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "client|setinfo",
+        arity: 4,
+        flags: &["noscript", "loading", "stale"],
+        categories: &["@slow", "@connection"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "client|setname",
+        arity: 3,
+        flags: &["noscript", "loading", "stale"],
+        categories: &["@slow", "@connection"],
+        tips: &[],
+    },
+];

@@ -1,0 +1,130 @@
+//! What the file of an operation has to say: a [`Definition`], and a [`ReadCommand`] or an [`UpdateCommand`].
+
+use super::specification::CommandSpec;
+use crate::access::{Keys, KeysMut, Operand};
+use crate::arguments::Arguments;
+use crate::encoding::Encoding;
+use crate::error::ExecutionError;
+use syros_types::WallTime;
+
+/// What a key takes beside its name and its value, about.
+pub(crate) const KEY_BYTES: usize = 64;
+
+/// An operation on data: which commands it is, and which keys it touches. [`Encoding`] has its bytes.
+pub(crate) trait Definition<'a>: Encoding<'a> {
+    /// The rows of the commands that become this operation.
+    const SPECS: &'static [CommandSpec];
+
+    /// The keys that it names.
+    fn keys(&self) -> KeyNames<'a>;
+
+    /// How many values its reply may hold.
+    fn values(&self) -> u32 {
+        0
+    }
+}
+
+/// An operation that changes nothing.
+pub(crate) trait ReadCommand {
+    /// Executes it and appends its reply.
+    ///
+    /// # Errors
+    /// [`ExecutionError`]; what was added to `reply` is then to be dropped.
+    fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult;
+}
+
+/// An operation that may change something.
+pub(crate) trait UpdateCommand<'a>: Definition<'a> {
+    /// True if its reply is OK whatever the state is.
+    fn answers_ok(&self) -> bool {
+        false
+    }
+
+    /// True if the new state of the one key that it names is known from the operation alone.
+    fn overwrites_one_key(&self) -> bool {
+        false
+    }
+
+    /// See [`Operation::growth`](crate::Operation::growth).
+    fn growth(&self, _encoded: usize) -> usize {
+        0
+    }
+
+    /// See [`Operation::work`](crate::Operation::work).
+    fn work(&self) -> usize {
+        0
+    }
+
+    /// What it does with which key, if an engine can do that without reading the old value.
+    fn operand(&self) -> Option<(&'a [u8], Operand<'a>)> {
+        None
+    }
+
+    /// Executes it at log time `now_ms` and appends its reply.
+    ///
+    /// # Errors
+    /// [`ExecutionError`]; nothing has changed then, and what was added to `reply` is to be dropped.
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult;
+}
+
+/// What a read sees besides the keys.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct View {
+    /// What TTL counts from and RANDOMKEY draws from.
+    pub(crate) now: WallTime,
+    /// How long the reply buffer may become.
+    pub(crate) reply_end: usize,
+}
+
+pub(crate) type ExecutionResult = Result<(), ExecutionError>;
+
+/// The keys that an operation names.
+#[derive(Clone, Copy)]
+pub(crate) enum KeyNames<'a> {
+    /// One.
+    One(&'a [u8]),
+    /// Two, which may be the same.
+    Two(&'a [u8], &'a [u8]),
+    /// Every `step`-th string of the list, from the first.
+    Every {
+        /// At least `step` strings.
+        list: Arguments<'a>,
+        step: usize,
+    },
+    /// None: it concerns all keys there are.
+    All,
+}
+
+impl<'a> KeyNames<'a> {
+    /// The key, if there is exactly one, once.
+    pub(crate) fn single(&self) -> Option<&'a [u8]> {
+        match *self {
+            Self::One(key) => Some(key),
+            Self::Every { list, step } if list.len() == step => list.iter().next(),
+            Self::Every { .. } | Self::Two(..) | Self::All => None,
+        }
+    }
+
+    /// How many are named.
+    pub(crate) const fn len(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Two(..) => 2,
+            Self::Every { list, step } => list.len() / *step,
+            Self::All => 0,
+        }
+    }
+
+    /// Visits those that are named.
+    pub(crate) fn each(&self, mut visit: impl FnMut(&'a [u8])) {
+        match *self {
+            Self::One(key) => visit(key),
+            Self::Two(first, second) => {
+                visit(first);
+                visit(second);
+            }
+            Self::Every { list, step } => list.iter().step_by(step).for_each(visit),
+            Self::All => {}
+        }
+    }
+}

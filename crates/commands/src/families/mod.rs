@@ -1,0 +1,242 @@
+//! Every command, in one file of its family: its rows of the table, how its words become an operation, the operation's
+//! bytes, class, keys and growth, and what it does.
+//!
+//! [`commands!`] at the end lists them all, and makes [`Command`] of them.
+
+pub(crate) mod definition;
+pub(crate) mod specification;
+
+mod connection;
+mod generic;
+mod server;
+mod strings;
+
+pub use generic::expire::ExpireCondition;
+pub use generic::ttl::Unit;
+pub use strings::getex::TtlChange;
+pub use strings::set::{Condition, Lifetime};
+
+use crate::access;
+use crate::encoding::{BLIND, Encoding};
+use crate::error::ExecutionError;
+use crate::primitive::Malformed;
+use definition::{Definition, ExecutionResult, KeyNames, ReadCommand, UpdateCommand, View};
+use specification::CommandSpec;
+
+/// Makes of the list of all commands what has an arm or an entry for each of them. An operation is named by the path of
+/// its type, from its family on; behind a bar stands the constant that is the opcode of a second form. The commands of a
+/// connection are named by the modules with their rows and the names of their variants.
+macro_rules! commands {
+    (
+        reads { $($read_family:ident::$read_file:ident::$read:ident $(<$read_life:lifetime>)? $(| $read_form:ident)*,)* }
+        updates { $($family:ident::$file:ident::$update:ident $(<$life:lifetime>)? $(| $form:ident)*,)* }
+        connection { $($local_file:ident::$local:ident,)* }
+        others { $($other_family:ident::$other_file:ident,)* }
+    ) => {
+        $(pub use $read_family::$read_file::$read;)*
+        $(pub use $family::$file::$update;)*
+
+        /// What an operation does to the data. Byte strings are borrowed from the client's words or the body.
+        ///
+        /// Commands that differ in syntax only share a variant: SETEX is a SET with a lifetime, DECR an increment by
+        /// -1, UNLINK a DEL, GETSET a SET that returns the old value.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "each variant is the operation of the same name")]
+        pub enum Command<'a> {
+            $($read($read $(<$read_life>)?),)*
+            $($update($update $(<$life>)?),)*
+        }
+
+        /// The commands that a connection answers by itself.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[expect(missing_docs, reason = "each is the Redis command of the same name")]
+        pub enum ConnectionCommand {
+            $($local,)*
+        }
+
+        /// The rows of all commands, in the order of the list.
+        pub(crate) const SPECS: &[&[CommandSpec]] = &[
+            $($read::SPECS,)*
+            $($update::SPECS,)*
+            $(connection::$local_file::SPECS,)*
+            $($other_family::$other_file::SPECS,)*
+        ];
+
+        $(impl<'a> From<$read $(<$read_life>)?> for Command<'a> {
+            fn from(operation: $read $(<$read_life>)?) -> Self {
+                Self::$read(operation)
+            }
+        })*
+
+        $(impl<'a> From<$update $(<$life>)?> for Command<'a> {
+            fn from(operation: $update $(<$life>)?) -> Self {
+                Self::$update(operation)
+            }
+        })*
+
+        impl<'a> Command<'a> {
+            /// True if it changes nothing.
+            #[must_use]
+            pub const fn is_read(&self) -> bool {
+                matches!(self, $(Self::$read(_))|*)
+            }
+
+            pub(crate) fn opcode(&self) -> u8 {
+                match self {
+                    $(Self::$read(operation) => operation.opcode(),)*
+                    $(Self::$update(operation) => operation.opcode(),)*
+                }
+            }
+
+            /// Appends the fields of its encoding.
+            pub(crate) fn encode_fields(&self, out: &mut Vec<u8>) {
+                match self {
+                    $(Self::$read(operation) => operation.encode(out),)*
+                    $(Self::$update(operation) => operation.encode(out),)*
+                }
+            }
+
+            /// Takes the fields of the operation with this opcode off the front of `input`.
+            pub(crate) fn decode(opcode: u8, input: &mut &'a [u8]) -> Result<Self, Malformed> {
+                #[deny(unreachable_patterns, reason = "an opcode belongs to one operation")]
+                Ok(match opcode {
+                    $($read::OPCODE $(| $read::$read_form)* => Self::$read(Encoding::decode(opcode, input)?),)*
+                    $($update::OPCODE $(| $update::$form)* => Self::$update(Encoding::decode(opcode, input)?),)*
+                    other => return Err(Malformed::Opcode(other)),
+                })
+            }
+
+            /// The keys that it names.
+            pub(crate) fn keys(&self) -> KeyNames<'a> {
+                match self {
+                    $(Self::$read(operation) => operation.keys(),)*
+                    $(Self::$update(operation) => operation.keys(),)*
+                }
+            }
+
+            pub(crate) fn values(&self) -> u32 {
+                match self {
+                    $(Self::$read(operation) => operation.values(),)*
+                    $(Self::$update(operation) => operation.values(),)*
+                }
+            }
+
+            pub(crate) fn answers_ok(&self) -> bool {
+                match self {
+                    $(Self::$read(_))|* => false,
+                    $(Self::$update(operation) => operation.answers_ok(),)*
+                }
+            }
+
+            pub(crate) fn overwrites_one_key(&self) -> bool {
+                match self {
+                    $(Self::$read(_))|* => false,
+                    $(Self::$update(operation) => operation.overwrites_one_key(),)*
+                }
+            }
+
+            pub(crate) fn growth(&self, encoded: usize) -> usize {
+                match self {
+                    $(Self::$read(_))|* => 0,
+                    $(Self::$update(operation) => operation.growth(encoded),)*
+                }
+            }
+
+            pub(crate) fn work(&self) -> usize {
+                match self {
+                    $(Self::$read(_))|* => 0,
+                    $(Self::$update(operation) => operation.work(),)*
+                }
+            }
+
+            pub(crate) fn operand(&self) -> Option<(&'a [u8], access::Operand<'a>)> {
+                match self {
+                    $(Self::$read(_))|* => None,
+                    $(Self::$update(operation) => operation.operand(),)*
+                }
+            }
+
+            /// Executes it where only reads are allowed.
+            pub(crate) fn read<K: access::Keys>(
+                &self,
+                keys: &K,
+                view: View,
+                reply: &mut Vec<u8>,
+            ) -> ExecutionResult {
+                match self {
+                    $(Self::$read(operation) => operation.read(keys, view, reply),)*
+                    $(Self::$update(_))|* => Err(ExecutionError::NotRead),
+                }
+            }
+
+            /// Executes it.
+            pub(crate) fn apply<K: access::KeysMut>(
+                &self,
+                keys: &mut K,
+                view: View,
+                reply: &mut Vec<u8>,
+            ) -> ExecutionResult {
+                match self {
+                    $(Self::$read(operation) => operation.read(keys, view, reply),)*
+                    $(Self::$update(operation) => operation.apply(keys, view.now.as_millis(), reply),)*
+                }
+            }
+        }
+
+        $($(const _: () = assert!($read::$read_form & BLIND == 0);)*)*
+        $($(const _: () = assert!($update::$form & BLIND == 0);)*)*
+        $(const _: () = assert!($read::OPCODE & BLIND == 0);)*
+        $(const _: () = assert!($update::OPCODE & BLIND == 0);)*
+    };
+}
+
+commands! {
+    reads {
+        generic::exists::Exists<'a>,
+        generic::key_type::Type<'a>,
+        generic::keys::Keys<'a>,
+        generic::randomkey::RandomKey,
+        generic::scan::Scan<'a>,
+        generic::ttl::ExpireTime<'a> | OPCODE_MILLISECONDS,
+        generic::ttl::Ttl<'a> | OPCODE_MILLISECONDS,
+        server::dbsize::DbSize,
+        strings::get::Get<'a>,
+        strings::getrange::GetRange<'a>,
+        strings::mget::MGet<'a>,
+        strings::strlen::StrLen<'a>,
+    }
+    updates {
+        generic::del::Del<'a>,
+        generic::expire::Expire<'a>,
+        generic::persist::Persist<'a>,
+        generic::rename::Rename<'a>,
+        generic::rename::RenameNx<'a>,
+        server::flushall::FlushAll,
+        strings::append::Append<'a>,
+        strings::getdel::GetDel<'a>,
+        strings::getex::GetEx<'a>,
+        strings::incrby::IncrBy<'a>,
+        strings::incrbyfloat::IncrByFloat<'a>,
+        strings::mset::MSet<'a>,
+        strings::mset::MSetNx<'a>,
+        strings::set::Set<'a> | OPCODE_WITH_OPTIONS,
+        strings::setnx::SetNx<'a>,
+        strings::setrange::SetRange<'a>,
+    }
+    connection {
+        client::Client,
+        command::Command,
+        config::Config,
+        echo::Echo,
+        hello::Hello,
+        info::Info,
+        ping::Ping,
+        quit::Quit,
+        reset::Reset,
+        select::Select,
+        time::Time,
+    }
+    others {
+        generic::blind,
+    }
+}

@@ -1,0 +1,59 @@
+//! MGET.
+
+use super::{ROW, put_value};
+use crate::access::Keys;
+use crate::arguments::Arguments;
+use crate::encoding::{List, fields};
+use crate::error::ExecutionError;
+use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
+use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, LookupReply};
+use crate::reply::put_array;
+use crate::words::arguments;
+
+/// MGET.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MGet<'a> {
+    /// The keys.
+    pub keys: Arguments<'a>,
+}
+
+fields!(MGet<'a> = 2 { keys: List<1> });
+
+impl<'a> Definition<'a> for MGet<'a> {
+    const SPECS: &'static [CommandSpec] = &[CommandSpec {
+        name: "mget",
+        kind: CommandKind::READ,
+        arity: -2,
+        keys: KeyPositions::ALL,
+        key_flags: &[&["RO", "access"]],
+        flags: &["readonly", "fast"],
+        categories: &["@read", "@string", "@fast"],
+        tips: &["request_policy:multi_shard"],
+        since: "1.0.0",
+        summary: "Returns the values of several keys.",
+        lookup: LookupReply::Value,
+        parser: |_, words| Ok(MGet { keys: arguments(words) }.into()),
+        ..ROW
+    }];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::Every { list: self.keys, step: 1 }
+    }
+
+    fn values(&self) -> u32 {
+        u32::try_from(self.keys.len()).unwrap_or(u32::MAX)
+    }
+}
+
+impl ReadCommand for MGet<'_> {
+    fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
+        put_array(reply, self.keys.len());
+        for key in self.keys {
+            put_value(keys, key, reply);
+            if reply.len() > view.reply_end {
+                return Err(ExecutionError::ReplyTooLong);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,289 @@
+//! SET, and the commands that are a SET with an option: SETEX, PSETEX and GETSET.
+
+use super::{ROW, put_value};
+use crate::access::{EntryRef as _, KeysMut};
+use crate::deadline::{Deadline, ExpiryOption, ExpiryUnit, future};
+use crate::encoding::{Encoding, Field as _, Key, Value};
+use crate::error::CommandError;
+use crate::families::Command;
+use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
+use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
+use crate::primitive::{Malformed, take_u8};
+use crate::reply::{put_nil, put_ok};
+use crate::words::{Words, is};
+
+/// SET with any options, SETEX, PSETEX, GETSET.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Set<'a> {
+    /// The key.
+    pub key: &'a [u8],
+    /// Its new value.
+    pub value: &'a [u8],
+    /// Whether it is set at all.
+    pub condition: Condition,
+    /// What becomes of its expiry.
+    pub lifetime: Lifetime,
+    /// True if the old value is the reply.
+    pub get: bool,
+}
+
+/// Condition of a SET.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Condition {
+    /// None.
+    #[default]
+    Always,
+    /// NX: only a key that does not exist.
+    IfAbsent,
+    /// XX: only a key that exists.
+    IfPresent,
+}
+
+/// What a SET does to the key's expiry.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lifetime {
+    /// The key will not expire.
+    #[default]
+    Forever,
+    /// KEEPTTL: the old expiry stays.
+    Keep,
+    /// EX, PX, EXAT, PXAT.
+    Until(Deadline),
+}
+
+impl<'a> Set<'a> {
+    /// The SET without options.
+    #[must_use]
+    pub const fn new(key: &'a [u8], value: &'a [u8]) -> Self {
+        Self { key, value, condition: Condition::Always, lifetime: Lifetime::Forever, get: false }
+    }
+
+    /// The opcode of SET with at least one option.
+    pub(crate) const OPCODE_WITH_OPTIONS: u8 = 33;
+
+    /// The option byte; 0 if there are no options, and then it is not written.
+    const fn options(&self) -> u8 {
+        let condition_bits = match self.condition {
+            Condition::Always => 0,
+            Condition::IfAbsent => option_bit::IF_ABSENT,
+            Condition::IfPresent => option_bit::IF_PRESENT,
+        };
+        let lifetime_bits = match self.lifetime {
+            Lifetime::Forever => 0,
+            Lifetime::Keep => option_bit::KEEP,
+            Lifetime::Until(Deadline::After(_)) => option_bit::AFTER,
+            Lifetime::Until(Deadline::At(_)) => option_bit::AT,
+        };
+        condition_bits | lifetime_bits | if self.get { option_bit::GET } else { 0 }
+    }
+}
+
+/// Bits of the option byte: two for the condition, two for the lifetime's kind, one for GET.
+mod option_bit {
+    pub(super) const IF_ABSENT: u8 = 1;
+    pub(super) const IF_PRESENT: u8 = 2;
+    pub(super) const KEEP: u8 = 1 << 2;
+    pub(super) const AFTER: u8 = 2 << 2;
+    pub(super) const AT: u8 = 3 << 2;
+    pub(super) const GET: u8 = 1 << 4;
+    pub(super) const CONDITION_MASK: u8 = 3;
+    pub(super) const LIFETIME_MASK: u8 = 3 << 2;
+    pub(super) const ALL: u8 = GET | LIFETIME_MASK | CONDITION_MASK;
+}
+
+impl<'a> Encoding<'a> for Set<'a> {
+    const OPCODE: u8 = 32;
+
+    fn opcode(&self) -> u8 {
+        if self.options() == 0 { Self::OPCODE } else { Self::OPCODE_WITH_OPTIONS }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) {
+        let options = self.options();
+        if options != 0 {
+            out.push(options);
+        }
+        if let Lifetime::Until(deadline) = self.lifetime {
+            deadline.put_ms(out);
+        }
+        Key::put(out, self.key);
+        Value::put(out, self.value);
+    }
+
+    #[inline]
+    fn decode(opcode: u8, input: &mut &'a [u8]) -> Result<Self, Malformed> {
+        if opcode == Self::OPCODE {
+            Ok(Self::new(Key::take(input)?, Value::take(input)?))
+        } else {
+            decode_with_options(input)
+        }
+    }
+}
+
+fn decode_with_options<'a>(input: &mut &'a [u8]) -> Result<Set<'a>, Malformed> {
+    let options = take_u8(input)?;
+    if options == 0 || options & !option_bit::ALL != 0 {
+        return Err(Malformed::Options(options));
+    }
+    let condition = match options & option_bit::CONDITION_MASK {
+        0 => Condition::Always,
+        option_bit::IF_ABSENT => Condition::IfAbsent,
+        option_bit::IF_PRESENT => Condition::IfPresent,
+        _ => return Err(Malformed::Options(options)),
+    };
+    let lifetime = match options & option_bit::LIFETIME_MASK {
+        option_bit::KEEP => Lifetime::Keep,
+        option_bit::AFTER => Lifetime::Until(Deadline::take_after(input)?),
+        option_bit::AT => Lifetime::Until(Deadline::take_at(input)?),
+        _ => Lifetime::Forever,
+    };
+    let get = options & option_bit::GET != 0;
+    Ok(Set { key: Key::take(input)?, value: Value::take(input)?, condition, lifetime, get })
+}
+
+impl<'a> Definition<'a> for Set<'a> {
+    const SPECS: &'static [CommandSpec] = &[
+        CommandSpec {
+            name: "getset",
+            kind: CommandKind::UPDATE,
+            arity: 3,
+            keys: KeyPositions::ONE,
+            key_flags: &[&["RW", "access", "update"]],
+            flags: &["write", "denyoom", "fast"],
+            categories: &["@write", "@string", "@fast"],
+            since: "1.0.0",
+            summary: "Sets the value of a key and returns the old value.",
+            parser: |_, words| Ok(Set { get: true, ..Set::new(words[1], words[2]) }.into()),
+            ..ROW
+        },
+        CommandSpec {
+            name: "psetex",
+            kind: CommandKind::OVERWRITE,
+            arity: 4,
+            keys: KeyPositions::ONE,
+            key_flags: &[&["OW", "update"]],
+            flags: &["write", "denyoom"],
+            categories: &["@write", "@string", "@slow"],
+            since: "2.6.0",
+            summary: "Sets the value of a key and its time to live in milliseconds.",
+            parser: |name, words| parse_for(ExpiryUnit::Milliseconds, name, words),
+            ..ROW
+        },
+        CommandSpec {
+            name: "set",
+            kind: CommandKind::OVERWRITE,
+            arity: -3,
+            keys: KeyPositions::ONE,
+            key_flags: &[&["RW", "access", "update", "variable_flags"]],
+            key_notes: "RW and ACCESS due to the optional `GET` argument",
+            flags: &["write", "denyoom"],
+            categories: &["@write", "@string", "@slow"],
+            since: "1.0.0",
+            summary: "Sets the value of a key, and its expiry; optionally depending on whether it exists.",
+            parser: parse,
+            ..ROW
+        },
+        CommandSpec {
+            name: "setex",
+            kind: CommandKind::OVERWRITE,
+            arity: 4,
+            keys: KeyPositions::ONE,
+            key_flags: &[&["OW", "update"]],
+            flags: &["write", "denyoom"],
+            categories: &["@write", "@string", "@slow"],
+            since: "2.0.0",
+            summary: "Sets the value of a key and its time to live in seconds.",
+            parser: |name, words| parse_for(ExpiryUnit::Seconds, name, words),
+            ..ROW
+        },
+    ];
+
+    fn keys(&self) -> KeyNames<'a> {
+        KeyNames::One(self.key)
+    }
+
+    fn values(&self) -> u32 {
+        u32::from(self.get)
+    }
+}
+
+fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandError> {
+    let (key, value) = (words[1], words[2]);
+    let (mut condition, mut keep, mut get) = (Condition::Always, false, false);
+    let mut expiry = ExpiryOption::default();
+    let mut options = words[3..].iter().copied();
+    while let Some(option) = options.next() {
+        if is(option, "nx") && condition != Condition::IfPresent {
+            condition = Condition::IfAbsent;
+        } else if is(option, "xx") && condition != Condition::IfAbsent {
+            condition = Condition::IfPresent;
+        } else if is(option, "get") {
+            get = true;
+        } else if is(option, "keepttl") && expiry.is_none() {
+            keep = true;
+        } else if keep || !expiry.take(option, &mut options)? {
+            return Err(CommandError::Syntax);
+        }
+    }
+    let lifetime = match expiry.deadline(name)? {
+        Some(deadline) => Lifetime::Until(deadline),
+        None if keep => Lifetime::Keep,
+        None => Lifetime::Forever,
+    };
+    Ok(Set { key, value, condition, lifetime, get }.into())
+}
+
+/// SETEX and PSETEX.
+fn parse_for<'a>(
+    unit: ExpiryUnit,
+    name: &'static str,
+    words: Words<'a>,
+) -> Result<Command<'a>, CommandError> {
+    let lifetime = Lifetime::Until(unit.positive_deadline(name, words[2])?);
+    Ok(Set { lifetime, ..Set::new(words[1], words[3]) }.into())
+}
+
+impl<'a> UpdateCommand<'a> for Set<'a> {
+    fn answers_ok(&self) -> bool {
+        self.condition == Condition::Always && !self.get
+    }
+
+    fn overwrites_one_key(&self) -> bool {
+        self.condition == Condition::Always && self.lifetime != Lifetime::Keep
+    }
+
+    fn growth(&self, encoded: usize) -> usize {
+        encoded + KEY_BYTES
+    }
+
+    fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        let Self { key, value, .. } = *self;
+        if self.get {
+            put_value(keys, key, reply);
+        }
+        let allowed = match self.condition {
+            Condition::Always => true,
+            Condition::IfAbsent => keys.get(key).is_none(),
+            Condition::IfPresent => keys.get(key).is_some(),
+        };
+        if allowed {
+            match self.lifetime {
+                Lifetime::Forever => keys.set(key, value, None),
+                Lifetime::Keep => {
+                    let old = keys.get(key).and_then(|found| found.expiry());
+                    keys.set(key, value, old);
+                }
+                Lifetime::Until(deadline) => match future(deadline, now_ms) {
+                    Some(expiry) => keys.set(key, value, Some(expiry)),
+                    None => keys.remove(key),
+                },
+            }
+        }
+        match (self.get, allowed) {
+            (true, _) => {}
+            (false, true) => put_ok(reply),
+            (false, false) => put_nil(reply),
+        }
+        Ok(())
+    }
+}

@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use core::sync::atomic::{AtomicU64, Ordering};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
-use syros_commands::commands;
+use syros_commands::{LookupReply, commands};
 use syros_types::WallTime;
 
 /// The rate of commands is that of the last second or two.
@@ -33,33 +33,10 @@ impl Counter {
     }
 }
 
-/// What a reply to a command says about the keys that it looked up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Lookup {
-    /// Nothing, or the command is no read.
-    None,
-    /// Nil: there was none; a string: there was one. An array has many of them.
-    Value,
-    /// A number of keys, a length, or how long a key will be there: `miss` if there was none.
-    Number { miss: i64 },
-    /// The name of a type.
-    Type,
-}
-
-fn lookup_of(name: &str) -> Lookup {
-    match name {
-        "get" | "mget" | "getex" | "getdel" => Lookup::Value,
-        "exists" | "strlen" => Lookup::Number { miss: 0 },
-        "ttl" | "pttl" | "expiretime" | "pexpiretime" => Lookup::Number { miss: -2 },
-        "type" => Lookup::Type,
-        _ => Lookup::None,
-    }
-}
-
 /// Counters of one command.
 #[derive(Debug)]
 struct CommandCounters {
-    lookup: Lookup,
+    lookup: LookupReply,
     calls: Counter,
     rejected: Counter,
     failed: Counter,
@@ -82,14 +59,14 @@ pub struct Statistics {
 
 impl Default for Statistics {
     fn default() -> Self {
-        let counters = |name| CommandCounters {
-            lookup: lookup_of(name),
+        let counters = |lookup| CommandCounters {
+            lookup,
             calls: Counter::default(),
             rejected: Counter::default(),
             failed: Counter::default(),
         };
         Self {
-            commands: commands().iter().map(|spec| counters(spec.name)).collect(),
+            commands: commands().iter().map(|spec| counters(spec.lookup)).collect(),
             total: Counter::default(),
             hits: Counter::default(),
             misses: Counter::default(),
@@ -154,16 +131,15 @@ impl Statistics {
             return self.on_error(error);
         }
         let (hits, misses) = match counters.lookup {
-            Lookup::None => return,
-            Lookup::Value => values(protocol, reply),
-            Lookup::Number { miss } => match number(reply) {
-                found if found == miss => (0, 1),
-                // EXISTS says how many.
-                found if miss == 0 && counters_many(command) => (found.unsigned_abs(), 0),
-                _ => (1, 0),
+            LookupReply::None => return,
+            LookupReply::Value => values(protocol, reply),
+            LookupReply::Count => match number(reply) {
+                0 => (0, 1),
+                found => (found.unsigned_abs(), 0),
             },
-            Lookup::Type if reply.starts_with(b"+none\r") => (0, 1),
-            Lookup::Type => (1, 0),
+            LookupReply::Number { miss } if number(reply) == miss => (0, 1),
+            LookupReply::Type if reply.starts_with(b"+none\r") => (0, 1),
+            LookupReply::Number { .. } | LookupReply::Type => (1, 0),
         };
         self.hits.add(hits);
         self.misses.add(misses);
@@ -220,11 +196,6 @@ impl Statistics {
             let _ = write!(text, "errorstat_{}:count={count}\r\n", String::from_utf8_lossy(code));
         }
     }
-}
-
-/// True for the command whose number says of how many keys it found something.
-fn counters_many(command: usize) -> bool {
-    commands().get(command).is_some_and(|spec| spec.name == "exists")
 }
 
 /// The number that a reply is; 0 if it is none.

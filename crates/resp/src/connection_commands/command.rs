@@ -1,14 +1,11 @@
 //! COMMAND: the table of commands, for clients that route and check by it.
 
-mod details;
-
 use super::{Subcommand, subcommand, write_command_error};
 use crate::writer::{
     Protocol, write_array, write_bulk, write_error, write_integer, write_map, write_nil, write_set,
     write_simple,
 };
-use details::{DETAILS, Details, SUBCOMMANDS as INFORMATION, SubcommandInfo};
-use syros_commands::{CommandError, CommandSpec, commands, glob_matches_in_any_case, lookup};
+use syros_commands::{CommandError, CommandSpec, SubcommandSpec, commands, glob_matches_in_any_case, lookup};
 
 const SUBCOMMANDS: [Subcommand; 6] = [
     Subcommand {
@@ -66,9 +63,9 @@ pub(super) fn answer(words: &[&[u8]], protocol: Protocol, out: &mut Vec<u8>) {
         Some("info") => {
             write_array(out, words.len() - 2);
             for name in &words[2..] {
-                match (lookup(name), subcommand_info(name)) {
+                match (lookup(name), subcommand_spec(name)) {
                     (Some(spec), _) => write_info(spec, protocol, out),
-                    (None, Some(info)) => write_subcommand_info(info, protocol, out),
+                    (None, Some(spec)) => write_subcommand_info(spec, protocol, out),
                     (None, None) => write_nil(out, protocol),
                 }
             }
@@ -81,29 +78,21 @@ pub(super) fn answer(words: &[&[u8]], protocol: Protocol, out: &mut Vec<u8>) {
     }
 }
 
-/// What there is to say of a command beyond its row in the table.
-fn details(spec: &CommandSpec) -> Option<&'static Details> {
-    DETAILS.iter().find(|details| details.name == spec.name)
+/// All subcommands, those of one command together.
+fn all_subcommands() -> impl Iterator<Item = &'static SubcommandSpec> {
+    commands().iter().flat_map(|spec| spec.subcommands)
 }
 
 /// The subcommand with this full name, such as `client|id`.
-fn subcommand_info(name: &[u8]) -> Option<&'static SubcommandInfo> {
-    INFORMATION.iter().find(|info| name.eq_ignore_ascii_case(info.name.as_bytes()))
-}
-
-/// The subcommands of a command.
-fn subcommands_of(spec: &CommandSpec) -> impl Iterator<Item = &'static SubcommandInfo> + Clone {
-    let group = spec.name;
-    INFORMATION
-        .iter()
-        .filter(move |info| info.name.strip_prefix(group).is_some_and(|rest| rest.starts_with('|')))
+fn subcommand_spec(name: &[u8]) -> Option<&'static SubcommandSpec> {
+    all_subcommands().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes()))
 }
 
 /// COMMAND LIST: the names of all commands and subcommands, or of those that a filter lets through.
 fn list(words: &[&[u8]], out: &mut Vec<u8>) {
     let is = |word: &[u8], name: &str| word.eq_ignore_ascii_case(name.as_bytes());
     let all = commands().iter().map(|spec| (spec.name, spec.categories));
-    let all = all.chain(INFORMATION.iter().map(|info| (info.name, info.categories)));
+    let all = all.chain(all_subcommands().map(|spec| (spec.name, spec.categories)));
     let names: Vec<&str> = match words {
         [] => all.map(|(name, _)| name).collect(),
         [by, kind, argument] if is(by, "filterby") && is(kind, "pattern") => all
@@ -137,7 +126,7 @@ fn write_info(spec: &CommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
         write_integer(out, i64::from(position));
     }
     write_words(spec.categories, protocol, out);
-    write_tips(details(spec).map_or(&[], |details| details.tips), protocol, out);
+    write_tips(spec.tips, protocol, out);
     let keys = spec.keys;
     if keys.last < 0 {
         write_set(out, protocol, 1);
@@ -150,23 +139,22 @@ fn write_info(spec: &CommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
             .enumerate()
             .for_each(|(number, first)| write_key_specification(spec, number, (first, 0), protocol, out));
     }
-    let subcommands = subcommands_of(spec);
-    match subcommands.clone().count() {
+    match spec.subcommands.len() {
         0 => write_set(out, protocol, 0),
         count => write_array(out, count),
     }
-    subcommands.for_each(|info| write_subcommand_info(info, protocol, out));
+    spec.subcommands.iter().for_each(|subcommand| write_subcommand_info(subcommand, protocol, out));
 }
 
 /// As [`write_info`]: subcommands have no keys.
-fn write_subcommand_info(info: &SubcommandInfo, protocol: Protocol, out: &mut Vec<u8>) {
+fn write_subcommand_info(spec: &SubcommandSpec, protocol: Protocol, out: &mut Vec<u8>) {
     write_array(out, 10);
-    write_bulk(out, info.name.as_bytes());
-    write_integer(out, i64::from(info.arity));
-    write_words(info.flags, protocol, out);
+    write_bulk(out, spec.name.as_bytes());
+    write_integer(out, i64::from(spec.arity));
+    write_words(spec.flags, protocol, out);
     [0; 3].iter().for_each(|position| write_integer(out, *position));
-    write_words(info.categories, protocol, out);
-    write_tips(info.tips, protocol, out);
+    write_words(spec.categories, protocol, out);
+    write_tips(spec.tips, protocol, out);
     write_set(out, protocol, 0);
     write_set(out, protocol, 0);
 }
@@ -178,8 +166,7 @@ fn write_tips(tips: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
 
 /// What a command does to the keys of its specification with this number.
 fn key_flags(spec: &CommandSpec, number: usize) -> &'static [&'static str] {
-    let known = details(spec).and_then(|details| details.keys.get(number));
-    known.copied().unwrap_or(if spec.flags.contains(&"write") { &["RW"] } else { &["RO"] })
+    spec.key_flags.get(number).copied().unwrap_or_default()
 }
 
 fn write_words(words: &[&str], protocol: Protocol, out: &mut Vec<u8>) {
@@ -196,11 +183,10 @@ fn write_key_specification(
     protocol: Protocol,
     out: &mut Vec<u8>,
 ) {
-    let notes = details(spec).map_or("", |details| details.notes);
-    write_map(out, protocol, if notes.is_empty() { 3 } else { 4 });
-    if !notes.is_empty() {
+    write_map(out, protocol, if spec.key_notes.is_empty() { 3 } else { 4 });
+    if !spec.key_notes.is_empty() {
         write_bulk(out, b"notes");
-        write_bulk(out, notes.as_bytes());
+        write_bulk(out, spec.key_notes.as_bytes());
     }
     write_bulk(out, b"flags");
     write_words(key_flags(spec, number), protocol, out);

@@ -135,6 +135,7 @@ impl<'a, const STEP: usize> Field<'a> for List<STEP> {
         content.iter().for_each(|bytes| put_bytes(out, bytes));
     }
 
+    #[inline]
     fn take(input: &mut &'a [u8]) -> Result<Arguments<'a>, Malformed> {
         let step = STEP as u64;
         let count = take_up_to(input, step * KEYS_PER_OPERATION_MAX as u64)?;

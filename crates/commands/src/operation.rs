@@ -44,21 +44,14 @@ impl<'a> Operation<'a> {
         Ok(Self { command, blind })
     }
 
-    /// The operation's class: the only place that decides it.
+    /// The operation's class, which its definition decides.
     ///
     /// An *overwrite* names one key and neither its effect on that key nor its reply depends on what
     /// was there before. A *merge* answers `+OK` whatever happens, and is no overwrite.
     #[must_use]
+    #[inline]
     pub fn class(&self) -> Class {
-        if self.command.is_read() {
-            Class::Read
-        } else if !self.blind && !self.command.answers_ok() {
-            Class::Update
-        } else if self.command.overwrites_one_key() {
-            Class::Overwrite
-        } else {
-            Class::Merge
-        }
+        self.command.class(self.blind)
     }
 
     /// Bytes by which it may make the data grow, at most, but for what an engine keeps of each key beside its bytes; it
@@ -91,15 +84,15 @@ impl<'a> Operation<'a> {
     #[must_use]
     pub fn footprint(&self) -> Footprint {
         let keys = self.keys();
-        if let Some(key) = keys.single() {
-            return Footprint::One(key_hash(key));
+        match (keys, keys.single()) {
+            (KeyNames::All, _) => Footprint::All,
+            (_, Some(key)) => Footprint::One(key_hash(key)),
+            (_, None) => {
+                let mut hashes = Vec::with_capacity(keys.len());
+                keys.each(|key| hashes.push(key_hash(key)));
+                Footprint::of(hashes)
+            }
         }
-        if matches!(keys, KeyNames::All) {
-            return Footprint::All;
-        }
-        let mut hashes = Vec::with_capacity(keys.len());
-        keys.each(|key| hashes.push(key_hash(key)));
-        Footprint::of(hashes)
     }
 
     /// Visits the keys it names. False, without a visit, if it concerns all there are.

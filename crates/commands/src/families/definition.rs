@@ -5,7 +5,7 @@ use crate::access::{Keys, KeysMut, Operand};
 use crate::arguments::Arguments;
 use crate::encoding::Encoding;
 use crate::error::ExecutionError;
-use syros_types::WallTime;
+use syros_types::{Class, WallTime};
 
 /// What a key takes beside its name and its value, about.
 pub(crate) const KEY_BYTES: usize = 64;
@@ -43,6 +43,18 @@ pub(crate) trait UpdateCommand<'a>: Definition<'a> {
     /// True if the new state of the one key that it names is known from the operation alone.
     fn overwrites_one_key(&self) -> bool {
         false
+    }
+
+    /// See [`Operation::class`](crate::Operation::class). It follows from the two methods above.
+    #[inline]
+    fn class(&self, blind: bool) -> Class {
+        if !blind && !self.answers_ok() {
+            Class::Update
+        } else if self.overwrites_one_key() {
+            Class::Overwrite
+        } else {
+            Class::Merge
+        }
     }
 
     /// See [`Operation::growth`](crate::Operation::growth).
@@ -97,6 +109,7 @@ pub(crate) enum KeyNames<'a> {
 
 impl<'a> KeyNames<'a> {
     /// The key, if there is exactly one, once.
+    #[inline]
     pub(crate) fn single(&self) -> Option<&'a [u8]> {
         match *self {
             Self::One(key) => Some(key),
@@ -116,6 +129,7 @@ impl<'a> KeyNames<'a> {
     }
 
     /// Visits those that are named.
+    #[inline]
     pub(crate) fn each(&self, mut visit: impl FnMut(&'a [u8])) {
         match *self {
             Self::One(key) => visit(key),

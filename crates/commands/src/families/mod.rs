@@ -1,7 +1,8 @@
 //! Every command, in one file of its family: its rows of the table, how its words become an operation, the operation's
 //! bytes, class, keys and growth, and what it does.
 //!
-//! [`commands!`] at the end lists them all, and makes [`Command`] of them.
+//! `commands!` at the end lists them all, and makes [`Command`] of them. A number that has been an opcode is never used
+//! again: one that is retired stays in this list, in a comment.
 
 pub(crate) mod definition;
 pub(crate) mod specification;
@@ -22,6 +23,7 @@ use crate::error::ExecutionError;
 use crate::primitive::Malformed;
 use definition::{Definition, ExecutionResult, KeyNames, ReadCommand, UpdateCommand, View};
 use specification::CommandSpec;
+use syros_types::Class;
 
 /// Makes of the list of all commands what has an arm or an entry for each of them. An operation is named by the path of
 /// its type, from its family on; behind a bar stands the constant that is the opcode of a second form. The commands of a
@@ -100,13 +102,20 @@ macro_rules! commands {
             pub(crate) fn decode(opcode: u8, input: &mut &'a [u8]) -> Result<Self, Malformed> {
                 #[deny(unreachable_patterns, reason = "an opcode belongs to one operation")]
                 Ok(match opcode {
-                    $($read::OPCODE $(| $read::$read_form)* => Self::$read(Encoding::decode(opcode, input)?),)*
-                    $($update::OPCODE $(| $update::$form)* => Self::$update(Encoding::decode(opcode, input)?),)*
+                    $(
+                        $read::OPCODE => Self::$read(Encoding::decode($read::OPCODE, input)?),
+                        $($read::$read_form => Self::$read(Encoding::decode($read::$read_form, input)?),)*
+                    )*
+                    $(
+                        $update::OPCODE => Self::$update(Encoding::decode($update::OPCODE, input)?),
+                        $($update::$form => Self::$update(Encoding::decode($update::$form, input)?),)*
+                    )*
                     other => return Err(Malformed::Opcode(other)),
                 })
             }
 
             /// The keys that it names.
+            #[inline]
             pub(crate) fn keys(&self) -> KeyNames<'a> {
                 match self {
                     $(Self::$read(operation) => operation.keys(),)*
@@ -121,20 +130,15 @@ macro_rules! commands {
                 }
             }
 
-            pub(crate) fn answers_ok(&self) -> bool {
+            #[inline]
+            pub(crate) fn class(&self, blind: bool) -> Class {
                 match self {
-                    $(Self::$read(_))|* => false,
-                    $(Self::$update(operation) => operation.answers_ok(),)*
+                    $(Self::$read(_))|* => Class::Read,
+                    $(Self::$update(operation) => operation.class(blind),)*
                 }
             }
 
-            pub(crate) fn overwrites_one_key(&self) -> bool {
-                match self {
-                    $(Self::$read(_))|* => false,
-                    $(Self::$update(operation) => operation.overwrites_one_key(),)*
-                }
-            }
-
+            #[inline]
             pub(crate) fn growth(&self, encoded: usize) -> usize {
                 match self {
                     $(Self::$read(_))|* => 0,
@@ -149,6 +153,7 @@ macro_rules! commands {
                 }
             }
 
+            #[inline]
             pub(crate) fn operand(&self) -> Option<(&'a [u8], access::Operand<'a>)> {
                 match self {
                     $(Self::$read(_))|* => None,

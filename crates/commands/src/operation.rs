@@ -68,6 +68,13 @@ impl<'a> Operation<'a> {
         self.growth(0) > 0
     }
 
+    /// True if it is an update whose reply is a count or a length that many applications ignore. A reply that says whether
+    /// the update took place, or what is there, is none.
+    #[must_use]
+    pub fn counts(&self) -> bool {
+        !self.blind && self.command.counts()
+    }
+
     /// How many values its reply may hold.
     #[must_use]
     pub fn values(&self) -> u32 {

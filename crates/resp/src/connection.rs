@@ -10,7 +10,7 @@ use crate::limits::{
 use crate::parser::{Parser, ParserOutcome};
 use crate::schedule::{Completion, PART_BYTES, Schedule, Submission, Written};
 use crate::statistics::Statistics;
-use crate::writer::{Protocol, write_error, write_simple};
+use crate::writer::{Protocol, write_error, write_integer, write_simple};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use syros_commands::{CommandError, ConnectionCommand, Operation, Parsed, parse_numbered};
@@ -69,12 +69,25 @@ struct CommandPipeline {
 /// A command that waits for its reply, or whose reply waits for earlier ones.
 #[derive(Clone, Copy, Debug)]
 enum Slot {
-    /// Its reply is the next one of this group; the protocol is the one chosen when it was received, or `None` if the client
-    /// gets no reply. The command is that of this number in the table.
-    Group { slot: u64, protocol: Option<Protocol>, command: u8 },
+    /// Its reply is the next one of this group. The command is that of this number in the table.
+    Group { slot: u64, shown: Shown, command: u8 },
     /// Its reply is the next so many bytes of `held`.
     Local { bytes: usize },
 }
+
+/// What the client gets of a reply.
+#[derive(Clone, Copy, Debug)]
+enum Shown {
+    /// All of it, in the protocol chosen when the command was received.
+    Reply(Protocol),
+    /// A number that no count is, in place of OK: the client has given up the count. An error is shown.
+    NoCount,
+    /// Nothing.
+    Nothing,
+}
+
+/// What a client gets that has given up a count.
+const NO_COUNT: i64 = -1;
 
 /// Capacity for more words than this is not kept for later requests.
 const WORDS_KEPT_MAX: usize = 1024;
@@ -406,17 +419,17 @@ impl CommandPipeline {
         let number = number.unwrap_or_default();
         self.session.statistics.on_call(number);
         let blind = Operation { blind: true, ..*operation };
-        let operation = match (self.is_silent, operation.class()) {
+        let (operation, shown) = match (self.is_silent, operation.class()) {
             // Nobody is told what it finds.
             (true, Class::Read) => return,
-            (true, _) => &blind,
-            (false, _) => operation,
+            (true, _) => (&blind, Shown::Nothing),
+            (false, _) if self.session.gives_up_counts && operation.counts() => (&blind, Shown::NoCount),
+            (false, _) => (operation, Shown::Reply(self.session.protocol)),
         };
         let slot = self.schedule.add(operation, request_bytes, policy);
         // The table has fewer commands than that: its index has a byte for each.
         let command = u8::try_from(number).unwrap_or(u8::MAX);
-        let protocol = (!self.is_silent).then_some(self.session.protocol);
-        self.slots.push_back(Slot::Group { slot, protocol, command });
+        self.slots.push_back(Slot::Group { slot, shown, command });
     }
 
     fn understood(&mut self, words: &[&[u8]], request_bytes: usize, context: &Context<'_>) {
@@ -494,17 +507,24 @@ impl CommandPipeline {
                 break;
             }
             match *slot {
-                Slot::Group { slot, protocol, command } => {
+                Slot::Group { slot, shown, command } => {
                     let out = self.output.tail();
                     let start = out.len();
-                    let written = self.schedule.answer(slot, protocol.unwrap_or(Protocol::Resp2), out);
+                    let protocol =
+                        if let Shown::Reply(protocol) = shown { protocol } else { Protocol::Resp2 };
+                    let written = self.schedule.answer(slot, protocol, out);
                     if written == Written::Nothing {
                         break;
                     }
-                    if protocol.is_none() {
-                        out.truncate(start);
+                    match shown {
+                        Shown::Nothing => out.truncate(start),
+                        Shown::NoCount if out[start..].starts_with(b"+") => {
+                            out.truncate(start);
+                            write_integer(out, NO_COUNT);
+                        }
+                        Shown::NoCount | Shown::Reply(_) => {}
                     }
-                    if let Some(protocol) = protocol.filter(|_| !self.is_partial) {
+                    if !matches!(shown, Shown::Nothing) && !self.is_partial {
                         self.session.statistics.on_reply(usize::from(command), protocol, &out[start..]);
                     }
                     self.is_partial = written == Written::Part;

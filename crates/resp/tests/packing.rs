@@ -54,6 +54,44 @@ fn what_wants_no_reply_goes_blind() {
     assert_eq!(submitted_at_first(&["CLIENT REPLY SKIP", "INCR k", "INCR k"]), [(Class::Update, 2)]);
 }
 
+/// CLIENT BLIND: what counts is an update that returns nothing, and is answered by a number that no count is. What says
+/// whether it took place, or what is there, is not touched.
+#[test]
+fn counts_that_a_client_gives_up_go_blind() {
+    let counts = ["DEL a b", "UNLINK c", "APPEND d x", "SETRANGE e 1 x", "EXPIRE f 9", "PERSIST g"];
+    let others = ["INCR h", "SETNX i 1", "GETDEL j", "EXPIRE k 9 NX", "RENAMENX l m", "GET n", "BLIND DEL o"];
+    let lines = [&["CLIENT BLIND ON"][..], &counts, &others, &["CLIENT BLIND OFF", "DEL p"]].concat();
+    let classes: Vec<Class> = submitted_at_first(&lines).into_iter().map(|(class, _)| class).collect();
+    let (blind, rest) = classes.split_at(counts.len());
+    assert!(blind.iter().all(|class| class.is_nilext()), "{blind:?}");
+    let (update, overwrite) = (Class::Update, Class::Overwrite);
+    assert_eq!(rest, [update, update, update, update, update, Class::Read, overwrite, update]);
+    // Whether it is one submission or many, and packed with others or not.
+    let mut served = TestStore::default();
+    for (lines, expected) in [
+        (
+            &["CLIENT BLIND ON", "SET k 1", "APPEND k 2", "GET k", "DEL k"][..],
+            "+OK\r\n+OK\r\n:-1\r\n$2\r\n12\r\n:-1\r\n",
+        ),
+        (&["CLIENT BLIND ON", "APPEND k 2", "RESET", "DEL k"], "+OK\r\n:-1\r\n+RESET\r\n:1\r\n"),
+        (&["CLIENT BLIND on", "CLIENT BLIND off", "DEL k"], "+OK\r\n+OK\r\n:0\r\n"),
+        (&["CLIENT BLIND maybe"], "-ERR syntax error\r\n"),
+    ] {
+        let mut connection = connection(1);
+        let (replies, _) = serve(&mut connection, &mut served, &requests(lines));
+        assert_eq!(String::from_utf8_lossy(&replies), expected, "{lines:?}");
+    }
+    // What goes wrong is told.
+    let mut connection = connection(1);
+    let input = requests(&["CLIENT BLIND ON", "DEL k"]);
+    connection.receive(&input, &CONTEXT);
+    let submission = connection.poll_submit().unwrap();
+    connection.complete(submission.slot, Completion::Unknown);
+    assert!(output(&mut connection).ends_with(
+        b"-UNKNOWN the update may or may not have been executed: it was not confirmed in time\r\n"
+    ));
+}
+
 /// Redis 7.0 leaves such a connection open, since it closes one with its last reply.
 #[test]
 fn a_client_that_wants_no_replies_can_quit() {

@@ -57,6 +57,11 @@ pub(crate) trait UpdateCommand<'a>: Definition<'a> {
         }
     }
 
+    /// See [`Operation::counts`](crate::Operation::counts).
+    fn counts(&self) -> bool {
+        false
+    }
+
     /// See [`Operation::growth`](crate::Operation::growth).
     fn growth(&self, _encoded: usize) -> usize {
         0

@@ -138,6 +138,13 @@ macro_rules! commands {
                 }
             }
 
+            pub(crate) fn counts(&self) -> bool {
+                match self {
+                    $(Self::$read(_))|* => false,
+                    $(Self::$update(operation) => operation.counts(),)*
+                }
+            }
+
             #[inline]
             pub(crate) fn growth(&self, encoded: usize) -> usize {
                 match self {

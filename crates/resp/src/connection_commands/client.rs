@@ -8,7 +8,15 @@ use crate::writer::{write_bulk, write_error, write_nil, write_simple, write_verb
 use syros_commands::CommandError;
 use syros_types::WallTime;
 
-const SUBCOMMANDS: [Subcommand; 7] = [
+const SUBCOMMANDS: [Subcommand; 8] = [
+    Subcommand {
+        name: "blind",
+        arity: 3,
+        help: &[
+            "BLIND (ON|OFF)",
+            "    Run updates without their counts, in one round trip: :-1 is answered instead.",
+        ],
+    },
     Subcommand {
         name: "getname",
         arity: 2,
@@ -40,6 +48,7 @@ const SUBCOMMANDS: [Subcommand; 7] = [
 
 pub(super) fn answer(words: &[&[u8]], session: &mut Session, now: WallTime, out: &mut Vec<u8>) {
     match subcommand("client", &SUBCOMMANDS, words, out) {
+        Some("blind") => blind(session, words[2], out),
         Some("getname") if session.name.is_empty() => write_nil(out, session.protocol),
         Some("getname") => write_bulk(out, &session.name),
         Some("id") => write_id(session, out),
@@ -74,11 +83,25 @@ fn reply(session: &mut Session, mode: &[u8], out: &mut Vec<u8>) {
     }
 }
 
+fn blind(session: &mut Session, mode: &[u8], out: &mut Vec<u8>) {
+    if let Some(is_on) = switch(mode, out) {
+        session.gives_up_counts = is_on;
+    }
+}
+
 fn no_evict(mode: &[u8], out: &mut Vec<u8>) {
-    if [&b"on"[..], b"off"].iter().any(|known| mode.eq_ignore_ascii_case(known)) {
+    switch(mode, out);
+}
+
+/// Whether a word is ON or OFF; replies.
+fn switch(mode: &[u8], out: &mut Vec<u8>) -> Option<bool> {
+    let is_on = mode.eq_ignore_ascii_case(b"on");
+    if is_on || mode.eq_ignore_ascii_case(b"off") {
         write_simple(out, b"OK");
+        Some(is_on)
     } else {
         write_command_error(out, &CommandError::Syntax);
+        None
     }
 }
 

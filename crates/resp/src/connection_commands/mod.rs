@@ -43,6 +43,8 @@ pub(crate) struct Session {
     /// What READ has chosen for this connection.
     pub(crate) read_policy: Option<ReadPolicy>,
     pub(crate) replies: Replies,
+    /// Updates whose replies are counts run blind: CLIENT BLIND.
+    pub(crate) gives_up_counts: bool,
     /// What CLIENT SETNAME set; empty at first.
     pub(crate) name: Vec<u8>,
     /// What CLIENT SETINFO set.
@@ -59,6 +61,7 @@ impl Session {
             protocol: Protocol::Resp2,
             read_policy: None,
             replies: Replies::Wanted,
+            gives_up_counts: false,
             name: Vec::new(),
             library_name: Vec::new(),
             library_version: Vec::new(),
@@ -88,6 +91,7 @@ pub(crate) fn answer(
         ConnectionCommand::Reset => {
             session.protocol = Protocol::Resp2;
             session.read_policy = None;
+            session.gives_up_counts = false;
             if session.replies == Replies::Off {
                 session.replies = Replies::Again;
             }

@@ -18,6 +18,13 @@ pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
 
 const SUBCOMMANDS: &[SubcommandSpec] = &[
     SubcommandSpec {
+        name: "client|blind",
+        arity: 3,
+        flags: &["noscript", "loading", "stale"],
+        categories: &["@slow", "@connection"],
+        tips: &[],
+    },
+    SubcommandSpec {
         name: "client|getname",
         arity: 2,
         flags: &["noscript", "loading", "stale"],
@@ -50,6 +57,13 @@ const SUBCOMMANDS: &[SubcommandSpec] = &[
         arity: 3,
         flags: &["admin", "noscript", "loading", "stale"],
         categories: &["@admin", "@slow", "@dangerous", "@connection"],
+        tips: &[],
+    },
+    SubcommandSpec {
+        name: "client|reply",
+        arity: 3,
+        flags: &["noscript", "loading", "stale"],
+        categories: &["@slow", "@connection"],
         tips: &[],
     },
     SubcommandSpec {

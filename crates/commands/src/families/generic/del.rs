@@ -57,6 +57,10 @@ impl<'a> UpdateCommand<'a> for Del<'a> {
         self.keys.len() == 1
     }
 
+    fn counts(&self) -> bool {
+        true
+    }
+
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let mut removed = 0;
         for key in self.keys {

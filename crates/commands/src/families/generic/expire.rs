@@ -143,6 +143,10 @@ fn parse_condition(options: Words<'_>) -> Result<ExpireCondition, CommandError> 
 }
 
 impl<'a> UpdateCommand<'a> for Expire<'a> {
+    fn counts(&self) -> bool {
+        self.condition == ExpireCondition::Always
+    }
+
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let allowed = may_expire(keys, self.key, self.deadline.resolve(now_ms), self.condition);
         if allowed {

@@ -37,6 +37,10 @@ impl<'a> Definition<'a> for Persist<'a> {
 }
 
 impl<'a> UpdateCommand<'a> for Persist<'a> {
+    fn counts(&self) -> bool {
+        true
+    }
+
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let expires = keys.get(self.key).is_some_and(|found| found.expiry().is_some());
         if expires {

@@ -39,6 +39,10 @@ impl<'a> Definition<'a> for Append<'a> {
 }
 
 impl<'a> UpdateCommand<'a> for Append<'a> {
+    fn counts(&self) -> bool {
+        true
+    }
+
     fn growth(&self, encoded: usize) -> usize {
         encoded + KEY_BYTES
     }

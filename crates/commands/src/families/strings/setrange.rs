@@ -79,6 +79,10 @@ impl<'a> Definition<'a> for SetRange<'a> {
 }
 
 impl<'a> UpdateCommand<'a> for SetRange<'a> {
+    fn counts(&self) -> bool {
+        true
+    }
+
     fn growth(&self, encoded: usize) -> usize {
         // The gap before the value is filled with zeros.
         self.offset.min(VALUE_BYTES_MAX as u64) as usize + encoded + KEY_BYTES

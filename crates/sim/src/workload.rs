@@ -183,7 +183,7 @@ impl ClientCommand {
                 put(Set { lifetime, ..Set::new(&key_name(*key), value) }.into(), false);
             }
             Self::GetSet(key, value) => {
-                put(Set { get: true, ..Set::new(&key_name(*key), value) }.into(), false)
+                put(Set { get: true, ..Set::new(&key_name(*key), value) }.into(), false);
             }
             Self::SetNx(key, value) => put(SetNx { key: &key_name(*key), value }.into(), false),
             Self::MSet(pairs) => {

@@ -58,7 +58,7 @@ fn main() {
             .collect();
         let mut out = Vec::new();
         measure(command, "parse and encode", || {
-            words.iter().for_each(|words| encode(black_box(words), &mut out))
+            words.iter().for_each(|words| encode(black_box(words), &mut out));
         });
         measure(command, "describe", || {
             bodies.iter().for_each(|body| {

@@ -139,9 +139,9 @@ fn quoted(source: &str, before: &str) -> BTreeSet<String> {
     let path = root().join(source);
     let mut sources = Vec::new();
     if path.is_dir() {
-        files(&path, "rs", &mut sources)
+        files(&path, "rs", &mut sources);
     } else {
-        sources.push(path)
+        sources.push(path);
     }
     let mut found = BTreeSet::new();
     for source in sources {

@@ -612,14 +612,15 @@ impl Client {
         self.for_each_read(Self::restart_read);
     }
 
+    /// Has everything outstanding looked after before long. A client that waits for stragglers may have set a time for that; if it
+    /// is later, the client must not keep still until then: it would give up nothing, send nothing again, and find no other
+    /// leader.
     fn schedule_scan(&mut self) {
-        if self.scan_at == Instant::NEVER {
-            // Those that wait for no more than a fast quorum look around for others sooner.
-            let Settings { sync_after, resend, session_idle_max, write_policy, .. } = self.config.settings;
-            let parts = if write_policy == WritePolicy::Thrifty { 8 } else { 2 };
-            let soonest = sync_after.min(resend).min(session_idle_max);
-            self.scan_at = self.now.instant.after(soonest / parts);
-        }
+        // Those that wait for no more than a fast quorum look around for others sooner.
+        let Settings { sync_after, resend, session_idle_max, write_policy, .. } = self.config.settings;
+        let parts = if write_policy == WritePolicy::Thrifty { 8 } else { 2 };
+        let soonest = sync_after.min(resend).min(session_idle_max);
+        self.scan_at = self.scan_at.min(self.now.instant.after(soonest / parts));
     }
 
     /// Looks after everything outstanding: gives up, has the leader order, sends again, probes.

@@ -190,3 +190,27 @@ fn the_wait_for_a_silent_member_is_not_what_it_once_took() {
     harness.pass(sync_after);
     assert_eq!(paths(&harness.drain().0), [(0, Path::Ordered, 3)]);
 }
+
+/// Updates have taken long of late, and so a client waits for long until it gives a silent member up. It looks around meanwhile:
+/// its leader may have ended.
+#[test]
+fn who_waits_for_a_silent_member_looks_for_another_leader_meanwhile() {
+    let mut harness = Harness::new(3, FastQuorum::Mixed, &[0, 1, 2]);
+    let token = harness.submit(Class::Merge);
+    harness.pass(Duration::from_millis(1));
+    (0..3).for_each(|from| harness.ok(from, 0, 2));
+    assert_eq!(harness.drain().1, [(token, Outcome::Done)]);
+    harness.submit(Class::Merge);
+    harness.client.write_times.oks[..3].fill(Duration::from_secs(1).as_nanos() as u64);
+    harness.pass(Duration::from_millis(1));
+    harness.drain();
+    (0..2).for_each(|from| harness.ok(from, 0, 3));
+    let sync_after = harness.client.config.settings.sync_after;
+    let asked = (0..4).flat_map(|_| {
+        harness.pass(sync_after / 2);
+        harness.drain().0
+    });
+    let asked = asked.filter(|(_, message)| matches!(message, Message::Read { number: 0, .. }));
+    let asked: Vec<u8> = asked.map(|(to, _)| to).collect();
+    assert!((0..3).all(|member| asked.contains(&member)), "{asked:?}");
+}

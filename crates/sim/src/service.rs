@@ -230,8 +230,8 @@ impl World {
         invocation.finished.as_ref().map(|finished| finished.at - invocation.invoked_at)
     }
 
-    /// True if the leader has room for so few updates at a time that, by its settings, clients give up before it has taken
-    /// `updates` of them.
+    /// True if the leader has room for so few updates at a time, or followers fetch so few entries at a time, that, by their
+    /// settings, clients give up before `updates` of them are committed.
     fn is_too_tight_for(&self, updates: usize) -> bool {
         let settings = &self.swarm.protocol;
         let room = settings.replica.uncommitted_bytes_max.min(settings.replica.unexecuted_bytes_max);
@@ -239,7 +239,22 @@ impl World {
         // One that was refused for want of room comes back after a while.
         let backoff = (2 * settings.sync_after).min(settings.client_resend).as_nanos() as u64;
         let round = 2 * self.hop() + self.vouching() + self.swarm.apply_delay + backoff;
-        2 * rounds * round >= settings.give_up_after.as_nanos() as u64
+        let fetching = 2 * self.hop() * self.fetches_of(updates + self.clients.len());
+        2 * (rounds * round + fetching) >= settings.give_up_after.as_nanos() as u64
+    }
+
+    /// How often followers ask the leader for so many entries, beyond the one time that is to be expected. Where messages of one
+    /// link overtake each other, a follower misses an entry of a burst, drops those after it, and fetches them all: each part
+    /// after the one before it has come.
+    fn fetches_of(&self, entries: usize) -> u64 {
+        let network = &self.swarm.network;
+        if network.in_order || network.jitter == 0 {
+            return 0;
+        }
+        let settings = &self.swarm.protocol.replica;
+        let in_bytes = settings.transfer_bytes_max.div_ceil(UPDATE_BYTES) as u64;
+        let part = settings.transfer_entries_max.min(in_bytes).max(1);
+        (entries as u64).div_ceil(part).saturating_sub(1)
     }
 
     /// All clients update one key, several times each: every one hears what became of it.

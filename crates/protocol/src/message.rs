@@ -483,7 +483,7 @@ pub enum Message {
         /// The replica's wall clock.
         clock: WallTime,
     },
-    /// Leader to client: the update is committed and executed.
+    /// Leader to client, or follower to a client that has direct answers: the update is committed and executed.
     Committed {
         /// The leader's view.
         view: View,

@@ -16,9 +16,10 @@ const REST: Duration = Duration::from_secs(30);
 /// Comparisons that are judged together: one may have been held up.
 const COMPARISONS: u32 = 8;
 
-/// Answers of a follower, of which so many are needed at least: it answers also what the fast quorum has answered before.
-const ANSWERS_JUDGED: u32 = 64;
-const ONE_NEEDED_OF: u32 = 4;
+/// A follower answers also what the fast quorum has answered before. When so many of its answers were needless, it has to stop
+/// if fewer than a quarter as many were needed.
+const NEEDLESS_JUDGED: u32 = 64;
+const NEEDLESS_FOR_ONE_NEEDED: u32 = 4;
 
 /// What a client knows of direct answers to the updates of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -41,7 +42,7 @@ struct AskedFollower {
     /// What the comparisons since the last judgement have gained, in nanoseconds, and how many these were.
     gained: u64,
     comparisons: u32,
-    /// Answers that were the first ones.
+    /// Answers that were the first ones. 0 as long as it has not shown, since it was asked, that it can be sooner.
     needed: u32,
     /// Answers to what had been answered.
     needless: u32,
@@ -86,7 +87,10 @@ impl Client {
         match &mut direct.asked {
             Some(asked) if from == asked.follower => {
                 asked.needed += 1;
-                asked.compared.get_or_insert((sequence, now));
+                // The leader's answer to the one before may never come.
+                if asked.compared.is_none_or(|(_, first)| now >= first.after(COMPARISON_INTERVAL)) {
+                    asked.compared = Some((sequence, now));
+                }
                 if now >= asked.at.after(lasting / 2) {
                     self.renew_direct_answers();
                 }
@@ -94,7 +98,10 @@ impl Client {
             _ if from != leader || !is_open => {}
             None if now >= direct.rest_until => self.ask_next_follower(),
             // It was asked for no longer than this.
-            Some(asked) if asked.needed > 0 && now >= asked.at.after(lasting) => self.renew_direct_answers(),
+            Some(asked) if asked.needed > 0 && now >= asked.at.after(lasting) => {
+                asked.needed = 0;
+                self.renew_direct_answers();
+            }
             // It does not know the session yet, or is slow.
             Some(asked) if asked.needed == 0 && now >= asked.at.after(COMPARISON_INTERVAL.min(lasting)) => {
                 direct.in_vain = direct.in_vain.with(asked.follower);
@@ -112,7 +119,7 @@ impl Client {
         if from == asked.follower {
             asked.needless += 1;
             let AskedFollower { needed, needless, .. } = *asked;
-            if needless >= ANSWERS_JUDGED && needed < needless / ONE_NEEDED_OF {
+            if needless >= NEEDLESS_JUDGED && needed < needless / NEEDLESS_FOR_ONE_NEEDED {
                 self.rest_from_direct_answers();
             }
         } else if from == leader

@@ -254,7 +254,7 @@ impl Swarm {
             ]),
             chases: false,
         });
-        if Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0018)).one_in(4) {
+        if Draw(Prng::new(self.seed ^ 0x5397_0a11_5eed_0044)).one_in(4) {
             self.make_sources_die();
         }
     }

@@ -122,11 +122,28 @@ fn a_follower_is_asked_again_before_it_forgets_or_when_it_has_forgotten() {
     assert_eq!(answered(&mut harness, 6, &[(0, 2 * TRIP)]), [], "it was held up");
     harness.pass(lasting);
     assert_eq!(answered(&mut harness, 7, &[(0, 2 * TRIP)]), [(follower, true)]);
+    // If it is not sooner after that either, the other one is tried.
+    harness.pass(A_SECOND);
+    let told = answered(&mut harness, 8, &[(0, 2 * TRIP)]);
+    assert_eq!(told, [(follower, false), (3 - follower, true)]);
+    let follower = 3 - follower;
     // A connection that ends forgets it, and the leader is first again.
     harness.client.handle(harness.now, Event::Disconnected(ReplicaId(follower)));
     harness.client.handle(harness.now, Event::Connected(ReplicaId(follower)));
     harness.drain();
-    assert_eq!(answered(&mut harness, 8, &[(0, 2 * TRIP)]).len(), 1);
+    assert_eq!(answered(&mut harness, 9, &[(0, 2 * TRIP)]).len(), 1);
+}
+
+/// The leader's answers to some updates never come: it has said before what they return.
+#[test]
+fn a_comparison_that_never_ends_is_given_up() {
+    let mut harness = client_of(3);
+    let follower = answered(&mut harness, 2, &[(0, 2 * TRIP)])[0].0;
+    assert_eq!(answered(&mut harness, 3, &[(follower, TRIP)]), []);
+    harness.pass(A_SECOND);
+    let hardly = [(follower, 2 * TRIP - 400), (0, 2 * TRIP)];
+    let told: Vec<_> = (4..12).flat_map(|sequence| answered(&mut harness, sequence, &hardly)).collect();
+    assert_eq!(told, [(follower, false)]);
 }
 
 /// Nearly all updates have been answered by the fast quorum when the follower answers them once more.

@@ -20,7 +20,7 @@ pub(in crate::replica) struct Follower {
     pub(in crate::replica) missing: MissingBodies,
     /// When it last asked the leader for a part of the log.
     pub(in crate::replica) state_requested: Option<Instant>,
-    /// What it counts commits by, if its own front end has a session.
+    /// What it counts commits by, if somebody has direct answers of it.
     pub(in crate::replica) commits: CommitCount,
 }
 

@@ -4,11 +4,12 @@
 //! enough and most of the follower's answers are needed. Nothing that it has heard of distances decides that: those contain
 //! what the disks take, and what waits for cores.
 
+use super::direct_answers::{AskedFollower, DirectAnswers};
 use super::session::{COMPARISON_INTERVAL, Session};
 use super::{Action, Client};
 use crate::message::Message;
 use core::time::Duration;
-use syros_types::{Instant, ReplicaId, ReplicaSet, WritePolicy};
+use syros_types::{ReplicaId, ReplicaSet, WritePolicy};
 
 /// A client that direct answers did not gain enough tries them again after this time: nodes move, and others' load does.
 const REST: Duration = Duration::from_secs(30);
@@ -20,46 +21,6 @@ const COMPARISONS: u32 = 8;
 /// if fewer than a quarter as many were needed.
 const NEEDLESS_JUDGED: u32 = 64;
 const NEEDLESS_FOR_ONE_NEEDED: u32 = 4;
-
-/// What a client knows of direct answers to the updates of a session.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct DirectAnswers {
-    /// Whom it has asked for them, in this view and on the present connection.
-    asked: Option<AskedFollower>,
-    /// Those that have been asked since the last rest and were never first.
-    in_vain: ReplicaSet,
-    /// It asks nobody before this moment.
-    rest_until: Instant,
-}
-
-/// A follower that has been asked for direct answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct AskedFollower {
-    follower: ReplicaId,
-    at: Instant,
-    /// An update that it was the first to answer, and when: the leader's answer tells what that has gained.
-    compared: Option<(u64, Instant)>,
-    /// What the comparisons since the last judgement have gained, in nanoseconds, and how many these were.
-    gained: u64,
-    comparisons: u32,
-    /// Answers that were the first ones. 0 as long as it has not shown, since it was asked, that it can be sooner.
-    needed: u32,
-    /// Answers to what had been answered.
-    needless: u32,
-}
-
-impl AskedFollower {
-    const fn new(follower: ReplicaId, at: Instant) -> Self {
-        Self { follower, at, compared: None, gained: 0, comparisons: 0, needed: 0, needless: 0 }
-    }
-}
-
-impl DirectAnswers {
-    /// These replicas may not know any more that they have been asked.
-    pub(super) fn forget(&mut self, replicas: ReplicaSet) {
-        self.asked.take_if(|asked| replicas.contains(asked.follower));
-    }
-}
 
 impl Client {
     /// True if followers may answer directly: of three replicas one is a majority with the leader. A thrifty client saves

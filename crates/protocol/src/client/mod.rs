@@ -8,6 +8,7 @@
 mod api;
 mod clocks;
 mod direct;
+mod direct_answers;
 #[cfg(feature = "model")]
 mod fingerprint;
 mod members;

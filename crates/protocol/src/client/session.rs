@@ -1,6 +1,6 @@
 //! A client's session. One that is active owns what is true of that session only.
 
-use super::direct::DirectAnswers;
+use super::direct_answers::DirectAnswers;
 use core::time::Duration;
 use syros_types::{Instant, ReplicaSet, SessionId};
 

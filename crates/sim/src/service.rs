@@ -231,7 +231,8 @@ impl World {
     }
 
     /// True if the leader has room for so few updates at a time, or followers fetch so few entries at a time, that, by their
-    /// settings, clients give up before `updates` of them are committed.
+    /// settings, clients give up or sessions end before `updates` of them are committed. (An update that was refused for want of
+    /// room keeps no session alive.)
     fn is_too_tight_for(&self, updates: usize) -> bool {
         let settings = &self.swarm.protocol;
         let room = settings.replica.uncommitted_bytes_max.min(settings.replica.unexecuted_bytes_max);
@@ -240,7 +241,12 @@ impl World {
         let backoff = (2 * settings.sync_after).min(settings.client_resend).as_nanos() as u64;
         let round = 2 * self.hop() + self.vouching() + self.swarm.apply_delay + backoff;
         let fetching = 2 * self.hop() * self.fetches_of(updates + self.clients.len());
-        2 * (rounds * round + fetching) >= settings.give_up_after.as_nanos() as u64
+        let is_refused = rounds > 1;
+        let patience = match is_refused {
+            true => settings.give_up_after.min(settings.replica.session_timeout),
+            false => settings.give_up_after,
+        };
+        2 * (rounds * round + fetching) >= patience.as_nanos() as u64
     }
 
     /// How often followers ask the leader for so many entries, beyond the one time that is to be expected. Where messages of one

@@ -23,11 +23,11 @@ const NEEDLESS_JUDGED: u32 = 64;
 const NEEDLESS_FOR_ONE_NEEDED: u32 = 4;
 
 impl Client {
-    /// True if followers may answer directly: of three replicas one is a majority with the leader. A thrifty client saves
-    /// messages, and a replica's own front end needs not ask.
+    /// True if followers may answer directly: of three replicas one is a majority with the leader. Other policies than `auto` say
+    /// who answers, and protocols of the literature have them; and a replica's own front end needs not ask.
     fn may_have_direct_answers(&self) -> bool {
         self.config.configuration.size() == 3
-            && self.config.settings.write_policy != WritePolicy::Thrifty
+            && self.config.settings.write_policy == WritePolicy::Auto
             && self.config.own_replica.is_none()
     }
 

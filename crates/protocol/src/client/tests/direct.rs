@@ -57,9 +57,11 @@ fn a_follower_of_three_is_asked_if_something_can_be_gained() {
         let told = answered(&mut harness, 2, &[(0, micros)]);
         assert_eq!(told.len(), usize::from(is_asked), "{replicas} replicas, {micros} us: {told:?}");
     }
-    let mut harness = client_of(3);
-    harness.client.config.settings.write_policy = WritePolicy::Thrifty;
-    assert_eq!(answered(&mut harness, 2, &[(0, 2 * TRIP)]), []);
+    for policy in [WritePolicy::Fast, WritePolicy::Thrifty, WritePolicy::Leader] {
+        let mut harness = client_of(3);
+        harness.client.config.settings.write_policy = policy;
+        assert_eq!(answered(&mut harness, 2, &[(0, 2 * TRIP)]), [], "{policy}");
+    }
 }
 
 #[test]

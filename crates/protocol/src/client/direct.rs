@@ -1,7 +1,7 @@
 //! Direct answers, as a client asks for them. A follower that executes what the leader has ordered answers half a round trip
 //! before the leader, where all links are alike; and costs everybody a message. So the client measures: it asks a follower
 //! when the leader takes so long that something can be gained, compares when both answer, and goes on only if that gains
-//! enough and most of the follower's answers are needed. Nothing that it has heard of distances decides that: those contain
+//! enough and not too few of the follower's answers are needed. Nothing that it has heard of distances decides that: those contain
 //! what the disks take, and what waits for cores.
 
 use super::direct_answers::{AskedFollower, DirectAnswers};

@@ -70,7 +70,7 @@ struct CommandPipeline {
 #[derive(Clone, Copy, Debug)]
 enum Slot {
     /// Its reply is the next one of this group. The command is that of this number in the table.
-    Group { slot: u64, shown: Shown, command: u8 },
+    Group { slot: u64, shown: Shown, command: u16 },
     /// Its reply is the next so many bytes of `held`.
     Local { bytes: usize },
 }
@@ -427,8 +427,8 @@ impl CommandPipeline {
             (false, _) => (operation, Shown::Reply(self.session.protocol)),
         };
         let slot = self.schedule.add(operation, request_bytes, policy);
-        // The table has fewer commands than that: its index has a byte for each.
-        let command = u8::try_from(number).unwrap_or(u8::MAX);
+        // The table has fewer commands than that: its index has a `u16` for each.
+        let command = u16::try_from(number).unwrap_or(u16::MAX);
         self.slots.push_back(Slot::Group { slot, shown, command });
     }
 

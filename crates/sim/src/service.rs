@@ -5,6 +5,7 @@ use crate::history::OperationIndex;
 use crate::swarm::{MILLI, SECOND};
 use crate::workload::ClientCommand;
 use crate::world::World;
+use core::time::Duration;
 use syros_protocol::client::Outcome;
 use syros_protocol::sessions::COMPLETIONS_MAX;
 use syros_types::{FastQuorum, ReplicaId, ReplicaSet, WritePolicy};
@@ -242,10 +243,8 @@ impl World {
         let round = 2 * self.hop() + self.vouching() + self.swarm.apply_delay + backoff;
         let fetching = 2 * self.hop() * self.fetches_of(updates + self.clients.len());
         let is_refused = rounds > 1;
-        let patience = match is_refused {
-            true => settings.give_up_after.min(settings.replica.session_timeout),
-            false => settings.give_up_after,
-        };
+        let session_ends = if is_refused { settings.replica.session_timeout } else { Duration::MAX };
+        let patience = settings.give_up_after.min(session_ends);
         2 * (rounds * round + fetching) >= patience.as_nanos() as u64
     }
 

@@ -16,42 +16,21 @@ pub(crate) const SPECS: &[CommandSpec] = &[CommandSpec {
     ..ROW
 }];
 
+/// What most of them have in common: they concern the connection that sends them.
+const OWN: SubcommandSpec = SubcommandSpec {
+    name: "",
+    arity: 0,
+    flags: &["noscript", "loading", "stale"],
+    categories: &["@slow", "@connection"],
+    tips: &[],
+};
+
 const SUBCOMMANDS: &[SubcommandSpec] = &[
-    SubcommandSpec {
-        name: "client|blind",
-        arity: 3,
-        flags: &["noscript", "loading", "stale"],
-        categories: &["@slow", "@connection"],
-        tips: &[],
-    },
-    SubcommandSpec {
-        name: "client|getname",
-        arity: 2,
-        flags: &["noscript", "loading", "stale"],
-        categories: &["@slow", "@connection"],
-        tips: &[],
-    },
-    SubcommandSpec {
-        name: "client|help",
-        arity: 2,
-        flags: &["loading", "stale"],
-        categories: &["@slow", "@connection"],
-        tips: &[],
-    },
-    SubcommandSpec {
-        name: "client|id",
-        arity: 2,
-        flags: &["noscript", "loading", "stale"],
-        categories: &["@slow", "@connection"],
-        tips: &[],
-    },
-    SubcommandSpec {
-        name: "client|info",
-        arity: 2,
-        flags: &["noscript", "loading", "stale"],
-        categories: &["@slow", "@connection"],
-        tips: &["nondeterministic_output"],
-    },
+    SubcommandSpec { name: "client|blind", arity: 3, ..OWN },
+    SubcommandSpec { name: "client|getname", arity: 2, ..OWN },
+    SubcommandSpec { name: "client|help", arity: 2, flags: &["loading", "stale"], ..OWN },
+    SubcommandSpec { name: "client|id", arity: 2, ..OWN },
+    SubcommandSpec { name: "client|info", arity: 2, tips: &["nondeterministic_output"], ..OWN },
     SubcommandSpec {
         name: "client|no-evict",
         arity: 3,
@@ -59,25 +38,7 @@ const SUBCOMMANDS: &[SubcommandSpec] = &[
         categories: &["@admin", "@slow", "@dangerous", "@connection"],
         tips: &[],
     },
-    SubcommandSpec {
-        name: "client|reply",
-        arity: 3,
-        flags: &["noscript", "loading", "stale"],
-        categories: &["@slow", "@connection"],
-        tips: &[],
-    },
-    SubcommandSpec {
-        name: "client|setinfo",
-        arity: 4,
-        flags: &["noscript", "loading", "stale"],
-        categories: &["@slow", "@connection"],
-        tips: &[],
-    },
-    SubcommandSpec {
-        name: "client|setname",
-        arity: 3,
-        flags: &["noscript", "loading", "stale"],
-        categories: &["@slow", "@connection"],
-        tips: &[],
-    },
+    SubcommandSpec { name: "client|reply", arity: 3, ..OWN },
+    SubcommandSpec { name: "client|setinfo", arity: 4, ..OWN },
+    SubcommandSpec { name: "client|setname", arity: 3, ..OWN },
 ];

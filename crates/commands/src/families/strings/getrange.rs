@@ -1,10 +1,9 @@
 //! GETRANGE, and SUBSTR, which is its old name.
 
-use super::ROW;
 use crate::access::{EntryRef, Keys};
 use crate::encoding::{Key, Signed, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
-use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, Parser};
+use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::reply::put_bulk;
 use crate::words::integer;
 
@@ -21,35 +20,32 @@ pub struct GetRange<'a> {
 
 fields!(GetRange<'a> = 4 { key: Key, start: Signed, end: Signed });
 
-const PARSER: Parser =
-    |_, words| Ok(GetRange { key: words[1], start: integer(words[2])?, end: integer(words[3])? }.into());
+/// What the rows have in common.
+const ROW: CommandSpec = CommandSpec {
+    kind: CommandKind::READ,
+    arity: 4,
+    keys: KeyPositions::ONE,
+    key_flags: &[&["RO", "access"]],
+    flags: &["readonly"],
+    categories: &["@read", "@string", "@slow"],
+    parser: |_, words| {
+        Ok(GetRange { key: words[1], start: integer(words[2])?, end: integer(words[3])? }.into())
+    },
+    ..super::ROW
+};
 
 impl<'a> Definition<'a> for GetRange<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
             name: "getrange",
-            kind: CommandKind::READ,
-            arity: 4,
-            keys: KeyPositions::ONE,
-            key_flags: &[&["RO", "access"]],
-            flags: &["readonly"],
-            categories: &["@read", "@string", "@slow"],
             since: "2.4.0",
             summary: "Returns a part of the value of a key.",
-            parser: PARSER,
             ..ROW
         },
         CommandSpec {
             name: "substr",
-            kind: CommandKind::READ,
-            arity: 4,
-            keys: KeyPositions::ONE,
-            key_flags: &[&["RO", "access"]],
-            flags: &["readonly"],
-            categories: &["@read", "@string", "@slow"],
             since: "1.0.0",
             summary: "Returns a part of the value of a key; the old name of GETRANGE.",
-            parser: PARSER,
             ..ROW
         },
     ];

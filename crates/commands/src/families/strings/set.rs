@@ -141,6 +141,17 @@ fn decode_with_options<'a>(input: &mut &'a [u8]) -> Result<Set<'a>, Malformed> {
     Ok(Set { key: Key::take(input)?, value: Value::take(input)?, condition, lifetime, get })
 }
 
+/// What the rows of SETEX and PSETEX have in common.
+const TIMED: CommandSpec = CommandSpec {
+    kind: CommandKind::OVERWRITE,
+    arity: 4,
+    keys: KeyPositions::ONE,
+    key_flags: &[&["OW", "update"]],
+    flags: &["write", "denyoom"],
+    categories: &["@write", "@string", "@slow"],
+    ..ROW
+};
+
 impl<'a> Definition<'a> for Set<'a> {
     const SPECS: &'static [CommandSpec] = &[
         CommandSpec {
@@ -158,16 +169,10 @@ impl<'a> Definition<'a> for Set<'a> {
         },
         CommandSpec {
             name: "psetex",
-            kind: CommandKind::OVERWRITE,
-            arity: 4,
-            keys: KeyPositions::ONE,
-            key_flags: &[&["OW", "update"]],
-            flags: &["write", "denyoom"],
-            categories: &["@write", "@string", "@slow"],
             since: "2.6.0",
             summary: "Sets the value of a key and its time to live in milliseconds.",
             parser: |name, words| parse_for(ExpiryUnit::Milliseconds, name, words),
-            ..ROW
+            ..TIMED
         },
         CommandSpec {
             name: "set",
@@ -185,16 +190,10 @@ impl<'a> Definition<'a> for Set<'a> {
         },
         CommandSpec {
             name: "setex",
-            kind: CommandKind::OVERWRITE,
-            arity: 4,
-            keys: KeyPositions::ONE,
-            key_flags: &[&["OW", "update"]],
-            flags: &["write", "denyoom"],
-            categories: &["@write", "@string", "@slow"],
             since: "2.0.0",
             summary: "Sets the value of a key and its time to live in seconds.",
             parser: |name, words| parse_for(ExpiryUnit::Seconds, name, words),
-            ..ROW
+            ..TIMED
         },
     ];
 

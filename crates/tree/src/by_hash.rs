@@ -1,0 +1,270 @@
+//! Elements in the order of the hashes of their keys: maps and sets.
+//!
+//! A block keeps the upper half of each hash. Where these are equal, which in a million keys they hardly ever are, the
+//! whole hash is computed again from the key.
+
+use crate::block::Elements;
+use crate::draft::Draft;
+use crate::iter::Iter;
+use crate::order::{Element, KeyOrder, Order};
+use crate::tail::Tail;
+use crate::tree::Tree;
+use core::cmp::Ordering;
+use core::marker::PhantomData;
+use syros_types::key_hash;
+use syros_types::varint::take_varint;
+
+/// Bytes that a block keeps of a hash.
+const HASH_BYTES: usize = 4;
+
+/// A hash of keys. It has no seed, so that all replicas have the same order: keys that were made to collide are
+/// neighbours and are told apart by their bytes.
+pub trait Hashing: Send + Sync + 'static {
+    /// The hash of a key, fixed for ever.
+    fn hash(key: &[u8]) -> u64;
+}
+
+/// The hash of everything else in Syros that is found by its key.
+#[derive(Debug)]
+pub struct KeyHash;
+
+impl Hashing for KeyHash {
+    #[inline]
+    fn hash(key: &[u8]) -> u64 {
+        key_hash(key)
+    }
+}
+
+/// What an element is besides its key.
+pub trait Form: Send + Sync + 'static {
+    /// An element as the user sees it.
+    type Item<'a>;
+
+    /// The key, and what is behind it.
+    fn split(rest: &[u8]) -> (&[u8], &[u8]);
+
+    /// What the user sees.
+    fn item(rest: &[u8]) -> Self::Item<'_>;
+}
+
+/// A key and its value.
+#[derive(Debug)]
+pub struct Pairs;
+
+/// A key alone.
+#[derive(Debug)]
+pub struct Members;
+
+impl Form for Pairs {
+    type Item<'a> = (&'a [u8], &'a [u8]);
+
+    #[inline]
+    fn split(mut rest: &[u8]) -> (&[u8], &[u8]) {
+        let length = take_varint(&mut rest).expect("an element of a map begins with the length of its key");
+        rest.split_at(length as usize)
+    }
+
+    #[inline]
+    fn item(rest: &[u8]) -> Self::Item<'_> {
+        Self::split(rest)
+    }
+}
+
+impl Form for Members {
+    type Item<'a> = &'a [u8];
+
+    #[inline]
+    fn split(rest: &[u8]) -> (&[u8], &[u8]) {
+        (rest, &[])
+    }
+
+    #[inline]
+    fn item(rest: &[u8]) -> Self::Item<'_> {
+        rest
+    }
+}
+
+/// The order of (hash, key).
+#[derive(Debug)]
+pub struct ByHash<F, H = KeyHash>(PhantomData<(F, H)>);
+
+/// Keys with values: the fields of a hash, the members of a sorted set with their scores.
+pub type Map<H = KeyHash> = Tree<ByHash<Pairs, H>>;
+
+/// Keys alone.
+pub type Set<H = KeyHash> = Tree<ByHash<Members, H>>;
+
+/// A place in the order of (hash, key).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position<'a> {
+    /// The hash of a key, or any number.
+    pub hash: u64,
+    /// The key; empty for the first place of a hash.
+    pub key: &'a [u8],
+}
+
+/// Between two keys.
+#[derive(Clone, Debug)]
+pub struct HashSeparator {
+    hash: u64,
+    tail: Tail,
+}
+
+impl<F: Form, H: Hashing> Order for ByHash<F, H> {
+    const FIXED: usize = HASH_BYTES;
+    type Separator = HashSeparator;
+    type Item<'a> = F::Item<'a>;
+
+    fn lowest() -> HashSeparator {
+        HashSeparator { hash: 0, tail: Tail::default() }
+    }
+
+    fn separator(left: Element<'_>, right: Element<'_>) -> HashSeparator {
+        let (left, right) = (position::<F, H>(left), position::<F, H>(right));
+        let same = left.hash == right.hash;
+        let tail = if same { Tail::between(left.key, right.key) } else { Tail::default() };
+        HashSeparator { hash: right.hash, tail }
+    }
+
+    fn is_before(element: Element<'_>, separator: &HashSeparator) -> bool {
+        Self::is_after(separator, position::<F, H>(element))
+    }
+
+    fn is_ascending(left: Element<'_>, right: Element<'_>) -> bool {
+        let (left, right) = (position::<F, H>(left), position::<F, H>(right));
+        left < right
+    }
+
+    fn is_sound(element: Element<'_>) -> bool {
+        *element.fixed == upper_half(position::<F, H>(element).hash).to_le_bytes()
+    }
+
+    #[inline]
+    fn item(element: Element<'_>) -> F::Item<'_> {
+        F::item(element.rest)
+    }
+}
+
+impl<F: Form, H: Hashing> KeyOrder for ByHash<F, H> {
+    type Key<'a> = Position<'a>;
+
+    #[inline]
+    fn is_after(separator: &HashSeparator, key: Position<'_>) -> bool {
+        match separator.hash.cmp(&key.hash) {
+            Ordering::Equal => separator.tail.compare(key.key) == Ordering::Greater,
+            unequal => unequal == Ordering::Greater,
+        }
+    }
+
+    #[inline]
+    fn search(elements: Elements<'_, Self>, key: Position<'_>) -> Result<usize, usize> {
+        let upper = upper_half(key.hash);
+        let hashes = elements.fixed_parts().as_chunks::<HASH_BYTES>().0;
+        // Counting has no branch to be mispredicted, and is done for several hashes at a time.
+        let mut index = hashes.iter().map(|hash| u32::from(u32::from_le_bytes(*hash) < upper)).sum::<u32>() as usize;
+        while index < hashes.len() && u32::from_le_bytes(hashes[index]) == upper {
+            match position::<F, H>(elements.get(index)).cmp(&key) {
+                Ordering::Less => index += 1,
+                Ordering::Equal => return Ok(index),
+                Ordering::Greater => break,
+            }
+        }
+        Err(index)
+    }
+}
+
+/// What a block keeps of a hash.
+#[inline]
+const fn upper_half(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+/// Where an element belongs.
+#[inline]
+fn position<F: Form, H: Hashing>(element: Element<'_>) -> Position<'_> {
+    let key = F::split(element.rest).0;
+    Position { hash: H::hash(key), key }
+}
+
+/// One step of an iteration that goes on although elements are inserted and removed between its steps.
+pub struct Scan<'a, O: Order> {
+    /// The elements of this step.
+    pub items: Iter<'a, O>,
+    /// What the next step begins with; 0 if this was the last one.
+    pub cursor: u64,
+}
+
+impl<F: Form, H: Hashing> Tree<ByHash<F, H>> {
+    /// The place of a key.
+    #[must_use]
+    #[inline]
+    pub fn position(key: &[u8]) -> Position<'_> {
+        Position { hash: H::hash(key), key }
+    }
+
+    /// True if there is an element with this key.
+    #[must_use]
+    pub fn contains(&self, key: &[u8]) -> bool {
+        self.find(Self::position(key)).is_some()
+    }
+
+    /// Removes the element with this key. False if there is none.
+    pub fn remove(&mut self, key: &[u8]) -> bool {
+        self.take(Self::position(key), &mut |_| ())
+    }
+
+    /// A step of an iteration: `count` elements from a cursor on, and those beyond that have the hash of the last one.
+    /// The first step has cursor 0, and each other one that which the step before it returned. Whatever is there from
+    /// the first step to the last is in exactly one of them. A count of 0 counts as 1.
+    ///
+    /// A cursor is the hash of the next element, so steps depend on nothing but the elements.
+    #[must_use]
+    pub fn scan(&self, cursor: u64, count: u64) -> Scan<'_, ByHash<F, H>> {
+        let start = self.count_before(Position { hash: cursor, key: &[] });
+        let mut end = start.saturating_add(count.max(1)).min(self.len());
+        let hash_at = |rank: u64| Some(position::<F, H>(self.element(rank)?).hash);
+        let mut cursor = hash_at(end);
+        if let (Some(last), Some(next)) = (end.checked_sub(1).and_then(hash_at), cursor)
+            && last == next
+        {
+            let behind = last.checked_add(1);
+            end = behind.map_or(self.len(), |hash| self.count_before(Position { hash, key: &[] }));
+            cursor = hash_at(end);
+        }
+        Scan { items: self.range(start..end), cursor: cursor.unwrap_or(0) }
+    }
+}
+
+impl<H: Hashing> Map<H> {
+    /// The value of a key.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
+        self.find(Self::position(key)).map(|element| Pairs::split(element.rest).1)
+    }
+
+    /// Gives a key a value. True if it had none.
+    pub fn insert(&mut self, key: &[u8], value: &[u8]) -> bool {
+        self.insert_with(key, value, |_| ())
+    }
+
+    /// Gives a key a value, and the value that it had to `see`. True if it had none.
+    pub fn insert_with(&mut self, key: &[u8], value: &[u8], mut see: impl FnMut(&[u8])) -> bool {
+        let position = Self::position(key);
+        let fixed = upper_half(position.hash).to_le_bytes();
+        self.put(position, &Draft::pair(&fixed, key, value), &mut |old| see(Pairs::split(old.rest).1))
+    }
+
+    /// Removes a key, and gives the value that it had to `see`. False if it had none.
+    pub fn remove_with(&mut self, key: &[u8], mut see: impl FnMut(&[u8])) -> bool {
+        self.take(Self::position(key), &mut |old| see(Pairs::split(old.rest).1))
+    }
+}
+
+impl<H: Hashing> Set<H> {
+    /// Adds a member. True if it was not there.
+    pub fn insert(&mut self, member: &[u8]) -> bool {
+        let position = Self::position(member);
+        self.insert_new(position, &Draft::new(&upper_half(position.hash).to_le_bytes(), member))
+    }
+}

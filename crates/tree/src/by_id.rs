@@ -1,0 +1,91 @@
+//! Elements in the order of ids of 128 bits: streams.
+
+use crate::block::Elements;
+use crate::draft::Draft;
+use crate::order::{Element, KeyOrder, Order};
+use crate::tree::Tree;
+use core::cmp::Ordering;
+
+/// The order of ids. The id of a stream's entry is its time in milliseconds, shifted left by 64 bits, and its sequence
+/// number.
+#[derive(Debug)]
+pub struct ById;
+
+/// Byte strings with ids.
+pub type Log = Tree<ById>;
+
+/// The id of an element.
+#[inline]
+fn id(element: Element<'_>) -> u128 {
+    let bytes = element.fixed.try_into().expect("the fixed part of an element has the length of an id");
+    u128::from_le_bytes(bytes)
+}
+
+impl Order for ById {
+    const FIXED: usize = size_of::<u128>();
+    type Separator = u128;
+    type Item<'a> = (u128, &'a [u8]);
+
+    fn lowest() -> u128 {
+        0
+    }
+
+    fn separator(_: Element<'_>, right: Element<'_>) -> u128 {
+        id(right)
+    }
+
+    fn is_before(element: Element<'_>, separator: &u128) -> bool {
+        id(element) < *separator
+    }
+
+    fn is_ascending(left: Element<'_>, right: Element<'_>) -> bool {
+        id(left) < id(right)
+    }
+
+    #[inline]
+    fn item(element: Element<'_>) -> (u128, &[u8]) {
+        (id(element), element.rest)
+    }
+}
+
+impl KeyOrder for ById {
+    type Key<'a> = u128;
+
+    #[inline]
+    fn is_after(separator: &u128, key: u128) -> bool {
+        *separator > key
+    }
+
+    #[inline]
+    fn search(elements: Elements<'_, Self>, key: u128) -> Result<usize, usize> {
+        let ids = elements.fixed_parts().as_chunks::<{ size_of::<u128>() }>().0;
+        // Ids that are new are the greatest.
+        match ids.last() {
+            Some(last) if u128::from_le_bytes(*last) < key => return Err(ids.len()),
+            _ => {}
+        }
+        let index = ids.partition_point(|id| u128::from_le_bytes(*id) < key);
+        match ids.get(index).map(|id| u128::from_le_bytes(*id).cmp(&key)) {
+            Some(Ordering::Equal) => Ok(index),
+            _ => Err(index),
+        }
+    }
+}
+
+impl Log {
+    /// The value of an id.
+    #[must_use]
+    pub fn get(&self, id: u128) -> Option<&[u8]> {
+        self.find(id).map(|element| element.rest)
+    }
+
+    /// Gives an id a value. True if it had none.
+    pub fn insert(&mut self, id: u128, value: &[u8]) -> bool {
+        self.put(id, &Draft::new(&id.to_le_bytes(), value), &mut |_| ())
+    }
+
+    /// Removes an id. False if it has no value.
+    pub fn remove(&mut self, id: u128) -> bool {
+        self.take(id, &mut |_| ())
+    }
+}

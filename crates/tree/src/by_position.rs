@@ -1,0 +1,58 @@
+//! Elements where they were put: lists.
+
+use crate::draft::Draft;
+use crate::order::{Element, Order};
+use crate::tree::Tree;
+
+/// The order of positions. An element's rank is all that is known of its place.
+#[derive(Debug)]
+pub struct ByPosition;
+
+/// A list of byte strings.
+pub type List = Tree<ByPosition>;
+
+impl Order for ByPosition {
+    const FIXED: usize = 0;
+    type Separator = ();
+    type Item<'a> = &'a [u8];
+
+    fn lowest() {}
+
+    fn separator(_: Element<'_>, _: Element<'_>) {}
+
+    fn is_before(_: Element<'_>, (): &()) -> bool {
+        false
+    }
+
+    fn is_ascending(_: Element<'_>, _: Element<'_>) -> bool {
+        true
+    }
+
+    #[inline]
+    fn item(element: Element<'_>) -> &[u8] {
+        element.rest
+    }
+}
+
+impl List {
+    /// Inserts an element before all others.
+    pub fn push_front(&mut self, bytes: &[u8]) {
+        self.insert_before(0, &Draft::new(&[], bytes));
+    }
+
+    /// Appends an element.
+    pub fn push_back(&mut self, bytes: &[u8]) {
+        self.append(&Draft::new(&[], bytes));
+    }
+
+    /// Inserts an element before the one at `position`, or behind the last one, in O(log n). False, and nothing is
+    /// changed, if there are not so many.
+    pub fn insert(&mut self, position: u64, bytes: &[u8]) -> bool {
+        self.insert_before(position, &Draft::new(&[], bytes))
+    }
+
+    /// Replaces the element at `position`, in O(log n). False, and nothing is changed, if there is none.
+    pub fn set(&mut self, position: u64, bytes: &[u8]) -> bool {
+        self.replace_at(position, &Draft::new(&[], bytes))
+    }
+}

@@ -1,0 +1,202 @@
+//! Elements in the order of their scores, and of their bytes where these are equal: sorted sets.
+
+use crate::block::Elements;
+use crate::draft::Draft;
+use crate::order::{Element, KeyOrder, Order};
+use crate::tail::Tail;
+use crate::tree::Tree;
+use core::cmp::Ordering;
+
+/// A score: any number but NaN. Minus zero equals zero, and stays what it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Score(f64);
+
+impl Score {
+    /// The least score.
+    pub const LEAST: Self = Self(f64::NEG_INFINITY);
+
+    /// The greatest score.
+    pub const GREATEST: Self = Self(f64::INFINITY);
+
+    /// A score of this value; none of NaN, which has no place in the order.
+    #[must_use]
+    #[inline]
+    pub const fn new(value: f64) -> Option<Self> {
+        if value.is_nan() { None } else { Some(Self(value)) }
+    }
+
+    /// The number.
+    #[must_use]
+    #[inline]
+    pub const fn value(self) -> f64 {
+        self.0
+    }
+
+    /// From the bytes of a block.
+    #[inline]
+    fn from_bytes(bytes: &[u8]) -> Self {
+        let bytes = bytes.try_into().expect("the fixed part of an element has the length of a score");
+        Self(f64::from_le_bytes(bytes))
+    }
+}
+
+impl PartialEq for Score {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+
+impl Eq for Score {}
+
+impl PartialOrd for Score {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Score {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.partial_cmp(&other.0).unwrap_or(Ordering::Equal)
+    }
+}
+
+/// The order of (score, member).
+#[derive(Debug)]
+pub struct ByScore;
+
+/// The members of a sorted set. A member may be there with several scores: that it is not is up to the user, who finds
+/// the score of a member in a [`Map`](crate::Map).
+pub type Scores = Tree<ByScore>;
+
+/// A place in the order of (score, member).
+#[derive(Clone, Copy, Debug)]
+pub enum Edge<'a> {
+    /// Before all members with this score.
+    Before(Score),
+    /// At this member.
+    At(Score, &'a [u8]),
+    /// Behind this member and before the next one.
+    Behind(Score, &'a [u8]),
+    /// Behind all members with this score.
+    After(Score),
+}
+
+impl Edge<'_> {
+    /// The score of the members that the place is among.
+    #[inline]
+    const fn score(self) -> Score {
+        match self {
+            Self::Before(score) | Self::At(score, _) | Self::Behind(score, _) | Self::After(score) => score,
+        }
+    }
+
+    /// How it compares with a member, or a separator's bytes, of its score.
+    #[inline]
+    fn compare(self, member: &[u8]) -> Ordering {
+        match self {
+            Self::Before(_) => Ordering::Less,
+            Self::At(_, own) => own.cmp(member),
+            Self::Behind(_, own) => own.cmp(member).then(Ordering::Greater),
+            Self::After(_) => Ordering::Greater,
+        }
+    }
+}
+
+/// Between two members.
+#[derive(Clone, Debug)]
+pub struct ScoreSeparator {
+    score: Score,
+    tail: Tail,
+}
+
+impl Order for ByScore {
+    const FIXED: usize = size_of::<f64>();
+    type Separator = ScoreSeparator;
+    type Item<'a> = (Score, &'a [u8]);
+
+    fn lowest() -> ScoreSeparator {
+        ScoreSeparator { score: Score::LEAST, tail: Tail::default() }
+    }
+
+    fn separator(left: Element<'_>, right: Element<'_>) -> ScoreSeparator {
+        let score = Score::from_bytes(right.fixed);
+        let same = Score::from_bytes(left.fixed) == score;
+        let tail = if same { Tail::between(left.rest, right.rest) } else { Tail::default() };
+        ScoreSeparator { score, tail }
+    }
+
+    fn is_before(element: Element<'_>, separator: &ScoreSeparator) -> bool {
+        Self::is_after(separator, Edge::At(Score::from_bytes(element.fixed), element.rest))
+    }
+
+    fn is_ascending(left: Element<'_>, right: Element<'_>) -> bool {
+        Self::item(left) < Self::item(right)
+    }
+
+    fn is_sound(element: Element<'_>) -> bool {
+        Score::new(Score::from_bytes(element.fixed).0).is_some()
+    }
+
+    #[inline]
+    fn item(element: Element<'_>) -> (Score, &[u8]) {
+        (Score::from_bytes(element.fixed), element.rest)
+    }
+}
+
+impl KeyOrder for ByScore {
+    type Key<'a> = Edge<'a>;
+
+    #[inline]
+    fn is_after(separator: &ScoreSeparator, key: Edge<'_>) -> bool {
+        match separator.score.cmp(&key.score()) {
+            Ordering::Equal => key.compare(separator.tail.bytes()) == Ordering::Less,
+            unequal => unequal == Ordering::Greater,
+        }
+    }
+
+    #[inline]
+    fn search(elements: Elements<'_, Self>, key: Edge<'_>) -> Result<usize, usize> {
+        let scores = elements.fixed_parts().as_chunks::<{ size_of::<f64>() }>().0;
+        let wanted = key.score().0;
+        let first = scores.partition_point(|score| f64::from_le_bytes(*score) < wanted);
+        // Few members share a score, or very many do.
+        let behind = match scores.get(first) {
+            Some(score) if f64::from_le_bytes(*score) == wanted => {
+                first + scores[first..].partition_point(|score| f64::from_le_bytes(*score) <= wanted)
+            }
+            _ => return Err(first),
+        };
+        let (mut low, mut high) = (first, behind);
+        while low < high {
+            let middle = (low + high) / 2;
+            match key.compare(elements.rest(middle)) {
+                Ordering::Less => high = middle,
+                Ordering::Equal => return Ok(middle),
+                Ordering::Greater => low = middle + 1,
+            }
+        }
+        Err(low)
+    }
+}
+
+impl Scores {
+    /// Adds a member with a score. False, and nothing is changed, if it is there with this score.
+    pub fn insert(&mut self, score: Score, member: &[u8]) -> bool {
+        let draft = Draft::new(&score.0.to_le_bytes(), member);
+        self.insert_new(Edge::At(score, member), &draft)
+    }
+
+    /// Removes a member with a score. False if it is not there with this score.
+    pub fn remove(&mut self, score: Score, member: &[u8]) -> bool {
+        self.take(Edge::At(score, member), &mut |_| ())
+    }
+
+    /// The rank of a member with a score.
+    #[must_use]
+    pub fn rank_of(&self, score: Score, member: &[u8]) -> Option<u64> {
+        self.rank(Edge::At(score, member)).ok()
+    }
+}

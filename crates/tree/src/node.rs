@@ -1,0 +1,238 @@
+//! Inner nodes: what they hold, and how children are split, merged and counted.
+
+use crate::block::{ALLOCATION_BYTES, Block, HEADER_BYTES, MERGED_BYTES_MAX, Part};
+use crate::order::{Element, Order};
+use core::mem::size_of;
+use core::ops::Range;
+use std::sync::Arc;
+
+/// Most children of a node. A copy of a node touches the reference counts of all its children, so more of them would
+/// make the first update behind a clone dearer; fewer make trees higher.
+#[cfg(not(test))]
+pub(crate) const CHILDREN_MAX: usize = 64;
+
+/// In unit tests trees are high before they are large.
+#[cfg(test)]
+pub(crate) const CHILDREN_MAX: usize = 6;
+
+/// Neighbours that have no more children than this together are merged.
+pub(crate) const MERGED_CHILDREN_MAX: usize = CHILDREN_MAX / 4 * 3;
+
+/// By how many children a full node's room grows. Nodes of small trees are small.
+const ROOM_STEP: usize = 8;
+
+/// A node of either kind. A clone shares it.
+pub(crate) enum Child<O: Order> {
+    /// Elements.
+    Leaf(Block<O>),
+    /// Nodes, all at the same distance from the elements.
+    Inner(Arc<Inner<O>>),
+}
+
+/// A node that is new, to stand behind the one that it was split from.
+pub(crate) struct Sibling<O: Order> {
+    /// Not greater than its elements, and greater than those before it.
+    pub(crate) separator: O::Separator,
+    /// The node.
+    pub(crate) child: Child<O>,
+}
+
+/// A node above others. The three lists have equal lengths, and apart from each other because searches read only one.
+pub(crate) struct Inner<O: Order> {
+    /// Bytes of memory of all nodes below.
+    pub(crate) bytes: u64,
+    /// For each child, what is greater than the elements before it and not greater than its own. Nothing is known of
+    /// the first one, and nothing compared with it.
+    pub(crate) separators: Vec<O::Separator>,
+    /// For each child, how many elements it has.
+    pub(crate) counts: Vec<u64>,
+    /// At least one.
+    pub(crate) children: Vec<Child<O>>,
+}
+
+impl<O: Order> Clone for Child<O> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Leaf(block) => Self::Leaf(block.clone()),
+            Self::Inner(inner) => Self::Inner(Arc::clone(inner)),
+        }
+    }
+}
+
+impl<O: Order> Child<O> {
+    /// Number of elements below. An inner node adds up its children's.
+    pub(crate) fn count(&self) -> u64 {
+        match self {
+            Self::Leaf(block) => block.elements().len() as u64,
+            Self::Inner(inner) => inner.counts.iter().sum(),
+        }
+    }
+
+    /// Bytes of memory of this node and all below it.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        match self {
+            Self::Leaf(block) => (block.allocated() + ALLOCATION_BYTES) as u64,
+            Self::Inner(inner) => inner.bytes + inner.own_bytes(),
+        }
+    }
+
+    /// What decides whether it is merged: its length, or its number of children.
+    #[inline]
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Leaf(block) => block.allocated(),
+            Self::Inner(inner) => inner.children.len(),
+        }
+    }
+
+    /// True if both fit into one node with room to spare.
+    #[inline]
+    pub(crate) fn fits_with(&self, next: &Self) -> bool {
+        match self {
+            Self::Leaf(_) => self.size() + next.size() - HEADER_BYTES <= MERGED_BYTES_MAX,
+            Self::Inner(_) => self.size() + next.size() <= MERGED_CHILDREN_MAX,
+        }
+    }
+
+    /// The first of its elements.
+    pub(crate) fn first(&self) -> Element<'_> {
+        match self {
+            Self::Leaf(block) => block.elements().get(0),
+            Self::Inner(inner) => inner.children[0].first(),
+        }
+    }
+
+    /// The last of its elements.
+    pub(crate) fn last(&self) -> Element<'_> {
+        match self {
+            Self::Leaf(block) => block.elements().get(block.elements().len() - 1),
+            Self::Inner(inner) => inner.children[inner.children.len() - 1].last(),
+        }
+    }
+}
+
+impl<O: Order> Clone for Inner<O> {
+    fn clone(&self) -> Self {
+        Self {
+            bytes: self.bytes,
+            separators: self.separators.clone(),
+            counts: self.counts.clone(),
+            children: self.children.clone(),
+        }
+    }
+}
+
+impl<O: Order> Inner<O> {
+    /// A node above one child.
+    pub(crate) fn above(separator: O::Separator, child: Child<O>) -> Self {
+        let mut inner = Self { bytes: 0, separators: vec![], counts: vec![], children: vec![] };
+        inner.insert(0, Sibling { separator, child });
+        inner
+    }
+
+    /// Bytes of this node alone. Bytes of separators beyond their fixed size are not counted.
+    #[inline]
+    pub(crate) fn own_bytes(&self) -> u64 {
+        let entry = size_of::<O::Separator>() + size_of::<u64>() + size_of::<Child<O>>();
+        (size_of::<Self>() + 4 * ALLOCATION_BYTES + self.children.len() * entry) as u64
+    }
+
+    /// Number of children.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Inserts a child before the one at `index`.
+    pub(crate) fn insert(&mut self, index: usize, new: Sibling<O>) {
+        if self.len() == self.children.capacity() {
+            self.separators.reserve_exact(ROOM_STEP);
+            self.counts.reserve_exact(ROOM_STEP);
+            self.children.reserve_exact(ROOM_STEP);
+        }
+        self.bytes += new.child.bytes();
+        self.counts.insert(index, new.child.count());
+        self.separators.insert(index, new.separator);
+        self.children.insert(index, new.child);
+    }
+
+    /// Takes out the child at `index`.
+    pub(crate) fn remove(&mut self, index: usize) -> Child<O> {
+        self.separators.remove(index);
+        self.counts.remove(index);
+        let child = self.children.remove(index);
+        self.bytes -= child.bytes();
+        child
+    }
+
+    /// Takes out many children, and gives them to `out`.
+    pub(crate) fn remove_range(&mut self, range: Range<usize>, out: &mut Vec<Child<O>>) {
+        self.separators.drain(range.clone());
+        self.counts.drain(range.clone());
+        self.bytes -= self.children[range.clone()].iter().map(Child::bytes).sum::<u64>();
+        out.extend(self.children.drain(range));
+    }
+
+    /// Merges those of the children around these that fit into one node with their neighbours: each pair of neighbours
+    /// of which one is in the range.
+    pub(crate) fn settle(&mut self, around: Range<usize>) {
+        let first = around.start.saturating_sub(1);
+        let mut left = (around.end + 1).min(self.len());
+        // What is merged loses slack, and may be smaller than the larger of both was. So it is compared again with its
+        // neighbours, also with those beyond the range.
+        let mut merged = false;
+        while left > 0 && (left > first || merged) {
+            left -= 1;
+            merged = false;
+            while left + 1 < self.len() && self.children[left].fits_with(&self.children[left + 1]) {
+                self.merge(left);
+                merged = true;
+            }
+        }
+    }
+
+    /// Merges the child at `left` with the next one.
+    fn merge(&mut self, left: usize) {
+        let separator = self.separators[left + 1].clone();
+        let count = self.counts[left + 1];
+        let next = self.remove(left + 1);
+        let child = &mut self.children[left];
+        self.bytes -= child.bytes();
+        match (&mut *child, next) {
+            (Child::Leaf(block), Child::Leaf(next)) => {
+                let (a, b) = (block.elements(), next.elements());
+                *block = Block::compose(&[Part::Old(a, 0..a.len()), Part::Old(b, 0..b.len())]);
+            }
+            (Child::Inner(inner), Child::Inner(next)) => {
+                Arc::make_mut(inner).append(separator, Arc::unwrap_or_clone(next));
+            }
+            _ => unreachable!("all children of a node are of one kind"),
+        }
+        self.bytes += child.bytes();
+        self.counts[left] += count;
+    }
+
+    /// Appends the children of another node, which follows this one. `separator` is between both.
+    fn append(&mut self, separator: O::Separator, mut next: Self) {
+        let seam = self.len();
+        next.separators[0] = separator;
+        self.separators.append(&mut next.separators);
+        self.counts.append(&mut next.counts);
+        self.children.append(&mut next.children);
+        self.bytes += next.bytes;
+        // The last child of one and the first of the other were no neighbours until now.
+        self.settle(seam..seam);
+    }
+
+    /// Splits off the children from `at` on.
+    pub(crate) fn split_off(&mut self, at: usize) -> Sibling<O> {
+        let children = self.children.split_off(at);
+        let bytes = children.iter().map(Child::bytes).sum();
+        self.bytes -= bytes;
+        let separators = self.separators.split_off(at);
+        let separator = separators[0].clone();
+        let inner = Self { bytes, separators, counts: self.counts.split_off(at), children };
+        Sibling { separator, child: Child::Inner(Arc::new(inner)) }
+    }
+}

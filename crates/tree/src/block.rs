@@ -325,8 +325,8 @@ fn write<O: Order>(bytes: &mut [u8], parts: &[Part<'_, O>], count: usize, rests_
                 fixed += source.len();
                 let (from, to) = (elements.start(range.start), elements.start(range.end));
                 let source = HEADER_BYTES + elements.len() * O::FIXED;
-                let source = &elements.bytes
-                    [source + range.start * START_BYTES..source + range.end * START_BYTES];
+                let source =
+                    &elements.bytes[source + range.start * START_BYTES..source + range.end * START_BYTES];
                 let target = &mut bytes[start..start + source.len()];
                 target.copy_from_slice(source);
                 shift(target, ((rest - rests) as u16).wrapping_sub(from as u16));

@@ -161,7 +161,8 @@ impl<F: Form, H: Hashing> KeyOrder for ByHash<F, H> {
         let upper = upper_half(key.hash);
         let hashes = elements.fixed_parts().as_chunks::<HASH_BYTES>().0;
         // Counting has no branch to be mispredicted, and is done for several hashes at a time.
-        let mut index = hashes.iter().map(|hash| u32::from(u32::from_le_bytes(*hash) < upper)).sum::<u32>() as usize;
+        let mut index =
+            hashes.iter().map(|hash| u32::from(u32::from_le_bytes(*hash) < upper)).sum::<u32>() as usize;
         while index < hashes.len() && u32::from_le_bytes(hashes[index]) == upper {
             match position::<F, H>(elements.get(index)).cmp(&key) {
                 Ordering::Less => index += 1,

@@ -141,7 +141,11 @@ impl<'a> Walk<'a> {
 /// Looks at an inner node, but not below it.
 fn check_shape<O: Order>(inner: &Inner<O>) -> Result<(), Flaw> {
     let length = inner.len();
-    if length == 0 || length > CHILDREN_MAX || inner.separators.len() != length || inner.counts.len() != length {
+    if length == 0
+        || length > CHILDREN_MAX
+        || inner.separators.len() != length
+        || inner.counts.len() != length
+    {
         return Err(Flaw::Size);
     }
     if inner.children.iter().map(Child::bytes).sum::<u64>() != inner.bytes {

@@ -89,10 +89,7 @@ fn edit_leaf<O: Order, S: Seek<O>, F: FnMut(Element<'_>)>(
             see(elements.get(index));
             if !block.remove_in_place(index) {
                 let elements = block.elements();
-                let parts = [
-                    Part::Old(elements, 0..index),
-                    Part::Old(elements, index + 1..elements.len()),
-                ];
+                let parts = [Part::Old(elements, 0..index), Part::Old(elements, index + 1..elements.len())];
                 *block = Block::compose(&parts);
             }
             Outcome::Removed

@@ -38,24 +38,13 @@ mod dismantle;
 mod draft;
 mod edit;
 mod iter;
+#[cfg(test)]
+mod narrow;
 mod node;
 mod order;
 mod seek;
 mod tail;
 mod tree;
-
-/// The model-based tests once more, with nodes of few children (`node::CHILDREN_MAX`).
-#[cfg(test)]
-mod narrow {
-    #[path = "../../tests/lists.rs"]
-    mod lists;
-    #[path = "../../tests/logs.rs"]
-    mod logs;
-    #[path = "../../tests/maps.rs"]
-    mod maps;
-    #[path = "../../tests/scores.rs"]
-    mod scores;
-}
 
 pub use block::Elements;
 pub use build::{Builder, OutOfOrder};

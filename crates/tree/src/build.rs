@@ -2,7 +2,7 @@
 
 use crate::block::{Block, Part};
 use crate::draft::Draft;
-use crate::node::{CHILDREN_MAX, Child, Inner, Sibling};
+use crate::node::{CHILDREN_MAX, Child, Inner, Sibling, between, lowest};
 use crate::order::{Element, Order};
 use crate::tree::Tree;
 use core::fmt;
@@ -93,8 +93,7 @@ impl<O: Order> Builder<O> {
         self.close();
         let mut level = 0;
         while level + 1 < self.edge.len() {
-            let none = Inner { bytes: 0, separators: vec![], counts: vec![], children: vec![] };
-            let inner = replace(&mut self.edge[level], none);
+            let inner = replace(&mut self.edge[level], Inner::empty());
             level += 1;
             self.add_node(level, sibling(inner));
         }
@@ -117,8 +116,8 @@ impl<O: Order> Builder<O> {
 
     /// Appends a block to the lowest level.
     fn add_block(&mut self, block: Block<O>) {
-        let separator = self.full.as_ref().map_or_else(O::lowest, |full| {
-            O::separator(full.elements().get(full.elements().len() - 1), block.elements().get(0))
+        let separator = self.full.as_ref().map_or_else(lowest::<O>, |full| {
+            between::<O>(full.elements().get(full.elements().len() - 1), block.elements().get(0))
         });
         self.full = Some(block.clone());
         self.add_node(0, Sibling { separator, child: Child::Leaf(block) });
@@ -141,5 +140,5 @@ impl<O: Order> Builder<O> {
 
 /// A node with what it begins with.
 fn sibling<O: Order>(inner: Inner<O>) -> Sibling<O> {
-    Sibling { separator: inner.separators[0].clone(), child: Child::Inner(Arc::new(inner)) }
+    Sibling { separator: inner.separators.get(0), child: Child::Inner(Arc::new(inner)) }
 }

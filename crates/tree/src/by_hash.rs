@@ -7,7 +7,6 @@ use crate::block::Elements;
 use crate::draft::Draft;
 use crate::iter::Iter;
 use crate::order::{Element, KeyOrder, Order};
-use crate::tail::Tail;
 use crate::tree::Tree;
 use core::cmp::Ordering;
 use core::marker::PhantomData;
@@ -103,36 +102,21 @@ pub struct Position<'a> {
     pub key: &'a [u8],
 }
 
-/// Between two keys.
-#[derive(Clone, Debug)]
-pub struct HashSeparator {
-    hash: u64,
-    tail: Tail,
-}
-
 impl<F: Form, H: Hashing> Order for ByHash<F, H> {
     const FIXED: usize = HASH_BYTES;
-    type Separator = HashSeparator;
+    type Head = u64;
+    const LEAST: u64 = 0;
+    const GREATEST: u64 = u64::MAX;
     type Item<'a> = F::Item<'a>;
 
-    fn lowest() -> HashSeparator {
-        HashSeparator { hash: 0, tail: Tail::default() }
+    #[inline]
+    fn head(element: Element<'_>) -> u64 {
+        H::hash(F::split(element.rest).0)
     }
 
-    fn separator(left: Element<'_>, right: Element<'_>) -> HashSeparator {
-        let (left, right) = (position::<F, H>(left), position::<F, H>(right));
-        let same = left.hash == right.hash;
-        let tail = if same { Tail::between(left.key, right.key) } else { Tail::default() };
-        HashSeparator { hash: right.hash, tail }
-    }
-
-    fn is_before(element: Element<'_>, separator: &HashSeparator) -> bool {
-        Self::is_after(separator, position::<F, H>(element))
-    }
-
-    fn is_ascending(left: Element<'_>, right: Element<'_>) -> bool {
-        let (left, right) = (position::<F, H>(left), position::<F, H>(right));
-        left < right
+    #[inline]
+    fn tail(element: Element<'_>) -> &[u8] {
+        F::split(element.rest).0
     }
 
     fn is_sound(element: Element<'_>) -> bool {
@@ -149,11 +133,30 @@ impl<F: Form, H: Hashing> KeyOrder for ByHash<F, H> {
     type Key<'a> = Position<'a>;
 
     #[inline]
-    fn is_after(separator: &HashSeparator, key: Position<'_>) -> bool {
-        match separator.hash.cmp(&key.hash) {
-            Ordering::Equal => separator.tail.compare(key.key) == Ordering::Greater,
-            unequal => unequal == Ordering::Greater,
+    fn key_head(key: Position<'_>) -> u64 {
+        key.hash
+    }
+
+    #[inline]
+    fn compare_tail(key: Position<'_>, tail: &[u8]) -> Ordering {
+        key.key.cmp(tail)
+    }
+
+    /// Hashes are spread evenly, so the place of one among others is near to where it should be.
+    #[inline]
+    fn count_less(heads: &[u64], head: u64, from: u64, to: u64) -> usize {
+        let (offset, width) = (head.saturating_sub(from), (to - from).max(1));
+        // Both are made shorter, so that a product with the number of heads does not overflow.
+        let shift = (u64::BITS - width.leading_zeros()).saturating_sub(32);
+        let mut index = ((offset >> shift) * heads.len() as u64 / (width >> shift)) as usize;
+        index = index.min(heads.len());
+        while index < heads.len() && heads[index] < head {
+            index += 1;
         }
+        while index > 0 && heads[index - 1] >= head {
+            index -= 1;
+        }
+        index
     }
 
     #[inline]

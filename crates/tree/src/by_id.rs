@@ -23,23 +23,19 @@ fn id(element: Element<'_>) -> u128 {
 
 impl Order for ById {
     const FIXED: usize = size_of::<u128>();
-    type Separator = u128;
+    type Head = u128;
+    const LEAST: u128 = 0;
+    const GREATEST: u128 = u128::MAX;
     type Item<'a> = (u128, &'a [u8]);
 
-    fn lowest() -> u128 {
-        0
+    #[inline]
+    fn head(element: Element<'_>) -> u128 {
+        id(element)
     }
 
-    fn separator(_: Element<'_>, right: Element<'_>) -> u128 {
-        id(right)
-    }
-
-    fn is_before(element: Element<'_>, separator: &u128) -> bool {
-        id(element) < *separator
-    }
-
-    fn is_ascending(left: Element<'_>, right: Element<'_>) -> bool {
-        id(left) < id(right)
+    #[inline]
+    fn tail(_: Element<'_>) -> &[u8] {
+        &[]
     }
 
     #[inline]
@@ -52,8 +48,14 @@ impl KeyOrder for ById {
     type Key<'a> = u128;
 
     #[inline]
-    fn is_after(separator: &u128, key: u128) -> bool {
-        *separator > key
+    fn key_head(key: u128) -> u128 {
+        key
+    }
+
+    /// Ids differ, so no separator has a tail.
+    #[inline]
+    fn compare_tail(_: u128, tail: &[u8]) -> Ordering {
+        [][..].cmp(tail)
     }
 
     #[inline]

@@ -13,15 +13,15 @@ pub type List = Tree<ByPosition>;
 
 impl Order for ByPosition {
     const FIXED: usize = 0;
-    type Separator = ();
+    type Head = ();
+    const LEAST: () = ();
+    const GREATEST: () = ();
     type Item<'a> = &'a [u8];
 
-    fn lowest() {}
+    fn head(_: Element<'_>) {}
 
-    fn separator(_: Element<'_>, _: Element<'_>) {}
-
-    fn is_before(_: Element<'_>, (): &()) -> bool {
-        false
+    fn tail(_: Element<'_>) -> &[u8] {
+        &[]
     }
 
     fn is_ascending(_: Element<'_>, _: Element<'_>) -> bool {

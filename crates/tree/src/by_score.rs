@@ -3,7 +3,6 @@
 use crate::block::Elements;
 use crate::draft::Draft;
 use crate::order::{Element, KeyOrder, Order};
-use crate::tail::Tail;
 use crate::tree::Tree;
 use core::cmp::Ordering;
 
@@ -93,7 +92,7 @@ impl Edge<'_> {
         }
     }
 
-    /// How it compares with a member, or a separator's bytes, of its score.
+    /// How it compares with a member, or the tail of a separator, of its score.
     #[inline]
     fn compare(self, member: &[u8]) -> Ordering {
         match self {
@@ -105,35 +104,21 @@ impl Edge<'_> {
     }
 }
 
-/// Between two members.
-#[derive(Clone, Debug)]
-pub struct ScoreSeparator {
-    score: Score,
-    tail: Tail,
-}
-
 impl Order for ByScore {
     const FIXED: usize = size_of::<f64>();
-    type Separator = ScoreSeparator;
+    type Head = Score;
+    const LEAST: Score = Score::LEAST;
+    const GREATEST: Score = Score::GREATEST;
     type Item<'a> = (Score, &'a [u8]);
 
-    fn lowest() -> ScoreSeparator {
-        ScoreSeparator { score: Score::LEAST, tail: Tail::default() }
+    #[inline]
+    fn head(element: Element<'_>) -> Score {
+        Score::from_bytes(element.fixed)
     }
 
-    fn separator(left: Element<'_>, right: Element<'_>) -> ScoreSeparator {
-        let score = Score::from_bytes(right.fixed);
-        let same = Score::from_bytes(left.fixed) == score;
-        let tail = if same { Tail::between(left.rest, right.rest) } else { Tail::default() };
-        ScoreSeparator { score, tail }
-    }
-
-    fn is_before(element: Element<'_>, separator: &ScoreSeparator) -> bool {
-        Self::is_after(separator, Edge::At(Score::from_bytes(element.fixed), element.rest))
-    }
-
-    fn is_ascending(left: Element<'_>, right: Element<'_>) -> bool {
-        Self::item(left) < Self::item(right)
+    #[inline]
+    fn tail(element: Element<'_>) -> &[u8] {
+        element.rest
     }
 
     fn is_sound(element: Element<'_>) -> bool {
@@ -150,11 +135,13 @@ impl KeyOrder for ByScore {
     type Key<'a> = Edge<'a>;
 
     #[inline]
-    fn is_after(separator: &ScoreSeparator, key: Edge<'_>) -> bool {
-        match separator.score.cmp(&key.score()) {
-            Ordering::Equal => key.compare(separator.tail.bytes()) == Ordering::Less,
-            unequal => unequal == Ordering::Greater,
-        }
+    fn key_head(key: Edge<'_>) -> Score {
+        key.score()
+    }
+
+    #[inline]
+    fn compare_tail(key: Edge<'_>, tail: &[u8]) -> Ordering {
+        key.compare(tail)
     }
 
     #[inline]

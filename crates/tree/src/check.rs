@@ -3,6 +3,7 @@
 use crate::block::{BLOCK_BYTES_MAX, Block, has_too_much_slack};
 use crate::node::{CHILDREN_MAX, Child, Inner};
 use crate::order::{Element, Order};
+use crate::separators::Separator;
 use crate::tree::Tree;
 use core::fmt;
 
@@ -79,8 +80,8 @@ impl<'a> Walk<'a> {
         &mut self,
         node: &'a Child<O>,
         level: usize,
-        from: Option<&O::Separator>,
-        to: Option<&O::Separator>,
+        from: Option<&Separator<O::Head>>,
+        to: Option<&Separator<O::Head>>,
     ) -> Result<u64, Flaw> {
         let inner = match node {
             Child::Leaf(block) => {
@@ -94,9 +95,10 @@ impl<'a> Walk<'a> {
         check_shape(inner)?;
         let mut sum = 0;
         for (index, child) in inner.children.iter().enumerate() {
-            let from = if index == 0 { from } else { inner.separators.get(index) };
-            let to = inner.separators.get(index + 1).or(to);
-            let count = self.visit(child, level + 1, from, to)?;
+            let own = inner.separators.get(index);
+            let next = (index + 1 < inner.len()).then(|| inner.separators.get(index + 1));
+            let from = if index == 0 { from } else { Some(&own) };
+            let count = self.visit(child, level + 1, from, next.as_ref().or(to))?;
             if count != inner.counts[index] || child.count() != count {
                 return Err(Flaw::Count);
             }
@@ -109,8 +111,8 @@ impl<'a> Walk<'a> {
     fn visit_block<O: Order>(
         &mut self,
         block: &'a Block<O>,
-        from: Option<&O::Separator>,
-        to: Option<&O::Separator>,
+        from: Option<&Separator<O::Head>>,
+        to: Option<&Separator<O::Head>>,
     ) -> Result<u64, Flaw> {
         let elements = block.elements();
         check_format(block)?;
@@ -122,20 +124,25 @@ impl<'a> Walk<'a> {
             if self.before.is_some_and(|before| !O::is_ascending(before, element)) {
                 return Err(Flaw::Order);
             }
-            if from.is_some_and(|from| O::is_before(element, from)) {
+            if from.is_some_and(|from| is_before::<O>(element, from)) {
                 return Err(Flaw::Separator);
             }
             self.before = Some(element);
         }
         // An order of positions has separators that say nothing.
-        if size_of::<O::Separator>() > 0
+        if size_of::<O::Head>() > 0
             && let (Some(to), Some(last)) = (to, self.before)
-            && !O::is_before(last, to)
+            && !is_before::<O>(last, to)
         {
             return Err(Flaw::Separator);
         }
         Ok(elements.len() as u64)
     }
+}
+
+/// True if an element belongs before a separator.
+fn is_before<O: Order>(element: Element<'_>, separator: &Separator<O::Head>) -> bool {
+    (O::head(element), O::tail(element)) < (separator.head, separator.tail.bytes())
 }
 
 /// Looks at an inner node, but not below it.

@@ -1,7 +1,7 @@
 //! The check finds what is planted: each kind of damage is done to a tree that has just been found sound.
 
 use crate::block::{Block, Part};
-use crate::node::{Child, Inner, Sibling};
+use crate::node::{Child, Inner, Sibling, lowest as lowest_separator};
 use crate::{ById, Flaw, List, Log, Map, Order, Tree};
 use std::sync::Arc;
 
@@ -74,39 +74,40 @@ fn elements_out_of_order_are_found() {
     assert_found(Flaw::Order, |tree| {
         let inner = lowest(tree);
         inner.children.swap(1, 2);
-        inner.separators.copy_within(2..4, 1);
+        inner.separators.heads_mut().copy_within(2..4, 1);
         inner.counts.swap(1, 2);
     });
 }
 
 #[test]
 fn wrong_separators_are_found() {
-    assert_found(Flaw::Separator, |tree| lowest(tree).separators[3] += 1);
-    assert_found(Flaw::Separator, |tree| lowest(tree).separators[3] -= 2);
-    assert_found(Flaw::Separator, |tree| root(tree).separators[1] += 1);
-    assert_found(Flaw::Separator, |tree| root(tree).separators[1] -= 2);
+    assert_found(Flaw::Separator, |tree| lowest(tree).separators.heads_mut()[3] += 1);
+    assert_found(Flaw::Separator, |tree| lowest(tree).separators.heads_mut()[3] -= 2);
+    assert_found(Flaw::Separator, |tree| root(tree).separators.heads_mut()[1] += 1);
+    assert_found(Flaw::Separator, |tree| root(tree).separators.heads_mut()[1] -= 2);
 }
 
 #[test]
 fn wrong_shapes_are_found() {
     assert_found(Flaw::Depth, |tree| {
         let inner = root(tree);
-        let separator = inner.separators[1];
-        let child = Child::Inner(Arc::new(Inner::above(separator, inner.remove(1))));
+        let separator = inner.separators.get(1);
+        let child = Child::Inner(Arc::new(Inner::above(separator.clone(), inner.remove(1))));
         inner.insert(1, Sibling { separator, child });
     });
     assert_found(Flaw::Size, |tree| {
         let root = tree.root.take().unwrap();
-        tree.root = Some(Child::Inner(Arc::new(Inner::above(0, root))));
+        tree.root = Some(Child::Inner(Arc::new(Inner::above(lowest_separator::<ById>(), root))));
     });
     assert_found(Flaw::Size, |tree| {
-        lowest(tree).separators.pop();
+        lowest(tree).separators.heads_mut().pop();
     });
     assert_found(Flaw::Size, |tree| {
         let inner = lowest(tree);
-        let empty = Sibling { separator: 0, child: Child::Leaf(Block::<ById>::with_room()) };
+        let empty =
+            Sibling { separator: lowest_separator::<ById>(), child: Child::Leaf(Block::<ById>::with_room()) };
         inner.insert(0, empty);
-        inner.separators[1] = 0;
+        inner.separators.heads_mut()[1] = 0;
         add_up(tree);
     });
 }

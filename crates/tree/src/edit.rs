@@ -2,7 +2,7 @@
 
 use crate::block::{BLOCK_BYTES_MAX, Block, Elements, Part, used_bytes};
 use crate::draft::Draft;
-use crate::node::{CHILDREN_MAX, Child, Inner, Sibling};
+use crate::node::{CHILDREN_MAX, Child, Inner, Sibling, between};
 use crate::order::{Element, Order};
 use crate::seek::Seek;
 use core::ops::Range;
@@ -222,7 +222,7 @@ impl<'a, O: Order> Spliced<'a, O> {
         }
         for pair in blocks.windows(2) {
             let (left, right) = (pair[0].elements(), pair[1].elements());
-            let separator = O::separator(left.get(left.len() - 1), right.get(0));
+            let separator = between::<O>(left.get(left.len() - 1), right.get(0));
             grown.push(Sibling { separator, child: Child::Leaf(pair[1].clone()) });
         }
         blocks.swap_remove(0)

@@ -43,15 +43,16 @@ mod narrow;
 mod node;
 mod order;
 mod seek;
+mod separators;
 mod tail;
 mod tree;
 
 pub use block::Elements;
 pub use build::{Builder, OutOfOrder};
-pub use by_hash::{ByHash, Form, HashSeparator, Hashing, KeyHash, Map, Members, Pairs, Position, Scan, Set};
+pub use by_hash::{ByHash, Form, Hashing, KeyHash, Map, Members, Pairs, Position, Scan, Set};
 pub use by_id::{ById, Log};
 pub use by_position::{ByPosition, List};
-pub use by_score::{ByScore, Edge, Score, ScoreSeparator, Scores};
+pub use by_score::{ByScore, Edge, Score, Scores};
 pub use check::Flaw;
 pub use dismantle::Dismantle;
 pub use draft::Draft;

@@ -2,6 +2,8 @@
 
 use crate::block::{ALLOCATION_BYTES, Block, HEADER_BYTES, MERGED_BYTES_MAX, Part};
 use crate::order::{Element, Order};
+use crate::separators::{Separator, Separators};
+use crate::tail::Tail;
 use core::mem::size_of;
 use core::ops::Range;
 use std::sync::Arc;
@@ -32,7 +34,7 @@ pub(crate) enum Child<O: Order> {
 /// A node that is new, to stand behind the one that it was split from.
 pub(crate) struct Sibling<O: Order> {
     /// Not greater than its elements, and greater than those before it.
-    pub(crate) separator: O::Separator,
+    pub(crate) separator: Separator<O::Head>,
     /// The node.
     pub(crate) child: Child<O>,
 }
@@ -43,7 +45,7 @@ pub(crate) struct Inner<O: Order> {
     pub(crate) bytes: u64,
     /// For each child, what is greater than the elements before it and not greater than its own. Nothing is known of
     /// the first one, and nothing compared with it.
-    pub(crate) separators: Vec<O::Separator>,
+    pub(crate) separators: Separators<O::Head>,
     /// For each child, how many elements it has.
     pub(crate) counts: Vec<u64>,
     /// At least one.
@@ -124,17 +126,22 @@ impl<O: Order> Clone for Inner<O> {
 }
 
 impl<O: Order> Inner<O> {
+    /// A node without children, which is to get some.
+    pub(crate) const fn empty() -> Self {
+        Self { bytes: 0, separators: Separators::new(), counts: Vec::new(), children: Vec::new() }
+    }
+
     /// A node above one child.
-    pub(crate) fn above(separator: O::Separator, child: Child<O>) -> Self {
-        let mut inner = Self { bytes: 0, separators: vec![], counts: vec![], children: vec![] };
+    pub(crate) fn above(separator: Separator<O::Head>, child: Child<O>) -> Self {
+        let mut inner = Self::empty();
         inner.insert(0, Sibling { separator, child });
         inner
     }
 
-    /// Bytes of this node alone. Bytes of separators beyond their fixed size are not counted.
+    /// Bytes of this node alone. The tails of separators are not counted.
     #[inline]
     pub(crate) fn own_bytes(&self) -> u64 {
-        let entry = size_of::<O::Separator>() + size_of::<u64>() + size_of::<Child<O>>();
+        let entry = size_of::<O::Head>() + size_of::<u64>() + size_of::<Child<O>>();
         (size_of::<Self>() + 4 * ALLOCATION_BYTES + self.children.len() * entry) as u64
     }
 
@@ -147,7 +154,7 @@ impl<O: Order> Inner<O> {
     /// Inserts a child before the one at `index`.
     pub(crate) fn insert(&mut self, index: usize, new: Sibling<O>) {
         if self.len() == self.children.capacity() {
-            self.separators.reserve_exact(ROOM_STEP);
+            self.separators.reserve(ROOM_STEP);
             self.counts.reserve_exact(ROOM_STEP);
             self.children.reserve_exact(ROOM_STEP);
         }
@@ -159,7 +166,7 @@ impl<O: Order> Inner<O> {
 
     /// Takes out the child at `index`.
     pub(crate) fn remove(&mut self, index: usize) -> Child<O> {
-        self.separators.remove(index);
+        self.separators.remove(index..index + 1);
         self.counts.remove(index);
         let child = self.children.remove(index);
         self.bytes -= child.bytes();
@@ -168,7 +175,7 @@ impl<O: Order> Inner<O> {
 
     /// Takes out many children, and gives them to `out`.
     pub(crate) fn remove_range(&mut self, range: Range<usize>, out: &mut Vec<Child<O>>) {
-        self.separators.drain(range.clone());
+        self.separators.remove(range.clone());
         self.counts.drain(range.clone());
         self.bytes -= self.children[range.clone()].iter().map(Child::bytes).sum::<u64>();
         out.extend(self.children.drain(range));
@@ -194,7 +201,7 @@ impl<O: Order> Inner<O> {
 
     /// Merges the child at `left` with the next one.
     fn merge(&mut self, left: usize) {
-        let separator = self.separators[left + 1].clone();
+        let separator = self.separators.get(left + 1);
         let count = self.counts[left + 1];
         let next = self.remove(left + 1);
         let child = &mut self.children[left];
@@ -214,9 +221,9 @@ impl<O: Order> Inner<O> {
     }
 
     /// Appends the children of another node, which follows this one. `separator` is between both.
-    fn append(&mut self, separator: O::Separator, mut next: Self) {
+    fn append(&mut self, separator: Separator<O::Head>, mut next: Self) {
         let seam = self.len();
-        next.separators[0] = separator;
+        next.separators.set(0, separator);
         self.separators.append(&mut next.separators);
         self.counts.append(&mut next.counts);
         self.children.append(&mut next.children);
@@ -231,8 +238,21 @@ impl<O: Order> Inner<O> {
         let bytes = children.iter().map(Child::bytes).sum();
         self.bytes -= bytes;
         let separators = self.separators.split_off(at);
-        let separator = separators[0].clone();
+        let separator = separators.get(0);
         let inner = Self { bytes, separators, counts: self.counts.split_off(at), children };
         Sibling { separator, child: Child::Inner(Arc::new(inner)) }
     }
+}
+
+/// The lowest of all separators.
+pub(crate) fn lowest<O: Order>() -> Separator<O::Head> {
+    Separator { head: O::LEAST, tail: Tail::default() }
+}
+
+/// A separator between two elements that follow each other.
+pub(crate) fn between<O: Order>(left: Element<'_>, right: Element<'_>) -> Separator<O::Head> {
+    let head = O::head(right);
+    let same = O::head(left) == head;
+    let tail = if same { Tail::between(O::tail(left), O::tail(right)) } else { Tail::default() };
+    Separator { head, tail }
 }

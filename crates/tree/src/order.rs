@@ -1,6 +1,7 @@
 //! What a tree has to know of its elements.
 
 use crate::block::Elements;
+use core::cmp::Ordering;
 use core::fmt;
 
 /// An element as it lies in a block.
@@ -12,30 +13,35 @@ pub struct Element<'a> {
     pub rest: &'a [u8],
 }
 
-/// What a tree's elements are ordered by, and how they are packed.
+/// What a tree's elements are ordered by, and how they are packed. Elements have a *head*, a number by which they are
+/// compared first, and a *tail*, bytes by which those are compared whose heads are equal.
 pub trait Order: Sized + Send + Sync + 'static {
     /// Bytes of the part of fixed length, at most [`Draft::FIXED_MAX`](crate::Draft::FIXED_MAX). The fixed parts of a
     /// block lie together, so what a search looks at first belongs there.
     const FIXED: usize;
 
-    /// Something greater than all elements of one node and not greater than those of the next. It is short, for
-    /// nodes are full of them.
-    type Separator: Clone + fmt::Debug + Send + Sync;
+    /// What elements are compared by first. Any two are comparable. Nodes keep one for each child.
+    type Head: Copy + PartialOrd + fmt::Debug + Send + Sync;
+
+    /// No head is less.
+    const LEAST: Self::Head;
+
+    /// No head is greater.
+    const GREATEST: Self::Head;
 
     /// An element as the user sees it.
     type Item<'a>;
 
-    /// A separator that no element is below.
-    fn lowest() -> Self::Separator;
+    /// The head of an element.
+    fn head(element: Element<'_>) -> Self::Head;
 
-    /// A separator between two elements that follow each other.
-    fn separator(left: Element<'_>, right: Element<'_>) -> Self::Separator;
-
-    /// True if an element belongs before a separator.
-    fn is_before(element: Element<'_>, separator: &Self::Separator) -> bool;
+    /// The tail of an element.
+    fn tail(element: Element<'_>) -> &[u8];
 
     /// True if `right` may follow `left`.
-    fn is_ascending(left: Element<'_>, right: Element<'_>) -> bool;
+    fn is_ascending(left: Element<'_>, right: Element<'_>) -> bool {
+        (Self::head(left), Self::tail(left)) < (Self::head(right), Self::tail(right))
+    }
 
     /// True if the parts of an element agree with each other.
     fn is_sound(_element: Element<'_>) -> bool {
@@ -51,12 +57,22 @@ pub trait KeyOrder: Order {
     /// What an element is found by.
     type Key<'a>: Copy;
 
-    /// True if a separator is greater than a key, so that the key is to be looked for before it.
-    fn is_after(separator: &Self::Separator, key: Self::Key<'_>) -> bool;
+    /// The head of the elements that a key is among.
+    fn key_head(key: Self::Key<'_>) -> Self::Head;
+
+    /// How a key compares with the tail of an element that has its head.
+    fn compare_tail(key: Self::Key<'_>, tail: &[u8]) -> Ordering;
 
     /// The index of the element with this key, or, as an error, of the first element that is greater.
     ///
     /// # Errors
     /// Where the key would be, if it is not there.
     fn search(elements: Elements<'_, Self>, key: Self::Key<'_>) -> Result<usize, usize>;
+
+    /// How many of these heads, which are in order, are less than `head`. All that is looked for here is at least
+    /// `from` and at most `to`.
+    #[inline]
+    fn count_less(heads: &[Self::Head], head: Self::Head, _from: Self::Head, _to: Self::Head) -> usize {
+        heads.partition_point(|other| *other < head)
+    }
 }

@@ -3,6 +3,7 @@
 use crate::block::Elements;
 use crate::node::Inner;
 use crate::order::{KeyOrder, Order};
+use core::cmp::Ordering;
 
 /// A place that is looked for on the way down from the root.
 pub(crate) trait Seek<O: Order> {
@@ -24,11 +25,17 @@ pub(crate) struct BeforeRank(pub(crate) u64);
 pub(crate) struct AtEnd;
 
 /// The element with a key.
-pub(crate) struct AtKey<'a, O: KeyOrder>(pub(crate) O::Key<'a>);
+pub(crate) struct AtKey<'a, O: KeyOrder> {
+    key: O::Key<'a>,
+    head: O::Head,
+    /// Between which heads the node is that is looked at.
+    from: O::Head,
+    to: O::Head,
+}
 
-/// Like [`AtKey`], and notes how many elements are before the child that is chosen last.
+/// Like [`AtKey`], and counts the elements before the child that is chosen last.
 pub(crate) struct CountingAtKey<'a, O: KeyOrder> {
-    pub(crate) key: O::Key<'a>,
+    pub(crate) at: AtKey<'a, O>,
     pub(crate) before: u64,
 }
 
@@ -78,34 +85,63 @@ impl<O: Order> Seek<O> for AtEnd {
     }
 }
 
-/// The last child whose separator is not greater than the key, or the first child.
-#[inline]
-fn child_of<O: KeyOrder>(inner: &Inner<O>, key: O::Key<'_>) -> usize {
-    inner.separators[1..].partition_point(|separator| !O::is_after(separator, key))
+impl<'a, O: KeyOrder> AtKey<'a, O> {
+    /// Looks for a key.
+    #[inline]
+    pub(crate) fn new(key: O::Key<'a>) -> Self {
+        Self { key, head: O::key_head(key), from: O::LEAST, to: O::GREATEST }
+    }
 }
 
 impl<O: KeyOrder> Seek<O> for AtKey<'_, O> {
+    /// The last child whose separator is not greater than the key, or the first child.
     #[inline]
     fn child(&mut self, inner: &Inner<O>) -> usize {
-        child_of(inner, self.0)
-    }
-
-    #[inline]
-    fn slot(&self, elements: Elements<'_, O>) -> Result<usize, usize> {
-        O::search(elements, self.0)
-    }
-}
-
-impl<O: KeyOrder> Seek<O> for CountingAtKey<'_, O> {
-    #[inline]
-    fn child(&mut self, inner: &Inner<O>) -> usize {
-        let index = child_of(inner, self.key);
-        self.before += inner.counts[..index].iter().sum::<u64>();
+        let heads = &inner.separators.heads()[1..];
+        let mut index = O::count_less(heads, self.head, self.from, self.to);
+        if heads.get(index).is_some_and(|head| *head == self.head) {
+            index += count_tails(inner, index, self.head, self.key);
+        }
+        if index > 0 {
+            self.from = heads[index - 1];
+        }
+        if let Some(next) = heads.get(index) {
+            self.to = *next;
+        }
         index
     }
 
     #[inline]
     fn slot(&self, elements: Elements<'_, O>) -> Result<usize, usize> {
         O::search(elements, self.key)
+    }
+}
+
+/// How many of the separators with this head, before the first of which there are `first` others, are not greater than
+/// the key.
+fn count_tails<O: KeyOrder>(inner: &Inner<O>, first: usize, head: O::Head, key: O::Key<'_>) -> usize {
+    let heads = &inner.separators.heads()[1 + first..];
+    let (mut low, mut high) = (0, heads.partition_point(|other| *other == head));
+    while low < high {
+        let middle = (low + high) / 2;
+        match O::compare_tail(key, inner.separators.tail(1 + first + middle)) {
+            Ordering::Less => high = middle,
+            Ordering::Equal | Ordering::Greater => low = middle + 1,
+        }
+    }
+    low
+}
+
+impl<O: KeyOrder> Seek<O> for CountingAtKey<'_, O> {
+    #[inline]
+    fn child(&mut self, inner: &Inner<O>) -> usize {
+        let index = self.at.child(inner);
+        self.before += inner.counts[..index].iter().sum::<u64>();
+        index
+    }
+
+    #[inline]
+    fn slot(&self, elements: Elements<'_, O>) -> Result<usize, usize> {
+        self.at.slot(elements)
     }
 }

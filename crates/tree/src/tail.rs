@@ -1,6 +1,5 @@
 //! The bytes of a separator, which most separators have none of.
 
-use core::cmp::Ordering;
 use std::sync::Arc;
 
 /// Bytes that tell elements apart whose hashes or scores are equal. Shared, for copies of nodes copy separators.
@@ -18,10 +17,5 @@ impl Tail {
     /// The bytes; none if there are none.
     pub(crate) fn bytes(&self) -> &[u8] {
         self.0.as_deref().unwrap_or_default()
-    }
-
-    /// How it compares with the bytes of an element.
-    pub(crate) fn compare(&self, bytes: &[u8]) -> Ordering {
-        self.bytes().cmp(bytes)
     }
 }

@@ -5,7 +5,7 @@ use crate::dismantle::Dismantle;
 use crate::draft::Draft;
 use crate::edit::{Action, Outcome, edit};
 use crate::iter::{Blocks, Iter};
-use crate::node::{Child, Inner};
+use crate::node::{Child, Inner, lowest};
 use crate::order::{Element, KeyOrder, Order};
 use crate::seek::{AtEnd, AtKey, AtRank, BeforeRank, CountingAtKey, Seek};
 use core::fmt;
@@ -237,7 +237,7 @@ impl<O: Order> Tree<O> {
         if !grown.is_empty()
             && let Some(root) = self.root.take()
         {
-            let mut above = Inner::above(O::lowest(), root);
+            let mut above = Inner::above(lowest::<O>(), root);
             for new in grown {
                 above.insert(above.len(), new);
             }
@@ -266,7 +266,7 @@ impl<O: KeyOrder> Tree<O> {
     #[must_use]
     #[inline]
     pub fn find(&self, key: O::Key<'_>) -> Option<Element<'_>> {
-        let elements = self.descend(&mut AtKey(key))?.elements();
+        let elements = self.descend(&mut AtKey::new(key))?.elements();
         O::search(elements, key).ok().map(|index| elements.get(index))
     }
 
@@ -275,7 +275,7 @@ impl<O: KeyOrder> Tree<O> {
     /// # Errors
     /// If there is none: the number of elements that are less.
     pub fn rank(&self, key: O::Key<'_>) -> Result<u64, u64> {
-        let mut seek = CountingAtKey { key, before: 0 };
+        let mut seek = CountingAtKey { at: AtKey::new(key), before: 0 };
         let Some(block) = self.descend(&mut seek) else { return Err(0) };
         match O::search(block.elements(), key) {
             Ok(index) => Ok(seek.before + index as u64),
@@ -293,7 +293,7 @@ impl<O: KeyOrder> Tree<O> {
     /// element that is replaced, before that. True if there was none.
     #[inline]
     pub fn put(&mut self, key: O::Key<'_>, draft: &Draft<'_>, see: &mut impl FnMut(Element<'_>)) -> bool {
-        self.edit(&mut AtKey(key), Action::Put(draft), see) == Outcome::Inserted
+        self.edit(&mut AtKey::new(key), Action::Put(draft), see) == Outcome::Inserted
     }
 
     /// Inserts the element with a key, in O(log n). The key has to be the draft's. False, and nothing is changed, if
@@ -303,7 +303,7 @@ impl<O: KeyOrder> Tree<O> {
         if self.is_root_shared() && self.find(key).is_some() {
             return false;
         }
-        self.edit(&mut AtKey(key), Action::Insert(draft), &mut |_| ()) == Outcome::Inserted
+        self.edit(&mut AtKey::new(key), Action::Insert(draft), &mut |_| ()) == Outcome::Inserted
     }
 
     /// Removes the element with a key, in O(log n). `see` gets it before that. False if there is none.
@@ -312,7 +312,7 @@ impl<O: KeyOrder> Tree<O> {
         if self.is_root_shared() && self.find(key).is_none() {
             return false;
         }
-        self.edit(&mut AtKey(key), Action::Remove, see) == Outcome::Removed
+        self.edit(&mut AtKey::new(key), Action::Remove, see) == Outcome::Removed
     }
 
     /// True if a clone has the same root. Then an action that does not apply should not copy a path for nothing.

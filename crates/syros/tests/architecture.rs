@@ -14,6 +14,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("commands", &["types"]),
     ("wire", &["types", "protocol"]),
     ("wal", &["types"]),
+    ("tree", &["types"]),
     ("storage", &["types", "commands"]),
     ("lsm", &["types", "storage"]),
     ("net", &["types", "wire"]),

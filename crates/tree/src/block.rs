@@ -299,7 +299,7 @@ fn allocation(used: usize) -> usize {
     if used > BLOCK_BYTES_MAX {
         return used;
     }
-    let wanted = used + used / 16 + 8;
+    let wanted = used + used / 8 + 8;
     ((wanted + 7) / 16 * 16 + 8).min(BLOCK_BYTES_MAX)
 }
 

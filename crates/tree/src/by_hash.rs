@@ -96,10 +96,17 @@ pub type Set<H = KeyHash> = Tree<ByHash<Members, H>>;
 /// A place in the order of (hash, key).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position<'a> {
-    /// The hash of a key, or any number.
-    pub hash: u64,
-    /// The key; empty for the first place of a hash.
-    pub key: &'a [u8],
+    /// The key's, or any number if the key is empty.
+    hash: u64,
+    key: &'a [u8],
+}
+
+impl Position<'_> {
+    /// The place before all keys with this hash.
+    #[must_use]
+    pub const fn first_of(hash: u64) -> Self {
+        Self { hash, key: &[] }
+    }
 }
 
 impl<F: Form, H: Hashing> Order for ByHash<F, H> {
@@ -167,7 +174,11 @@ impl<F: Form, H: Hashing> KeyOrder for ByHash<F, H> {
         let mut index =
             hashes.iter().map(|hash| u32::from(u32::from_le_bytes(*hash) < upper)).sum::<u32>() as usize;
         while index < hashes.len() && u32::from_le_bytes(hashes[index]) == upper {
-            match position::<F, H>(elements.get(index)).cmp(&key) {
+            let found = F::split(elements.rest(index)).0;
+            if found == key.key && !found.is_empty() {
+                return Ok(index);
+            }
+            match (Position { hash: H::hash(found), key: found }).cmp(&key) {
                 Ordering::Less => index += 1,
                 Ordering::Equal => return Ok(index),
                 Ordering::Greater => break,
@@ -224,7 +235,7 @@ impl<F: Form, H: Hashing> Tree<ByHash<F, H>> {
     /// A cursor is the hash of the next element, so steps depend on nothing but the elements.
     #[must_use]
     pub fn scan(&self, cursor: u64, count: u64) -> Scan<'_, ByHash<F, H>> {
-        let start = self.count_before(Position { hash: cursor, key: &[] });
+        let start = self.count_before(Position::first_of(cursor));
         let mut end = start.saturating_add(count.max(1)).min(self.len());
         let hash_at = |rank: u64| Some(position::<F, H>(self.element(rank)?).hash);
         let mut cursor = hash_at(end);
@@ -232,7 +243,7 @@ impl<F: Form, H: Hashing> Tree<ByHash<F, H>> {
             && last == next
         {
             let behind = last.checked_add(1);
-            end = behind.map_or(self.len(), |hash| self.count_before(Position { hash, key: &[] }));
+            end = behind.map_or(self.len(), |hash| self.count_before(Position::first_of(hash)));
             cursor = hash_at(end);
         }
         Scan { items: self.range(start..end), cursor: cursor.unwrap_or(0) }
@@ -240,6 +251,17 @@ impl<F: Form, H: Hashing> Tree<ByHash<F, H>> {
 }
 
 impl<H: Hashing> Map<H> {
+    /// A key and its value, for a [`Builder`](crate::Builder).
+    #[must_use]
+    pub fn draft<'a>(key: &'a [u8], value: &'a [u8]) -> Draft<'a> {
+        Self::draft_at(Self::position(key), value)
+    }
+
+    #[inline]
+    fn draft_at<'a>(position: Position<'a>, value: &'a [u8]) -> Draft<'a> {
+        Draft::pair(&upper_half(position.hash).to_le_bytes(), position.key, value)
+    }
+
     /// The value of a key.
     #[must_use]
     #[inline]
@@ -255,8 +277,8 @@ impl<H: Hashing> Map<H> {
     /// Gives a key a value, and the value that it had to `see`. True if it had none.
     pub fn insert_with(&mut self, key: &[u8], value: &[u8], mut see: impl FnMut(&[u8])) -> bool {
         let position = Self::position(key);
-        let fixed = upper_half(position.hash).to_le_bytes();
-        self.put(position, &Draft::pair(&fixed, key, value), &mut |old| see(Pairs::split(old.rest).1))
+        let draft = Self::draft_at(position, value);
+        self.put(position, &draft, &mut |old| see(Pairs::split(old.rest).1))
     }
 
     /// Removes a key, and gives the value that it had to `see`. False if it had none.
@@ -266,6 +288,12 @@ impl<H: Hashing> Map<H> {
 }
 
 impl<H: Hashing> Set<H> {
+    /// A member, for a [`Builder`](crate::Builder).
+    #[must_use]
+    pub fn draft(member: &[u8]) -> Draft<'_> {
+        Draft::new(&upper_half(H::hash(member)).to_le_bytes(), member)
+    }
+
     /// Adds a member. True if it was not there.
     pub fn insert(&mut self, member: &[u8]) -> bool {
         let position = Self::position(member);

@@ -75,6 +75,13 @@ impl KeyOrder for ById {
 }
 
 impl Log {
+    /// An id with its value, for a [`Builder`](crate::Builder).
+    #[must_use]
+    #[inline]
+    pub fn draft(id: u128, value: &[u8]) -> Draft<'_> {
+        Draft::new(&id.to_le_bytes(), value)
+    }
+
     /// The value of an id.
     #[must_use]
     pub fn get(&self, id: u128) -> Option<&[u8]> {
@@ -83,7 +90,7 @@ impl Log {
 
     /// Gives an id a value. True if it had none.
     pub fn insert(&mut self, id: u128, value: &[u8]) -> bool {
-        self.put(id, &Draft::new(&id.to_le_bytes(), value), &mut |_| ())
+        self.put(id, &Self::draft(id, value), &mut |_| ())
     }
 
     /// Removes an id. False if it has no value.

@@ -35,24 +35,31 @@ impl Order for ByPosition {
 }
 
 impl List {
+    /// An element, for a [`Builder`](crate::Builder).
+    #[must_use]
+    #[inline]
+    pub fn draft(bytes: &[u8]) -> Draft<'_> {
+        Draft::new(&[], bytes)
+    }
+
     /// Inserts an element before all others.
     pub fn push_front(&mut self, bytes: &[u8]) {
-        self.insert_before(0, &Draft::new(&[], bytes));
+        self.insert_before(0, &Self::draft(bytes));
     }
 
     /// Appends an element.
     pub fn push_back(&mut self, bytes: &[u8]) {
-        self.append(&Draft::new(&[], bytes));
+        self.append(&Self::draft(bytes));
     }
 
     /// Inserts an element before the one at `position`, or behind the last one, in O(log n). False, and nothing is
     /// changed, if there are not so many.
     pub fn insert(&mut self, position: u64, bytes: &[u8]) -> bool {
-        self.insert_before(position, &Draft::new(&[], bytes))
+        self.insert_before(position, &Self::draft(bytes))
     }
 
     /// Replaces the element at `position`, in O(log n). False, and nothing is changed, if there is none.
     pub fn set(&mut self, position: u64, bytes: &[u8]) -> bool {
-        self.replace_at(position, &Draft::new(&[], bytes))
+        self.replace_at(position, &Self::draft(bytes))
     }
 }

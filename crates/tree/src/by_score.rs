@@ -170,10 +170,16 @@ impl KeyOrder for ByScore {
 }
 
 impl Scores {
+    /// A member with its score, for a [`Builder`](crate::Builder).
+    #[must_use]
+    #[inline]
+    pub fn draft(score: Score, member: &[u8]) -> Draft<'_> {
+        Draft::new(&score.0.to_le_bytes(), member)
+    }
+
     /// Adds a member with a score. False, and nothing is changed, if it is there with this score.
     pub fn insert(&mut self, score: Score, member: &[u8]) -> bool {
-        let draft = Draft::new(&score.0.to_le_bytes(), member);
-        self.insert_new(Edge::At(score, member), &draft)
+        self.insert_new(Edge::At(score, member), &Self::draft(score, member))
     }
 
     /// Removes a member with a score. False if it is not there with this score.

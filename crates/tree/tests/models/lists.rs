@@ -1,8 +1,6 @@
 //! Lists against vectors.
 
-mod common;
-
-use common::{assert_equal, bytes, ranks, removal_percent};
+use super::common::{assert_equal, bytes, ranks, removal_percent};
 use std::collections::VecDeque;
 use syros_tree::List;
 use syros_types::Prng;

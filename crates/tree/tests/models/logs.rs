@@ -1,10 +1,8 @@
 //! Logs against BTreeMap, and builders of trees.
 
-mod common;
-
-use common::{assert_equal, bytes, ranks, removal_percent};
+use super::common::{assert_equal, bytes, ranks, removal_percent};
 use std::collections::BTreeMap;
-use syros_tree::{Builder, ById, ByPosition, Draft, List, Log, OutOfOrder};
+use syros_tree::{Builder, ById, ByPosition, List, Log, OutOfOrder};
 use syros_types::Prng;
 
 type Model = BTreeMap<u128, Vec<u8>>;
@@ -20,9 +18,10 @@ fn run(seed: u64, steps: u64) {
     let mut kept = Vec::new();
     let mut last = 0;
     for step in 0..steps {
-        let known = (!model.is_empty())
-            .then(|| *model.keys().nth(prng.below(model.len() as u64) as usize).unwrap())
-            .unwrap_or(0);
+        let known = match model.is_empty() {
+            true => 0,
+            false => *model.keys().nth(prng.below(model.len() as u64) as usize).unwrap(),
+        };
         if prng.chance(removal_percent(step), 100) {
             let id = known.saturating_add(u128::from(prng.chance(1, 4)));
             assert_eq!(tree.remove(id), model.remove(&id).is_some());
@@ -70,8 +69,8 @@ fn run(seed: u64, steps: u64) {
 fn rebuilt(tree: &Log) -> Log {
     let mut builder = Builder::<ById>::new();
     for (id, value) in tree {
-        builder.push(&Draft::new(&id.to_le_bytes(), value)).unwrap();
-        assert_eq!(builder.push(&Draft::new(&id.to_le_bytes(), b"again")), Err(OutOfOrder));
+        builder.push(&Log::draft(id, value)).unwrap();
+        assert_eq!(builder.push(&Log::draft(id, b"again")), Err(OutOfOrder));
     }
     builder.finish()
 }
@@ -92,7 +91,7 @@ fn a_tree_that_is_built_is_one_that_was_filled() {
         for _ in 0..length {
             let element = bytes(&mut prng);
             let element = if length > 2000 { element[..element.len().min(20)].to_vec() } else { element };
-            builder.push(&Draft::new(&[], &element)).unwrap();
+            builder.push(&List::draft(&element)).unwrap();
             model.push(element);
         }
         assert_eq!(builder.len(), length);

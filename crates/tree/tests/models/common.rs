@@ -1,12 +1,11 @@
 //! What the model-based tests of all orders share.
-#![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::fmt::Debug;
 use syros_tree::{Order, Tree};
 use syros_types::Prng;
 
 /// Bytes of a length that is mostly small, and sometimes near to where a block is half full, full, or too small.
-pub(crate) fn bytes(prng: &mut Prng) -> Vec<u8> {
+pub(super) fn bytes(prng: &mut Prng) -> Vec<u8> {
     let length = match prng.below(100) {
         0..4 => 0,
         4..70 => 1 + prng.below(16),
@@ -23,12 +22,12 @@ pub(crate) fn bytes(prng: &mut Prng) -> Vec<u8> {
 }
 
 /// How likely, in percent, a step of a run removes something: runs grow, stay, shrink and empty their trees.
-pub(crate) fn removal_percent(step: u64) -> u64 {
+pub(super) fn removal_percent(step: u64) -> u64 {
     [20, 50, 30, 70, 45, 85][(step / 150 % 6) as usize]
 }
 
 /// Looks at the tree's own invariants and at all elements, from both ends and by rank.
-pub(crate) fn assert_equal<O, T>(tree: &Tree<O>, model: &[T], item: impl Fn(O::Item<'_>) -> T)
+pub(super) fn assert_equal<O, T>(tree: &Tree<O>, model: &[T], item: impl Fn(O::Item<'_>) -> T)
 where
     O: Order,
     T: PartialEq + Debug,
@@ -62,7 +61,7 @@ fn are_equal<'a, T: PartialEq + 'a>(
 }
 
 /// A range of ranks, often an edge or empty, sometimes beyond the end.
-pub(crate) fn ranks(prng: &mut Prng, length: u64) -> std::ops::Range<u64> {
+pub(super) fn ranks(prng: &mut Prng, length: u64) -> std::ops::Range<u64> {
     let edge = |prng: &mut Prng| match prng.below(6) {
         0 => 0,
         1 => length,

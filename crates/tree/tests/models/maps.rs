@@ -1,10 +1,8 @@
 //! Maps and sets against the collections of the standard library.
 
-mod common;
-
-use common::{assert_equal, bytes, ranks, removal_percent};
+use super::common::{assert_equal, bytes, ranks, removal_percent};
 use std::collections::{BTreeMap, BTreeSet};
-use syros_tree::{Hashing, KeyHash, Map, Position, Set};
+use syros_tree::{Builder, ByHash, Hashing, KeyHash, Map, Members, Position, Set};
 use syros_types::{Prng, key_hash};
 
 /// All keys collide.
@@ -106,7 +104,7 @@ fn ask<H: Hashing>(tree: &Map<H>, model: &Model, prng: &mut Prng) {
     assert_eq!(tree.rank(Map::<H>::position(&key)).is_ok(), model.contains_key(&place));
     let hash = H::hash(&key).wrapping_add(prng.below(3)).wrapping_sub(1);
     let before = model.keys().filter(|place| place.0 < hash).count() as u64;
-    assert_eq!(tree.count_before(Position { hash, key: &[] }), before);
+    assert_eq!(tree.count_before(Position::first_of(hash)), before);
 }
 
 /// Removes a range of ranks, or everything behind one.
@@ -168,6 +166,11 @@ fn a_set_is_one() {
         kept.push((tree, model));
         for (tree, model) in kept {
             let model: Vec<_> = model.into_iter().map(|(_, member)| member).collect();
+            let mut builder = Builder::<ByHash<Members>>::new();
+            for member in &tree {
+                builder.push(&<Set>::draft(member)).unwrap();
+            }
+            assert_equal(&builder.finish(), &model, <[u8]>::to_vec);
             assert_equal(&tree, &model, <[u8]>::to_vec);
         }
     }

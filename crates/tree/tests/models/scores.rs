@@ -1,12 +1,11 @@
 //! The score tree against a sorted vector.
 
-mod common;
-
-use common::{assert_equal, bytes, ranks, removal_percent};
-use syros_tree::{Edge, Score, Scores};
+use super::common::{assert_equal, bytes, ranks, removal_percent};
+use syros_tree::{Builder, ByScore, Edge, Score, Scores};
 use syros_types::Prng;
 
-type Model = Vec<(Score, Vec<u8>)>;
+type Place = (Score, Vec<u8>);
+type Model = Vec<Place>;
 
 fn score(prng: &mut Prng) -> Score {
     let value = match prng.below(10) {
@@ -39,7 +38,7 @@ fn ask(tree: &Scores, model: &Model, prng: &mut Prng) {
         true => model[prng.below(model.len() as u64) as usize].clone(),
         false => (score(prng), member(prng)),
     };
-    let count = |is_before: &dyn Fn(&(Score, Vec<u8>)) -> bool| model.partition_point(is_before) as u64;
+    let count = |is_before: &dyn Fn(&Place) -> bool| model.partition_point(is_before) as u64;
     let (score, member) = (place.0, place.1.as_slice());
     assert_eq!(tree.count_before(Edge::Before(score)), count(&|other| other.0 < score));
     assert_eq!(tree.count_before(Edge::After(score)), count(&|other| other.0 <= score));
@@ -98,6 +97,11 @@ fn run(seed: u64, steps: u64) {
         }
     }
     compare(&tree, &model);
+    let mut builder = Builder::<ByScore>::new();
+    for (score, member) in &tree {
+        builder.push(&Scores::draft(score, member)).unwrap();
+    }
+    compare(&builder.finish(), &model);
     for (other, its_model) in kept {
         compare(&other, &its_model);
     }

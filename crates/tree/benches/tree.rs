@@ -214,7 +214,7 @@ fn of_trees<O: Order>(tree: &Tree<O>, mut update: impl FnMut(&mut Tree<O>, u64))
         steps.add(start.elapsed());
     }
     row("update, the first 1000 behind a clone", start.elapsed(), 1000);
-    steps.print("of them");
+    steps.print("these updates");
     let start = Instant::now();
     drop(other);
     row("drop of that clone, per update", start.elapsed(), 1000);

@@ -151,6 +151,7 @@ impl<'a, O: Order> Spliced<'a, O> {
     }
 
     /// Bytes of the rests of the elements before `index`.
+    #[inline]
     fn start(&self, index: usize) -> usize {
         if index <= self.replaced.start {
             return self.old.start(index);
@@ -199,8 +200,20 @@ impl<'a, O: Order> Spliced<'a, O> {
         if self.replaced.is_empty() && new == 0 && self.fits(1..length) {
             return ([1, 0], 1);
         }
+        // The more elements are before a cut, the fewer bytes are behind it: the best cut is on either side of where
+        // both are equal. If no cut fits there, none does.
+        let (mut low, mut high) = (1, length);
+        while low < high {
+            let middle = (low + high) / 2;
+            if self.bytes(0..middle) < self.bytes(middle..length) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
         let larger = |at: usize| self.bytes(0..at).max(self.bytes(at..length));
-        let fitting = (1..length).filter(|at| self.fits(0..*at) && self.fits(*at..length));
+        let near = [low - 1, low].into_iter().filter(|at| (1..length).contains(at));
+        let fitting = near.filter(|at| self.fits(0..*at) && self.fits(*at..length));
         match fitting.min_by_key(|at| larger(*at)) {
             Some(at) => ([at, 0], 1),
             // The new element fits in with neither those before it nor those behind it, and is between them.

@@ -1,20 +1,9 @@
-//! A leaf: elements packed behind each other in one allocation.
-//!
-//! | bytes | what |
-//! |---|---|
-//! | 2 | number of elements `n`, little-endian as all numbers here |
-//! | 2 | zero, so that what follows is aligned |
-//! | 4 | length of the rests |
-//! | `n` * [`Order::FIXED`] | the fixed parts |
-//! | `n` * 2 | where the rest of each element begins, counted from the first rest |
-//! | length of the rests | the rests, in the same order; each ends where the next one begins |
-//! | any | slack, with nothing in it |
-//!
-//! What a search compares first lies together at the front, in the few cache lines that the processor has fetched
-//! together with the header. An insertion moves what is behind it and needs no allocation while there is slack.
+//! A leaf: elements packed behind each other in one allocation, in the format of [`elements`](crate::elements). An
+//! insertion moves what is behind it and needs no allocation while there is slack.
 
 use crate::draft::Draft;
-use crate::order::{Element, Order};
+use crate::elements::{Elements, HEADER_BYTES, START_BYTES, used_bytes};
+use crate::order::Order;
 use core::marker::PhantomData;
 use core::ops::Range;
 use std::sync::Arc;
@@ -26,12 +15,6 @@ pub(crate) const BLOCK_BYTES_MAX: usize = 1000;
 /// Neighbours that fit into a block of this size are merged. Less than the maximum, so that a block that was just
 /// merged is not split again by the next insertions.
 pub(crate) const MERGED_BYTES_MAX: usize = BLOCK_BYTES_MAX / 4 * 3;
-
-/// Bytes before the fixed parts.
-pub(crate) const HEADER_BYTES: usize = 8;
-
-/// Bytes of the place where a rest begins.
-const START_BYTES: usize = 2;
 
 /// What an allocation costs beside its content: two reference counts, and the word before it of most allocators.
 pub(crate) const ALLOCATION_BYTES: usize = 24;
@@ -85,7 +68,7 @@ impl<O: Order> Block<O> {
     /// The elements.
     #[inline]
     pub(crate) fn elements(&self) -> Elements<'_, O> {
-        Elements { bytes: &self.bytes, order: PhantomData }
+        Elements::new(&self.bytes)
     }
 
     /// Bytes of the allocation, slack included.
@@ -188,109 +171,6 @@ impl<O: Order> Part<'_, O> {
             Self::New(draft) => (1, draft.rest_length()),
         }
     }
-}
-
-/// The elements of one block.
-pub struct Elements<'a, O> {
-    bytes: &'a [u8],
-    order: PhantomData<fn() -> O>,
-}
-
-impl<O> Clone for Elements<'_, O> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<O> Copy for Elements<'_, O> {}
-
-impl<'a, O: Order> Elements<'a, O> {
-    /// Number of elements.
-    #[must_use]
-    #[inline]
-    pub fn len(self) -> usize {
-        usize::from(u16::from_le_bytes([self.bytes[0], self.bytes[1]]))
-    }
-
-    /// True if there is none, as in no block of a tree.
-    #[must_use]
-    pub fn is_empty(self) -> bool {
-        self.len() == 0
-    }
-
-    /// The fixed parts of all elements behind each other.
-    #[must_use]
-    #[inline]
-    pub fn fixed_parts(self) -> &'a [u8] {
-        &self.bytes[HEADER_BYTES..HEADER_BYTES + self.len() * O::FIXED]
-    }
-
-    /// The fixed part of the element at `index`.
-    ///
-    /// # Panics
-    /// If there are not so many elements.
-    #[must_use]
-    #[inline]
-    pub fn fixed(self, index: usize) -> &'a [u8] {
-        &self.fixed_parts()[index * O::FIXED..][..O::FIXED]
-    }
-
-    /// What follows the fixed part of the element at `index`.
-    ///
-    /// # Panics
-    /// If there are not so many elements.
-    #[must_use]
-    #[inline]
-    pub fn rest(self, index: usize) -> &'a [u8] {
-        let rests = self.rests_at();
-        &self.bytes[rests + self.start(index)..rests + self.start(index + 1)]
-    }
-
-    /// The element at `index`.
-    ///
-    /// # Panics
-    /// If there are not so many elements.
-    #[must_use]
-    #[inline]
-    pub fn get(self, index: usize) -> Element<'a> {
-        Element { fixed: self.fixed(index), rest: self.rest(index) }
-    }
-
-    /// Bytes in use.
-    #[inline]
-    pub(crate) fn used(self) -> usize {
-        used_bytes::<O>(self.len(), self.rests_length())
-    }
-
-    /// Bytes of all rests.
-    #[inline]
-    pub(crate) fn rests_length(self) -> usize {
-        u32::from_le_bytes([self.bytes[4], self.bytes[5], self.bytes[6], self.bytes[7]]) as usize
-    }
-
-    /// Where the first rest is.
-    #[inline]
-    fn rests_at(self) -> usize {
-        used_bytes::<O>(self.len(), 0)
-    }
-
-    /// Where the rest of the element at `index` begins, counted from the first rest. The element behind the last one
-    /// begins where that ends.
-    #[inline]
-    pub(crate) fn start(self, index: usize) -> usize {
-        let count = self.len();
-        if index >= count {
-            return self.rests_length();
-        }
-        let at = HEADER_BYTES + count * O::FIXED + index * START_BYTES;
-        usize::from(u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]]))
-    }
-}
-
-/// Bytes that so many elements take, the rests of which have `rest` bytes together.
-#[inline]
-pub(crate) fn used_bytes<O: Order>(count: usize, rest: usize) -> usize {
-    HEADER_BYTES + count * (O::FIXED + START_BYTES) + rest
 }
 
 /// How long a block is made that has so many bytes in use: with some slack for the next insertions, and so that

@@ -3,10 +3,11 @@
 //! A block keeps the upper half of each hash. Where these are equal, which in a million keys they hardly ever are, the
 //! whole hash is computed again from the key.
 
-use crate::block::Elements;
 use crate::draft::Draft;
+use crate::elements::Elements;
 use crate::iter::Iter;
-use crate::order::{Element, KeyOrder, Order};
+use crate::key_order::KeyOrder;
+use crate::order::{Element, Order};
 use crate::tree::Tree;
 use core::cmp::Ordering;
 use core::marker::PhantomData;

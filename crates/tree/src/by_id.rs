@@ -1,8 +1,9 @@
 //! Elements in the order of ids of 128 bits: streams.
 
-use crate::block::Elements;
 use crate::draft::Draft;
-use crate::order::{Element, KeyOrder, Order};
+use crate::elements::Elements;
+use crate::key_order::KeyOrder;
+use crate::order::{Element, Order};
 use crate::tree::Tree;
 use core::cmp::Ordering;
 

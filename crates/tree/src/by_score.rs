@@ -1,8 +1,9 @@
 //! Elements in the order of their scores, and of their bytes where these are equal: sorted sets.
 
-use crate::block::Elements;
 use crate::draft::Draft;
-use crate::order::{Element, KeyOrder, Order};
+use crate::elements::Elements;
+use crate::key_order::KeyOrder;
+use crate::order::{Element, Order};
 use crate::tree::Tree;
 use core::cmp::Ordering;
 

@@ -1,7 +1,8 @@
 //! One element is put into a tree or taken out: the only code that does so, whatever the order.
 
-use crate::block::{BLOCK_BYTES_MAX, Block, Elements, Part, used_bytes};
+use crate::block::{BLOCK_BYTES_MAX, Block, Part};
 use crate::draft::Draft;
+use crate::elements::{Elements, used_bytes};
 use crate::node::{CHILDREN_MAX, Child, Inner, Sibling, between};
 use crate::order::{Element, Order};
 use crate::seek::Seek;

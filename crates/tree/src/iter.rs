@@ -1,8 +1,10 @@
 //! Elements in order, forwards and backwards, without copying them.
 
-use crate::block::{Block, Elements};
+use crate::block::Block;
+use crate::elements::Elements;
+use crate::node::Child;
 use crate::order::Order;
-use crate::tree::Tree;
+use crate::seek::locate;
 use core::iter::FusedIterator;
 use core::ops::Range;
 
@@ -11,7 +13,8 @@ use core::ops::Range;
 /// It keeps the block that it is in at each end, and finds the next one from the root when that is used up. So it has
 /// no allocation, and dropping it early costs nothing.
 pub struct Iter<'a, O: Order> {
-    tree: &'a Tree<O>,
+    /// None if there is no element.
+    root: Option<&'a Child<O>>,
     /// Ranks that are still to come.
     ranks: Range<u64>,
     front: Option<Place<'a, O>>,
@@ -33,7 +36,7 @@ impl<O> Clone for Place<'_, O> {
 impl<O: Order> Clone for Iter<'_, O> {
     fn clone(&self) -> Self {
         Self {
-            tree: self.tree,
+            root: self.root,
             ranks: self.ranks.clone(),
             front: self.front.clone(),
             back: self.back.clone(),
@@ -43,8 +46,8 @@ impl<O: Order> Clone for Iter<'_, O> {
 
 impl<'a, O: Order> Iter<'a, O> {
     /// The elements of these ranks, all of which exist.
-    pub(crate) fn new(tree: &'a Tree<O>, ranks: Range<u64>) -> Self {
-        Self { tree, ranks, front: None, back: None }
+    pub(crate) fn new(root: Option<&'a Child<O>>, ranks: Range<u64>) -> Self {
+        Self { root, ranks, front: None, back: None }
     }
 
     /// The rank of the element that comes next; behind the last one if none does.
@@ -69,7 +72,7 @@ impl<'a, O: Order> Iterator for Iter<'a, O> {
                 self.ranks.start += 1;
                 return Some(O::item(place.elements.get(slot)));
             }
-            let (block, slot) = self.tree.locate(self.ranks.start)?;
+            let (block, slot) = locate(self.root?, self.ranks.start);
             let elements = block.elements();
             self.front = Some(Place { elements, slots: slot..elements.len() });
         }
@@ -103,7 +106,7 @@ impl<O: Order> DoubleEndedIterator for Iter<'_, O> {
                 self.ranks.end -= 1;
                 return Some(O::item(place.elements.get(slot)));
             }
-            let (block, slot) = self.tree.locate(self.ranks.end - 1)?;
+            let (block, slot) = locate(self.root?, self.ranks.end - 1);
             self.back = Some(Place { elements: block.elements(), slots: 0..slot + 1 });
         }
     }
@@ -113,25 +116,17 @@ impl<O: Order> ExactSizeIterator for Iter<'_, O> {}
 
 impl<O: Order> FusedIterator for Iter<'_, O> {}
 
-impl<'a, O: Order> IntoIterator for &'a Tree<O> {
-    type Item = O::Item<'a>;
-    type IntoIter = Iter<'a, O>;
-
-    fn into_iter(self) -> Iter<'a, O> {
-        self.iter()
-    }
-}
-
 /// The blocks of a tree from a rank on.
 pub struct Blocks<'a, O: Order> {
-    tree: &'a Tree<O>,
-    rank: u64,
+    root: Option<&'a Child<O>>,
+    /// Ranks that are still to come.
+    ranks: Range<u64>,
 }
 
 impl<'a, O: Order> Blocks<'a, O> {
-    /// The blocks of the elements from this rank on.
-    pub(crate) fn new(tree: &'a Tree<O>, rank: u64) -> Self {
-        Self { tree, rank }
+    /// The blocks of the elements of these ranks, behind which there are no others.
+    pub(crate) fn new(root: Option<&'a Child<O>>, ranks: Range<u64>) -> Self {
+        Self { root, ranks }
     }
 }
 
@@ -139,9 +134,12 @@ impl<'a, O: Order> Iterator for Blocks<'a, O> {
     type Item = Leaf<'a, O>;
 
     fn next(&mut self) -> Option<Leaf<'a, O>> {
-        let (block, slot) = self.tree.locate(self.rank)?;
-        let leaf = Leaf { block, slot, rank: self.rank };
-        self.rank += leaf.len() as u64;
+        if self.ranks.is_empty() {
+            return None;
+        }
+        let (block, slot) = locate(self.root?, self.ranks.start);
+        let leaf = Leaf { block, slot, rank: self.ranks.start };
+        self.ranks.start += leaf.len() as u64;
         Some(leaf)
     }
 }

@@ -7,7 +7,7 @@
 //! of an element is found, in O(log n). What is asked by rank depends on the elements alone: no answer tells how
 //! elements lie in blocks, so trees with equal elements give equal answers, whatever their history was.
 //!
-//! **Packed.** A leaf is a block of about 1 KiB, one allocation of elements behind each other ([`block`]). No element
+//! **Packed.** A leaf is a block of about 1 KiB, one allocation of elements behind each other (`elements.rs`). No element
 //! has a pointer of its own. An element that is larger than a block has a block for itself.
 //!
 //! What a tree is ordered by is its [`Order`]:
@@ -37,7 +37,9 @@ mod corrupt;
 mod dismantle;
 mod draft;
 mod edit;
+mod elements;
 mod iter;
+mod key_order;
 #[cfg(test)]
 mod narrow;
 mod node;
@@ -47,7 +49,6 @@ mod separators;
 mod tail;
 mod tree;
 
-pub use block::Elements;
 pub use build::{Builder, OutOfOrder};
 pub use by_hash::{ByHash, Form, Hashing, KeyHash, Map, Members, Pairs, Position, Scan, Set};
 pub use by_id::{ById, Log};
@@ -56,6 +57,8 @@ pub use by_score::{ByScore, Edge, Score, Scores};
 pub use check::Flaw;
 pub use dismantle::Dismantle;
 pub use draft::Draft;
+pub use elements::Elements;
 pub use iter::{Blocks, Iter, Leaf};
-pub use order::{Element, KeyOrder, Order};
+pub use key_order::KeyOrder;
+pub use order::{Element, Order};
 pub use tree::Tree;

@@ -1,6 +1,7 @@
 //! Inner nodes: what they hold, and how children are split, merged and counted.
 
-use crate::block::{ALLOCATION_BYTES, Block, HEADER_BYTES, MERGED_BYTES_MAX, Part};
+use crate::block::{ALLOCATION_BYTES, Block, MERGED_BYTES_MAX, Part};
+use crate::elements::HEADER_BYTES;
 use crate::order::{Element, Order};
 use crate::separators::{Separator, Separators};
 use crate::tail::Tail;

@@ -1,8 +1,10 @@
 //! How a place in a tree is found: which child it is below, and where in a leaf it is.
 
-use crate::block::Elements;
-use crate::node::Inner;
-use crate::order::{KeyOrder, Order};
+use crate::block::Block;
+use crate::elements::Elements;
+use crate::key_order::KeyOrder;
+use crate::node::{Child, Inner};
+use crate::order::Order;
 use core::cmp::Ordering;
 
 /// A place that is looked for on the way down from the root.
@@ -13,6 +15,26 @@ pub(crate) trait Seek<O: Order> {
 
     /// The index of the element that is looked for, or, as an error, where an element belongs that is not there.
     fn slot(&self, elements: Elements<'_, O>) -> Result<usize, usize>;
+}
+
+/// The leaf that a place is in.
+#[inline]
+pub(crate) fn descend<'a, O: Order>(root: &'a Child<O>, seek: &mut impl Seek<O>) -> &'a Block<O> {
+    let mut node = root;
+    loop {
+        match node {
+            Child::Leaf(block) => return block,
+            Child::Inner(inner) => node = &inner.children[seek.child(inner)],
+        }
+    }
+}
+
+/// The leaf with the element of a rank, and the element's index there. There has to be one.
+#[inline]
+pub(crate) fn locate<O: Order>(root: &Child<O>, rank: u64) -> (&Block<O>, usize) {
+    let mut seek = AtRank(rank);
+    let block = descend(root, &mut seek);
+    (block, seek.0 as usize)
 }
 
 /// The element that so many others are before. There has to be one.

@@ -5,9 +5,10 @@ use crate::dismantle::Dismantle;
 use crate::draft::Draft;
 use crate::edit::{Action, Outcome, edit};
 use crate::iter::{Blocks, Iter};
+use crate::key_order::KeyOrder;
 use crate::node::{Child, Inner, lowest};
-use crate::order::{Element, KeyOrder, Order};
-use crate::seek::{AtEnd, AtKey, AtRank, BeforeRank, CountingAtKey, Seek};
+use crate::order::{Element, Order};
+use crate::seek::{AtEnd, AtKey, AtRank, BeforeRank, CountingAtKey, Seek, descend, locate};
 use core::fmt;
 use core::ops::{Bound, Range, RangeBounds};
 use std::sync::Arc;
@@ -92,13 +93,13 @@ impl<O: Order> Tree<O> {
     /// up before the first element is asked for, which takes O(log n).
     #[must_use]
     pub fn range(&self, ranks: impl RangeBounds<u64>) -> Iter<'_, O> {
-        Iter::new(self, self.clamped(ranks))
+        Iter::new(self.root.as_ref(), self.clamped(ranks))
     }
 
     /// The blocks of the elements from a rank on. The first one has only those of its elements that are not before it.
     #[must_use]
     pub fn blocks(&self, rank: u64) -> Blocks<'_, O> {
-        Blocks::new(self, rank)
+        Blocks::new(self.root.as_ref(), self.clamped(rank..))
     }
 
     /// Removes the element of this rank and gives it to `see` before that, in O(log n). None if there is none.
@@ -155,31 +156,8 @@ impl<O: Order> Tree<O> {
 
     /// The element of this rank as it is packed.
     pub(crate) fn element(&self, rank: u64) -> Option<Element<'_>> {
-        let (block, index) = self.locate(rank)?;
+        let (block, index) = locate(self.root.as_ref().filter(|_| rank < self.count)?, rank);
         Some(block.elements().get(index))
-    }
-
-    /// The block with the element of this rank, and the element's index there.
-    #[inline]
-    pub(crate) fn locate(&self, rank: u64) -> Option<(&Block<O>, usize)> {
-        if rank >= self.count {
-            return None;
-        }
-        let mut seek = AtRank(rank);
-        let block = self.descend(&mut seek)?;
-        Some((block, seek.0 as usize))
-    }
-
-    /// The leaf that a place is in; none if there is no element.
-    #[inline]
-    fn descend(&self, seek: &mut impl Seek<O>) -> Option<&Block<O>> {
-        let mut node = self.root.as_ref()?;
-        loop {
-            match node {
-                Child::Leaf(block) => return Some(block),
-                Child::Inner(inner) => node = &inner.children[seek.child(inner)],
-            }
-        }
     }
 
     /// Ranks that elements have.
@@ -261,12 +239,21 @@ impl<O: Order> Tree<O> {
     }
 }
 
+impl<'a, O: Order> IntoIterator for &'a Tree<O> {
+    type Item = O::Item<'a>;
+    type IntoIter = Iter<'a, O>;
+
+    fn into_iter(self) -> Iter<'a, O> {
+        self.iter()
+    }
+}
+
 impl<O: KeyOrder> Tree<O> {
     /// The element with a key, as it is packed, in O(log n).
     #[must_use]
     #[inline]
     pub fn find(&self, key: O::Key<'_>) -> Option<Element<'_>> {
-        let elements = self.descend(&mut AtKey::new(key))?.elements();
+        let elements = descend(self.root.as_ref()?, &mut AtKey::new(key)).elements();
         O::search(elements, key).ok().map(|index| elements.get(index))
     }
 
@@ -275,9 +262,9 @@ impl<O: KeyOrder> Tree<O> {
     /// # Errors
     /// If there is none: the number of elements that are less.
     pub fn rank(&self, key: O::Key<'_>) -> Result<u64, u64> {
+        let Some(root) = &self.root else { return Err(0) };
         let mut seek = CountingAtKey { at: AtKey::new(key), before: 0 };
-        let Some(block) = self.descend(&mut seek) else { return Err(0) };
-        match O::search(block.elements(), key) {
+        match O::search(descend(root, &mut seek).elements(), key) {
             Ok(index) => Ok(seek.before + index as u64),
             Err(index) => Err(seek.before + index as u64),
         }

@@ -1,7 +1,8 @@
 //! Operations as bytes.
 //!
 //! An operation is an opcode, whose highest bit says "blind", and its fields in the order of their
-//! declaration. Numbers are little-endian base-128 varints in their shortest form, signed ones
+//! declaration. Opcodes from 128 on are two bytes: [`ESCAPE`], with the bit that says "blind", and what the opcode is
+//! above 128. Numbers are little-endian base-128 varints in their shortest form, signed ones
 //! zigzagged; byte strings are a varint length and the bytes; lists are a varint count and the strings.
 //! Every operation has exactly one encoding. Opcodes are fixed for ever: logs and peers hold them.
 //!
@@ -10,20 +11,57 @@
 
 use crate::arguments::Arguments;
 use crate::limits::PATTERN_BYTES_MAX;
-use crate::primitive::{Malformed, put_bytes, put_signed, take_bytes_up_to, take_signed, take_up_to};
+use crate::primitive::{
+    Malformed, put_bytes, put_signed, take_bytes_up_to, take_signed, take_u8, take_up_to,
+};
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX, VALUE_BYTES_MAX};
 use syros_types::varint::put_varint;
 
-/// The bit of an opcode that marks a blind operation.
+/// The bit of an opcode's first byte that marks a blind operation.
 pub(crate) const BLIND: u8 = 0x80;
+
+/// The first of the two bytes of an opcode that does not fit into one. It is no opcode itself.
+pub(crate) const ESCAPE: u8 = 0x7f;
+
+/// The first opcode of two bytes.
+const LONG_FIRST: u16 = 128;
+
+/// The number that an operation has in its encoding.
+pub(crate) type Opcode = u16;
+
+/// True if an opcode can be written.
+pub(crate) const fn is_opcode(opcode: Opcode) -> bool {
+    opcode < ESCAPE as Opcode || (LONG_FIRST <= opcode && opcode < LONG_FIRST + 256)
+}
+
+/// Appends an opcode.
+#[inline]
+pub(crate) fn put_opcode(out: &mut Vec<u8>, opcode: Opcode, blind: bool) {
+    let blind = if blind { BLIND } else { 0 };
+    match opcode.checked_sub(LONG_FIRST) {
+        None => out.push(opcode as u8 | blind),
+        Some(above) => out.extend_from_slice(&[ESCAPE | blind, above as u8]),
+    }
+}
+
+/// Takes an opcode off the front of `input`, and whether the operation is blind.
+#[inline]
+pub(crate) fn take_opcode(input: &mut &[u8]) -> Result<(Opcode, bool), Malformed> {
+    let byte = take_u8(input)?;
+    let opcode = match byte & !BLIND {
+        ESCAPE => LONG_FIRST + Opcode::from(take_u8(input)?),
+        short => Opcode::from(short),
+    };
+    Ok((opcode, byte & BLIND != 0))
+}
 
 /// An operation that can be written as bytes and read from them.
 pub(crate) trait Encoding<'a>: Copy {
     /// Its opcode, which no other operation has or has had.
-    const OPCODE: u8;
+    const OPCODE: Opcode;
 
     /// The opcode of this one: [`Self::OPCODE`], unless the operation has several forms with opcodes of their own.
-    fn opcode(&self) -> u8 {
+    fn opcode(&self) -> Opcode {
         Self::OPCODE
     }
 
@@ -34,7 +72,7 @@ pub(crate) trait Encoding<'a>: Copy {
     ///
     /// # Errors
     /// [`Malformed`] if the bytes are no fields within the limits; `input` is then unspecified.
-    fn decode(opcode: u8, input: &mut &'a [u8]) -> Result<Self, Malformed>;
+    fn decode(opcode: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed>;
 }
 
 /// How a field of an operation is written and read: one implementation for each kind of field.
@@ -57,7 +95,7 @@ pub(crate) trait Field<'a> {
 macro_rules! fields {
     ($name:ident $(<$life:lifetime>)? = $opcode:literal { $($field:ident: $kind:ty),* }) => {
         impl<'a> $crate::encoding::Encoding<'a> for $name $(<$life>)? {
-            const OPCODE: u8 = $opcode;
+            const OPCODE: $crate::encoding::Opcode = $opcode;
 
             #[inline]
             fn encode(&self, _out: &mut Vec<u8>) {
@@ -65,7 +103,10 @@ macro_rules! fields {
             }
 
             #[inline]
-            fn decode(_opcode: u8, _input: &mut &'a [u8]) -> Result<Self, $crate::primitive::Malformed> {
+            fn decode(
+                _opcode: $crate::encoding::Opcode,
+                _input: &mut &'a [u8],
+            ) -> Result<Self, $crate::primitive::Malformed> {
                 Ok(Self { $($field: <$kind as $crate::encoding::Field<'a>>::take(_input)?),* })
             }
         }
@@ -87,6 +128,10 @@ pub(crate) enum Signed {}
 
 /// A list of at least one key or, with `STEP` 2, of keys and values in turn.
 pub(crate) enum List<const STEP: usize> {}
+
+/// A list of at least one element of a collection or, with `STEP` 2, of elements and their values in turn. An element may
+/// be as long as a value.
+pub(crate) enum Elements<const STEP: usize> {}
 
 /// Implements [`Field`] for byte strings up to a limit.
 macro_rules! strings {
@@ -137,27 +182,48 @@ impl<'a, const STEP: usize> Field<'a> for List<STEP> {
 
     #[inline]
     fn take(input: &mut &'a [u8]) -> Result<Arguments<'a>, Malformed> {
-        let step = STEP as u64;
-        let count = take_up_to(input, step * KEYS_PER_OPERATION_MAX as u64)?;
-        if count == 0 || !count.is_multiple_of(step) {
-            return Err(Malformed::Count(count));
-        }
-        let start = *input;
-        for index in 0..count {
-            if index % step == 0 {
-                Key::take(input)?
-            } else {
-                Value::take(input)?
-            };
-        }
-        let bytes = &start[..start.len() - input.len()];
-        Ok(Arguments::encoded(count as usize, bytes))
+        take_list(input, STEP as u64, Key::take)
     }
 }
 
+impl<'a, const STEP: usize> Field<'a> for Elements<STEP> {
+    type Content = Arguments<'a>;
+
+    fn put(out: &mut Vec<u8>, content: Arguments<'a>) {
+        List::<STEP>::put(out, content);
+    }
+
+    fn take(input: &mut &'a [u8]) -> Result<Arguments<'a>, Malformed> {
+        take_list(input, STEP as u64, Value::take)
+    }
+}
+
+/// Takes a list whose first string, and every `step`-th one, is taken by `take`; those between are values.
+#[inline]
+fn take_list<'a>(
+    input: &mut &'a [u8],
+    step: u64,
+    take: impl Fn(&mut &'a [u8]) -> Result<&'a [u8], Malformed>,
+) -> Result<Arguments<'a>, Malformed> {
+    let count = take_up_to(input, step * KEYS_PER_OPERATION_MAX as u64)?;
+    if count == 0 || !count.is_multiple_of(step) {
+        return Err(Malformed::Count(count));
+    }
+    let start = *input;
+    for index in 0..count {
+        if index % step == 0 {
+            take(input)?
+        } else {
+            Value::take(input)?
+        };
+    }
+    let bytes = &start[..start.len() - input.len()];
+    Ok(Arguments::encoded(count as usize, bytes))
+}
+
 /// The most bytes that an operation's opcode, options, counts and numbers take besides its strings and
-/// their length prefixes: opcode, option byte, and three varints of ten bytes.
-const FIXED_BYTES_MAX: usize = 32;
+/// their length prefixes: two bytes of opcode, option byte, and three varints of ten bytes.
+const FIXED_BYTES_MAX: usize = 33;
 
 /// A bound on the encoded length of an operation with strings of these lengths: never too low.
 pub(crate) fn encoded_length_bound(strings: &[&[u8]]) -> usize {

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use syros_types::limits::{BODY_BYTES_MAX, KEY_BYTES_MAX, KEYS_PER_OPERATION_MAX};
+use syros_values::WrongType;
 
 /// Why a command was refused before it became an operation. Its text, [`CommandError::write`], is
 /// Redis 7.0's where Redis has the same error.
@@ -43,6 +44,16 @@ pub enum CommandError {
     KeyTooLong(usize),
     /// So many keys are more than [`KEYS_PER_OPERATION_MAX`].
     TooManyKeys(usize),
+    /// So many elements of a collection are more than one operation may name.
+    TooManyElements(usize),
+    /// HINCRBYFLOAT by a number that is not finite.
+    NotFiniteArgument,
+    /// A count of elements that cannot be negated.
+    CountOutOfRange,
+    /// A count of pairs that cannot be doubled.
+    PairCountOutOfRange,
+    /// More random elements, with repetitions, than [`DRAWS_MAX`](crate::limits::DRAWS_MAX).
+    TooManyDraws,
     /// A pattern of so many bytes is longer than [`PATTERN_BYTES_MAX`](crate::limits::PATTERN_BYTES_MAX).
     PatternTooLong(usize),
     /// The operation would be longer than [`BODY_BYTES_MAX`].
@@ -95,7 +106,7 @@ impl fmt::Display for CommandError {
                 String::from_utf8_lossy(arguments)
             ),
             Self::Arity(name) => write!(f, "ERR wrong number of arguments for '{name}' command"),
-            Self::Syntax => f.write_str("ERR syntax error"),
+            Self::Syntax => f.write_str(ExecutionError::Syntax.text()),
             Self::NotInteger => f.write_str(ExecutionError::NotInteger.text()),
             Self::NotFloat => f.write_str(ExecutionError::NotFloat.text()),
             Self::InvalidExpireTime(name) => write!(f, "ERR invalid expire time in '{name}' command"),
@@ -116,6 +127,20 @@ impl fmt::Display for CommandError {
             Self::TooManyKeys(keys) => {
                 write!(f, "ERR {keys} keys in one command exceed the maximum of {KEYS_PER_OPERATION_MAX}")
             }
+            Self::TooManyElements(count) => {
+                let max = KEYS_PER_OPERATION_MAX;
+                write!(f, "ERR {count} elements in one command exceed the maximum of {max}")
+            }
+            Self::NotFiniteArgument => f.write_str("ERR value is NaN or Infinity"),
+            Self::CountOutOfRange => {
+                let max = i64::MAX;
+                write!(f, "ERR value is out of range, value must between -{max} and {max}")
+            }
+            Self::PairCountOutOfRange => f.write_str("ERR value is out of range"),
+            Self::TooManyDraws => {
+                let max = crate::limits::DRAWS_MAX;
+                write!(f, "ERR more than {max} random elements with repetitions in one command")
+            }
             Self::PatternTooLong(bytes) => {
                 let max = crate::limits::PATTERN_BYTES_MAX;
                 write!(f, "ERR pattern of {bytes} bytes exceeds the maximum of {max}")
@@ -135,6 +160,14 @@ impl core::error::Error for CommandError {}
 /// Why an operation failed when it was executed; the state is unchanged by it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExecutionError {
+    /// The key has a value of another kind.
+    WrongType,
+    /// An option that the command does not have, in a command that looks for its key first.
+    Syntax,
+    /// The value of the field is not a 64-bit integer.
+    FieldNotInteger,
+    /// The value of the field is not a floating point number.
+    FieldNotFloat,
     /// The stored value is not a 64-bit integer.
     NotInteger,
     /// The stored value is not a floating point number.
@@ -162,6 +195,10 @@ impl ExecutionError {
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
+            Self::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value",
+            Self::Syntax => "ERR syntax error",
+            Self::FieldNotInteger => "ERR hash value is not an integer",
+            Self::FieldNotFloat => "ERR hash value is not a float",
             Self::NotInteger => "ERR value is not an integer or out of range",
             Self::NotFloat => "ERR value is not a valid float",
             Self::IncrementOverflow => "ERR increment or decrement would overflow",
@@ -185,3 +222,9 @@ impl fmt::Display for ExecutionError {
 }
 
 impl core::error::Error for ExecutionError {}
+
+impl From<WrongType> for ExecutionError {
+    fn from(_: WrongType) -> Self {
+        Self::WrongType
+    }
+}

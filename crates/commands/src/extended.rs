@@ -46,6 +46,12 @@ impl Extended {
         self.head & SIGN != 0
     }
 
+    /// True if it is no infinity.
+    #[must_use]
+    pub const fn is_finite(self) -> bool {
+        !self.is_infinite()
+    }
+
     const fn is_infinite(self) -> bool {
         self.head & !SIGN == EXPONENT_INFINITE
     }
@@ -85,7 +91,8 @@ impl Extended {
     }
 
     /// As [`Extended::parse`]; also hexadecimal numbers such as `0x1.8p-3`, which C's `strtold` reads. Only for what
-    /// clients send: a stored value is read when an operation executes, and an older log must execute as it did.
+    /// clients send, and for fields of hashes, which have never been read otherwise: a string is read when an operation
+    /// executes, and an older log must execute as it did.
     #[must_use]
     pub fn parse_argument(text: &[u8]) -> Option<Self> {
         let (negative, digits) = match text {

@@ -41,7 +41,8 @@ pub use operation::Operation;
 pub use parse::{Parsed, parse, parse_numbered};
 pub use primitive::Malformed;
 pub use reply::{
-    ArrayRef, Reply, ReplyRef, put_array, put_bulk, put_error, put_integer, put_nil, put_ok, put_simple,
+    ArrayRef, Head, PairsRef, Reply, ReplyRef, put_array, put_bulk, put_error, put_integer, put_map, put_nil,
+    put_ok, put_pairs, put_simple,
 };
 pub use table::{commands, lookup};
 
@@ -58,6 +59,10 @@ pub mod limits {
     /// The replies to one body may grow to this many bytes plus one value. A reply is one buffer at
     /// every station of its way; without a bound one MGET could name a value of 16 MiB 65,536 times.
     pub const REPLY_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+    /// Most random elements that a command may ask for with repetitions. Each is looked up by itself, which takes some
+    /// hundred nanoseconds: so many of them take as long as others can be kept waiting.
+    pub const DRAWS_MAX: u64 = 1 << 20;
 
     /// Latest [`Deadline::At`](crate::Deadline::At), in milliseconds since the Unix epoch: one more than Redis's
     /// latest expiry, the largest signed 64-bit number.

@@ -1,9 +1,9 @@
 //! An operation: a command, and whether its reply is wanted.
 
-use crate::encoding::BLIND;
+use crate::encoding::{put_opcode, take_opcode};
 use crate::families::Command;
 use crate::families::definition::KeyNames;
-use crate::primitive::{Malformed, take_u8};
+use crate::primitive::Malformed;
 use syros_types::{Class, Footprint, key_hash};
 
 /// One operation: a command and whether its reply is wanted.
@@ -26,7 +26,7 @@ impl<'a> Operation<'a> {
     /// Appends the operation's only encoding. What [`parse`](crate::parse) returns is within all
     /// limits; an operation built by hand has to be, or [`Operation::decode`] will refuse it.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(self.command.opcode() | if self.blind { BLIND } else { 0 });
+        put_opcode(out, self.command.opcode(), self.blind);
         self.command.encode_fields(out);
     }
 
@@ -35,8 +35,7 @@ impl<'a> Operation<'a> {
     /// # Errors
     /// [`Malformed`] if the bytes are no operation within the limits; `input` is then unspecified.
     pub fn decode(input: &mut &'a [u8]) -> Result<Self, Malformed> {
-        let byte = take_u8(input)?;
-        let (blind, opcode) = (byte & BLIND != 0, byte & !BLIND);
+        let (opcode, blind) = take_opcode(input)?;
         let command = Command::decode(opcode, input)?;
         if blind && command.is_read() {
             return Err(Malformed::BlindRead(opcode));

@@ -9,9 +9,9 @@ pub enum Malformed {
     /// They end in the middle of something, or a body is empty.
     Truncated,
     /// No operation has this opcode.
-    Opcode(u8),
+    Opcode(u16),
     /// An operation that only reads is marked as blind.
-    BlindRead(u8),
+    BlindRead(u16),
     /// No reply has this tag.
     Tag(u8),
     /// A number is not in its shortest form, or exceeds 64 bits.

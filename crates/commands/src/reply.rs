@@ -1,8 +1,8 @@
 //! Replies as values and as bytes.
 //!
 //! A reply is a tag and its content: nothing for nil and OK, a zigzag varint for an integer, a varint
-//! length and bytes for strings and errors, a varint count and that many replies for an array. The
-//! replies to a body are concatenated in the order of its operations.
+//! length and bytes for strings and errors, a varint count and that many replies for an array, a varint count and twice
+//! as many replies for a map and for pairs. The replies to a body are concatenated in the order of its operations.
 
 use crate::primitive::{Malformed, put_bytes, put_signed, take_bytes, take_signed, take_u8};
 use core::fmt;
@@ -16,9 +16,11 @@ mod tag {
     pub(super) const SIMPLE: u8 = 4;
     pub(super) const ARRAY: u8 = 5;
     pub(super) const ERROR: u8 = 6;
+    pub(super) const MAP: u8 = 7;
+    pub(super) const PAIRS: u8 = 8;
 }
 
-/// Deepest nesting of arrays: SCAN answers an array in an array.
+/// Deepest nesting of arrays, maps and pairs: SCAN answers an array in an array.
 const DEPTH_MAX: usize = 2;
 
 /// An owned reply. The hot paths write replies with the `put_` functions and read them as
@@ -39,6 +41,10 @@ pub enum Reply {
     Array(Vec<Reply>),
     /// An error: its code and message, such as `ERR no such key`.
     Error(Vec<u8>),
+    /// Names with values: in RESP2 an array in which they alternate.
+    Map(Vec<(Reply, Reply)>),
+    /// Several pairs: in RESP3 an array of arrays of two, in RESP2 one array.
+    Pairs(Vec<(Reply, Reply)>),
 }
 
 impl Reply {
@@ -55,6 +61,14 @@ impl Reply {
                 replies.iter().for_each(|reply| reply.encode(out));
             }
             Self::Error(text) => put_error(out, text),
+            Self::Map(pairs) | Self::Pairs(pairs) => {
+                let put_head = if matches!(self, Self::Map(_)) { put_map } else { put_pairs };
+                put_head(out, pairs.len());
+                for (first, second) in pairs {
+                    first.encode(out);
+                    second.encode(out);
+                }
+            }
         }
     }
 
@@ -113,6 +127,18 @@ pub fn put_array(out: &mut Vec<u8>, count: usize) {
     put_varint(out, count as u64);
 }
 
+/// Appends the head of a [`Reply::Map`]; `count` names, each with its value, must follow.
+pub fn put_map(out: &mut Vec<u8>, count: usize) {
+    out.push(tag::MAP);
+    put_varint(out, count as u64);
+}
+
+/// Appends the head of [`Reply::Pairs`]; twice `count` replies must follow.
+pub fn put_pairs(out: &mut Vec<u8>, count: usize) {
+    out.push(tag::PAIRS);
+    put_varint(out, count as u64);
+}
+
 /// Appends the encoding of [`Reply::Error`].
 pub fn put_error(out: &mut Vec<u8>, text: &[u8]) {
     out.push(tag::ERROR);
@@ -136,6 +162,21 @@ pub enum ReplyRef<'a> {
     Array(ArrayRef<'a>),
     /// See [`Reply::Error`].
     Error(&'a [u8]),
+    /// See [`Reply::Map`].
+    Map(PairsRef<'a>),
+    /// See [`Reply::Pairs`].
+    Pairs(PairsRef<'a>),
+}
+
+/// How a reply of many parts begins, and how many there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Head {
+    /// An array of so many replies.
+    Array(usize),
+    /// A map of so many names with values.
+    Map(usize),
+    /// So many pairs.
+    Pairs(usize),
 }
 
 impl<'a> ReplyRef<'a> {
@@ -147,13 +188,19 @@ impl<'a> ReplyRef<'a> {
         Self::decode_at(input, 0)
     }
 
-    /// Takes the head of an array off the front of `input`, and says how many replies must follow; `None`, and nothing is
-    /// taken, if no array begins there. For whoever decodes the elements of a long one step by step.
-    pub fn take_array_head(input: &mut &'a [u8]) -> Option<usize> {
-        let mut rest = input.strip_prefix(&[tag::ARRAY])?;
-        let count = take_varint(&mut rest).ok()?;
+    /// Takes the head of an array, a map or pairs off the front of `input`; `None`, and nothing is taken, if none of them
+    /// begins there. For whoever decodes the elements of a long one step by step.
+    pub fn take_head(input: &mut &'a [u8]) -> Option<Head> {
+        let (first, mut rest) = input.split_first()?;
+        let head = match *first {
+            tag::ARRAY => Head::Array,
+            tag::MAP => Head::Map,
+            tag::PAIRS => Head::Pairs,
+            _ => return None,
+        };
+        let count = usize::try_from(take_varint(&mut rest).ok()?).ok()?;
         *input = rest;
-        usize::try_from(count).ok()
+        Some(head(count))
     }
 
     fn decode_at(input: &mut &'a [u8], depth: usize) -> Result<Self, Malformed> {
@@ -163,19 +210,24 @@ impl<'a> ReplyRef<'a> {
             tag::INTEGER => Self::Integer(take_signed(input)?),
             tag::BULK => Self::Bulk(take_bytes(input)?),
             tag::SIMPLE => Self::Simple(take_bytes(input)?),
-            tag::ARRAY if depth == DEPTH_MAX => return Err(Malformed::TooDeep),
-            tag::ARRAY => {
-                let count = take_varint(input)?;
-                let start = *input;
-                for _ in 0..count {
-                    Self::decode_at(input, depth + 1)?;
-                }
-                let bytes = &start[..start.len() - input.len()];
-                Self::Array(ArrayRef { count: count as usize, bytes })
-            }
+            tag::ARRAY | tag::MAP | tag::PAIRS if depth == DEPTH_MAX => return Err(Malformed::TooDeep),
+            tag::ARRAY => Self::Array(Self::decode_parts(input, 1, depth)?),
+            tag::MAP => Self::Map(PairsRef(Self::decode_parts(input, 2, depth)?)),
+            tag::PAIRS => Self::Pairs(PairsRef(Self::decode_parts(input, 2, depth)?)),
             tag::ERROR => Self::Error(take_bytes(input)?),
             other => return Err(Malformed::Tag(other)),
         })
+    }
+
+    /// Takes a count, and `each` times as many replies.
+    fn decode_parts(input: &mut &'a [u8], each: u64, depth: usize) -> Result<ArrayRef<'a>, Malformed> {
+        let count = take_varint(input)?.checked_mul(each).ok_or(Malformed::Number)?;
+        let start = *input;
+        for _ in 0..count {
+            Self::decode_at(input, depth + 1)?;
+        }
+        let bytes = &start[..start.len() - input.len()];
+        Ok(ArrayRef { count: count as usize, bytes })
     }
 
     /// The reply with its own copy of the bytes.
@@ -189,9 +241,41 @@ impl<'a> ReplyRef<'a> {
             Self::Simple(text) => Reply::Simple(text.to_vec()),
             Self::Array(array) => Reply::Array(array.map(ReplyRef::to_owned).collect()),
             Self::Error(text) => Reply::Error(text.to_vec()),
+            Self::Map(pairs) => Reply::Map(pairs.to_owned()),
+            Self::Pairs(pairs) => Reply::Pairs(pairs.to_owned()),
         }
     }
 }
+
+/// The replies in a map or in pairs: an iterator over the pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PairsRef<'a>(ArrayRef<'a>);
+
+impl<'a> PairsRef<'a> {
+    /// The replies one by one: each name before its value.
+    #[must_use]
+    pub const fn flat(self) -> ArrayRef<'a> {
+        self.0
+    }
+
+    fn to_owned(self) -> Vec<(Reply, Reply)> {
+        self.map(|(first, second)| (first.to_owned(), second.to_owned())).collect()
+    }
+}
+
+impl<'a> Iterator for PairsRef<'a> {
+    type Item = (ReplyRef<'a>, ReplyRef<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some((self.0.next()?, self.0.next()?))
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.0.count / 2, Some(self.0.count / 2))
+    }
+}
+
+impl ExactSizeIterator for PairsRef<'_> {}
 
 /// The replies in an array: an iterator over them.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -228,7 +312,9 @@ mod tests {
 
     #[test]
     fn replies_have_golden_bytes() {
-        let golden: [(Reply, &[u8]); 9] = [
+        let pairs =
+            || vec![(Reply::Bulk(b"f".to_vec()), Reply::Nil), (Reply::Ok, Reply::Array(vec![Reply::Ok]))];
+        let golden: [(Reply, &[u8]); 11] = [
             (Reply::Nil, &[0]),
             (Reply::Ok, &[1]),
             (Reply::Integer(0), &[2, 0]),
@@ -238,6 +324,8 @@ mod tests {
             (Reply::Simple(b"none".to_vec()), &[4, 4, b'n', b'o', b'n', b'e']),
             (Reply::Array(vec![Reply::Nil, Reply::Array(vec![Reply::Ok])]), &[5, 2, 0, 5, 1, 1]),
             (Reply::Error(b"E".to_vec()), &[6, 1, b'E']),
+            (Reply::Map(pairs()), &[7, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
+            (Reply::Pairs(pairs()), &[8, 2, 3, 1, b'f', 0, 1, 5, 1, 1]),
         ];
         let (mut all, mut replies) = (Vec::new(), Vec::new());
         for (reply, bytes) in golden {
@@ -264,12 +352,15 @@ mod tests {
     fn bad_replies_are_refused() {
         for (bytes, error) in [
             (&[][..], Malformed::Truncated),
-            (&[7], Malformed::Tag(7)),
+            (&[9], Malformed::Tag(9)),
+            (&[7, 1, 0], Malformed::Truncated),
+            (&[7, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Number),
             (&[3, 2, b'a'], Malformed::Truncated),
             (&[2, 0x80, 0], Malformed::Number),
             (&[5, 2, 1], Malformed::Truncated),
             (&[5, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], Malformed::Truncated),
             (&[5, 1, 5, 1, 5, 1, 0], Malformed::TooDeep),
+            (&[5, 1, 8, 1, 0, 7, 1, 0, 0], Malformed::TooDeep),
         ] {
             assert_eq!(ReplyRef::decode(&mut { bytes }), Err(error), "{bytes:?}");
         }

@@ -49,7 +49,7 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("PSETEX k 10 v", Overwrite, vec![33, 8, 11, 1, b'k', 1, b'v']),
         ("SET k v EXAT 10", Overwrite, vec![33, 12, low, high, 1, b'k', 1, b'v']),
         ("GETSET k v", Update, vec![33, 0x10, 1, b'k', 1, b'v']),
-        ("BLIND GETSET k v", Overwrite, vec![0xa1, 0x10, 1, b'k', 1, b'v']),
+        ("BLIND GETSET k v", Merge, vec![0xa1, 0x10, 1, b'k', 1, b'v']),
         ("BLIND SET k v", Overwrite, vec![0xa0, 1, b'k', 1, b'v']),
         ("BLIND SET k v NX", Merge, vec![0xa1, 1, 1, b'k', 1, b'v']),
         ("MSET k v", Overwrite, vec![34, 2, 1, b'k', 1, b'v']),
@@ -57,7 +57,7 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
         ("MSETNX k v", Update, vec![35, 2, 1, b'k', 1, b'v']),
         ("SETNX k v", Update, vec![36, 1, b'k', 1, b'v']),
         ("GETDEL k", Update, vec![37, 1, b'k']),
-        ("BLIND GETDEL k", Overwrite, vec![0xa5, 1, b'k']),
+        ("BLIND GETDEL k", Merge, vec![0xa5, 1, b'k']),
         ("GETEX k PERSIST", Update, vec![38, 1, b'k', 0]),
         ("GETEX k EX x", Update, vec![38, 1, b'k', 3]),
         ("GETEX k EX -5", Update, vec![38, 1, b'k', 4]),
@@ -90,6 +90,49 @@ fn golden() -> Vec<(&'static str, Class, Vec<u8>)> {
     ]
 }
 
+/// The same of commands on hashes.
+fn golden_of_hashes() -> Vec<(&'static str, Class, Vec<u8>)> {
+    use Class::{Merge, Read, Update};
+    vec![
+        ("HGET k f", Read, vec![15, 1, b'k', 1, b'f']),
+        ("HMGET k f gh", Read, vec![16, 1, b'k', 2, 1, b'f', 2, b'g', b'h']),
+        ("HGETALL k", Read, vec![17, 1, b'k']),
+        ("HKEYS k", Read, vec![127, 0, 1, b'k']),
+        ("HVALS k", Read, vec![127, 1, 1, b'k']),
+        ("HLEN k", Read, vec![127, 2, 1, b'k']),
+        ("HEXISTS k f", Read, vec![127, 3, 1, b'k', 1, b'f']),
+        ("HSTRLEN k f", Read, vec![127, 4, 1, b'k', 1, b'f']),
+        ("HRANDFIELD k", Read, vec![127, 5, 1, b'k', 0]),
+        ("HRANDFIELD k 5", Read, vec![127, 5, 1, b'k', 1, 10]),
+        ("HRANDFIELD k -5 WITHVALUES", Read, vec![127, 5, 1, b'k', 2, 9]),
+        ("HSCAN k 0", Read, vec![127, 6, 1, b'k', 0, 0, 10]),
+        ("HSCAN k 300 MATCH f* COUNT 5", Read, vec![127, 6, 1, b'k', 0xac, 2, 1, 5, 2, b'f', b'*']),
+        ("HSCAN k 0 MATCH", Read, vec![127, 6, 1, b'k', 0, 2]),
+        ("HSCAN k 0 COUNT x", Read, vec![127, 6, 1, b'k', 0, 3]),
+        ("HSET k f v", Update, vec![49, 1, b'k', 2, 1, b'f', 1, b'v']),
+        ("BLIND HSET k f v", Merge, vec![0xb1, 1, b'k', 2, 1, b'f', 1, b'v']),
+        ("HMSET k f v g w", Update, vec![50, 1, b'k', 4, 1, b'f', 1, b'v', 1, b'g', 1, b'w']),
+        ("HDEL k f", Update, vec![51, 1, b'k', 1, 1, b'f']),
+        ("BLIND HDEL k f", Merge, vec![0xb3, 1, b'k', 1, 1, b'f']),
+        ("HINCRBY k f -5", Update, vec![52, 1, b'k', 1, b'f', 9]),
+        ("HSETNX k f v", Update, vec![53, 1, b'k', 1, b'f', 1, b'v']),
+        (
+            "HINCRBYFLOAT k f 1",
+            Update,
+            vec![127, 32, 1, b'k', 1, b'f', 0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f],
+        ),
+        (
+            "BLIND HINCRBYFLOAT k f 1",
+            Merge,
+            vec![0xff, 32, 1, b'k', 1, b'f', 0, 0, 0, 0, 0, 0, 0, 0x80, 0xff, 0x3f],
+        ),
+    ]
+}
+
+fn all_golden() -> Vec<(&'static str, Class, Vec<u8>)> {
+    [golden(), golden_of_hashes()].concat()
+}
+
 fn encoded<'a>(command: impl Into<Command<'a>>) -> Vec<u8> {
     let mut out = Vec::new();
     Operation::new(command).encode(&mut out);
@@ -98,7 +141,7 @@ fn encoded<'a>(command: impl Into<Command<'a>>) -> Vec<u8> {
 
 #[test]
 fn operations_have_golden_bytes_and_classes() {
-    for (command, class, bytes) in golden() {
+    for (command, class, bytes) in all_golden() {
         assert_eq!(body(command), bytes, "{command}");
         assert_eq!(describe(&bytes).map(|description| description.class), Ok(class), "{command}");
         let mut rest = &bytes[..];
@@ -112,7 +155,7 @@ fn operations_have_golden_bytes_and_classes() {
 
 #[test]
 fn every_prefix_is_truncated_and_every_byte_is_read() {
-    for (command, _, bytes) in golden() {
+    for (command, _, bytes) in all_golden() {
         for length in 0..bytes.len() {
             assert_eq!(describe(&bytes[..length]), Err(Malformed::Truncated), "{command} cut to {length}");
         }
@@ -131,8 +174,20 @@ fn malformed_bodies_are_refused() {
     for (bytes, error) in [
         (&[][..], Malformed::Truncated),
         (&[0], Malformed::Opcode(0)),
-        (&[15], Malformed::Opcode(15)),
-        (&[49, 0], Malformed::Opcode(49)),
+        (&[18], Malformed::Opcode(18)),
+        (&[54, 0], Malformed::Opcode(54)),
+        (&[127], Malformed::Truncated),
+        (&[127, 255, 0], Malformed::Opcode(383)),
+        (&[0xff, 0, 1, b'k'], Malformed::BlindRead(128)),
+        (&[16, 1, b'k', 0], Malformed::Count(0)),
+        (&[49, 1, b'k', 1, 1, b'f'], Malformed::Count(1)),
+        (&[127, 5, 1, b'k', 3, 0], Malformed::Options(3)),
+        (
+            &[127, 5, 1, b'k', 1, 0x81, 0x80, 0x80, 1],
+            Malformed::TooLong { length: (1 << 20) + 1, limit: 1 << 20 },
+        ),
+        (&[127, 6, 1, b'k', 0, 4], Malformed::Options(4)),
+        (&[127, 6, 1, b'k', 0, 0, 0], Malformed::Count(0)),
         (&[0x81, 1, b'k'], Malformed::BlindRead(1)),
         (&[1, 0x81, 0, b'k'], Malformed::Number),
         (&[2, 0], Malformed::Count(0)),
@@ -241,7 +296,7 @@ fn packed_operations_are_joined() {
 
 #[test]
 fn random_bytes_never_panic_and_reencode_to_themselves() {
-    let golden = golden();
+    let golden = all_golden();
     let mut prng = Prng::new(1);
     let mut accepted = 0;
     for _ in 0..200_000 {
@@ -297,6 +352,10 @@ fn operations_say_by_how_much_the_data_may_grow() {
     assert!(growth(Append { key, value: &[7; 1000] }) > 1000);
     assert_eq!(growth(Rename { from: long, to: key }), 0);
     assert!(growth(Rename { from: key, to: long }) > 59_000);
+    let words = [&b"HSET"[..], key, b"f", &[7; 1000], b"g", b""];
+    let Ok(Parsed::Data(set_fields)) = parse(&words) else { panic!("HSET is refused") };
+    assert!(growth(set_fields.command) > 1000 + 2 * 16);
+    assert_eq!(describe(&body("HDEL k f")).map(|description| description.growth), Ok(0));
     // Those of a body count together.
     let twice = encoded(SetRange { key, offset: 1 << 20, value: b"x" }).repeat(2);
     assert!(describe(&twice).unwrap().growth > 2 << 20);

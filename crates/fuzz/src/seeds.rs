@@ -15,10 +15,11 @@ use syros_types::{
     ConfigurationEpoch, ConfigurationId, Description, FastQuorum, Group, GroupId, Incarnation, NodeId, Prng,
     ReplicaId, Roster, WallTime,
 };
+use syros_values::{Hash, Value};
 use syros_wire::{Hello, Member, Sender};
 
 /// Commands of all shapes. A seed is a run of some of them.
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 39] = [
     "SET k v",
     "SET k 1 EX 100 GET",
     "SET k v PXAT 1000000 NX",
@@ -40,6 +41,21 @@ const COMMANDS: [&str; 24] = [
     "TTL k",
     "STRLEN k",
     "TYPE k",
+    "HSET h f 1 g 2",
+    "HMSET h n 5",
+    "HSETNX h f 2",
+    "HGET h f",
+    "HMGET h f g none",
+    "HGETALL h",
+    "HKEYS h",
+    "HEXISTS h f",
+    "HSTRLEN h f",
+    "HDEL h f",
+    "HINCRBY h n -3",
+    "HINCRBYFLOAT h n 1.5",
+    "HRANDFIELD h -3 WITHVALUES",
+    "HSCAN h 0 MATCH f* COUNT 5",
+    "HLEN h",
     "KEYS *[a-c]?\\*",
     "SCAN 0 MATCH k* COUNT 5 TYPE string",
     "FLUSHALL",
@@ -73,6 +89,21 @@ pub(crate) fn replies(prng: &mut Prng) -> Vec<Vec<u8>> {
         replies.push(reply);
     }
     replies
+}
+
+/// Hashes of both forms.
+pub(crate) fn values(prng: &mut Prng) -> Vec<Vec<u8>> {
+    let mut value = |longest: u64| {
+        let mut hash = Hash::default();
+        for number in 0..1 + prng.below(20) {
+            let value = vec![b'v'; prng.below(longest) as usize];
+            hash.set(number.to_string().as_bytes(), &value);
+        }
+        let mut bytes = Vec::new();
+        Value::Hash(hash).put(&mut bytes);
+        bytes
+    };
+    (0..2 * SEEDS_EACH).map(|number| value(if number % 2 == 0 { 60 } else { 200 })).collect()
 }
 
 pub(crate) fn requests(prng: &mut Prng) -> Vec<Vec<u8>> {

@@ -8,6 +8,7 @@ use syros_resp::{
 };
 use syros_storage::{Engine, MemoryEngine};
 use syros_types::{ConfigurationEpoch, ConfigurationId, GroupId, Prng, ReplicaId, WallTime};
+use syros_values::{Value, ValueBuilder, ValueParts};
 use syros_wal::memory_disk::MemoryDisk;
 use syros_wal::{Disk as _, Options, Wal};
 
@@ -23,10 +24,11 @@ pub struct Target {
 }
 
 /// Every target.
-pub const TARGETS: [Target; 8] = [
+pub const TARGETS: [Target; 9] = [
     Target { name: "encoded_reply", run: encoded_reply, seeds: seeds::replies },
     Target { name: "operation_body", run: operation_body, seeds: seeds::bodies },
     Target { name: "resp_connection", run: resp_connection, seeds: seeds::requests },
+    Target { name: "stored_value", run: stored_value, seeds: seeds::values },
     Target { name: "wal_segment", run: wal_segment, seeds: seeds::segments },
     Target { name: "wire_hello", run: wire_hello, seeds: seeds::hellos },
     Target { name: "wire_message", run: wire_message, seeds: seeds::messages },
@@ -97,6 +99,32 @@ pub fn resp_connection(input: &[u8]) -> bool {
         connection.sent(written);
     }
     submissions > 0
+}
+
+/// Values as they are found in snapshots and on disk. What is accepted has been written in the only way that there is, and
+/// its parts make the same value.
+///
+/// # Panics
+/// If it is not so.
+#[must_use]
+pub fn stored_value(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    let Ok(value) = Value::take(&mut rest) else { return false };
+    let mut again = Vec::new();
+    value.put(&mut again);
+    assert_eq!(again, bytes[..bytes.len() - rest.len()]);
+    if let Some(mut parts) = ValueParts::of(&value) {
+        let mut head = Vec::new();
+        parts.put_head(&mut head);
+        let mut builder = ValueBuilder::take_head(&mut &head[..]).expect("a head");
+        while !parts.is_complete() {
+            let mut part = Vec::new();
+            parts.put_part(50, &mut part);
+            builder.part(&part).expect("a part");
+        }
+        assert_eq!(builder.finish().fingerprint(), value.fingerprint());
+    }
+    true
 }
 
 /// A segment of the write-ahead log as found on disk: whole records, then bytes changed and the end

@@ -42,10 +42,12 @@ use crate::limits::{
     PACK_WORK_MAX, REPLY_BYTES_EXPECTED_MAX,
 };
 use crate::locks::{KeyLocks, LockMode, WholeKeyspaceLock};
-use crate::writer::{Protocol, write_array, write_error, write_reply, write_simple};
+use crate::writer::{
+    Protocol, write_array, write_error, write_map, write_pair, write_pairs, write_reply, write_simple,
+};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use syros_commands::{Operation, ReplyRef, describe};
+use syros_commands::{Head, Operation, ReplyRef, describe};
 use syros_types::{Class, Footprint, ReadPolicy, Window};
 
 /// Something to be executed by the group.
@@ -130,12 +132,14 @@ enum State {
     /// Not submitted yet: its operations so far.
     Waiting(Vec<u8>),
     InFlight,
-    /// Over; the replies before `position` have been written. The next `elements` belong to an array whose head has
-    /// been written.
+    /// Over; the replies before `position` have been written. The next `elements` belong to an array, a map or pairs
+    /// whose head has been written.
     Ended {
         completion: Completion,
         position: usize,
         elements: usize,
+        /// Each element is a pair.
+        are_pairs: bool,
     },
 }
 
@@ -182,7 +186,7 @@ pub(crate) const PART_BYTES: usize = 256 * 1024;
 pub(crate) enum Written {
     /// There is none yet.
     Nothing,
-    /// A part of an array; the next call writes on.
+    /// A part of an array, a map or pairs; the next call writes on.
     Part,
     /// All of it.
     Whole,
@@ -493,7 +497,7 @@ impl Schedule {
             Completion::Done | Completion::Reply(_) if group.grows => self.lacks_room = false,
             _ => {}
         }
-        group.state = State::Ended { completion, position: 0, elements: 0 };
+        group.state = State::Ended { completion, position: 0, elements: 0, are_pairs: false };
         self.charged -= group.charge;
         self.held += bytes;
         self.values_in_flight -= values;
@@ -531,7 +535,7 @@ impl Schedule {
     /// Writes the reply to the next command of a group that has ended, or a part of it.
     pub(crate) fn answer(&mut self, slot: u64, protocol: Protocol, out: &mut Vec<u8>) -> Written {
         let Some(group) = self.groups.get_mut(slot) else { return Written::Nothing };
-        let State::Ended { completion, position, elements } = &mut group.state else {
+        let State::Ended { completion, position, elements, are_pairs } = &mut group.state else {
             return Written::Nothing;
         };
         match completion {
@@ -541,14 +545,19 @@ impl Schedule {
                 let rest = bytes.len().saturating_sub(*position);
                 if *elements > 0 || rest > LARGE_REPLY_BYTES {
                     let mut input = bytes.get(*position..).unwrap_or_default();
-                    let begun = if *elements > 0 { None } else { ReplyRef::take_array_head(&mut input) };
-                    if let Some(count) = begun {
-                        write_array(out, count);
-                        (*position, *elements) = (bytes.len() - input.len(), count);
+                    let begun = if *elements > 0 { None } else { ReplyRef::take_head(&mut input) };
+                    if let Some(head) = begun {
+                        *elements = write_head(out, protocol, head);
+                        *are_pairs = matches!(head, Head::Pairs(_));
+                        *position = bytes.len() - input.len();
                     }
                     if begun.is_some() || *elements > 0 {
                         let end = out.len() + PART_BYTES;
                         while *elements > 0 && out.len() < end {
+                            if *are_pairs {
+                                write_pair(out, protocol);
+                                write_next(out, protocol, bytes, position);
+                            }
                             write_next(out, protocol, bytes, position);
                             *elements -= 1;
                         }
@@ -604,6 +613,24 @@ impl Schedule {
     /// Forgets everything; completions of what was in flight will be refused.
     pub(crate) fn abandon(&mut self) {
         *self = Self { groups: Window::new(self.groups.end(), GROUPS_MAX), ..Self::new() };
+    }
+}
+
+/// Writes the head of a reply of many parts. How many elements follow, each of pairs being one.
+fn write_head(out: &mut Vec<u8>, protocol: Protocol, head: Head) -> usize {
+    match head {
+        Head::Array(count) => {
+            write_array(out, count);
+            count
+        }
+        Head::Map(count) => {
+            write_map(out, protocol, count);
+            count.saturating_mul(2)
+        }
+        Head::Pairs(count) => {
+            write_pairs(out, protocol, count);
+            count
+        }
     }
 }
 

@@ -46,6 +46,18 @@ pub fn write_reply(out: &mut Vec<u8>, protocol: Protocol, reply: ReplyRef<'_>) {
             write_array(out, replies.len());
             replies.for_each(|reply| write_reply(out, protocol, reply));
         }
+        ReplyRef::Map(pairs) => {
+            write_map(out, protocol, pairs.len());
+            pairs.flat().for_each(|reply| write_reply(out, protocol, reply));
+        }
+        ReplyRef::Pairs(pairs) => {
+            write_pairs(out, protocol, pairs.len());
+            for (first, second) in pairs {
+                write_pair(out, protocol);
+                write_reply(out, protocol, first);
+                write_reply(out, protocol, second);
+            }
+        }
     }
 }
 
@@ -108,6 +120,19 @@ pub fn write_map(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
     }
 }
 
+/// Appends the head of `count` pairs: in RESP3 an array of arrays of two, in RESP2 one array. Before each pair
+/// [`write_pair`] has to be called.
+pub(crate) fn write_pairs(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
+    write_array(out, if protocol == Protocol::Resp2 { count * 2 } else { count });
+}
+
+/// Appends the head of one of the pairs whose head is [`write_pairs`].
+pub(crate) fn write_pair(out: &mut Vec<u8>, protocol: Protocol) {
+    if protocol == Protocol::Resp3 {
+        write_array(out, 2);
+    }
+}
+
 /// Appends the head of a set; `count` members must follow. In RESP2 an array.
 pub fn write_set(out: &mut Vec<u8>, protocol: Protocol, count: usize) {
     match protocol {
@@ -130,6 +155,7 @@ mod tests {
 
     #[test]
     fn replies_in_both_protocols() {
+        let pairs = || vec![(Reply::Ok, Reply::Integer(1)), (Reply::Ok, Reply::Nil)];
         let nested = Reply::Array(vec![Reply::Bulk(b"0".to_vec()), Reply::Array(vec![Reply::Nil])]);
         for (reply, resp2, resp3) in [
             (Reply::Ok, "+OK\r\n", "+OK\r\n"),
@@ -139,6 +165,12 @@ mod tests {
             (Reply::Bulk(Vec::new()), "$0\r\n\r\n", "$0\r\n\r\n"),
             (Reply::Simple(b"none".to_vec()), "+none\r\n", "+none\r\n"),
             (Reply::Error(b"ERR a\r\nb".to_vec()), "-ERR a  b\r\n", "-ERR a  b\r\n"),
+            (Reply::Map(pairs()), "*4\r\n+OK\r\n:1\r\n+OK\r\n$-1\r\n", "%2\r\n+OK\r\n:1\r\n+OK\r\n_\r\n"),
+            (
+                Reply::Pairs(pairs()),
+                "*4\r\n+OK\r\n:1\r\n+OK\r\n$-1\r\n",
+                "*2\r\n*2\r\n+OK\r\n:1\r\n*2\r\n+OK\r\n_\r\n",
+            ),
             (nested, "*2\r\n$1\r\n0\r\n*1\r\n$-1\r\n", "*2\r\n$1\r\n0\r\n*1\r\n_\r\n"),
         ] {
             assert_eq!(written(Protocol::Resp2, &reply), resp2);

@@ -5,7 +5,7 @@ mod common;
 use common::{CONTEXT, TestStore, complete_all, connection, output, request, requests, serve, submissions};
 use std::cell::Cell;
 use std::sync::Arc;
-use syros_commands::{operations, put_array, put_bulk, put_integer, put_nil, put_ok};
+use syros_commands::{operations, put_array, put_bulk, put_integer, put_map, put_nil, put_ok, put_pairs};
 use syros_resp::limits::{COMMANDS_MAX, OPERATION_BYTES_MAX, REPLY_BYTES_MAX, REPLY_BYTES_PAUSE};
 use syros_resp::{Completion, Connection, Context, ServerInfo, ServerReport};
 use syros_types::{Class, Footprint, ReadPolicy, fold, key_hash};
@@ -512,6 +512,57 @@ fn a_long_array_is_written_in_parts() {
     }
     assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
     assert_eq!((connection.outstanding(), connection.reply_bytes()), (0, 0));
+}
+
+#[test]
+fn long_maps_and_pairs_are_written_in_parts() {
+    const FIELDS: usize = 40_000;
+    for (hello, is_map) in [("HELLO 2", true), ("HELLO 2", false), ("HELLO 3", true), ("HELLO 3", false)] {
+        let mut connection = connection(1);
+        let hello = requests(&[hello]);
+        assert_eq!(connection.receive(&hello, &CONTEXT), hello.len());
+        output(&mut connection);
+        let command = if is_map { "HGETALL h" } else { "HRANDFIELD h 40000 WITHVALUES" };
+        assert_eq!(submitted(&mut connection, &[command, "PING"]).len(), 1);
+        let mut reply = Vec::new();
+        if is_map {
+            put_map(&mut reply, FIELDS);
+        } else {
+            put_pairs(&mut reply, FIELDS);
+        }
+        let is_resp3 = hello.ends_with(b"3\r\n");
+        let mut expected = match (is_map, is_resp3) {
+            (_, false) => format!("*{}\r\n", 2 * FIELDS),
+            (true, true) => format!("%{FIELDS}\r\n"),
+            (false, true) => format!("*{FIELDS}\r\n"),
+        };
+        for number in 0..FIELDS {
+            put_bulk(&mut reply, format!("{number:09}").as_bytes());
+            put_integer(&mut reply, 7);
+            if is_resp3 && !is_map {
+                expected += "*2\r\n";
+            }
+            expected += &format!("$9\r\n{number:09}\r\n:7\r\n");
+        }
+        expected += "+PONG\r\n";
+        assert!(connection.complete(1, Completion::Reply(Arc::from(reply))));
+        assert!(connection.output().len() < 600_000, "not all at a time");
+        let got = String::from_utf8(output(&mut connection)).expect("text");
+        assert!(got == expected, "{} of {} bytes", got.len(), expected.len());
+    }
+}
+
+#[test]
+fn a_client_that_ignores_counts_sets_fields_blind() {
+    let mut connection = connection(1);
+    let input = requests(&["CLIENT BLIND ON"]);
+    assert_eq!(connection.receive(&input, &CONTEXT), input.len());
+    output(&mut connection);
+    let mut store = TestStore::default();
+    let lines = ["HSET h f 1 g 2", "HDEL h g", "HMSET h a 3", "HSETNX h a 4", "HGETALL h"];
+    let (reply, _) = serve(&mut connection, &mut store, &requests(&lines));
+    let text = String::from_utf8(reply).expect("text");
+    assert_eq!(text, ":-1\r\n:-1\r\n+OK\r\n:0\r\n*4\r\n$1\r\na\r\n$1\r\n3\r\n$1\r\nf\r\n$1\r\n1\r\n");
 }
 
 /// A server whose limit can be set, up to 1 GiB.

@@ -333,6 +333,37 @@ fn pipelines_are_answered_as_by_redis() {
 }
 
 #[test]
+fn hashes_are_answered_as_by_redis() {
+    let Some(redis) = Redis::start("hashes") else { return };
+    for hello in ["HELLO 2", "HELLO 3"] {
+        redis.compare(&requests(&[
+            hello,
+            "HGETALL h",
+            "HKEYS h",
+            "HRANDFIELD h 5",
+            "HRANDFIELD h 5 WITHVALUES",
+            "HSCAN h 0",
+            "HSET h a 1 b 2 c 3",
+            "HMSET h d 4",
+            "HGETALL h",
+            "HKEYS h",
+            "HVALS h",
+            "HRANDFIELD h 5",
+            "HRANDFIELD h 5 WITHVALUES",
+            "HSCAN h 0",
+            "HDEL h a no d",
+            "HSETNX h b 5",
+            "HGETALL h",
+            "HSET h",
+            "HSET h f v g",
+            "HRANDFIELD h x",
+            "HSCAN h x",
+            "HINCRBYFLOAT h f inf",
+        ]));
+    }
+}
+
+#[test]
 fn clients_that_want_no_replies_get_those_that_redis_gives() {
     let Some(redis) = Redis::start("replies") else { return };
     for lines in [

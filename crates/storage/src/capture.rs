@@ -5,11 +5,16 @@
 //! that is neither passed nor marked is what was there when the snapshot began.
 
 use crate::Digest;
-use crate::entry::{ENTRY_BYTES, Entry, Table};
-use crate::snapshot::{RECORD_OVERHEAD_MAX, Record, put_end, put_header, put_key};
+use crate::entry::{ENTRY_BYTES, Entry, Key, Table};
+use crate::snapshot::{
+    RECORD_OVERHEAD_MAX, Record, put_collection_key, put_collection_part, put_end, put_entry, put_header,
+    put_key, tag,
+};
 use core::num::NonZeroU64;
 use std::collections::VecDeque;
+use syros_commands::access::Expiry;
 use syros_types::WallTime;
+use syros_values::{Value, ValueParts};
 
 /// Size of a piece of memory for records that wait: small enough to be given back soon, large enough
 /// for the allocator not to matter.
@@ -30,6 +35,8 @@ pub(crate) struct Capture {
     copied: Vec<u64>,
     /// What has been copied ahead of the cursor.
     waiting: PendingRecords,
+    /// The large collection of which blocks have taken some parts.
+    partial: Option<Partial>,
     /// The table that a FLUSHALL has taken out of use, if there was one. Nothing changes in it any more.
     frozen: Option<FrozenTable>,
     /// Of the records that blocks have taken.
@@ -46,6 +53,7 @@ impl Capture {
             cursor: 0,
             copied: vec![0; count.div_ceil(64)],
             waiting: PendingRecords::default(),
+            partial: None,
             frozen: None,
             digest: Digest::new(time),
         }
@@ -91,7 +99,7 @@ impl Capture {
         }
         loop {
             // Those that wait come first: they take memory.
-            if !self.waiting.pop(block, &mut self.digest) && !self.copy_next(table, block) {
+            if !self.go_on(end, block) && !self.take_waiting(block) && !self.copy_next(table, block) {
                 put_end(block, self.digest.finish());
                 return false;
             }
@@ -99,6 +107,50 @@ impl Capture {
                 return true;
             }
         }
+    }
+
+    /// Adds a part of the large collection under way, as long as the block has room for; false if there is none.
+    fn go_on(&mut self, end: usize, block: &mut Vec<u8>) -> bool {
+        let Some(partial) = &mut self.partial else { return false };
+        let mut elements = Vec::new();
+        let rank = partial.parts.rank();
+        partial.parts.put_part(end.saturating_sub(block.len()).min(CHUNK_BYTES), &mut elements);
+        put_collection_part(block, partial.position as u64, rank, &elements);
+        if partial.parts.is_complete() {
+            let expiry = partial.expiry.map(NonZeroU64::get);
+            self.digest.add_value(&partial.key, partial.parts.fingerprint(), expiry);
+            self.partial = None;
+        }
+        true
+    }
+
+    /// Adds a record that waits; false if there is none.
+    fn take_waiting(&mut self, block: &mut Vec<u8>) -> bool {
+        let Some(waiting) = self.waiting.pop(block, &mut self.digest) else { return false };
+        if let Some(PendingCollection { position, key, value, expiry }) = waiting {
+            let waiting_bytes = collection_bytes(&key, &value);
+            self.collection(position, &key, &value, expiry, waiting_bytes, block);
+        }
+        true
+    }
+
+    /// Adds the record of a key with any value, or only the head of that if it has parts.
+    fn collection(
+        &mut self,
+        position: usize,
+        key: &[u8],
+        value: &Value,
+        expiry: Expiry,
+        waiting_bytes: usize,
+        block: &mut Vec<u8>,
+    ) {
+        let Some(parts) = ValueParts::of(value) else {
+            put_entry(block, position as u64, key, value, expiry);
+            return self.digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
+        };
+        put_collection_key(block, tag::COLLECTION_HEAD, position as u64, key, expiry);
+        parts.put_head(block);
+        self.partial = Some(Partial { position, key: Key::from_slice(key), expiry, parts, waiting_bytes });
     }
 
     /// Copies the next key that has not been; false if there is none.
@@ -118,8 +170,13 @@ impl Capture {
         let position = self.cursor;
         // Bits at and above `count` are zeros too.
         let Some((key, entry)) = table.get_index(position).filter(|_| position < end) else { return false };
-        put_key(block, position as u64, key, entry.value(), entry.expiry());
-        self.digest.add(key, entry.value(), entry.expiry().map(NonZeroU64::get));
+        let mut collection = None;
+        if let Ok(string) = entry.value().string() {
+            put_key(block, position as u64, key, string, entry.expiry());
+            self.digest.add(key, string, entry.expiry().map(NonZeroU64::get));
+        } else {
+            collection = Some((key.clone(), entry.value().clone(), entry.expiry()));
+        }
         self.cursor += 1;
         if let Some(frozen) = &mut self.frozen
             && let Some((key, entry)) = frozen.table.get_index_mut(position)
@@ -127,13 +184,29 @@ impl Capture {
             frozen.bytes -= frozen_bytes(key, entry);
             entry.give_memory_back();
         }
+        if let Some((key, value, expiry)) = collection {
+            let waiting_bytes = if self.frozen.is_some() { collection_bytes(&key, &value) } else { 0 };
+            self.collection(position, &key, &value, expiry, waiting_bytes, block);
+        }
         true
     }
 
     /// See [`Engine::snapshot_waiting_bytes`](crate::Engine::snapshot_waiting_bytes).
     pub(crate) fn waiting_bytes(&self) -> usize {
-        self.waiting.bytes + self.frozen.as_ref().map_or(0, |frozen| frozen.bytes)
+        let partial = self.partial.as_ref().map_or(0, |partial| partial.waiting_bytes);
+        self.waiting.bytes + partial + self.frozen.as_ref().map_or(0, |frozen| frozen.bytes)
     }
+}
+
+/// A large collection of which blocks have taken the head and perhaps some parts.
+#[derive(Clone, Debug)]
+struct Partial {
+    position: usize,
+    key: Key,
+    expiry: Expiry,
+    parts: ValueParts,
+    /// What it takes only because of the snapshot, at most.
+    waiting_bytes: usize,
 }
 
 /// A table that is no longer in use but for the snapshot.
@@ -145,50 +218,89 @@ struct FrozenTable {
 }
 
 fn frozen_bytes(key: &[u8], entry: &Entry) -> usize {
-    ENTRY_BYTES + key.len() + entry.value().len()
+    ENTRY_BYTES + key.len() + entry.value().memory_bytes()
 }
 
 /// Records that no block has taken yet.
 #[derive(Clone, Debug, Default)]
 struct PendingRecords {
-    /// Whole records each, and none empty.
-    chunks: VecDeque<Vec<u8>>,
-    /// So many bytes of the first chunk have been taken.
+    pieces: VecDeque<Pending>,
+    /// So many bytes of the first piece have been taken, if that has records.
     taken: usize,
-    /// Sum of the lengths of the chunks, without what has been taken.
+    /// Sum of what the pieces take, without what has been taken.
     bytes: usize,
+}
+
+/// Something that no block has taken yet.
+#[derive(Clone, Debug)]
+enum Pending {
+    /// Whole records of keys with strings, at least one.
+    Records(Vec<u8>),
+    /// A key with a collection, of which this is a clone: as long as nothing is done to the key's own one, the two share
+    /// their memory.
+    Collection(PendingCollection),
+}
+
+/// A key with a collection that no block has taken yet.
+#[derive(Clone, Debug)]
+struct PendingCollection {
+    position: usize,
+    key: Key,
+    value: Value,
+    expiry: Expiry,
 }
 
 impl PendingRecords {
     fn push(&mut self, position: usize, key: &[u8], entry: &Entry) {
-        let length_max = RECORD_OVERHEAD_MAX + key.len() + entry.value().len();
-        let room = |chunk: &Vec<u8>| chunk.capacity() - chunk.len();
-        if self.chunks.back().is_none_or(|chunk| room(chunk) < length_max) {
-            self.chunks.push_back(Vec::with_capacity(length_max.max(CHUNK_BYTES)));
+        let Ok(string) = entry.value().string() else {
+            let (value, key) = (entry.value().clone(), Key::from_slice(key));
+            self.bytes += collection_bytes(&key, &value);
+            let expiry = entry.expiry();
+            let collection = PendingCollection { position, key, value, expiry };
+            return self.pieces.push_back(Pending::Collection(collection));
+        };
+        let length_max = RECORD_OVERHEAD_MAX + key.len() + string.len();
+        let has_room = |chunk: &Vec<u8>| chunk.capacity() - chunk.len() >= length_max;
+        if !matches!(self.pieces.back(), Some(Pending::Records(chunk)) if has_room(chunk)) {
+            let chunk = Vec::with_capacity(length_max.max(CHUNK_BYTES));
+            self.pieces.push_back(Pending::Records(chunk));
         }
-        let Some(chunk) = self.chunks.back_mut() else { return };
+        let Some(Pending::Records(chunk)) = self.pieces.back_mut() else { return };
         let before = chunk.len();
-        put_key(chunk, position as u64, key, entry.value(), entry.expiry());
+        put_key(chunk, position as u64, key, string, entry.expiry());
         self.bytes += chunk.len() - before;
     }
 
-    /// Moves the first record to `block` and adds it to `digest`; false if there is none.
-    fn pop(&mut self, block: &mut Vec<u8>, digest: &mut Digest) -> bool {
-        let Some(chunk) = self.chunks.front() else { return false };
-        let start = &chunk[self.taken..];
-        let mut rest = start;
-        match Record::take(&mut rest) {
-            Ok(Record::Key { key, value, expiry, .. }) => digest.add(key, value, expiry.map(NonZeroU64::get)),
-            other => unreachable!("only records of keys wait: {other:?}"),
+    /// Moves the first record to `block` and adds it to `digest`, or hands out the first collection; `None` if there is
+    /// nothing.
+    fn pop(&mut self, block: &mut Vec<u8>, digest: &mut Digest) -> Option<Option<PendingCollection>> {
+        if let Pending::Records(chunk) = self.pieces.front()? {
+            let start = &chunk[self.taken..];
+            let mut rest = start;
+            let Ok(Record::Key { key, value, expiry, .. }) = Record::take(&mut rest) else {
+                unreachable!("only records of keys with strings wait");
+            };
+            digest.add(key, value, expiry.map(NonZeroU64::get));
+            let length = start.len() - rest.len();
+            block.extend_from_slice(&start[..length]);
+            self.bytes -= length;
+            self.taken += length;
+            if !rest.is_empty() {
+                return Some(None);
+            }
         }
-        let length = start.len() - rest.len();
-        block.extend_from_slice(&start[..length]);
-        self.bytes -= length;
-        self.taken += length;
-        if rest.is_empty() {
-            self.chunks.pop_front();
-            self.taken = 0;
+        self.taken = 0;
+        match self.pieces.pop_front()? {
+            Pending::Records(_) => Some(None),
+            Pending::Collection(collection) => {
+                self.bytes -= collection_bytes(&collection.key, &collection.value);
+                Some(Some(collection))
+            }
         }
-        true
     }
+}
+
+/// What a collection that waits takes, at most: how much of it is also in the table, nobody knows.
+fn collection_bytes(key: &[u8], value: &Value) -> usize {
+    size_of::<Pending>() + key.len() + value.memory_bytes()
 }

@@ -25,10 +25,17 @@ impl Digest {
         self
     }
 
-    /// Adds a key, its value, and its expiry in milliseconds since the Unix epoch.
-    pub fn add(&mut self, key: &[u8], value: &[u8], expiry: Option<u64>) {
-        // The length of the value, its end, is part of its hash; expiry 0 is in the past.
-        let entry = mix(key_hash(key)) ^ key_hash(value);
+    /// Adds a key, its string, and its expiry in milliseconds since the Unix epoch.
+    pub fn add(&mut self, key: &[u8], string: &[u8], expiry: Option<u64>) {
+        // The length of the string, its end, is part of its hash.
+        self.add_value(key, key_hash(string), expiry);
+    }
+
+    /// Adds a key, the fingerprint of its value ([`Value::fingerprint`](syros_values::Value::fingerprint); of a string it
+    /// is its hash), and its expiry in milliseconds since the Unix epoch.
+    pub fn add_value(&mut self, key: &[u8], fingerprint: u64, expiry: Option<u64>) {
+        // Expiry 0 is in the past.
+        let entry = mix(key_hash(key)) ^ fingerprint;
         self.sum = self.sum.wrapping_add(mix(mix(entry) ^ expiry.unwrap_or(0)));
         self.count += 1;
     }

@@ -5,6 +5,7 @@ use indexmap::IndexMap;
 use smallvec::SmallVec;
 use syros_commands::access::{EntryRef, Expiry};
 use syros_types::WallTime;
+use syros_values::{Collection, Kind, Value, WrongType};
 
 /// A key's bytes: short ones lie in the table itself, so that comparing them costs no further cache miss.
 pub(crate) type Key = SmallVec<[u8; 24]>;
@@ -15,12 +16,12 @@ pub(crate) type Table = IndexMap<Key, Entry, KeyHashBuilder>;
 /// A key's value and expiry.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
-    pub(crate) value: Vec<u8>,
+    pub(crate) value: Value,
     pub(crate) expiry: Expiry,
 }
 
 impl Entry {
-    pub(crate) fn value(&self) -> &[u8] {
+    pub(crate) const fn value(&self) -> &Value {
         &self.value
     }
 
@@ -30,7 +31,7 @@ impl Entry {
 
     /// Drops the value, of which nobody will ask again.
     pub(crate) fn give_memory_back(&mut self) {
-        self.value = Vec::new();
+        self.value = Value::default();
     }
 }
 
@@ -38,9 +39,22 @@ impl Entry {
 pub(crate) const ALLOCATION_BYTES: usize = 16;
 /// What a key costs in the table: hash, key, entry, and its slot in the index at the usual load.
 pub(crate) const ENTRY_BYTES: usize = size_of::<(u64, Key, Entry)>() + 12 + 2 * ALLOCATION_BYTES;
+
 impl EntryRef for &Entry {
-    fn value(&self) -> &[u8] {
-        &self.value
+    fn kind(&self) -> Kind {
+        self.value.kind()
+    }
+
+    fn string(&self) -> Result<&[u8], WrongType> {
+        self.value.string()
+    }
+
+    fn collection<C: Collection>(&self) -> Result<&C, WrongType> {
+        self.value.collection()
+    }
+
+    fn to_value(&self) -> Value {
+        self.value.clone()
     }
 
     fn expiry(&self) -> Expiry {

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use syros_commands::access::{EntryRef, Expiry, Keys, KeysMut};
 use syros_commands::execution;
 use syros_types::{Prng, WallTime};
+use syros_values::{Collection, Kind, Value, WrongType};
 
 /// Appends what a body would answer to `reply`; see [`Engine::evaluate`](crate::Engine::evaluate).
 pub(crate) fn evaluate<K: Keys>(keys: &K, time: WallTime, body: &[u8], reply: &mut Vec<u8>) -> bool {
@@ -24,29 +25,50 @@ pub(crate) fn evaluate<K: Keys>(keys: &K, time: WallTime, body: &[u8], reply: &m
 struct WriteOverlay<'a, K> {
     keys: &'a K,
     /// Values and expiries of what was set, `None` for what was removed. A body has few keys.
-    changes: BTreeMap<Vec<u8>, Option<(Vec<u8>, Expiry)>>,
+    changes: BTreeMap<Vec<u8>, Option<(Value, Expiry)>>,
     /// No answer depends on when the body is executed, or on keys that it does not name.
     is_certain: Cell<bool>,
 }
 
 impl<K: Keys> WriteOverlay<'_, K> {
     /// A key's value and expiry, if it exists.
-    fn copy(&self, key: &[u8]) -> Option<(Vec<u8>, Expiry)> {
-        self.get(key).map(|found| (found.value().to_vec(), found.expiry()))
+    fn copy(&self, key: &[u8]) -> Option<(Value, Expiry)> {
+        self.get(key).map(|found| (found.to_value(), found.expiry()))
     }
 }
 
 /// A key as it would be found.
 enum OverlayEntry<'a, F> {
-    Changed(&'a [u8], Expiry),
+    Changed(&'a Value, Expiry),
     Kept(F),
 }
 
 impl<F: EntryRef> EntryRef for OverlayEntry<'_, F> {
-    fn value(&self) -> &[u8] {
+    fn kind(&self) -> Kind {
         match self {
-            Self::Changed(value, _) => value,
-            Self::Kept(found) => found.value(),
+            Self::Changed(value, _) => value.kind(),
+            Self::Kept(found) => found.kind(),
+        }
+    }
+
+    fn string(&self) -> Result<&[u8], WrongType> {
+        match self {
+            Self::Changed(value, _) => value.string(),
+            Self::Kept(found) => found.string(),
+        }
+    }
+
+    fn collection<C: Collection>(&self) -> Result<&C, WrongType> {
+        match self {
+            Self::Changed(value, _) => value.collection(),
+            Self::Kept(found) => found.collection(),
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Changed(value, _) => (*value).clone(),
+            Self::Kept(found) => found.to_value(),
         }
     }
 
@@ -80,9 +102,13 @@ impl<K: Keys> Keys for WriteOverlay<'_, K> {
         self.is_certain.set(false);
     }
 
-    fn scan(&self, _cursor: u64, _count: u64, _visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+    fn scan(&self, _cursor: u64, _count: u64, _visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
         self.is_certain.set(false);
         0
+    }
+
+    fn before_draw(&self) {
+        self.is_certain.set(false);
     }
 
     fn random(&self, _prng: &mut Prng, _visit: impl FnOnce(&[u8])) -> bool {
@@ -93,14 +119,32 @@ impl<K: Keys> Keys for WriteOverlay<'_, K> {
 
 impl<K: Keys> KeysMut for WriteOverlay<'_, K> {
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        self.changes.insert(key.to_vec(), Some((value.to_vec(), expiry)));
+        self.changes.insert(key.to_vec(), Some((Value::String(value.to_vec()), expiry)));
     }
 
-    fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
-        let (mut value, expiry) = self.copy(key)?;
+    fn edit<R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut Vec<u8>) -> R,
+    ) -> Result<Option<R>, WrongType> {
+        let Some((value, expiry)) = self.copy(key) else { return Ok(None) };
+        let Value::String(mut value) = value else { return Err(WrongType) };
         let result = change(&mut value);
-        self.changes.insert(key.to_vec(), Some((value, expiry)));
-        Some(result)
+        self.changes.insert(key.to_vec(), Some((Value::String(value), expiry)));
+        Ok(Some(result))
+    }
+
+    fn edit_collection<C: Collection, R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Result<R, WrongType> {
+        let (mut value, expiry) = self.copy(key).unwrap_or_else(|| (C::default().into(), None));
+        let collection = C::of_mut(&mut value).ok_or(WrongType)?;
+        let result = change(collection);
+        let left = !collection.is_empty();
+        self.changes.insert(key.to_vec(), left.then_some((value, expiry)));
+        Ok(result)
     }
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {

@@ -22,6 +22,7 @@ use indexmap::map::raw_entry_v1::{RawEntryApiV1, RawEntryMut};
 use std::collections::BTreeSet;
 use syros_commands::access::{Expiry, Keys, KeysMut};
 use syros_types::{Prng, WallTime};
+use syros_values::{Collection, Kind, Value, WrongType};
 
 /// How many records of due keys go at a time. All replicas of a group must have the same pace.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +65,7 @@ pub(crate) struct Keyspace {
     entries: Table,
     /// The keys that have an expiry, the earliest first. Untouched by those that have none.
     expiries: BTreeSet<(NonZeroU64, Box<[u8]>)>,
-    /// Sum of the lengths of all keys and values, and once more of the keys in `expiries`.
+    /// Sum of the lengths of all keys and of the memory of all values, and once more of the keys in `expiries`.
     content_bytes: usize,
     /// Keys that have expired and whose records have gone.
     expired: u64,
@@ -158,9 +159,9 @@ impl Keyspace {
     }
 
     /// Adds a key at the end; false, and nothing happens, if it exists.
-    pub(crate) fn append(&mut self, key: &[u8], value: Vec<u8>, expiry: Expiry) -> bool {
+    pub(crate) fn append(&mut self, key: &[u8], value: Value, expiry: Expiry) -> bool {
         let RawEntryMut::Vacant(slot) = self.entries.raw_entry_mut_v1().from_key(key) else { return false };
-        self.content_bytes += key.len() + value.len();
+        self.content_bytes += key.len() + value.memory_bytes();
         slot.insert(Key::from_slice(key), Entry { value, expiry });
         self.index_expiry(key, None, expiry);
         true
@@ -171,7 +172,7 @@ impl Keyspace {
     fn take(&mut self, key: &[u8]) -> Option<Entry> {
         self.preserve_removed(key);
         let entry = self.entries.swap_remove(key)?;
-        self.content_bytes -= key.len() + entry.value.len();
+        self.content_bytes -= key.len() + entry.value.memory_bytes();
         self.index_expiry(key, entry.expiry, None);
         Some(entry)
     }
@@ -179,7 +180,7 @@ impl Keyspace {
     /// Gives `entry`, taken from another key, to `key`.
     fn put(&mut self, key: &[u8], entry: Entry) {
         self.take(key);
-        self.content_bytes += key.len() + entry.value.len();
+        self.content_bytes += key.len() + entry.value.memory_bytes();
         self.index_expiry(key, None, entry.expiry);
         self.entries.insert(Key::from_slice(key), entry);
     }
@@ -299,8 +300,8 @@ impl Keyspace {
             self.preserve_removed(&key);
             left -= 1;
             if let Some(entry) = self.entries.swap_remove(&*key) {
-                self.content_bytes -= key.len() + entry.value.len();
-                left = left.saturating_sub((entry.value.len() / self.pace.bytes_each) as u64);
+                self.content_bytes -= key.len() + entry.value.memory_bytes();
+                left = left.saturating_sub((entry.value.weight() / self.pace.bytes_each) as u64);
             }
             self.look_for_due();
         }
@@ -342,7 +343,9 @@ impl Keyspace {
         assert_eq!(self.expiries.iter().filter(|(expiry, _)| *expiry < bound).count(), counted);
         assert_eq!(self.entries.values().filter(|entry| self.is_due(entry)).count(), self.due_len());
         assert_eq!(self.count(), self.iter().count());
-        let values: usize = entries().map(|(key, entry)| key.len() + entry.value.len()).sum();
+        let values: usize = entries().map(|(key, entry)| key.len() + entry.value.memory_bytes()).sum();
+        let is_empty = |entry: &Entry| matches!(&entry.value, Value::Hash(hash) if hash.is_empty());
+        assert!(!entries().any(|(_, entry)| is_empty(entry)), "a collection goes with its last element");
         let keys: usize = self.expiries.iter().map(|(_, key)| key.len()).sum();
         assert_eq!(values + keys, self.content_bytes);
     }
@@ -367,7 +370,7 @@ impl Keys for Keyspace {
     /// starts at the end and is also where it ends. New keys are added at the end, and a removed key is
     /// replaced by the last one: a key not visited yet only ever moves down. So every key that is there all
     /// the time is visited.
-    fn scan(&self, cursor: u64, count: u64, mut visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+    fn scan(&self, cursor: u64, count: u64, mut visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
         let length = self.len() as u64;
         let mut position = if cursor == 0 { length } else { cursor.min(length) };
         let last = position.saturating_sub(count);
@@ -375,7 +378,7 @@ impl Keys for Keyspace {
             position -= 1;
             if let Some((key, entry)) = self.at(position as usize)
                 && !self.is_due(entry)
-                && visit(key).is_break()
+                && visit(key, entry.value.kind()).is_break()
             {
                 break;
             }
@@ -409,30 +412,70 @@ impl KeysMut for Keyspace {
                     capture.preserve(slot.index(), key, slot.get());
                 }
                 let entry = slot.get_mut();
-                self.content_bytes = self.content_bytes - entry.value.len() + value.len();
-                overwrite(&mut entry.value, value);
+                self.content_bytes = self.content_bytes - entry.value.memory_bytes() + value.len();
+                match &mut entry.value {
+                    Value::String(old) => overwrite(old, value),
+                    other => *other = Value::String(value.to_vec()),
+                }
                 let old = core::mem::replace(&mut entry.expiry, expiry);
                 self.index_expiry(key, old, expiry);
             }
             RawEntryMut::Vacant(slot) => {
-                slot.insert(Key::from_slice(key), Entry { value: value.to_vec(), expiry });
+                slot.insert(Key::from_slice(key), Entry { value: Value::String(value.to_vec()), expiry });
                 self.content_bytes += key.len() + value.len();
                 self.index_expiry(key, None, expiry);
             }
         }
     }
 
-    fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
+    fn edit<R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut Vec<u8>) -> R,
+    ) -> Result<Option<R>, WrongType> {
         let time = self.time;
         let full = self.entries.get_full_mut(key);
-        let (position, _, entry) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time))?;
+        let Some((position, _, entry)) = full.filter(|(_, _, entry)| !is_due(entry.expiry, time)) else {
+            return Ok(None);
+        };
+        entry.value.string()?;
         if let Some(capture) = &mut self.capture {
             capture.preserve(position, key, entry);
         }
-        let before = entry.value.len();
-        let result = change(&mut entry.value);
-        self.content_bytes = self.content_bytes - before + entry.value.len();
-        Some(result)
+        let Value::String(value) = &mut entry.value else { return Err(WrongType) };
+        let before = value.len();
+        let result = change(value);
+        self.content_bytes = self.content_bytes - before + value.len();
+        Ok(Some(result))
+    }
+
+    fn edit_collection<C: Collection, R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Result<R, WrongType> {
+        self.remove_due(key);
+        let Some((position, _, entry)) = self.entries.get_full_mut(key) else {
+            let mut collection = C::default();
+            let result = change(&mut collection);
+            if !collection.is_empty() {
+                self.append(key, collection.into(), None);
+            }
+            return Ok(result);
+        };
+        entry.value.collection::<C>()?;
+        if let Some(capture) = &mut self.capture {
+            capture.preserve(position, key, entry);
+        }
+        let before = entry.value.memory_bytes();
+        let collection = C::of_mut(&mut entry.value).ok_or(WrongType)?;
+        let result = change(collection);
+        let is_empty = collection.is_empty();
+        self.content_bytes = self.content_bytes - before + entry.value.memory_bytes();
+        if is_empty {
+            self.take(key);
+        }
+        Ok(result)
     }
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {

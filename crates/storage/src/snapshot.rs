@@ -3,8 +3,10 @@
 //! A snapshot is a sequence of records, cut into blocks between records. A record is a tag and its
 //! fields; numbers are little-endian base-128 varints, byte strings a varint length and the bytes. The
 //! header comes first and says how many keys there are and what log time it is; every key has one record,
-//! in any order, which names its position; the end comes last and carries the digest of the state. Tags
-//! are fixed for ever. A disk engine does not know how many keys it has before it has seen them all: its
+//! in any order, which names its position; the end comes last and carries the digest of the state. A key with a
+//! collection has a record of another kind, with the encoding of `syros-values`; one with a large collection has a record
+//! with the head of that, and others with its parts, each of which says how many elements are before it. Tags are fixed
+//! for ever. A disk engine does not know how many keys it has before it has seen them all: its
 //! header leaves the number to the end, and positions count up.
 
 use core::fmt;
@@ -14,6 +16,7 @@ use syros_commands::limits::EXPIRY_MS_MAX;
 use syros_types::WallTime;
 use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
 use syros_types::varint::{InvalidVarint, put_varint, take_varint};
+use syros_values::{InvalidValue, Kind, Value, ValueBuilder};
 
 pub(crate) mod tag {
     pub(crate) const HEADER: u8 = 1;
@@ -22,9 +25,12 @@ pub(crate) mod tag {
     pub(crate) const END: u8 = 4;
     pub(crate) const OPEN_HEADER: u8 = 5;
     pub(crate) const COUNTED_END: u8 = 6;
+    pub(crate) const COLLECTION: u8 = 7;
+    pub(crate) const COLLECTION_HEAD: u8 = 8;
+    pub(crate) const COLLECTION_PART: u8 = 9;
 }
 
-/// Most bytes of a key's record besides the key and the value: the tag, and the varints of position,
+/// Most bytes of the record of a key with a string besides the key and the string: the tag, and the varints of position,
 /// expiry and both lengths.
 pub(crate) const RECORD_OVERHEAD_MAX: usize = 1 + 2 * 10 + 3 + 4;
 
@@ -71,6 +77,12 @@ pub enum DamagedSnapshot {
     DuplicatePosition(u64),
     /// The key at this position has an earlier one as well.
     DuplicateKey(u64),
+    /// A collection is none.
+    Value(InvalidValue),
+    /// The collection of the key at this position lacks a part, or its head.
+    MissingPart(u64),
+    /// The collection of the key at this position has elements twice.
+    DuplicatePart(u64),
     /// It is the snapshot of an engine of another type.
     OtherEngine,
     /// There are more keys or fewer than the end says.
@@ -108,6 +120,13 @@ impl fmt::Display for DamagedSnapshot {
             Self::DuplicateKey(position) => {
                 write!(f, "the key at position {position} has an earlier one as well")
             }
+            Self::Value(error) => error.fmt(f),
+            Self::MissingPart(position) => {
+                write!(f, "a part is missing of the collection of the key at position {position}")
+            }
+            Self::DuplicatePart(position) => {
+                write!(f, "elements are twice there of the collection of the key at position {position}")
+            }
             Self::OtherEngine => f.write_str("it is the snapshot of another kind of engine"),
             Self::Count { found, expected } => write!(f, "there are {found} keys instead of {expected}"),
             Self::Digest { found, expected } => {
@@ -139,6 +158,17 @@ pub(crate) fn put_header(out: &mut Vec<u8>, count: u64, time: WallTime) {
     put_varint(out, time.0);
 }
 
+impl From<InvalidValue> for DamagedSnapshot {
+    fn from(error: InvalidValue) -> Self {
+        match error {
+            InvalidValue::Truncated => Self::Truncated,
+            InvalidValue::Number => Self::Number,
+            other => Self::Value(other),
+        }
+    }
+}
+
+/// A key with a string.
 pub(crate) fn put_key(out: &mut Vec<u8>, position: u64, key: &[u8], value: &[u8], expiry: Expiry) {
     out.push(if expiry.is_some() { tag::KEY_WITH_EXPIRY } else { tag::KEY });
     put_varint(out, position);
@@ -147,6 +177,31 @@ pub(crate) fn put_key(out: &mut Vec<u8>, position: u64, key: &[u8], value: &[u8]
     }
     put_bytes(out, key);
     put_bytes(out, value);
+}
+
+/// A key with a value of any kind.
+pub(crate) fn put_entry(out: &mut Vec<u8>, position: u64, key: &[u8], value: &Value, expiry: Expiry) {
+    if let Value::String(string) = value {
+        return put_key(out, position, key, string, expiry);
+    }
+    put_collection_key(out, tag::COLLECTION, position, key, expiry);
+    value.put(out);
+}
+
+/// A key with a collection. Behind it must follow the encoding of the collection or, if the tag is that of a head, the head.
+pub(crate) fn put_collection_key(out: &mut Vec<u8>, tag: u8, position: u64, key: &[u8], expiry: Expiry) {
+    out.push(tag);
+    put_varint(out, position);
+    put_varint(out, expiry.map_or(0, NonZeroU64::get));
+    put_bytes(out, key);
+}
+
+/// Elements of the collection of the key at this position, which follow on `rank` others.
+pub(crate) fn put_collection_part(out: &mut Vec<u8>, position: u64, rank: u64, elements: &[u8]) {
+    out.push(tag::COLLECTION_PART);
+    put_varint(out, position);
+    put_varint(out, rank);
+    put_bytes(out, elements);
 }
 
 pub(crate) fn put_end(out: &mut Vec<u8>, digest: u64) {
@@ -188,11 +243,30 @@ fn take_expiry(input: &mut &[u8]) -> Result<NonZeroU64, DamagedSnapshot> {
     NonZeroU64::new(ms).filter(|_| ms <= EXPIRY_MS_MAX).ok_or(DamagedSnapshot::Expiry(ms))
 }
 
+/// As [`take_expiry`], but 0 is none.
+fn take_optional_expiry(input: &mut &[u8]) -> Result<Expiry, DamagedSnapshot> {
+    if let [0, rest @ ..] = *input {
+        *input = rest;
+        return Ok(None);
+    }
+    take_expiry(input).map(Some)
+}
+
+/// A value that is no string: those have records of their own.
+fn take_collection(input: &mut &[u8]) -> Result<Value, DamagedSnapshot> {
+    match Value::take(input)? {
+        Value::String(_) => Err(InvalidValue::Kind(Kind::String.tag()).into()),
+        collection => Ok(collection),
+    }
+}
+
 /// A part of a snapshot.
-#[derive(Clone, Copy, Debug)]
 pub(crate) enum Record<'a> {
     Header { count: u64, time: WallTime },
     Key { position: u64, key: &'a [u8], value: &'a [u8], expiry: Expiry },
+    Collection { position: u64, key: &'a [u8], value: Value, expiry: Expiry },
+    CollectionHead { position: u64, key: &'a [u8], builder: ValueBuilder, expiry: Expiry },
+    CollectionPart { position: u64, rank: u64, elements: &'a [u8] },
     End { digest: u64 },
     OpenHeader { time: WallTime },
     CountedEnd { count: u64, digest: u64 },
@@ -209,6 +283,23 @@ impl<'a> Record<'a> {
                 expiry: if tag == tag::KEY { None } else { Some(take_expiry(input)?) },
                 key: take_bytes(input, KEY_BYTES_MAX)?,
                 value: take_bytes(input, VALUE_BYTES_MAX)?,
+            },
+            tag::COLLECTION => Self::Collection {
+                position: take_varint(input)?,
+                expiry: take_optional_expiry(input)?,
+                key: take_bytes(input, KEY_BYTES_MAX)?,
+                value: take_collection(input)?,
+            },
+            tag::COLLECTION_HEAD => Self::CollectionHead {
+                position: take_varint(input)?,
+                expiry: take_optional_expiry(input)?,
+                key: take_bytes(input, KEY_BYTES_MAX)?,
+                builder: ValueBuilder::take_head(input)?,
+            },
+            tag::COLLECTION_PART => Self::CollectionPart {
+                position: take_varint(input)?,
+                rank: take_varint(input)?,
+                elements: take_bytes(input, usize::MAX)?,
             },
             tag::END => Self::End { digest: take_varint(input)? },
             tag::OPEN_HEADER => Self::OpenHeader { time: WallTime(take_varint(input)?) },

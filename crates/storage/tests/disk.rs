@@ -2,7 +2,7 @@
 
 use syros_commands::Reply;
 use syros_storage::conformance::{self, Generator, body_of};
-use syros_storage::{Census, DiskEngine, Engine, MemoryStore, ReadView};
+use syros_storage::{Census, DiskEngine, Engine, MemoryStore, ReadView, Store as _};
 use syros_types::{Prng, WallTime};
 
 fn make() -> DiskEngine<MemoryStore> {
@@ -69,6 +69,36 @@ fn a_crash_goes_back_to_a_checkpoint() {
     }
 }
 
+/// The format in a store's state, behind which builds that know of no collections must not look.
+fn format_of(store: &MemoryStore) -> Option<u8> {
+    store.get(b"mstate").expect("a store in memory").map(|state| state[0])
+}
+
+#[test]
+fn a_store_with_collections_has_another_format() {
+    let apply = |engine: &mut DiskEngine<MemoryStore>, words: &[&[u8]]| {
+        engine.apply(WallTime(1), &body_of(words), &mut Vec::new());
+        engine.shared().seal(b"").expect("a store in memory");
+    };
+    let store = MemoryStore::new();
+    let (mut engine, _) = DiskEngine::open(store.clone()).expect("an empty store");
+    apply(&mut engine, &[b"SET", b"k", b"v"]);
+    apply(&mut engine, &[b"HDEL", b"h", b"f"]);
+    assert_eq!(format_of(&store), Some(1));
+    apply(&mut engine, &[b"HSET", b"h", b"f", b"v"]);
+    assert_eq!(format_of(&store), Some(2));
+    let (mut engine, _) = DiskEngine::open(store.crash(true)).expect("what was sealed");
+    apply(&mut engine, &[b"DEL", b"h"]);
+    assert_eq!(format_of(engine.shared().store()), Some(2), "a record may still be there");
+    apply(&mut engine, &[b"HSET", b"h", b"f", b"v"]);
+    let mut block = Vec::new();
+    engine.begin_snapshot();
+    while engine.snapshot_block(100, &mut block) {}
+    let restored = load(&[block]);
+    restored.shared().seal(b"").expect("a store in memory");
+    assert_eq!(format_of(restored.shared().store()), Some(2));
+}
+
 /// Keys that a store could not take are no different.
 #[test]
 fn long_keys_are_keys() {
@@ -86,6 +116,15 @@ fn long_keys_are_keys() {
         let value = number.to_string();
         apply(&mut engine, 1, &[b"SET", key, value.as_bytes(), b"PX", b"100"]);
         apply(&mut engine, 1, &[b"BLIND", b"INCR", key]);
+    }
+    // A hash of such a key, which becomes a string again.
+    for (number, key) in keys.iter().enumerate() {
+        let value = (number + 1).to_string();
+        apply(&mut engine, 1, &[b"DEL", key]);
+        apply(&mut engine, 1, &[b"HSET", key, b"f", value.as_bytes()]);
+        let found = apply(&mut engine, 1, &[b"HGET", key, b"f"]);
+        assert_eq!(found, [Reply::Bulk(value.clone().into_bytes())]);
+        apply(&mut engine, 1, &[b"SET", key, value.as_bytes(), b"PX", b"100"]);
     }
     for (number, key) in keys.iter().enumerate() {
         let expected = Reply::Bulk((number + 1).to_string().into_bytes());

@@ -9,14 +9,38 @@ pub use operand::Operand;
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use syros_types::Prng;
+use syros_values::{Collection, Hash, Kind, Value, WrongType};
 
 /// Expiry in milliseconds since the Unix epoch.
 pub type Expiry = Option<NonZeroU64>;
 
 /// A key's value and expiry, as they were found.
 pub trait EntryRef {
-    /// The value.
-    fn value(&self) -> &[u8];
+    /// What kind of value it is.
+    fn kind(&self) -> Kind;
+
+    /// The bytes of a string.
+    ///
+    /// # Errors
+    /// If the value is of another kind.
+    fn string(&self) -> Result<&[u8], WrongType>;
+
+    /// A collection.
+    ///
+    /// # Errors
+    /// If the value is of another kind.
+    fn collection<C: Collection>(&self) -> Result<&C, WrongType>;
+
+    /// The fields of a hash.
+    ///
+    /// # Errors
+    /// If the value is of another kind.
+    fn hash(&self) -> Result<&Hash, WrongType> {
+        self.collection()
+    }
+
+    /// The value itself: a copy of a string, a clone of a collection, which costs nothing to speak of.
+    fn to_value(&self) -> Value;
 
     /// The expiry.
     fn expiry(&self) -> Expiry;
@@ -45,10 +69,14 @@ pub trait Keys {
     /// Visits the keys in their order, until `visit` breaks off.
     fn each(&self, visit: impl FnMut(&[u8]) -> ControlFlow<()>);
 
-    /// Visits about `count` keys from `cursor` on, fewer if `visit` breaks off, and returns the cursor of the
-    /// next ones; 0 is both the beginning and the end. A key that exists from the beginning to the end is
-    /// visited, whatever happens to others in between.
-    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64;
+    /// Visits about `count` keys from `cursor` on with the kinds of their values, fewer if `visit` breaks off, and
+    /// returns the cursor of the next ones; 0 is both the beginning and the end. A key that exists from the beginning to
+    /// the end is visited, whatever happens to others in between.
+    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64;
+
+    /// Is called before something is drawn by chance from the elements of a key. Chance comes from the time of
+    /// execution, so an answer that is wanted before that is not known.
+    fn before_draw(&self) {}
 
     /// Visits a key drawn by chance; false if there is none.
     fn random(&self, prng: &mut Prng, visit: impl FnOnce(&[u8])) -> bool;
@@ -59,12 +87,28 @@ pub trait KeysMut: Keys {
     /// Is called before an operation that concerns all keys.
     fn commit_writes(&mut self) {}
 
-    /// Sets value and expiry.
+    /// Gives a key a string and an expiry, whatever kind of value it had.
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry);
 
-    /// Changes a value; the expiry stays. `None`, and nothing happens, if there is no such key. If `change`
+    /// Changes a string; the expiry stays. `None`, and nothing happens, if there is no such key. If `change`
     /// fails it must have left the value as it was.
-    fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R>;
+    ///
+    /// # Errors
+    /// If the value is of another kind; nothing happens then.
+    fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R)
+    -> Result<Option<R>, WrongType>;
+
+    /// Changes a collection; the expiry stays. Of a key that does not exist it is one without elements and expiry. A key
+    /// whose collection has no elements afterwards does not exist. If `change` fails it must have left the collection as
+    /// it was.
+    ///
+    /// # Errors
+    /// If the value is of another kind; nothing happens then.
+    fn edit_collection<C: Collection, R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Result<R, WrongType>;
 
     /// Has [`Operand::change`], or [`Operand::begin`], happen to the key at some time before it is read, whether
     /// it fails or not; `now_ms` decides whether the key exists. False if that is not cheaper than to read the

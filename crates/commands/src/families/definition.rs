@@ -10,6 +10,13 @@ use syros_types::{Class, WallTime};
 /// What a key takes beside its name and its value, about.
 pub(crate) const KEY_BYTES: usize = 64;
 
+/// The longest decimal of a floating point number, about.
+pub(crate) const DECIMAL_BYTES: usize = 5_000;
+
+/// The work of adding floating point numbers: what the longest number takes, of some thousand digits, is as long as to
+/// fill so many bytes.
+pub(crate) const DECIMAL_WORK: usize = 64 << 10;
+
 /// An operation on data: which commands it is, and which keys it touches. [`Encoding`] has its bytes.
 pub(crate) trait Definition<'a>: Encoding<'a> {
     /// The rows of the commands that become this operation.

@@ -9,16 +9,20 @@ pub(crate) mod specification;
 
 mod connection;
 mod generic;
+mod hashes;
 mod server;
 mod strings;
 
 pub use generic::expire::ExpireCondition;
 pub use generic::ttl::Unit;
+pub use hashes::hgetall::FieldPart;
+pub use hashes::hrandfield::Draws;
+pub use hashes::hscan::ScanOptions;
 pub use strings::getex::TtlChange;
 pub use strings::set::{Condition, Lifetime};
 
 use crate::access;
-use crate::encoding::{BLIND, Encoding};
+use crate::encoding::{Encoding, Opcode, is_opcode};
 use crate::error::ExecutionError;
 use crate::primitive::Malformed;
 use definition::{Definition, ExecutionResult, KeyNames, ReadCommand, UpdateCommand, View};
@@ -83,7 +87,7 @@ macro_rules! commands {
                 matches!(self, $(Self::$read(_))|*)
             }
 
-            pub(crate) fn opcode(&self) -> u8 {
+            pub(crate) fn opcode(&self) -> Opcode {
                 match self {
                     $(Self::$read(operation) => operation.opcode(),)*
                     $(Self::$update(operation) => operation.opcode(),)*
@@ -99,7 +103,7 @@ macro_rules! commands {
             }
 
             /// Takes the fields of the operation with this opcode off the front of `input`.
-            pub(crate) fn decode(opcode: u8, input: &mut &'a [u8]) -> Result<Self, Malformed> {
+            pub(crate) fn decode(opcode: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
                 #[deny(unreachable_patterns, reason = "an opcode belongs to one operation")]
                 Ok(match opcode {
                     $(
@@ -195,10 +199,10 @@ macro_rules! commands {
             }
         }
 
-        $($(const _: () = assert!($read::$read_form & BLIND == 0);)*)*
-        $($(const _: () = assert!($update::$form & BLIND == 0);)*)*
-        $(const _: () = assert!($read::OPCODE & BLIND == 0);)*
-        $(const _: () = assert!($update::OPCODE & BLIND == 0);)*
+        $($(const _: () = assert!(is_opcode($read::$read_form));)*)*
+        $($(const _: () = assert!(is_opcode($update::$form));)*)*
+        $(const _: () = assert!(is_opcode($read::OPCODE));)*
+        $(const _: () = assert!(is_opcode($update::OPCODE));)*
     };
 }
 
@@ -211,6 +215,14 @@ commands! {
         generic::scan::Scan<'a>,
         generic::ttl::ExpireTime<'a> | OPCODE_MILLISECONDS,
         generic::ttl::Ttl<'a> | OPCODE_MILLISECONDS,
+        hashes::hexists::HExists<'a>,
+        hashes::hget::HGet<'a>,
+        hashes::hgetall::HGetAll<'a> | OPCODE_NAMES | OPCODE_VALUES,
+        hashes::hlen::HLen<'a>,
+        hashes::hmget::HMGet<'a>,
+        hashes::hrandfield::HRandField<'a>,
+        hashes::hscan::HScan<'a>,
+        hashes::hstrlen::HStrLen<'a>,
         server::dbsize::DbSize,
         strings::get::Get<'a>,
         strings::getrange::GetRange<'a>,
@@ -223,6 +235,11 @@ commands! {
         generic::persist::Persist<'a>,
         generic::rename::Rename<'a>,
         generic::rename::RenameNx<'a>,
+        hashes::hdel::HDel<'a>,
+        hashes::hincrby::HIncrBy<'a>,
+        hashes::hincrbyfloat::HIncrByFloat<'a>,
+        hashes::hset::HSet<'a> | OPCODE_SAYS_OK,
+        hashes::hsetnx::HSetNx<'a>,
         server::flushall::FlushAll,
         strings::append::Append<'a>,
         strings::getdel::GetDel<'a>,

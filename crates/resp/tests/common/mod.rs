@@ -3,10 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use syros_commands::families::{Append, Del, Exists, Get, GetDel, IncrBy, MGet, MSet, Rename, Set, StrLen};
+use syros_commands::families::{
+    Append, Del, Draws, Exists, FieldPart, Get, GetDel, HDel, HGetAll, HRandField, HScan, HSet, HSetNx,
+    IncrBy, MGet, MSet, Rename, Set, StrLen,
+};
 use syros_commands::{
     Command, Condition, Operation, Reply, describe, operations, put_array, put_bulk, put_error, put_integer,
-    put_nil, put_ok,
+    put_map, put_nil, put_ok, put_pairs,
 };
 use syros_resp::{Completion, Connection, Context, Identity, ServerInfo, ServerReport, Submission};
 use syros_types::WallTime;
@@ -160,6 +163,63 @@ impl TestStore {
             Command::FlushAll(_) => {
                 self.0.clear();
                 put_ok(out);
+            }
+            ref other => self.execute_on_fields(other, out),
+        }
+    }
+
+    /// Fields are keys behind the key, which is none itself; their order is that of their names.
+    fn execute_on_fields(&mut self, command: &Command<'_>, out: &mut Vec<u8>) {
+        let place = |key: &[u8], field: &[u8]| [key, b"\0", field].concat();
+        let put_all = |store: &Self, key: &[u8], part: FieldPart, out: &mut Vec<u8>| {
+            for (name, value) in store.0.iter().filter(|(name, _)| name.starts_with(&place(key, b""))) {
+                if part != FieldPart::Value {
+                    put_bulk(out, &name[key.len() + 1..]);
+                }
+                if part != FieldPart::Name {
+                    put_bulk(out, value);
+                }
+            }
+        };
+        let count = |store: &Self, key: &[u8]| {
+            store.0.keys().filter(|name| name.starts_with(&place(key, b""))).count()
+        };
+        match *command {
+            Command::HSet(HSet { key, pairs, says_ok }) => {
+                let new = pairs
+                    .pairs()
+                    .filter(|(field, value)| self.0.insert(place(key, field), value.to_vec()).is_none());
+                let new = new.count();
+                if says_ok { put_ok(out) } else { put_integer(out, new as i64) }
+            }
+            Command::HSetNx(HSetNx { key, field, value }) => {
+                let free = !self.0.contains_key(&place(key, field));
+                if free {
+                    self.0.insert(place(key, field), value.to_vec());
+                }
+                put_integer(out, i64::from(free));
+            }
+            Command::HDel(HDel { key, fields }) => {
+                let removed = fields.iter().filter(|field| self.0.remove(&place(key, field)).is_some());
+                let removed = removed.count();
+                put_integer(out, removed as i64);
+            }
+            Command::HGetAll(HGetAll { key, part }) => {
+                let put_head = if part == FieldPart::Both { put_map } else { put_array };
+                put_head(out, count(self, key));
+                put_all(self, key, part, out);
+            }
+            // Of counts that draw all of them.
+            Command::HRandField(HRandField { key, draws: Draws::Many { with_values, .. } }) => {
+                let put_head = if with_values { put_pairs } else { put_array };
+                put_head(out, count(self, key));
+                put_all(self, key, if with_values { FieldPart::Both } else { FieldPart::Name }, out);
+            }
+            Command::HScan(HScan { key, .. }) => {
+                put_array(out, 2);
+                put_bulk(out, b"0");
+                put_array(out, 2 * count(self, key));
+                put_all(self, key, FieldPart::Both, out);
             }
             ref other => panic!("the test store does not know {other:?}"),
         }

@@ -76,12 +76,44 @@ const TEMPLATES: &[&str] = &[
     "PEXPIREAT %key %atms %expire",
     "PERSIST %key",
     "nosuch %key %value",
+    "HGET %hash %field",
+    "HMGET %hash %fields",
+    "HGETALL %hash",
+    "HKEYS %hash",
+    "HVALS %hash",
+    "HLEN %hash",
+    "HEXISTS %hash %field",
+    "HSTRLEN %hash %field",
+    "HRANDFIELD %hash",
+    "HRANDFIELD %hash %small %withvalues",
+    "HSCAN %hash 0 COUNT 1000000 %hscan",
+    "HSCAN %hash %cursor %hscan",
+    "HSET %hash %fieldvalues",
+    "HSET %hash %fieldvalues",
+    "HSET %hash %fieldvalues",
+    "HSET %hash %manyfields",
+    "HMSET %hash %fieldvalues",
+    "HSETNX %hash %field %fieldvalue",
+    "HDEL %hash %fields",
+    "HDEL %hash %fields",
+    "HINCRBY %hash %field %integer",
+    "HINCRBY %hash %field %small",
+    "HINCRBYFLOAT %hash %field %float",
+    "HINCRBYFLOAT %hash %field %small",
+    "DEL %hash",
+    "RENAME %hash %hash",
+    "PEXPIRE %hash %ms %expire",
 ];
 
 /// Commands that would leave too little to work with if they came as often as the others.
 const RARE_TEMPLATES: &[&str] = &["FLUSHALL", "FLUSHDB ASYNC", "flushall %value", "FLUSHDB sync %value"];
 
 const KEYS: &[&[u8]] = &[b"", b"a", b"b", b"c", b"ab", b"[x]", b"k*", b"key:1", b"key:2", b"\0\xff", b"a b"];
+
+/// Keys that are hashes most of the time.
+const HASHES: &[&[u8]] = &[b"h", b"hash:1", b"hash:2", b"key:h"];
+
+const FIELDS: &[&[u8]] = &[b"", b"f", b"g", b"a", b"field:1", b"field:2", b"n", b"\0\xff", b"a b", b"[x]"];
 
 const NUMBERS: &[&[u8]] = &[
     b"0",
@@ -194,7 +226,16 @@ impl Generator {
 
     fn expand(&mut self, word: &str, words: &mut Vec<Vec<u8>>) {
         let word = match word {
+            "%key" if self.prng.chance(1, 20) => self.pick(HASHES).to_vec(),
             "%key" => self.pick(KEYS).to_vec(),
+            "%hash" if self.prng.chance(1, 12) => self.pick(KEYS).to_vec(),
+            "%hash" => self.pick(HASHES).to_vec(),
+            "%field" => self.field(),
+            "%fieldvalue" => self.field_value(),
+            "%withvalues" if self.prng.chance(1, 2) => return,
+            "%withvalues" => {
+                self.pick(&[&b"WITHVALUES"[..], b"withvalues", b"WITHVALUES", b"bogus"]).to_vec()
+            }
             "%value" => self.value(),
             "%integer" => self.integer(),
             "%small" => self.small(),
@@ -219,7 +260,25 @@ impl Generator {
                 }
                 return;
             }
-            "%set" | "%getex" | "%expire" | "%scan" => return self.options(word, words),
+            "%fields" | "%fieldvalues" => {
+                for _ in 0..1 + self.prng.below(3) {
+                    words.push(self.field());
+                    if word == "%fieldvalues" {
+                        words.push(self.field_value());
+                    }
+                }
+                return;
+            }
+            "%manyfields" => {
+                // Two or three of these exceed what a small hash has room for.
+                let start = self.prng.below(200);
+                for number in start..start + 60 {
+                    words.push(format!("many:{number}").into_bytes());
+                    words.push(self.small());
+                }
+                return;
+            }
+            "%set" | "%getex" | "%expire" | "%scan" | "%hscan" => return self.options(word, words),
             literal => literal.as_bytes().to_vec(),
         };
         words.push(word);
@@ -231,6 +290,7 @@ impl Generator {
             "%set" => &["NX", "XX", "GET", "KEEPTTL", "EX", "PX", "EXAT", "PXAT"],
             "%getex" => &["PERSIST", "EX", "PX", "EXAT", "PXAT"],
             "%expire" => &["NX", "XX", "GT", "LT"],
+            "%hscan" => &["MATCH", "COUNT"],
             _ => &["MATCH", "COUNT", "TYPE"],
         };
         for _ in 0..self.prng.below(3) {
@@ -242,7 +302,9 @@ impl Generator {
                 "EXAT" => self.expiry(true, 1000),
                 "PXAT" => self.expiry(true, 1),
                 "MATCH" => self.pattern(),
-                "TYPE" => self.pick(&[&b"string"[..], b"STRING", b"list", b"bogus"]).to_vec(),
+                "TYPE" => {
+                    self.pick(&[&b"string"[..], b"STRING", b"hash", b"HASH", b"list", b"bogus"]).to_vec()
+                }
                 // Only few: the reply must not depend on which keys come first.
                 "COUNT" => self.pick(&[&b"1000000"[..], b"1000001", b"0", b"-1", b"x"]).to_vec(),
                 _ => continue,
@@ -297,6 +359,25 @@ impl Generator {
             1 | 2 => self.float(),
             3 => (0..self.prng.below(200)).map(|_| self.prng.next_u64() as u8).collect(),
             4 => vec![b'x'; self.prng.below(70) as usize],
+            _ => self.small(),
+        }
+    }
+
+    fn field(&mut self) -> Vec<u8> {
+        match self.prng.below(60) {
+            0 => vec![b'f'; 60 + self.prng.below(10) as usize],
+            1..6 => format!("many:{}", self.prng.below(260)).into_bytes(),
+            _ => self.pick(FIELDS).to_vec(),
+        }
+    }
+
+    /// Most often one that leaves a hash small.
+    fn field_value(&mut self) -> Vec<u8> {
+        match self.prng.below(40) {
+            0 => self.value(),
+            1..8 => self.float(),
+            8..12 => self.number(),
+            12..14 => vec![b'v'; 60 + self.prng.below(5) as usize],
             _ => self.small(),
         }
     }

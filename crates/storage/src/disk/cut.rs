@@ -1,9 +1,9 @@
 //! A snapshot being cut into blocks, on any thread, while the engine goes on.
 
 use super::Shared;
-use super::layout::{StoreKey, data_begin, data_key};
+use super::layout::{StoreKey, Stored, data_begin, data_key};
 use crate::Digest;
-use crate::snapshot::{put_counted_end, put_key, put_open_header};
+use crate::snapshot::{put_collection_key, put_counted_end, put_key, put_open_header, tag};
 use crate::store::{Store, StoreError};
 use core::fmt;
 use core::num::NonZeroU64;
@@ -64,8 +64,14 @@ impl<S: Store> Cut<S> {
             (*generation, time.as_millis()),
             &from.clone(),
             |_, key, value, expiry| {
-                put_key(block, *count, key, value, expiry);
-                digest.add(key, value, expiry.map(NonZeroU64::get));
+                match value {
+                    Stored::String(string) => put_key(block, *count, key, string, expiry),
+                    Stored::Collection(encoded) => {
+                        put_collection_key(block, tag::COLLECTION, *count, key, expiry);
+                        block.extend_from_slice(encoded);
+                    }
+                }
+                digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
                 *count += 1;
                 if block.len() >= end {
                     // Nothing is between a key and the same with a zero after it.

@@ -1,18 +1,20 @@
 //! A thread that executes.
 
 use super::Shared;
-use super::layout::{StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record};
+use super::layout::{
+    StoreKey, data_key, encode_operand, expiry_key, is_long, merged, record, record_of, value_record,
+};
 use super::reader::{Read, ReadPoint, each, random, scan};
 use crate::hash::KeyHashBuilder;
 use crate::store::{Change, Store};
 use core::fmt;
-use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use indexmap::IndexMap;
 use std::sync::Arc;
 use syros_commands::access::{EntryRef as _, Expiry, Keys, KeysMut, Operand};
 use syros_commands::execution;
 use syros_types::{Prng, WallTime};
+use syros_values::{Collection, Kind, WrongType};
 
 /// Executes bodies whose keys no other lane has anything to do with at the same time. What it has executed it sees
 /// itself at once, and everybody once it is committed.
@@ -92,13 +94,19 @@ impl<S: Store> Lane<S> {
         self.changes.insert(key, change);
     }
 
-    fn put(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
+    /// Gives a key a record and the expiry that is in it.
+    fn put(&mut self, key: &[u8], record: Vec<u8>, expiry: Expiry) {
         let generation = self.shared.generation();
         if let Some(expiry) = expiry {
             self.change(expiry_key(generation, expiry, key), Change::Put(Vec::new()));
             self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
         }
-        self.change(data_key(generation, key), Change::Put(record(key, expiry, value)));
+        self.change(data_key(generation, key), Change::Put(record));
+    }
+
+    /// Gives a key another record, with the same expiry, whose own entry is there already.
+    fn replace(&mut self, key: &[u8], record: Vec<u8>) {
+        self.change(data_key(self.shared.generation(), key), Change::Put(record));
     }
 }
 
@@ -124,7 +132,7 @@ impl<S: Store> Keys for Lane<S> {
         each(&self.shared, &ReadPoint::now(&self.shared, self.now()), visit);
     }
 
-    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
         scan(&self.shared, &ReadPoint::now(&self.shared, self.now()), cursor, count, visit)
     }
 
@@ -146,16 +154,44 @@ impl<S: Store> KeysMut for Lane<S> {
     }
 
     fn set(&mut self, key: &[u8], value: &[u8], expiry: Expiry) {
-        self.put(key, value, expiry);
+        self.put(key, record(key, expiry, value), expiry);
     }
 
-    fn edit<R>(&mut self, key: &[u8], change: impl FnOnce(&mut Vec<u8>) -> R) -> Option<R> {
-        let found = self.get(key)?;
-        let (mut value, expiry) = (found.value().to_vec(), found.expiry());
+    fn edit<R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut Vec<u8>) -> R,
+    ) -> Result<Option<R>, WrongType> {
+        let Some(found) = self.get(key) else { return Ok(None) };
+        let (mut value, expiry) = (found.string()?.to_vec(), found.expiry());
+        drop(found);
         let result = change(&mut value);
-        // The expiry's own entry is there already.
-        self.change(data_key(self.shared.generation(), key), Change::Put(record(key, expiry, &value)));
-        Some(result)
+        self.replace(key, record(key, expiry, &value));
+        Ok(Some(result))
+    }
+
+    /// Reads and writes all of the collection: see [`layout`](super::layout).
+    fn edit_collection<C: Collection, R>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut C) -> R,
+    ) -> Result<R, WrongType> {
+        let found = self.get(key);
+        let old = found.as_ref().map(|found| (found.to_value(), found.expiry()));
+        drop(found);
+        let existed = old.is_some();
+        let (mut value, expiry) = old.unwrap_or_else(|| (C::default().into(), None));
+        let collection = C::of_mut(&mut value).ok_or(WrongType)?;
+        let result = change(collection);
+        match (collection.is_empty(), existed) {
+            (false, _) => {
+                self.shared.record_collection();
+                self.replace(key, value_record(key, expiry, &value));
+            }
+            (true, true) => self.remove(key),
+            (true, false) => {}
+        }
+        Ok(result)
     }
 
     fn merge(&mut self, key: &[u8], now_ms: u64, operand: Operand<'_>) -> bool {
@@ -182,8 +218,9 @@ impl<S: Store> KeysMut for Lane<S> {
 
     fn set_expiry(&mut self, key: &[u8], expiry: Expiry) {
         if let Some(found) = self.get(key) {
-            let value = found.value().to_vec();
-            self.put(key, &value, expiry);
+            let record = record_of(key, expiry, found.stored());
+            drop(found);
+            self.put(key, record, expiry);
         }
     }
 
@@ -194,9 +231,10 @@ impl<S: Store> KeysMut for Lane<S> {
 
     fn rename(&mut self, from: &[u8], to: &[u8]) {
         if let Some(found) = self.get(from) {
-            let (value, expiry): (Vec<u8>, Option<NonZeroU64>) = (found.value().to_vec(), found.expiry());
+            let (expiry, record) = (found.expiry(), record_of(to, found.expiry(), found.stored()));
+            drop(found);
             self.remove(from);
-            self.put(to, &value, expiry);
+            self.put(to, record, expiry);
         }
     }
 

@@ -2,13 +2,16 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `d`, generation, position, key | expiry, value |
+//! | `d`, generation, position, key | expiry, string; or mark, expiry, collection |
 //! | `e`, generation, expiry, position, key | |
 //! | `m`, name | about the whole state |
 //!
 //! Generation: 4 bytes, big-endian; FLUSHALL begins the next. Position: 8 bytes, big-endian: half of the key's
 //! hash, so that SCAN's cursors are positions and its order has nothing to do with the keys. Expiry: milliseconds since
 //! the Unix epoch, 8 bytes, big-endian, in a key; a varint, 0 for none, in a value.
+//!
+//! A collection is one record, with the encoding of `syros-values`, and is written back as a whole when it changes. The
+//! *mark* before it, [`COLLECTION`], is no number in its shortest form, with which all records of strings begin.
 //!
 //! A key longer than [`NAME_BYTES_MAX`] does not fit into every store's keys: its *name* there is its beginning and a
 //! cryptographic hash of all of it, and its record begins with the key itself.
@@ -24,6 +27,7 @@ use syros_commands::access::{Expiry, Operand};
 use syros_types::key_hash;
 use syros_types::limits::KEY_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
+use syros_values::{Kind, Value};
 
 /// A key of the store: usual ones need no allocation.
 pub(super) type StoreKey = SmallVec<[u8; 48]>;
@@ -31,6 +35,9 @@ pub(super) type StoreKey = SmallVec<[u8; 48]>;
 const DATA: u8 = b'd';
 const EXPIRIES: u8 = b'e';
 const META: u8 = b'm';
+
+/// What the record of a collection begins with.
+const COLLECTION: [u8; 2] = [0x80, 0];
 
 /// Bytes before the key in a data key.
 const DATA_HEAD: usize = 1 + 4 + 8;
@@ -131,17 +138,82 @@ pub(super) fn meta_key(name: &str) -> StoreKey {
     out
 }
 
-/// The record of a key.
-pub(super) fn record(key: &[u8], expiry: Expiry, value: &[u8]) -> Vec<u8> {
+/// The record of a key with a string.
+pub(super) fn record(key: &[u8], expiry: Expiry, string: &[u8]) -> Vec<u8> {
+    record_of(key, expiry, Stored::String(string))
+}
+
+/// The record of a key with a value of any kind.
+pub(super) fn value_record(key: &[u8], expiry: Expiry, value: &Value) -> Vec<u8> {
+    if let Value::String(string) = value {
+        return record(key, expiry, string);
+    }
+    let mut out = record_head(key, expiry, true, value.memory_bytes());
+    value.put(&mut out);
+    out
+}
+
+/// The record of a key with a value as it was stored.
+pub(super) fn record_of(key: &[u8], expiry: Expiry, value: Stored<'_>) -> Vec<u8> {
+    let (bytes, is_collection) = match value {
+        Stored::String(bytes) => (bytes, false),
+        Stored::Collection(bytes) => (bytes, true),
+    };
+    let mut out = record_head(key, expiry, is_collection, bytes.len());
+    out.extend_from_slice(bytes);
+    out
+}
+
+/// What stands before a value of about so many bytes.
+fn record_head(key: &[u8], expiry: Expiry, is_collection: bool, value_bytes: usize) -> Vec<u8> {
     let key = if is_long(key) { key } else { &[] };
-    let mut out = Vec::with_capacity(value.len() + key.len() + if expiry.is_some() { 11 } else { 5 });
+    let mark: &[u8] = if is_collection { &COLLECTION } else { &[] };
+    let head = mark.len() + key.len() + if expiry.is_some() { 11 } else { 5 };
+    let mut out = Vec::with_capacity(value_bytes + head);
+    out.extend_from_slice(mark);
     put_varint(&mut out, expiry.map_or(0, NonZeroU64::get));
     if !key.is_empty() {
         out.extend_from_slice(&(key.len() as u32).to_le_bytes());
         out.extend_from_slice(key);
     }
-    out.extend_from_slice(value);
     out
+}
+
+/// A value as it is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stored<'a> {
+    /// The bytes of a string.
+    String(&'a [u8]),
+    /// The encoding of a collection.
+    Collection(&'a [u8]),
+}
+
+impl Stored<'_> {
+    /// What kind of value it is, without a look at all of it.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::String(_) => Kind::String,
+            Self::Collection(bytes) => {
+                bytes.first().and_then(|tag| Kind::of_tag(*tag)).unwrap_or(Kind::String)
+            }
+        }
+    }
+
+    /// The value. What is none, which checksums would have found, is an empty string.
+    pub(super) fn value(self) -> Value {
+        match self {
+            Self::String(bytes) => Value::String(bytes.to_vec()),
+            Self::Collection(mut bytes) => Value::take(&mut bytes).unwrap_or_default(),
+        }
+    }
+
+    /// Its fingerprint.
+    pub(super) fn fingerprint(self) -> u64 {
+        match self {
+            Self::String(bytes) => key_hash(bytes),
+            Self::Collection(_) => self.value().fingerprint(),
+        }
+    }
 }
 
 /// What a record says. Records are checked by the store's checksums; whatever got past them is an empty value without
@@ -153,6 +225,7 @@ pub(super) struct Parsed {
     pub(super) start: usize,
     /// How long the key before it is; 0 if the key is its own name.
     key_length: usize,
+    is_collection: bool,
 }
 
 impl Parsed {
@@ -160,12 +233,19 @@ impl Parsed {
     pub(super) fn key<'a>(&self, record: &'a [u8], name: &'a [u8]) -> &'a [u8] {
         if self.key_length == 0 { name } else { &record[self.start - self.key_length..self.start] }
     }
+
+    /// The value.
+    pub(super) fn value<'a>(&self, record: &'a [u8]) -> Stored<'a> {
+        let bytes = &record[self.start..];
+        if self.is_collection { Stored::Collection(bytes) } else { Stored::String(bytes) }
+    }
 }
 
 /// Parses the record of a key with this name, or this key.
 pub(super) fn parse_record(record: &[u8], name_is_long: bool) -> Parsed {
-    let nothing = Parsed { expiry: None, start: record.len(), key_length: 0 };
-    let mut rest = record;
+    let nothing = Parsed { expiry: None, start: record.len(), key_length: 0, is_collection: false };
+    let collection = record.strip_prefix(&COLLECTION);
+    let mut rest = collection.unwrap_or(record);
     let Ok(expiry) = take_varint(&mut rest) else { return nothing };
     let mut key_length = 0;
     if name_is_long {
@@ -174,7 +254,8 @@ pub(super) fn parse_record(record: &[u8], name_is_long: bool) -> Parsed {
         let Some(after) = after.get(key_length..) else { return nothing };
         rest = after;
     }
-    Parsed { expiry: NonZeroU64::new(expiry), start: record.len() - rest.len(), key_length }
+    let is_collection = collection.is_some();
+    Parsed { expiry: NonZeroU64::new(expiry), start: record.len() - rest.len(), key_length, is_collection }
 }
 
 const APPEND: u8 = 1;
@@ -212,26 +293,34 @@ fn decode_operand(mut bytes: &[u8]) -> Option<(u64, Operand<'_>)> {
 pub fn merged<'a>(old: Option<&[u8]>, operands: impl IntoIterator<Item = &'a [u8]>) -> Vec<u8> {
     let split = old.map(|old| {
         let parsed = parse_record(old, false);
-        (parsed.expiry, old[parsed.start..].to_vec())
+        match parsed.value(old) {
+            Stored::String(string) => (parsed.expiry, Some(string.to_vec())),
+            Stored::Collection(_) => (parsed.expiry, None),
+        }
     });
-    let mut state: Option<(Expiry, Vec<u8>)> = split;
+    // No string, but an expiry: a collection, which the old record has.
+    let mut state: Option<(Expiry, Option<Vec<u8>>)> = split;
     for operand in operands {
         let Some((now_ms, operand)) = decode_operand(operand) else { continue };
         match &mut state {
-            Some((expiry, value)) if expiry.is_none_or(|expiry| expiry.get() > now_ms) => {
-                // A blind update that fails changes nothing, and nobody is told.
-                let _ = operand.change(value);
+            Some((expiry, string)) if expiry.is_none_or(|expiry| expiry.get() > now_ms) => {
+                // A blind update that fails changes nothing, and nobody is told; of a collection it fails.
+                let _ = string.as_mut().map(|string| operand.change(string));
             }
-            _ => state = Some((None, operand.begin().0)),
+            _ => state = Some((None, Some(operand.begin().0))),
         }
     }
-    let (expiry, value) = state.unwrap_or_default();
-    record(&[], expiry, &value)
+    match state {
+        Some((expiry, Some(string))) => record(&[], expiry, &string),
+        Some((_, None)) => old.unwrap_or_default().to_vec(),
+        None => record(&[], None, &[]),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use syros_values::Hash;
 
     #[test]
     fn keys_can_be_read_back_and_keep_their_order() {
@@ -263,6 +352,49 @@ mod tests {
             assert_eq!(parsed.key(&record, name), key);
             assert_eq!(&record[parse_record(&record, is_long(key)).start..], b"value");
         }
+    }
+
+    /// Stores on disk hold these bytes.
+    #[test]
+    fn records_have_golden_bytes() {
+        let mut hash = Hash::default();
+        hash.set(b"f", b"v");
+        let hash = Value::Hash(hash);
+        let encoded = [1, 1, 1, 1, b'f', 1, b'v'];
+        let (none, some) = (None, NonZeroU64::new(300));
+        assert_eq!(record(b"k", none, b"v"), [0, b'v']);
+        assert_eq!(record(b"k", some, b"v"), [0xac, 2, b'v']);
+        assert_eq!(value_record(b"k", none, &hash), [&[0x80, 0, 0][..], &encoded].concat());
+        assert_eq!(value_record(b"k", some, &hash), [&[0x80, 0, 0xac, 2][..], &encoded].concat());
+        assert_eq!(value_record(b"k", some, &Value::String(b"v".to_vec())), record(b"k", some, b"v"));
+        for key in [vec![b'k'], vec![b'k'; KEY_BYTES_MAX]] {
+            for expiry in [none, some] {
+                for value in [hash.clone(), Value::String(b"\x80\0".to_vec())] {
+                    let bytes = value_record(&key, expiry, &value);
+                    let parsed = parse_record(&bytes, is_long(&key));
+                    assert_eq!((parsed.expiry, parsed.value(&bytes).kind()), (expiry, value.kind()));
+                    assert_eq!(parsed.value(&bytes).fingerprint(), value.fingerprint());
+                    assert_eq!(parsed.key(&bytes, &key), key);
+                    assert_eq!(record_of(&key, expiry, parsed.value(&bytes)), bytes);
+                }
+            }
+        }
+        // What no checksum has found.
+        for bytes in [&[0x80][..], &[0x80, 0], &[0x80, 0, 0], &[0x80, 0, 0, 9], &[0x80, 0, 0, 1, 1, 2]] {
+            let parsed = parse_record(bytes, false);
+            assert_eq!(parsed.value(bytes).value().fingerprint(), key_hash(b""), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn merges_leave_collections_alone() {
+        let mut hash = Hash::default();
+        hash.set(b"f", b"v");
+        let old = value_record(b"k", NonZeroU64::new(100), &hash.into());
+        let operands = |ms| [encode_operand(ms, Operand::Add(1)), encode_operand(ms, Operand::Append(b"2"))];
+        let merged = |ms| merged(Some(&old), operands(ms).iter().map(Vec::as_slice));
+        assert_eq!(merged(99), old);
+        assert_eq!(merged(100), record(b"k", None, b"12"), "it had expired");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! From the blocks of a snapshot to an engine.
 
 use super::DiskEngine;
-use super::layout::{StoreKey, data_key, expiry_key, record};
+use super::layout::{StoreKey, data_key, expiry_key, record, value_record};
 use crate::snapshot::Record;
 use crate::store::{Change, Store, StoreError};
 use crate::{DamagedSnapshot, Digest, Engine as _};
@@ -55,6 +55,7 @@ pub struct DiskLoader<S: Store> {
     digest: Digest,
     count: u64,
     first_expiry: Option<NonZeroU64>,
+    has_collections: bool,
     damage: Option<LoadError>,
 }
 
@@ -67,6 +68,7 @@ impl<S: Store> DiskLoader<S> {
             digest: Digest::new(WallTime(0)),
             count: 0,
             first_expiry: None,
+            has_collections: false,
             damage: None,
         }
     }
@@ -99,14 +101,17 @@ impl<S: Store> DiskLoader<S> {
                 }
                 Record::Key { key, value, expiry, .. } => {
                     self.digest.add(key, value, expiry.map(NonZeroU64::get));
-                    self.count += 1;
-                    if let Some(expiry) = expiry {
-                        self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
-                        changes.push((expiry_key(0, expiry, key), Change::Put(Vec::new())));
-                    }
-                    changes.push((data_key(0, key), Change::Put(record(key, expiry, value))));
+                    self.key(key, expiry, record(key, expiry, value), &mut changes);
                 }
-                Record::Header { .. } | Record::End { .. } => return Err(DamagedSnapshot::OtherEngine.into()),
+                Record::Collection { key, value, expiry, .. } => {
+                    self.has_collections = true;
+                    self.digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
+                    self.key(key, expiry, value_record(key, expiry, &value), &mut changes);
+                }
+                Record::Header { .. }
+                | Record::End { .. }
+                | Record::CollectionHead { .. }
+                | Record::CollectionPart { .. } => return Err(DamagedSnapshot::OtherEngine.into()),
             }
         }
         self.store.write(changes.into_iter())?;
@@ -116,6 +121,22 @@ impl<S: Store> DiskLoader<S> {
             self.store.compact()?;
         }
         Ok(())
+    }
+
+    /// Adds what has to be written for a key.
+    fn key(
+        &mut self,
+        key: &[u8],
+        expiry: Option<NonZeroU64>,
+        record: Vec<u8>,
+        changes: &mut Vec<(StoreKey, Change)>,
+    ) {
+        self.count += 1;
+        if let Some(expiry) = expiry {
+            self.first_expiry = Some(self.first_expiry.map_or(expiry, |first| first.min(expiry)));
+            changes.push((expiry_key(0, expiry, key), Change::Put(Vec::new())));
+        }
+        changes.push((data_key(0, key), Change::Put(record)));
     }
 
     /// The engine that was captured: from here on the two give equal answers to equal bodies.
@@ -141,6 +162,9 @@ impl<S: Store> DiskLoader<S> {
             return Err(DamagedSnapshot::Expired(expiry.get()).into());
         }
         let (mut engine, _) = DiskEngine::open(self.store)?;
+        if self.has_collections {
+            engine.shared().record_collection();
+        }
         engine.advance(time);
         Ok(engine)
     }

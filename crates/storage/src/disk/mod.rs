@@ -25,17 +25,20 @@ use crate::store::{Change, Store, StoreError};
 use crate::{Digest, Engine};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use layout::{
-    StoreKey, data_begin, expiries_from, is_long, meta_key, named_data_key, parse_data_key, parse_expiry_key,
-    parse_record,
+    StoreKey, Stored, data_begin, expiries_from, is_long, meta_key, named_data_key, parse_data_key,
+    parse_expiry_key, parse_record,
 };
 use std::sync::{Arc, OnceLock};
 use syros_commands::access::{Expiry, Keys as _};
 use syros_types::WallTime;
 
-/// The format of stores, in the store itself.
+/// The format of stores, in the store itself, as long as all values are strings.
 const FORMAT: u8 = 1;
+
+/// The format of stores in which there has been a collection. Builds that know of none refuse it.
+const FORMAT_WITH_COLLECTIONS: u8 = 2;
 
 /// Expired keys removed at a time. They are looked up one by one; whoever waits for it waits no longer than
 /// for so many reads of the disk.
@@ -64,6 +67,8 @@ pub struct Shared<S: Store> {
     purged_before: AtomicU64,
     /// Keys that have expired and whose records have been removed.
     expired: AtomicU64,
+    /// A collection has been written, at some time.
+    has_collections: AtomicBool,
     failure: OnceLock<StoreError>,
 }
 
@@ -113,6 +118,11 @@ impl<S: Store> Shared<S> {
     /// The same in milliseconds.
     fn next_expiry_ms(&self) -> Expiry {
         NonZeroU64::new(self.next_expiry.load(Ordering::Acquire)).filter(|ms| ms.get() != NEVER)
+    }
+
+    /// A collection is about to be written. To be called before that can be part of a checkpoint.
+    fn record_collection(&self) {
+        self.has_collections.store(true, Ordering::Release);
     }
 
     /// A key has got this expiry.
@@ -198,7 +208,8 @@ impl<S: Store> Shared<S> {
     /// What the disk says.
     pub fn seal(&self, head: &[u8]) -> Result<(), StoreError> {
         let generation = self.generation();
-        let mut state = vec![FORMAT];
+        let has_collections = self.has_collections.load(Ordering::Acquire);
+        let mut state = vec![if has_collections { FORMAT_WITH_COLLECTIONS } else { FORMAT }];
         state.extend_from_slice(&generation.to_le_bytes());
         state.extend_from_slice(&self.time().0.to_le_bytes());
         let changes =
@@ -242,7 +253,7 @@ impl<S: Store> Shared<S> {
         view: Option<&S::View>,
         (generation, now_ms): (u32, u64),
         from: &[u8],
-        mut visit: impl FnMut(u64, &[u8], &[u8], Option<NonZeroU64>) -> ControlFlow<()>,
+        mut visit: impl FnMut(u64, &[u8], Stored<'_>, Option<NonZeroU64>) -> ControlFlow<()>,
     ) -> Result<(), StoreError> {
         self.store.walk(view, from, |key, record| {
             let Some((position, name)) = parse_data_key(generation, key) else {
@@ -252,7 +263,7 @@ impl<S: Store> Shared<S> {
             if parsed.expiry.is_some_and(|expiry| expiry.get() <= now_ms) {
                 return ControlFlow::Continue(());
             }
-            visit(position, parsed.key(record, name), &record[parsed.start..], parsed.expiry)
+            visit(position, parsed.key(record, name), parsed.value(record), parsed.expiry)
         })
     }
 }
@@ -276,12 +287,13 @@ impl<S: Store> DiskEngine<S> {
     /// What the disk says, or that the store is of a later version.
     pub fn open(store: S) -> Result<(Self, Option<Vec<u8>>), StoreError> {
         let state = store.get(&meta_key("state"))?;
-        let (generation, time) = match state.as_ref().map(AsRef::as_ref) {
-            None => (0, 0),
-            Some([FORMAT, rest @ ..]) if rest.len() == 12 => {
+        let (generation, time, has_collections) = match state.as_ref().map(AsRef::as_ref) {
+            None => (0, 0, false),
+            Some([format @ (FORMAT | FORMAT_WITH_COLLECTIONS), rest @ ..]) if rest.len() == 12 => {
                 let (generation, time) = rest.split_at(4);
                 let generation = generation.try_into().map_or(0, u32::from_le_bytes);
-                (generation, time.try_into().map_or(0, u64::from_le_bytes))
+                let time = time.try_into().map_or(0, u64::from_le_bytes);
+                (generation, time, *format == FORMAT_WITH_COLLECTIONS)
             }
             Some(other) => {
                 let problem = format!("its state is {other:?}, which this version does not know");
@@ -298,6 +310,7 @@ impl<S: Store> DiskEngine<S> {
             next_expiry: AtomicU64::new(NEVER),
             purged_before: AtomicU64::new(0),
             expired: AtomicU64::new(0),
+            has_collections: AtomicBool::new(has_collections),
             failure: OnceLock::new(),
         });
         shared.find_next_expiry();
@@ -376,7 +389,7 @@ impl<S: Store> Engine for DiskEngine<S> {
         let (generation, now_ms) = (shared.generation(), shared.time().as_millis());
         let walked =
             shared.walk(None, (generation, now_ms), &data_begin(generation), |_, key, value, expiry| {
-                digest.add(key, value, expiry.map(NonZeroU64::get));
+                digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
                 ControlFlow::Continue(())
             });
         shared.succeeded(walked);

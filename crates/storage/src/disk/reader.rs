@@ -1,17 +1,18 @@
 //! Reads of what has been executed, from any thread.
 
 use super::Shared;
-use super::layout::{Parsed, data_begin, data_from, data_key, is_long, parse_record, position};
+use super::layout::{Parsed, Stored, data_begin, data_from, data_key, is_long, parse_record, position};
 use crate::evaluate::evaluate;
 use crate::memory::moment;
 use crate::store::Store;
-use core::cell::Cell;
+use core::cell::{Cell, OnceCell};
 use core::num::NonZeroU64;
 use core::ops::ControlFlow;
 use std::sync::Arc;
 use syros_commands::access::{EntryRef, Expiry, Keys};
 use syros_commands::execution;
 use syros_types::{Prng, WallTime};
+use syros_values::{Collection, Kind, Value, WrongType};
 
 /// Reads what has been executed up to log time.
 #[derive(Debug)]
@@ -27,25 +28,47 @@ pub struct Reader<S: Store> {
 #[derive(Debug)]
 pub struct Read<V> {
     record: V,
-    expiry: Expiry,
-    start: usize,
+    parsed: Parsed,
+    /// The collection, once somebody has asked for it.
+    collection: OnceCell<Value>,
 }
 
 impl<V: AsRef<[u8]>> Read<V> {
     /// The record of this key, unless it has expired.
     pub(super) fn new(key: &[u8], record: V, now_ms: u64) -> Option<Self> {
-        let Parsed { expiry, start, .. } = parse_record(record.as_ref(), is_long(key));
-        expiry.is_none_or(|expiry| expiry.get() > now_ms).then_some(Self { record, expiry, start })
+        let parsed = parse_record(record.as_ref(), is_long(key));
+        let exists = parsed.expiry.is_none_or(|expiry| expiry.get() > now_ms);
+        exists.then_some(Self { record, parsed, collection: OnceCell::new() })
+    }
+
+    /// The value as it is stored.
+    pub(super) fn stored(&self) -> Stored<'_> {
+        self.parsed.value(self.record.as_ref())
     }
 }
 
 impl<V: AsRef<[u8]>> EntryRef for Read<V> {
-    fn value(&self) -> &[u8] {
-        &self.record.as_ref()[self.start..]
+    fn kind(&self) -> Kind {
+        self.stored().kind()
+    }
+
+    fn string(&self) -> Result<&[u8], WrongType> {
+        if let Stored::String(string) = self.stored() { Ok(string) } else { Err(WrongType) }
+    }
+
+    fn collection<C: Collection>(&self) -> Result<&C, WrongType> {
+        match self.stored() {
+            Stored::String(_) => Err(WrongType),
+            stored @ Stored::Collection(_) => self.collection.get_or_init(|| stored.value()).collection(),
+        }
+    }
+
+    fn to_value(&self) -> Value {
+        self.collection.get().cloned().unwrap_or_else(|| self.stored().value())
     }
 
     fn expiry(&self) -> Expiry {
-        self.expiry
+        self.parsed.expiry
     }
 }
 
@@ -180,7 +203,7 @@ impl<S: Store> Keys for KeysAt<'_, S> {
         each(self.shared, &self.moment.at(), visit);
     }
 
-    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
         scan(self.shared, &self.moment.at(), cursor, count, visit)
     }
 
@@ -195,21 +218,22 @@ pub(super) fn scan<S: Store>(
     place: &ReadPoint<'_, S>,
     cursor: u64,
     count: u64,
-    mut visit: impl FnMut(&[u8]) -> ControlFlow<()>,
+    mut visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>,
 ) -> u64 {
     let ReadPoint { view, generation, now_ms } = *place;
     let (mut visited, mut last, mut enough, mut next) = (0, None, count == 0, 0);
-    let walked = shared.walk(view, (generation, now_ms), &data_from(generation, cursor), |at, key, _, _| {
-        // Keys with one position cannot be told apart by a cursor. 0 would be the end.
-        if enough && last != Some(at) && at != 0 {
-            next = at;
-            return ControlFlow::Break(());
-        }
-        last = Some(at);
-        visited += 1;
-        enough |= visit(key).is_break() || visited >= count;
-        ControlFlow::Continue(())
-    });
+    let walked =
+        shared.walk(view, (generation, now_ms), &data_from(generation, cursor), |at, key, value, _| {
+            // Keys with one position cannot be told apart by a cursor. 0 would be the end.
+            if enough && last != Some(at) && at != 0 {
+                next = at;
+                return ControlFlow::Break(());
+            }
+            last = Some(at);
+            visited += 1;
+            enough |= visit(key, value.kind()).is_break() || visited >= count;
+            ControlFlow::Continue(())
+        });
     shared.succeeded(walked);
     next
 }
@@ -234,7 +258,7 @@ pub(super) fn random<S: Store>(
 ) -> bool {
     let mut visit = Some(visit);
     for from in [position(&prng.next_u64().to_le_bytes()), 0] {
-        scan(shared, place, from, 1, |key| {
+        scan(shared, place, from, 1, |key, _| {
             if let Some(visit) = visit.take() {
                 visit(key);
             }
@@ -262,7 +286,7 @@ impl<S: Store> Keys for Reader<S> {
         each(&self.shared, &ReadPoint::now(&self.shared, self.now_ms.get()), visit);
     }
 
-    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8]) -> ControlFlow<()>) -> u64 {
+    fn scan(&self, cursor: u64, count: u64, visit: impl FnMut(&[u8], Kind) -> ControlFlow<()>) -> u64 {
         self.saw_all();
         scan(&self.shared, &ReadPoint::now(&self.shared, self.now_ms.get()), cursor, count, visit)
     }

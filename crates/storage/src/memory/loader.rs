@@ -8,9 +8,50 @@ use core::num::NonZeroU64;
 use std::collections::BTreeMap;
 use syros_commands::access::Expiry;
 use syros_types::WallTime;
+use syros_values::{Value, ValueBuilder};
 
 /// A key, its value and its expiry.
-type WaitingKey = (Box<[u8]>, Box<[u8]>, Expiry);
+type WaitingKey = (Box<[u8]>, Value, Expiry);
+
+/// A large collection, of which some parts have been read.
+#[derive(Default)]
+struct Assembly {
+    /// The key, its expiry, and the collection up to the first part that is missing; `None` as long as the head is.
+    begun: Option<(Box<[u8]>, Expiry, ValueBuilder)>,
+    /// Parts behind the first one that is missing, by the rank of their first element.
+    waiting: BTreeMap<u64, Box<[u8]>>,
+}
+
+impl Assembly {
+    /// Adds a part, and what has waited for it.
+    fn part(&mut self, position: u64, rank: u64, elements: &[u8]) -> Result<(), DamagedSnapshot> {
+        let next = self.begun.as_ref().map_or(0, |(_, _, builder)| builder.rank());
+        if rank < next || self.waiting.contains_key(&rank) {
+            return Err(DamagedSnapshot::DuplicatePart(position));
+        }
+        match &mut self.begun {
+            Some((_, _, builder)) if rank == next => builder.part(elements)?,
+            _ => drop(self.waiting.insert(rank, elements.into())),
+        }
+        self.catch_up(position)
+    }
+
+    /// Adds the parts that wait and now come next.
+    fn catch_up(&mut self, position: u64) -> Result<(), DamagedSnapshot> {
+        let Some((_, _, builder)) = &mut self.begun else { return Ok(()) };
+        while let Some(first) = self.waiting.first_entry() {
+            if *first.key() > builder.rank() {
+                return Ok(());
+            }
+            let (rank, elements) = first.remove_entry();
+            if rank < builder.rank() {
+                return Err(DamagedSnapshot::DuplicatePart(position));
+            }
+            builder.part(&elements)?;
+        }
+        Ok(())
+    }
+}
 
 /// Makes a [`MemoryEngine`] of the blocks of a snapshot.
 ///
@@ -20,12 +61,13 @@ type WaitingKey = (Box<[u8]>, Box<[u8]>, Expiry);
 /// The blocks need not be trustworthy: whatever they are, memory stays proportional to their length, and
 /// nothing panics. Blocks that were damaged by chance are found out by the digest at the latest; what was
 /// forged on purpose, digest included, is found out only where no engine could be in such a state.
-#[derive(Clone, Debug)]
 pub struct Loader {
     /// The keys at all positions before the first one that is missing.
     keys: Keyspace,
     /// What is behind the first missing position.
     waiting: BTreeMap<u64, WaitingKey>,
+    /// The large collections that are not complete, by the positions of their keys.
+    assemblies: BTreeMap<u64, Assembly>,
     /// Number of keys and log time.
     header: Option<(u64, WallTime)>,
     /// The digest of what was captured.
@@ -41,6 +83,7 @@ impl Loader {
         Self {
             keys: Keyspace::new(hash_seed, pace),
             waiting: BTreeMap::new(),
+            assemblies: BTreeMap::new(),
             header: None,
             end: None,
             digest: Digest::new(WallTime(0)),
@@ -78,8 +121,58 @@ impl Loader {
                 None => Ok(()),
                 Some(_) => Err(DamagedSnapshot::SecondEnd),
             },
-            Record::Key { position, key, value, expiry } => self.key(position, key, value, expiry),
+            Record::Key { position, key, value, expiry } => {
+                self.key(position, key, Value::String(value.to_vec()), expiry)
+            }
+            Record::Collection { position, key, value, expiry } => self.key(position, key, value, expiry),
+            Record::CollectionHead { position, key, builder, expiry } => {
+                let assembly = self.assembly(position)?;
+                if assembly.begun.replace((key.into(), expiry, builder)).is_some() {
+                    return Err(DamagedSnapshot::DuplicatePosition(position));
+                }
+                assembly.catch_up(position)?;
+                self.complete(position)
+            }
+            Record::CollectionPart { position, rank, elements } => {
+                self.assembly(position)?.part(position, rank, elements)?;
+                self.complete(position)
+            }
             Record::OpenHeader { .. } | Record::CountedEnd { .. } => Err(DamagedSnapshot::OtherEngine),
+        }
+    }
+
+    /// The large collection of the key at this position, which is not complete.
+    fn assembly(&mut self, position: u64) -> Result<&mut Assembly, DamagedSnapshot> {
+        self.check_position(position)?;
+        Ok(self.assemblies.entry(position).or_default())
+    }
+
+    /// Fails if no key that has not been there yet can have this position.
+    fn check_position(&self, position: u64) -> Result<(), DamagedSnapshot> {
+        if let Some((count, _)) = self.header
+            && position >= count
+        {
+            return Err(DamagedSnapshot::Position { position, count });
+        }
+        if position < self.keys.len() as u64 || self.waiting.contains_key(&position) {
+            return Err(DamagedSnapshot::DuplicatePosition(position));
+        }
+        Ok(())
+    }
+
+    /// Puts the key at this position in its place if its collection has become complete.
+    fn complete(&mut self, position: u64) -> Result<(), DamagedSnapshot> {
+        let is_complete = |assembly: &Assembly| {
+            assembly.begun.as_ref().is_some_and(|(_, _, builder)| builder.is_complete())
+        };
+        if !self.assemblies.get(&position).is_some_and(is_complete) {
+            return Ok(());
+        }
+        match self.assemblies.remove(&position) {
+            Some(Assembly { begun: Some((key, expiry, builder)), waiting }) if waiting.is_empty() => {
+                self.key(position, &key, builder.finish(), expiry)
+            }
+            _ => Err(DamagedSnapshot::DuplicatePart(position)),
         }
     }
 
@@ -87,36 +180,29 @@ impl Loader {
         &mut self,
         position: u64,
         key: &[u8],
-        value: &[u8],
+        value: Value,
         expiry: Expiry,
     ) -> Result<(), DamagedSnapshot> {
-        if let Some((count, _)) = self.header
-            && position >= count
-        {
-            return Err(DamagedSnapshot::Position { position, count });
-        }
+        self.check_position(position)?;
         let next = self.keys.len() as u64;
-        if position < next || self.waiting.contains_key(&position) {
-            return Err(DamagedSnapshot::DuplicatePosition(position));
-        }
-        self.digest.add(key, value, expiry.map(NonZeroU64::get));
+        self.digest.add_value(key, value.fingerprint(), expiry.map(NonZeroU64::get));
         if position > next {
-            self.waiting.insert(position, (key.into(), value.into(), expiry));
+            self.waiting.insert(position, (key.into(), value, expiry));
             return Ok(());
         }
-        self.append(key, value.to_vec(), expiry)?;
+        self.append(key, value, expiry)?;
         // That may have been what others waited for.
         while let Some(first) = self.waiting.first_entry()
             && *first.key() == self.keys.len() as u64
         {
             let (key, value, expiry) = first.remove();
-            self.append(&key, value.into_vec(), expiry)?;
+            self.append(&key, value, expiry)?;
         }
         Ok(())
     }
 
     /// Puts a key at the first position that is missing.
-    fn append(&mut self, key: &[u8], value: Vec<u8>, expiry: Expiry) -> Result<(), DamagedSnapshot> {
+    fn append(&mut self, key: &[u8], value: Value, expiry: Expiry) -> Result<(), DamagedSnapshot> {
         let position = self.keys.len() as u64;
         if self.keys.append(key, value, expiry) {
             Ok(())
@@ -135,6 +221,9 @@ impl Loader {
             return Err(damage);
         }
         let (count, time) = self.header.ok_or(DamagedSnapshot::NoHeader)?;
+        if let Some(position) = self.assemblies.keys().next() {
+            return Err(DamagedSnapshot::MissingPart(*position));
+        }
         let found = self.keys.len() as u64;
         if found < count {
             return Err(DamagedSnapshot::MissingPosition(found));
@@ -158,10 +247,11 @@ mod tests {
     use super::*;
     use crate::Engine;
     use crate::conformance::body_of;
-    use crate::snapshot::{put_end, put_header, put_key, tag};
+    use crate::snapshot::{put_collection_key, put_collection_part, put_end, put_header, put_key, tag};
     use syros_commands::limits::EXPIRY_MS_MAX;
     use syros_types::Prng;
     use syros_types::limits::{KEY_BYTES_MAX, VALUE_BYTES_MAX};
+    use syros_values::InvalidValue;
 
     fn apply(engine: &mut MemoryEngine, command: &str) {
         let words: Vec<&[u8]> = command.split(' ').map(str::as_bytes).collect();
@@ -176,10 +266,19 @@ mod tests {
             apply(&mut engine, &format!("SET key:{number} {number}"));
             apply(&mut engine, &format!("SET e:{number} {number} PX {}", 1 + number * 100));
         }
+        apply(&mut engine, "HSET small f v g w");
+        apply(&mut engine, "HSET small:2 f v");
+        apply(&mut engine, "PEXPIRE small:2 5000");
+        let long = "long:".repeat(13);
+        for key in ["large", "large:2"] {
+            apply(&mut engine, &format!("HSET {key} a {long} b 2 c 3 d 4 {long} 5"));
+        }
         let captured = engine.clone();
         engine.begin_snapshot();
         let mut blocks = Vec::new();
-        for command in ["SET key:3 changed", "DEL key:4", "PERSIST e:5", "RENAME e:6 other", "FLUSHALL"] {
+        for command in
+            ["SET key:3 changed", "DEL key:4 small", "PERSIST e:5", "HSET large f changed", "FLUSHALL"]
+        {
             apply(&mut engine, command);
             let mut block = Vec::new();
             assert!(engine.snapshot_block(20, &mut block));
@@ -286,14 +385,23 @@ mod tests {
             let damage = load(&lost).unwrap_err();
             match number {
                 0 => assert_eq!(damage, DamagedSnapshot::NoHeader),
-                _ => assert!(matches!(damage, DamagedSnapshot::MissingPosition(_)), "{damage}"),
+                _ => assert!(
+                    matches!(damage, DamagedSnapshot::MissingPosition(_) | DamagedSnapshot::MissingPart(_)),
+                    "{damage}"
+                ),
             }
             let mut repeated = blocks.clone();
             repeated.push(block);
             let damage = load(&repeated).unwrap_err();
             match number {
                 0 => assert_eq!(damage, DamagedSnapshot::SecondHeader),
-                _ => assert!(matches!(damage, DamagedSnapshot::DuplicatePosition(_)), "{damage}"),
+                _ => assert!(
+                    matches!(
+                        damage,
+                        DamagedSnapshot::DuplicatePosition(_) | DamagedSnapshot::DuplicatePart(_)
+                    ),
+                    "{damage}"
+                ),
             }
         }
     }
@@ -330,6 +438,18 @@ mod tests {
         let long_key = bytes(&|out| put_key(out, 0, &[0; KEY_BYTES_MAX + 1], b"", None));
         let key_length = KEY_BYTES_MAX as u64 + 1;
         let huge_value = [tag::KEY, 0, 0, 0xff, 0xff, 0xff, 0xff, 0x0f].to_vec();
+        let collection = |encoding: &[u8]| {
+            let key = bytes(&|out| put_collection_key(out, tag::COLLECTION, 0, b"k", None));
+            [&key, encoding].concat()
+        };
+        let head = |position, count| {
+            let key = bytes(&|out| put_collection_key(out, tag::COLLECTION_HEAD, position, b"k", None));
+            [&key[..], &[1, 2, count]].concat()
+        };
+        let part = |position, rank, field: &[u8]| {
+            let element = [&[1][..], field, &[0]].concat();
+            bytes(&|out| put_collection_part(out, position, rank, &element))
+        };
         let at = |ms| bytes(&|out| put_key(out, 0, b"k", b"v", NonZeroU64::new(ms)));
         let key_zero_expiry = [tag::KEY_WITH_EXPIRY, 0, 0, 0, 0].to_vec();
         let late_header = |position| {
@@ -337,7 +457,19 @@ mod tests {
         };
         for (bytes, expected) in [
             (fine[..fine.len() - 1].to_vec(), D::Truncated),
-            (vec![9], D::Tag(9)),
+            (vec![10], D::Tag(10)),
+            (collection(&[1, 1, 0]), D::Value(InvalidValue::Count(0))),
+            (collection(&[0, 1, b'v']), D::Value(InvalidValue::Kind(0))),
+            ([head(0, 2), part(0, 0, b"a")].concat(), D::NoHeader),
+            ([head(0, 2), part(0, 0, b"a"), forged(1, 0, &[])].concat(), D::MissingPart(0)),
+            (part(0, 0, b"a"), D::NoHeader),
+            ([part(0, 0, b"a"), forged(1, 0, &[])].concat(), D::MissingPart(0)),
+            ([part(0, 0, b"a"), part(0, 0, b"a")].concat(), D::DuplicatePart(0)),
+            ([head(0, 3), part(0, 0, b"a"), part(0, 0, b"a")].concat(), D::DuplicatePart(0)),
+            ([part(0, 1, b"b"), head(0, 1), part(0, 0, b"a")].concat(), D::Value(InvalidValue::Count(2))),
+            ([head(0, 1), part(0, 0, b"a"), head(0, 1)].concat(), D::DuplicatePosition(0)),
+            ([head(0, 2), head(0, 2)].concat(), D::DuplicatePosition(0)),
+            ([forged(0, 0, &[]), head(0, 2)].concat(), D::Position { position: 0, count: 0 }),
             (long_number, D::Number),
             (endless_number, D::Number),
             (long_key, D::TooLong { length: key_length, limit: KEY_BYTES_MAX }),

@@ -1,7 +1,7 @@
 //! TYPE.
 
 use super::ROW;
-use crate::access::Keys;
+use crate::access::{EntryRef as _, Keys};
 use crate::encoding::{Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, LookupReply};
@@ -26,7 +26,7 @@ impl<'a> Definition<'a> for Type<'a> {
         flags: &["readonly", "fast"],
         categories: &["@keyspace", "@read", "@fast"],
         since: "1.0.0",
-        summary: "Returns the type of the value of a key: every value is a string.",
+        summary: "Returns the type of the value of a key.",
         lookup: LookupReply::Type,
         parser: |_, words| Ok(Type { key: words[1] }.into()),
         ..ROW
@@ -39,7 +39,8 @@ impl<'a> Definition<'a> for Type<'a> {
 
 impl ReadCommand for Type<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        put_simple(reply, if keys.get(self.key).is_some() { b"string" } else { b"none" });
+        let name = keys.get(self.key).map_or("none", |found| found.kind().name());
+        put_simple(reply, name.as_bytes());
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use super::ROW;
 use crate::access::{Keys, Names};
-use crate::encoding::{Encoding, Field as _, Pattern};
+use crate::encoding::{Encoding, Field as _, Opcode, Pattern};
 use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
@@ -16,11 +16,11 @@ use core::ops::ControlFlow;
 use syros_types::varint::{put_varint, take_varint};
 
 /// The default COUNT, as in Redis.
-const COUNT: u64 = 10;
+pub(crate) const COUNT: u64 = 10;
 
 /// Keys that one SCAN looks at, whatever COUNT asks for: some milliseconds' worth, for the event loop of an engine in
 /// memory does nothing else meanwhile. A client goes on with the cursor, as with any smaller COUNT.
-const KEYS_MAX: u64 = 32_768;
+pub(crate) const KEYS_MAX: u64 = 32_768;
 
 /// SCAN: visits as many keys as it is told to, from the cursor on, in the order of the keys' kind of store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ mod option_bit {
 }
 
 impl<'a> Encoding<'a> for Scan<'a> {
-    const OPCODE: u8 = 11;
+    const OPCODE: Opcode = 11;
 
     fn encode(&self, out: &mut Vec<u8>) {
         let pattern_bit = if self.pattern.is_some() { option_bit::PATTERN } else { 0 };
@@ -53,7 +53,7 @@ impl<'a> Encoding<'a> for Scan<'a> {
         self.pattern.into_iter().chain(self.only_type).for_each(|bytes| Pattern::put(out, bytes));
     }
 
-    fn decode(_: u8, input: &mut &'a [u8]) -> Result<Self, Malformed> {
+    fn decode(_: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
         let options = take_u8(input)?;
         if options & !(option_bit::PATTERN | option_bit::TYPE) != 0 {
             return Err(Malformed::Options(options));
@@ -114,7 +114,7 @@ fn parse<'a>(_: &'static str, words: Words<'a>) -> Result<Command<'a>, CommandEr
 }
 
 /// A cursor is what C's `strtoul` reads: blanks are refused, a sign is not, and `-1` is the largest.
-fn parse_cursor(word: &[u8]) -> Result<u64, CommandError> {
+pub(crate) fn parse_cursor(word: &[u8]) -> Result<u64, CommandError> {
     let (negative, digits) = match word {
         [b'-', rest @ ..] => (true, rest),
         [b'+', rest @ ..] => (false, rest),
@@ -137,11 +137,12 @@ fn parse_cursor(word: &[u8]) -> Result<u64, CommandError> {
 
 impl ReadCommand for Scan<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        let nothing = self.only_type.is_some_and(|name| !name.eq_ignore_ascii_case(b"string"));
         let mut found = Names::default();
         let start = reply.len();
-        let next = keys.scan(self.cursor, self.count.min(KEYS_MAX), |key| {
-            if !nothing && self.pattern.is_none_or(|pattern| glob_matches(pattern, key)) {
+        let next = keys.scan(self.cursor, self.count.min(KEYS_MAX), |key, kind| {
+            if self.only_type.is_none_or(|name| name.eq_ignore_ascii_case(kind.name().as_bytes()))
+                && self.pattern.is_none_or(|pattern| glob_matches(pattern, key))
+            {
                 found.push(key);
             }
             if start + found.reply_bytes() > view.reply_end {
@@ -149,11 +150,16 @@ impl ReadCommand for Scan<'_> {
             }
             ControlFlow::Continue(())
         });
-        let mut cursor = Vec::new();
-        write_integer(&mut cursor, next as i64);
-        put_array(reply, 2);
-        put_bulk(reply, &cursor);
-        found.put(reply);
+        put_step(reply, next, &found);
         Ok(())
     }
+}
+
+/// Appends the answer to a step: the cursor of the next one, and what was found.
+pub(crate) fn put_step(reply: &mut Vec<u8>, next: u64, found: &Names) {
+    let mut cursor = Vec::new();
+    write_integer(&mut cursor, next as i64);
+    put_array(reply, 2);
+    put_bulk(reply, &cursor);
+    found.put(reply);
 }

@@ -1,7 +1,7 @@
 //! TTL and PTTL, EXPIRETIME and PEXPIRETIME.
 
 use crate::access::{EntryRef as _, Keys};
-use crate::encoding::{Encoding, Field as _, Key};
+use crate::encoding::{Encoding, Field as _, Key, Opcode};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, LookupReply};
 use crate::primitive::Malformed;
@@ -39,14 +39,14 @@ macro_rules! opcodes_of_units {
     ($name:ident: $seconds:literal, $milliseconds:literal) => {
         impl $name<'_> {
             /// The opcode with [`Unit::Milliseconds`].
-            pub(crate) const OPCODE_MILLISECONDS: u8 = $milliseconds;
+            pub(crate) const OPCODE_MILLISECONDS: Opcode = $milliseconds;
         }
 
         impl<'a> Encoding<'a> for $name<'a> {
             /// The opcode with [`Unit::Seconds`].
-            const OPCODE: u8 = $seconds;
+            const OPCODE: Opcode = $seconds;
 
-            fn opcode(&self) -> u8 {
+            fn opcode(&self) -> Opcode {
                 match self.unit {
                     Unit::Seconds => Self::OPCODE,
                     Unit::Milliseconds => Self::OPCODE_MILLISECONDS,
@@ -57,7 +57,7 @@ macro_rules! opcodes_of_units {
                 Key::put(out, self.key);
             }
 
-            fn decode(opcode: u8, input: &mut &'a [u8]) -> Result<Self, Malformed> {
+            fn decode(opcode: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
                 let unit = if opcode == Self::OPCODE { Unit::Seconds } else { Unit::Milliseconds };
                 Ok(Self { key: Key::take(input)?, unit })
             }

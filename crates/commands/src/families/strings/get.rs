@@ -42,7 +42,6 @@ impl<'a> Definition<'a> for Get<'a> {
 
 impl ReadCommand for Get<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        put_value(keys, self.key, reply);
-        Ok(())
+        put_value(keys, self.key, reply)
     }
 }

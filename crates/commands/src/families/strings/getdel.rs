@@ -41,12 +41,8 @@ impl<'a> Definition<'a> for GetDel<'a> {
 }
 
 impl<'a> UpdateCommand<'a> for GetDel<'a> {
-    fn overwrites_one_key(&self) -> bool {
-        true
-    }
-
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        put_value(keys, self.key, reply);
+        put_value(keys, self.key, reply)?;
         keys.remove(self.key);
         Ok(())
     }

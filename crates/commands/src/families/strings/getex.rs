@@ -117,6 +117,7 @@ fn parse<'a>(name: &'static str, words: Words<'a>) -> Result<Command<'a>, Comman
 
 impl<'a> UpdateCommand<'a> for GetEx<'a> {
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
+        put_value(keys, self.key, reply)?;
         if keys.get(self.key).is_some() {
             match self.change {
                 TtlChange::NotInteger => return Err(ExecutionError::NotInteger),
@@ -124,7 +125,6 @@ impl<'a> UpdateCommand<'a> for GetEx<'a> {
                 TtlChange::Persist | TtlChange::Until(_) => {}
             }
         }
-        put_value(keys, self.key, reply);
         match self.change {
             TtlChange::Persist => keys.set_expiry(self.key, None),
             TtlChange::Until(deadline) => expire(keys, self.key, deadline, now_ms),

@@ -62,7 +62,8 @@ impl<'a> Definition<'a> for GetRange<'a> {
 impl ReadCommand for GetRange<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         let found = keys.get(self.key);
-        put_bulk(reply, range(found.as_ref().map_or(&[], EntryRef::value), self.start, self.end));
+        let value = found.as_ref().map(EntryRef::string).transpose()?.unwrap_or_default();
+        put_bulk(reply, range(value, self.start, self.end));
         Ok(())
     }
 }

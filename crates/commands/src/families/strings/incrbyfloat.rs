@@ -5,7 +5,9 @@ use crate::access::{EntryRef as _, KeysMut};
 use crate::encoding::{Field, Key, fields};
 use crate::error::{CommandError, ExecutionError};
 use crate::extended::Extended;
-use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
+use crate::families::definition::{
+    DECIMAL_BYTES, DECIMAL_WORK, Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand,
+};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::primitive::Malformed;
 use crate::reply::put_bulk;
@@ -60,19 +62,16 @@ impl<'a> Definition<'a> for IncrByFloat<'a> {
 
 impl<'a> UpdateCommand<'a> for IncrByFloat<'a> {
     fn growth(&self, encoded: usize) -> usize {
-        /// The longest decimal of a number, about.
-        const DECIMAL_BYTES: usize = 5_000;
         encoded + KEY_BYTES + DECIMAL_BYTES
     }
 
     fn work(&self) -> usize {
-        // What the longest number takes, of some thousand digits: as long as to fill so many bytes.
-        64 << 10
+        DECIMAL_WORK
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let old = match keys.get(self.key) {
-            Some(found) => Extended::parse(found.value()).ok_or(ExecutionError::NotFloat)?,
+            Some(found) => Extended::parse(found.string()?).ok_or(ExecutionError::NotFloat)?,
             None => Extended::ZERO,
         };
         let sum = old.checked_add(self.delta).ok_or(ExecutionError::NotFinite)?;

@@ -1,13 +1,13 @@
 //! MGET.
 
-use super::{ROW, put_value};
-use crate::access::Keys;
+use super::ROW;
+use crate::access::{EntryRef as _, Keys};
 use crate::arguments::Arguments;
 use crate::encoding::{List, fields};
 use crate::error::ExecutionError;
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, LookupReply};
-use crate::reply::put_array;
+use crate::reply::{put_array, put_bulk, put_nil};
 use crate::words::arguments;
 
 /// MGET.
@@ -49,7 +49,11 @@ impl ReadCommand for MGet<'_> {
     fn read<K: Keys>(&self, keys: &K, view: View, reply: &mut Vec<u8>) -> ExecutionResult {
         put_array(reply, self.keys.len());
         for key in self.keys {
-            put_value(keys, key, reply);
+            // A value of another kind is nil to this command, and to no other.
+            match keys.get(key).as_ref().and_then(|found| found.string().ok()) {
+                Some(value) => put_bulk(reply, value),
+                None => put_nil(reply),
+            }
             if reply.len() > view.reply_end {
                 return Err(ExecutionError::ReplyTooLong);
             }

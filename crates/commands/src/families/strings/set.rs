@@ -3,7 +3,7 @@
 use super::{ROW, put_value};
 use crate::access::{EntryRef as _, KeysMut};
 use crate::deadline::{Deadline, ExpiryOption, ExpiryUnit, future};
-use crate::encoding::{Encoding, Field as _, Key, Value};
+use crate::encoding::{Encoding, Field as _, Key, Opcode, Value};
 use crate::error::CommandError;
 use crate::families::Command;
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
@@ -59,7 +59,7 @@ impl<'a> Set<'a> {
     }
 
     /// The opcode of SET with at least one option.
-    pub(crate) const OPCODE_WITH_OPTIONS: u8 = 33;
+    pub(crate) const OPCODE_WITH_OPTIONS: Opcode = 33;
 
     /// The option byte; 0 if there are no options, and then it is not written.
     const fn options(&self) -> u8 {
@@ -92,9 +92,9 @@ mod option_bit {
 }
 
 impl<'a> Encoding<'a> for Set<'a> {
-    const OPCODE: u8 = 32;
+    const OPCODE: Opcode = 32;
 
-    fn opcode(&self) -> u8 {
+    fn opcode(&self) -> Opcode {
         if self.options() == 0 { Self::OPCODE } else { Self::OPCODE_WITH_OPTIONS }
     }
 
@@ -111,7 +111,7 @@ impl<'a> Encoding<'a> for Set<'a> {
     }
 
     #[inline]
-    fn decode(opcode: u8, input: &mut &'a [u8]) -> Result<Self, Malformed> {
+    fn decode(opcode: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
         if opcode == Self::OPCODE {
             Ok(Self::new(Key::take(input)?, Value::take(input)?))
         } else {
@@ -248,7 +248,8 @@ impl<'a> UpdateCommand<'a> for Set<'a> {
     }
 
     fn overwrites_one_key(&self) -> bool {
-        self.condition == Condition::Always && self.lifetime != Lifetime::Keep
+        // With GET it fails if the key has a value of another kind.
+        self.answers_ok() && self.lifetime != Lifetime::Keep
     }
 
     fn growth(&self, encoded: usize) -> usize {
@@ -258,7 +259,7 @@ impl<'a> UpdateCommand<'a> for Set<'a> {
     fn apply<K: KeysMut>(&self, keys: &mut K, now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
         let Self { key, value, .. } = *self;
         if self.get {
-            put_value(keys, key, reply);
+            put_value(keys, key, reply)?;
         }
         let allowed = match self.condition {
             Condition::Always => true,

@@ -1,9 +1,9 @@
 //! SETRANGE.
 
-use super::ROW;
-use crate::access::{EntryRef as _, KeysMut};
-use crate::encoding::{Encoding, Field as _, Key, Value};
-use crate::error::CommandError;
+use super::{ROW, length};
+use crate::access::KeysMut;
+use crate::encoding::{Encoding, Field as _, Key, Opcode, Value};
+use crate::error::{CommandError, ExecutionError};
 use crate::families::definition::{Definition, ExecutionResult, KEY_BYTES, KeyNames, UpdateCommand};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions};
 use crate::primitive::Malformed;
@@ -36,7 +36,7 @@ impl SetRange<'_> {
 }
 
 impl<'a> Encoding<'a> for SetRange<'a> {
-    const OPCODE: u8 = 40;
+    const OPCODE: Opcode = 40;
 
     fn encode(&self, out: &mut Vec<u8>) {
         Key::put(out, self.key);
@@ -44,7 +44,7 @@ impl<'a> Encoding<'a> for SetRange<'a> {
         Value::put(out, self.value);
     }
 
-    fn decode(_: u8, input: &mut &'a [u8]) -> Result<Self, Malformed> {
+    fn decode(_: Opcode, input: &mut &'a [u8]) -> Result<Self, Malformed> {
         let this = Self { key: Key::take(input)?, offset: take_varint(input)?, value: Value::take(input)? };
         if this.is_legal() {
             Ok(this)
@@ -94,15 +94,15 @@ impl<'a> UpdateCommand<'a> for SetRange<'a> {
     }
 
     fn apply<K: KeysMut>(&self, keys: &mut K, _now_ms: u64, reply: &mut Vec<u8>) -> ExecutionResult {
-        put_integer(reply, set_range(keys, self.key, self.offset, self.value));
+        put_integer(reply, set_range(keys, self.key, self.offset, self.value)?);
         Ok(())
     }
 }
 
 /// Decoding has checked that `offset` and the length of `part` stay below the limit.
-fn set_range<K: KeysMut>(keys: &mut K, key: &[u8], offset: u64, part: &[u8]) -> i64 {
+fn set_range<K: KeysMut>(keys: &mut K, key: &[u8], offset: u64, part: &[u8]) -> Result<i64, ExecutionError> {
     if part.is_empty() {
-        return keys.get(key).map_or(0, |found| found.value().len() as i64);
+        return length(keys, key);
     }
     let start = offset as usize;
     let end = start + part.len();
@@ -113,10 +113,11 @@ fn set_range<K: KeysMut>(keys: &mut K, key: &[u8], offset: u64, part: &[u8]) -> 
         value[start..end].copy_from_slice(part);
         value.len() as i64
     };
-    keys.edit(key, write).unwrap_or_else(|| {
+    let changed = keys.edit(key, write)?;
+    Ok(changed.unwrap_or_else(|| {
         let mut value = vec![0; start];
         value.extend_from_slice(part);
         keys.set(key, &value, None);
         end as i64
-    })
+    }))
 }

@@ -1,7 +1,7 @@
 //! STRLEN.
 
-use super::ROW;
-use crate::access::{EntryRef as _, Keys};
+use super::{ROW, length};
+use crate::access::Keys;
 use crate::encoding::{Key, fields};
 use crate::families::definition::{Definition, ExecutionResult, KeyNames, ReadCommand, View};
 use crate::families::specification::{CommandKind, CommandSpec, KeyPositions, LookupReply};
@@ -39,7 +39,7 @@ impl<'a> Definition<'a> for StrLen<'a> {
 
 impl ReadCommand for StrLen<'_> {
     fn read<K: Keys>(&self, keys: &K, _view: View, reply: &mut Vec<u8>) -> ExecutionResult {
-        put_integer(reply, keys.get(self.key).map_or(0, |found| found.value().len() as i64));
+        put_integer(reply, length(keys, self.key)?);
         Ok(())
     }
 }

@@ -1,5 +1,7 @@
 //! What each command answers, as lists of commands and replies.
 
+mod hashes;
+
 use super::{apply, body_of, ms, read};
 use crate::Engine;
 use syros_commands::{Parsed, Reply, parse};
@@ -14,16 +16,23 @@ fn show(reply: &Reply) -> String {
         Reply::Simple(text) => format!("+{}", text.escape_ascii()),
         Reply::Error(text) => String::from_utf8_lossy(text).into_owned(),
         Reply::Array(replies) => format!("[{}]", replies.iter().map(show).collect::<Vec<_>>().join(" ")),
+        Reply::Map(pairs) => format!("{{{}}}", show_pairs(pairs)),
+        Reply::Pairs(pairs) => format!("({})", show_pairs(pairs)),
     }
+}
+
+fn show_pairs(pairs: &[(Reply, Reply)]) -> String {
+    let shown = pairs.iter().map(|(first, second)| format!("{}: {}", show(first), show(second)));
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 /// Runs every script on an engine of its own. Words are separated by spaces, `''` is an empty one.
 /// `wait N` moves log time on by N ms; the rest is executed at log time, which starts at 1000 ms.
 pub(super) fn test<E: Engine>(make: &impl Fn() -> E) {
-    for script in SCRIPTS {
+    for script in [SCRIPTS, hashes::SCRIPTS].concat() {
         let (mut engine, mut now) = (make(), 1000);
         engine.advance(ms(now));
-        for (command, expected) in *script {
+        for (command, expected) in script {
             let words: Vec<&[u8]> =
                 command.split(' ').map(|word| if word == "''" { b"" } else { word.as_bytes() }).collect();
             if words[0] == b"wait" {

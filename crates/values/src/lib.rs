@@ -1,0 +1,184 @@
+//! Values of keys: strings, and the collections that Redis calls data types.
+//!
+//! **Small and large.** A small collection is *packed*: one allocation, searched from the front. Once it has more or
+//! longer elements than its limits allow, it becomes a tree (`syros-tree`), and stays one however much of it is
+//! removed, as in Redis. Which of the two it is shows in the order of its elements, so it belongs to the state.
+//!
+//! **Clones.** A clone of a collection costs nothing to speak of, and neither sees what is done to the other from then
+//! on: snapshots and evaluations hold clones. A clone of a string copies its bytes.
+//!
+//! **Bytes.** Every value has one encoding (`encoding`), and equal values have equal ones, on every replica and whatever
+//! led to them. A value that was read back is the value that was written: its elements have the same order, and it is
+//! packed if that was.
+#![forbid(unsafe_code)]
+
+mod encoding;
+mod hash;
+mod packed;
+mod parts;
+mod primitive;
+
+pub use hash::{Hash, HashIter, HashScan};
+pub use parts::{ValueBuilder, ValueParts};
+pub use primitive::InvalidValue;
+
+use core::fmt;
+
+/// What kind of value a key has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Kind {
+    /// Bytes.
+    String = 0,
+    /// Fields with values.
+    Hash = 1,
+}
+
+impl Kind {
+    /// What TYPE calls it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Hash => "hash",
+        }
+    }
+
+    /// The byte that its values begin with where they are written. Fixed for ever.
+    #[must_use]
+    pub const fn tag(self) -> u8 {
+        self as u8
+    }
+
+    /// The kind with this tag.
+    #[must_use]
+    pub const fn of_tag(tag: u8) -> Option<Self> {
+        match tag {
+            0 => Some(Self::String),
+            1 => Some(Self::Hash),
+            _ => None,
+        }
+    }
+}
+
+/// The key has a value of another kind than the one that was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WrongType;
+
+impl fmt::Display for WrongType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the key has a value of another kind")
+    }
+}
+
+impl core::error::Error for WrongType {}
+
+/// The value of a key.
+#[derive(Clone, Debug)]
+pub enum Value {
+    /// Bytes.
+    String(Vec<u8>),
+    /// Fields with values.
+    Hash(Hash),
+}
+
+/// Every key has a value in the table: what is longer than a string's three words has to go elsewhere.
+const _: () = assert!(size_of::<Value>() == size_of::<Vec<u8>>());
+
+impl Default for Value {
+    /// The empty string, which has no allocation.
+    fn default() -> Self {
+        Self::String(Vec::new())
+    }
+}
+
+impl Value {
+    /// What kind it is.
+    #[must_use]
+    pub const fn kind(&self) -> Kind {
+        match self {
+            Self::String(_) => Kind::String,
+            Self::Hash(_) => Kind::Hash,
+        }
+    }
+
+    /// The bytes of a string.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub const fn string(&self) -> Result<&[u8], WrongType> {
+        match self {
+            Self::String(bytes) => Ok(bytes.as_slice()),
+            Self::Hash(_) => Err(WrongType),
+        }
+    }
+
+    /// The collection that it is.
+    ///
+    /// # Errors
+    /// If it is a value of another kind.
+    pub fn collection<C: Collection>(&self) -> Result<&C, WrongType> {
+        C::of(self).ok_or(WrongType)
+    }
+
+    /// Bytes of memory that it takes besides its own size; what a string's memory has to spare is not counted. Of a
+    /// tree this depends on how it came about, and on a clone's it counts what both share.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        match self {
+            Self::String(bytes) => bytes.len(),
+            Self::Hash(hash) => hash.memory_bytes(),
+        }
+    }
+
+    /// About how many bytes have to be given back when it goes: a function of what is in it alone, so that replicas
+    /// agree in it.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::String(bytes) => bytes.len(),
+            Self::Hash(hash) => hash.weight(),
+        }
+    }
+
+    /// A hash of all that it is. Equal values have equal ones.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        match self {
+            Self::String(bytes) => syros_types::key_hash(bytes),
+            Self::Hash(hash) => hash.fingerprint(),
+        }
+    }
+}
+
+/// A value that is made of elements. A key has none without elements: it goes with its last one.
+pub trait Collection: Default + Into<Value> {
+    /// The collection in a value, if it is one of this kind.
+    fn of(value: &Value) -> Option<&Self>;
+
+    /// The same, to be changed.
+    fn of_mut(value: &mut Value) -> Option<&mut Self>;
+
+    /// True if there are no elements.
+    fn is_empty(&self) -> bool;
+}
+
+impl Collection for Hash {
+    fn of(value: &Value) -> Option<&Self> {
+        if let Value::Hash(hash) = value { Some(hash) } else { None }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+        if let Value::Hash(hash) = value { Some(hash) } else { None }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl From<Hash> for Value {
+    fn from(hash: Hash) -> Self {
+        Self::Hash(hash)
+    }
+}

@@ -10,11 +10,11 @@
 //! read has to be what a value can be: a packed hash keeps its limits and has no field twice, the fields of a tree are in
 //! the order of their hashes, and no collection is empty.
 
-use crate::hash::{Form, Hash, form_tag};
-use crate::packed::{FIELDS_MAX, Packed, STRING_BYTES_MAX};
-use crate::parts::ValueBuilder;
-use crate::primitive::{InvalidValue, put_pair, put_string, take_string, take_u8};
-use crate::{Kind, Value};
+use crate::hash::{Form, Hash};
+use crate::packed::{ELEMENTS_MAX, Packed, STRING_BYTES_MAX};
+use crate::parts::{ValueBuilder, ValueParts};
+use crate::primitive::{InvalidValue, put_string, take_string, take_u8};
+use crate::{Kind, Value, form_tag};
 use std::collections::BTreeSet;
 use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
@@ -22,10 +22,14 @@ use syros_types::varint::{put_varint, take_varint};
 impl Value {
     /// Appends its encoding.
     pub fn put(&self, out: &mut Vec<u8>) {
+        if let Some(mut parts) = ValueParts::of(self) {
+            parts.put_head(out);
+            return parts.put_part(usize::MAX, out);
+        }
         out.push(self.kind().tag());
         match self {
             Self::String(bytes) => put_string(out, bytes),
-            Self::Hash(hash) => put_hash(out, hash),
+            Self::Hash(hash) => put_packed(out, hash.iter().map(<[_; 2]>::from)),
         }
     }
 
@@ -36,47 +40,66 @@ impl Value {
     /// [`InvalidValue`] if the bytes are none; `input` is then unspecified.
     pub fn take(input: &mut &[u8]) -> Result<Self, InvalidValue> {
         let tag = take_u8(input)?;
-        match Kind::of_tag(tag).ok_or(InvalidValue::Kind(tag))? {
-            Kind::String => Ok(Self::String(take_string(input, VALUE_BYTES_MAX)?.to_vec())),
-            Kind::Hash => take_hash(input),
+        let kind = Kind::of_tag(tag).ok_or(InvalidValue::Kind(tag))?;
+        if kind == Kind::String {
+            return Ok(Self::String(take_string(input, VALUE_BYTES_MAX)?.to_vec()));
+        }
+        match take_u8(input)? {
+            form_tag::TREE => take_tree(kind, input),
+            form_tag::PACKED => take_packed(kind, input),
+            other => Err(InvalidValue::Form(other)),
         }
     }
 }
 
-fn put_hash(out: &mut Vec<u8>, hash: &Hash) {
-    out.push(hash.form_tag());
-    put_varint(out, hash.len());
-    hash.iter().for_each(|pair| put_pair(out, pair));
+/// Appends a packed collection without its kind.
+fn put_packed<'a, const STRINGS: usize>(
+    out: &mut Vec<u8>,
+    elements: impl ExactSizeIterator<Item = [&'a [u8]; STRINGS]>,
+) {
+    out.push(form_tag::PACKED);
+    put_varint(out, elements.len() as u64);
+    elements.flatten().for_each(|string| put_string(out, string));
 }
 
-/// Takes a hash whose kind has been taken.
-fn take_hash(input: &mut &[u8]) -> Result<Value, InvalidValue> {
-    let tag = take_u8(input)?;
-    if tag == form_tag::TREE {
-        let mut tree = ValueBuilder::take_count(input)?;
-        while !tree.is_complete() {
-            tree.element(input)?;
+/// Takes a tree whose kind and form have been taken.
+fn take_tree(kind: Kind, input: &mut &[u8]) -> Result<Value, InvalidValue> {
+    let mut tree = ValueBuilder::take_count(kind, input)?;
+    while !tree.is_complete() {
+        tree.element(input)?;
+    }
+    Ok(tree.finish())
+}
+
+/// Takes a packed collection whose kind and form have been taken.
+fn take_packed(kind: Kind, input: &mut &[u8]) -> Result<Value, InvalidValue> {
+    match kind {
+        Kind::String => Err(InvalidValue::Kind(kind.tag())),
+        Kind::Hash => {
+            let pairs = take_elements(input)?;
+            are_distinct(pairs.iter().map(|[field, _]| *field))?;
+            Ok(Value::Hash(Hash(Form::Packed(Packed::of(&pairs)))))
         }
-        return Ok(tree.finish());
     }
-    if tag != form_tag::PACKED {
-        return Err(InvalidValue::Form(tag));
-    }
-    Ok(Value::Hash(Hash(Form::Packed(take_packed(input)?))))
 }
 
-fn take_packed(input: &mut &[u8]) -> Result<Packed, InvalidValue> {
+/// Takes the number of elements of a packed collection, and the elements.
+fn take_elements<'a, const STRINGS: usize>(
+    input: &mut &'a [u8],
+) -> Result<Vec<[&'a [u8]; STRINGS]>, InvalidValue> {
     let count = take_varint(input)?;
-    if count == 0 || count > FIELDS_MAX as u64 {
+    if count == 0 || count > ELEMENTS_MAX as u64 {
         return Err(InvalidValue::Count(count));
     }
-    let (mut pairs, mut fields) = (Vec::with_capacity(count as usize), BTreeSet::new());
-    for _ in 0..count {
-        let pair = (take_string(input, STRING_BYTES_MAX)?, take_string(input, STRING_BYTES_MAX)?);
-        if !fields.insert(pair.0) {
-            return Err(InvalidValue::Order);
-        }
-        pairs.push(pair);
+    let mut elements = vec![[&[][..]; STRINGS]; count as usize];
+    for string in elements.iter_mut().flatten() {
+        *string = take_string(input, STRING_BYTES_MAX)?;
     }
-    Ok(Packed::of(&pairs))
+    Ok(elements)
+}
+
+/// Fails if a string is there twice.
+fn are_distinct<'a>(mut strings: impl Iterator<Item = &'a [u8]>) -> Result<(), InvalidValue> {
+    let mut seen = BTreeSet::new();
+    if strings.all(|string| seen.insert(string)) { Ok(()) } else { Err(InvalidValue::Order) }
 }

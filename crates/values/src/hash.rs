@@ -1,9 +1,10 @@
 //! Hashes: fields with values.
 
-use crate::Kind;
+use crate::fingerprint::Fingerprint;
 use crate::packed::{Packed, PackedIter, fits};
+use crate::{Kind, form_tag};
 use syros_tree::{Iter, Map, Pairs, Position};
-use syros_types::{key_hash, mix};
+use syros_types::key_hash;
 
 /// Fields with values. Fields have an order: a packed hash has that in which they were added, a tree that of their
 /// hashes.
@@ -13,14 +14,9 @@ pub struct Hash(pub(crate) Form);
 /// How a hash lies in memory.
 #[derive(Clone, Debug)]
 pub(crate) enum Form {
-    Packed(Packed),
+    /// Fields in the order in which they were added.
+    Packed(Packed<2>),
     Tree(Box<Map>),
-}
-
-/// The byte that says of which form a hash is where it is written. Fixed for ever.
-pub(crate) mod form_tag {
-    pub(crate) const PACKED: u8 = 1;
-    pub(crate) const TREE: u8 = 2;
 }
 
 /// What a field takes in a tree, about: for what has to be the same on all replicas, which the bytes of blocks are not.
@@ -68,7 +64,7 @@ impl Hash {
     #[must_use]
     pub fn get(&self, field: &[u8]) -> Option<&[u8]> {
         match &self.0 {
-            Form::Packed(packed) => packed.get(field),
+            Form::Packed(packed) => packed.find(|[found, _]| *found == field).map(|(_, [_, value])| value),
             Form::Tree(tree) => tree.get(field),
         }
     }
@@ -78,7 +74,7 @@ impl Hash {
         if let Form::Packed(packed) = &mut self.0
             && fits(field)
             && fits(value)
-            && let Some(is_new) = packed.set(field, value)
+            && let Some(is_new) = set_packed(packed, field, value)
         {
             return is_new;
         }
@@ -88,7 +84,13 @@ impl Hash {
     /// Removes a field. False if there is none.
     pub fn remove(&mut self, field: &[u8]) -> bool {
         match &mut self.0 {
-            Form::Packed(packed) => packed.remove(field),
+            Form::Packed(packed) => match packed.find(|[found, _]| *found == field) {
+                Some((place, _)) => {
+                    packed.remove(place);
+                    true
+                }
+                None => false,
+            },
             Form::Tree(tree) => tree.remove(field),
         }
     }
@@ -106,7 +108,7 @@ impl Hash {
     #[must_use]
     pub fn nth(&self, rank: u64) -> Option<(&[u8], &[u8])> {
         match &self.0 {
-            Form::Packed(packed) => packed.iter().nth(usize::try_from(rank).ok()?),
+            Form::Packed(packed) => packed.iter().nth(usize::try_from(rank).ok()?).map(Into::into),
             Form::Tree(tree) => tree.nth(rank),
         }
     }
@@ -158,24 +160,17 @@ impl Hash {
     /// See [`Value::fingerprint`](crate::Value::fingerprint): the fields and values in their order, and the form.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        let mut fingerprint = Fingerprint::new(self.form_tag());
-        self.iter().for_each(|pair| fingerprint.add(pair));
+        let form = if self.is_packed() { form_tag::PACKED } else { form_tag::TREE };
+        let mut fingerprint = Fingerprint::new(Kind::Hash, form);
+        self.iter().for_each(|(field, value)| fingerprint.add(&[field, value]));
         fingerprint.finish()
-    }
-
-    /// The byte that says of which form it is.
-    pub(crate) const fn form_tag(&self) -> u8 {
-        match self.0 {
-            Form::Packed(_) => form_tag::PACKED,
-            Form::Tree(_) => form_tag::TREE,
-        }
     }
 
     /// The tree; makes it one if it is packed.
     fn tree_mut(&mut self) -> &mut Map {
         if let Form::Packed(packed) = &self.0 {
             let mut tree = Map::new();
-            for (field, value) in packed.iter() {
+            for [field, value] in packed.iter() {
                 tree.insert(field, value);
             }
             self.0 = Form::Tree(Box::new(tree));
@@ -187,28 +182,14 @@ impl Hash {
     }
 }
 
-/// The fingerprint of a hash whose fields are added in their order.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Fingerprint {
-    hash: u64,
-    count: u64,
-}
-
-impl Fingerprint {
-    /// That of a hash of this form without fields.
-    pub(crate) const fn new(form_tag: u8) -> Self {
-        Self { hash: mix((Kind::Hash.tag() as u64) << 8 | form_tag as u64), count: 0 }
-    }
-
-    /// Adds a field and its value.
-    pub(crate) fn add(&mut self, (field, value): (&[u8], &[u8])) {
-        self.hash = mix(self.hash ^ mix(mix(key_hash(field)) ^ key_hash(value)));
-        self.count += 1;
-    }
-
-    /// The fingerprint of all that was added.
-    pub(crate) const fn finish(&self) -> u64 {
-        mix(self.hash ^ self.count)
+/// Gives a field of a packed hash a value. True if it had none, and `None`, without a change, if there is no room for it.
+fn set_packed(packed: &mut Packed<2>, field: &[u8], value: &[u8]) -> Option<bool> {
+    match packed.find(|[found, _]| *found == field) {
+        Some((place, _)) => {
+            packed.replace(place, [field, value]);
+            Some(false)
+        }
+        None => packed.insert(packed.end(), [field, value]).then_some(true),
     }
 }
 
@@ -242,7 +223,7 @@ pub struct HashScan<'a> {
 pub struct HashIter<'a>(FormIter<'a>);
 
 enum FormIter<'a> {
-    Packed(PackedIter<'a>),
+    Packed(PackedIter<'a, 2>),
     Tree(Iter<'a, syros_tree::ByHash<Pairs>>),
 }
 
@@ -252,7 +233,7 @@ impl<'a> Iterator for HashIter<'a> {
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         match &mut self.0 {
-            FormIter::Packed(pairs) => pairs.next(),
+            FormIter::Packed(pairs) => pairs.next().map(Into::into),
             FormIter::Tree(pairs) => pairs.next(),
         }
     }

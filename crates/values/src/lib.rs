@@ -13,6 +13,8 @@
 #![forbid(unsafe_code)]
 
 mod encoding;
+mod fingerprint;
+mod form_tag;
 mod hash;
 mod packed;
 mod parts;

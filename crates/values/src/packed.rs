@@ -1,60 +1,57 @@
-//! Small hashes: fields and values behind each other in one allocation, in the order in which the fields were added.
+//! Small collections: elements behind each other in one allocation.
 //!
-//! A byte says how many fields there are; each field and each value follows its length, which is a byte too. A hash
-//! without fields has no bytes. Who changes a hash writes a new allocation of the right size: that costs about as much
-//! as looking for the field, and leaves no memory unused. A value of the same length is overwritten where it is.
+//! A byte says how many elements there are. An element is a fixed number of strings, such as a field and its value, each
+//! behind its length, which is a byte too. A collection without elements has no bytes. Who changes a collection writes a
+//! new allocation of the right size: that costs about as much as looking for the element, and leaves no memory unused. An
+//! element that keeps its length is overwritten where it is.
 
 use core::ops::Range;
 use std::sync::Arc;
 
-/// Most fields of a packed hash, as in Redis's sample configuration: looking for one passes over all those before it.
-pub(crate) const FIELDS_MAX: usize = 128;
+/// Most elements of a packed collection, as in Redis's sample configuration: looking for one passes over all those
+/// before it.
+pub(crate) const ELEMENTS_MAX: usize = 128;
 
-/// Longest field and longest value of a packed hash, in bytes, as in Redis.
+/// Longest string of a packed collection, in bytes, as in Redis.
 pub(crate) const STRING_BYTES_MAX: usize = 64;
 
 // A count and a length are a byte each.
-const _: () = assert!(FIELDS_MAX <= u8::MAX as usize);
+const _: () = assert!(ELEMENTS_MAX <= u8::MAX as usize);
 const _: () = assert!(STRING_BYTES_MAX <= u8::MAX as usize);
 
-/// A packed hash. A clone shares the allocation.
+/// A packed collection whose elements are so many strings each. A clone shares the allocation.
 #[derive(Clone, Debug)]
-pub(crate) struct Packed(Arc<[u8]>);
+pub(crate) struct Packed<const STRINGS: usize>(Arc<[u8]>);
 
-/// Where a field is that was found.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    /// Of the field's length.
-    start: usize,
-    /// Of the value's length.
-    value: usize,
-    /// Behind the value.
-    end: usize,
-}
+/// Where an element is: its bytes, from the first length on. Empty where one is to be inserted.
+pub(crate) type Place = Range<usize>;
 
-impl Default for Packed {
+impl<const STRINGS: usize> Default for Packed<STRINGS> {
     fn default() -> Self {
         Self(Arc::from(&[][..]))
     }
 }
 
-/// True if a packed hash can have this field or value.
+/// True if a packed collection can have this string.
 pub(crate) const fn fits(string: &[u8]) -> bool {
     string.len() <= STRING_BYTES_MAX
 }
 
-impl Packed {
-    /// The hash of these fields, of which there are at most [`FIELDS_MAX`], none twice, and all of which [fit](fits).
-    pub(crate) fn of(pairs: &[(&[u8], &[u8])]) -> Self {
-        let mut bytes = vec![pairs.len() as u8];
-        for string in pairs.iter().flat_map(|(field, value)| [field, value]) {
+impl<const STRINGS: usize> Packed<STRINGS> {
+    /// The collection of these elements, of which there are at most [`ELEMENTS_MAX`], and whose strings all [fit](fits).
+    pub(crate) fn of(elements: &[[&[u8]; STRINGS]]) -> Self {
+        if elements.is_empty() {
+            return Self::default();
+        }
+        let mut bytes = vec![elements.len() as u8];
+        for string in elements.iter().flatten() {
             bytes.push(string.len() as u8);
             bytes.extend_from_slice(string);
         }
         Self(bytes.into())
     }
 
-    /// Number of fields.
+    /// Number of elements.
     pub(crate) fn len(&self) -> usize {
         self.0.first().map_or(0, |count| usize::from(*count))
     }
@@ -64,98 +61,115 @@ impl Packed {
         self.0.len()
     }
 
-    /// Fields and values in order.
-    pub(crate) fn iter(&self) -> PackedIter<'_> {
+    /// The elements in order.
+    pub(crate) fn iter(&self) -> PackedIter<'_, STRINGS> {
         PackedIter { rest: self.0.get(1..).unwrap_or_default(), left: self.len() }
     }
 
-    /// The value of a field.
-    pub(crate) fn get(&self, field: &[u8]) -> Option<&[u8]> {
-        self.iter().find(|(found, _)| *found == field).map(|(_, value)| value)
+    /// The first element that is wanted, and its place.
+    pub(crate) fn find(
+        &self,
+        mut is_wanted: impl FnMut(&[&[u8]; STRINGS]) -> bool,
+    ) -> Option<(Place, [&[u8]; STRINGS])> {
+        let mut elements = self.iter();
+        let place = |elements: &PackedIter<'_, STRINGS>| self.0.len() - elements.rest.len();
+        let mut start = place(&elements);
+        while let Some(element) = elements.next() {
+            let end = place(&elements);
+            if is_wanted(&element) {
+                return Some((start..end, element));
+            }
+            start = end;
+        }
+        None
     }
 
-    /// Gives a field a value. True if it had none, and `None`, without a change, if there is no room for it. Both
-    /// have to [fit](fits).
-    pub(crate) fn set(&mut self, field: &[u8], value: &[u8]) -> Option<bool> {
-        let Some(place) = self.find(field) else {
-            if self.len() == FIELDS_MAX {
-                return None;
-            }
-            let end = self.0.len().max(1);
-            let lengths = [[field.len() as u8], [value.len() as u8]];
-            self.splice(end..end, self.len() + 1, &[&lengths[0], field, &lengths[1], value]);
-            return Some(true);
-        };
-        let old = place.value + 1..place.end;
-        if old.len() == value.len()
+    /// The place behind the last element.
+    pub(crate) fn end(&self) -> Place {
+        let end = self.0.len().max(1);
+        end..end
+    }
+
+    /// Adds an element before the one at this place, or at the [end](Self::end). False, without a change, if there is no
+    /// room for it. Its strings have to [fit](fits).
+    pub(crate) fn insert(&mut self, place: Place, element: [&[u8]; STRINGS]) -> bool {
+        let has_room = self.len() < ELEMENTS_MAX;
+        if has_room {
+            self.splice(place.start..place.start, self.len() + 1, &element);
+        }
+        has_room
+    }
+
+    /// Replaces the element at this place by another one, whose strings have to [fit](fits).
+    pub(crate) fn replace(&mut self, place: Place, element: [&[u8]; STRINGS]) {
+        if place.len() == encoded_bytes(&element)
             && let Some(bytes) = Arc::get_mut(&mut self.0)
         {
-            bytes[old].copy_from_slice(value);
+            put(&mut bytes[place], &element);
         } else {
-            self.splice(place.value..place.end, self.len(), &[&[value.len() as u8], value]);
+            self.splice(place, self.len(), &element);
         }
-        Some(false)
     }
 
-    /// Removes a field. False if there is none.
-    pub(crate) fn remove(&mut self, field: &[u8]) -> bool {
-        let Some(place) = self.find(field) else { return false };
+    /// Removes the element at this place.
+    pub(crate) fn remove(&mut self, place: Place) {
         match self.len() - 1 {
             0 => *self = Self::default(),
-            left => self.splice(place.start..place.end, left, &[]),
+            left => self.splice(place, left, &[]),
         }
-        true
-    }
-
-    fn find(&self, field: &[u8]) -> Option<Place> {
-        let mut start = 1;
-        self.iter().find_map(|(found, value)| {
-            let middle = start + 1 + found.len();
-            let place = Place { start, value: middle, end: middle + 1 + value.len() };
-            start = place.end;
-            (found == field).then_some(place)
-        })
     }
 
     /// Replaces a range of bytes behind the count by others, and the count by another one.
     fn splice(&mut self, range: Range<usize>, count: usize, new: &[&[u8]]) {
         let before = self.0.get(1..range.start).unwrap_or_default();
         let after = self.0.get(range.end..).unwrap_or_default();
-        let length = 1 + before.len() + new.iter().map(|part| part.len()).sum::<usize>() + after.len();
+        let length = 1 + before.len() + encoded_bytes(new) + after.len();
         // An iterator of known length is collected without another allocation.
         let mut bytes: Arc<[u8]> = core::iter::repeat_n(0, length).collect();
-        let mut rest = Arc::get_mut(&mut bytes).expect("nobody else knows the allocation");
-        let counted = [count as u8];
-        for part in [&counted, before].into_iter().chain(new.iter().copied()).chain([after]) {
-            let (target, behind) = rest.split_at_mut(part.len());
-            target.copy_from_slice(part);
-            rest = behind;
-        }
+        let rest = Arc::get_mut(&mut bytes).expect("nobody else knows the allocation");
+        rest[0] = count as u8;
+        let (target, rest) = rest[1..].split_at_mut(before.len());
+        target.copy_from_slice(before);
+        put(rest, new).copy_from_slice(after);
         self.0 = bytes;
     }
 }
 
-/// Fields and values of a packed hash.
+/// Bytes that strings take with their lengths.
+fn encoded_bytes(strings: &[&[u8]]) -> usize {
+    strings.iter().map(|string| 1 + string.len()).sum()
+}
+
+/// Writes strings with their lengths; returns what is behind them.
+fn put<'a>(mut target: &'a mut [u8], strings: &[&[u8]]) -> &'a mut [u8] {
+    for string in strings {
+        let (place, rest) = target.split_at_mut(1 + string.len());
+        place[0] = string.len() as u8;
+        place[1..].copy_from_slice(string);
+        target = rest;
+    }
+    target
+}
+
+/// The elements of a packed collection.
 #[derive(Clone, Debug)]
-pub(crate) struct PackedIter<'a> {
+pub(crate) struct PackedIter<'a, const STRINGS: usize> {
     rest: &'a [u8],
     left: usize,
 }
 
-impl<'a> Iterator for PackedIter<'a> {
-    type Item = (&'a [u8], &'a [u8]);
+impl<'a, const STRINGS: usize> Iterator for PackedIter<'a, STRINGS> {
+    type Item = [&'a [u8]; STRINGS];
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        let mut string = || {
+        self.left = self.left.checked_sub(1)?;
+        let mut element = [&[][..]; STRINGS];
+        for string in &mut element {
             let (length, rest) = self.rest.split_first()?;
-            let (string, rest) = rest.split_at_checked(usize::from(*length))?;
-            self.rest = rest;
-            Some(string)
-        };
-        let pair = (string()?, string()?);
-        self.left -= 1;
-        Some(pair)
+            (*string, self.rest) = rest.split_at_checked(usize::from(*length))?;
+        }
+        Some(element)
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -163,4 +177,4 @@ impl<'a> Iterator for PackedIter<'a> {
     }
 }
 
-impl ExactSizeIterator for PackedIter<'_> {}
+impl<const STRINGS: usize> ExactSizeIterator for PackedIter<'_, STRINGS> {}

@@ -3,9 +3,11 @@
 //! A *head* says what the collection is and how many elements it has; a part has some of them, in order, from a rank on.
 //! The head and all parts behind each other are the collection's encoding.
 
-use crate::hash::{Fingerprint, Form, Hash, form_tag};
-use crate::primitive::{InvalidValue, put_pair, take_string, take_u8};
-use crate::{Kind, Value};
+use crate::fingerprint::Fingerprint;
+use crate::hash::{Form, Hash};
+use crate::primitive::{InvalidValue, put_string, take_string, take_u8};
+use crate::{Kind, Value, form_tag};
+use core::ops::ControlFlow;
 use syros_tree::{Builder, ByHash, Map, Pairs};
 use syros_types::limits::VALUE_BYTES_MAX;
 use syros_types::varint::{put_varint, take_varint};
@@ -13,7 +15,7 @@ use syros_types::varint::{put_varint, take_varint};
 /// A collection that is being written. It is a clone: what is done to the original is not seen.
 #[derive(Clone, Debug)]
 pub struct ValueParts {
-    tree: Map,
+    tree: Tree,
     /// How many elements have been written.
     written: u64,
     fingerprint: Fingerprint,
@@ -23,19 +25,13 @@ impl ValueParts {
     /// The parts of a value; `None` if it is so small that it should be written as one.
     #[must_use]
     pub fn of(value: &Value) -> Option<Self> {
-        match value {
-            Value::Hash(Hash(Form::Tree(tree))) => Some(Self {
-                tree: (**tree).clone(),
-                written: 0,
-                fingerprint: Fingerprint::new(form_tag::TREE),
-            }),
-            Value::Hash(Hash(Form::Packed(_))) | Value::String(_) => None,
-        }
+        let tree = Tree::of(value)?;
+        Some(Self { fingerprint: Fingerprint::new(value.kind(), form_tag::TREE), tree, written: 0 })
     }
 
     /// Appends the head.
     pub fn put_head(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&[Kind::Hash.tag(), form_tag::TREE]);
+        out.extend_from_slice(&[self.tree.kind().tag(), form_tag::TREE]);
         put_varint(out, self.tree.len());
     }
 
@@ -47,21 +43,19 @@ impl ValueParts {
 
     /// True if all elements have been written.
     #[must_use]
-    pub const fn is_complete(&self) -> bool {
+    pub fn is_complete(&self) -> bool {
         self.written == self.tree.len()
     }
 
     /// Appends elements until `out` has `bytes` bytes more, at least one, or all that are left.
     pub fn put_part(&mut self, bytes: usize, out: &mut Vec<u8>) {
         let end = out.len().saturating_add(bytes);
-        for pair in self.tree.range(self.written..) {
-            put_pair(out, pair);
-            self.fingerprint.add(pair);
+        self.tree.each_from(self.written, |strings| {
+            strings.iter().for_each(|string| put_string(out, string));
+            self.fingerprint.add(strings);
             self.written += 1;
-            if out.len() >= end {
-                break;
-            }
-        }
+            if out.len() >= end { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
     }
 
     /// The fingerprint of the value, once all elements have been written.
@@ -71,9 +65,43 @@ impl ValueParts {
     }
 }
 
+/// The tree of a large collection. A clone shares its memory.
+#[derive(Clone, Debug)]
+enum Tree {
+    Hash(Map),
+}
+
+impl Tree {
+    fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Hash(Hash(Form::Tree(tree))) => Some(Self::Hash((**tree).clone())),
+            Value::Hash(Hash(Form::Packed(_))) | Value::String(_) => None,
+        }
+    }
+
+    const fn kind(&self) -> Kind {
+        match self {
+            Self::Hash(_) => Kind::Hash,
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Hash(tree) => tree.len(),
+        }
+    }
+
+    /// Visits the strings of each element from a rank on, until `visit` breaks off.
+    fn each_from(&self, rank: u64, mut visit: impl FnMut(&[&[u8]]) -> ControlFlow<()>) {
+        let _ = match self {
+            Self::Hash(tree) => tree.range(rank..).try_for_each(|(field, value)| visit(&[field, value])),
+        };
+    }
+}
+
 /// A collection that is being read.
 pub struct ValueBuilder {
-    builder: Builder<ByHash<Pairs>>,
+    tree: TreeBuilder,
     /// How many elements it will have.
     count: u64,
 }
@@ -85,33 +113,30 @@ impl ValueBuilder {
     /// [`InvalidValue`] if there is none.
     pub fn take_head(input: &mut &[u8]) -> Result<Self, InvalidValue> {
         let (kind, form) = (take_u8(input)?, take_u8(input)?);
-        if kind != Kind::Hash.tag() {
-            return Err(InvalidValue::Kind(kind));
-        }
-        if form != form_tag::TREE {
-            return Err(InvalidValue::Form(form));
-        }
-        Self::take_count(input)
+        let kind = Kind::of_tag(kind).ok_or(InvalidValue::Kind(kind))?;
+        let builder = Self::take_count(kind, input)?;
+        if form == form_tag::TREE { Ok(builder) } else { Err(InvalidValue::Form(form)) }
     }
 
     /// Takes what is behind the tags of a head.
-    pub(crate) fn take_count(input: &mut &[u8]) -> Result<Self, InvalidValue> {
+    pub(crate) fn take_count(kind: Kind, input: &mut &[u8]) -> Result<Self, InvalidValue> {
+        let tree = TreeBuilder::new(kind)?;
         match take_varint(input)? {
             0 => Err(InvalidValue::Count(0)),
-            count => Ok(Self { builder: Builder::new(), count }),
+            count => Ok(Self { tree, count }),
         }
     }
 
     /// The rank of the element that comes next.
     #[must_use]
     pub fn rank(&self) -> u64 {
-        self.builder.len()
+        self.tree.len()
     }
 
     /// True if all elements are there.
     #[must_use]
     pub fn is_complete(&self) -> bool {
-        self.builder.len() == self.count
+        self.tree.len() == self.count
     }
 
     /// Adds the elements of a part, which has to begin with the one that comes next.
@@ -130,14 +155,50 @@ impl ValueBuilder {
         if self.is_complete() {
             return Err(InvalidValue::Count(self.count + 1));
         }
-        let field = take_string(input, VALUE_BYTES_MAX)?;
-        let value = take_string(input, VALUE_BYTES_MAX)?;
-        self.builder.push(&<Map>::draft(field, value)).map_err(|_| InvalidValue::Order)
+        self.tree.element(input)
     }
 
     /// The collection. All elements have to be there.
     #[must_use]
     pub fn finish(self) -> Value {
-        Value::Hash(Hash(Form::Tree(Box::new(self.builder.finish()))))
+        self.tree.finish()
+    }
+}
+
+/// The tree of a large collection that is being read.
+enum TreeBuilder {
+    Hash(Builder<ByHash<Pairs>>),
+}
+
+impl TreeBuilder {
+    /// One without elements.
+    fn new(kind: Kind) -> Result<Self, InvalidValue> {
+        match kind {
+            Kind::Hash => Ok(Self::Hash(Builder::new())),
+            Kind::String => Err(InvalidValue::Kind(kind.tag())),
+        }
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Hash(builder) => builder.len(),
+        }
+    }
+
+    /// Takes the next element off the front of `input`.
+    fn element(&mut self, input: &mut &[u8]) -> Result<(), InvalidValue> {
+        let mut string = || take_string(input, VALUE_BYTES_MAX);
+        match self {
+            Self::Hash(builder) => {
+                let (field, value) = (string()?, string()?);
+                builder.push(&<Map>::draft(field, value)).map_err(|_| InvalidValue::Order)
+            }
+        }
+    }
+
+    fn finish(self) -> Value {
+        match self {
+            Self::Hash(builder) => Value::Hash(Hash(Form::Tree(Box::new(builder.finish())))),
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! What values are written with: numbers, strings, pairs of strings.
+//! What values are written with: numbers and strings.
 
 use core::fmt;
 use syros_types::varint::{InvalidVarint, put_varint, take_varint};
@@ -58,12 +58,6 @@ impl From<InvalidVarint> for InvalidValue {
 pub(crate) fn put_string(out: &mut Vec<u8>, string: &[u8]) {
     put_varint(out, string.len() as u64);
     out.extend_from_slice(string);
-}
-
-/// Appends a field and its value.
-pub(crate) fn put_pair(out: &mut Vec<u8>, (field, value): (&[u8], &[u8])) {
-    put_string(out, field);
-    put_string(out, value);
 }
 
 /// Takes a byte off the front of `input`.

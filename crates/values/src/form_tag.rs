@@ -1,0 +1,4 @@
+//! The byte that says of which form a collection is where it is written. Fixed for ever.
+
+pub(crate) const PACKED: u8 = 1;
+pub(crate) const TREE: u8 = 2;
